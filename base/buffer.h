@@ -1,0 +1,62 @@
+// Buffer: aligned, growable bytes, readable for kPadding bytes past size() so that SIMD kernels may over-read.
+// Growing does not initialise new bytes. Movable, not copyable. BufferPool hands used buffers out again, because
+// first touch of a fresh page costs more than decoding into it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace headrace {
+
+class Buffer {
+ public:
+  static constexpr size_t kPadding = 192;
+  static constexpr size_t kAlignment = 64;
+
+  Buffer() = default;
+  explicit Buffer(size_t size) { Resize(size); }
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  // Sets size(); keeps the first min(old, new) bytes; new bytes are not initialised, the padding is zeroed.
+  // Throws Error kResources when memory cannot be had.
+  void Resize(size_t size);
+
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  std::span<uint8_t> span() { return {data_, size_}; }
+  std::span<const uint8_t> span() const { return {data_, size_}; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0, capacity_ = 0;
+};
+
+// Thread-safe. A pooled buffer comes back when the handle dies; the pool must outlive its handles.
+class BufferPool {
+ public:
+  struct Return {
+    BufferPool* pool;
+    void operator()(Buffer* buffer) const { pool->Put(buffer); }
+  };
+  using Handle = std::unique_ptr<Buffer, Return>;
+
+  explicit BufferPool(size_t max_idle_buffers = 64) : max_idle_(max_idle_buffers) {}
+  Handle Take(size_t size);
+
+ private:
+  void Put(Buffer* buffer);
+  std::mutex mutex_;
+  size_t max_idle_;
+  std::vector<std::unique_ptr<Buffer>> idle_;
+};
+
+}  // namespace headrace

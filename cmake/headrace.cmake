@@ -1,0 +1,37 @@
+# Flags shared by all targets, and the two functions by which folders declare themselves.
+#
+# Every layer is an OBJECT library over a globbed source list and every executable links the objects
+# directly: registries fill themselves by static registrars, which a STATIC library would drop.
+
+add_library(hr_flags INTERFACE)
+target_include_directories(hr_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_definitions(hr_flags INTERFACE HEADRACE_VERSION="${PROJECT_VERSION}")
+target_compile_options(hr_flags INTERFACE -Wall -Wextra -Werror -fno-omit-frame-pointer
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
+if(HEADRACE_SANITIZE)
+  target_compile_options(hr_flags INTERFACE -fsanitize=${HEADRACE_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(hr_flags INTERFACE -fsanitize=${HEADRACE_SANITIZE})
+endif()
+if(HEADRACE_FUZZ)
+  target_compile_options(hr_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+find_package(Threads REQUIRED)
+
+# hr_layer(NAME [LIBS lib...] [EXCLUDE regex]): OBJECT library hr_NAME of every .cc below the current folder.
+function(hr_layer NAME)
+  cmake_parse_arguments(ARG "" "EXCLUDE" "LIBS;SOURCES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
+  endif()
+  add_library(hr_${NAME} OBJECT ${sources} ${ARG_SOURCES})
+  target_link_libraries(hr_${NAME} PUBLIC hr_flags Threads::Threads ${ARG_LIBS})
+endfunction()
+
+# hr_executable(NAME LAYERS layer... SOURCES file... [LIBS lib...])
+function(hr_executable NAME)
+  cmake_parse_arguments(ARG "" "" "LAYERS;SOURCES;LIBS" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  list(TRANSFORM ARG_LAYERS PREPEND hr_)
+  target_link_libraries(${NAME} PRIVATE ${ARG_LAYERS} ${ARG_LIBS})
+endfunction()

@@ -1,0 +1,62 @@
+// FlatMapBatch: columns of n rows as read, one per projected feature. The pipeline's working form between decode and
+// tensorize. A feature that a row does not have (absent) differs from an empty list.
+//
+//   sparse feature, rows [7,8], absent, [] :  present bits 1 0 1,  offsets 0 2 2 2,  values 7 8
+//   dense feature,  rows 0.5, absent, 2    :  present bits 1 0 1,  values 0.5 0 2
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace headrace::reader {
+
+// Bit r of word r/64 (least significant first): row r has the feature. Words past the last row are zero.
+struct PresenceBits {
+  std::vector<uint64_t> words;
+  uint64_t count = 0;  // set bits
+  bool Get(uint64_t row) const { return words[row >> 6] >> (row & 63) & 1; }
+};
+
+enum class FeatureKind : uint8_t { kDense, kSparse, kWeightedSparse };
+
+// One dense feature: values.size() == rows, 0 where absent.
+struct DenseColumn {
+  std::string name;  // projected feature name: "<column>:<key>", or a derived feature's own name
+  PresenceBits present;
+  std::vector<float> values;
+};
+
+// One sparse feature: offsets.size() == rows + 1, offsets[0] == 0, non-decreasing, values.size() == offsets[rows];
+// weights empty, or as long as values.
+struct SparseColumn {
+  std::string name;
+  PresenceBits present;
+  std::vector<uint32_t> offsets;
+  std::vector<int64_t> values;
+  std::vector<float> weights;
+};
+
+// A plain integer or float column of the table (label, session id, timestamp): one value per row, nulls read as 0.
+struct ScalarColumn {
+  std::string name;
+  bool is_float = false;
+  std::vector<int64_t> integers;
+  std::vector<float> floats;
+};
+
+struct FlatMapBatch {
+  uint64_t rows = 0;
+  uint64_t split_id = 0;   // where its first row comes from; rows keep file order inside a batch
+  uint64_t first_row = 0;  // row number of its first row within the whole table (dense over files in file order)
+  std::vector<DenseColumn> dense;
+  std::vector<SparseColumn> sparse;
+  std::vector<ScalarColumn> scalars;
+
+  DenseColumn* FindDense(std::string_view name);
+  SparseColumn* FindSparse(std::string_view name);
+  ScalarColumn* FindScalar(std::string_view name);
+  uint64_t MemoryBytes() const;  // bytes of all values, offsets and presence
+};
+
+}  // namespace headrace::reader
