@@ -24,7 +24,8 @@ void Buffer::Resize(size_t size) {
     const size_t wanted = std::max(size, capacity_ + capacity_ / 2);
     const size_t bytes = (wanted + kPadding + kAlignment - 1) / kAlignment * kAlignment;
     void* fresh = wanted > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(kAlignment, bytes);
-    if (fresh == nullptr) throw Error(ExitCode::kResources, fmt::format("no memory for a buffer of {} bytes", size));
+    if (fresh == nullptr)
+      throw Error(ExitCode::kResources, fmt::format("no memory for a buffer of {} bytes", size));
     if (size_ > 0) std::memcpy(fresh, data_, size_);
     std::free(data_);
     data_ = static_cast<uint8_t*>(fresh);

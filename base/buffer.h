@@ -1,6 +1,6 @@
-// Buffer: aligned, growable bytes, readable for kPadding bytes past size() so that SIMD kernels may over-read.
-// Growing does not initialise new bytes. Movable, not copyable. BufferPool hands used buffers out again, because
-// first touch of a fresh page costs more than decoding into it.
+// Buffer: aligned, growable bytes, readable for kPadding bytes past size() so that SIMD kernels may
+// over-read. Growing does not initialise new bytes. Movable, not copyable. BufferPool hands used
+// buffers out again, because first touch of a fresh page costs more than decoding into it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
 
-  // Sets size(); keeps the first min(old, new) bytes; new bytes are not initialised, the padding is zeroed.
-  // Throws Error kResources when memory cannot be had.
+  // Sets size(); keeps the first min(old, new) bytes; new bytes are not initialised, the padding is
+  // zeroed. Throws Error kResources when memory cannot be had.
   void Resize(size_t size);
 
   uint8_t* data() { return data_; }

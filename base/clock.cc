@@ -20,7 +20,8 @@ int64_t ThreadCpuNs() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 int64_t ProcessCpuNs() { return Read(CLOCK_PROCESS_CPUTIME_ID); }
 
 void SleepUntilNs(int64_t deadline_ns) {
-  const timespec t{static_cast<time_t>(deadline_ns / 1'000'000'000), static_cast<long>(deadline_ns % 1'000'000'000)};
+  const timespec t{static_cast<time_t>(deadline_ns / 1'000'000'000),
+                   static_cast<long>(deadline_ns % 1'000'000'000)};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) {
   }
 }

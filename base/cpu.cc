@@ -20,7 +20,8 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// The process's cgroup v2 path below /sys/fs/cgroup, from /proc/self/cgroup ("0::/path"); "/" when unknown.
+// The process's cgroup v2 path below /sys/fs/cgroup, from /proc/self/cgroup ("0::/path"); "/" when
+// unknown.
 std::string CgroupPath() {
   std::ifstream in("/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -29,7 +30,8 @@ std::string CgroupPath() {
   return "/";
 }
 
-// Calls visit(directory) for the process's cgroup and each of its ancestors: every level's limit holds.
+// Calls visit(directory) for the process's cgroup and each of its ancestors: every level's limit
+// holds.
 template <typename Visit>
 void ForEachCgroup(Visit visit) {
   for (std::string path = CgroupPath();;) {
@@ -44,7 +46,8 @@ void ForEachCgroup(Visit visit) {
 CoreBudget ReadCoreBudget() {
   cpu_set_t set;
   CoreBudget budget{static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)), "online processors"};
-  if (sched_getaffinity(0, sizeof set, &set) == 0) budget = {static_cast<double>(CPU_COUNT(&set)), "affinity"};
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    budget = {static_cast<double>(CPU_COUNT(&set)), "affinity"};
   ForEachCgroup([&](const std::string& directory) {
     std::istringstream text(FirstLine(directory + "/cpu.max"));
     std::string quota;
@@ -62,7 +65,9 @@ CoreBudget ReadCoreBudget() {
 }
 
 MemoryBudget ReadMemoryBudget() {
-  MemoryBudget budget{static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), "physical memory"};
+  MemoryBudget budget{
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
+      "physical memory"};
   ForEachCgroup([&](const std::string& directory) {
     const std::string text = FirstLine(directory + "/memory.max");
     if (text.empty() || text == "max") return;
@@ -77,15 +82,20 @@ InstructionSet BestInstructionSet() {
     InstructionSet set = InstructionSet::kScalar;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) set = InstructionSet::kAvx2;
-    if (set == InstructionSet::kAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2"))
+      set = InstructionSet::kAvx2;
+    if (set == InstructionSet::kAvx2 && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512vbmi2")) {
       set = InstructionSet::kAvx512;
     }
 #endif
     const char* cap = std::getenv("HEADRACE_ISA");
     if (cap != nullptr && std::string_view(cap) == "scalar") set = InstructionSet::kScalar;
-    if (cap != nullptr && std::string_view(cap) == "avx2") set = std::min(set, InstructionSet::kAvx2);
+    if (cap != nullptr && std::string_view(cap) == "avx2")
+      set = std::min(set, InstructionSet::kAvx2);
     return set;
   }();
   return best;
@@ -93,9 +103,12 @@ InstructionSet BestInstructionSet() {
 
 const char* InstructionSetName(InstructionSet set) {
   switch (set) {
-    case InstructionSet::kScalar: return "scalar";
-    case InstructionSet::kAvx2: return "avx2";
-    case InstructionSet::kAvx512: return "avx512";
+    case InstructionSet::kScalar:
+      return "scalar";
+    case InstructionSet::kAvx2:
+      return "avx2";
+    case InstructionSet::kAvx512:
+      return "avx512";
   }
   return "";
 }

@@ -6,7 +6,7 @@
 namespace headrace {
 
 struct CoreBudget {
-  double cores;        // may be fractional under a cgroup quota
+  double cores;          // may be fractional under a cgroup quota
   std::string bound_by;  // "affinity", "cgroup quota", "scheduler (SLURM_CPUS_PER_TASK)"
 };
 struct MemoryBudget {
@@ -17,7 +17,8 @@ struct MemoryBudget {
 CoreBudget ReadCoreBudget();
 MemoryBudget ReadMemoryBudget();
 
-// Instruction sets the kernels choose among, best last. HEADRACE_ISA=scalar|avx2|avx512 caps it, for tests.
+// Instruction sets the kernels choose among, best last. HEADRACE_ISA=scalar|avx2|avx512 caps it,
+// for tests.
 enum class InstructionSet : uint8_t { kScalar, kAvx2, kAvx512 };
 InstructionSet BestInstructionSet();
 const char* InstructionSetName(InstructionSet set);

@@ -17,7 +17,12 @@ std::string JoinLine(const std::string& what, const std::string& where, const st
 // Length of the valid UTF-8 sequence at `p` (1..4), or 0.
 size_t Utf8Length(const unsigned char* p, size_t left) {
   const unsigned char lead = p[0];
-  const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xC2 ? 0
+                        : lead < 0xE0 ? 2
+                        : lead < 0xF0 ? 3
+                        : lead < 0xF5 ? 4
+                                      : 0;
   if (length == 0 || length > left) return 0;
   for (size_t i = 1; i < length; ++i) {
     if ((p[i] & 0xC0) != 0x80) return 0;

@@ -1,6 +1,8 @@
-// The one exception of the project, thrown where a job cannot go on. Its code is the process's exit code.
+// The one exception of the project, thrown where a job cannot go on. Its code is the process's exit
+// code.
 //
-// Expected absence (no counter, a probe refused) is a value, never an Error; a broken invariant is HR_CHECK.
+// Expected absence (no counter, a probe refused) is a value, never an Error; a broken invariant is
+// HR_CHECK.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -23,8 +25,8 @@ enum class ExitCode : int {
 
 class Error : public std::exception {
  public:
-  // `what`: the fact, values last. `where`: file and position ("a.dwrf: stripe 3, byte 91204"), may be empty.
-  // `fix`: what the user can do, may be empty.
+  // `what`: the fact, values last. `where`: file and position ("a.dwrf: stripe 3, byte 91204"), may
+  // be empty. `fix`: what the user can do, may be empty.
   Error(ExitCode code, std::string what, std::string where = {}, std::string fix = {});
 
   ExitCode code() const { return code_; }
@@ -32,11 +34,12 @@ class Error : public std::exception {
   const std::string& where() const { return where_; }
   const std::string& fix() const { return fix_; }
 
-  // One line: "where: what; fix" with absent parts left out. Control characters are escaped, so that a
-  // hostile file name or field name cannot break the line.
+  // One line: "where: what; fix" with absent parts left out. Control characters are escaped, so
+  // that a hostile file name or field name cannot break the line.
   const char* what() const noexcept override { return line_.c_str(); }
 
-  // The same error with `context` put before the place, e.g. the operator or the file it happened in.
+  // The same error with `context` put before the place, e.g. the operator or the file it happened
+  // in.
   Error Within(const std::string& context) const;
 
  private:
@@ -44,11 +47,13 @@ class Error : public std::exception {
   std::string what_, where_, fix_, line_;
 };
 
-// The failure of a system call on `path`: ENOSPC and ENOMEM give kResources, EACCES and EPERM kPrivilege,
-// ENOENT kBadData, all others kFailure. `action` is a verb phrase: "open", "write 4096 bytes to".
+// The failure of a system call on `path`: ENOSPC and ENOMEM give kResources, EACCES and EPERM
+// kPrivilege, ENOENT kBadData, all others kFailure. `action` is a verb phrase: "open", "write 4096
+// bytes to".
 Error ErrnoError(int error_number, const std::string& action, const std::string& path);
 
-// `text` with control bytes and invalid UTF-8 shown as \xNN, cut to `max_bytes`; for names that come from files.
+// `text` with control bytes and invalid UTF-8 shown as \xNN, cut to `max_bytes`; for names that
+// come from files.
 std::string Printable(const std::string& text, size_t max_bytes = 200);
 
 }  // namespace headrace

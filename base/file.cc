@@ -14,7 +14,8 @@
 namespace headrace {
 
 File::File(const std::string& path) : path_(path) {
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // non-blocking: a FIFO must not hang the open
+  fd_ = open(path.c_str(),
+             O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // non-blocking: a FIFO must not hang the open
   if (fd_ < 0) throw ErrnoError(errno, "open", path);
   struct stat info;
   if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -40,13 +41,17 @@ File& File::operator=(File&& other) noexcept {
 void File::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t n = pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t n =
+        pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (n > 0) {
       done += static_cast<size_t>(n);
     } else if (n == 0) {
-      throw Error(ExitCode::kBadData, fmt::format("the file ends {} bytes early", out.size() - done), fmt::format("{}: byte {}", path_, offset + done));
+      throw Error(ExitCode::kBadData,
+                  fmt::format("the file ends {} bytes early", out.size() - done),
+                  fmt::format("{}: byte {}", path_, offset + done));
     } else if (errno != EINTR) {
-      throw ErrnoError(errno, fmt::format("read {} bytes at byte {}", out.size() - done, offset + done), path_);
+      throw ErrnoError(
+          errno, fmt::format("read {} bytes at byte {}", out.size() - done, offset + done), path_);
     }
   }
 }
@@ -80,7 +85,9 @@ void AtomicFile::Write(std::span<const uint8_t> bytes) {
   }
 }
 
-void AtomicFile::Write(std::string_view text) { Write({reinterpret_cast<const uint8_t*>(text.data()), text.size()}); }
+void AtomicFile::Write(std::string_view text) {
+  Write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
 
 void AtomicFile::Commit() {
   if (fsync(fd_) != 0) throw ErrnoError(errno, "sync", path_);
@@ -91,7 +98,10 @@ void AtomicFile::Commit() {
 
 std::string ReadWholeFile(const std::string& path, uint64_t max_bytes) {
   const File file(path);
-  if (file.size() > max_bytes) throw Error(ExitCode::kBadData, fmt::format("is {} bytes, more than the {} allowed here", file.size(), max_bytes), path);
+  if (file.size() > max_bytes)
+    throw Error(ExitCode::kBadData,
+                fmt::format("is {} bytes, more than the {} allowed here", file.size(), max_bytes),
+                path);
   std::string text(file.size(), '\0');
   file.ReadAt(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
   return text;

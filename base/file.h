@@ -1,4 +1,5 @@
-// File: a RAII descriptor read at offsets. AtomicFile: an output that appears complete, by rename, or not at all.
+// File: a RAII descriptor read at offsets. AtomicFile: an output that appears complete, by rename,
+// or not at all.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,7 +10,8 @@ namespace headrace {
 
 class File {
  public:
-  // Opens an existing regular file for reading. Throws Error (ErrnoError; kBadData for a directory).
+  // Opens an existing regular file for reading. Throws Error (ErrnoError; kBadData for a
+  // directory).
   explicit File(const std::string& path);
   ~File();
   File(File&& other) noexcept;
@@ -18,7 +20,8 @@ class File {
   const std::string& path() const { return path_; }
   int descriptor() const { return fd_; }
   uint64_t size() const { return size_; }  // at open
-  // Fills `out` from `offset`; throws Error kBadData when the file ends before (it shrank after it was opened).
+  // Fills `out` from `offset`; throws Error kBadData when the file ends before (it shrank after it
+  // was opened).
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const;
 
  private:

@@ -8,26 +8,40 @@ namespace headrace {
 
 const char* UnitName(Unit unit) {
   switch (unit) {
-    case Unit::kNone: return "";
-    case Unit::kRatio: return "ratio";
-    case Unit::kNanoseconds: return "ns";
-    case Unit::kBytes: return "bytes";
-    case Unit::kRows: return "rows";
-    case Unit::kPerSecond: return "1/s";
-    case Unit::kBytesPerSecond: return "bytes/s";
-    case Unit::kRowsPerSecond: return "rows/s";
-    case Unit::kCores: return "cores";
-    case Unit::kCount: return "count";
+    case Unit::kNone:
+      return "";
+    case Unit::kRatio:
+      return "ratio";
+    case Unit::kNanoseconds:
+      return "ns";
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kRows:
+      return "rows";
+    case Unit::kPerSecond:
+      return "1/s";
+    case Unit::kBytesPerSecond:
+      return "bytes/s";
+    case Unit::kRowsPerSecond:
+      return "rows/s";
+    case Unit::kCores:
+      return "cores";
+    case Unit::kCount:
+      return "count";
   }
   return "";
 }
 
 const char* SourceName(Source source) {
   switch (source) {
-    case Source::kCounter: return "counter";
-    case Source::kEbpf: return "ebpf";
-    case Source::kAccount: return "account";
-    case Source::kEstimate: return "estimate";
+    case Source::kCounter:
+      return "counter";
+    case Source::kEbpf:
+      return "ebpf";
+    case Source::kAccount:
+      return "account";
+    case Source::kEstimate:
+      return "estimate";
   }
   return "";
 }

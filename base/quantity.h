@@ -1,7 +1,7 @@
 // Quantity: a measured value with its unit, source and interval, or the reason why there is none.
 //
-// Nothing unmeasured is ever 0: an unavailable Quantity prints "unavailable (reason)" and makes everything
-// computed from it unavailable with the same reason.
+// Nothing unmeasured is ever 0: an unavailable Quantity prints "unavailable (reason)" and makes
+// everything computed from it unavailable with the same reason.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,12 +9,23 @@
 
 namespace headrace {
 
-enum class Unit : uint8_t { kNone, kRatio, kNanoseconds, kBytes, kRows, kPerSecond, kBytesPerSecond, kRowsPerSecond, kCores, kCount };
+enum class Unit : uint8_t {
+  kNone,
+  kRatio,
+  kNanoseconds,
+  kBytes,
+  kRows,
+  kPerSecond,
+  kBytesPerSecond,
+  kRowsPerSecond,
+  kCores,
+  kCount
+};
 
 // Best first; arithmetic keeps the worst of its operands.
 enum class Source : uint8_t { kCounter, kEbpf, kAccount, kEstimate };
 
-const char* UnitName(Unit unit);      // "ns", "bytes", "rows/s", ...
+const char* UnitName(Unit unit);        // "ns", "bytes", "rows/s", ...
 const char* SourceName(Source source);  // "counter", "ebpf", "account", "estimate"
 
 class Quantity {
@@ -45,7 +56,8 @@ class Quantity {
   double low_ = 0, high_ = 0, level_ = 0;
 };
 
-// a / b in `unit`; unavailable when either is, or when b is 0 ("division by zero" is absence, not infinity).
+// a / b in `unit`; unavailable when either is, or when b is 0 ("division by zero" is absence, not
+// infinity).
 Quantity Divide(const Quantity& a, const Quantity& b, Unit unit);
 
 }  // namespace headrace

@@ -1,5 +1,6 @@
-// Registry<T>: name -> entry, filled by static registrars at the end of each entry's own file, so that adding an
-// entry is adding a file. Entries come back sorted by name. Not for use before main() except by registrars.
+// Registry<T>: name -> entry, filled by static registrars at the end of each entry's own file, so
+// that adding an entry is adding a file. Entries come back sorted by name. Not for use before
+// main() except by registrars.
 #pragma once
 #include <map>
 #include <string>
@@ -38,8 +39,8 @@ class Registry {
   std::map<std::string, T, std::less<>> entries_;
 };
 
-// The candidate closest to `name` by edit distance, if it is close enough to be a likely typing error
-// (distance at most a third of the longer name, at least 1); empty otherwise.
+// The candidate closest to `name` by edit distance, if it is close enough to be a likely typing
+// error (distance at most a third of the longer name, at least 1); empty otherwise.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace headrace

@@ -15,7 +15,10 @@ namespace {
 std::string ThreeDigits(double value) {
   const double magnitude = std::fabs(value);
   if (magnitude == 0) return "0";
-  const int decimals = magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : magnitude >= 0.9995 ? 2 : 3;
+  const int decimals = magnitude >= 99.95    ? 0
+                       : magnitude >= 9.995  ? 1
+                       : magnitude >= 0.9995 ? 2
+                                             : 3;
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -36,8 +39,10 @@ struct Number {
 // A leading unsigned decimal number and what follows it; value is NaN when there is none.
 Number LeadingNumber(std::string_view text) {
   double value = 0;
-  if (text.empty() || !(std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.')) return {NAN, text};
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (text.empty() || !(std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.'))
+    return {NAN, text};
+  const auto result =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (result.ec != std::errc()) return {NAN, text};
   return {value, text.substr(result.ptr - text.data())};
 }
@@ -70,7 +75,9 @@ std::string FormatRate(double per_second, std::string_view what) {
   return fmt::format("{} {}/s", text, what);
 }
 
-std::string FormatBytesRate(double bytes_per_second) { return Scaled(bytes_per_second, 1000, {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"}); }
+std::string FormatBytesRate(double bytes_per_second) {
+  return Scaled(bytes_per_second, 1000, {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"});
+}
 
 std::string FormatPercent(double ratio) {
   const double percent = ratio * 100;
@@ -79,7 +86,8 @@ std::string FormatPercent(double ratio) {
 }
 
 std::string FormatCount(double count) {
-  if (std::fabs(count) < 10000) return std::fabs(count) >= 1000 ? fmt::format("{:.0f}", count) : ThreeDigits(count);
+  if (std::fabs(count) < 10000)
+    return std::fabs(count) >= 1000 ? fmt::format("{:.0f}", count) : ThreeDigits(count);
   std::string text = Scaled(count / 1000, 1000, {"k", "M", "G", "T"});
   return text;
 }
@@ -88,28 +96,40 @@ std::string Format(const Quantity& quantity) {
   if (!quantity.available()) return "unavailable (" + quantity.reason() + ")";
   auto print = [&](double v) -> std::string {
     switch (quantity.unit()) {
-      case Unit::kRatio: return FormatPercent(v);
-      case Unit::kNanoseconds: return FormatDuration(v);
-      case Unit::kBytes: return FormatBytes(v);
-      case Unit::kBytesPerSecond: return FormatBytesRate(v);
-      case Unit::kRowsPerSecond: return FormatRate(v, "rows");
-      case Unit::kPerSecond: return FormatCount(v) + "/s";
-      case Unit::kCores: return ThreeDigits(v) + " cores";
-      case Unit::kRows: return FormatCount(v) + " rows";
+      case Unit::kRatio:
+        return FormatPercent(v);
+      case Unit::kNanoseconds:
+        return FormatDuration(v);
+      case Unit::kBytes:
+        return FormatBytes(v);
+      case Unit::kBytesPerSecond:
+        return FormatBytesRate(v);
+      case Unit::kRowsPerSecond:
+        return FormatRate(v, "rows");
+      case Unit::kPerSecond:
+        return FormatCount(v) + "/s";
+      case Unit::kCores:
+        return ThreeDigits(v) + " cores";
+      case Unit::kRows:
+        return FormatCount(v) + " rows";
       case Unit::kCount:
-      case Unit::kNone: return FormatCount(v);
+      case Unit::kNone:
+        return FormatCount(v);
     }
     return {};
   };
   std::string text = print(quantity.value());
-  if (quantity.has_interval()) text += fmt::format(" [{}, {}]", print(quantity.low()), print(quantity.high()));
+  if (quantity.has_interval())
+    text += fmt::format(" [{}, {}]", print(quantity.low()), print(quantity.high()));
   if (quantity.source() == Source::kEstimate) text += " (estimate)";
   return text;
 }
 
 int64_t ParseDuration(std::string_view text, const std::string& what) {
   const auto fail = [&]() -> Error {
-    return Error(ExitCode::kUsage, fmt::format("'{}' is not a duration", Printable(std::string(text), 40)), what, "try 10s, 250ms, 2m or 1h30m");
+    return Error(ExitCode::kUsage,
+                 fmt::format("'{}' is not a duration", Printable(std::string(text), 40)), what,
+                 "try 10s, 250ms, 2m or 1h30m");
   };
   std::string_view left = Unspace(text);
   if (left.empty()) throw fail();
@@ -119,18 +139,27 @@ int64_t ParseDuration(std::string_view text, const std::string& what) {
     if (std::isnan(number.value)) throw fail();
     left = number.rest;
     size_t letters = 0;
-    while (letters < left.size() && std::isalpha(static_cast<unsigned char>(left[letters]))) ++letters;
+    while (letters < left.size() && std::isalpha(static_cast<unsigned char>(left[letters])))
+      ++letters;
     const std::string_view unit = left.substr(0, letters);
     left.remove_prefix(letters);
     double scale;
-    if (unit == "ns") scale = 1;
-    else if (unit == "us") scale = 1e3;
-    else if (unit == "ms") scale = 1e6;
-    else if (unit == "s" || (unit.empty() && left.empty())) scale = 1e9;
-    else if (unit == "m" || unit == "min") scale = 60e9;
-    else if (unit == "h") scale = 3600e9;
-    else if (unit == "d") scale = 86400e9;
-    else throw fail();
+    if (unit == "ns")
+      scale = 1;
+    else if (unit == "us")
+      scale = 1e3;
+    else if (unit == "ms")
+      scale = 1e6;
+    else if (unit == "s" || (unit.empty() && left.empty()))
+      scale = 1e9;
+    else if (unit == "m" || unit == "min")
+      scale = 60e9;
+    else if (unit == "h")
+      scale = 3600e9;
+    else if (unit == "d")
+      scale = 86400e9;
+    else
+      throw fail();
     total += number.value * scale;
   }
   if (!(total < 9.2e18)) throw fail();
@@ -139,7 +168,9 @@ int64_t ParseDuration(std::string_view text, const std::string& what) {
 
 uint64_t ParseBytes(std::string_view text, const std::string& what) {
   const auto fail = [&]() -> Error {
-    return Error(ExitCode::kUsage, fmt::format("'{}' is not a size in bytes", Printable(std::string(text), 40)), what, "try 64MiB, 4G or 1048576");
+    return Error(ExitCode::kUsage,
+                 fmt::format("'{}' is not a size in bytes", Printable(std::string(text), 40)), what,
+                 "try 64MiB, 4G or 1048576");
   };
   const Number number = LeadingNumber(Unspace(text));
   if (std::isnan(number.value)) throw fail();
@@ -147,12 +178,16 @@ uint64_t ParseBytes(std::string_view text, const std::string& what) {
   constexpr std::string_view kPrefixes = "KMGTP";
   double scale = 1;
   if (!unit.empty() && unit != "B") {
-    const size_t power = kPrefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const size_t power =
+        kPrefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
     if (power == std::string_view::npos) throw fail();
     const std::string_view tail = unit.substr(1);
-    if (tail == "B") scale = std::pow(1000.0, power + 1.0);
-    else if (tail.empty() || tail == "iB" || tail == "i") scale = std::pow(1024.0, power + 1.0);
-    else throw fail();
+    if (tail == "B")
+      scale = std::pow(1000.0, power + 1.0);
+    else if (tail.empty() || tail == "iB" || tail == "i")
+      scale = std::pow(1024.0, power + 1.0);
+    else
+      throw fail();
   }
   const double bytes = number.value * scale;
   if (!(bytes < 9.2e18)) throw fail();

@@ -13,24 +13,28 @@ class App;
 
 namespace headrace::cli {
 
-// A command builds its options on a CLI11 app and returns what runs after parsing. The returned function gives the
-// exit code, or throws Error.
+// A command builds its options on a CLI11 app and returns what runs after parsing. The returned
+// function gives the exit code, or throws Error.
 struct Command {
-  std::string summary;      // one line, starts with a verb: "says what limits a recorded run, and what to change"
-  std::string examples;     // lines "headrace report latest      # the verdict, then the evidence"
-  std::string exit_codes;   // "0 ok, 4 undecided (says what to measure), 5 not a run file"
-  std::string next;         // "headrace plan RUN"
+  std::string summary;   // one line, starts with a verb: "says what limits a recorded run, and what
+                         // to change"
+  std::string examples;  // lines "headrace report latest      # the verdict, then the evidence"
+  std::string exit_codes;  // "0 ok, 4 undecided (says what to measure), 5 not a run file"
+  std::string next;        // "headrace plan RUN"
   std::function<std::function<int()>(CLI::App&)> configure;
-  bool hidden = false;      // internal roles such as `collect`
+  bool hidden = false;  // internal roles such as `collect`
 };
 
-#define HR_COMMAND(name, ...) \
-  [[maybe_unused]] static const bool hr_command_registered = ::headrace::Registry<::headrace::cli::Command>::Global().Add(name, __VA_ARGS__)
+#define HR_COMMAND(name, ...)                                \
+  [[maybe_unused]] static const bool hr_command_registered = \
+      ::headrace::Registry<::headrace::cli::Command>::Global().Add(name, __VA_ARGS__)
 
-// stdout is data, stderr is talk. True when stream 1 or 2 is a terminal and NO_COLOR and TERM=dumb do not forbid.
+// stdout is data, stderr is talk. True when stream 1 or 2 is a terminal and NO_COLOR and TERM=dumb
+// do not forbid.
 bool UseColor(int descriptor);
 
-// Progress on stderr: a bar redrawn in place on a terminal, at most one plain line every two seconds otherwise.
+// Progress on stderr: a bar redrawn in place on a terminal, at most one plain line every two
+// seconds otherwise.
 class Progress {
  public:
   explicit Progress(std::string title);

@@ -1,4 +1,5 @@
-// Entry point of the executable, apart from main() so that the layer of commands can be linked into tests.
+// Entry point of the executable, apart from main() so that the layer of commands can be linked into
+// tests.
 #pragma once
 
 namespace headrace::cli {

@@ -1,10 +1,11 @@
-// Column: n values of any type in memory, the general (not the fast) form: what `cat` prints, what the writer takes,
-// what round-trip tests compare. Null rows occupy a slot with a zero value or an empty list.
+// Column: n values of any type in memory, the general (not the fast) form: what `cat` prints, what
+// the writer takes, what round-trip tests compare. Null rows occupy a slot with a zero value or an
+// empty list.
 //
-//   list<int>, rows [1,2], null, []        n = 3, present = 1 0 1, offsets = 0 2 2 2, children[0].integers = 1 2
-//   map<int,float>                          offsets as a list, children = {keys, values}
-//   struct                                  children each of n rows
-//   string                                  offsets into `bytes`
+//   list<int>, rows [1,2], null, []        n = 3, present = 1 0 1, offsets = 0 2 2 2,
+//   children[0].integers = 1 2 map<int,float>                          offsets as a list, children
+//   = {keys, values} struct                                  children each of n rows string offsets
+//   into `bytes`
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,14 +18,15 @@ namespace headrace::reader {
 struct Column {
   TypeKind kind = TypeKind::kStruct;
   uint64_t rows = 0;
-  std::vector<uint8_t> present;    // one byte per row, 1 = not null; empty = all present
-  std::vector<int64_t> integers;   // boolean (0/1), byte..long; timestamp: Unix seconds; union: tags
-  std::vector<int32_t> nanos;      // timestamp only
-  std::vector<float> floats;       // float
-  std::vector<double> doubles;     // double
-  std::vector<uint64_t> offsets;   // rows + 1 entries: string, binary, list, map
-  std::string bytes;               // string, binary
-  std::vector<Column> children;    // list: element; map: key, value; struct: fields; union: variants (each of its own count)
+  std::vector<uint8_t> present;   // one byte per row, 1 = not null; empty = all present
+  std::vector<int64_t> integers;  // boolean (0/1), byte..long; timestamp: Unix seconds; union: tags
+  std::vector<int32_t> nanos;     // timestamp only
+  std::vector<float> floats;      // float
+  std::vector<double> doubles;    // double
+  std::vector<uint64_t> offsets;  // rows + 1 entries: string, binary, list, map
+  std::string bytes;              // string, binary
+  std::vector<Column> children;   // list: element; map: key, value; struct: fields; union: variants
+                                  // (each of its own count)
 
   bool IsNull(uint64_t row) const { return !present.empty() && !present[row]; }
 };

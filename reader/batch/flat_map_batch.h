@@ -1,5 +1,6 @@
-// FlatMapBatch: columns of n rows as read, one per projected feature. The pipeline's working form between decode and
-// tensorize. A feature that a row does not have (absent) differs from an empty list.
+// FlatMapBatch: columns of n rows as read, one per projected feature. The pipeline's working form
+// between decode and tensorize. A feature that a row does not have (absent) differs from an empty
+// list.
 //
 //   sparse feature, rows [7,8], absent, [] :  present bits 1 0 1,  offsets 0 2 2 2,  values 7 8
 //   dense feature,  rows 0.5, absent, 2    :  present bits 1 0 1,  values 0.5 0 2
@@ -11,7 +12,8 @@
 
 namespace headrace::reader {
 
-// Bit r of word r/64 (least significant first): row r has the feature. Words past the last row are zero.
+// Bit r of word r/64 (least significant first): row r has the feature. Words past the last row are
+// zero.
 struct PresenceBits {
   std::vector<uint64_t> words;
   uint64_t count = 0;  // set bits
@@ -27,8 +29,8 @@ struct DenseColumn {
   std::vector<float> values;
 };
 
-// One sparse feature: offsets.size() == rows + 1, offsets[0] == 0, non-decreasing, values.size() == offsets[rows];
-// weights empty, or as long as values.
+// One sparse feature: offsets.size() == rows + 1, offsets[0] == 0, non-decreasing, values.size() ==
+// offsets[rows]; weights empty, or as long as values.
 struct SparseColumn {
   std::string name;
   PresenceBits present;
@@ -37,7 +39,8 @@ struct SparseColumn {
   std::vector<float> weights;
 };
 
-// A plain integer or float column of the table (label, session id, timestamp): one value per row, nulls read as 0.
+// A plain integer or float column of the table (label, session id, timestamp): one value per row,
+// nulls read as 0.
 struct ScalarColumn {
   std::string name;
   bool is_float = false;
@@ -47,8 +50,9 @@ struct ScalarColumn {
 
 struct FlatMapBatch {
   uint64_t rows = 0;
-  uint64_t split_id = 0;   // where its first row comes from; rows keep file order inside a batch
-  uint64_t first_row = 0;  // row number of its first row within the whole table (dense over files in file order)
+  uint64_t split_id = 0;  // where its first row comes from; rows keep file order inside a batch
+  uint64_t first_row =
+      0;  // row number of its first row within the whole table (dense over files in file order)
   std::vector<DenseColumn> dense;
   std::vector<SparseColumn> sparse;
   std::vector<ScalarColumn> scalars;

@@ -1,4 +1,5 @@
-// KeyedJaggedTensor: k sparse features (keys) of one batch of n rows in one values array, feature-major, as TorchRec's.
+// KeyedJaggedTensor: k sparse features (keys) of one batch of n rows in one values array,
+// feature-major, as TorchRec's.
 //
 //   keys = {"a", "b"}, rows = 2      row 0     row 1
 //                               a    [1, 2]    []
@@ -15,10 +16,10 @@ namespace headrace::reader {
 struct KeyedJaggedTensor {
   std::vector<std::string> keys;
   uint64_t rows = 0;
-  std::vector<int32_t> lengths;   // keys * rows
-  std::vector<int64_t> offsets;   // keys * rows + 1
-  std::vector<int64_t> values;    // offsets.back()
-  std::vector<float> weights;     // empty, or as long as values
+  std::vector<int32_t> lengths;  // keys * rows
+  std::vector<int64_t> offsets;  // keys * rows + 1
+  std::vector<int64_t> values;   // offsets.back()
+  std::vector<float> weights;    // empty, or as long as values
 };
 
 }  // namespace headrace::reader

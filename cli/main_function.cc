@@ -1,0 +1,169 @@
+// Finds the command, parses its options, runs it, and turns an Error into one line on stderr and an
+// exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <new>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/main.h"
+
+namespace headrace::cli {
+namespace {
+
+constexpr const char* kExitCodes =
+    "0 ok, 1 failure, 2 usage, 3 gate failed, 4 inconclusive or infeasible, 5 bad input data,\n"
+    "  6 privilege or kernel feature missing, 7 out of disk or memory, 130 interrupted";
+
+std::string Overview() {
+  std::string text =
+      "headrace: shows why a training pipeline waits for data, and what to change.\n"
+      "usage: headrace COMMAND [OPTIONS]\n\ncommands:\n";
+  for (const auto& [name, command] : Registry<Command>::Global().entries()) {
+    if (!command.hidden) text += fmt::format("  {:<13} {}\n", name, command.summary);
+  }
+  text +=
+      "\nexamples:\n"
+      "  headrace demo                                # a small table, a real run, a verdict\n"
+      "  headrace generate rm1 -o rm1                 # a table like a ranking model's, and a "
+      "pipeline to read it\n"
+      "  headrace run rm1/pipeline.toml               # run and record it\n"
+      "  headrace report latest                       # what limits it, what to change, what that "
+      "gains\n\n"
+      "'headrace COMMAND --help' explains one command.\nexit codes: ";
+  return text + kExitCodes + "\n";
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, command] : Registry<Command>::Global().entries()) {
+    if (!command.hidden) names.push_back(name);
+  }
+  return names;
+}
+
+std::string Footer(const Command& command) {
+  std::string text;
+  if (!command.examples.empty()) text += "examples:\n" + command.examples;
+  if (!text.empty() && text.back() != '\n') text += "\n";
+  if (!command.exit_codes.empty()) text += "exit: " + command.exit_codes + "\n";
+  if (!command.next.empty()) text += "next: " + command.next + "\n";
+  return text;
+}
+
+// The option names of `app`, for suggestions: "--limit", "-o".
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+int UsageError(const std::string& command, const std::string& message) {
+  std::fputs(
+      fmt::format("headrace {}: {}; try 'headrace {} --help'\n", command, message, command).c_str(),
+      stderr);
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+// What went wrong in parsing, in one line, with the nearest option where one was mistyped.
+std::string Explain(const CLI::App& app, const CLI::ParseError& error,
+                    const std::vector<std::string>& arguments) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    for (const std::string& argument : arguments) {
+      if (argument.rfind("--", 0) != 0) continue;
+      const std::string name = argument.substr(0, argument.find('='));
+      const std::vector<std::string> names = OptionNames(app);
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      const std::string nearest = NearestName(name, names);
+      return fmt::format("unknown option '{}'{}", Printable(name),
+                         nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest));
+    }
+  }
+  std::string text = error.what();
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return Printable(text, 300);
+}
+
+int RunCommand(const std::string& name, const Command& command, int argc, char** argv) {
+  CLI::App app(fmt::format("headrace {}: {}", name, command.summary), "headrace " + name);
+  app.footer(Footer(command));
+  app.get_formatter()->column_width(30);
+  const std::function<int()> run = command.configure(app);
+  std::vector<std::string> arguments(argv + 2, argv + argc);
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return UsageError(name, Explain(app, error, arguments));
+  }
+  return run();
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  // A closed pipe is an ordinary end of output for the commands that print rows: they see EPIPE.
+  std::signal(SIGPIPE, SIG_IGN);
+  if (argc < 2) {
+    std::fputs(Overview().c_str(), stderr);
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  const std::string name = argv[1];
+  if (name == "--help" || name == "-h" || name == "help") {
+    const Command* command = argc > 2 ? Registry<Command>::Global().Find(argv[2]) : nullptr;
+    if (command == nullptr) {
+      std::fputs(Overview().c_str(), stdout);
+      return 0;
+    }
+    char help[] = "--help";
+    char* arguments[] = {argv[0], argv[2], help};
+    return RunCommand(argv[2], *command, 3, arguments);
+  }
+  if (name == "--version" || name == "version") {
+    std::fputs("headrace " HEADRACE_VERSION "\n", stdout);
+    return 0;
+  }
+  const Command* command = Registry<Command>::Global().Find(name);
+  if (command == nullptr) {
+    const std::string nearest = NearestName(name, CommandNames());
+    std::fputs(fmt::format("headrace: unknown command '{}'.{} 'headrace --help' lists them\n",
+                           Printable(name),
+                           nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest))
+                   .c_str(),
+               stderr);
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  try {
+    const int code = RunCommand(name, *command, argc, argv);
+    if (std::fflush(stdout) != 0 && errno == ENOSPC) {
+      throw ErrnoError(errno, "write", "standard output");
+    }
+    return code;
+  } catch (const Error& error) {
+    std::fflush(stdout);
+    std::fputs(fmt::format("headrace {}: {}\n", name, error.what()).c_str(), stderr);
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    std::fputs(fmt::format("headrace {}: out of memory\n", name).c_str(), stderr);
+    return static_cast<int>(ExitCode::kResources);
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("headrace {}: internal error: {}\n", name, Printable(error.what(), 500))
+                   .c_str(),
+               stderr);
+    return static_cast<int>(ExitCode::kFailure);
+  }
+}
+
+}  // namespace headrace::cli
