@@ -1,0 +1,51 @@
+# Two commands: `make demo` and `make test`. Each installs what is missing, builds, and runs.
+JOBS ?= $(shell nproc)
+CTEST_ARGS ?=
+
+.PHONY: all setup build demo test test-asan test-tsan fuzz bench install clean format
+
+all: build
+
+setup:
+	@sh scripts/setup.sh
+
+build: setup
+	@cmake --preset release > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS)
+
+demo: setup
+	@cmake --preset release -DHEADRACE_TESTS=OFF > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS) --target headrace
+	@./build/headrace demo
+
+test: setup
+	@cmake --preset release -DHEADRACE_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --test-dir build --output-on-failure --no-tests=error $(CTEST_ARGS)
+
+# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
+test-asan: setup
+	@cmake --preset asan && cmake --build --preset asan -j $(JOBS) && ctest --test-dir build-asan --output-on-failure -LE release $(CTEST_ARGS)
+test-tsan: setup
+	@cmake --preset tsan && cmake --build --preset tsan -j $(JOBS) && ctest --test-dir build-tsan --output-on-failure -LE release $(CTEST_ARGS)
+
+# Ten minutes of the reader's fuzzer; FUZZ_SECONDS=60 for less.
+FUZZ_SECONDS ?= 600
+fuzz: setup
+	@sh scripts/fuzz.sh $(FUZZ_SECONDS)
+
+bench: setup
+	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS)
+	@sh scripts/bench.sh
+
+install: build
+	@cmake --install build
+
+format:
+	@git ls-files '*.cc' '*.h' '*.c' | xargs clang-format -i
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz
