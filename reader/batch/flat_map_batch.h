@@ -37,6 +37,7 @@ struct SparseColumn {
   std::vector<uint32_t> offsets;
   std::vector<int64_t> values;
   std::vector<float> weights;
+  bool weighted = false;  // a weighted feature, also where the batch happens to hold none of its values
 };
 
 // A plain integer or float column of the table (label, session id, timestamp): one value per row,

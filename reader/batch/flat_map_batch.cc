@@ -1,0 +1,37 @@
+#include "reader/batch/flat_map_batch.h"
+
+#include <string_view>
+
+namespace headrace::reader {
+namespace {
+
+template <typename Column>
+Column* FindByName(std::vector<Column>& columns, std::string_view name) {
+  for (Column& column : columns) {
+    if (column.name == name) return &column;
+  }
+  return nullptr;
+}
+
+template <typename T>
+uint64_t Bytes(const std::vector<T>& values) {
+  return values.size() * sizeof(T);
+}
+
+}  // namespace
+
+DenseColumn* FlatMapBatch::FindDense(std::string_view name) { return FindByName(dense, name); }
+SparseColumn* FlatMapBatch::FindSparse(std::string_view name) { return FindByName(sparse, name); }
+ScalarColumn* FlatMapBatch::FindScalar(std::string_view name) { return FindByName(scalars, name); }
+
+uint64_t FlatMapBatch::MemoryBytes() const {
+  uint64_t bytes = 0;
+  for (const DenseColumn& column : dense) bytes += Bytes(column.present.words) + Bytes(column.values);
+  for (const SparseColumn& column : sparse) {
+    bytes += Bytes(column.present.words) + Bytes(column.offsets) + Bytes(column.values) + Bytes(column.weights);
+  }
+  for (const ScalarColumn& column : scalars) bytes += Bytes(column.integers) + Bytes(column.floats);
+  return bytes;
+}
+
+}  // namespace headrace::reader

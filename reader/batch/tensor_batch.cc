@@ -1,0 +1,20 @@
+#include "reader/batch/tensor_batch.h"
+
+namespace headrace::reader {
+namespace {
+
+template <typename T>
+uint64_t Bytes(const std::vector<T>& values) {
+  return values.size() * sizeof(T);
+}
+uint64_t Bytes(const KeyedJaggedTensor& tensor) {
+  return Bytes(tensor.lengths) + Bytes(tensor.offsets) + Bytes(tensor.values) + Bytes(tensor.weights);
+}
+
+}  // namespace
+
+uint64_t TensorBatch::MemoryBytes() const {
+  return Bytes(dense) + Bytes(sparse) + Bytes(weighted_sparse) + Bytes(labels) + Bytes(row_ids);
+}
+
+}  // namespace headrace::reader
