@@ -4,6 +4,10 @@
 #include <cstring>
 
 #if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 takes _mm512_undefined_epi32 in its own header for a use of an uninitialised value.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 #define HR_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
 #define HR_AVX512 \

@@ -5,6 +5,10 @@
 #include <cstring>
 
 #if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 takes _mm512_undefined_epi32 in its own header for a use of an uninitialised value.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 #endif
 

@@ -103,9 +103,8 @@ TEST(DecodeVarints, DamageIsRefusedAlike) {
   Bytes long_run(200, 0x80);
   Bytes eleven(10, 0x80);
   eleven.push_back(1);
-  Bytes eleven_late(60, 1);
-  eleven_late.insert(eleven_late.end(), eleven.begin(), eleven.end());
-  eleven_late.insert(eleven_late.end(), 60, 1);
+  Bytes eleven_late(131, 1);
+  std::memset(eleven_late.data() + 60, 0x80, 10);
   const struct {
     const char* name;
     Bytes bytes;
