@@ -15,6 +15,7 @@ namespace headrace::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
+std::string program_name = "headrace";
 
 void OnInterrupt(int signal_number) {
   if (interrupted) {
@@ -68,6 +69,12 @@ void Progress::Update(double fraction, const std::string& note) {
 void Progress::Finish(const std::string& note) {
   std::fputs(fmt::format("{}{}  {}\n", terminal_ ? "\r\x1b[K" : "", title_, note).c_str(), stderr);
   drawn_ = false;
+}
+
+std::string ProgramName() { return program_name; }
+
+void SetProgramName(std::string argv0) {
+  if (argv0.find('/') != std::string::npos) program_name = std::move(argv0);
 }
 
 std::string SelfPath() {

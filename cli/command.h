@@ -49,6 +49,11 @@ class Progress {
   bool drawn_ = false;
 };
 
+// How the user called this program: argv[0] when it names a path, else "headrace"; for commands
+// printed to be pasted.
+std::string ProgramName();
+void SetProgramName(std::string argv0);
+
 // argv[0] resolved to an absolute path (/proc/self/exe), for starting the collector.
 std::string SelfPath();
 // --db, else $HEADRACE_DB, else ./headrace.db.

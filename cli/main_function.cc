@@ -116,6 +116,7 @@ int RunCommand(const std::string& name, const Command& command, int argc, char**
 int Main(int argc, char** argv) {
   // A closed pipe is an ordinary end of output for the commands that print rows: they see EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
+  if (argc > 0) SetProgramName(argv[0]);
   if (argc < 2) {
     std::fputs(Overview().c_str(), stderr);
     return static_cast<int>(ExitCode::kUsage);

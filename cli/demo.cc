@@ -1,0 +1,126 @@
+// headrace demo: a small table, the reference pipeline with a planted bottleneck, the measured
+// verdict, the next commands.
+//
+// It plays the user: every step is a command of this program run as a person would run it, so
+// nothing here can be canned.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+
+namespace headrace::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DemoOptions {
+  std::string folder = "headrace-demo";
+  std::string database;
+  std::string duration = "8s";
+};
+
+// The planted bottleneck: each read of a stripe waits as long as a remote store would, on one
+// thread.
+constexpr const char* kFetchStage = "operators = [\"fetch\"]";
+constexpr const char* kSlowFetchStage =
+    "operators = [\"fetch\", { sleep = \"30ms\", name = \"storage_latency\" }]";
+
+// Runs this program with `arguments`; its output goes where ours goes. Throws Error with its exit
+// code when it fails.
+void RunSelf(const std::vector<std::string>& arguments) {
+  std::fflush(stdout);
+  const std::string self = SelfPath();
+  const pid_t pid = fork();
+  if (pid < 0) throw ErrnoError(errno, "start", self);
+  if (pid == 0) {
+    std::vector<char*> argv;
+    argv.push_back(const_cast<char*>(self.c_str()));
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(self.c_str(), argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  const int code =
+      WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kInterrupted);
+  throw Error(static_cast<ExitCode>(code),
+              fmt::format("the step 'headrace {}' ended with {}", arguments.front(), code));
+}
+
+// The generated pipeline with the slow storage put in, written beside it as demo.toml.
+void WriteDemoPipeline(const fs::path& folder) {
+  std::string text = ReadWholeFile((folder / "pipeline.toml").string());
+  const size_t at = text.find(kFetchStage);
+  if (at == std::string::npos) {
+    throw Error(ExitCode::kFailure,
+                fmt::format("the generated pipeline has no line '{}'", kFetchStage),
+                (folder / "pipeline.toml").string());
+  }
+  text.replace(at, std::string(kFetchStage).size(), kSlowFetchStage);
+  AtomicFile output((folder / "demo.toml").string(), true);
+  output.Write(text);
+  output.Commit();
+}
+
+int Demo(const DemoOptions& options) {
+  const fs::path folder = options.folder;
+  if (fs::exists(folder) && !fs::exists(folder / "table.json")) {
+    throw Error(ExitCode::kUsage, "exists and is not a generated table", options.folder,
+                "give another with --folder");
+  }
+  fmt::print(stderr, "headrace " HEADRACE_VERSION
+                     "  reads a small table through a store that answers slowly, on purpose\n");
+  const std::string pipeline = (folder / "demo.toml").string();
+  RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "32768", "--features", "0.0625",
+           "--seed", "1", "-f"});
+  WriteDemoPipeline(folder);
+  RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",
+           options.database, "--set", "source.epochs=0"});
+  RunSelf({"report", "latest", "--db", options.database});
+  const std::string plan = (folder / "plan.json").string();
+  const std::string program = ProgramName();
+  const std::string database =
+      options.database == DefaultDatabase() ? "" : " --db " + options.database;
+  fmt::print("\nTry the change, and see what limits then:\n");
+  fmt::print("  {} plan latest -o {} -f{}\n", program, plan, database);
+  fmt::print("  {} run {} --plan {} --name fixed --duration 8s --set source.epochs=0{}\n", program,
+             pipeline, plan, database);
+  fmt::print("  {} report latest{}\n", program, database);
+  return 0;
+}
+
+HR_COMMAND(
+    "demo",
+    {.summary = "makes a small table, runs a pipeline with a planted bottleneck, and prints the "
+                "measured verdict",
+     .examples = "  headrace demo                        # about 15 s; leaves headrace-demo/ and "
+                 "./headrace.db\n"
+                 "  headrace demo --folder /tmp/d --db /tmp/d.db\n",
+     .exit_codes = "0 ok, else the code of the step that failed",
+     .next = "headrace plan latest",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<DemoOptions>();
+       options->database = DefaultDatabase();
+       app.add_option("--folder", options->folder, "Write the table here")->capture_default_str();
+       app.add_option("--db", options->database, "Record the run in this database")
+           ->capture_default_str();
+       app.add_option("-d,--duration", options->duration, "Run the pipeline this long")
+           ->capture_default_str();
+       return [options] { return Demo(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli
