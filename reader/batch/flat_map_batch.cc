@@ -26,9 +26,11 @@ ScalarColumn* FlatMapBatch::FindScalar(std::string_view name) { return FindByNam
 
 uint64_t FlatMapBatch::MemoryBytes() const {
   uint64_t bytes = 0;
-  for (const DenseColumn& column : dense) bytes += Bytes(column.present.words) + Bytes(column.values);
+  for (const DenseColumn& column : dense)
+    bytes += Bytes(column.present.words) + Bytes(column.values);
   for (const SparseColumn& column : sparse) {
-    bytes += Bytes(column.present.words) + Bytes(column.offsets) + Bytes(column.values) + Bytes(column.weights);
+    bytes += Bytes(column.present.words) + Bytes(column.offsets) + Bytes(column.values) +
+             Bytes(column.weights);
   }
   for (const ScalarColumn& column : scalars) bytes += Bytes(column.integers) + Bytes(column.floats);
   return bytes;

@@ -8,7 +8,8 @@ uint64_t Bytes(const std::vector<T>& values) {
   return values.size() * sizeof(T);
 }
 uint64_t Bytes(const KeyedJaggedTensor& tensor) {
-  return Bytes(tensor.lengths) + Bytes(tensor.offsets) + Bytes(tensor.values) + Bytes(tensor.weights);
+  return Bytes(tensor.lengths) + Bytes(tensor.offsets) + Bytes(tensor.values) +
+         Bytes(tensor.weights);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kBlock = 16;  // 16 floats: one cache line of the output row
 
-void TransposeBlock(const float* const* columns, uint64_t num_columns, uint64_t first_row, uint64_t num_rows, float* out,
-                    uint64_t stride) {
+void TransposeBlock(const float* const* columns, uint64_t num_columns, uint64_t first_row,
+                    uint64_t num_rows, float* out, uint64_t stride) {
   if (num_columns == kBlock) {
     for (uint64_t row = 0; row < num_rows; ++row) {
       float* target = out + row * stride;
@@ -30,7 +30,8 @@ void TransposeBlock(const float* const* columns, uint64_t num_columns, uint64_t 
 }
 
 // Rows [first, first + rows) of `from` behind the first `to_rows` rows of `to`.
-void AppendPresence(PresenceBits* to, uint64_t to_rows, const PresenceBits& from, uint64_t first, uint64_t rows) {
+void AppendPresence(PresenceBits* to, uint64_t to_rows, const PresenceBits& from, uint64_t first,
+                    uint64_t rows) {
   to->words.resize((to_rows + rows + 63) / 64);
   for (uint64_t done = 0; done < rows;) {
     const uint64_t source = first + done, target = to_rows + done;
@@ -45,15 +46,18 @@ void AppendPresence(PresenceBits* to, uint64_t to_rows, const PresenceBits& from
 
 template <typename T>
 void AppendRange(std::vector<T>* to, const std::vector<T>& from, uint64_t first, uint64_t count) {
-  to->insert(to->end(), from.begin() + static_cast<ptrdiff_t>(first), from.begin() + static_cast<ptrdiff_t>(first + count));
+  to->insert(to->end(), from.begin() + static_cast<ptrdiff_t>(first),
+             from.begin() + static_cast<ptrdiff_t>(first + count));
 }
 
-void AppendSparse(SparseColumn* to, uint64_t to_rows, const SparseColumn& from, uint64_t first, uint64_t rows) {
+void AppendSparse(SparseColumn* to, uint64_t to_rows, const SparseColumn& from, uint64_t first,
+                  uint64_t rows) {
   AppendPresence(&to->present, to_rows, from.present, first, rows);
   const uint32_t begin = from.offsets[first], end = from.offsets[first + rows];
   const uint64_t base = to->values.size();
   if (base + (end - begin) > UINT32_MAX) {
-    throw Error(ExitCode::kResources, fmt::format("feature {} has more than 2^32 values in one batch", from.name), {},
+    throw Error(ExitCode::kResources,
+                fmt::format("feature {} has more than 2^32 values in one batch", from.name), {},
                 "use a smaller batch_rows");
   }
   to->weighted |= from.weighted;
@@ -75,22 +79,29 @@ void AppendSparse(SparseColumn* to, uint64_t to_rows, const SparseColumn& from, 
 }
 
 void ValidatePresence(const std::string& name, const PresenceBits& present, uint64_t rows) {
-  if (present.words.size() != (rows + 63) / 64) Broken(name, "presence does not have one bit per row");
+  if (present.words.size() != (rows + 63) / 64)
+    Broken(name, "presence does not have one bit per row");
   uint64_t count = 0;
   for (const uint64_t word : present.words) count += static_cast<uint64_t>(std::popcount(word));
   if (count != present.count) Broken(name, "presence count differs from its bits");
-  if (rows % 64 != 0 && (present.words.back() >> (rows % 64)) != 0) Broken(name, "presence has bits past the last row");
+  if (rows % 64 != 0 && (present.words.back() >> (rows % 64)) != 0)
+    Broken(name, "presence has bits past the last row");
 }
 
 void ValidateSparse(const SparseColumn& column, uint64_t rows) {
   ValidatePresence(column.name, column.present, rows);
-  if (column.offsets.size() != rows + 1 || column.offsets[0] != 0) Broken(column.name, "offsets do not start at 0, one per row and one more");
-  if (!std::is_sorted(column.offsets.begin(), column.offsets.end())) Broken(column.name, "offsets decrease");
-  if (column.values.size() != column.offsets.back()) Broken(column.name, "values differ in number from the last offset");
+  if (column.offsets.size() != rows + 1 || column.offsets[0] != 0)
+    Broken(column.name, "offsets do not start at 0, one per row and one more");
+  if (!std::is_sorted(column.offsets.begin(), column.offsets.end()))
+    Broken(column.name, "offsets decrease");
+  if (column.values.size() != column.offsets.back())
+    Broken(column.name, "values differ in number from the last offset");
   const bool weighted = column.weighted || !column.weights.empty();
-  if (weighted && column.weights.size() != column.values.size()) Broken(column.name, "weights differ in number from values");
+  if (weighted && column.weights.size() != column.values.size())
+    Broken(column.name, "weights differ in number from values");
   for (uint64_t row = 0; row < rows; ++row) {
-    if (!column.present.Get(row) && column.offsets[row] != column.offsets[row + 1]) Broken(column.name, "an absent row has values");
+    if (!column.present.Get(row) && column.offsets[row] != column.offsets[row + 1])
+      Broken(column.name, "an absent row has values");
   }
 }
 
@@ -101,12 +112,14 @@ void TransposeColumns(std::span<const float* const> columns, uint64_t rows, floa
   for (uint64_t row = 0; row < rows; row += kBlock) {
     const uint64_t num_rows = std::min(kBlock, rows - row);
     for (uint64_t c = 0; c < stride; c += kBlock) {
-      TransposeBlock(columns.data() + c, std::min(kBlock, stride - c), row, num_rows, out + row * stride + c, stride);
+      TransposeBlock(columns.data() + c, std::min(kBlock, stride - c), row, num_rows,
+                     out + row * stride + c, stride);
     }
   }
 }
 
-KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint64_t rows, bool weighted) {
+KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint64_t rows,
+                              bool weighted) {
   KeyedJaggedTensor tensor;
   tensor.rows = rows;
   uint64_t total = 0;
@@ -121,7 +134,8 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
     tensor.keys.push_back(column->name);
     const uint32_t* offsets = column->offsets.data();
     const auto base = static_cast<int64_t>(tensor.values.size());
-    for (uint64_t row = 0; row < rows; ++row) tensor.lengths[place + row] = static_cast<int32_t>(offsets[row + 1] - offsets[row]);
+    for (uint64_t row = 0; row < rows; ++row)
+      tensor.lengths[place + row] = static_cast<int32_t>(offsets[row + 1] - offsets[row]);
     for (uint64_t row = 0; row < rows; ++row) tensor.offsets[place + row] = base + offsets[row];
     place += rows;
     tensor.values.insert(tensor.values.end(), column->values.begin(), column->values.end());
@@ -148,13 +162,16 @@ TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
   tensors.dense.resize(batch.rows * dense.size());
   TransposeColumns(dense, batch.rows, tensors.dense.data());
   std::vector<const SparseColumn*> plain, weighted;
-  for (const SparseColumn& column : batch.sparse) (column.weighted || !column.weights.empty() ? weighted : plain).push_back(&column);
+  for (const SparseColumn& column : batch.sparse)
+    (column.weighted || !column.weights.empty() ? weighted : plain).push_back(&column);
   tensors.sparse = AssembleKjt(plain, batch.rows, false);
   tensors.weighted_sparse = AssembleKjt(weighted, batch.rows, true);
   if (!label.empty()) {
-    const auto found = std::find_if(batch.scalars.begin(), batch.scalars.end(), [&](const ScalarColumn& c) { return c.name == label; });
+    const auto found = std::find_if(batch.scalars.begin(), batch.scalars.end(),
+                                    [&](const ScalarColumn& c) { return c.name == label; });
     if (found == batch.scalars.end()) {
-      throw Error(ExitCode::kUsage, fmt::format("label column {} is not in the batch", label), {}, "project it as a column");
+      throw Error(ExitCode::kUsage, fmt::format("label column {} is not in the batch", label), {},
+                  "project it as a column");
     }
     if (found->is_float) {
       tensors.labels = found->floats;
@@ -185,7 +202,8 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
       to->scalars[i].is_float = from.scalars[i].is_float;
     }
   }
-  HR_CHECK(to->dense.size() == from.dense.size() && to->sparse.size() == from.sparse.size() && to->scalars.size() == from.scalars.size(),
+  HR_CHECK(to->dense.size() == from.dense.size() && to->sparse.size() == from.sparse.size() &&
+               to->scalars.size() == from.scalars.size(),
            "batches of different columns");
   for (size_t i = 0; i < from.dense.size(); ++i) {
     HR_CHECK(to->dense[i].name == from.dense[i].name, "batches of different columns");
@@ -209,25 +227,33 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
 void Validate(const FlatMapBatch& batch) {
   for (const DenseColumn& column : batch.dense) {
     ValidatePresence(column.name, column.present, batch.rows);
-    if (column.values.size() != batch.rows) Broken(column.name, "values differ in number from rows");
+    if (column.values.size() != batch.rows)
+      Broken(column.name, "values differ in number from rows");
     for (uint64_t row = 0; row < batch.rows; ++row) {
-      if (!column.present.Get(row) && column.values[row] != 0) Broken(column.name, "an absent row has a value");
+      if (!column.present.Get(row) && column.values[row] != 0)
+        Broken(column.name, "an absent row has a value");
     }
   }
   for (const SparseColumn& column : batch.sparse) ValidateSparse(column, batch.rows);
   for (const ScalarColumn& column : batch.scalars) {
-    if ((column.is_float ? column.floats.size() : column.integers.size()) != batch.rows) Broken(column.name, "values differ in number from rows");
+    if ((column.is_float ? column.floats.size() : column.integers.size()) != batch.rows)
+      Broken(column.name, "values differ in number from rows");
   }
 }
 
 void Validate(const KeyedJaggedTensor& tensor) {
   const uint64_t cells = tensor.keys.size() * tensor.rows;
-  if (tensor.lengths.size() != cells || tensor.offsets.size() != cells + 1) Broken("tensor", "lengths and offsets do not fit keys and rows");
-  if (tensor.offsets[0] != 0 || tensor.offsets.back() != static_cast<int64_t>(tensor.values.size())) Broken("tensor", "offsets do not span the values");
+  if (tensor.lengths.size() != cells || tensor.offsets.size() != cells + 1)
+    Broken("tensor", "lengths and offsets do not fit keys and rows");
+  if (tensor.offsets[0] != 0 || tensor.offsets.back() != static_cast<int64_t>(tensor.values.size()))
+    Broken("tensor", "offsets do not span the values");
   for (uint64_t cell = 0; cell < cells; ++cell) {
-    if (tensor.lengths[cell] < 0 || tensor.offsets[cell + 1] - tensor.offsets[cell] != tensor.lengths[cell]) Broken("tensor", "a length differs from its offsets");
+    if (tensor.lengths[cell] < 0 ||
+        tensor.offsets[cell + 1] - tensor.offsets[cell] != tensor.lengths[cell])
+      Broken("tensor", "a length differs from its offsets");
   }
-  if (!tensor.weights.empty() && tensor.weights.size() != tensor.values.size()) Broken("tensor", "weights differ in number from values");
+  if (!tensor.weights.empty() && tensor.weights.size() != tensor.values.size())
+    Broken("tensor", "weights differ in number from values");
 }
 
 }  // namespace headrace::reader

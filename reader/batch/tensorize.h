@@ -1,5 +1,5 @@
-// From a FlatMap batch to what a consumer takes: a dense row-major matrix and keyed jagged tensors; and cutting and
-// joining batches by rows. All functions are thread-safe on distinct outputs.
+// From a FlatMap batch to what a consumer takes: a dense row-major matrix and keyed jagged tensors;
+// and cutting and joining batches by rows. All functions are thread-safe on distinct outputs.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,24 +11,29 @@
 
 namespace headrace::reader {
 
-// out[r * columns.size() + c] = columns[c][r], blocked for the cache; out: float[rows, columns.size()].
+// out[r * columns.size() + c] = columns[c][r], blocked for the cache; out: float[rows,
+// columns.size()].
 void TransposeColumns(std::span<const float* const> columns, uint64_t rows, float* out);
 
-// One tensor of all `columns` of a batch of `rows` rows, in their order; weights when `weighted` (a column without has 1).
-KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint64_t rows, bool weighted);
+// One tensor of all `columns` of a batch of `rows` rows, in their order; weights when `weighted` (a
+// column without has 1).
+KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint64_t rows,
+                              bool weighted);
 
-// The whole batch as tensors: all dense columns in order; sparse columns without weights into `sparse`, those with into
-// `weighted_sparse`; labels from scalar column `label` (empty: none; integers are converted). row_ids are first_row ...
-// first_row + rows - 1. Throws Error kUsage when the label column does not exist.
+// The whole batch as tensors: all dense columns in order; sparse columns without weights into
+// `sparse`, those with into `weighted_sparse`; labels from scalar column `label` (empty: none;
+// integers are converted). row_ids are first_row ... first_row + rows - 1. Throws Error kUsage when
+// the label column does not exist.
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label);
 
-// Rows [first, first + rows) of `from` behind the rows of `to`. An empty `to` (0 rows, no columns) takes from's columns;
-// otherwise both have the same columns in the same order, else HR_CHECK fails. first_row and split_id stay those of the
-// first part. A column's total values stay below 2^32, else Error kResources.
+// Rows [first, first + rows) of `from` behind the rows of `to`. An empty `to` (0 rows, no columns)
+// takes from's columns; otherwise both have the same columns in the same order, else HR_CHECK
+// fails. first_row and split_id stay those of the first part. A column's total values stay below
+// 2^32, else Error kResources.
 void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint64_t rows);
 
-// Throws Error kBadData naming the column unless the batch keeps the promises of flat_map_batch.h (sizes, offsets,
-// presence counts). For tests and for batches that came from outside.
+// Throws Error kBadData naming the column unless the batch keeps the promises of flat_map_batch.h
+// (sizes, offsets, presence counts). For tests and for batches that came from outside.
 void Validate(const FlatMapBatch& batch);
 // The same for keyed_jagged_tensor.h.
 void Validate(const KeyedJaggedTensor& tensor);

@@ -1,16 +1,18 @@
 // The fast path from a stripe to a FlatMapBatch, in four steps that are accounted one by one:
 //
 //   Fetch       storage -> stored bytes         coalesced reads into one buffer
-//   Decompress  stored -> unpacked streams      a stream of one uncompressed chunk stays where it was read
-//   Decode      unpacked -> values              integers straight into the batch's value vectors, lengths, bitmaps
-//   Extract     values -> row-aligned columns   presence, offsets, dense expansion
+//   Decompress  stored -> unpacked streams      a stream of one uncompressed chunk stays where it
+//   was read Decode      unpacked -> values              integers straight into the batch's value
+//   vectors, lengths, bitmaps Extract     values -> row-aligned columns   presence, offsets, dense
+//   expansion
 //
-//   FlatMapBatch batch = Extract(Decode(Decompress(Fetch(MakePlan(reader, stripe, projection), reader.source()))));
+//   FlatMapBatch batch = Extract(Decode(Decompress(Fetch(MakePlan(reader, stripe, projection),
+//   reader.source()))));
 //
-// Each step takes the previous step's result and frees it. Steps of different stripes may run on any threads at once; all
-// state is in the values passed. Large buffers come from a process-wide pool and go back to it.
-// Every size read from the file is checked against what the stripe holds and claims: a malformed stripe throws Error
-// kBadData that names file, stripe, feature and stream.
+// Each step takes the previous step's result and frees it. Steps of different stripes may run on
+// any threads at once; all state is in the values passed. Large buffers come from a process-wide
+// pool and go back to it. Every size read from the file is checked against what the stripe holds
+// and claims: a malformed stripe throws Error kBadData that names file, stripe, feature and stream.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -25,7 +27,8 @@
 namespace headrace::reader::dwrf {
 
 struct FetchOptions {
-  uint64_t max_gap_bytes = 128 << 10;  // read over a hole up to this long rather than issue another read
+  uint64_t max_gap_bytes =
+      128 << 10;  // read over a hole up to this long rather than issue another read
   uint64_t max_read_bytes = 8 << 20;
 };
 
@@ -41,7 +44,8 @@ struct FetchedStripe {
 struct UnpackedStripe {
   StripePlan plan;
   BufferPool::Handle bytes, unpacked;
-  std::vector<std::span<const uint8_t>> streams;  // per plan stream, into either buffer; readable for kPadding beyond
+  std::vector<std::span<const uint8_t>>
+      streams;  // per plan stream, into either buffer; readable for kPadding beyond
   uint64_t stored_bytes = 0;
   uint64_t unpacked_bytes = 0;
 };
@@ -76,10 +80,12 @@ struct DecodedStripe {
 // Throws what source.ReadAt throws.
 FetchedStripe Fetch(StripePlan plan, const Source& source, const FetchOptions& options = {});
 UnpackedStripe Decompress(FetchedStripe&& fetched);
-// A null element of a list, and an entry of an inner map whose key or weight is null, counts as absent: it is left out.
+// A null element of a list, and an entry of an inner map whose key or weight is null, counts as
+// absent: it is left out.
 DecodedStripe Decode(UnpackedStripe&& unpacked);
-// Columns in the order of the projection: `dense` the dense features, `sparse` the others, weighted ones with weights.
-// first_row is the stripe's first row in its file; split_id is 0: the caller knows the file's place in the table.
+// Columns in the order of the projection: `dense` the dense features, `sparse` the others, weighted
+// ones with weights. first_row is the stripe's first row in its file; split_id is 0: the caller
+// knows the file's place in the table.
 FlatMapBatch Extract(DecodedStripe&& decoded);
 
 }  // namespace headrace::reader::dwrf

@@ -1,7 +1,9 @@
-// Projection: the features and plain columns a job wants. StripePlan: the streams of one stripe that hold them.
+// Projection: the features and plain columns a job wants. StripePlan: the streams of one stripe
+// that hold them.
 //
 //   projection   features {sparse, 17}, {dense, 3};  columns {label}
-//   plan         streams  IN_MAP, LENGTH, DATA of (sparse.value, key 17); IN_MAP, DATA of (dense.value, key 3); DATA of label
+//   plan         streams  IN_MAP, LENGTH, DATA of (sparse.value, key 17); IN_MAP, DATA of
+//   (dense.value, key 3); DATA of label
 //
 // A feature is one key of a flattened map. By its value type it is
 //   dense            map<K, float>, also double, boolean and integer values: read as float
@@ -42,7 +44,8 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-// The streams of one (node, sequence): indices into StripePlan::streams, kNone where the stripe has no such stream.
+// The streams of one (node, sequence): indices into StripePlan::streams, kNone where the stripe has
+// no such stream.
 struct NodePlan {
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t node = 0, sequence = 0;
@@ -91,23 +94,27 @@ class StripePlan {
   // The streams' byte ranges, by offset; ranges that touch are not merged.
   std::vector<ByteRange> ranges() const;
   uint64_t wanted_bytes() const;
-  // Reads that cover all ranges: neighbours at most `max_gap_bytes` apart become one read of at most `max_read_bytes`.
-  // A stream longer than that is a read of its own. Sorted, disjoint unless streams overlap.
+  // Reads that cover all ranges: neighbours at most `max_gap_bytes` apart become one read of at
+  // most `max_read_bytes`. A stream longer than that is a read of its own. Sorted, disjoint unless
+  // streams overlap.
   std::vector<ByteRange> Coalesce(uint64_t max_gap_bytes, uint64_t max_read_bytes) const;
   // "rm1.dwrf: stripe 3, stream DATA of feature sparse:17": where an error happened.
   std::string Where(uint32_t stream) const;
 };
 
-// Throws Error kUsage for a column that does not exist or is not of the kinds above (naming its type), kPrivilege for an
-// encrypted one, kBadData where the stripe's encodings or streams contradict the format, kResources when the columns of
-// one stripe would exceed kMaxStripeBytes whatever they hold.
-StripePlan MakePlan(const FileReader& reader, const std::shared_ptr<const Stripe>& stripe, const Projection& projection);
+// Throws Error kUsage for a column that does not exist or is not of the kinds above (naming its
+// type), kPrivilege for an encrypted one, kBadData where the stripe's encodings or streams
+// contradict the format, kResources when the columns of one stripe would exceed kMaxStripeBytes
+// whatever they hold.
+StripePlan MakePlan(const FileReader& reader, const std::shared_ptr<const Stripe>& stripe,
+                    const Projection& projection);
 StripePlan MakePlan(const PlanContext& context, const Stripe& stripe, const Projection& projection);
 
 // Throws Error kUsage as MakePlan does, without a stripe: for checking a pipeline before it runs.
 void CheckProjection(const Schema& schema, const std::string& file, const Projection& projection);
 
-// Bound on rows * (bytes each projected column takes per row even when empty): a file can claim any number of rows.
+// Bound on rows * (bytes each projected column takes per row even when empty): a file can claim any
+// number of rows.
 constexpr uint64_t kMaxStripeBytes = uint64_t{8} << 30;
 
 }  // namespace headrace::reader::dwrf

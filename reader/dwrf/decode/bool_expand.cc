@@ -51,11 +51,13 @@ class BitCursor {
   uint64_t position_ = 0;
 };
 
-void DepositScalar(const uint64_t* packed, size_t num_packed_words, const uint64_t* mask, size_t num_words, uint64_t* out) {
+void DepositScalar(const uint64_t* packed, size_t num_packed_words, const uint64_t* mask,
+                   size_t num_words, uint64_t* out) {
   BitCursor cursor(packed, num_packed_words);
   for (size_t i = 0; i < num_words; ++i) {
     uint64_t left = mask[i], result = 0;
-    for (uint64_t bits = cursor.Take(static_cast<unsigned>(std::popcount(left))); left != 0; left &= left - 1, bits >>= 1) {
+    for (uint64_t bits = cursor.Take(static_cast<unsigned>(std::popcount(left))); left != 0;
+         left &= left - 1, bits >>= 1) {
       if (bits & 1) result |= left & -left;
     }
     out[i] = result;
@@ -65,17 +67,18 @@ void DepositScalar(const uint64_t* packed, size_t num_packed_words, const uint64
 #if defined(__x86_64__)
 HR_AVX2 void ReverseAvx2(uint64_t* words, size_t num_words) {
   const __m256i nibble = _mm256_set1_epi8(0x0f);
-  const __m256i low = _mm256_broadcastsi128_si256(
-      _mm_setr_epi8(0x00, static_cast<char>(0x80), 0x40, static_cast<char>(0xc0), 0x20, static_cast<char>(0xa0), 0x60,
-                    static_cast<char>(0xe0), 0x10, static_cast<char>(0x90), 0x50, static_cast<char>(0xd0), 0x30,
-                    static_cast<char>(0xb0), 0x70, static_cast<char>(0xf0)));
+  const __m256i low = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+      0x00, static_cast<char>(0x80), 0x40, static_cast<char>(0xc0), 0x20, static_cast<char>(0xa0),
+      0x60, static_cast<char>(0xe0), 0x10, static_cast<char>(0x90), 0x50, static_cast<char>(0xd0),
+      0x30, static_cast<char>(0xb0), 0x70, static_cast<char>(0xf0)));
   const __m256i high = _mm256_and_si256(_mm256_srli_epi16(low, 4), nibble);
   size_t i = 0;
   for (; i + 4 <= num_words; i += 4) {
     __m256i* place = reinterpret_cast<__m256i*>(words + i);
     const __m256i bytes = _mm256_loadu_si256(place);
     const __m256i from_low = _mm256_shuffle_epi8(low, _mm256_and_si256(bytes, nibble));
-    const __m256i from_high = _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+    const __m256i from_high =
+        _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
     _mm256_storeu_si256(place, _mm256_or_si256(from_low, from_high));
   }
   ReverseScalar(words + i, num_words - i);
@@ -87,8 +90,8 @@ HR_AVX2 uint64_t CountPopcnt(const uint64_t* words, size_t num_words) {
   return count;
 }
 
-HR_AVX2 void DepositBmi2(const uint64_t* packed, size_t num_packed_words, const uint64_t* mask, size_t num_words,
-                         uint64_t* out) {
+HR_AVX2 void DepositBmi2(const uint64_t* packed, size_t num_packed_words, const uint64_t* mask,
+                         size_t num_words, uint64_t* out) {
   BitCursor cursor(packed, num_packed_words);
   for (size_t i = 0; i < num_words; ++i) {
     const uint64_t word = mask[i];
@@ -126,7 +129,8 @@ bool DecodeByteRle(std::span<const uint8_t> bytes, uint64_t count, uint8_t* out)
   return true;
 }
 
-bool DecodeBits(std::span<const uint8_t> bytes, uint64_t count, uint64_t* words, InstructionSet set) {
+bool DecodeBits(std::span<const uint8_t> bytes, uint64_t count, uint64_t* words,
+                InstructionSet set) {
   if (count == 0) return true;
   const size_t num_words = NumWords(count);
   words[num_words - 1] = 0;
@@ -153,8 +157,8 @@ uint64_t CountBits(const uint64_t* words, size_t num_words, InstructionSet set) 
   return CountScalar(words, num_words);
 }
 
-void DepositBits(const uint64_t* packed, size_t num_packed_words, const uint64_t* mask, size_t num_words, uint64_t* out,
-                 InstructionSet set) {
+void DepositBits(const uint64_t* packed, size_t num_packed_words, const uint64_t* mask,
+                 size_t num_words, uint64_t* out, InstructionSet set) {
 #if defined(__x86_64__)
   if (Vectorised(set)) return DepositBmi2(packed, num_packed_words, mask, num_words, out);
 #endif

@@ -4,8 +4,8 @@
 //   packed floats  0.5 2 3   ->  0.5 0 2 3
 //   packed lengths 2 0 1     ->  offsets 0 2 2 2 3
 //
-// Kernels as in varint_simd.h: `packed` has as many entries as set bits and is readable for 64 bytes beyond; results have
-// exactly the stated size.
+// Kernels as in varint_simd.h: `packed` has as many entries as set bits and is readable for 64
+// bytes beyond; results have exactly the stated size.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ void ExpandFloats(const uint8_t* packed, const uint64_t* present, uint64_t rows,
                   InstructionSet set = BestInstructionSet());
 
 // Writes offsets[0, rows]; offsets[0] = 0. The total of the lengths is below 2^32.
-void ExpandLengths(const uint32_t* packed, const uint64_t* present, uint64_t rows, uint32_t* offsets,
-                   InstructionSet set = BestInstructionSet());
+void ExpandLengths(const uint32_t* packed, const uint64_t* present, uint64_t rows,
+                   uint32_t* offsets, InstructionSet set = BestInstructionSet());
 
 }  // namespace headrace::reader::dwrf

@@ -22,7 +22,8 @@ Group ReadControl(uint8_t control) {
   return control < 128 ? Group{true, size_t{control} + 3} : Group{false, size_t{256} - control};
 }
 
-const uint8_t* ReadOne(const uint8_t* p, const uint8_t* end, IntegerFormat format, uint64_t* value) {
+const uint8_t* ReadOne(const uint8_t* p, const uint8_t* end, IntegerFormat format,
+                       uint64_t* value) {
   if (format.fixed_width == 0) {
     p = DecodeVarint(p, end, value);
     if (p != nullptr && format.is_signed) *value = static_cast<uint64_t>(UndoZigzag(*value));
@@ -32,12 +33,14 @@ const uint8_t* ReadOne(const uint8_t* p, const uint8_t* end, IntegerFormat forma
   uint64_t raw = 0;
   std::memcpy(&raw, p, format.fixed_width);
   const int unused = 64 - 8 * format.fixed_width;
-  *value = format.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(raw << unused) >> unused) : raw;
+  *value =
+      format.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(raw << unused) >> unused) : raw;
   return p + format.fixed_width;
 }
 
 // Lengths of one literal group, byte by byte.
-const uint8_t* LengthLiteralsScalar(const uint8_t* p, const uint8_t* end, size_t count, uint32_t* out) {
+const uint8_t* LengthLiteralsScalar(const uint8_t* p, const uint8_t* end, size_t count,
+                                    uint32_t* out) {
   for (size_t i = 0; i < count; ++i) {
     uint64_t value = 0;
     p = DecodeVarint(p, end, &value);
@@ -48,17 +51,21 @@ const uint8_t* LengthLiteralsScalar(const uint8_t* p, const uint8_t* end, size_t
 }
 
 void FillRunScalar(uint32_t base, int delta, size_t count, uint32_t* out) {
-  for (size_t i = 0; i < count; ++i) out[i] = base + static_cast<uint32_t>(delta) * static_cast<uint32_t>(i);
+  for (size_t i = 0; i < count; ++i)
+    out[i] = base + static_cast<uint32_t>(delta) * static_cast<uint32_t>(i);
 }
 
 #if defined(__x86_64__)
-// Sixteen one-byte lengths at a time; where a longer one comes, the bytes before it, then it alone. Writes up to 16 past.
-HR_AVX2 const uint8_t* LengthLiteralsAvx2(const uint8_t* p, const uint8_t* end, size_t count, uint32_t* out) {
+// Sixteen one-byte lengths at a time; where a longer one comes, the bytes before it, then it alone.
+// Writes up to 16 past.
+HR_AVX2 const uint8_t* LengthLiteralsAvx2(const uint8_t* p, const uint8_t* end, size_t count,
+                                          uint32_t* out) {
   while (count > 0) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     const unsigned continued = static_cast<unsigned>(_mm_movemask_epi8(bytes)) | 0x10000u;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_cvtepu8_epi32(bytes));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8),
+                        _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)));
     const size_t short_ones = std::min<size_t>(_tzcnt_u32(continued), count);
     p += short_ones, out += short_ones, count -= short_ones;
     if (p > end) return nullptr;
@@ -73,8 +80,9 @@ HR_AVX2 const uint8_t* LengthLiteralsAvx2(const uint8_t* p, const uint8_t* end, 
 
 HR_AVX2 void FillRunAvx2(uint32_t base, int delta, size_t count, uint32_t* out) {
   const __m256i step = _mm256_set1_epi32(8 * delta);
-  __m256i value = _mm256_add_epi32(_mm256_set1_epi32(static_cast<int>(base)),
-                                   _mm256_mullo_epi32(_mm256_set1_epi32(delta), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
+  __m256i value = _mm256_add_epi32(
+      _mm256_set1_epi32(static_cast<int>(base)),
+      _mm256_mullo_epi32(_mm256_set1_epi32(delta), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
   for (size_t i = 0; i < count; i += 8) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), value);
     value = _mm256_add_epi32(value, step);
@@ -94,8 +102,8 @@ uint64_t Sum(const uint32_t* values, size_t count) {
 
 }  // namespace
 
-const uint8_t* DecodePlain(const uint8_t* p, const uint8_t* end, size_t count, IntegerFormat format, int64_t* out,
-                           InstructionSet set) {
+const uint8_t* DecodePlain(const uint8_t* p, const uint8_t* end, size_t count, IntegerFormat format,
+                           int64_t* out, InstructionSet set) {
   if (format.fixed_width == 0) return DecodeVarints(p, end, count, format.is_signed, out, set);
   if (static_cast<size_t>(end - p) / format.fixed_width < count) return nullptr;
   for (size_t i = 0; i < count; ++i) {
@@ -106,8 +114,8 @@ const uint8_t* DecodePlain(const uint8_t* p, const uint8_t* end, size_t count, I
   return p;
 }
 
-const uint8_t* DecodeRle(const uint8_t* p, const uint8_t* end, size_t count, IntegerFormat format, int64_t* out,
-                         InstructionSet set) {
+const uint8_t* DecodeRle(const uint8_t* p, const uint8_t* end, size_t count, IntegerFormat format,
+                         int64_t* out, InstructionSet set) {
   while (count > 0) {
     if (p >= end) return nullptr;
     const Group group = ReadControl(*p++);
@@ -128,8 +136,9 @@ const uint8_t* DecodeRle(const uint8_t* p, const uint8_t* end, size_t count, Int
   return p;
 }
 
-const uint8_t* DecodeLengths(const uint8_t* p, const uint8_t* end, size_t count, IntegerFormat format, uint32_t* out,
-                             uint64_t* total, InstructionSet set) {
+const uint8_t* DecodeLengths(const uint8_t* p, const uint8_t* end, size_t count,
+                             IntegerFormat format, uint32_t* out, uint64_t* total,
+                             InstructionSet set) {
   uint32_t* const first = out;
   const size_t all = count;
   auto literals = &LengthLiteralsScalar;
@@ -152,7 +161,8 @@ const uint8_t* DecodeLengths(const uint8_t* p, const uint8_t* end, size_t count,
       uint64_t base = 0;
       p = ReadOne(p, end, format, &base);
       if (p == nullptr || base > UINT32_MAX) return nullptr;
-      const int64_t last = static_cast<int64_t>(base) + int64_t{delta} * static_cast<int64_t>(take - 1);
+      const int64_t last =
+          static_cast<int64_t>(base) + int64_t{delta} * static_cast<int64_t>(take - 1);
       if (last < 0 || last > int64_t{UINT32_MAX}) return nullptr;
       fill_run(static_cast<uint32_t>(base), delta, take, out);
     } else if (format.fixed_width == 0) {

@@ -36,13 +36,14 @@ const uint8_t* DecodeScalar(const uint8_t* p, const uint8_t* end, size_t count, 
 #if defined(__x86_64__)
 
 #define HR_BMI2 __attribute__((target("bmi,bmi2,lzcnt,popcnt,avx2")))
-#define HR_AVX512 \
-  __attribute__((target("bmi,bmi2,lzcnt,popcnt,avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")))
+#define HR_AVX512        \
+  __attribute__((target( \
+      "bmi,bmi2,lzcnt,popcnt,avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")))
 
 constexpr uint64_t kHighBits = 0x8080808080808080u, kLowBits = 0x7f7f7f7f7f7f7f7fu;
 
-// One value at p, whose bytes may reach past `end` by less than 10; the caller compares the returned position with `end`.
-// Null for a value of more than 10 bytes.
+// One value at p, whose bytes may reach past `end` by less than 10; the caller compares the
+// returned position with `end`. Null for a value of more than 10 bytes.
 template <bool kZigzag>
 HR_BMI2 inline const uint8_t* DecodeOneBmi2(const uint8_t* p, int64_t* out) {
   uint64_t word;
@@ -101,8 +102,8 @@ HR_BMI2 const uint8_t* DecodeBmi2(const uint8_t* p, const uint8_t* end, size_t c
 template <bool kZigzag>
 HR_AVX512 inline __m512i FinishAvx512(__m512i value) {
   if (!kZigzag) return value;
-  const __m512i sign = _mm512_sub_epi64(_mm512_setzero_si512(),
-                                        _mm512_and_si512(value, _mm512_set1_epi64(1)));
+  const __m512i sign =
+      _mm512_sub_epi64(_mm512_setzero_si512(), _mm512_and_si512(value, _mm512_set1_epi64(1)));
   return _mm512_xor_si512(_mm512_srli_epi64(value, 1), sign);
 }
 
@@ -110,14 +111,17 @@ HR_AVX512 inline __m512i FinishAvx512(__m512i value) {
 template <bool kZigzag>
 HR_AVX512 inline void WidenBytes(const uint8_t* p, int64_t* out) {
   for (int k = 0; k < 8; ++k) {
-    const __m512i wide = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * k)));
+    const __m512i wide =
+        _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * k)));
     _mm512_storeu_si512(out + 8 * k, FinishAvx512<kZigzag>(wide));
   }
 }
 
-// Values that end at the set bits of `terminators`, one by one: the better way when there are few in 64 bytes.
+// Values that end at the set bits of `terminators`, one by one: the better way when there are few
+// in 64 bytes.
 template <bool kZigzag>
-HR_AVX512 inline void WalkValues(const uint8_t* p, uint64_t terminators, unsigned count, int64_t* out) {
+HR_AVX512 inline void WalkValues(const uint8_t* p, uint64_t terminators, unsigned count,
+                                 int64_t* out) {
   unsigned start = 0;
   for (unsigned k = 0; k < count; ++k) {
     const unsigned last = static_cast<unsigned>(_tzcnt_u64(terminators));
@@ -127,7 +131,8 @@ HR_AVX512 inline void WalkValues(const uint8_t* p, uint64_t terminators, unsigne
     uint16_t high;
     std::memcpy(&low, p + start, 8);
     std::memcpy(&high, p + start + 8, 2);
-    const unsigned low_bits = length > 8 ? 64 : length * 8, high_bits = length > 8 ? (length - 8) * 8 : 0;
+    const unsigned low_bits = length > 8 ? 64 : length * 8,
+                   high_bits = length > 8 ? (length - 8) * 8 : 0;
     uint64_t value = _pext_u64(_bzhi_u64(low, low_bits), kLowBits);
     value |= _pext_u64(_bzhi_u64(high, high_bits), 0x017f) << 56;
     out[k] = Finish<kZigzag>(value);
@@ -142,10 +147,12 @@ inline bool HasTooLongValue(uint64_t continuation, uint64_t eight_in_a_row) {
 }
 
 template <bool kZigzag>
-HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size_t count, int64_t* out) {
+HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size_t count,
+                                      int64_t* out) {
   const __m512i iota = _mm512_set_epi8(
-      63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31,
-      30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+      63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
+      40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,
+      17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i spread_start = _mm512_set4_epi32(0x08080808, 0x08080808, 0, 0);
   const __m512i byte_steps = _mm512_set1_epi64(0x0706050403020100ll);
   const __m512i pack_7_to_14 = _mm512_set1_epi16(static_cast<short>(0x8001));  // bytes {1, 128}
@@ -181,20 +188,26 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
       const __m512i ends = _mm512_maskz_compress_epi8(terminators, iota);
       const __m512i starts = _mm512_maskz_compress_epi8((terminators << 1) | 1, iota);
       _mm512_store_si512(starts_bytes, starts);
-      _mm512_store_si512(length_bytes, _mm512_add_epi8(_mm512_sub_epi8(ends, starts), _mm512_set1_epi8(1)));
+      _mm512_store_si512(length_bytes,
+                         _mm512_add_epi8(_mm512_sub_epi8(ends, starts), _mm512_set1_epi8(1)));
       for (unsigned k = 0; k < take; k += 8) {
-        const __m512i start = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(starts_bytes + k)));
-        const __m512i length = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(length_bytes + k)));
+        const __m512i start = _mm512_cvtepu8_epi64(
+            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(starts_bytes + k)));
+        const __m512i length = _mm512_cvtepu8_epi64(
+            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(length_bytes + k)));
         const __m512i index = _mm512_add_epi8(_mm512_shuffle_epi8(start, spread_start), byte_steps);
         __m512i value = _mm512_and_si512(_mm512_permutex2var_epi8(block, index, next), low7);
         value = _mm512_andnot_si512(_mm512_sllv_epi64(ones, _mm512_slli_epi64(length, 3)), value);
         value = _mm512_madd_epi16(_mm512_maddubs_epi16(pack_7_to_14, value), pack_14_to_28);
-        value = _mm512_or_si512(_mm512_and_si512(value, low32), _mm512_slli_epi64(_mm512_srli_epi64(value, 32), 28));
+        value = _mm512_or_si512(_mm512_and_si512(value, low32),
+                                _mm512_slli_epi64(_mm512_srli_epi64(value, 32), 28));
         if (eight != 0) {
-          const __m512i high = _mm512_permutex2var_epi8(block, _mm512_add_epi8(index, _mm512_set1_epi8(8)), next);
+          const __m512i high =
+              _mm512_permutex2var_epi8(block, _mm512_add_epi8(index, _mm512_set1_epi8(8)), next);
           const __mmask8 nine = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(8));
           const __mmask8 ten = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(9));
-          const __m512i ninth = _mm512_maskz_slli_epi64(nine, _mm512_and_si512(high, _mm512_set1_epi64(0x7f)), 56);
+          const __m512i ninth =
+              _mm512_maskz_slli_epi64(nine, _mm512_and_si512(high, _mm512_set1_epi64(0x7f)), 56);
           const __m512i tenth = _mm512_maskz_slli_epi64(ten, _mm512_srli_epi64(high, 8), 63);
           value = _mm512_or_si512(value, _mm512_or_si512(ninth, tenth));
         }
@@ -209,7 +222,8 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
 #endif
 
 template <bool kZigzag>
-const uint8_t* Dispatch(const uint8_t* p, const uint8_t* end, size_t count, int64_t* out, InstructionSet set) {
+const uint8_t* Dispatch(const uint8_t* p, const uint8_t* end, size_t count, int64_t* out,
+                        InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::kAvx512) return DecodeAvx512<kZigzag>(p, end, count, out);
   if (set == InstructionSet::kAvx2) return DecodeBmi2<kZigzag>(p, end, count, out);
@@ -238,7 +252,8 @@ const uint8_t* DecodeVarint(const uint8_t* begin, const uint8_t* end, uint64_t* 
 
 const uint8_t* DecodeVarints(const uint8_t* begin, const uint8_t* end, size_t count, bool zigzag,
                              int64_t* out, InstructionSet set) {
-  return zigzag ? Dispatch<true>(begin, end, count, out, set) : Dispatch<false>(begin, end, count, out, set);
+  return zigzag ? Dispatch<true>(begin, end, count, out, set)
+                : Dispatch<false>(begin, end, count, out, set);
 }
 
 }  // namespace headrace::reader::dwrf

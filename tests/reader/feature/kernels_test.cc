@@ -1,4 +1,5 @@
-// Every kernel against a plain reference, on every instruction set of this machine: same values, same verdict on damage.
+// Every kernel against a plain reference, on every instruction set of this machine: same values,
+// same verdict on damage.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -30,13 +31,16 @@ uint64_t Seed() {
 
 std::vector<InstructionSet> Sets() {
   std::vector<InstructionSet> sets;
-  for (int i = 0; i <= static_cast<int>(BestInstructionSet()); ++i) sets.push_back(static_cast<InstructionSet>(i));
+  for (int i = 0; i <= static_cast<int>(BestInstructionSet()); ++i)
+    sets.push_back(static_cast<InstructionSet>(i));
   return sets;
 }
 
-// The bytes at some alignment inside a padded buffer whose padding holds `filler`, so that use of a byte past the end shows.
+// The bytes at some alignment inside a padded buffer whose padding holds `filler`, so that use of a
+// byte past the end shows.
 struct Padded {
-  Padded(const Bytes& bytes, size_t misalign, uint8_t filler) : buffer(bytes.size() + misalign + 256) {
+  Padded(const Bytes& bytes, size_t misalign, uint8_t filler)
+      : buffer(bytes.size() + misalign + 256) {
     std::memset(buffer.data(), filler, buffer.size());
     begin = buffer.data() + misalign;
     if (!bytes.empty()) std::memcpy(buffer.data() + misalign, bytes.data(), bytes.size());
@@ -50,7 +54,9 @@ void PutVarint(Bytes* out, uint64_t value) {
   for (; value >= 128; value >>= 7) out->push_back(static_cast<uint8_t>(value | 128));
   out->push_back(static_cast<uint8_t>(value));
 }
-uint64_t Zigzag(int64_t v) { return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63); }
+uint64_t Zigzag(int64_t v) {
+  return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
+}
 
 // Values of at most `bits` bits, or of random size when 0.
 uint64_t RandomValue(std::mt19937_64& random, unsigned bits) {
@@ -78,7 +84,8 @@ TEST(DecodeVarints, AgreesWithScalarOnEverySizeAndMisalignment) {
               ASSERT_EQ(DecodeVarints(in.begin, in.end, count, zigzag, out.data(), set), in.end)
                   << InstructionSetName(set) << " bits " << bits << " count " << count;
               out.resize(count);
-              ASSERT_EQ(out, expected) << InstructionSetName(set) << " bits " << bits << " count " << count;
+              ASSERT_EQ(out, expected)
+                  << InstructionSetName(set) << " bits " << bits << " count " << count;
             }
           }
         }
@@ -88,7 +95,8 @@ TEST(DecodeVarints, AgreesWithScalarOnEverySizeAndMisalignment) {
 }
 
 TEST(DecodeVarints, ExamplesOfTheFormatText) {
-  const Bytes bytes = {0x09, 0xd8, 0x04, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+  const Bytes bytes = {0x09, 0xd8, 0x04, 0xff, 0xff, 0xff, 0xff,
+                       0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
   const Padded in(bytes, 0, 0);
   for (const InstructionSet set : Sets()) {
     int64_t out[3 + kDecodeSlack];
@@ -121,7 +129,8 @@ TEST(DecodeVarints, DamageIsRefusedAlike) {
       const Padded in(c.bytes, 0, filler);
       for (const InstructionSet set : Sets()) {
         std::vector<int64_t> out(c.count + kDecodeSlack);
-        EXPECT_EQ(DecodeVarints(in.begin, in.end, c.count, true, out.data(), set), nullptr) << c.name << ' ' << InstructionSetName(set);
+        EXPECT_EQ(DecodeVarints(in.begin, in.end, c.count, true, out.data(), set), nullptr)
+            << c.name << ' ' << InstructionSetName(set);
       }
     }
   }
@@ -135,7 +144,8 @@ TEST(DecodeVarints, RandomBytesGiveTheSameAnswerOnEverySet) {
   for (int trial = 0; trial < 3000; ++trial) {
     Bytes bytes(random() % 400);
     const unsigned continued = random() % 256;  // how often the high bit is set
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>((random() & 0x7f) | (random() % 256 < continued ? 0x80 : 0));
+    for (uint8_t& byte : bytes)
+      byte = static_cast<uint8_t>((random() & 0x7f) | (random() % 256 < continued ? 0x80 : 0));
     const size_t count = random() % 300;
     const Padded in(bytes, random() % 64, static_cast<uint8_t>(random()));
     std::optional<Answer> first;
@@ -151,17 +161,20 @@ TEST(DecodeVarints, RandomBytesGiveTheSameAnswerOnEverySet) {
 }
 
 // RLE of random groups; the values as the format text defines them.
-Bytes RandomRle(std::mt19937_64& random, bool is_signed, unsigned bits, bool small_steps, std::vector<int64_t>* values, size_t groups) {
+Bytes RandomRle(std::mt19937_64& random, bool is_signed, unsigned bits, bool small_steps,
+                std::vector<int64_t>* values, size_t groups) {
   Bytes bytes;
   for (size_t g = 0; g < groups; ++g) {
     if (random() % 2 == 0) {
       const unsigned control = random() % 128;
-      const int delta = small_steps ? static_cast<int>(random() % 3) : static_cast<int8_t>(random());
+      const int delta =
+          small_steps ? static_cast<int>(random() % 3) : static_cast<int8_t>(random());
       uint64_t base = RandomValue(random, bits);
       bytes.push_back(static_cast<uint8_t>(control));
       bytes.push_back(static_cast<uint8_t>(delta));
       PutVarint(&bytes, is_signed ? Zigzag(static_cast<int64_t>(base)) : base);
-      for (unsigned i = 0; i < control + 3; ++i) values->push_back(static_cast<int64_t>(base + static_cast<uint64_t>(int64_t{delta}) * i));
+      for (unsigned i = 0; i < control + 3; ++i)
+        values->push_back(static_cast<int64_t>(base + static_cast<uint64_t>(int64_t{delta}) * i));
     } else {
       const unsigned count = 1 + random() % 128;
       bytes.push_back(static_cast<uint8_t>(256 - count));
@@ -180,15 +193,18 @@ TEST(DecodeRle, AgreesWithTheDefinition) {
   for (int trial = 0; trial < 300; ++trial) {
     const bool is_signed = trial % 2 != 0;
     std::vector<int64_t> values;
-    const Bytes bytes = RandomRle(random, is_signed, 1 + random() % 64, false, &values, random() % 20);
+    const Bytes bytes =
+        RandomRle(random, is_signed, 1 + random() % 64, false, &values, random() % 20);
     const Padded in(bytes, random() % 64, 0xff);
     for (const InstructionSet set : Sets()) {
       std::vector<int64_t> out(values.size() + kDecodeSlack);
-      ASSERT_EQ(DecodeRle(in.begin, in.end, values.size(), {is_signed, 0}, out.data(), set), in.end);
+      ASSERT_EQ(DecodeRle(in.begin, in.end, values.size(), {is_signed, 0}, out.data(), set),
+                in.end);
       out.resize(values.size());
       ASSERT_EQ(out, values) << InstructionSetName(set);
       std::vector<int64_t> more(values.size() + 1 + kDecodeSlack);
-      ASSERT_EQ(DecodeRle(in.begin, in.end, values.size() + 1, {is_signed, 0}, more.data(), set), nullptr);
+      ASSERT_EQ(DecodeRle(in.begin, in.end, values.size() + 1, {is_signed, 0}, more.data(), set),
+                nullptr);
     }
   }
 }
@@ -236,11 +252,14 @@ TEST(DecodeLengths, AgreesWithTheDefinition) {
     for (const InstructionSet set : Sets()) {
       std::vector<uint32_t> out(values.size() + kDecodeSlack);
       uint64_t total = 0;
-      ASSERT_EQ(DecodeLengths(in.begin, in.end, values.size(), {}, out.data(), &total, set), in.end);
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(out[i], static_cast<uint64_t>(values[i]));
+      ASSERT_EQ(DecodeLengths(in.begin, in.end, values.size(), {}, out.data(), &total, set),
+                in.end);
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(out[i], static_cast<uint64_t>(values[i]));
       EXPECT_EQ(total, expected_total);
       std::vector<uint32_t> more(values.size() + 1 + kDecodeSlack);
-      ASSERT_EQ(DecodeLengths(in.begin, in.end, values.size() + 1, {}, more.data(), &total, set), nullptr);
+      ASSERT_EQ(DecodeLengths(in.begin, in.end, values.size() + 1, {}, more.data(), &total, set),
+                nullptr);
     }
   }
 }
@@ -258,7 +277,8 @@ TEST(DecodeLengths, NegativeAndHugeLengthsAreDamage) {
     for (const InstructionSet set : Sets()) {
       std::vector<uint32_t> out(c.count + kDecodeSlack);
       uint64_t total = 0;
-      EXPECT_EQ(DecodeLengths(in.begin, in.end, c.count, {}, out.data(), &total, set), nullptr) << c.name;
+      EXPECT_EQ(DecodeLengths(in.begin, in.end, c.count, {}, out.data(), &total, set), nullptr)
+          << c.name;
     }
   }
 }
@@ -292,7 +312,8 @@ TEST(DecodeBits, AgreesWithTheDefinition) {
       for (uint64_t i = 0; i < NumWords(count) * 64; ++i) {
         const bool expected = i < count && (plain[i / 8] >> (7 - i % 8) & 1);
         set_bits += expected;
-        ASSERT_EQ(words[i / 64] >> (i % 64) & 1, expected) << "bit " << i << ' ' << InstructionSetName(set);
+        ASSERT_EQ(words[i / 64] >> (i % 64) & 1, expected)
+            << "bit " << i << ' ' << InstructionSetName(set);
       }
       EXPECT_EQ(CountBits(words.data(), words.size(), set), set_bits);
       std::vector<uint64_t> more(NumWords(plain.size() * 8 + 1));
@@ -306,7 +327,8 @@ TEST(DepositBits, PutsPackedBitsAtSetBits) {
   for (int trial = 0; trial < 300; ++trial) {
     const size_t num_words = random() % 9;
     std::vector<uint64_t> mask(num_words), expected(num_words);
-    for (uint64_t& word : mask) word = trial % 5 == 0 ? ~uint64_t{0} : random() & (trial % 3 == 0 ? random() : ~uint64_t{0});
+    for (uint64_t& word : mask)
+      word = trial % 5 == 0 ? ~uint64_t{0} : random() & (trial % 3 == 0 ? random() : ~uint64_t{0});
     const uint64_t set_bits = CountBits(mask.data(), num_words, InstructionSet::kScalar);
     std::vector<uint64_t> packed(NumWords(set_bits));
     for (uint64_t& word : packed) word = random();
