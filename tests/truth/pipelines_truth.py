@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Known bottlenecks: runs every workloads/pipelines/*.toml, asks `report` what limits it and `plan` what to change,
+applies the plan, and compares with the truth written in the file's first line ("# bottleneck: NAME").
+
+usage: pipelines_truth.py HEADRACE PIPELINES_DIR [--seconds S] [--only SUBSTRING] [--markdown FILE]
+exit: 0 when the gates hold (bottleneck named in >= 90 % of the pipelines, prediction within 15 % in >= 80 %), else 1.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+NAMED_GATE, PREDICTED_GATE, TOLERANCE = 0.90, 0.80, 0.15
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+def must(command):
+    code, out, err = run(command)
+    if code != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit {code}: {err.strip()[-400:]}")
+    return out
+
+
+def measured_rate(headrace, db, run_name):
+    rows = json.loads(must([headrace, "query", "--db", db, "--format", "json",
+                            "SELECT steps_count, wall_ns FROM step_summary JOIN run_summary USING (run_id) "
+                            f"WHERE name = '{run_name}'"]))
+    rows = rows["rows"] if isinstance(rows, dict) else rows
+    return rows[0]["steps_count"] / (rows[0]["wall_ns"] / 1e9)
+
+
+def one(headrace, path, seconds, folder):
+    truth = re.match(r"#\s*bottleneck:\s*(\S+)", path.read_text()).group(1)
+    db = folder / f"{path.stem}.db"
+    duration = f"{seconds}s"
+    must([headrace, "run", path, "--db", db, "--name", "before", "--duration", duration, "--quiet"])
+    report = json.loads(must([headrace, "report", "before", "--db", db, "--format", "json"]))
+    limit = report["verdict"]["limit"]["name"]
+    plan_file = folder / f"{path.stem}.plan.json"
+    must([headrace, "plan", "before", "--db", db, "-o", plan_file, "-f"])
+    plan = json.loads(plan_file.read_text())
+    predicted = plan["predicted"]["batches_per_second"]
+    must([headrace, "run", path, "--plan", plan_file, "--db", db, "--name", "after", "--duration", duration, "--quiet"])
+    before, after = measured_rate(headrace, db, "before"), measured_rate(headrace, db, "after")
+    error = predicted / after - 1
+    return {"pipeline": path.stem, "truth": truth, "named": limit, "right": limit == truth, "before": before,
+            "predicted": predicted, "after": after, "error": error, "close": abs(error) <= TOLERANCE,
+            "settings": plan["settings"]}
+
+
+def table(rows):
+    lines = ["| pipeline | true bottleneck | named | batches/s before | predicted after plan | measured after | error |",
+             "|---|---|---|---|---|---|---|"]
+    for r in rows:
+        mark = "" if r["right"] else " (wrong)"
+        lines.append(f"| {r['pipeline']} | {r['truth']} | {r['named']}{mark} | {r['before']:.1f} | {r['predicted']:.1f} | "
+                     f"{r['after']:.1f} | {r['error']:+.1%}{'' if r['close'] else ' (outside)'} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("headrace", type=pathlib.Path)
+    parser.add_argument("pipelines", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--markdown", type=pathlib.Path)
+    options = parser.parse_args()
+    rows, failures = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted(options.pipelines.glob("*.toml")):
+            if options.only not in path.stem:
+                continue
+            try:
+                rows.append(one(options.headrace.resolve(), path, options.seconds, pathlib.Path(folder)))
+                print(f"{rows[-1]['pipeline']}: truth {rows[-1]['truth']}, named {rows[-1]['named']}, "
+                      f"predicted error {rows[-1]['error']:+.1%}, {rows[-1]['settings']}", file=sys.stderr, flush=True)
+            except (RuntimeError, KeyError, json.JSONDecodeError) as problem:
+                failures.append(f"{path.stem}: {problem!r}")
+                print(failures[-1], file=sys.stderr, flush=True)
+    total = len(rows) + len(failures)
+    right, close = sum(r["right"] for r in rows), sum(r["close"] for r in rows)
+    print(table(rows))
+    print(f"\nbottleneck named in {right} of {total}; prediction within {TOLERANCE:.0%} in {close} of {total}")
+    if options.markdown:
+        options.markdown.write_text(table(rows) + "\n")
+    ok = total > 0 and right >= NAMED_GATE * total and close >= PREDICTED_GATE * total
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
