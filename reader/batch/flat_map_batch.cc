@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "reader/batch/recycle.h"
+
 namespace headrace::reader {
 namespace {
 
@@ -19,6 +21,19 @@ uint64_t Bytes(const std::vector<T>& values) {
 }
 
 }  // namespace
+
+FlatMapBatch::~FlatMapBatch() {
+  for (DenseColumn& column : dense) RecycleVector(std::move(column.values));
+  for (SparseColumn& column : sparse) {
+    RecycleVector(std::move(column.offsets));
+    RecycleVector(std::move(column.values));
+    RecycleVector(std::move(column.weights));
+  }
+  for (ScalarColumn& column : scalars) {
+    RecycleVector(std::move(column.integers));
+    RecycleVector(std::move(column.floats));
+  }
+}
 
 DenseColumn* FlatMapBatch::FindDense(std::string_view name) { return FindByName(dense, name); }
 SparseColumn* FlatMapBatch::FindSparse(std::string_view name) { return FindByName(sparse, name); }

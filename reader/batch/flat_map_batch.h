@@ -37,7 +37,8 @@ struct SparseColumn {
   std::vector<uint32_t> offsets;
   std::vector<int64_t> values;
   std::vector<float> weights;
-  bool weighted = false;  // a weighted feature, also where the batch happens to hold none of its values
+  bool weighted =
+      false;  // a weighted feature, also where the batch happens to hold none of its values
 };
 
 // A plain integer or float column of the table (label, session id, timestamp): one value per row,
@@ -50,6 +51,13 @@ struct ScalarColumn {
 };
 
 struct FlatMapBatch {
+  FlatMapBatch() = default;
+  FlatMapBatch(FlatMapBatch&&) = default;
+  FlatMapBatch(const FlatMapBatch&) = default;
+  FlatMapBatch& operator=(FlatMapBatch&&) = default;
+  FlatMapBatch& operator=(const FlatMapBatch&) = default;
+  ~FlatMapBatch();  // its large vectors serve the next batches (recycle.h)
+
   uint64_t rows = 0;
   uint64_t split_id = 0;  // where its first row comes from; rows keep file order inside a batch
   uint64_t first_row =
