@@ -1,0 +1,293 @@
+#include "analysis/bottleneck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr size_t kDraws = 400;
+constexpr uint64_t kSeed = 20240611;
+// The model's own error of one demand, as a deviation of its logarithm; two rows closer than this
+// cannot be told apart however long the run.
+constexpr double kModelError = 0.02;
+constexpr double kSure = 0.7;
+
+double Bound(double capacity, double demand) {
+  return demand > 1e-12 ? capacity / demand : kInfinite;
+}
+
+std::optional<size_t> Largest(const std::vector<size_t>& members,
+                              const std::vector<double>& values) {
+  std::optional<size_t> best;
+  for (size_t i : members) {
+    if (!best || values[i] > values[*best]) best = i;
+  }
+  return best;
+}
+
+std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) {
+  const std::vector<Demands::Operator>& demands = model.demands().operators;
+  std::vector<double> busy, cpu;
+  std::vector<size_t> all;
+  for (size_t i = 0; i < demands.size(); ++i) {
+    busy.push_back(demands[i].cpu_s + demands[i].blocked_s + demands[i].lock_wait_s);
+    cpu.push_back(demands[i].cpu_s);
+    all.push_back(i);
+  }
+  switch (limit.kind) {
+    case LimitKind::kConsumer:
+      return std::nullopt;
+    case LimitKind::kCores:
+      return Largest(all, cpu);
+    case LimitKind::kStage:
+      return Largest(model.stages()[limit.index].operators, busy);
+    default:
+      std::optional<size_t> best;
+      double most = 0;
+      for (const auto& [index, share] : model.resources()[limit.index].users) {
+        if (!best || share > most) {
+          best = index;
+          most = share;
+        }
+      }
+      return best;
+  }
+}
+
+// Occupation, queues and waits only; no demand is looked at.
+std::optional<Limit> Witness(const PipelineModel& model) {
+  const RunView& run = model.run();
+  if (model.stall_ratio() < 0.05 && model.demands().consumer_s > 0) {
+    return Limit{LimitKind::kConsumer, 0, "consumer", 0};
+  }
+  std::optional<size_t> best;
+  double best_score = 0;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    double score = stage.busy_ratio;
+    if (stage.queue) {
+      const QueueRow& output = run.queues[*stage.queue];
+      if (output.full_ratio) score *= 1 - 0.5 * *output.full_ratio;
+    }
+    if (s > 0 && model.stages()[s - 1].queue) {
+      const QueueRow& input = run.queues[*model.stages()[s - 1].queue];
+      if (input.empty_ratio) score *= 1 - 0.5 * *input.empty_ratio;
+    }
+    if (!best || score > best_score) {
+      best = s;
+      best_score = score;
+    }
+  }
+  if (!best || best_score < 0.5) return std::nullopt;
+  return Limit{LimitKind::kStage, *best, model.stages()[*best].name, 0};
+}
+
+// Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
+// uses it most, or as busy stages everywhere.
+bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness) {
+  if (found.kind == LimitKind::kConsumer || witness.kind == LimitKind::kConsumer) {
+    return found.kind == witness.kind;
+  }
+  if (found.kind == LimitKind::kStage) return found.index == witness.index;
+  if (found.kind == LimitKind::kCores) {
+    const double runnable = model.stages()[witness.index].runnable_ratio.value_or(1);
+    return runnable > 0.05 ||
+           model.demands().stage_cpu_s[witness.index] > 0.3 * model.demands().cpu_s;
+  }
+  const ResourceModel& resource = model.resources()[found.index];
+  if (resource.users.empty()) return true;
+  for (const auto& [index, share] : resource.users) {
+    if (model.operators()[index].stage == witness.index) return true;
+  }
+  return false;
+}
+
+std::string Describe(const Limit& limit) {
+  switch (limit.kind) {
+    case LimitKind::kConsumer:
+      return "the consumer";
+    case LimitKind::kCores:
+      return "the cores";
+    case LimitKind::kStage:
+      return "stage " + limit.name;
+    default:
+      return fmt::format("{} {}", LimitKindName(limit.kind), limit.name);
+  }
+}
+
+}  // namespace
+
+const char* LimitKindName(LimitKind kind) {
+  constexpr const char* kNames[] = {"consumer", "cores", "stage", "lock", "device"};
+  return kNames[static_cast<int>(kind)];
+}
+
+const char* VerdictName(Verdict verdict) {
+  constexpr const char* kNames[] = {"limited", "consumer bound", "balanced", "undecided"};
+  return kNames[static_cast<int>(verdict)];
+}
+
+std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
+                          const Settings& settings) {
+  std::vector<Limit> limits;
+  limits.push_back({LimitKind::kConsumer, 0, "consumer", Bound(1, demands.consumer_s)});
+  limits.push_back({LimitKind::kCores, 0, "cores",
+                    model.cores_known() ? Bound(settings.cores, demands.cpu_s) : kInfinite});
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    limits.push_back({LimitKind::kStage, s, model.stages()[s].name,
+                      Bound(settings.parallelism[s], demands.stage_s[s])});
+  }
+  for (size_t r = 0; r < model.resources().size(); ++r) {
+    const ResourceModel& resource = model.resources()[r];
+    double bound = Bound(resource.servers, demands.resources[r].hold_s);
+    // A rate limiter may book the time for its tokens as waiting. Then hold time says little, but
+    // users that queue for it most of their time show that it delivers what it can.
+    const double waits = demands.resources[r].wait_s;
+    if (resource.kind == "device" && waits > 4 * demands.resources[r].hold_s && waits > 0) {
+      double users_s = 0;
+      for (const auto& [index, share] : resource.users) users_s += demands.operators[index].busy_s;
+      if (users_s > 0 && waits > 0.8 * users_s) bound = std::min(bound, demands.rate);
+    }
+    limits.push_back({resource.kind == "device" ? LimitKind::kDevice : LimitKind::kLock, r,
+                      resource.name, bound});
+  }
+  return limits;
+}
+
+size_t BindingRow(const PipelineModel& model, const Demands& demands,
+                  const std::vector<Limit>& limits) {
+  size_t least = 0;
+  for (size_t i = 1; i < limits.size(); ++i) {
+    if (limits[i].bound < limits[least].bound) least = i;
+  }
+  const Limit& binding = limits[least];
+  if (binding.kind != LimitKind::kStage) return least;
+  const double stage_s = demands.stage_s[binding.index];
+  std::optional<size_t> shared;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const Limit& limit = limits[i];
+    bool same = false;
+    if (limit.kind == LimitKind::kLock || limit.kind == LimitKind::kDevice) {
+      double held_s = 0;
+      for (const auto& [index, share] : model.resources()[limit.index].users) {
+        if (model.operators()[index].stage == binding.index) {
+          held_s += share * demands.resources[limit.index].hold_s;
+        }
+      }
+      same = limit.bound < 1.2 * binding.bound && held_s > 0.8 * stage_s;
+    } else if (limit.kind == LimitKind::kCores) {
+      const double stage_cpu_s = demands.stage_cpu_s[binding.index];
+      same = limit.bound < 1.1 * binding.bound && stage_cpu_s > 0.7 * demands.cpu_s &&
+             stage_cpu_s > 0.8 * stage_s;
+    }
+    if (same && (!shared || limit.bound < limits[*shared].bound)) shared = i;
+  }
+  return shared.value_or(least);
+}
+
+std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed) {
+  Random random(seed);
+  std::vector<Demands> result;
+  const std::vector<size_t>& steady = model.steady_windows();
+  const size_t block = steady.size() >= 12 ? 2 : 1;
+  for (size_t draw = 0; draw < draws; ++draw) {
+    Demands demands = model.demands();
+    if (steady.size() >= 3) {
+      std::vector<size_t> windows = BlockResample(steady.size(), block, random);
+      for (size_t& window : windows) window = steady[window];
+      demands = model.Estimate(windows);
+    }
+    // Fewer windows say less of the spread, so the model's own error takes more of the interval.
+    const double error = steady.size() >= 3 ? kModelError : 2 * kModelError;
+    for (double& stage_s : demands.stage_s) stage_s *= std::exp(error * random.Normal());
+    for (Demands::Resource& resource : demands.resources) {
+      resource.hold_s *= std::exp(error * random.Normal());
+    }
+    demands.cpu_s *= std::exp(error * random.Normal());
+    demands.consumer_s *= std::exp(0.5 * error * random.Normal());
+    result.push_back(std::move(demands));
+  }
+  return result;
+}
+
+Bottleneck FindBottleneck(const PipelineModel& model) {
+  Bottleneck bottleneck;
+  const Settings settings = model.current();
+  const std::vector<Limit> limits = Bounds(model, model.demands(), settings);
+  std::vector<std::vector<double>> bounds(limits.size());
+  std::vector<size_t> wins(limits.size());
+  const std::vector<Demands> draws = BootstrapDemands(model, kDraws, kSeed);
+  for (const Demands& demands : draws) {
+    const std::vector<Limit> drawn = Bounds(model, demands, settings);
+    ++wins[BindingRow(model, demands, drawn)];
+    for (size_t i = 0; i < drawn.size(); ++i) bounds[i].push_back(drawn[i].bound);
+  }
+  double least = kInfinite;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    least = std::min(least, limits[i].bound);
+    Finding finding;
+    finding.limit = limits[i];
+    finding.bound_interval = CentralInterval(bounds[i], 0.9);
+    finding.probability = static_cast<double>(wins[i]) / static_cast<double>(kDraws);
+    finding.utilisation =
+        std::isfinite(limits[i].bound) ? model.demands().rate / limits[i].bound : 0;
+    finding.culprit = Culprit(model, limits[i]);
+    bottleneck.findings.push_back(std::move(finding));
+  }
+  std::stable_sort(bottleneck.findings.begin(), bottleneck.findings.end(),
+                   [](const Finding& a, const Finding& b) {
+                     if (a.probability != b.probability) return a.probability > b.probability;
+                     return a.limit.bound < b.limit.bound;
+                   });
+  bottleneck.unexplained_ratio = least / model.demands().rate;
+  if (model.stall_by_window().size() >= 3) {
+    Random random(kSeed + 1);
+    std::vector<double> means;
+    for (size_t draw = 0; draw < kDraws; ++draw) {
+      double sum = 0;
+      const std::vector<size_t> sample = BlockResample(model.stall_by_window().size(), 1, random);
+      for (size_t i : sample) sum += model.stall_by_window()[i];
+      means.push_back(sum / static_cast<double>(sample.size()));
+    }
+    bottleneck.stall_interval = CentralInterval(means, 0.9);
+  }
+  bottleneck.witness = Witness(model);
+
+  const Finding& first = bottleneck.findings[0];
+  const Finding& second = bottleneck.findings[1];
+  if (bottleneck.witness && !Agrees(model, first.limit, *bottleneck.witness)) {
+    bottleneck.disagreement = fmt::format("the waits and queues point at {}, the demands at {}",
+                                          Describe(*bottleneck.witness), Describe(first.limit));
+  }
+  if (!std::isfinite(first.limit.bound)) {
+    bottleneck.verdict = Verdict::kUndecided;
+    bottleneck.measure =
+        "nothing that was measured limits the rate; record operators with work in them";
+  } else if (first.probability < kSure && second.limit.bound < 1.05 * first.limit.bound) {
+    bottleneck.verdict = Verdict::kBalanced;
+  } else if (first.probability < kSure) {
+    bottleneck.verdict = Verdict::kUndecided;
+    bottleneck.measure =
+        model.steady_windows().size() < 10
+            ? "record longer: the windows of this run are too few to tell them apart"
+            : "change one of the two alone and compare the rates";
+  } else if (bottleneck.unexplained_ratio > 1.5 && !bottleneck.disagreement.empty()) {
+    bottleneck.verdict = Verdict::kUndecided;
+    bottleneck.measure = fmt::format(
+        "the smallest bound is {:.2g} times the observed rate, so time is lost where no row of the "
+        "model looks; record longer and with less other load on the machine",
+        bottleneck.unexplained_ratio);
+  } else if (first.limit.kind == LimitKind::kConsumer) {
+    bottleneck.verdict = Verdict::kConsumer;
+  } else {
+    bottleneck.verdict = Verdict::kLimited;
+  }
+  return bottleneck;
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,76 @@
+// Bottleneck: which row of the model limits the run, with what probability, and what limits next.
+//
+// Rows (bounds on X, batches per second): cores C / sum c; each stage p / (c + b); each lock and
+// device servers / hold; the consumer 1 / compute. The smallest binds. Windows are resampled (block
+// bootstrap, fixed seed) and a row's probability is its share of the draws in which it binds.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/pipeline_model.h"
+#include "analysis/statistics.h"
+
+namespace headrace::analysis {
+
+enum class LimitKind : uint8_t { kConsumer, kCores, kStage, kLock, kDevice };
+const char* LimitKindName(LimitKind kind);  // "consumer", "cores", "stage", "lock", "device"
+
+// One row: what it is and the rate it allows (batches per second, infinite when it limits nothing).
+struct Limit {
+  LimitKind kind = LimitKind::kStage;
+  size_t index = 0;  // of the stage or resource
+  std::string name;  // "decode", "table", "cores", "consumer"
+  double bound = 0;
+};
+
+// All rows of `model` at these settings and demands, in fixed order.
+std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
+                          const Settings& settings);
+
+// Index of the row that is to be blamed. It is the smallest bound, except that a stage whose time
+// is nearly all spent holding a resource, or nearly all of the cores' work, is limited by that
+// shared row when the row follows closely: more threads there would gain next to nothing.
+size_t BindingRow(const PipelineModel& model, const Demands& demands,
+                  const std::vector<Limit>& limits);
+
+struct Finding {
+  Limit limit;
+  Interval bound_interval;  // 90 %
+  double probability = 0;
+  double utilisation = 0;  // observed rate / bound
+  // The operator with most time in the limiting stage, or most CPU of all for cores, or most use of
+  // the resource; index into model.operators().
+  std::optional<size_t> culprit;
+};
+
+enum class Verdict : uint8_t {
+  kLimited,   // findings[0] limits
+  kConsumer,  // the consumer limits: the pipeline keeps up
+  kBalanced,  // findings[0] and [1] limit alike
+  kUndecided  // see `measure`
+};
+const char* VerdictName(Verdict verdict);
+
+struct Bottleneck {
+  Verdict verdict = Verdict::kUndecided;
+  std::vector<Finding> findings;  // by probability, then by bound
+  std::string measure;            // for kUndecided: what would decide it
+  // Second opinion, from waits and queues alone: the stage whose threads are occupied most while
+  // its input is full and its output empty; the consumer when it hardly waits.
+  std::optional<Limit> witness;
+  std::string disagreement;  // empty when the witness agrees or has nothing to say
+  // The smallest bound against the observed rate: over 1.25, something the model has no row for
+  // costs time.
+  double unexplained_ratio = 1;
+  std::optional<Interval> stall_interval;  // 90 %
+};
+
+Bottleneck FindBottleneck(const PipelineModel& model);
+
+// Demands of one bootstrap draw: windows resampled, then each row disturbed by what the model
+// itself is known to be wrong by.
+std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed);
+
+}  // namespace headrace::analysis

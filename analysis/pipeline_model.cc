@@ -1,0 +1,463 @@
+#include "analysis/pipeline_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/statistics.h"
+#include "base/error.h"
+
+namespace headrace::analysis {
+namespace {
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+double Seconds(const Count& ns) { return ns ? Seconds(*ns) : 0; }
+
+void Add(Count* sum, const Count& value, bool first) {
+  if (first) {
+    *sum = value;
+  } else if (*sum && value) {
+    **sum += *value;
+  } else {
+    sum->reset();
+  }
+}
+
+void Add(OperatorCounters* sum, const OperatorCounters& x, bool first) {
+  sum->completions_count += x.completions_count;
+  sum->rows_count += x.rows_count;
+  sum->bytes_in_bytes += x.bytes_in_bytes;
+  sum->bytes_out_bytes += x.bytes_out_bytes;
+  sum->busy_ns += x.busy_ns;
+  Add(&sum->on_cpu_ns, x.on_cpu_ns, first);
+  Add(&sum->blocked_ns, x.blocked_ns, first);
+  Add(&sum->runnable_ns, x.runnable_ns, first);
+  sum->lock_wait_ns += x.lock_wait_ns;
+  sum->wait_in_ns += x.wait_in_ns;
+  sum->wait_out_ns += x.wait_out_ns;
+}
+
+// The variance of one element's cost, from the spread of the windows' means: a mean over n elements
+// varies by 1/n of what one element does. Empty below four windows.
+std::optional<double> ElementCv(const std::vector<double>& times,
+                                const std::vector<double>& counts) {
+  std::vector<double> means;
+  double total = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (counts[i] < 1) continue;
+    means.push_back(times[i] / counts[i]);
+    total += counts[i];
+  }
+  if (means.size() < 4) return std::nullopt;
+  const double mean = Mean(means);
+  if (mean <= 0) return 0.0;
+  const double per_window = total / static_cast<double>(means.size());
+  return std::clamp(std::sqrt(Variance(means) * per_window) / mean, 0.0, 2.0);
+}
+
+}  // namespace
+
+PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
+  if (run.operators.empty()) {
+    throw Error(ExitCode::kInconclusive,
+                "this run has no operator accounts (profiled from outside)", "run " + run.run.name,
+                "write accounts with the C header (docs/accounts.md), or run the pipeline with "
+                "'headrace run'");
+  }
+  if (run.steps.steps_count == 0) {
+    throw Error(ExitCode::kInconclusive, "no step was recorded: the consumer took no batch",
+                "run " + run.run.name, "record longer");
+  }
+  if (run.run.duration_ns < 2'000'000'000 && run.steps.steps_count < 20) {
+    throw Error(
+        ExitCode::kInconclusive,
+        fmt::format("too short for a verdict (need >= 2 s or 20 steps; this run has {:.2f} s "
+                    "and {} steps)",
+                    Seconds(run.run.duration_ns), run.steps.steps_count),
+        "run " + run.run.name, "record longer");
+  }
+  ReadShape();
+  ReadSplit();
+  ChooseSteady();
+  ReadVisits();
+  LinkResources();
+  demands_ = Estimate(steady_);
+  ReadCores();
+  ReadSpread();
+}
+
+void PipelineModel::ReadShape() {
+  for (const StageRow& row : run_->stages) {
+    StageModel stage;
+    stage.name = row.name;
+    stage.max_parallelism = static_cast<int>(row.max_parallelism_count);
+    const double threads = row.last_parallelism_count > 0
+                               ? static_cast<double>(row.last_parallelism_count)
+                               : std::round(row.parallelism_count);
+    stage.parallelism = std::max(1, static_cast<int>(threads));
+    for (size_t q = 0; q < run_->queues.size(); ++q) {
+      if (run_->queues[q].producer_stage == row.name) stage.queue = q;
+    }
+    stages_.push_back(std::move(stage));
+  }
+  for (size_t i = 0; i < run_->operators.size(); ++i) {
+    const OperatorRow& row = run_->operators[i];
+    size_t stage = 0;
+    while (stage < stages_.size() && stages_[stage].name != row.stage) ++stage;
+    if (stage == stages_.size()) {
+      stages_.push_back(StageModel{});  // accounts may name operators without declaring the stage
+      stages_.back().name = row.stage;
+    }
+    stages_[stage].operators.push_back(i);
+    operators_.push_back(OperatorModel{row.name, row.kind, stage});
+  }
+  for (const StageModel& stage : stages_) {
+    current_.parallelism.push_back(stage.parallelism);
+    current_.queue_capacity.push_back(
+        stage.queue ? std::max(1, static_cast<int>(run_->queues[*stage.queue].capacity_count)) : 4);
+  }
+}
+
+void PipelineModel::ReadSplit() {
+  bool by_operator = true, by_stage = !run_->stages.empty();
+  for (const OperatorRow& row : run_->operators)
+    by_operator = by_operator && row.on_cpu_ns.has_value();
+  for (const StageRow& row : run_->stages) by_stage = by_stage && row.on_cpu_ns.has_value();
+  splits_cpu_ = by_operator || by_stage;
+  split_source_ = by_operator ? "per-thread CPU clock at operator borders"
+                  : by_stage  ? "the scheduler's account of each thread, shared by busy time"
+                              : "";
+}
+
+// Start and fill are over at the first window that reaches four fifths of the typical rate, and the
+// drain begins after the last that does; a window in between belongs to the phase whatever its
+// rate.
+void PipelineModel::ChooseSteady() {
+  const std::vector<WindowRow>& windows = run_->windows;
+  std::vector<double> rates;
+  for (const WindowRow& window : windows) {
+    rates.push_back(window.duration_ns > 0 ? static_cast<double>(window.steps.steps_count) /
+                                                 Seconds(window.duration_ns)
+                                           : 0);
+  }
+  first_ns_ = 0;
+  last_ns_ = run_->run.duration_ns;
+  if (windows.size() < 3) {
+    for (size_t i = 0; i < windows.size(); ++i) {
+      if (windows[i].duration_ns > 0 && windows[i].steps.steps_count > 0) steady_.push_back(i);
+    }
+    return;
+  }
+  const double typical =
+      Quantile({rates.begin() + static_cast<long>(rates.size() / 3), rates.end()}, 0.5);
+  size_t first = 0, last = rates.size();
+  while (first < last && rates[first] < 0.8 * typical) ++first;
+  while (last > first && rates[last - 1] < 0.8 * typical) --last;
+  // The window in which the phase was reached holds a part of the fill, the last a part of the end.
+  if (last - first >= 5) ++first;
+  if (last - first >= 5) --last;
+  if (last <= first) {
+    first = 0;
+    last = rates.size();
+  }
+  for (size_t i = first; i < last; ++i) {
+    if (windows[i].duration_ns > 0) steady_.push_back(i);
+  }
+  first_ns_ = windows[first].start_ns;
+  last_ns_ = windows[last - 1].start_ns + windows[last - 1].duration_ns;
+}
+
+// Over the whole run completions and steps differ by what is still in the queues and threads. A
+// ratio of one inside that margin is one.
+void PipelineModel::ReadVisits() {
+  const double steps = static_cast<double>(run_->steps.steps_count);
+  double in_flight = 1;
+  for (size_t s = stages_.size(); s-- > 0;) {
+    in_flight += stages_[s].parallelism + current_.queue_capacity[s];
+    for (size_t i : stages_[s].operators) {
+      const double completions = static_cast<double>(run_->operators[i].completions_count);
+      const bool one = completions >= steps - 2 && completions <= steps + in_flight;
+      operators_[i].visit_ratio = one ? 1 : completions / steps;
+    }
+    if (!stages_[s].operators.empty()) {
+      stages_[s].visit_ratio = operators_[stages_[s].operators.back()].visit_ratio;
+    }
+    if (stages_[s].queue) {
+      const OperatorRow* last = nullptr;
+      for (size_t i : stages_[s].operators) last = &run_->operators[i];
+      if (last != nullptr && last->completions_count > 0 && last->bytes_out_bytes > 0) {
+        stages_[s].element_bytes = static_cast<double>(last->bytes_out_bytes) /
+                                   static_cast<double>(last->completions_count);
+      }
+    }
+  }
+}
+
+void PipelineModel::LinkResources() {
+  for (const ResourceRow& row : run_->resources) {
+    ResourceModel resource{
+        row.name, row.kind, std::max(1, static_cast<int>(row.servers_count)), {}};
+    double total = 0;
+    for (size_t i = 0; i < run_->operators.size(); ++i) {
+      const OperatorRow& op = run_->operators[i];
+      const bool named = op.name.find(row.name) != std::string::npos ||
+                         (row.kind == "lock" && op.kind == "lock") ||
+                         (row.kind == "device" && (op.kind == "read" || op.kind == "fetch"));
+      if (op.lock_wait_ns <= 0 && !named) continue;
+      const double weight =
+          static_cast<double>(std::max<int64_t>(1, op.busy_ns - op.lock_wait_ns)) *
+          (named ? 1 : 0.1);
+      resource.users.push_back({i, weight});
+      total += weight;
+    }
+    for (auto& [index, share] : resource.users) share /= total;
+    resources_.push_back(std::move(resource));
+  }
+}
+
+WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
+  WindowRow sum;
+  if (windows.empty()) {
+    sum.duration_ns = run_->run.duration_ns;
+    sum.operators.assign(run_->operators.begin(), run_->operators.end());
+    sum.stages.assign(run_->stages.begin(), run_->stages.end());
+    sum.queues.assign(run_->queues.begin(), run_->queues.end());
+    sum.resources.assign(run_->resources.begin(), run_->resources.end());
+    sum.steps = run_->steps;
+    return sum;
+  }
+  sum.operators.resize(run_->operators.size());
+  sum.stages.resize(run_->stages.size());
+  sum.resources.resize(run_->resources.size());
+  bool first = true;
+  for (size_t w : windows) {
+    const WindowRow& window = run_->windows[w];
+    sum.duration_ns += window.duration_ns;
+    for (size_t i = 0; i < window.operators.size(); ++i) {
+      Add(&sum.operators[i], window.operators[i], first);
+    }
+    for (size_t i = 0; i < window.stages.size(); ++i) {
+      sum.stages[i].lifetime_ns += window.stages[i].lifetime_ns;
+      Add(&sum.stages[i].on_cpu_ns, window.stages[i].on_cpu_ns, first);
+      Add(&sum.stages[i].runnable_ns, window.stages[i].runnable_ns, first);
+    }
+    for (size_t i = 0; i < window.resources.size(); ++i) {
+      sum.resources[i].acquisitions_count += window.resources[i].acquisitions_count;
+      sum.resources[i].wait_ns += window.resources[i].wait_ns;
+      sum.resources[i].hold_ns += window.resources[i].hold_ns;
+      sum.resources[i].moved_bytes += window.resources[i].moved_bytes;
+    }
+    sum.steps.steps_count += window.steps.steps_count;
+    sum.steps.rows_count += window.steps.rows_count;
+    sum.steps.wait_ns += window.steps.wait_ns;
+    sum.steps.compute_ns += window.steps.compute_ns;
+    first = false;
+  }
+  return sum;
+}
+
+Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
+  const WindowRow sum = Sum(windows);
+  Demands demands;
+  const double steps = std::max<double>(1, static_cast<double>(sum.steps.steps_count));
+  demands.rate = sum.duration_ns > 0 ? steps / Seconds(sum.duration_ns) : 0;
+  demands.rows = static_cast<double>(sum.steps.rows_count) / steps;
+  demands.consumer_s = Seconds(sum.steps.compute_ns) / steps;
+  demands.operators.resize(operators_.size());
+  demands.stage_s.resize(stages_.size());
+  demands.stage_cpu_s.resize(stages_.size());
+  double stages_cpu_s = 0;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const std::vector<size_t>& members = stages_[s].operators;
+    double busy = 0, off_cpu = 0, on_cpu = 0;
+    bool split = true;
+    for (size_t i : members) {
+      const OperatorCounters& op = sum.operators[i];
+      busy += Seconds(op.busy_ns);
+      if (op.on_cpu_ns) {
+        on_cpu += Seconds(op.on_cpu_ns);
+        off_cpu +=
+            std::max(0.0, Seconds(op.busy_ns) - Seconds(op.on_cpu_ns) - Seconds(op.lock_wait_ns));
+      } else {
+        split = false;
+      }
+    }
+    const bool scheduled = s < sum.stages.size() && sum.stages[s].on_cpu_ns.has_value();
+    const double stage_on_cpu = scheduled ? Seconds(sum.stages[s].on_cpu_ns) : on_cpu;
+    const double stage_runnable = s < sum.stages.size() ? Seconds(sum.stages[s].runnable_ns) : 0;
+    if (!split) on_cpu = scheduled ? std::min(stage_on_cpu, busy) : 0;
+    // A thread that mostly blocks inside its operators is made runnable as often by its queues'
+    // waits as by its own; one that computes is preempted while it computes.
+    const double inside = split && off_cpu > 3 * on_cpu ? stage_runnable / 2 : stage_runnable;
+    for (size_t i : members) {
+      const OperatorCounters& op = sum.operators[i];
+      const double op_busy = Seconds(op.busy_ns), lock_wait = Seconds(op.lock_wait_ns);
+      double c, b;
+      if (op.on_cpu_ns) {
+        c = Seconds(op.on_cpu_ns);
+        const double off = std::max(0.0, op_busy - c - lock_wait);
+        if (op.blocked_ns) {
+          b = std::max(0.0, Seconds(op.blocked_ns) - lock_wait);
+        } else {
+          b = std::max(0.0, off - (off_cpu > 0 ? inside * off / off_cpu : 0));
+        }
+      } else {
+        const double share = busy > 0 ? op_busy / busy : 0;
+        c = on_cpu * share;
+        b = std::max(0.0, op_busy - lock_wait - c - stage_runnable * share);
+      }
+      const double completions = static_cast<double>(op.completions_count);
+      // An operator that completed nothing in these windows is booked per step instead.
+      const double scale = completions > 0 ? operators_[i].visit_ratio / completions : 1 / steps;
+      Demands::Operator& out = demands.operators[i];
+      out.cpu_s = c * scale;
+      out.blocked_s = b * scale;
+      out.lock_wait_s = lock_wait * scale;
+      out.busy_s = op_busy * scale;
+      out.rows = static_cast<double>(op.rows_count) * scale;
+      out.bytes_in = static_cast<double>(op.bytes_in_bytes) * scale;
+      out.bytes_out = static_cast<double>(op.bytes_out_bytes) * scale;
+      demands.stage_s[s] += out.cpu_s + out.blocked_s;
+      demands.stage_cpu_s[s] += out.cpu_s;
+    }
+    demands.cpu_s += demands.stage_cpu_s[s];
+    stages_cpu_s += stage_on_cpu / steps;
+  }
+  demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s);
+  demands.cpu_s += demands.unattributed_cpu_s;
+  for (size_t r = 0; r < resources_.size(); ++r) {
+    const ResourceCounters& counters = sum.resources[r];
+    Demands::Resource resource{Seconds(counters.hold_ns) / steps, Seconds(counters.wait_ns) / steps,
+                               static_cast<double>(counters.moved_bytes) / steps};
+    // A holder that is preempted holds longer than it needs to: the demand is at most what its
+    // users do.
+    double users_s = 0;
+    for (const auto& [index, share] : resources_[r].users) {
+      users_s += demands.operators[index].cpu_s + demands.operators[index].blocked_s;
+    }
+    if (users_s > 0 && splits_cpu_) resource.hold_s = std::min(resource.hold_s, users_s);
+    demands.resources.push_back(resource);
+  }
+  return demands;
+}
+
+void PipelineModel::ReadCores() {
+  cores_known_ = splits_cpu_ && run_->run.cores_count.has_value();
+  cores_budget_ = run_->run.cores_count.value_or(1);
+  cores_available_ = cores_budget_;
+  if (!splits_cpu_) return;
+  cores_used_ = demands_.cpu_s * demands_.rate;
+  const HostRow* busy = run_->FindHost("host_busy_cores");
+  const HostRow* total = run_->FindHost("host_cores");
+  if (busy == nullptr || !busy->mean_value) return;
+  cores_other_ = std::max(0.0, *busy->mean_value - *cores_used_);
+  const double host = total != nullptr && total->mean_value ? *total->mean_value : cores_budget_;
+  // On a host with more cores than our budget the others may run elsewhere.
+  cores_available_ = std::min(cores_budget_, std::max(host - *cores_other_, *cores_used_));
+  cores_available_ = std::max(cores_available_, 0.1);
+}
+
+void PipelineModel::ReadSpread() {
+  const WindowRow sum = Sum(steady_);
+  const auto spread = [&](auto time, auto count) {
+    std::vector<double> times, counts;
+    for (size_t w : steady_) {
+      times.push_back(time(run_->windows[w]));
+      counts.push_back(count(run_->windows[w]));
+    }
+    return ElementCv(times, counts);
+  };
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    StageModel& stage = stages_[s];
+    if (stage.operators.empty()) continue;
+    const size_t last = stage.operators.back();
+    const auto cv = spread(
+        [&](const WindowRow& window) {
+          double time = 0;
+          for (size_t i : stage.operators) {
+            const OperatorCounters& op = window.operators[i];
+            const double off = Seconds(op.busy_ns - op.lock_wait_ns);
+            time += op.on_cpu_ns && 2 * Seconds(op.on_cpu_ns) > off ? Seconds(op.on_cpu_ns) : off;
+          }
+          return time;
+        },
+        [&](const WindowRow& window) {
+          return static_cast<double>(window.operators[last].completions_count);
+        });
+    if (cv) stage.cv = *cv;
+    double busy = 0, wait_in = 0, wait_out = 0;
+    for (size_t i : stage.operators) {
+      busy += Seconds(sum.operators[i].busy_ns);
+      wait_in += Seconds(sum.operators[i].wait_in_ns);
+      wait_out += Seconds(sum.operators[i].wait_out_ns);
+    }
+    double lifetime = s < sum.stages.size() ? Seconds(sum.stages[s].lifetime_ns) : 0;
+    if (lifetime <= 0) lifetime = busy + wait_in + wait_out;
+    if (lifetime <= 0) continue;
+    stage.busy_ratio = std::min(1.0, busy / lifetime);
+    stage.wait_in_ratio = std::min(1.0, wait_in / lifetime);
+    stage.wait_out_ratio = std::min(1.0, wait_out / lifetime);
+    if (s < sum.stages.size() && sum.stages[s].runnable_ns) {
+      stage.runnable_ratio = std::min(1.0, Seconds(sum.stages[s].runnable_ns) / lifetime);
+    }
+  }
+  const auto consumer =
+      spread([](const WindowRow& w) { return Seconds(w.steps.compute_ns); },
+             [](const WindowRow& w) { return static_cast<double>(w.steps.steps_count); });
+  if (consumer) consumer_cv_ = *consumer;
+  for (size_t w : steady_) {
+    const StepCounters& steps = run_->windows[w].steps;
+    const double total = static_cast<double>(steps.wait_ns + steps.compute_ns);
+    if (total > 0) stall_by_window_.push_back(static_cast<double>(steps.wait_ns) / total);
+  }
+  const double total = static_cast<double>(sum.steps.wait_ns + sum.steps.compute_ns);
+  stall_ratio_ = total > 0 ? static_cast<double>(sum.steps.wait_ns) / total : 0;
+  current_.cores = cores_available_;
+}
+
+SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Demands& demands) const {
+  SimulatedPipeline pipeline;
+  pipeline.cores = cores_known_ ? settings.cores : 1e6;
+  pipeline.consumer_s = demands.consumer_s;
+  pipeline.consumer_cv = consumer_cv_;
+  double cpu = 0;
+  for (double stage_cpu : demands.stage_cpu_s) cpu += stage_cpu;
+  const double overhead = cpu > 0 ? demands.unattributed_cpu_s / cpu : 0;
+  for (const ResourceModel& resource : resources_) {
+    pipeline.resources.push_back({resource.name, resource.servers});
+  }
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    SimulatedStage stage{stages_[s].name, settings.parallelism[s], settings.queue_capacity[s], {}};
+    // An element of the simulation is a batch: a queue of finer elements holds fewer of them.
+    if (stages_[s].visit_ratio > 1) {
+      stage.queue_capacity =
+          std::max(1, static_cast<int>(std::lround(stage.queue_capacity / stages_[s].visit_ratio)));
+    }
+    for (size_t i : stages_[s].operators) {
+      const Demands::Operator& op = demands.operators[i];
+      SimulatedOperator simulated;
+      simulated.name = operators_[i].name;
+      simulated.cpu_s = op.cpu_s * (1 + overhead);
+      simulated.blocked_s = op.blocked_s;
+      simulated.cv = stages_[s].cv;
+      for (size_t r = 0; r < resources_.size(); ++r) {
+        for (const auto& [user, share] : resources_[r].users) {
+          if (user != i || simulated.resource >= 0) continue;
+          const double hold = demands.resources[r].hold_s * share;
+          simulated.resource = static_cast<int>(r);
+          simulated.held_blocked_s = std::min(simulated.blocked_s, hold);
+          simulated.held_cpu_s = std::min(simulated.cpu_s, hold - simulated.held_blocked_s);
+          simulated.blocked_s -= simulated.held_blocked_s;
+          simulated.cpu_s -= simulated.held_cpu_s;
+        }
+      }
+      stage.operators.push_back(simulated);
+    }
+    if (stage.operators.empty()) stage.operators.push_back({});
+    pipeline.stages.push_back(std::move(stage));
+  }
+  return pipeline;
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,145 @@
+// PipelineModel: a run as stages in order, with visit ratios, demands per batch, capacities and
+// variances: enough to bound the throughput of the pipeline as it was and as it might be set.
+//
+// A demand is what one batch costs: c (CPU) and b (blocked) of each operator, without the time it
+// waited for a lock, which is the lock's row; q (runnable but not running) is never a demand.
+// Threads limit c + b of their stage; cores limit the sum of c. See docs/measurements.md.
+//
+// Times of the model are seconds; one batch is one step of the consumer.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/run_view.h"
+#include "analysis/simulate.h"
+
+namespace headrace::analysis {
+
+struct OperatorModel {
+  std::string name, kind;
+  size_t stage = 0;
+  double visit_ratio = 1;  // completions per batch
+};
+
+struct StageModel {
+  std::string name;
+  std::vector<size_t> operators;
+  int parallelism = 1;          // at the end of the run
+  int max_parallelism = 0;      // 0: no limit
+  double visit_ratio = 1;       // of its last operator
+  double cv = 0.3;              // of one element's cost, estimated from the spread between windows
+  std::optional<size_t> queue;  // the queue after it
+  std::optional<double> element_bytes;  // one element of that queue
+  // Shares of the threads' lifetime in the steady phase.
+  double busy_ratio = 0, wait_in_ratio = 0, wait_out_ratio = 0;
+  std::optional<double> runnable_ratio;
+};
+
+struct ResourceModel {
+  std::string name, kind;
+  int servers = 1;
+  // Operators that use it and the share of its hold time each is taken to cause; the views do not
+  // say, so it is inferred from lock waits and operator kinds. May be empty.
+  std::vector<std::pair<size_t, double>> users;
+};
+
+// What one batch costs, over a chosen set of windows.
+struct Demands {
+  struct Operator {
+    double cpu_s = 0, blocked_s = 0;  // c and b, b without lock waits
+    double lock_wait_s = 0, busy_s = 0;
+    double rows = 0, bytes_in = 0, bytes_out = 0;
+  };
+  struct Resource {
+    double hold_s = 0;  // server time
+    double wait_s = 0, bytes = 0;
+  };
+  std::vector<Operator> operators;
+  std::vector<double> stage_s;      // c + b of the stage's operators
+  std::vector<double> stage_cpu_s;  // c of them
+  std::vector<Resource> resources;
+  double cpu_s = 0;               // all CPU of the process, unattributed part included
+  double unattributed_cpu_s = 0;  // of that, what no operator accounts for
+  double consumer_s = 0;          // compute time of the consumer
+  double rate = 0;                // batches per second observed
+  double rows = 0;                // rows per batch
+};
+
+// The knobs of a pipeline and the cores it gets.
+struct Settings {
+  std::vector<int> parallelism;     // per stage
+  std::vector<int> queue_capacity;  // per stage: of the queue after it
+  double cores = 1;
+};
+
+class PipelineModel {
+ public:
+  // Throws Error kInconclusive when the run has no operator data, no steps, or is too short for a
+  // statement (under 2 s and under 20 steps).
+  explicit PipelineModel(const RunView& run);
+
+  const RunView& run() const { return *run_; }
+  const std::vector<StageModel>& stages() const { return stages_; }
+  const std::vector<OperatorModel>& operators() const { return operators_; }
+  const std::vector<ResourceModel>& resources() const { return resources_; }
+
+  // The windows of the steady phase, as indices of run().windows; may be empty when the run has
+  // none, then Estimate uses the whole run. first_ns, last_ns: the phase, since the run's start.
+  const std::vector<size_t>& steady_windows() const { return steady_; }
+  int64_t steady_first_ns() const { return first_ns_; }
+  int64_t steady_last_ns() const { return last_ns_; }
+
+  // Demands over those windows (indices into run().windows, repeats allowed); over the steady phase
+  // without an argument.
+  Demands Estimate(const std::vector<size_t>& windows) const;
+  const Demands& demands() const { return demands_; }
+
+  // Whether c is known apart from b + q, and how.
+  bool splits_cpu() const { return splits_cpu_; }
+  const std::string& split_source() const { return split_source_; }
+
+  // Cores this process could get: the budget less what others were measured to use.
+  double cores_available() const { return cores_available_; }
+  double cores_budget() const { return cores_budget_; }
+  std::optional<double> cores_used() const { return cores_used_; }
+  std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
+  bool cores_known() const { return cores_known_; }
+
+  double consumer_cv() const { return consumer_cv_; }
+  double stall_ratio() const { return stall_ratio_; }
+  // Stall fraction of each steady window, for its interval.
+  const std::vector<double>& stall_by_window() const { return stall_by_window_; }
+
+  Settings current() const { return current_; }
+  // The same pipeline for the simulator, at these settings and demands.
+  SimulatedPipeline Simulated(const Settings& settings, const Demands& demands) const;
+
+ private:
+  void ReadShape();
+  void ReadSplit();
+  void ChooseSteady();
+  void ReadVisits();
+  void LinkResources();
+  void ReadCores();
+  void ReadSpread();
+  WindowRow Sum(const std::vector<size_t>& windows) const;
+
+  const RunView* run_;
+  std::vector<StageModel> stages_;
+  std::vector<OperatorModel> operators_;
+  std::vector<ResourceModel> resources_;
+  std::vector<size_t> steady_;
+  int64_t first_ns_ = 0, last_ns_ = 0;
+  Demands demands_;
+  bool splits_cpu_ = false, cores_known_ = false;
+  std::string split_source_;
+  double cores_available_ = 1, cores_budget_ = 1;
+  std::optional<double> cores_used_, cores_other_;
+  double consumer_cv_ = 0.1, stall_ratio_ = 0;
+  std::vector<double> stall_by_window_;
+  Settings current_;
+};
+
+}  // namespace headrace::analysis

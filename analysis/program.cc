@@ -1,0 +1,131 @@
+#include "analysis/program.h"
+
+#include <Cbc_C_Interface.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+
+namespace headrace::analysis {
+namespace {
+
+// CBC greets on standard output whatever its log level; standard output is the user's data.
+class QuietStdout {
+ public:
+  QuietStdout() {
+    std::fflush(stdout);
+    saved_ = dup(STDOUT_FILENO);
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (saved_ >= 0 && null >= 0) dup2(null, STDOUT_FILENO);
+    if (null >= 0) close(null);
+  }
+  ~QuietStdout() {
+    std::fflush(stdout);
+    if (saved_ >= 0) {
+      dup2(saved_, STDOUT_FILENO);
+      close(saved_);
+    }
+  }
+
+ private:
+  int saved_;
+};
+
+}  // namespace
+
+size_t Program::Column(std::string name, double lower, double upper, bool integer) {
+  columns_.push_back({std::move(name), lower, upper, 0, integer});
+  return columns_.size() - 1;
+}
+
+void Program::Row(std::string name, std::vector<std::pair<size_t, double>> terms, double lower,
+                  double upper) {
+  rows_.push_back({std::move(name), std::move(terms), lower, upper});
+}
+
+void Program::Objective(std::vector<std::pair<size_t, double>> terms, bool maximise) {
+  for (ColumnEntry& column : columns_) column.cost = 0;
+  for (const auto& [index, cost] : terms) columns_[index].cost = cost;
+  maximise_ = maximise;
+}
+
+std::optional<std::vector<double>> Program::Solve(double max_seconds) const {
+  QuietStdout quiet;
+  const std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> model(Cbc_newModel(), Cbc_deleteModel);
+  std::vector<CoinBigIndex> starts(columns_.size() + 1, 0);
+  for (const RowEntry& row : rows_) {
+    for (const auto& [column, value] : row.terms) ++starts[column + 1];
+  }
+  for (size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+  std::vector<int> indices(static_cast<size_t>(starts.back()));
+  std::vector<double> values(indices.size());
+  std::vector<CoinBigIndex> next(starts.begin(), starts.end() - 1);
+  std::vector<double> row_lower, row_upper, lower, upper, cost;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    row_lower.push_back(rows_[r].lower);
+    row_upper.push_back(rows_[r].upper);
+    for (const auto& [column, value] : rows_[r].terms) {
+      const size_t at = static_cast<size_t>(next[column]++);
+      indices[at] = static_cast<int>(r);
+      values[at] = value;
+    }
+  }
+  for (const ColumnEntry& column : columns_) {
+    lower.push_back(column.lower);
+    upper.push_back(column.upper);
+    cost.push_back(maximise_ ? -column.cost : column.cost);
+  }
+  Cbc_loadProblem(model.get(), static_cast<int>(columns_.size()), static_cast<int>(rows_.size()),
+                  starts.data(), indices.data(), values.data(), lower.data(), upper.data(),
+                  cost.data(), row_lower.data(), row_upper.data());
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].integer) Cbc_setInteger(model.get(), static_cast<int>(i));
+  }
+  Cbc_setLogLevel(model.get(), 0);
+  Cbc_setParameter(model.get(), "ratioGap", "0");
+  Cbc_setParameter(model.get(), "allowableGap", "0");
+  Cbc_setMaximumSeconds(model.get(), max_seconds);
+  Cbc_solve(model.get());
+  if (Cbc_isProvenInfeasible(model.get())) return std::nullopt;
+  if (!Cbc_isProvenOptimal(model.get())) {
+    throw Error(ExitCode::kFailure, "the solver stopped without an optimum", "integer program",
+                "report the run: this is not expected of a chain");
+  }
+  const double* solution = Cbc_getColSolution(model.get());
+  std::vector<double> result(solution, solution + columns_.size());
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].integer) result[i] = std::round(result[i]);
+  }
+  return result;
+}
+
+std::string Program::Text() const {
+  const auto sum = [&](const std::vector<std::pair<size_t, double>>& terms) {
+    std::string text;
+    for (const auto& [column, value] : terms) {
+      text += fmt::format("{}{:g} {}", text.empty() ? "" : " + ", value, columns_[column].name);
+    }
+    return text;
+  };
+  std::vector<std::pair<size_t, double>> costs;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].cost != 0) costs.push_back({i, columns_[i].cost});
+  }
+  std::string text = fmt::format("{} {}\n", maximise_ ? "maximise" : "minimise", sum(costs));
+  for (const RowEntry& row : rows_) {
+    text +=
+        fmt::format("  {}: {:g} <= {} <= {:g}\n", row.name, row.lower, sum(row.terms), row.upper);
+  }
+  for (const ColumnEntry& column : columns_) {
+    text += fmt::format("  {:g} <= {} <= {:g}{}\n", column.lower, column.name, column.upper,
+                        column.integer ? " integer" : "");
+  }
+  return text;
+}
+
+}  // namespace headrace::analysis

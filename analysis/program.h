@@ -1,0 +1,42 @@
+// Program: a mixed integer linear program in rows and columns with names, solved by CBC.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headrace::analysis {
+
+class Program {
+ public:
+  // Adds a column and returns its index. Bounds may be infinite (HUGE_VAL).
+  size_t Column(std::string name, double lower, double upper, bool integer);
+  // lower <= sum coefficient * column <= upper.
+  void Row(std::string name, std::vector<std::pair<size_t, double>> terms, double lower,
+           double upper);
+  void Objective(std::vector<std::pair<size_t, double>> terms, bool maximise);
+
+  // The optimum's column values, proven within the solver's tolerance; empty when infeasible.
+  // Throws Error kFailure when the solver stops for another reason (unbounded, time limit).
+  std::optional<std::vector<double>> Solve(double max_seconds = 10) const;
+
+  // The program in words, one row a line.
+  std::string Text() const;
+
+ private:
+  struct ColumnEntry {
+    std::string name;
+    double lower, upper, cost;
+    bool integer;
+  };
+  struct RowEntry {
+    std::string name;
+    std::vector<std::pair<size_t, double>> terms;
+    double lower, upper;
+  };
+  std::vector<ColumnEntry> columns_;
+  std::vector<RowEntry> rows_;
+  bool maximise_ = true;
+};
+
+}  // namespace headrace::analysis

@@ -1,0 +1,76 @@
+// Discrete-event simulation of a chain: threads of stages, bounded queues, cores shared by the
+// runnable threads, locks and devices, and a consumer. It knows nothing of bounds or of the model's
+// arithmetic; it is the second opinion on a predicted rate (what finite queues, variance and shared
+// cores cost below the bound) and the oracle of the tests.
+//
+// Times are seconds of virtual time. Cores are shared as by an ideal fair scheduler: n runnable
+// threads on C cores each run at min(1, C / n). Queues block after service: a thread whose element
+// does not fit waits holding it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace headrace::analysis {
+
+struct SimulatedOperator {
+  std::string name;
+  double cpu_s = 0, blocked_s = 0;            // per element, outside any resource
+  double held_cpu_s = 0, held_blocked_s = 0;  // per element, while holding `resource`
+  double cv = 0;                              // of all four together, lognormal
+  int resource = -1;                          // index into SimulatedPipeline::resources
+};
+
+struct SimulatedStage {
+  std::string name;
+  int parallelism = 1;
+  int queue_capacity = 4;  // of the queue after the stage
+  std::vector<SimulatedOperator> operators;
+};
+
+struct SimulatedResource {
+  std::string name;
+  int servers = 1;
+};
+
+struct SimulatedPipeline {
+  std::vector<SimulatedStage> stages;  // the first makes elements without end
+  std::vector<SimulatedResource> resources;
+  double cores = 1;
+  double consumer_s = 0;  // compute time of the consumer per element, off the cores
+  double consumer_cv = 0;
+};
+
+// Cumulative counters at one instant, seconds of thread time.
+struct SimulatedCounters {
+  struct OperatorTimes {
+    int64_t completions = 0;
+    double cpu_s = 0, blocked_s = 0, runnable_s = 0, lock_wait_s = 0, wait_in_s = 0, wait_out_s = 0;
+  };
+  struct QueueTimes {
+    double occupancy_s = 0, full_s = 0, empty_s = 0;  // occupancy_s: elements x seconds
+    int64_t puts = 0, gets = 0;
+  };
+  struct ResourceTimes {
+    int64_t acquisitions = 0;
+    double wait_s = 0, hold_s = 0;
+  };
+  double time_s = 0;
+  std::vector<std::vector<OperatorTimes>> operators;  // by stage, by operator
+  std::vector<QueueTimes> queues;
+  std::vector<ResourceTimes> resources;
+  int64_t steps = 0;
+  double step_wait_s = 0, step_compute_s = 0;
+};
+
+// Runs until `duration_s` of virtual time or `max_steps` steps, whichever is first (0: no limit on
+// steps), and calls `snapshot` every `period_s` (none if 0). Returns the counters at the end.
+SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s, int64_t max_steps,
+                           uint64_t seed, double period_s = 0,
+                           const std::function<void(const SimulatedCounters&)>& snapshot = {});
+
+// Steps per second of a simulation of `steps` steps, the first fifth left out.
+double SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed);
+
+}  // namespace headrace::analysis
