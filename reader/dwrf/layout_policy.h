@@ -18,8 +18,8 @@
 namespace headrace::reader::dwrf {
 
 enum class DictionaryUse : uint8_t {
-  kAuto,  // where the share of distinct values is under the threshold and the encoded streams get
-          // smaller; never inside flattened maps
+  kAuto,    // where the share of distinct values is under the threshold and the encoded streams get
+            // smaller; never inside flattened maps
   kNever,   // DIRECT
   kAlways,  // DICTIONARY in every stripe where the column has a value
   kShared,  // integers inside a flattened map: one dictionary per stripe for all keys, at sequence

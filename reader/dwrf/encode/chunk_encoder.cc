@@ -1,0 +1,100 @@
+#include "reader/dwrf/encode/chunk_encoder.h"
+
+#include <libdeflate.h>
+#include <lz4.h>
+#include <snappy.h>
+#include <zstd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace headrace::reader::dwrf {
+
+struct ChunkEncoder::Contexts {
+  ZSTD_CCtx* zstd = nullptr;
+  libdeflate_compressor* deflate = nullptr;
+  std::vector<char> snappy;
+  ~Contexts() {
+    ZSTD_freeCCtx(zstd);
+    if (deflate != nullptr) libdeflate_free_compressor(deflate);
+  }
+};
+
+ChunkEncoder::ChunkEncoder(const WriterOptions& options)
+    : compression_(options.compression),
+      level_(options.level),
+      min_ratio_(options.min_ratio),
+      min_bytes_(options.min_compress_bytes),
+      block_size_(options.block_size),
+      contexts_(std::make_unique<Contexts>()) {
+  if (compression_ == CompressionKind::kZstd) contexts_->zstd = ZSTD_createCCtx();
+  if (compression_ == CompressionKind::kZlib)
+    contexts_->deflate = libdeflate_alloc_compressor(level_);
+}
+
+ChunkEncoder::~ChunkEncoder() = default;
+
+size_t ChunkEncoder::Compress(std::span<const uint8_t> in, std::span<uint8_t> out) {
+  switch (compression_) {
+    case CompressionKind::kZstd: {
+      const size_t n =
+          ZSTD_compressCCtx(contexts_->zstd, out.data(), out.size(), in.data(), in.size(), level_);
+      return ZSTD_isError(n) ? 0 : n;
+    }
+    case CompressionKind::kZlib:
+      return libdeflate_deflate_compress(contexts_->deflate, in.data(), in.size(), out.data(),
+                                         out.size());
+    case CompressionKind::kLz4:
+      return static_cast<size_t>(LZ4_compress_default(
+          reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
+          static_cast<int>(in.size()), static_cast<int>(out.size())));
+    case CompressionKind::kSnappy: {
+      // Snappy wants room for its worst case, whatever the result.
+      contexts_->snappy.resize(snappy::MaxCompressedLength(in.size()));
+      size_t n = 0;
+      snappy::RawCompress(reinterpret_cast<const char*>(in.data()), in.size(),
+                          contexts_->snappy.data(), &n);
+      if (n > out.size()) return 0;
+      std::copy_n(contexts_->snappy.data(), n, out.data());
+      return n;
+    }
+    default:
+      HR_CHECK(false, "the layout policy admits only codecs with an encoder");
+  }
+  return 0;
+}
+
+ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink) {
+  ChunkMap map;
+  if (compression_ == CompressionKind::kNone) {
+    sink->Append(plain);
+    return map;
+  }
+  map.block_size = block_size_;
+  const size_t base = sink->size();
+  for (size_t at = 0; at < plain.size(); at += block_size_) {
+    const auto chunk = plain.subspan(at, std::min<size_t>(block_size_, plain.size() - at));
+    map.starts.push_back(sink->size() - base);
+    uint8_t* header = sink->Reserve(3 + chunk.size());
+    size_t size = 0;
+    if (compress && chunk.size() >= min_bytes_) {
+      const auto worth = static_cast<size_t>(static_cast<double>(chunk.size()) / min_ratio_);
+      size = Compress(chunk, {header + 3, std::min(worth, chunk.size() - 1)});
+    }
+    const bool original = size == 0;
+    if (original) {
+      size = chunk.size();
+      std::copy(chunk.begin(), chunk.end(), header + 3);
+    }
+    const size_t word = size << 1 | (original ? 1 : 0);
+    header[0] = static_cast<uint8_t>(word);
+    header[1] = static_cast<uint8_t>(word >> 8);
+    header[2] = static_cast<uint8_t>(word >> 16);
+    sink->Finish(header + 3 + size);
+  }
+  map.starts.push_back(sink->size() - base);
+  return map;
+}
+
+}  // namespace headrace::reader::dwrf

@@ -1,0 +1,57 @@
+// ChunkEncoder: the chunk framing of stored sections, and the choice per chunk between compressed
+// and original. Keeps the codec's context between calls; one thread at a time. Its reading half is
+// reader/dwrf/chunk.h.
+//
+//   stored section = chunks of: 3 bytes little-endian (payload length << 1 | original), payload
+//   with compression none a section is its plain bytes
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "reader/dwrf/encode/byte_sink.h"
+#include "reader/dwrf/layout_policy.h"
+
+namespace headrace::reader::dwrf {
+
+// Where the chunks of a stored stream begin: turns a place in its plain bytes into a stored
+// position.
+struct ChunkMap {
+  uint64_t block_size = 0;  // 0: not framed
+  std::vector<uint64_t>
+      starts;  // stored offset of each chunk header, and the stream's stored length
+  // Appends the one or two numbers of a byte position.
+  template <class Positions>
+  void AddPosition(uint64_t byte, Positions* positions) const {
+    if (block_size == 0) {
+      positions->Add(byte);
+      return;
+    }
+    positions->Add(starts[byte / block_size]);
+    positions->Add(byte % block_size);
+  }
+};
+
+class ChunkEncoder {
+ public:
+  explicit ChunkEncoder(const WriterOptions& options);
+  ~ChunkEncoder();
+
+  // Appends `plain` framed. A chunk is compressed where `compress` is set and it then shrinks by
+  // the options' ratio.
+  ChunkMap Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink);
+
+ private:
+  struct Contexts;
+  // Compressed size, or 0 where it would exceed `out`.
+  size_t Compress(std::span<const uint8_t> in, std::span<uint8_t> out);
+
+  CompressionKind compression_;
+  int level_;
+  double min_ratio_;
+  uint64_t min_bytes_, block_size_;
+  std::unique_ptr<Contexts> contexts_;
+};
+
+}  // namespace headrace::reader::dwrf

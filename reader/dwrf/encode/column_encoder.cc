@@ -1,0 +1,527 @@
+#include "reader/dwrf/encode/column_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace headrace::reader::dwrf {
+namespace {
+
+constexpr uint64_t kMaxStreamBytes = INT32_MAX;    // other readers refuse longer ones
+constexpr int64_t kTimestampBase = 1'420'099'200;  // 2015-01-01 in US Pacific standard time
+
+uint32_t IntegerWidth(TypeKind kind) {
+  return kind == TypeKind::kShort ? 2 : kind == TypeKind::kInt ? 4 : 8;
+}
+
+// Values of stride i: [cuts[i], cuts[i + 1]).
+uint64_t StrideEnd(const ColumnBuffer& buffer, size_t stride) {
+  return stride + 1 < buffer.cuts.size() ? buffer.cuts[stride + 1].values : buffer.values;
+}
+
+template <class T>
+std::span<const T> StrideValues(const ColumnBuffer& buffer, const std::vector<T>& values,
+                                size_t stride) {
+  const uint64_t begin = buffer.cuts[stride].values;
+  return std::span<const T>(values).subspan(begin, StrideEnd(buffer, stride) - begin);
+}
+
+template <class T>
+std::span<const uint8_t> AsBytes(const std::vector<T>& values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
+}
+
+// A number of nanoseconds with its decimal zeros folded away: value << 3 | zeros - 1.
+int64_t PackNanos(int64_t nanos) {
+  if (nanos == 0) return 0;
+  if (nanos % 100 != 0) return nanos << 3;
+  nanos /= 100;
+  int64_t zeros = 1;
+  for (; nanos % 10 == 0 && zeros < 7; ++zeros) nanos /= 10;
+  return nanos << 3 | zeros;
+}
+
+const ColumnBuffer& FindNode(const ColumnBuffer& root, uint32_t node) {
+  const ColumnBuffer* at = &root;
+  while (at->node != node) {
+    const ColumnBuffer* next = &at->children[0];
+    for (const ColumnBuffer& child : at->children)
+      if (child.node <= node) next = &child;
+    at = next;
+  }
+  return *at;
+}
+
+std::vector<std::string_view> StringViews(const ColumnBuffer& buffer) {
+  std::vector<std::string_view> views;
+  views.reserve(buffer.lengths.size());
+  const char* at = reinterpret_cast<const char*>(buffer.bytes.data());
+  for (const uint32_t length : buffer.lengths) {
+    views.emplace_back(at, length);
+    at += length;
+  }
+  return views;
+}
+
+}  // namespace
+
+void ColumnEncoder::Encode(const ColumnBuffer& root, bool keep_first_present) {
+  keep_first_present_ = keep_first_present;
+  num_strides_ = root.cuts.size();
+  statistics.resize(schema_.size());
+  stored_bytes.resize(schema_.size());
+  EncodeNode(root, 0, nullptr, nullptr);
+  FinishIndex();
+}
+
+std::vector<uint64_t> ColumnEncoder::ValueCuts(const ColumnBuffer& buffer) const {
+  std::vector<uint64_t> cuts;
+  for (const Cut& cut : buffer.cuts) cuts.push_back(cut.values);
+  return cuts;
+}
+
+// `key` and `map` are set for the value node of a flattened map.
+ColumnEncoder::Strides ColumnEncoder::EncodeNode(const ColumnBuffer& buffer, uint32_t sequence,
+                                                 const FlatKeyBuffer* key,
+                                                 const ColumnBuffer* map) {
+  const Place place{buffer, sequence, slots_.size()};
+  slots_.push_back({buffer.node, sequence, {}});
+  for (size_t i = 0; i < num_strides_; ++i) slots_.back().index.add_entry();
+  auto* encoding = footer.add_encoding();  // stays where it is when more are added
+  encoding->set_kind(static_cast<uint32_t>(EncodingKind::kDirect));
+  encoding->set_dictionary_size(0);
+  encoding->set_node(buffer.node);
+  encoding->set_sequence(sequence);
+
+  Strides strides(num_strides_);
+  for (size_t i = 0; i < num_strides_; ++i) {
+    const Cut next =
+        i + 1 < num_strides_ ? buffer.cuts[i + 1] : Cut{buffer.positions, buffer.values, 0};
+    strides[i].num_values = next.values - buffer.cuts[i].values;
+    const uint64_t nulls = next.positions - buffer.cuts[i].positions - strides[i].num_values;
+    strides[i].has_null = nulls > 0;
+    strides[i].raw_bytes = nulls;
+  }
+  if (key != nullptr) {
+    auto* info = encoding->mutable_key();
+    if (key->key.is_text) {
+      info->set_bytes_key(key->key.text);
+    } else {
+      info->set_int_key(key->key.integer);
+    }
+    BitBuffer in_map = key->in_map;
+    in_map.AppendRun(false, map->values - in_map.size());
+    StoreBits(place, StreamKind::kInMap, in_map, ValueCuts(*map));
+  }
+  std::vector<uint64_t> position_cuts;
+  for (const Cut& cut : buffer.cuts) position_cuts.push_back(cut.positions);
+  if (buffer.has_nulls) {
+    StoreBits(place, StreamKind::kPresent, buffer.present, position_cuts);
+  } else if (keep_first_present_ && buffer.node == 1) {
+    BitBuffer ones;
+    ones.AppendRun(true, buffer.positions);
+    StoreBits(place, StreamKind::kPresent, ones, position_cuts);
+  }
+  if (buffer.flat) {
+    encoding->set_kind(static_cast<uint32_t>(EncodingKind::kMapFlat));
+    EncodeKeys(buffer, &strides);
+  } else {
+    EncodeValues(place, &strides, encoding);
+    for (const ColumnBuffer& child : buffer.children) {
+      const Strides below = EncodeNode(child, sequence, nullptr, nullptr);
+      for (size_t i = 0; i < num_strides_; ++i) strides[i].raw_bytes += below[i].raw_bytes;
+    }
+  }
+  for (size_t i = 0; i < num_strides_; ++i) {
+    strides[i].ToProto(
+        buffer.kind,
+        slots_[place.slot].index.mutable_entry(static_cast<int>(i))->mutable_statistics());
+    statistics[buffer.node].Add(strides[i]);
+  }
+  return strides;
+}
+
+void ColumnEncoder::EncodeKeys(const ColumnBuffer& map, Strides* strides) {
+  std::vector<std::pair<uint64_t, const FlatKeyBuffer*>> keys;
+  for (const auto& key : map.keys)
+    if (key->value.positions > 0)
+      keys.emplace_back(policy_.FeatureRank(map.node, key->key), key.get());
+  std::sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second->key < b.second->key;
+  });
+  BuildSharedDictionaries(map);
+  const SchemaNode& key_type = schema_.node(schema_.node(map.node).children[0]);
+  const uint64_t key_width = key_type.kind == TypeKind::kByte ? 1 : IntegerWidth(key_type.kind);
+  uint32_t sequence = 0;
+  for (const auto& [rank, key] : keys) {
+    const Strides below = EncodeNode(key->value, ++sequence, key, &map);
+    for (size_t i = 0; i < num_strides_; ++i) {
+      const auto& cuts = key->value.cuts;
+      const uint64_t end = i + 1 < num_strides_ ? cuts[i + 1].positions : key->value.positions;
+      const uint64_t count = end - cuts[i].positions;
+      StatisticsBuilder entries;
+      entries.num_values = count;
+      entries.raw_bytes = count * (key->key.is_text ? key->key.text.size() : key_width);
+      if (!key->key.is_text) {
+        entries.AddInteger(key->key.integer, count);
+      } else if (key_type.kind == TypeKind::kBinary) {
+        entries.AddBinaryBytes(count * key->key.text.size());
+      } else if (count > 0) {
+        entries.AddString(key->key.text, count);
+      }
+      statistics[key_type.id].Add(entries);
+      (*strides)[i].raw_bytes += entries.raw_bytes + below[i].raw_bytes;
+    }
+  }
+  shared_.clear();
+}
+
+void ColumnEncoder::BuildSharedDictionaries(const ColumnBuffer& map) {
+  const uint32_t value = schema_.node(map.node).children[1];
+  for (uint32_t node = value; node <= schema_.node(value).last; ++node) {
+    if (policy_.column(node).dictionary != DictionaryUse::kShared) continue;
+    SharedDictionary& shared = shared_[node];
+    for (const auto& key : map.keys)
+      for (const int64_t v : FindNode(key->value, node).integers) shared.values.Intern(v);
+    shared.order = OrderDictionary(shared.values.counts(), false);
+    std::vector<int64_t> entries;
+    for (const uint32_t id : shared.order.entries) entries.push_back(shared.values.values()[id]);
+    scratch_.Clear();
+    EncodeIntegers(entries, Form(true, IntegerWidth(schema_.node(node).kind)), {}, &scratch_,
+                   &marks_);
+    // Not empty: some key holds the values.
+    if (!entries.empty())
+      Store({FindNode(map.keys[0]->value, node), 0, 0}, StreamKind::kDictionaryData,
+            scratch_.span(), true, {}, 0);
+  }
+}
+
+void ColumnEncoder::EncodeValues(const Place& place, Strides* strides,
+                                 proto::ColumnEncoding* encoding) {
+  const ColumnBuffer& buffer = place.buffer;
+  const auto cuts = ValueCuts(buffer);
+  const auto width = [&](uint64_t bytes) {
+    for (StatisticsBuilder& stride : *strides) stride.raw_bytes += stride.num_values * bytes;
+  };
+  switch (buffer.kind) {
+    case TypeKind::kBoolean:
+      width(1);
+      for (size_t i = 0; i < num_strides_; ++i)
+        (*strides)[i].AddTrues(
+            CountBits(buffer.bits.words(), cuts[i], StrideEnd(buffer, i) - cuts[i]));
+      return StoreBits(place, StreamKind::kData, buffer.bits, cuts);
+    case TypeKind::kByte:
+      width(1);
+      for (size_t i = 0; i < num_strides_; ++i)
+        for (const uint8_t value : StrideValues(buffer, buffer.octets, i))
+          (*strides)[i].AddInteger(static_cast<int8_t>(value), 1);
+      [[fallthrough]];
+    case TypeKind::kUnion:
+      scratch_.Clear();
+      marks_.clear();
+      EncodeByteRuns(buffer.octets, cuts, &scratch_, &marks_);
+      return Store(place, StreamKind::kData, scratch_.span(), false, marks_, 1);
+    case TypeKind::kShort:
+    case TypeKind::kInt:
+    case TypeKind::kLong:
+      width(IntegerWidth(buffer.kind));
+      return EncodeInteger(place, strides, encoding);
+    case TypeKind::kFloat:
+    case TypeKind::kDouble: {
+      const bool is_float = buffer.kind == TypeKind::kFloat;
+      const uint64_t size = is_float ? 4 : 8;
+      width(size);
+      for (size_t i = 0; i < num_strides_; ++i) {
+        if (is_float) {
+          (*strides)[i].AddFloats(StrideValues(buffer, buffer.floats, i));
+        } else {
+          (*strides)[i].AddDoubles(StrideValues(buffer, buffer.doubles, i));
+        }
+      }
+      auto byte_cuts = cuts;
+      for (uint64_t& cut : byte_cuts) cut *= size;
+      return StoreRaw(place, StreamKind::kData,
+                      is_float ? AsBytes(buffer.floats) : AsBytes(buffer.doubles), byte_cuts);
+    }
+    case TypeKind::kString:
+    case TypeKind::kBinary:
+      return EncodeString(place, strides, encoding);
+    case TypeKind::kTimestamp:
+      width(12);
+      return EncodeTimestamp(place);
+    case TypeKind::kList:
+    case TypeKind::kMap:
+      return StoreLengths(place, StreamKind::kLength, buffer.lengths, cuts, true);
+    case TypeKind::kStruct:
+      return;
+  }
+}
+
+void ColumnEncoder::EncodeInteger(const Place& place, Strides* strides,
+                                  proto::ColumnEncoding* encoding) {
+  const ColumnBuffer& buffer = place.buffer;
+  for (size_t i = 0; i < num_strides_; ++i)
+    (*strides)[i].AddIntegers(StrideValues(buffer, buffer.integers, i));
+  const DictionaryUse use = policy_.column(buffer.node).dictionary;
+  const auto shared = shared_.find(buffer.node);
+  if (buffer.values > 0) {
+    if (use == DictionaryUse::kAlways && EncodeIntegerDictionary(place, true, nullptr, encoding))
+      return;
+    if (use == DictionaryUse::kShared && shared != shared_.end() &&
+        EncodeIntegerDictionary(place, true, &shared->second, encoding))
+      return;
+    if (use == DictionaryUse::kAuto && !policy_.InFlat(buffer.node) &&
+        EncodeIntegerDictionary(place, false, nullptr, encoding))
+      return;
+  }
+  scratch_.Clear();
+  marks_.clear();
+  EncodeIntegers(buffer.integers, Form(true, IntegerWidth(buffer.kind)), ValueCuts(buffer),
+                 &scratch_, &marks_);
+  Store(place, StreamKind::kData, scratch_.span(), true, marks_, 0);
+}
+
+// False, with nothing stored, where a dictionary was not forced and does not pay.
+bool ColumnEncoder::EncodeIntegerDictionary(const Place& place, bool forced,
+                                            const SharedDictionary* shared,
+                                            proto::ColumnEncoding* encoding) {
+  const ColumnBuffer& buffer = place.buffer;
+  const uint32_t width = IntegerWidth(buffer.kind);
+  const auto limit = static_cast<uint64_t>(policy_.options().integer_dictionary_threshold *
+                                           static_cast<double>(buffer.values));
+  Interner<int64_t> own;
+  const Interner<int64_t>& interner = shared != nullptr ? shared->values : own;
+  std::vector<uint32_t> ids(buffer.values);
+  for (uint64_t i = 0; i < buffer.values; ++i) {
+    const int64_t value = buffer.integers[i];
+    ids[i] = shared != nullptr ? shared->values.Find(value) : own.Intern(value);
+    if (!forced && own.values().size() > limit) return false;
+  }
+  DictionaryOrder own_order;
+  if (shared == nullptr) own_order = OrderDictionary(own.counts(), false);
+  const DictionaryOrder& order = shared != nullptr ? shared->order : own_order;
+
+  BitBuffer in_dictionary;
+  std::vector<int64_t> indices(buffer.values);
+  bool all_inside = true;
+  for (uint64_t i = 0; i < buffer.values; ++i) {
+    const uint32_t at = order.places[ids[i]];
+    const bool inside = at != DictionaryOrder::kOutside;
+    in_dictionary.Append(inside);
+    all_inside &= inside;
+    indices[i] = inside ? at : buffer.integers[i];
+  }
+  std::vector<int64_t> entries;
+  for (const uint32_t id : order.entries) entries.push_back(interner.values()[id]);
+  const auto cuts = ValueCuts(buffer);
+  ByteSink dictionary, rows;
+  std::vector<Mark> row_marks, unused;
+  if (shared == nullptr) EncodeIntegers(entries, Form(true, width), {}, &dictionary, &unused);
+  EncodeIntegerRuns(indices, Form(false, width), cuts, &rows, &row_marks);
+  if (!forced) {
+    scratch_.Clear();
+    EncodeIntegers(buffer.integers, Form(true, width), {}, &scratch_, &unused);
+    const uint64_t flags = all_inside ? 0 : buffer.values / 8;
+    if (dictionary.size() + rows.size() + flags >= scratch_.size()) return false;
+  }
+  encoding->set_kind(static_cast<uint32_t>(EncodingKind::kDictionary));
+  encoding->set_dictionary_size(static_cast<uint32_t>(entries.size()));
+  if (shared == nullptr) Store(place, StreamKind::kDictionaryData, dictionary.span(), true, {}, 0);
+  if (!all_inside) StoreBits(place, StreamKind::kInDictionary, in_dictionary, cuts);
+  Store(place, StreamKind::kData, rows.span(), true, row_marks, 1);
+  return true;
+}
+
+void ColumnEncoder::EncodeString(const Place& place, Strides* strides,
+                                 proto::ColumnEncoding* encoding) {
+  const ColumnBuffer& buffer = place.buffer;
+  const auto views = StringViews(buffer);
+  for (size_t i = 0; i < num_strides_; ++i) {
+    StatisticsBuilder& stride = (*strides)[i];
+    for (const std::string_view view : StrideValues(buffer, views, i)) {
+      stride.raw_bytes += view.size();
+      if (buffer.kind == TypeKind::kString) {
+        stride.AddString(view, 1);
+      } else {
+        stride.AddBinaryBytes(view.size());
+      }
+    }
+  }
+  const DictionaryUse use = policy_.column(buffer.node).dictionary;
+  const bool allowed = use == DictionaryUse::kAlways ||
+                       (use == DictionaryUse::kAuto && !policy_.InFlat(buffer.node));
+  if (buffer.kind == TypeKind::kString && allowed && !views.empty() &&
+      EncodeStringDictionary(place, views, encoding))
+    return;
+  std::vector<uint64_t> byte_cuts;
+  for (const Cut& cut : buffer.cuts) byte_cuts.push_back(cut.bytes);
+  StoreRaw(place, StreamKind::kData, buffer.bytes.span(), byte_cuts);
+  StoreLengths(place, StreamKind::kLength, buffer.lengths, ValueCuts(buffer), true);
+}
+
+// False, with nothing stored, where a dictionary was not forced and does not pay.
+bool ColumnEncoder::EncodeStringDictionary(const Place& place,
+                                           std::span<const std::string_view> values,
+                                           proto::ColumnEncoding* encoding) {
+  const ColumnBuffer& buffer = place.buffer;
+  const bool forced = policy_.column(buffer.node).dictionary == DictionaryUse::kAlways;
+  const auto limit = static_cast<uint64_t>(policy_.options().string_dictionary_threshold *
+                                           static_cast<double>(values.size()));
+  Interner<std::string_view> interner;
+  std::vector<uint32_t> ids;
+  for (const std::string_view value : values) {
+    ids.push_back(interner.Intern(value));
+    if (!forced && interner.values().size() > limit) return false;
+  }
+  // A stride dictionary's size is told by the row index alone: without one, all entries go into the
+  // stripe dictionary.
+  const DictionaryOrder order =
+      OrderDictionary(interner.counts(), policy_.options().row_index_stride == 0);
+  ByteSink dictionary, stride_bytes, rows;
+  std::vector<uint32_t> lengths, stride_lengths, indices;
+  std::vector<uint64_t> stride_byte_cuts, stride_entry_cuts;
+  BitBuffer in_dictionary;
+  const auto append = [](std::string_view text, ByteSink* sink, std::vector<uint32_t>* sizes) {
+    sink->Append({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    sizes->push_back(static_cast<uint32_t>(text.size()));
+  };
+  for (const uint32_t id : order.entries) append(interner.values()[id], &dictionary, &lengths);
+  for (size_t stride = 0; stride < num_strides_; ++stride) {
+    stride_byte_cuts.push_back(stride_bytes.size());
+    stride_entry_cuts.push_back(stride_lengths.size());
+    for (uint64_t i = buffer.cuts[stride].values; i < StrideEnd(buffer, stride); ++i) {
+      const uint32_t at = order.places[ids[i]];
+      const bool inside = at != DictionaryOrder::kOutside;
+      in_dictionary.Append(inside);
+      indices.push_back(
+          inside ? at : static_cast<uint32_t>(stride_lengths.size() - stride_entry_cuts[stride]));
+      if (!inside) append(values[i], &stride_bytes, &stride_lengths);
+    }
+  }
+  const auto cuts = ValueCuts(buffer);
+  std::vector<Mark> row_marks;
+  EncodeIntegerRuns(indices, Form(false, 4), cuts, &rows, &row_marks);
+  const bool all_inside = stride_lengths.empty();
+  if (!forced) {  // lengths are about a byte each, in the dictionary and in the direct form
+    const uint64_t size = dictionary.size() + stride_bytes.size() + rows.size() + lengths.size() +
+                          stride_lengths.size() + (all_inside ? 0 : values.size() / 8);
+    if (size >= buffer.bytes.size() + values.size()) return false;
+  }
+  encoding->set_kind(static_cast<uint32_t>(EncodingKind::kDictionary));
+  encoding->set_dictionary_size(static_cast<uint32_t>(order.entries.size()));
+  StoreRaw(place, StreamKind::kDictionaryData, dictionary.span(), {});
+  StoreLengths(place, StreamKind::kLength, lengths, {}, false);
+  if (!all_inside) {
+    StoreRaw(place, StreamKind::kStrideDictionary, stride_bytes.span(), stride_byte_cuts);
+    StoreLengths(place, StreamKind::kStrideDictionaryLength, stride_lengths, stride_entry_cuts,
+                 true);
+    for (size_t stride = 0; stride < num_strides_; ++stride) {
+      const uint64_t end =
+          stride + 1 < num_strides_ ? stride_entry_cuts[stride + 1] : stride_lengths.size();
+      slots_[place.slot]
+          .index.mutable_entry(static_cast<int>(stride))
+          ->add_positions(end - stride_entry_cuts[stride]);
+    }
+  }
+  Store(place, StreamKind::kData, rows.span(), true, row_marks, 1);
+  if (!all_inside) StoreBits(place, StreamKind::kInDictionary, in_dictionary, cuts);
+  return true;
+}
+
+void ColumnEncoder::EncodeTimestamp(const Place& place) {
+  const ColumnBuffer& buffer = place.buffer;
+  const auto cuts = ValueCuts(buffer);
+  std::vector<int64_t> seconds(buffer.values), nanos(buffer.values);
+  for (uint64_t i = 0; i < buffer.values; ++i) {
+    // The format inherits a rounding towards zero: a fraction before 1970 counts from the next
+    // second.
+    const bool rounded = buffer.integers[i] < 0 && buffer.nanos[i] != 0;
+    seconds[i] = static_cast<int64_t>(static_cast<uint64_t>(buffer.integers[i]) +
+                                      (rounded ? 1 : 0) - static_cast<uint64_t>(kTimestampBase));
+    nanos[i] = PackNanos(buffer.nanos[i]);
+  }
+  scratch_.Clear();
+  marks_.clear();
+  EncodeIntegerRuns(seconds, Form(true, 8), cuts, &scratch_, &marks_);
+  Store(place, StreamKind::kData, scratch_.span(), true, marks_, 1);
+  scratch_.Clear();
+  marks_.clear();
+  EncodeIntegerRuns(nanos, Form(false, 8), cuts, &scratch_, &marks_);
+  Store(place, StreamKind::kNanoData, scratch_.span(), true, marks_, 1);
+}
+
+void ColumnEncoder::StoreBits(const Place& place, StreamKind kind, const BitBuffer& bits,
+                              std::span<const uint64_t> cuts) {
+  scratch_.Clear();
+  marks_.clear();
+  EncodeBits(bits, cuts, &scratch_, &marks_);
+  Store(place, kind, scratch_.span(), false, marks_, 2);
+}
+
+void ColumnEncoder::StoreLengths(const Place& place, StreamKind kind,
+                                 std::span<const uint32_t> lengths, std::span<const uint64_t> cuts,
+                                 bool indexed) {
+  scratch_.Clear();
+  marks_.clear();
+  EncodeIntegerRuns(lengths, Form(false, 4), cuts, &scratch_, &marks_);
+  Store(place, kind, scratch_.span(), true,
+        indexed ? std::span<const Mark>(marks_) : std::span<const Mark>(), 1);
+}
+
+void ColumnEncoder::StoreRaw(const Place& place, StreamKind kind, std::span<const uint8_t> plain,
+                             std::span<const uint64_t> byte_cuts) {
+  marks_.clear();
+  for (const uint64_t cut : byte_cuts) marks_.push_back({cut, 0, 0});
+  Store(place, kind, plain, false, marks_, 0);
+}
+
+void ColumnEncoder::Store(const Place& place, StreamKind kind, std::span<const uint8_t> plain,
+                          bool integers, std::span<const Mark> marks, int numbers) {
+  const uint32_t node = place.buffer.node;
+  const uint64_t before = data.size();
+  const ChunkMap map = chunks_->Encode(plain, policy_.column(node).compress, &data);
+  const uint64_t length = data.size() - before;
+  if (length > kMaxStreamBytes)
+    throw Error(ExitCode::kUsage,
+                fmt::format("a stream of {} bytes is over the format's 2 GiB", length),
+                fmt::format("column '{}'", schema_.Path(node)), "use smaller stripes");
+  stored_bytes[node] += length;
+  auto* stream = footer.add_streams();
+  stream->set_kind(static_cast<uint32_t>(kind));
+  stream->set_node(node);
+  stream->set_length(length);
+  if (integers && !policy_.options().use_vints) stream->set_use_vints(false);
+  if (place.sequence != 0) stream->set_sequence(place.sequence);
+  for (size_t i = 0; i < marks.size(); ++i) {
+    auto* positions =
+        slots_[place.slot].index.mutable_entry(static_cast<int>(i))->mutable_positions();
+    map.AddPosition(marks[i].byte, positions);
+    if (numbers >= 1) positions->Add(marks[i].skip);
+    if (numbers >= 2) positions->Add(marks[i].bits);
+  }
+}
+
+// The index streams come first in the file, so their entries go before the data streams' in the
+// footer.
+void ColumnEncoder::FinishIndex() {
+  if (policy_.options().row_index_stride == 0) return;
+  proto::StripeFooter whole;
+  for (const IndexSlot& slot : slots_) {
+    const std::string plain = slot.index.SerializeAsString();
+    const uint64_t before = index.size();
+    chunks_->Encode({reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &index);
+    auto* stream = whole.add_streams();
+    stream->set_kind(static_cast<uint32_t>(StreamKind::kRowIndex));
+    stream->set_node(slot.node);
+    stream->set_length(index.size() - before);
+    if (slot.sequence != 0) stream->set_sequence(slot.sequence);
+    stored_bytes[slot.node] += index.size() - before;
+  }
+  whole.mutable_streams()->MergeFrom(footer.streams());
+  footer.mutable_streams()->Swap(whole.mutable_streams());
+}
+
+}  // namespace headrace::reader::dwrf

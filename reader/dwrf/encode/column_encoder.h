@@ -1,0 +1,98 @@
+// ColumnEncoder: turns the column buffers of one full stripe into streams, encodings, row index and
+// statistics.
+//
+//   ColumnBuffer tree -> per (node, sequence): streams in the data area, one ROW_INDEX in the index
+//   area, one encoding entry
+//
+// Order: nodes in pre-order; the keys of a flattened map by LayoutPolicy::FeatureRank, numbered as
+// sequences 1, 2, ...; all streams of a key adjacent. Internal to StripeWriter; one object per
+// stripe.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reader/dwrf/dwrf.pb.h"
+#include "reader/dwrf/encode/byte_sink.h"
+#include "reader/dwrf/encode/chunk_encoder.h"
+#include "reader/dwrf/encode/column_buffer.h"
+#include "reader/dwrf/encode/dictionary.h"
+#include "reader/dwrf/encode/run_length.h"
+#include "reader/dwrf/encode/statistics_builder.h"
+#include "reader/dwrf/stripe.h"
+
+namespace headrace::reader::dwrf {
+
+class ColumnEncoder {
+ public:
+  ColumnEncoder(const Schema& schema, const LayoutPolicy& policy, ChunkEncoder* chunks)
+      : schema_(schema), policy_(policy), chunks_(chunks) {}
+
+  // Encodes the whole tree; call once. With `keep_first_present` column 1 has a PRESENT stream even
+  // without nulls: a stripe must not be without data.
+  void Encode(const ColumnBuffer& root, bool keep_first_present);
+
+  // Results. The footer lists index streams, then data streams, in the order of their bytes.
+  ByteSink index, data;
+  proto::StripeFooter footer;
+  std::vector<StatisticsBuilder> statistics;  // per node, over the stripe and all keys
+  std::vector<uint64_t> stored_bytes;         // per node: its own streams
+
+ private:
+  using Strides = std::vector<StatisticsBuilder>;  // one per stride
+  struct SharedDictionary {
+    DictionaryOrder order;
+    Interner<int64_t> values;
+  };
+  struct IndexSlot {
+    uint32_t node, sequence;
+    proto::RowIndex index;
+  };
+  // The node being encoded.
+  struct Place {
+    const ColumnBuffer& buffer;
+    uint32_t sequence;
+    size_t slot;  // in slots_
+  };
+
+  Strides EncodeNode(const ColumnBuffer& buffer, uint32_t sequence, const FlatKeyBuffer* key,
+                     const ColumnBuffer* map);
+  void EncodeKeys(const ColumnBuffer& map, Strides* strides);
+  void EncodeValues(const Place& place, Strides* strides, proto::ColumnEncoding* encoding);
+  void EncodeInteger(const Place& place, Strides* strides, proto::ColumnEncoding* encoding);
+  bool EncodeIntegerDictionary(const Place& place, bool forced, const SharedDictionary* shared,
+                               proto::ColumnEncoding* encoding);
+  void EncodeString(const Place& place, Strides* strides, proto::ColumnEncoding* encoding);
+  bool EncodeStringDictionary(const Place& place, std::span<const std::string_view> values,
+                              proto::ColumnEncoding* encoding);
+  void EncodeTimestamp(const Place& place);
+  void BuildSharedDictionaries(const ColumnBuffer& map);
+  void FinishIndex();
+
+  // Stores one stream and, unless `marks` is empty, adds its positions to the node's row index:
+  // `numbers` after the byte position, 0 raw, 1 runs, 2 bits.
+  void Store(const Place& place, StreamKind kind, std::span<const uint8_t> plain, bool integers,
+             std::span<const Mark> marks, int numbers);
+  void StoreBits(const Place& place, StreamKind kind, const BitBuffer& bits,
+                 std::span<const uint64_t> cuts);
+  void StoreLengths(const Place& place, StreamKind kind, std::span<const uint32_t> lengths,
+                    std::span<const uint64_t> cuts, bool indexed);
+  void StoreRaw(const Place& place, StreamKind kind, std::span<const uint8_t> plain,
+                std::span<const uint64_t> byte_cuts);
+  IntegerForm Form(bool is_signed, uint32_t width) const {
+    return {is_signed, policy_.options().use_vints ? 0 : width};
+  }
+  std::vector<uint64_t> ValueCuts(const ColumnBuffer& buffer) const;
+
+  const Schema& schema_;
+  const LayoutPolicy& policy_;
+  ChunkEncoder* chunks_;
+  bool keep_first_present_ = false;
+  size_t num_strides_ = 0;
+  std::vector<IndexSlot> slots_;
+  std::map<uint32_t, SharedDictionary> shared_;  // by node, of the map being encoded
+  ByteSink scratch_;
+  std::vector<Mark> marks_;
+};
+
+}  // namespace headrace::reader::dwrf

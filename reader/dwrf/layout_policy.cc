@@ -1,0 +1,131 @@
+#include "reader/dwrf/layout_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace headrace::reader::dwrf {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& what, const std::string& fix = {}) {
+  throw Error(ExitCode::kUsage, what, "writer options", fix);
+}
+
+const char* CodecName(CompressionKind kind) {
+  switch (kind) {
+    case CompressionKind::kNone:
+      return "none";
+    case CompressionKind::kZlib:
+      return "zlib";
+    case CompressionKind::kSnappy:
+      return "snappy";
+    case CompressionKind::kZstd:
+      return "zstd";
+    case CompressionKind::kLz4:
+      return "lz4";
+    default:
+      return "";
+  }
+}
+
+void CheckRanges(const WriterOptions& options) {
+  if (*CodecName(options.compression) == '\0')
+    Refuse("compression has no encoder", "use none, zlib, zstd, lz4 or snappy");
+  const int max_level = options.compression == CompressionKind::kZlib ? 12 : 19;
+  if (options.level < 1 || options.level > max_level)
+    Refuse(fmt::format("level must be 1 to {}, is {}", max_level, options.level));
+  if (!(options.min_ratio >= 1 && options.min_ratio <= 1000))
+    Refuse(fmt::format("min_ratio must be 1 to 1000, is {}", options.min_ratio));
+  if (options.block_size < 1024 || options.block_size >= 1 << 23)
+    Refuse(fmt::format("block_size must be 1024 to 8388607, is {}", options.block_size));
+  if (options.stripe_bytes == 0) Refuse("stripe_bytes must not be 0");
+}
+
+bool IsKeyKind(TypeKind kind) {
+  return IsInteger(kind) || kind == TypeKind::kString || kind == TypeKind::kBinary;
+}
+
+uint32_t FindMap(const Schema& schema, const std::string& name) {
+  const auto node = schema.FindColumn(name);
+  if (!node) Refuse(fmt::format("the schema has no column '{}'", name));
+  const SchemaNode& map = schema.node(*node);
+  if (map.kind != TypeKind::kMap || !IsKeyKind(schema.node(map.children[0]).kind))
+    Refuse(fmt::format("column '{}' cannot be flattened: it is {}", name, schema.ToString(*node)),
+           "a flattened map is a map with integer or string keys");
+  return *node;
+}
+
+}  // namespace
+
+LayoutPolicy::LayoutPolicy(const Schema& schema, WriterOptions options)
+    : options_(std::move(options)),
+      flat_(schema.size()),
+      in_flat_(schema.size()),
+      columns_(schema.size()) {
+  CheckRanges(options_);
+  for (const std::string& name : options_.flat_maps) {
+    const uint32_t map = FindMap(schema, name);
+    flat_[map] = true;
+    const SchemaNode& value = schema.node(schema.node(map).children[1]);
+    for (uint32_t node = value.id; node <= value.last; ++node) in_flat_[node] = true;
+  }
+  for (const auto& [name, keys] : options_.feature_order) {
+    const uint32_t map = FindMap(schema, name);
+    if (!flat_[map])
+      Refuse(fmt::format("feature_order names '{}', which is not in flat_maps", name));
+    for (const MapKey& key : keys) ranks_[map].try_emplace(key, ranks_[map].size());
+  }
+  for (const auto& [path, column] : options_.columns) {
+    uint32_t node = 0;
+    while (node < schema.size() && schema.Path(node) != path) ++node;
+    if (node == schema.size()) Refuse(fmt::format("the schema has no column '{}'", path));
+    const TypeKind kind = schema.node(node).kind;
+    if (column.dictionary == DictionaryUse::kShared &&
+        (!in_flat_[node] || !IsInteger(kind) || kind == TypeKind::kByte))
+      Refuse(
+          fmt::format("'{}' cannot share a dictionary: it is no smallint, int or bigint inside a "
+                      "flattened map",
+                      path));
+    columns_[node] = column;
+  }
+}
+
+uint64_t LayoutPolicy::FeatureRank(uint32_t map_node, const MapKey& key) const {
+  const auto map = ranks_.find(map_node);
+  if (map == ranks_.end()) return 0;
+  const auto rank = map->second.find(key);
+  return rank == map->second.end() ? map->second.size() : rank->second;
+}
+
+std::map<std::string, std::string> LayoutPolicy::Metadata() const {
+  std::map<std::string, std::string> items = {
+      {"orc.writer.name", "headrace"},
+      {"orc.writer.version", "4"},
+      {"headrace.version", HEADRACE_VERSION},
+      {"headrace.codec", CodecName(options_.compression)},
+  };
+  if (options_.compression != CompressionKind::kNone) {
+    if (options_.compression == CompressionKind::kZstd ||
+        options_.compression == CompressionKind::kZlib)
+      items["headrace.codec_level"] = std::to_string(options_.level);
+    items["headrace.min_ratio"] = fmt::format("{}", options_.min_ratio);
+  }
+  std::string flat;
+  for (const std::string& name : options_.flat_maps) flat += (flat.empty() ? "" : ",") + name;
+  if (!flat.empty()) items["headrace.flat_maps"] = flat;
+  for (const auto& [map, keys] : options_.feature_order) {
+    std::string order;
+    for (const MapKey& key : keys) {
+      if (!order.empty()) order += ',';
+      order += key.is_text ? key.text : std::to_string(key.integer);
+    }
+    items["headrace.feature_order." + map] = order;
+  }
+  for (const auto& [name, value] : options_.metadata) items[name] = value;
+  return items;
+}
+
+}  // namespace headrace::reader::dwrf

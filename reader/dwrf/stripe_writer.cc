@@ -1,0 +1,70 @@
+#include "reader/dwrf/stripe_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reader/dwrf/encode/column_encoder.h"
+
+namespace headrace::reader::dwrf {
+
+StripeWriter::StripeWriter(const Schema& schema, const LayoutPolicy& policy)
+    : schema_(schema), policy_(policy), chunks_(policy.options()), root_(schema, policy, 0, 0) {}
+
+template <class Function>
+void StripeWriter::ForStrides(uint64_t begin, uint64_t end, Function append) {
+  const uint64_t stride = policy_.options().row_index_stride;
+  while (begin < end) {
+    if (stride == 0 ? rows() == 0 : rows() % stride == 0) root_.BeginStride();
+    const uint64_t room = stride == 0 ? end - begin : stride - rows() % stride;
+    const uint64_t piece_end = begin + std::min(room, end - begin);
+    append(begin, piece_end);
+    begin = piece_end;
+  }
+}
+
+void StripeWriter::Append(const Column& batch, uint64_t begin, uint64_t end) {
+  ForStrides(begin, end,
+             [&](uint64_t from, uint64_t to) { raw_bytes_ += root_.Append(batch, from, to); });
+}
+
+void StripeWriter::AppendFlat(const std::vector<const FlatColumn*>& columns,
+                              std::vector<std::vector<FlatCursor>>* cursors, uint64_t begin,
+                              uint64_t end) {
+  ForStrides(begin, end, [&](uint64_t from, uint64_t to) {
+    root_.positions += to - from;
+    root_.values += to - from;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      ColumnBuffer& column = root_.children[i];
+      raw_bytes_ += column.flat ? column.AppendFeatures(*columns[i], &(*cursors)[i], from, to)
+                                : column.AppendPlain(*columns[i], from, to);
+    }
+  });
+}
+
+EncodedStripe StripeWriter::Finish(std::vector<StatisticsBuilder>* statistics,
+                                   std::vector<uint64_t>* stored_bytes) {
+  auto encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_);
+  encoder->Encode(root_, false);
+  if (encoder->data.size() == 0 && !root_.children.empty()) {
+    // Other readers take a stripe without data for damage.
+    encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_);
+    encoder->Encode(root_, true);
+  }
+  EncodedStripe stripe;
+  stripe.rows = rows();
+  stripe.raw_bytes = encoder->statistics[0].raw_bytes;
+  stripe.index = std::move(encoder->index);
+  stripe.data = std::move(encoder->data);
+  const std::string footer = encoder->footer.SerializeAsString();
+  chunks_.Encode({reinterpret_cast<const uint8_t*>(footer.data()), footer.size()}, true,
+                 &stripe.footer);
+  for (uint32_t node = 0; node < schema_.size(); ++node) {
+    (*statistics)[node].Add(encoder->statistics[node]);
+    (*stored_bytes)[node] += encoder->stored_bytes[node];
+  }
+  root_.Clear();
+  raw_bytes_ = 0;
+  return stripe;
+}
+
+}  // namespace headrace::reader::dwrf
