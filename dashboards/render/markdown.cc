@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "dashboards/render/render.h"
+#include "dashboards/render/table_layout.h"
+
+namespace headrace::dashboards {
+namespace {
+
+std::string Escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|' || c == '<' || c == '\\' || c == '*' || c == '_' || c == '`') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string RenderMarkdown(const Report& report) {
+  std::string out = "# " + Escaped(report.title) + "\n";
+  for (const Section& section : report.sections) {
+    bool any = !section.sentences.empty();
+    for (const Table& table : section.tables) any = any || !table.machine_only;
+    if (!any) continue;
+    out += section.title.empty() ? "\n" : "\n## " + Escaped(section.title) + "\n\n";
+    for (const Sentence& sentence : section.sentences) {
+      if (sentence.label.empty()) {
+        out += "\n```\n" + sentence.text + "\n```\n\n";
+      } else {
+        out += fmt::format("- **{}** {}\n", Escaped(sentence.label), Escaped(sentence.text));
+      }
+    }
+    for (const Table& table : section.tables) {
+      if (table.machine_only || table.rows.empty()) continue;
+      out += table.title.empty() ? "\n" : "\n**" + Escaped(table.title) + "**\n\n";
+      std::string rule = "|";
+      out += "|";
+      for (size_t i = 0; i < table.columns.size(); ++i) {
+        out += " " + Escaped(table.columns[i].title) + " |";
+        rule += !table.rows.empty() && IsNumber(table.rows[0][i]) ? " ---: |" : " --- |";
+      }
+      out += "\n" + rule + "\n";
+      for (const std::vector<Value>& row : table.rows) {
+        out += "|";
+        for (const Value& value : row) out += " " + Escaped(CellText(value)) + " |";
+        out += "\n";
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dashboards/render/render.h"
+#include "dashboards/render/table_layout.h"
+
+namespace headrace::dashboards {
+namespace {
+
+constexpr int kLabelWidth = 9;
+
+bool IsCommand(const std::string& text) { return text.rfind("headrace ", 0) == 0; }
+
+}  // namespace
+
+std::string RenderText(const Report& report, const TextOptions& options) {
+  const int width = std::max(60, options.width);
+  std::string out = report.title + "\n";
+  for (const Section& section : report.sections) {
+    const bool tables = std::any_of(section.tables.begin(), section.tables.end(),
+                                    [](const Table& table) { return !table.machine_only; });
+    if (section.sentences.empty() && !tables) continue;
+    if (!section.title.empty()) out += "\n" + section.title + "\n";
+    for (const Sentence& sentence : section.sentences) {
+      // A command is one line whatever its length, so that it can be pasted.
+      const std::vector<std::string> lines =
+          IsCommand(sentence.text) ? std::vector<std::string>{sentence.text}
+                                   : Wrap(sentence.text, static_cast<size_t>(width - kLabelWidth));
+      for (size_t i = 0; i < lines.size(); ++i) {
+        out += fmt::format("{:<{}}{}\n", i == 0 ? sentence.label : "", kLabelWidth, lines[i]);
+      }
+    }
+    for (const Table& table : section.tables) {
+      if (table.machine_only || table.rows.empty()) continue;
+      if (!table.title.empty()) out += table.title + "\n";
+      for (const std::string& line : LayOut(table, width - 2)) out += "  " + line + "\n";
+    }
+  }
+  if (options.ascii) {
+    // Names come from files; anything beyond ASCII becomes a question mark rather than a broken
+    // line.
+    for (char& c : out) {
+      if (static_cast<unsigned char>(c) > 126) c = '?';
+    }
+  }
+  return out;
+}
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,74 @@
+// Report: what is said about a run, as facts and tables made of quantities; no format, no SQL, no
+// colour. Renderers (dashboards/render) turn it into text, Markdown or JSON and know no section.
+//
+// A section is one file in dashboards/report/sections that ends with HR_SECTION.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "analysis/run_view.h"
+#include "analysis/statements.h"
+#include "base/quantity.h"
+#include "base/registry.h"
+
+namespace headrace::dashboards {
+
+// Text, or a number with its unit and source, or the reason why there is none.
+using Value = std::variant<std::string, Quantity>;
+
+// One line of a block for people: "CULPRIT  decode (zlib), probability 0.97 ...".
+struct Sentence {
+  std::string label;  // "VERDICT"; may be empty
+  std::string text;
+};
+
+// A named value for machines, beside the sentences that say it. `key` may be dotted: "limit.name".
+struct Fact {
+  std::string key;
+  Value value;
+};
+
+struct Column {
+  std::string key;    // in JSON: "busy_ratio"
+  std::string title;  // for people: "busy"
+};
+
+struct Table {
+  std::string key;  // in JSON, at the top level: "operators"
+  std::string title;
+  std::vector<Column> columns;  // the first names the row; narrow output drops from the right
+  std::vector<std::vector<Value>> rows;
+  bool machine_only = false;  // sentences already say it to people
+};
+
+struct Section {
+  std::string key;    // "verdict"; facts are put under it in JSON
+  std::string title;  // heading; empty for the first block
+  std::vector<Sentence> sentences;
+  std::vector<Fact> facts;
+  std::vector<Table> tables;
+};
+
+struct Report {
+  std::string title;
+  std::vector<Section> sections;
+  bool decided = true;  // false: the verdict was withheld or undecided (exit code 4)
+};
+
+// A section may have nothing to say. `order` places it: smaller first.
+struct SectionEntry {
+  int order = 0;
+  std::optional<Section> (*make)(const analysis::RunView&, const analysis::Statements&) = nullptr;
+};
+
+#define HR_SECTION(name, order, function)                                            \
+  [[maybe_unused]] static const bool hr_section_registered =                         \
+      ::headrace::Registry<::headrace::dashboards::SectionEntry>::Global().Add(name, \
+                                                                               {order, function})
+
+Report MakeReport(const analysis::RunView& run, const analysis::Statements& statements);
+
+}  // namespace headrace::dashboards

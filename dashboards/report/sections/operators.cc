@@ -1,0 +1,85 @@
+// One row per operator: where its threads' time goes, what it moves, what it alone could sustain.
+#include <cmath>
+
+#include "dashboards/report/report.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::Count;
+using analysis::OperatorRow;
+using analysis::RunView;
+using analysis::StageRow;
+
+std::optional<double> Share(const Count& part, double whole) {
+  if (!part || whole <= 0) return std::nullopt;
+  return static_cast<double>(*part) / whole;
+}
+
+std::optional<Section> Operators(const RunView& run, const analysis::Statements& statements) {
+  if (run.operators.empty()) return std::nullopt;
+  Section section{"operator_shares", "Operators (shares of their stage's thread time)", {}, {}, {}};
+  Table table{"operators",
+              "",
+              {{"operator", "operator"},
+               {"stage", "stage"},
+               {"threads_count", "threads"},
+               {"busy_ratio", "busy"},
+               {"on_cpu_ratio", "c"},
+               {"off_cpu_ratio", "b+q"},
+               {"wait_in_ratio", "wait in"},
+               {"wait_out_ratio", "wait out"},
+               {"rows_per_second", "rows/s"},
+               {"bytes_in_per_second", "in"},
+               {"bytes_out_per_second", "out"},
+               {"accounted_batches_per_second", "alone, 1 thread"},
+               {"visit_ratio", "visits"},
+               {"lock_wait_ratio", "lock wait"},
+               {"kind", "kind"}},
+              {}};
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  const std::string no_split = "accounting level 1 does not split CPU time";
+  for (size_t i = 0; i < run.operators.size(); ++i) {
+    const OperatorRow& op = run.operators[i];
+    double lifetime = 0;
+    std::optional<double> threads;
+    for (const StageRow& stage : run.stages) {
+      if (stage.name != op.stage) continue;
+      lifetime = static_cast<double>(stage.lifetime_ns);
+      threads = stage.parallelism_count;
+    }
+    Count off_cpu;
+    if (op.on_cpu_ns) off_cpu = std::max<int64_t>(0, op.busy_ns - *op.on_cpu_ns);
+    std::optional<double> alone, visits;
+    if (statements.model) {
+      const analysis::Demands::Operator& demand = statements.model->demands().operators[i];
+      const double each = demand.cpu_s + demand.blocked_s;
+      if (each > 0) alone = 1 / each;
+      visits = statements.model->operators()[i].visit_ratio;
+    }
+    const auto per_second = [&](int64_t count) {
+      return seconds > 0 ? std::optional<double>(static_cast<double>(count) / seconds)
+                         : std::nullopt;
+    };
+    table.rows.push_back(
+        {op.name, op.stage, Number(threads, Unit::kCount, "its stage was not declared"),
+         Ratio(Share(op.busy_ns, lifetime), "no thread lifetime recorded"),
+         Ratio(Share(op.on_cpu_ns, lifetime), no_split), Ratio(Share(off_cpu, lifetime), no_split),
+         Ratio(Share(op.wait_in_ns, lifetime), "no thread lifetime recorded"),
+         Ratio(Share(op.wait_out_ns, lifetime), "no thread lifetime recorded"),
+         Number(per_second(op.rows_count), Unit::kRowsPerSecond, "no duration recorded"),
+         Number(per_second(op.bytes_in_bytes), Unit::kBytesPerSecond, "no duration recorded"),
+         Number(per_second(op.bytes_out_bytes), Unit::kBytesPerSecond, "no duration recorded"),
+         Number(alone, Unit::kPerSecond, "no busy time recorded"),
+         Number(visits, Unit::kCount, "no verdict"),
+         Ratio(Share(op.lock_wait_ns, lifetime), "no thread lifetime recorded"), op.kind});
+  }
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
+HR_SECTION("operators", 10, Operators);
+
+}  // namespace
+}  // namespace headrace::dashboards

@@ -1,0 +1,101 @@
+// What stages share: cores, locks, devices; and the consumer's steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "dashboards/report/report.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+std::optional<double> Seconds(const analysis::Count& ns) {
+  if (!ns) return std::nullopt;
+  return static_cast<double>(*ns) * 1e-9;
+}
+
+Table Steps(const analysis::RunView& run) {
+  const analysis::StepRow& steps = run.steps;
+  const double count = std::max<double>(1, static_cast<double>(steps.steps_count));
+  Table table{"steps",
+              "Steps of the consumer",
+              {{"steps_count", "steps"},
+               {"rows_count", "rows"},
+               {"wait_seconds", "wait each"},
+               {"compute_seconds", "compute each"},
+               {"step_p50_seconds", "p50"},
+               {"step_p99_seconds", "p99"}},
+              {}};
+  table.rows.push_back({Number(static_cast<double>(steps.steps_count), Unit::kCount, ""),
+                        Number(static_cast<double>(steps.rows_count), Unit::kRows, ""),
+                        Duration(static_cast<double>(steps.wait_ns) * 1e-9 / count, ""),
+                        Duration(static_cast<double>(steps.compute_ns) * 1e-9 / count, ""),
+                        Duration(Seconds(steps.step_p50_ns), "no step records"),
+                        Duration(Seconds(steps.step_p99_ns), "no step records")});
+  return table;
+}
+
+std::optional<Section> Resources(const analysis::RunView& run,
+                                 const analysis::Statements& statements) {
+  Section section{"resources", "Shared resources and steps", {}, {}, {}};
+  const Quantity budget =
+      Number(run.run.cores_count, Unit::kCores, "the core budget was not recorded");
+  std::optional<double> used, other;
+  if (statements.model) {
+    used = statements.model->cores_used();
+    other = statements.model->cores_other();
+  }
+  section.facts = {
+      {"cores_budget", budget},
+      {"cores_bound_by", run.run.cores_bound_by},
+      {"cores_used", Number(used, Unit::kCores, "CPU time was not split from waiting")},
+      {"cores_used_by_others", Number(other, Unit::kCores, "the host's load was not recorded")}};
+  if (used && run.run.cores_count) {
+    std::string text = fmt::format("{:.2f} of {:.2f} cores used ({})", *used, *run.run.cores_count,
+                                   run.run.cores_bound_by);
+    if (other) text += fmt::format(", {:.2f} by other processes", *other);
+    section.sentences.push_back({"cores", text});
+  }
+  if (!run.resources.empty()) {
+    Table table{"locks_and_devices",
+                "",
+                {{"resource", "resource"},
+                 {"kind", "kind"},
+                 {"servers_count", "servers"},
+                 {"held_ratio", "held"},
+                 {"hold_seconds", "hold each"},
+                 {"wait_seconds", "wait each"},
+                 {"bytes_per_second", "moved"}},
+                {}};
+    const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+    for (const analysis::ResourceRow& row : run.resources) {
+      const double hold = static_cast<double>(row.hold_ns) * 1e-9;
+      const double count = static_cast<double>(row.acquisitions_count);
+      const auto each = [&](double total) {
+        return count > 0 ? std::optional<double>(total / count) : std::nullopt;
+      };
+      std::optional<double> moved;
+      if (row.moved_bytes > 0 && seconds > 0)
+        moved = static_cast<double>(row.moved_bytes) / seconds;
+      table.rows.push_back(
+          {row.name, row.kind, Number(static_cast<double>(row.servers_count), Unit::kCount, ""),
+           Ratio(seconds > 0 ? std::optional<double>(
+                                   hold / seconds /
+                                   static_cast<double>(std::max<int64_t>(1, row.servers_count)))
+                             : std::nullopt,
+                 "no duration recorded"),
+           Duration(each(hold), "never acquired"),
+           Duration(each(static_cast<double>(row.wait_ns) * 1e-9), "never acquired"),
+           Number(moved, Unit::kBytesPerSecond, "moves no bytes")});
+    }
+    section.tables.push_back(std::move(table));
+  }
+  section.tables.push_back(Steps(run));
+  return section;
+}
+
+HR_SECTION("resources", 30, Resources);
+
+}  // namespace
+}  // namespace headrace::dashboards

@@ -1,0 +1,271 @@
+// The verdict block: how much the consumer waits, what limits, why, what to change, what then.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/units.h"
+#include "dashboards/report/report.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::Bottleneck;
+using analysis::Finding;
+using analysis::Limit;
+using analysis::LimitKind;
+using analysis::PipelineModel;
+using analysis::RunView;
+using analysis::Verdict;
+
+std::string Rate(double batches_per_second) { return FormatRate(batches_per_second, "batches/s"); }
+
+std::string Name(const Limit& limit) {
+  switch (limit.kind) {
+    case LimitKind::kConsumer:
+      return "the consumer";
+    case LimitKind::kCores:
+      return "the cores";
+    case LimitKind::kStage:
+      return limit.name;
+    default:
+      return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
+  }
+}
+
+std::string Plural(int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// "busy 98 % of its 1 thread; its input queue is full 91 % of the time, its output empty 88 %"
+std::string StageEvidence(const RunView& run, const PipelineModel& model, size_t s) {
+  const analysis::StageModel& stage = model.stages()[s];
+  std::string text = fmt::format("busy {} of its {}", FormatPercent(stage.busy_ratio),
+                                 Plural(stage.parallelism, "thread"));
+  if (s > 0 && model.stages()[s - 1].queue) {
+    const analysis::QueueRow& input = run.queues[*model.stages()[s - 1].queue];
+    if (input.full_ratio) {
+      text +=
+          fmt::format("; its input queue is full {} of the time", FormatPercent(*input.full_ratio));
+    }
+  }
+  if (stage.queue && run.queues[*stage.queue].empty_ratio) {
+    text += fmt::format("; its output queue is empty {}",
+                        FormatPercent(*run.queues[*stage.queue].empty_ratio));
+  }
+  return text;
+}
+
+std::string CulpritText(const RunView& run, const PipelineModel& model, const Finding& finding) {
+  const std::string op = finding.culprit ? model.operators()[*finding.culprit].name : "";
+  const std::string probability = fmt::format("probability {:.2f}", finding.probability);
+  switch (finding.limit.kind) {
+    case LimitKind::kConsumer:
+      return fmt::format("the consumer itself, {}: it computes {} per step", probability,
+                         FormatDuration(model.demands().consumer_s * 1e9));
+    case LimitKind::kCores: {
+      std::string text = fmt::format("the cores, {}: {:.2f} of {:.2f} cores in use", probability,
+                                     model.cores_used().value_or(0), model.cores_available());
+      const double share =
+          finding.culprit && model.demands().cpu_s > 0
+              ? model.demands().operators[*finding.culprit].cpu_s / model.demands().cpu_s
+              : 0;
+      if (!op.empty())
+        text += fmt::format("; {} takes {} of the CPU time", op, FormatPercent(share));
+      if (model.cores_other() && *model.cores_other() > 0.1) {
+        text += fmt::format("; other processes use {:.2f}", *model.cores_other());
+      }
+      return text;
+    }
+    case LimitKind::kStage: {
+      const bool fused = model.stages()[finding.limit.index].operators.size() > 1;
+      const std::string name =
+          fused ? fmt::format("{} (operator {})", finding.limit.name, op) : finding.limit.name;
+      return fmt::format("{}, {}: {}", name, probability,
+                         StageEvidence(run, model, finding.limit.index));
+    }
+    default:
+      return fmt::format("{}{}, {}: held {} of the time", Name(finding.limit),
+                         op.empty() ? "" : fmt::format(" (operator {})", op), probability,
+                         FormatPercent(std::min(1.0, finding.utilisation)));
+  }
+}
+
+std::string BecauseText(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  std::string text;
+  if (first.limit.kind == LimitKind::kStage) {
+    const analysis::StageModel& stage = model.stages()[first.limit.index];
+    const double each = first.limit.bound / stage.parallelism;
+    text = fmt::format("{} can do {} per thread with {}", first.limit.name, Rate(each),
+                       Plural(stage.parallelism, "thread"));
+  } else {
+    text = fmt::format("{} allow{} at most {}", Name(first.limit),
+                       first.limit.kind == LimitKind::kCores ? "" : "s", Rate(first.limit.bound));
+  }
+  const Finding* next = nullptr;
+  for (const Finding& finding : bottleneck.findings) {
+    if (&finding == &first || !std::isfinite(finding.limit.bound)) continue;
+    if (finding.limit.kind == LimitKind::kConsumer) continue;
+    if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
+  }
+  if (next != nullptr) {
+    text += fmt::format("; {} could do {}", Name(next->limit), Rate(next->limit.bound));
+  }
+  if (model.demands().consumer_s > 0 && first.limit.kind != LimitKind::kConsumer) {
+    text += fmt::format("; the consumer wants {}", Rate(1 / model.demands().consumer_s));
+  }
+  return text + fmt::format("; observed {}", Rate(model.demands().rate));
+}
+
+void AddPlan(const RunView& run, const analysis::Statements& statements, Section* section) {
+  const PipelineModel& model = *statements.model;
+  const Finding& first = statements.bottleneck->findings[0];
+  const analysis::Allocation& plan = *statements.allocation;
+  const std::string name = run.run.name.empty() ? std::to_string(run.run.run_id) : run.run.name;
+  if (plan.changes.empty()) {
+    section->sentences.push_back({"DO NEXT", AdviceFor(model, first)});
+  } else {
+    std::string text;
+    for (const analysis::Change& change : plan.changes) {
+      std::string knob = change.knob;
+      for (char& c : knob) c = c == '.' ? ' ' : c;
+      text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, change.from, change.to);
+    }
+    text += fmt::format(" ({:+.0f} % {} predicted", 100 * (plan.predicted / plan.now - 1),
+                        PercentInterval(plan.gain_interval));
+    if (plan.memory_change_bytes) {
+      const double bytes = *plan.memory_change_bytes;
+      text += fmt::format(", {}{}", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
+    }
+    section->sentences.push_back({"DO NEXT", text + ")"});
+    section->sentences.push_back(
+        {"", fmt::format("headrace plan {} -o plan.json && headrace run {} --plan plan.json", name,
+                         run.run.pipeline_path.empty() ? "PIPELINE" : run.run.pipeline_path)});
+  }
+  std::string then = fmt::format("limited by {}", Name(plan.limited_by));
+  if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
+    then += fmt::format(", then by {} ({:+.0f} %)", Name(plan.next),
+                        100 * (plan.next_bound / plan.limited_by.bound - 1));
+  }
+  section->sentences.push_back({"THEN", then});
+  section->facts.push_back(
+      {"predicted.batches_per_second",
+       Quantity::Of(plan.predicted, Unit::kPerSecond, Source::kEstimate)
+           .WithInterval(plan.predicted_interval.low, plan.predicted_interval.high)});
+  section->facts.push_back(
+      {"predicted.gain_ratio",
+       Quantity::Of(plan.predicted / plan.now - 1, Unit::kRatio, Source::kEstimate)
+           .WithInterval(plan.gain_interval.low, plan.gain_interval.high)});
+  section->facts.push_back({"then_limited_by", plan.limited_by.name});
+  Table changes{
+      "changes", "", {{"knob", "knob"}, {"from", "now"}, {"to", "plan"}, {"why", "why"}}, {}, true};
+  for (const analysis::Change& change : plan.changes) {
+    changes.rows.push_back({change.knob, Number(change.from, Unit::kCount, ""),
+                            Number(change.to, Unit::kCount, ""), change.why});
+  }
+  section->tables.push_back(std::move(changes));
+}
+
+Table Findings(const PipelineModel& model, const Bottleneck& bottleneck) {
+  Table table{"findings",
+              "",
+              {{"name", "row"},
+               {"kind", "kind"},
+               {"operator", "operator"},
+               {"probability", "probability"},
+               {"bound_batches_per_second", "bound"},
+               {"utilisation_ratio", "used"}},
+              {},
+              true};
+  for (const Finding& finding : bottleneck.findings) {
+    Quantity bound = Quantity::Unavailable("limits nothing in this run", Unit::kPerSecond);
+    if (std::isfinite(finding.limit.bound)) {
+      bound = Quantity::Of(finding.limit.bound, Unit::kPerSecond, Source::kAccount)
+                  .WithInterval(finding.bound_interval.low, finding.bound_interval.high);
+    }
+    table.rows.push_back({finding.limit.name, analysis::LimitKindName(finding.limit.kind),
+                          finding.culprit ? model.operators()[*finding.culprit].name : "",
+                          Quantity::Of(finding.probability, Unit::kRatio, Source::kEstimate), bound,
+                          Ratio(finding.utilisation, "")});
+  }
+  return table;
+}
+
+std::string StallSentence(const PipelineModel& model, const Bottleneck& bottleneck) {
+  if (model.demands().consumer_s <= 0) {
+    return "the consumer computes nothing, so the pipeline's own rate is what counts: " +
+           Rate(model.demands().rate);
+  }
+  std::string text =
+      fmt::format("{}: the consumer waited {} of each step", StallGrade(model.stall_ratio()),
+                  FormatPercent(model.stall_ratio()));
+  if (bottleneck.stall_interval) text += "  " + PercentInterval(*bottleneck.stall_interval);
+  return text + "  " + StallThresholds();
+}
+
+std::optional<Section> VerdictSection(const RunView& run, const analysis::Statements& statements) {
+  Section section{"verdict", "", {}, {}, {}};
+  if (run.run.state != "complete" && !run.run.state.empty()) {
+    section.sentences.push_back(
+        {"NOTE", fmt::format("this run is {}: figures cover what was recorded", run.run.state)});
+  }
+  if (!statements.bottleneck) {
+    section.sentences.push_back({"VERDICT", "withheld: " + statements.withheld});
+    section.facts.push_back({"state", "withheld"});
+    section.facts.push_back({"reason", statements.withheld});
+    return section;
+  }
+  const PipelineModel& model = *statements.model;
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  const Finding& first = bottleneck.findings[0];
+  section.sentences.push_back({"VERDICT", StallSentence(model, bottleneck)});
+  Quantity stall = Quantity::Of(model.stall_ratio(), Unit::kRatio, Source::kAccount);
+  if (bottleneck.stall_interval) {
+    stall = stall.WithInterval(bottleneck.stall_interval->low, bottleneck.stall_interval->high);
+  }
+  section.facts = {
+      {"state", analysis::VerdictName(bottleneck.verdict)},
+      {"grade", StallGradeKey(model.stall_ratio())},
+      {"stall_ratio", stall},
+      {"limit.name", first.limit.name},
+      {"limit.kind", analysis::LimitKindName(first.limit.kind)},
+      {"limit.operator", first.culprit ? model.operators()[*first.culprit].name : ""},
+      {"limit.probability", Quantity::Of(first.probability, Unit::kRatio, Source::kEstimate)},
+      {"observed.batches_per_second", Number(model.demands().rate, Unit::kPerSecond, "")},
+      {"observed.rows_per_second",
+       Number(model.demands().rate * model.demands().rows, Unit::kRowsPerSecond, "")}};
+  switch (bottleneck.verdict) {
+    case Verdict::kBalanced:
+      section.sentences.push_back(
+          {"CULPRIT",
+           fmt::format("balanced: {} (probability {:.2f}) and {} ({:.2f}) limit alike",
+                       Name(first.limit), first.probability, Name(bottleneck.findings[1].limit),
+                       bottleneck.findings[1].probability)});
+      break;
+    case Verdict::kUndecided:
+      section.sentences.push_back(
+          {"CULPRIT",
+           fmt::format("undecided: {} (probability {:.2f}) or {} ({:.2f})", Name(first.limit),
+                       first.probability, Name(bottleneck.findings[1].limit),
+                       bottleneck.findings[1].probability)});
+      section.sentences.push_back({"MEASURE", bottleneck.measure});
+      section.facts.push_back({"measure", bottleneck.measure});
+      break;
+    default:
+      section.sentences.push_back({"CULPRIT", CulpritText(run, model, first)});
+  }
+  section.sentences.push_back({"BECAUSE", BecauseText(model, bottleneck)});
+  if (!bottleneck.disagreement.empty()) {
+    section.sentences.push_back({"BUT", bottleneck.disagreement});
+    section.facts.push_back({"disagreement", bottleneck.disagreement});
+  }
+  if (statements.allocation) AddPlan(run, statements, &section);
+  section.tables.push_back(Findings(model, bottleneck));
+  return section;
+}
+
+HR_SECTION("verdict", 0, VerdictSection);
+
+}  // namespace
+}  // namespace headrace::dashboards

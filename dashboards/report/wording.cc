@@ -1,0 +1,71 @@
+#include "dashboards/report/wording.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+
+namespace headrace::dashboards {
+
+using analysis::LimitKind;
+
+const char* StallGrade(double stall_ratio) {
+  if (stall_ratio < kModerateStall) return "NOT input-bound";
+  return stall_ratio <= kHighStall ? "MODERATELY input-bound" : "HIGHLY input-bound";
+}
+
+const char* StallGradeKey(double stall_ratio) {
+  if (stall_ratio < kModerateStall) return "not";
+  return stall_ratio <= kHighStall ? "moderate" : "high";
+}
+
+const char* StallThresholds() { return "(grades: <5 not, 5-20 moderately, >20 highly)"; }
+
+std::string PercentInterval(const analysis::Interval& interval) {
+  const auto percent = [](double ratio) { return fmt::format("{:+.0f}", 100 * ratio); };
+  const auto plain = [](double ratio) { return fmt::format("{:.0f}", 100 * ratio); };
+  if (interval.low < 0) return "[" + percent(interval.low) + ", " + percent(interval.high) + "]";
+  return "[" + plain(interval.low) + ", " + plain(interval.high) + "]";
+}
+
+std::string AdviceFor(const analysis::PipelineModel& model, const analysis::Finding& finding) {
+  const std::string culprit = finding.culprit ? model.operators()[*finding.culprit].name : "";
+  switch (finding.limit.kind) {
+    case LimitKind::kConsumer:
+      return "nothing in the pipeline: it keeps up; more speed there gains nothing";
+    case LimitKind::kCores: {
+      const double more = (model.cores_available() + 1) / model.cores_available() - 1;
+      return fmt::format(
+          "no setting helps: threads do not add cores; one more core gives up to +{:.0f} %, or "
+          "make "
+          "{} cheaper",
+          100 * more, culprit);
+    }
+    case LimitKind::kLock:
+      return fmt::format(
+          "no setting helps: hold lock {} for less time or split it; more threads only wait for it",
+          finding.limit.name);
+    case LimitKind::kDevice:
+      return fmt::format("no setting helps: read fewer bytes from {} or use a faster one",
+                         finding.limit.name);
+    case LimitKind::kStage:
+      break;
+  }
+  return fmt::format("no setting helps: stage {} is at its most threads; make {} cheaper",
+                     finding.limit.name, culprit);
+}
+
+Quantity Number(std::optional<double> value, Unit unit, const std::string& reason) {
+  return value ? Quantity::Of(*value, unit, Source::kAccount) : Quantity::Unavailable(reason, unit);
+}
+Quantity Ratio(std::optional<double> value, const std::string& reason) {
+  return Number(value, Unit::kRatio, reason);
+}
+Quantity Duration(std::optional<double> seconds, const std::string& reason) {
+  if (seconds) *seconds *= 1e9;
+  return Number(seconds, Unit::kNanoseconds, reason);
+}
+Quantity Bytes(std::optional<double> bytes, const std::string& reason) {
+  return Number(bytes, Unit::kBytes, reason);
+}
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,31 @@
+// Every fixed phrase of the reports, once: grades with their thresholds, advice, and shorthand for
+// quantities.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "analysis/bottleneck.h"
+#include "base/quantity.h"
+
+namespace headrace::dashboards {
+
+// Share of a step's time spent waiting for data: under 5 % "not", up to 20 % "moderately", above
+// "highly" (the grades of the XProf input pipeline page, which users know).
+inline constexpr double kModerateStall = 0.05, kHighStall = 0.20;
+const char* StallGrade(double stall_ratio);     // "NOT input-bound", "MODERATELY input-bound", ...
+const char* StallGradeKey(double stall_ratio);  // "not", "moderate", "high"
+const char* StallThresholds();                  // "(grades: <5 no, 5-20 moderate, >20 high)"
+
+// "[44, 48]" in per cent.
+std::string PercentInterval(const analysis::Interval& interval);
+
+// What helps when no knob does.
+std::string AdviceFor(const analysis::PipelineModel& model, const analysis::Finding& finding);
+
+// Shorthand: measured by the accounts; a reason where there is nothing.
+Quantity Ratio(std::optional<double> value, const std::string& reason);
+Quantity Duration(std::optional<double> seconds, const std::string& reason);
+Quantity Bytes(std::optional<double> bytes, const std::string& reason);
+Quantity Number(std::optional<double> value, Unit unit, const std::string& reason);
+
+}  // namespace headrace::dashboards
