@@ -1,0 +1,93 @@
+#include "reader/dwrf/codec.h"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+#include <lz4.h>
+#include <snappy.h>
+#include <zstd.h>
+
+#include <memory>
+
+#include "base/error.h"
+
+namespace headrace::reader::dwrf {
+namespace {
+
+struct FreeZstd {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+struct FreeDeflate {
+  void operator()(libdeflate_decompressor* context) const { libdeflate_free_decompressor(context); }
+};
+
+Error Damaged(const char* codec, const std::string& why) {
+  return Error(ExitCode::kBadData, fmt::format("{} cannot decompress it: {}", codec, why));
+}
+
+size_t DecompressZstd(std::span<const uint8_t> in, std::span<uint8_t> out) {
+  thread_local std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
+  if (!context) throw Error(ExitCode::kResources, "no memory for a zstd context");
+  const size_t n = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), in.data(), in.size());
+  if (ZSTD_isError(n)) throw Damaged("zstd", ZSTD_getErrorName(n));
+  return n;
+}
+
+size_t DecompressDeflate(std::span<const uint8_t> in, std::span<uint8_t> out, bool gzip) {
+  thread_local std::unique_ptr<libdeflate_decompressor, FreeDeflate> context(
+      libdeflate_alloc_decompressor());
+  if (!context) throw Error(ExitCode::kResources, "no memory for a deflate context");
+  size_t n = 0;
+  const libdeflate_result result =
+      gzip ? libdeflate_gzip_decompress(context.get(), in.data(), in.size(), out.data(), out.size(),
+                                        &n)
+           : libdeflate_deflate_decompress(context.get(), in.data(), in.size(), out.data(),
+                                           out.size(), &n);
+  if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
+    throw Damaged("deflate", "it is longer than a chunk may be");
+  if (result != LIBDEFLATE_SUCCESS) throw Damaged("deflate", "bad data");
+  return n;
+}
+
+size_t DecompressSnappy(std::span<const uint8_t> in, std::span<uint8_t> out) {
+  const char* data = reinterpret_cast<const char*>(in.data());
+  size_t n = 0;
+  if (!snappy::GetUncompressedLength(data, in.size(), &n)) throw Damaged("snappy", "bad length");
+  if (n > out.size()) throw Damaged("snappy", "it is longer than a chunk may be");
+  if (!snappy::RawUncompress(data, in.size(), reinterpret_cast<char*>(out.data())))
+    throw Damaged("snappy", "bad data");
+  return n;
+}
+
+size_t DecompressLz4(std::span<const uint8_t> in, std::span<uint8_t> out) {
+  const int n =
+      LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()),
+                          reinterpret_cast<char*>(out.data()), static_cast<int>(in.size()),
+                          static_cast<int>(std::min<size_t>(out.size(), LZ4_MAX_INPUT_SIZE)));
+  if (n < 0) throw Damaged("lz4", "bad data, or longer than a chunk may be");
+  return static_cast<size_t>(n);
+}
+
+}  // namespace
+
+size_t Decompress(CompressionKind kind, std::span<const uint8_t> in, std::span<uint8_t> out) {
+  switch (kind) {
+    case CompressionKind::kZstd:
+      return DecompressZstd(in, out);
+    case CompressionKind::kZlib:
+      return DecompressDeflate(in, out, false);
+    case CompressionKind::kGzip:
+      return DecompressDeflate(in, out, true);
+    case CompressionKind::kSnappy:
+      return DecompressSnappy(in, out);
+    case CompressionKind::kLz4:
+      return DecompressLz4(in, out);
+    case CompressionKind::kLzo:
+      throw Error(ExitCode::kBadData, "LZO compression is not supported", "",
+                  "rewrite the file with zstd");
+    case CompressionKind::kNone:
+      break;
+  }
+  throw Error(ExitCode::kBadData, "a compressed chunk in a file without compression");
+}
+
+}  // namespace headrace::reader::dwrf

@@ -1,0 +1,55 @@
+// FileReader: an open DWRF file: its tail, and its stripes on demand. Immutable after Open;
+// thread-safe.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reader/dwrf/stripe.h"
+#include "reader/dwrf/tail.h"
+#include "reader/schema.h"
+#include "reader/source/source.h"
+
+namespace headrace::reader::dwrf {
+
+struct OpenOptions {
+  bool use_cache =
+      true;  // read stripe footers and indexes from the stripe cache where it holds them
+};
+
+class FileReader {
+ public:
+  // Reads the tail. Throws Error kBadData naming the byte that is wrong.
+  static std::shared_ptr<const FileReader> Open(std::shared_ptr<const Source> source,
+                                                const OpenOptions& options = {});
+
+  const Source& source() const { return *source_; }
+  std::shared_ptr<const Source> shared_source() const { return source_; }
+  const FileTail& tail() const { return tail_; }
+  const Schema& schema() const { return tail_.schema; }
+  size_t num_stripes() const { return static_cast<size_t>(tail_.footer.stripes_size()); }
+  uint64_t num_rows() const { return tail_.number_of_rows; }
+
+  // The stripe's directory, from the cache or one read; parsed anew each call (it can be megabytes:
+  // keep it while needed). Throws Error kBadData.
+  std::shared_ptr<const Stripe> ReadStripe(size_t index) const;
+  // The stored (framed) index area of a stripe: from the cache, or read.
+  Buffer ReadIndexArea(size_t index) const;
+  // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
+  // mismatch. Returns false when the file has none, or one of a kind without an implementation.
+  bool VerifyChecksum(size_t index) const;
+
+ private:
+  FileReader(std::shared_ptr<const Source> source, FileTail tail, const OpenOptions& options);
+  // The cache's section `section`, or nothing.
+  std::optional<std::span<const uint8_t>> CacheSection(size_t section) const;
+
+  std::shared_ptr<const Source> source_;
+  FileTail tail_;
+  Buffer cache_;
+  std::vector<uint64_t> first_rows_;
+};
+
+}  // namespace headrace::reader::dwrf
