@@ -1,12 +1,342 @@
 #include "analysis/run_view.h"
 
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "base/error.h"
+
 namespace headrace::analysis {
+namespace {
+
+// One row of a view, by column name; a column that the view lacks reads as null, so that a database
+// of an earlier version can still be reported.
+class Row {
+ public:
+  Row(sqlite3_stmt* statement, const std::map<std::string, int>* columns)
+      : statement_(statement), columns_(columns) {}
+
+  Count Integer(const std::string& name) const {
+    const int column = Find(name);
+    if (column < 0 || sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+    return sqlite3_column_int64(statement_, column);
+  }
+  int64_t Number(const std::string& name) const { return Integer(name).value_or(0); }
+  analysis::Real Real(const std::string& name) const {
+    const int column = Find(name);
+    if (column < 0 || sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+    return sqlite3_column_double(statement_, column);
+  }
+  std::string Text(const std::string& name) const {
+    const int column = Find(name);
+    const unsigned char* text = column < 0 ? nullptr : sqlite3_column_text(statement_, column);
+    return text == nullptr ? "" : reinterpret_cast<const char*>(text);
+  }
+
+ private:
+  int Find(const std::string& name) const {
+    auto it = columns_->find(name);
+    return it == columns_->end() ? -1 : it->second;
+  }
+  sqlite3_stmt* statement_;
+  const std::map<std::string, int>* columns_;
+};
+
+class Database {
+ public:
+  explicit Database(const std::string& path) : path_(path) {
+    struct stat status = {};
+    if (stat(path.c_str(), &status) != 0) throw ErrnoError(errno, "open the database", path);
+    sqlite3* opened = nullptr;
+    const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
+    database_.reset(opened);
+    if (code != SQLITE_OK) Fail();
+    // A collector may be writing: wait for it rather than refuse.
+    sqlite3_busy_timeout(opened, 5000);
+  }
+
+  // Calls `use` for each row of `sql`, with `run_id` bound to the first parameter if it has one.
+  template <typename Use>
+  void Each(const std::string& sql, int64_t run_id, Use use) {
+    sqlite3_stmt* prepared = nullptr;
+    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
+      Fail();
+    const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared,
+                                                                          sqlite3_finalize);
+    if (sqlite3_bind_parameter_count(prepared) > 0) sqlite3_bind_int64(prepared, 1, run_id);
+    std::map<std::string, int> columns;
+    for (int i = 0; i < sqlite3_column_count(prepared); ++i) {
+      columns[sqlite3_column_name(prepared, i)] = i;
+    }
+    int code;
+    while ((code = sqlite3_step(prepared)) == SQLITE_ROW) use(Row(prepared, &columns));
+    if (code != SQLITE_DONE) Fail();
+  }
+
+  template <typename Use>
+  void EachOf(const std::string& view, int64_t run_id, const std::string& order, Use use) {
+    Each(fmt::format("SELECT * FROM {} WHERE run_id = ?1{}", view,
+                     order.empty() ? "" : " ORDER BY " + order),
+         run_id, use);
+  }
+
+ private:
+  [[noreturn]] void Fail() {
+    const std::string message = sqlite3_errmsg(database_.get());
+    if (message.find("no such table") != std::string::npos ||
+        message.find("not a database") != std::string::npos) {
+      throw Error(ExitCode::kBadData, "is not a headrace database (" + message + ")", path_,
+                  "give the file that 'headrace run' or 'headrace profile' wrote with --db");
+    }
+    throw Error(ExitCode::kBadData, message, path_, "the file may be damaged or in use");
+  }
+
+  std::string path_;
+  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_{nullptr, sqlite3_close};
+};
+
+int64_t FindRun(Database& database, const std::string& path, const std::string& wanted) {
+  Count by_id, by_name, latest;
+  char* end = nullptr;
+  const long long number = std::strtoll(wanted.c_str(), &end, 10);
+  const bool numeric = !wanted.empty() && *end == '\0';
+  std::vector<std::string> names;
+  database.Each("SELECT run_id, name FROM run_summary ORDER BY run_id", 0, [&](const Row& row) {
+    const int64_t id = row.Number("run_id");
+    latest = id;
+    if (numeric && id == number) by_id = id;
+    if (row.Text("name") == wanted) by_name = id;
+    names.push_back(row.Text("name"));
+  });
+  if (!latest)
+    throw Error(ExitCode::kBadData, "holds no run", path, "record one: headrace run PIPELINE");
+  if (by_id) return *by_id;
+  if (by_name) return *by_name;
+  if (wanted == "latest" || wanted.empty()) return *latest;
+  const std::string fix = "'headrace runs' lists them";
+  throw Error(ExitCode::kBadData, fmt::format("has no run '{}'", Printable(wanted)), path, fix);
+}
+
+RunRow ReadRun(const Row& row) {
+  RunRow run;
+  run.run_id = row.Number("run_id");
+  run.name = row.Text("name");
+  run.tags = row.Text("tags");
+  run.state = row.Text("state");
+  run.program = row.Text("program");
+  run.command = row.Text("command");
+  run.pipeline_path = row.Text("pipeline_path");
+  run.pipeline_text = row.Text("pipeline_text");
+  run.accounting_note = row.Text("accounting_note");
+  run.hostname = row.Text("hostname");
+  run.kernel = row.Text("kernel");
+  run.cpu_model = row.Text("cpu_model");
+  run.headrace_version = row.Text("headrace_version");
+  run.cores_bound_by = row.Text("cores_bound_by");
+  run.memory_bound_by = row.Text("memory_bound_by");
+  run.pid = row.Number("pid");
+  run.started_realtime_ns = row.Number("started_realtime_ns");
+  run.duration_ns = row.Number("duration_ns");
+  run.accounting_level = row.Number("accounting_level");
+  run.cores_count = row.Real("cores_count");
+  run.memory_bytes = row.Integer("memory_bytes");
+  return run;
+}
+
+OperatorCounters ReadOperatorCounters(const Row& row) {
+  OperatorCounters op;
+  op.completions_count = row.Number("completions_count");
+  op.rows_count = row.Number("rows_count");
+  op.bytes_in_bytes = row.Number("bytes_in_bytes");
+  op.bytes_out_bytes = row.Number("bytes_out_bytes");
+  op.busy_ns = row.Number("busy_ns");
+  op.on_cpu_ns = row.Integer("on_cpu_ns");
+  op.blocked_ns = row.Integer("blocked_ns");
+  op.runnable_ns = row.Integer("runnable_ns");
+  op.lock_wait_ns = row.Number("lock_wait_ns");
+  op.wait_in_ns = row.Number("wait_in_ns");
+  op.wait_out_ns = row.Number("wait_out_ns");
+  return op;
+}
+
+StageCounters ReadStageCounters(const Row& row) {
+  StageCounters stage;
+  stage.parallelism_count = row.Real("parallelism_count").value_or(0);
+  stage.lifetime_ns = row.Number("lifetime_ns");
+  stage.on_cpu_ns = row.Integer("on_cpu_ns");
+  stage.runnable_ns = row.Integer("runnable_ns");
+  stage.unattributed_ns = row.Integer("unattributed_ns");
+  return stage;
+}
+
+QueueCounters ReadQueueCounters(const Row& row) {
+  QueueCounters queue;
+  queue.mean_occupancy_ratio = row.Real("mean_occupancy_ratio");
+  queue.full_ratio = row.Real("full_ratio");
+  queue.empty_ratio = row.Real("empty_ratio");
+  queue.puts_count = row.Number("puts_count");
+  queue.gets_count = row.Number("gets_count");
+  return queue;
+}
+
+ResourceCounters ReadResourceCounters(const Row& row) {
+  return {row.Number("acquisitions_count"), row.Number("wait_ns"), row.Number("hold_ns"),
+          row.Number("moved_bytes")};
+}
+
+StepCounters ReadStepCounters(const Row& row) {
+  return {row.Number("steps_count"), row.Number("rows_count"), row.Number("wait_ns"),
+          row.Number("compute_ns")};
+}
+
+void ReadSummaries(Database& database, int64_t id, RunView* view) {
+  database.EachOf("stage_summary", id, "stage_index", [&](const Row& row) {
+    StageRow stage;
+    static_cast<StageCounters&>(stage) = ReadStageCounters(row);
+    stage.name = row.Text("stage");
+    stage.stage_index = row.Number("stage_index");
+    stage.last_parallelism_count = row.Number("last_parallelism_count");
+    stage.max_parallelism_count = row.Number("max_parallelism_count");
+    view->stages.push_back(std::move(stage));
+  });
+  database.EachOf("operator_summary", id, "stage_index, position_index", [&](const Row& row) {
+    OperatorRow op;
+    static_cast<OperatorCounters&>(op) = ReadOperatorCounters(row);
+    op.name = row.Text("operator");
+    op.kind = row.Text("kind");
+    op.stage = row.Text("stage");
+    op.source = row.Text("source");
+    op.stage_index = row.Number("stage_index");
+    op.position_index = row.Number("position_index");
+    view->operators.push_back(std::move(op));
+  });
+  database.EachOf("queue_summary", id, "", [&](const Row& row) {
+    QueueRow queue;
+    static_cast<QueueCounters&>(queue) = ReadQueueCounters(row);
+    queue.name = row.Text("queue");
+    queue.producer_stage = row.Text("producer_stage");
+    queue.consumer_stage = row.Text("consumer_stage");
+    queue.capacity_count = row.Number("capacity_count");
+    view->queues.push_back(std::move(queue));
+  });
+  database.EachOf("resource_summary", id, "", [&](const Row& row) {
+    ResourceRow resource;
+    static_cast<ResourceCounters&>(resource) = ReadResourceCounters(row);
+    resource.name = row.Text("resource");
+    resource.kind = row.Text("kind");
+    resource.servers_count = row.Integer("servers_count").value_or(1);
+    view->resources.push_back(std::move(resource));
+  });
+  database.EachOf("step_summary", id, "", [&](const Row& row) {
+    static_cast<StepCounters&>(view->steps) = ReadStepCounters(row);
+    view->steps.wall_ns = row.Number("wall_ns");
+    view->steps.step_p50_ns = row.Integer("step_p50_ns");
+    view->steps.step_p99_ns = row.Integer("step_p99_ns");
+  });
+  database.EachOf("host_summary", id, "metric", [&](const Row& row) {
+    view->hosts.push_back({row.Text("metric"), row.Text("unit"), row.Text("source"),
+                           row.Real("mean_value"), row.Real("minimum_value"),
+                           row.Real("maximum_value"), row.Real("last_value")});
+  });
+  database.EachOf("probe_status", id, "probe", [&](const Row& row) {
+    view->probes.push_back(
+        {row.Text("probe"), row.Text("state"), row.Text("reason"), row.Text("fix")});
+  });
+  database.EachOf("loss_summary", id, "what", [&](const Row& row) {
+    view->losses.push_back(
+        {row.Text("what"), row.Number("lost_count"), row.Integer("total_count")});
+  });
+}
+
+// The interval views, joined into windows by their start.
+class Windows {
+ public:
+  explicit Windows(RunView* view) : view_(view) {}
+
+  WindowRow& At(const Row& row) {
+    const int64_t start = row.Number("start_ns");
+    auto [it, added] = windows_.try_emplace(start);
+    WindowRow& window = it->second;
+    if (added) {
+      window.start_ns = start;
+      window.duration_ns = row.Number("duration_ns");
+      window.operators.resize(view_->operators.size());
+      window.stages.resize(view_->stages.size());
+      window.queues.resize(view_->queues.size());
+      window.resources.resize(view_->resources.size());
+    }
+    return window;
+  }
+  void Finish() {
+    for (auto& [start, window] : windows_) view_->windows.push_back(std::move(window));
+  }
+
+ private:
+  RunView* view_;
+  std::map<int64_t, WindowRow> windows_;
+};
+
+// The index of the entity of that name, or nothing.
+template <typename T>
+std::optional<size_t> IndexOf(const std::vector<T>& rows, const std::string& name) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+void ReadWindows(Database& database, int64_t id, RunView* view) {
+  Windows windows(view);
+  database.EachOf("step_interval", id, "",
+                  [&](const Row& row) { windows.At(row).steps = ReadStepCounters(row); });
+  database.EachOf("operator_interval", id, "", [&](const Row& row) {
+    // Two stages may each have an operator of one name.
+    const std::string name = row.Text("operator"), stage = row.Text("stage");
+    for (size_t i = 0; i < view->operators.size(); ++i) {
+      const OperatorRow& op = view->operators[i];
+      if (op.name != name || (!stage.empty() && op.stage != stage)) continue;
+      windows.At(row).operators[i] = ReadOperatorCounters(row);
+      break;
+    }
+  });
+  database.EachOf("stage_interval", id, "", [&](const Row& row) {
+    const auto index = IndexOf(view->stages, row.Text("stage"));
+    if (index) windows.At(row).stages[*index] = ReadStageCounters(row);
+  });
+  database.EachOf("queue_interval", id, "", [&](const Row& row) {
+    const auto index = IndexOf(view->queues, row.Text("queue"));
+    if (index) windows.At(row).queues[*index] = ReadQueueCounters(row);
+  });
+  database.EachOf("resource_interval", id, "", [&](const Row& row) {
+    const auto index = IndexOf(view->resources, row.Text("resource"));
+    if (index) windows.At(row).resources[*index] = ReadResourceCounters(row);
+  });
+  windows.Finish();
+}
+
+}  // namespace
 
 const HostRow* RunView::FindHost(const std::string& metric) const {
   for (const HostRow& row : hosts) {
     if (row.metric == metric) return &row;
   }
   return nullptr;
+}
+
+RunView LoadRun(const std::string& path, const std::string& run) {
+  Database database(path);
+  const int64_t id = FindRun(database, path, run);
+  RunView view;
+  database.EachOf("run_summary", id, "", [&](const Row& row) { view.run = ReadRun(row); });
+  ReadSummaries(database, id, &view);
+  ReadWindows(database, id, &view);
+  return view;
 }
 
 }  // namespace headrace::analysis
