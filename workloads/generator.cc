@@ -1,0 +1,271 @@
+#include "workloads/generator.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "reader/dwrf/file_reader.h"
+#include "reader/dwrf/file_writer.h"
+#include "reader/source/source.h"
+#include "workloads/feature_columns.h"
+#include "workloads/pipeline_text.h"
+#include "workloads/selection.h"
+#include "workloads/session_rows.h"
+
+namespace headrace::workloads {
+namespace {
+
+namespace fs = std::filesystem;
+namespace dwrf = reader::dwrf;
+using reader::FeatureKind;
+
+constexpr uint64_t kBlockRows = 512;
+constexpr const char* kSchema =
+    "struct<label:float,session_id:bigint,timestamp:bigint,dense:map<int,float>,"
+    "sparse:map<int,list<bigint>>,weighted:map<int,map<bigint,float>>>";
+constexpr double kPositiveLabels = 0.03;
+
+std::string PartName(uint64_t partition) { return fmt::format("part-{:05}.dwrf", partition); }
+
+dwrf::CompressionKind ParseCompression(const std::string& name) {
+  if (name == "none") return dwrf::CompressionKind::kNone;
+  if (name == "zlib") return dwrf::CompressionKind::kZlib;
+  if (name == "snappy") return dwrf::CompressionKind::kSnappy;
+  if (name == "lz4") return dwrf::CompressionKind::kLz4;
+  if (name == "zstd") return dwrf::CompressionKind::kZstd;
+  throw Error(ExitCode::kUsage, fmt::format("unknown compression '{}'", name), {},
+              "use zstd, lz4, snappy, zlib or none");
+}
+
+// A folder beside the target that goes away unless its files were moved out.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const fs::path& target)
+      : path_(fmt::format("{}.tmp-{}", target.string(), ::getpid())) {
+    std::error_code error;
+    fs::create_directories(path_, error);
+    if (error) throw ErrnoError(error.value(), "create the folder", path_.string());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+bool IsTableFile(const std::string& name) {
+  return name == "table.json" || name == "pipeline.toml" ||
+         (name.starts_with("part-") && name.ends_with(".dwrf"));
+}
+
+void CheckTarget(const fs::path& folder, bool replace) {
+  if (!fs::exists(folder)) return;
+  if (!fs::is_directory(folder))
+    throw Error(ExitCode::kUsage, "exists and is not a folder", folder.string());
+  if (!fs::is_empty(folder) && !replace)
+    throw Error(ExitCode::kUsage, "exists and is not empty", folder.string(),
+                "give another folder, or -f to replace the table in it");
+}
+
+// Moves the finished files into place. table.json goes first and comes last: a folder without it
+// holds no complete table.
+void Publish(const fs::path& from, const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder) && fs::is_empty(folder)) fs::remove(folder, error);
+  if (!fs::exists(folder)) {
+    fs::rename(from, folder, error);
+    if (error) throw ErrnoError(error.value(), "rename the finished table to", folder.string());
+    return;
+  }
+  fs::remove(folder / "table.json", error);
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (IsTableFile(entry.path().filename().string())) fs::remove(entry.path(), error);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(from)) files.push_back(entry.path().filename());
+  std::sort(files.begin(), files.end());  // part-*, pipeline.toml, table.json
+  for (const fs::path& file : files) {
+    fs::rename(from / file, folder / file, error);
+    if (error) throw ErrnoError(error.value(), "rename into place", (folder / file).string());
+  }
+}
+
+// Writes partitions one after the other; owns the buffers all blocks share.
+class TableWriter {
+ public:
+  TableWriter(const WorkloadSpec& spec, std::vector<Feature> features,
+              const GenerateProgress& progress)
+      : spec_(spec), progress_(progress) {
+    const auto tables = std::make_shared<const DrawTables>(spec);
+    for (const Feature& feature : features) columns_.emplace_back(feature, tables);
+    blocks_.resize(features.size());
+  }
+
+  dwrf::WrittenFile WritePartition(uint64_t partition, const std::string& path) {
+    const uint64_t first = spec_.rows * partition / spec_.partitions;
+    const uint64_t rows = spec_.rows * (partition + 1) / spec_.partitions - first;
+    const SessionRows sessions = MakeSessionRows(spec_, partition, rows);
+    double owed_dense = 0, owed_sparse = 0;
+    for (FeatureColumns& column : columns_) {
+      const bool dense = column.feature().kind == FeatureKind::kDense;
+      column.StartPartition(sessions, dense ? &owed_dense : &owed_sparse);
+    }
+    dwrf::FileWriter writer(path, reader::Schema::Parse(kSchema), Options());
+    for (uint64_t row = 0; row < rows; row += kBlockRows) {
+      WriteBlock(sessions, first, row, std::min(kBlockRows, rows - row), &writer);
+      if (progress_)
+        progress_(static_cast<double>(first + row) / static_cast<double>(spec_.rows),
+                  fmt::format("{} of {} rows", first + row, spec_.rows));
+    }
+    return writer.Close();
+  }
+
+ private:
+  dwrf::WriterOptions Options() const {
+    dwrf::WriterOptions options;
+    options.compression = ParseCompression(spec_.compression);
+    options.stripe_rows = spec_.stripe_rows;
+    options.flat_maps = {"dense", "sparse", "weighted"};
+    options.metadata = {{"headrace.workload", spec_.name},
+                        {"headrace.workload.seed", std::to_string(spec_.seed)}};
+    return options;
+  }
+
+  // `first` numbers the partition's first row in the table, `row` the block's in the partition.
+  void WriteBlock(const SessionRows& sessions, uint64_t first, uint64_t row, uint64_t count,
+                  dwrf::FileWriter* writer) {
+    labels_.resize(count);
+    session_ids_.resize(count);
+    times_.resize(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      const SessionRow& at = sessions.rows[row + i];
+      const double draw = Unit(Mix(Mix(spec_.seed, 0x1abe1), first + row + i));
+      labels_[i] = draw < kPositiveLabels ? 1.0F : 0.0F;
+      session_ids_[i] = static_cast<int64_t>(sessions.session_keys[at.session] >> 1);
+      times_[i] = at.time;
+    }
+    dwrf::FlatBatch batch;
+    batch.rows = count;
+    batch.columns.resize(6);
+    batch.columns[0].name = "label";
+    batch.columns[0].floats = labels_;
+    batch.columns[1].name = "session_id";
+    batch.columns[1].integers = session_ids_;
+    batch.columns[2].name = "timestamp";
+    batch.columns[2].integers = times_;
+    for (const FeatureKind kind :
+         {FeatureKind::kDense, FeatureKind::kSparse, FeatureKind::kWeightedSparse})
+      batch.columns[3 + static_cast<size_t>(kind)].name = ColumnName(kind);
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      FeatureBlock& block = blocks_[i];
+      columns_[i].Fill(sessions, row, count, &block);
+      const Feature& feature = columns_[i].feature();
+      dwrf::FlatFeature flat;
+      flat.key = {false, static_cast<int64_t>(feature.key), {}};
+      flat.present = block.present;
+      flat.lengths = block.lengths;
+      flat.integers = block.integers;
+      flat.floats = block.floats;
+      batch.columns[3 + static_cast<size_t>(feature.kind)].features.push_back(flat);
+    }
+    writer->WriteFlat(batch);
+  }
+
+  const WorkloadSpec& spec_;
+  const GenerateProgress& progress_;
+  std::vector<FeatureColumns> columns_;
+  std::vector<FeatureBlock> blocks_;
+  std::vector<float> labels_;
+  std::vector<int64_t> session_ids_, times_;
+};
+
+// Adds the stored bytes of every feature of the file at `path`: all its streams but row indexes.
+void AddStoredBytes(const std::string& path, const std::vector<Feature>& features,
+                    std::vector<uint64_t>* stored_bytes) {
+  const auto file = dwrf::FileReader::Open(reader::OpenFileSource(path));
+  for (size_t s = 0; s < file->num_stripes(); ++s) {
+    const auto stripe = file->ReadStripe(s);
+    for (const FeatureKind kind :
+         {FeatureKind::kDense, FeatureKind::kSparse, FeatureKind::kWeightedSparse}) {
+      const uint32_t map_node = *file->schema().FindColumn(ColumnName(kind));
+      const uint32_t last = file->schema().node(map_node).last;
+      std::unordered_map<uint32_t, int64_t> key_of;
+      for (const dwrf::FlatKey& flat : stripe->FlatKeys(map_node))
+        key_of[flat.sequence] = flat.key.integer;
+      const auto first = std::find_if(features.begin(), features.end(),
+                                      [kind](const Feature& f) { return f.kind == kind; });
+      const int64_t offset = first - features.begin() - 1;  // keys count from 1
+      for (const dwrf::StreamInfo& stream : stripe->streams) {
+        if (stream.node <= map_node || stream.node > last || stream.sequence == 0) continue;
+        if (stream.kind == dwrf::StreamKind::kRowIndex) continue;
+        (*stored_bytes)[static_cast<size_t>(offset + key_of.at(stream.sequence))] += stream.length;
+      }
+    }
+  }
+}
+
+void WriteText(const fs::path& path, const std::string& text) {
+  AtomicFile file(path.string(), true);
+  file.Write(text);
+  file.Commit();
+}
+
+uint64_t Sum(const std::vector<uint64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), uint64_t{0});
+}
+
+}  // namespace
+
+uint64_t GeneratedTable::feature_bytes() const { return Sum(stored_bytes); }
+
+uint64_t GeneratedTable::used_bytes() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) bytes += stored_bytes[i];
+  return bytes;
+}
+
+GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder,
+                             const GenerateProgress& progress, bool replace) {
+  CheckSpec(spec);
+  ParseCompression(spec.compression);
+  // A trailing slash would put the temporary folder inside the target.
+  fs::path target = fs::absolute(folder).lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();
+  CheckTarget(target, replace);
+  const TemporaryFolder temporary(target);
+  GeneratedTable table;
+  table.spec = spec;
+  table.features = MakeFeatures(spec);
+  table.stored_bytes.resize(table.features.size());
+  TableWriter writer(spec, table.features, progress);
+  for (uint64_t partition = 0; partition < spec.partitions; ++partition) {
+    const std::string path = (temporary.path() / PartName(partition)).string();
+    const dwrf::WrittenFile written = writer.WritePartition(partition, path);
+    ++table.files;
+    table.stripes += written.stripes;
+    table.file_bytes += written.bytes;
+    table.raw_bytes += written.raw_bytes;
+    AddStoredBytes(path, table.features, &table.stored_bytes);
+  }
+  table.used = SelectFeatures(spec, table.features, table.stored_bytes);
+  table.popularity = Popularity(spec, table.used, table.stored_bytes);
+  WriteText(temporary.path() / "pipeline.toml", PipelineText(table));
+  WriteText(temporary.path() / "table.json", TableJson(table));
+  Publish(temporary.path(), target);
+  return table;
+}
+
+}  // namespace headrace::workloads
