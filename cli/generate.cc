@@ -1,0 +1,106 @@
+// headrace generate: writes a recommendation training table and the pipeline that reads it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "workloads/generator.h"
+
+namespace headrace::cli {
+namespace {
+
+struct GenerateOptions {
+  std::string workload;
+  std::string folder;
+  std::optional<uint64_t> rows, seed, partitions, stripe_rows;
+  std::optional<double> features;
+  std::optional<std::string> compression;
+  bool clustered = false;
+  bool replace = false;
+};
+
+template <typename T>
+void Override(const std::optional<T>& option, T* value) {
+  if (option) *value = *option;
+}
+
+workloads::WorkloadSpec MakeSpec(const GenerateOptions& options) {
+  workloads::WorkloadSpec spec = workloads::LoadSpec(options.workload);
+  Override(options.rows, &spec.rows);
+  Override(options.seed, &spec.seed);
+  Override(options.partitions, &spec.partitions);
+  Override(options.stripe_rows, &spec.stripe_rows);
+  Override(options.features, &spec.feature_fraction);
+  Override(options.compression, &spec.compression);
+  if (options.clustered) spec.clustered = true;
+  return spec;
+}
+
+int Generate(const GenerateOptions& options) {
+  InstallInterruptHandler();
+  const workloads::WorkloadSpec spec = MakeSpec(options);
+  const int64_t start_ns = MonotonicNs();
+  Progress progress("generate");
+  const auto table = workloads::GenerateTable(
+      spec, options.folder,
+      [&](double fraction, const std::string& note) {
+        if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
+        progress.Update(fraction, note);
+      },
+      options.replace);
+  const double seconds = static_cast<double>(MonotonicNs() - start_ns) * 1e-9;
+  size_t used = 0;
+  for (const bool is_used : table.used) used += is_used ? 1 : 0;
+  progress.Finish(fmt::format(
+      "{} rows, {} features, {} in {} file{}, {} of values written at {}", spec.rows,
+      table.features.size(), FormatBytes(static_cast<double>(table.file_bytes)), table.files,
+      table.files == 1 ? "" : "s", FormatBytes(static_cast<double>(table.raw_bytes)),
+      FormatBytesRate(static_cast<double>(table.raw_bytes) / seconds)));
+  fmt::print(stderr, "pipeline.toml reads {} of the features, {} of their bytes\n",
+             FormatPercent(static_cast<double>(used) / static_cast<double>(table.features.size())),
+             FormatPercent(static_cast<double>(table.used_bytes()) /
+                           static_cast<double>(table.feature_bytes())));
+  fmt::print(stderr, "next: headrace run {}/pipeline.toml\n", options.folder);
+  return 0;
+}
+
+HR_COMMAND(
+    "generate",
+    {.summary = "writes a recommendation training table and the pipeline that reads it",
+     .examples =
+         "  headrace generate rm1 -o table                       # 16384 rows, 1/16 of the "
+         "published features\n"
+         "  headrace generate rm3 -o big --rows 1000000 --features 0.25 --partitions 8\n"
+         "  headrace generate my.toml -o mine --compression lz4  # your own characteristics\n",
+     .exit_codes = "0 ok, 2 the folder is not empty, 5 mistake in the spec file, 7 disk full",
+     .next = "headrace run DIR/pipeline.toml",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<GenerateOptions>();
+       app.add_option("workload", options->workload, "Make this: rm1, rm2, rm3 or a spec file")
+           ->required();
+       app.add_option("-o,--output", options->folder,
+                      "Write into this folder; it appears complete or not at all")
+           ->required();
+       app.add_option("--rows", options->rows, "Write this many rows (default 16384)");
+       app.add_option("--features", options->features,
+                      "Scale the published feature counts by this fraction (default 0.0625)");
+       app.add_option("--seed", options->seed, "Start all random draws here (default 1)");
+       app.add_option("--partitions", options->partitions,
+                      "Split the rows into this many files (default 1)");
+       app.add_option("--stripe-rows", options->stripe_rows,
+                      "End a stripe after this many rows (default 2048)");
+       app.add_option("--compression", options->compression,
+                      "Compress with zstd, lz4, snappy, zlib or none (default zstd)");
+       app.add_flag("--clustered", options->clustered,
+                    "Put the rows of a session next to each other (default: rows in time order)");
+       app.add_flag("-f,--force", options->replace, "Replace the table in an existing folder");
+       return [options] { return Generate(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli
