@@ -1,57 +1,55 @@
-// Chunk framing (FORMAT 4). A framed section is a sequence of chunks:
-//
-//   3 bytes  little-endian h: (length << 1) | is_original
-//   length   payload: the plain bytes when original, else one independent compressed unit
-//
-// Files with compression NONE have no framing: their sections are the bytes themselves.
-// Unframe undoes a whole section at once; ByteStream (byte_stream.h) reads one piece by piece.
+// Chunk framing: a stored section is a sequence of chunks, each a 3-byte header (length << 1 |
+// is_original) and its payload. With compression NONE there is no framing.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "base/buffer.h"
 #include "reader/dwrf/codec.h"
-#include "reader/dwrf/stripe.h"
-#include "reader/dwrf/tail.h"
 
 namespace headrace::reader::dwrf {
 
-// What a section is and how it is stored. The views must outlive the context.
+// What a section is and where, for unframing and for messages.
 struct ChunkContext {
-  static constexpr uint64_t kMaxStream = uint64_t{1} << 31;  // readers and writers of the field stop there too
-
   CompressionKind compression = CompressionKind::kNone;
-  uint64_t block_size = kDefaultBlockSize;
-  std::string_view file;              // for messages
-  std::string_view section;           // "footer", "stripe footer"; empty for streams
-  uint32_t stripe = 0;                // for messages
-  const StreamInfo* stream = nullptr; // for messages, null for other sections
-  uint64_t file_offset = 0;           // of the section's first stored byte
-  uint64_t max_bytes = kMaxStream;    // Unframe refuses sections that unpack to more
-
-  // "rm1.dwrf: stripe 3, stream DATA of node 8 sequence 5 at byte 91204"; `stored` is an offset in the section.
-  std::string Where(uint64_t stored) const;
+  uint64_t block_size = 0;
+  std::string where;         // "rm1.dwrf: stripe 3, stream DATA of node 12 sequence 4"
+  uint64_t file_offset = 0;  // of the section's first byte
 };
-
-ChunkContext StreamContext(const FileTail& tail, std::string_view file, const Stripe& stripe, const StreamInfo& stream);
-// For metadata sections: bounded to 1 MiB plus 256 times the stored bytes.
-ChunkContext SectionContext(const FileTail& tail, std::string_view file, std::string_view section, uint64_t file_offset,
-                            uint64_t stored);
 
 struct ChunkHeader {
-  static constexpr uint64_t kBytes = 3;
-  uint32_t length = 0;
-  bool is_original = false;
+  uint32_t length = 0;  // payload bytes
+  bool original = false;
 };
+constexpr size_t kChunkHeaderBytes = 3;
 inline ChunkHeader ParseChunkHeader(const uint8_t* p) {
-  const uint32_t h = p[0] | (uint32_t{p[1]} << 8) | (uint32_t{p[2]} << 16);
+  const uint32_t h = p[0] | p[1] << 8 | p[2] << 16;
   return {h >> 1, (h & 1) != 0};
 }
 
-// Replaces `out` by the section's bytes. Memory grows with what is really unpacked. Throws Error kBadData with the byte offset
-// for framing that does not fit and for damaged payloads.
-void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffer* out);
+// The whole section, unframed, into `out` (its size becomes the uncompressed length). `max_bytes`
+// bounds the result. Throws Error kBadData with the byte offset of the chunk that is wrong.
+void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffer* out,
+             uint64_t max_bytes = UINT64_MAX);
+
+// The same chunk by chunk, in bounded memory, for streams of any length. `stored` must outlive the
+// reader.
+class ChunkReader {
+ public:
+  ChunkReader(std::span<const uint8_t> stored, ChunkContext context);
+  // The next chunk's bytes, valid until the next call; false at the end. Empty chunks are skipped.
+  bool Next(std::span<const uint8_t>* chunk);
+  // Continues at the chunk whose header is at `stored_offset`. Throws Error kBadData past the end.
+  void Seek(uint64_t stored_offset);
+  uint64_t stored_position() const { return position_; }
+  const ChunkContext& context() const { return context_; }
+
+ private:
+  std::span<const uint8_t> stored_;
+  ChunkContext context_;
+  uint64_t position_ = 0;
+  Buffer chunk_;
+};
 
 }  // namespace headrace::reader::dwrf

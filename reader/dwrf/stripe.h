@@ -1,19 +1,16 @@
-// Stripe: the parsed footer of one stripe: where each stream lies and how each column is encoded (FORMAT 6, 9).
-//
-// A stream is named by (node, sequence, kind). Node: type in schema pre-order. Sequence: 0 for ordinary columns; in the value
-// subtree of a flattened map 1, 2, 3 ... one per key, numbered anew in each stripe.
+// Stripe: the rows [first_row, first_row + rows) of one file and the checked byte range of each of
+// their streams. Holds no data. Made by FileReader::ReadStripe; immutable.
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
-
-#include "reader/dwrf/tail.h"
 
 namespace headrace::reader::dwrf {
 
+// Numbers are the format's.
 enum class StreamKind : uint8_t {
   kPresent = 0,
   kData,
@@ -28,71 +25,68 @@ enum class StreamKind : uint8_t {
   kBloomFilterUtf8,
   kInMap,
 };
-constexpr uint32_t kNumStreamKinds = 12;
 const char* StreamKindName(StreamKind kind);  // "PRESENT", "DATA", ...
+inline bool IsIndexStream(StreamKind kind) {
+  return kind == StreamKind::kRowIndex || kind == StreamKind::kBloomFilterUtf8;
+}
 
 struct StreamInfo {
   uint32_t node = 0, sequence = 0;
   StreamKind kind = StreamKind::kData;
-  uint64_t offset = 0;  // in the file; the whole stream lies inside its stripe
-  uint64_t length = 0;  // stored bytes, may be 0
+  uint64_t offset =
+      0;  // absolute in the file; [offset, offset + length) lies within the stripe's streams
+  uint64_t length = 0;  // stored bytes
   bool use_vints = true;
+  uint32_t column = 0;  // informational
 };
 
 enum class EncodingKind : uint8_t { kDirect = 0, kDictionary = 1, kMapFlat = 4 };
-const char* EncodingKindName(EncodingKind kind);  // "DIRECT", "DICTIONARY", "MAP_FLAT"
-
+const char* EncodingKindName(EncodingKind kind);
 struct Encoding {
   EncodingKind kind = EncodingKind::kDirect;
-  uint32_t dictionary_size = 0;  // declared, unchecked: bound it by what the streams hold
+  uint32_t dictionary_size = 0;
 };
 
-// A key of a flattened map: an integer, or text for string and binary keys.
+// A key of a flattened map.
 struct MapKey {
   bool is_text = false;
   int64_t integer = 0;
   std::string text;
-
-  static MapKey Integer(int64_t value) { return {false, value, {}}; }
-  static MapKey Text(std::string value) { return {true, 0, std::move(value)}; }
+  static MapKey Of(int64_t value) { return {false, value, {}}; }
+  static MapKey Of(std::string value) { return {true, 0, std::move(value)}; }
+  std::strong_ordering operator<=>(const MapKey&) const = default;
   bool operator==(const MapKey&) const = default;
-  // Integers numerically, before texts by unsigned bytes.
-  std::strong_ordering operator<=>(const MapKey& other) const;
-  std::string ToString() const;  // "17", "key-null"
+  std::string ToString() const;  // "17", or the text with control characters escaped
 };
 
 struct FlatKey {
   MapKey key;
-  uint32_t sequence = 0;
-};
-
-struct EncodingEntry {
-  uint32_t node = 0, sequence = 0;
-  Encoding encoding;
+  uint32_t sequence =
+      0;  // 1.. within this stripe; the same key has other sequences in other stripes
 };
 
 struct Stripe {
   uint32_t index = 0;
-  uint64_t first_row = 0, rows = 0;
+  uint64_t first_row = 0, rows = 0;  // rows of the file
   uint64_t offset = 0, index_length = 0, data_length = 0, footer_length = 0;
-  std::vector<StreamInfo> streams;       // in the footer's order
-  std::vector<EncodingEntry> encodings;  // in the footer's order
+  std::vector<StreamInfo> streams;                              // in the order of the stripe footer
+  std::map<std::pair<uint32_t, uint32_t>, Encoding> encodings;  // (node, sequence)
+  std::map<uint32_t, std::vector<FlatKey>> flat_keys;  // map node -> keys, by ascending sequence
 
-  // The stream, or null if the stripe has none of that name. An absent stream and one of length 0 mean the same.
+  // Null when the stripe has no such stream.
   const StreamInfo* Find(uint32_t node, uint32_t sequence, StreamKind kind) const;
   const Encoding* FindEncoding(uint32_t node, uint32_t sequence) const;
-  // The keys of a flattened map in this stripe by ascending sequence; empty for other nodes. Every key has an IN_MAP stream.
+  // Keys of a MAP_FLAT map in this stripe; empty for other nodes.
   std::span<const FlatKey> FlatKeys(uint32_t map_node) const;
+  bool IsFlatMap(uint32_t node) const;
 
-  // Filled by ParseStripe.
-  std::unordered_map<uint64_t, uint32_t> stream_index;    // by StreamName
-  std::unordered_map<uint64_t, uint32_t> encoding_index;  // by StreamName with kind 0
-  std::unordered_map<uint32_t, std::vector<FlatKey>> flat_keys;
+  // (node, sequence, kind) -> index into `streams`, sorted; filled by ReadStripe.
+  struct StreamKey {
+    uint32_t node, sequence;
+    StreamKind kind;
+    uint32_t index;
+  };
+  std::vector<StreamKey> lookup;
 };
-
-// From the uncompressed bytes of a stripe footer. `footer_offset` is its place in the file, for messages. Throws Error kBadData
-// when streams leave the stripe, names repeat, kinds are unknown, or a flattened map's keys lack streams or encodings.
-Stripe ParseStripe(const FileTail& tail, const std::string& file, size_t index, std::span<const uint8_t> footer,
-                   uint64_t footer_offset);
 
 }  // namespace headrace::reader::dwrf
