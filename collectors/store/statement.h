@@ -1,0 +1,90 @@
+// RAII over SQLite: Database is a connection, Statement a prepared statement. Errors leave as Error
+// with the database's path; "disk full" is kResources, damage and foreign files are kBadData. One
+// thread per Database.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace headrace::collectors {
+
+class Database {
+ public:
+  enum class Mode { kReadOnly, kReadWrite, kCreate };
+  // Waits up to ten seconds for other writers at each statement. Throws Error.
+  Database(const std::string& path, Mode mode);
+  ~Database();
+  Database(Database&& other) noexcept;
+  Database& operator=(Database&&) = delete;
+
+  const std::string& path() const { return path_; }
+  sqlite3* handle() { return handle_; }
+  // Runs statements without results. Throws Error.
+  void Execute(const std::string& sql);
+  // First column of the first row. Throws Error; kBadData when there is no row.
+  int64_t Integer(const std::string& sql);
+  std::string Text(const std::string& sql);
+  int64_t last_id();
+  int64_t changes();
+  // Throws the Error of the connection's last failure; `sql` is what was tried.
+  [[noreturn]] void Fail(std::string_view sql);
+
+ private:
+  std::string path_;
+  sqlite3* handle_ = nullptr;
+};
+
+// Parameters are bound in order from 1 by Bind; columns are read from 0. The Database must outlive
+// it.
+class Statement {
+ public:
+  Statement(Database& database, std::string_view sql);
+  ~Statement();
+  Statement(Statement&& other) noexcept;
+  Statement(const Statement&) = delete;
+
+  Statement& Bind(int64_t value);
+  Statement& Bind(double value);
+  Statement& Bind(std::string_view text);  // copied
+  Statement& Bind(std::optional<int64_t> value);
+  Statement& Bind(std::optional<double> value);
+  Statement& BindNull();
+  // True when there is a row. Throws Error.
+  bool Step();
+  // Steps to the end and makes the statement ready for the next bindings. Throws Error.
+  void Run();
+  void Reset();
+
+  int num_columns() const;
+  std::string column_name(int column) const;
+  bool is_null(int column) const;
+  int64_t integer(int column) const;
+  double real(int column) const;
+  std::string text(int column) const;
+  std::optional<int64_t> optional_integer(int column) const;
+  std::optional<double> optional_real(int column) const;
+
+ private:
+  Database* database_;
+  sqlite3_stmt* handle_ = nullptr;
+  int next_parameter_ = 1;
+};
+
+// BEGIN IMMEDIATE ... COMMIT; rolls back unless committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& database);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  void Commit();
+
+ private:
+  Database* database_;
+  bool open_ = true;
+};
+
+}  // namespace headrace::collectors

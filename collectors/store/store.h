@@ -1,0 +1,160 @@
+// The run store: one SQLite file holding many runs (docs/store.md). RunStore writes, ReadStore
+// reads; the views are the interface to what is stored, and only this folder and analysis/run_view
+// contain SQL.
+//
+// Several processes may record into one file at once: each transaction is short and waits for the
+// others. What Append was given is durable after Commit against the death of any process.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "collectors/store/statement.h"
+
+namespace headrace::collectors {
+
+// What a run row says of the program and the machine (columns of view run_summary).
+struct RunInfo {
+  std::string name, tags, program, command, pipeline_path, pipeline_text;
+  int64_t pid = 0;
+  int64_t started_realtime_ns = 0;
+  int64_t accounting_level = 0;
+  std::string accounting_note;
+  std::optional<double> cores_count;
+  std::string cores_bound_by;
+  std::optional<int64_t> memory_bytes;
+  std::string memory_bound_by;
+  std::string hostname, kernel, cpu_model;
+};
+
+enum class RunState { kRecording, kComplete, kInterrupted, kTruncated };
+const char* RunStateName(RunState state);
+
+// Definitions and deltas of one interval. Entities are named by small numbers of the recorder's
+// choice, constant within the run.
+struct StageSample {
+  int64_t id = 0;
+  std::string name;
+  int64_t index = 0, parallelism = 0, max_parallelism = 0;
+  int64_t parallelism_ns = 0, lifetime_ns = 0, unattributed_ns = 0;
+  std::optional<int64_t> on_cpu_ns, runnable_ns;
+};
+struct OperatorSample {
+  int64_t id = 0;
+  std::string name, kind;
+  int64_t stage_id = 0, position = 0;
+  int64_t completions = 0, rows = 0, in_bytes = 0, out_bytes = 0;
+  int64_t busy_ns = 0, lock_wait_ns = 0, wait_in_ns = 0, wait_out_ns = 0;
+  std::optional<int64_t> on_cpu_ns, runnable_ns;
+};
+struct QueueSample {
+  int64_t id = 0;
+  std::string name;
+  std::optional<int64_t> producer_stage_id, consumer_stage_id;
+  int64_t capacity = 0;
+  int64_t observed_ns = 0, occupancy_ns = 0, capacity_ns = 0, full_ns = 0, empty_ns = 0;
+  int64_t puts = 0, gets = 0;
+};
+struct ResourceSample {
+  int64_t id = 0;
+  std::string name, kind;  // kind: "lock" or "device"
+  int64_t servers = 1, acquisitions = 0, wait_ns = 0, hold_ns = 0, moved_bytes = 0;
+};
+struct StepSample {
+  int64_t steps = 0, rows = 0, wait_ns = 0, compute_ns = 0;
+  std::optional<int64_t> first_ns, last_ns;  // since the run began; of the steps in `durations`
+  std::vector<int64_t> durations_ns;         // wait + compute of single steps, for quantiles
+};
+enum class MetricKind { kCounter, kGauge };
+struct HostSample {
+  std::string metric, unit;
+  MetricKind kind = MetricKind::kGauge;
+  std::string source = "counter";
+  double value = 0;
+};
+struct IntervalSample {
+  int64_t start_ns = 0, duration_ns = 0;  // since the run began
+  std::vector<StageSample> stages;
+  std::vector<OperatorSample> operators;
+  std::vector<QueueSample> queues;
+  std::vector<ResourceSample> resources;
+  StepSample steps;
+  std::vector<HostSample> hosts;
+};
+
+class RunStore {
+ public:
+  // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
+  // collector died as interrupted. Throws Error: kBadData when the file is something else, damaged,
+  // or of a newer version.
+  explicit RunStore(const std::string& path);
+
+  // Adds a run in state recording, written by the calling process. Returns its id.
+  int64_t BeginRun(const RunInfo& info);
+  // Sets what became known later: program, accounting level and note.
+  void SetAccounting(int64_t run_id, const std::string& program, int64_t level,
+                     const std::string& note);
+  void SetProbe(int64_t run_id, const std::string& probe, const std::string& state,
+                const std::string& reason, const std::string& fix);
+  void SetLoss(int64_t run_id, const std::string& what, int64_t lost_count,
+               std::optional<int64_t> total_count);
+  // Stores intervals in one transaction: deltas, totals, duration. Throws Error kResources when the
+  // disk is full; then nothing of this call is stored.
+  void Append(int64_t run_id, const std::vector<IntervalSample>& intervals);
+  // Merges intervals older than the ages below into longer ones, so that a run stays bounded:
+  // 250 ms for 10 minutes, 2 s for an hour, 15 s for a day, 2 minutes beyond.
+  void Rollup(int64_t run_id, int64_t now_ns);
+  void FinishRun(int64_t run_id, RunState state);
+
+  // Throw Error kBadData when there is no such run. `run`: id, name or "latest".
+  int64_t FindRun(const std::string& run);
+  void RemoveRun(int64_t run_id);
+  void SetTags(int64_t run_id, const std::string& tags);
+  // Copies one run into a new database at `path`, which must not exist.
+  void CopyRun(int64_t run_id, const std::string& path);
+
+  Database& database() { return database_; }
+
+ private:
+  void RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns, int64_t resolution_ns);
+  Statement& Prepared(std::string_view sql);
+  void AppendOne(int64_t run_id, const IntervalSample& interval);
+
+  Database database_;
+  std::map<std::string_view, Statement> prepared_;  // keys are literals
+};
+
+using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;  // monostate: NULL
+struct SqlResult {
+  std::vector<std::string> columns;
+  std::vector<std::vector<SqlValue>> rows;
+
+  // Index of a column; HR_CHECKs that it is there.
+  size_t Column(std::string_view name) const;
+};
+
+class ReadStore {
+ public:
+  // Opens read-only; works while a collector writes. Throws Error: kBadData when there is no such
+  // file, or it is something else, damaged, or of another version.
+  explicit ReadStore(const std::string& path);
+
+  // Runs one SELECT with parameters ?1, ?2, ... Throws Error kBadData with SQLite's message.
+  SqlResult Query(const std::string& sql, const std::vector<SqlValue>& parameters = {});
+  // The same for SQL written by a user: anything but reading is refused (kUsage), and it is stopped
+  // after `limit_ns`.
+  SqlResult QueryUntrusted(const std::string& sql, int64_t limit_ns = 5'000'000'000);
+  // The run of that id or name (the newest of the name), or "latest". Throws Error kBadData naming
+  // the runs there are.
+  int64_t FindRun(const std::string& run);
+
+ private:
+  SqlResult Collect(const std::string& sql, const std::vector<SqlValue>& parameters);
+  Database database_;
+};
+
+}  // namespace headrace::collectors
