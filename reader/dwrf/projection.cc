@@ -1,0 +1,361 @@
+#include "reader/dwrf/projection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "reader/dwrf/file_reader.h"
+
+namespace headrace::reader::dwrf {
+namespace {
+
+constexpr uint32_t kNone = NodePlan::kNone;
+
+// The schema nodes behind a flattened map, and what its values make of a feature.
+struct BoundMap {
+  FeatureKind kind = FeatureKind::kDense;
+  uint32_t map = 0, key = 0, value = 0;
+  uint32_t item = 0, weight = 0;  // as in FeaturePlan
+};
+
+bool IsNumber(TypeKind kind) {
+  return IsInteger(kind) || kind == TypeKind::kBoolean || kind == TypeKind::kFloat ||
+         kind == TypeKind::kDouble;
+}
+bool IsReal(TypeKind kind) { return kind == TypeKind::kFloat || kind == TypeKind::kDouble; }
+
+[[noreturn]] void Refuse(const std::string& file, const std::string& what, const std::string& fix) {
+  throw Error(ExitCode::kUsage, what, file, fix);
+}
+
+uint32_t FindColumn(const Schema& schema, const std::string& file, const std::string& name) {
+  const std::optional<uint32_t> node = schema.FindColumn(name);
+  if (!node) {
+    std::string names;
+    for (const std::string& column : schema.ColumnNames()) {
+      if (names.size() > 200) {
+        names += ", ...";
+        break;
+      }
+      names += (names.empty() ? "" : ", ") + Printable(column);
+    }
+    Refuse(file, fmt::format("no column {}", Printable(name)),
+           fmt::format("its columns are {}", names));
+  }
+  return *node;
+}
+
+BoundMap BindMap(const Schema& schema, const std::string& file, const FeatureRequest& request) {
+  BoundMap bound;
+  bound.map = FindColumn(schema, file, request.column);
+  const auto refuse = [&] {
+    Refuse(
+        file,
+        fmt::format("feature {} has type {}, which is not a feature",
+                    Printable(FeatureName(request)), schema.ToString(bound.map)),
+        "a feature is a key of map<K,number>, map<K,list<integer>> or map<K,map<integer,float>>");
+  };
+  const SchemaNode& map = schema.node(bound.map);
+  if (map.kind != TypeKind::kMap) refuse();
+  bound.key = map.children[0];
+  bound.value = map.children[1];
+  const SchemaNode& value = schema.node(bound.value);
+  if (IsNumber(value.kind)) {
+    bound.kind = FeatureKind::kDense;
+  } else if (value.kind == TypeKind::kList && IsInteger(schema.node(value.children[0]).kind)) {
+    bound.kind = FeatureKind::kSparse;
+    bound.item = value.children[0];
+  } else if (value.kind == TypeKind::kMap && IsInteger(schema.node(value.children[0]).kind) &&
+             IsReal(schema.node(value.children[1]).kind)) {
+    bound.kind = FeatureKind::kWeightedSparse;
+    bound.item = value.children[0];
+    bound.weight = value.children[1];
+  } else {
+    refuse();
+  }
+  const bool text_keys = !IsInteger(schema.node(bound.key).kind);
+  if (text_keys != request.key.is_text) {
+    Refuse(file,
+           fmt::format("feature {}: the keys of {} are {}s", Printable(FeatureName(request)),
+                       Printable(request.column), TypeKindName(schema.node(bound.key).kind)),
+           text_keys ? "give the key as text" : "give the key as a number");
+  }
+  return bound;
+}
+
+uint32_t BindColumn(const Schema& schema, const std::string& file, const std::string& name) {
+  const uint32_t node = FindColumn(schema, file, name);
+  if (!IsNumber(schema.node(node).kind)) {
+    Refuse(file,
+           fmt::format("column {} has type {}, which is not a number", Printable(name),
+                       schema.ToString(node)),
+           "project integer, boolean, float or double columns");
+  }
+  return node;
+}
+
+struct MapKeyHash {
+  size_t operator()(const MapKey& key) const {
+    return key.is_text ? std::hash<std::string>()(key.text) : std::hash<int64_t>()(key.integer);
+  }
+};
+using SequenceOfKey = std::unordered_map<MapKey, uint32_t, MapKeyHash>;
+
+// A flattened map of the projection, looked up once per stripe.
+struct StripeMap {
+  BoundMap bound;
+  uint32_t present = kNone;
+  SequenceOfKey sequences;
+};
+
+class Planner {
+ public:
+  Planner(const PlanContext& context, const Stripe& stripe) : context_(context), stripe_(stripe) {
+    plan_.file = context.file;
+    plan_.compression = context.compression;
+    plan_.block_size = context.block_size;
+    plan_.stripe_index = stripe.index;
+    plan_.rows = stripe.rows;
+    plan_.first_row = stripe.first_row;
+  }
+
+  StripePlan Plan(const Projection& projection) {
+    CheckSize(projection);
+    plan_.features.reserve(projection.features.size());
+    for (const FeatureRequest& request : projection.features) AddFeature(request);
+    for (const std::string& name : projection.columns) {
+      const uint32_t node = BindColumn(*context_.schema, context_.file, name);
+      CheckReadable(node, name);
+      plan_.columns.push_back({name, PlanNode(node, 0)});
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // What the columns take even if the stripe holds nothing: rows are only claimed.
+  void CheckSize(const Projection& projection) const {
+    const uint64_t per_row = 5 * (projection.features.size() + 1) + 8 * projection.columns.size();
+    if (stripe_.rows <= kMaxStripeBytes / per_row) return;
+    throw Error(ExitCode::kResources,
+                fmt::format("the projected columns of its {} rows need more than {} bytes",
+                            stripe_.rows, kMaxStripeBytes),
+                Place(), "project fewer features, or write smaller stripes");
+  }
+
+  std::string Place() const { return fmt::format("{}: stripe {}", context_.file, stripe_.index); }
+
+  void CheckReadable(uint32_t node, const std::string& column) const {
+    const std::vector<bool>* encrypted = context_.encrypted_nodes;
+    if (encrypted == nullptr || node >= encrypted->size() || !(*encrypted)[node]) return;
+    throw Error(ExitCode::kPrivilege, fmt::format("column {} is encrypted", Printable(column)),
+                context_.file, "it cannot be read without its key");
+  }
+
+  StripeMap& MapOf(const FeatureRequest& request) {
+    const auto key = std::pair(request.column, request.key.is_text);
+    const auto [place, is_new] = maps_.try_emplace(key);
+    StripeMap& map = place->second;
+    if (!is_new) return map;
+    map.bound = BindMap(*context_.schema, context_.file, request);
+    CheckReadable(map.bound.map, request.column);
+    CheckReadable(map.bound.value, request.column);
+    const Encoding* encoding = stripe_.FindEncoding(map.bound.map, 0);
+    if (encoding != nullptr && encoding->kind != EncodingKind::kMapFlat) {
+      Refuse(Place(),
+             fmt::format("column {} is an ordinary map here, so its keys cannot be read one by one",
+                         Printable(request.column)),
+             "write it as a flattened map");
+    }
+    map.present = AddStream(map.bound.map, 0, StreamKind::kPresent);
+    for (const FlatKey& flat : stripe_.FlatKeys(map.bound.map))
+      map.sequences.emplace(flat.key, flat.sequence);
+    return map;
+  }
+
+  void AddFeature(const FeatureRequest& request) {
+    const StripeMap& map = MapOf(request);
+    FeaturePlan& feature = plan_.features.emplace_back();
+    feature.name = FeatureName(request);
+    feature.kind = map.bound.kind;
+    const auto found = map.sequences.find(request.key);
+    if (found == map.sequences.end()) return;
+    const uint32_t sequence = found->second;
+    feature.in_stripe = true;
+    feature.map_present = map.present;
+    feature.in_map = AddStream(map.bound.value, sequence, StreamKind::kInMap);
+    feature.value = PlanNode(map.bound.value, sequence);
+    if (feature.kind == FeatureKind::kDense) return;
+    if (feature.value.encoding != EncodingKind::kDirect) {
+      throw Error(
+          ExitCode::kBadData,
+          fmt::format("feature {}: its {} have an unknown encoding", Printable(feature.name),
+                      feature.kind == FeatureKind::kSparse ? "lists" : "inner maps"),
+          Place());
+    }
+    feature.item = PlanNode(map.bound.item, sequence);
+    if (feature.kind == FeatureKind::kWeightedSparse)
+      feature.weight = PlanNode(map.bound.weight, sequence);
+  }
+
+  NodePlan PlanNode(uint32_t node, uint32_t sequence) {
+    NodePlan plan;
+    plan.node = node;
+    plan.sequence = sequence;
+    plan.kind = context_.schema->node(node).kind;
+    if (const Encoding* encoding = stripe_.FindEncoding(node, sequence)) {
+      plan.encoding = encoding->kind;
+      plan.dictionary_size = encoding->dictionary_size;
+    }
+    const bool wide_integer = IsInteger(plan.kind) && plan.kind != TypeKind::kByte;
+    if (plan.encoding == EncodingKind::kMapFlat ||
+        (plan.encoding == EncodingKind::kDictionary && !wide_integer)) {
+      throw Error(ExitCode::kBadData,
+                  fmt::format("{} at sequence {} has an encoding that its type does not allow",
+                              context_.schema->Path(node), sequence),
+                  Place());
+    }
+    plan.present = AddStream(node, sequence, StreamKind::kPresent);
+    if (plan.kind == TypeKind::kList || plan.kind == TypeKind::kMap) {
+      plan.length = AddStream(node, sequence, StreamKind::kLength);
+      return plan;
+    }
+    plan.data = AddStream(node, sequence, StreamKind::kData);
+    if (plan.encoding != EncodingKind::kDictionary) return plan;
+    plan.in_dictionary = AddStream(node, sequence, StreamKind::kInDictionary);
+    plan.dictionary = AddStream(node, sequence, StreamKind::kDictionaryData);
+    if (plan.dictionary == kNone && sequence != 0 &&
+        stripe_.Find(node, sequence, StreamKind::kDictionaryData) == nullptr) {
+      plan.dictionary = AddShared(node);
+    }
+    return plan;
+  }
+
+  uint32_t AddStream(uint32_t node, uint32_t sequence, StreamKind kind) {
+    const StreamInfo* stream = stripe_.Find(node, sequence, kind);
+    if (stream == nullptr || stream->length == 0) return kNone;
+    plan_.streams.push_back(*stream);
+    return static_cast<uint32_t>(plan_.streams.size() - 1);
+  }
+
+  // The dictionary at sequence 0 that all keys of a map share (FORMAT 9.4), planned once.
+  uint32_t AddShared(uint32_t node) {
+    const auto [place, is_new] = shared_.try_emplace(node, kNone);
+    if (is_new) place->second = AddStream(node, 0, StreamKind::kDictionaryData);
+    return place->second;
+  }
+
+  const PlanContext& context_;
+  const Stripe& stripe_;
+  StripePlan plan_;
+  std::map<std::pair<std::string, bool>, StripeMap> maps_;
+  std::map<uint32_t, uint32_t> shared_;
+};
+
+const char* KindName(StreamKind kind) {
+  switch (kind) {
+    case StreamKind::kPresent:
+      return "PRESENT";
+    case StreamKind::kData:
+      return "DATA";
+    case StreamKind::kLength:
+      return "LENGTH";
+    case StreamKind::kDictionaryData:
+      return "DICTIONARY_DATA";
+    case StreamKind::kInDictionary:
+      return "IN_DICTIONARY";
+    case StreamKind::kInMap:
+      return "IN_MAP";
+    default:
+      return "?";
+  }
+}
+
+bool Uses(const NodePlan& node, uint32_t stream) {
+  return node.present == stream || node.data == stream || node.length == stream ||
+         node.dictionary == stream || node.in_dictionary == stream;
+}
+
+}  // namespace
+
+std::string FeatureName(const FeatureRequest& request) {
+  return request.key.is_text ? request.column + ':' + request.key.text
+                             : fmt::format("{}:{}", request.column, request.key.integer);
+}
+
+std::vector<ByteRange> StripePlan::ranges() const {
+  std::vector<ByteRange> ranges;
+  ranges.reserve(streams.size());
+  for (const StreamInfo& stream : streams) ranges.push_back({stream.offset, stream.length});
+  std::sort(ranges.begin(), ranges.end(), [](const ByteRange& a, const ByteRange& b) {
+    return std::pair(a.offset, a.length) < std::pair(b.offset, b.length);
+  });
+  return ranges;
+}
+
+uint64_t StripePlan::wanted_bytes() const {
+  uint64_t bytes = 0;
+  for (const StreamInfo& stream : streams) bytes += stream.length;
+  return bytes;
+}
+
+std::vector<ByteRange> StripePlan::Coalesce(uint64_t max_gap_bytes, uint64_t max_read_bytes) const {
+  std::vector<ByteRange> reads;
+  for (const ByteRange& range : ranges()) {
+    const uint64_t end = range.offset + range.length;
+    if (!reads.empty()) {
+      ByteRange& last = reads.back();
+      const uint64_t last_end = last.offset + last.length;
+      // Overlapping streams share one read whatever its length, so that reads never add up to more
+      // than the file.
+      const bool overlaps = range.offset < last_end;
+      const bool joins = range.offset - std::min(range.offset, last_end) <= max_gap_bytes &&
+                         end - last.offset <= max_read_bytes;
+      if (overlaps || joins) {
+        last.length = std::max(last_end, end) - last.offset;
+        continue;
+      }
+    }
+    reads.push_back(range);
+  }
+  return reads;
+}
+
+std::string StripePlan::Where(uint32_t stream) const {
+  std::string owner;
+  for (const FeaturePlan& feature : features) {
+    if (!feature.in_stripe) continue;
+    if (feature.map_present == stream || feature.in_map == stream || Uses(feature.value, stream) ||
+        Uses(feature.item, stream) || Uses(feature.weight, stream)) {
+      owner = "feature " + Printable(feature.name);
+      break;
+    }
+  }
+  for (const ColumnPlan& column : columns) {
+    if (Uses(column.value, stream)) owner = "column " + Printable(column.name);
+  }
+  return fmt::format("{}: stripe {}, stream {} of {} at byte {}", file, stripe_index,
+                     KindName(streams[stream].kind), owner, streams[stream].offset);
+}
+
+StripePlan MakePlan(const PlanContext& context, const Stripe& stripe,
+                    const Projection& projection) {
+  return Planner(context, stripe).Plan(projection);
+}
+
+StripePlan MakePlan(const FileReader& reader, const std::shared_ptr<const Stripe>& stripe,
+                    const Projection& projection) {
+  const FileTail& tail = reader.tail();
+  return MakePlan({reader.source().name(), &reader.schema(), tail.compression, tail.block_size,
+                   &tail.encrypted_nodes},
+                  *stripe, projection);
+}
+
+void CheckProjection(const Schema& schema, const std::string& file, const Projection& projection) {
+  for (const FeatureRequest& request : projection.features) BindMap(schema, file, request);
+  for (const std::string& name : projection.columns) BindColumn(schema, file, name);
+}
+
+}  // namespace headrace::reader::dwrf
