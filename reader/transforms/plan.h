@@ -1,0 +1,78 @@
+// TransformPlan: the transforms of a pipeline, checked once, then run on every batch.
+//
+// Each spec reads its inputs and adds or replaces one column, in list order:
+//   output == an input        that column is replaced (in place where the transform allows it)
+//   output is a new name      a column is added at the end of its kind
+//   output is another column  refused: it would overwrite what it does not read
+// Row transforms (sampling) have no inputs and no output; they drop rows from the batch.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reader/transforms/transform.h"
+
+namespace headrace::reader {
+
+// One [[transform]] of pipeline.toml.
+struct TransformSpec {
+  std::string op;
+  std::string output;  // empty: the first input (row transforms: nothing)
+  std::vector<std::string> inputs;
+  ParamMap params;
+  // Where it was written, for messages; 0 = unknown.
+  std::string file;
+  uint32_t line = 0, column = 0;
+};
+
+// A column that a batch will have, by the name a spec uses for it.
+struct AvailableColumn {
+  std::string name;  // "sparse:17", "timestamp"
+  ColumnKind kind;
+};
+
+class TransformPlan {
+ public:
+  TransformPlan() = default;
+  // Checks operators and parameters; columns are checked by ValidateAgainst. Equal specs at
+  // different places of a random transform draw different rows: the draw depends on `seed`, the
+  // spec's own seed parameter, its place in the list, and the global row id. Throws Error kUsage
+  // with the spec's place and the nearest valid name.
+  TransformPlan(std::vector<TransformSpec> specs, uint64_t seed);
+
+  size_t size() const { return steps_.size(); }
+  bool empty() const { return steps_.empty(); }
+  const std::string& name(size_t i) const { return steps_[i].spec.op; }
+  const TransformSpec& spec(size_t i) const { return steps_[i].spec; }
+  // Whether step i can change the number of rows.
+  bool drops_rows(size_t i) const;
+
+  // Checks every input and output against the columns a batch will have before the first
+  // transform, and returns the columns it will have after the last one, in the order in which Apply
+  // leaves them within each kind. Throws Error kUsage: place, unknown name with the nearest valid
+  // one, or wrong kind.
+  std::vector<AvailableColumn> ValidateAgainst(std::vector<AvailableColumn> columns) const;
+
+  // Runs step i. Thread-safe on distinct batches. Throws Error kUsage when an input is missing or
+  // of the wrong kind (ValidateAgainst says so earlier), kResources when a column outgrows 2^32
+  // ids.
+  void Apply(size_t i, FlatMapBatch& batch) const;
+  // The same by the scalar references: the specification, for tests.
+  void ApplyReference(size_t i, FlatMapBatch& batch) const;
+
+ private:
+  struct Step {
+    TransformSpec spec;
+    const TransformEntry* entry;
+    std::shared_ptr<const Transform> transform;
+  };
+  void Run(const Step& step, FlatMapBatch& batch, bool reference, InstructionSet set) const;
+
+  std::vector<Step> steps_;
+};
+
+// The columns of a batch as ValidateAgainst wants them: dense, sparse, scalars.
+std::vector<AvailableColumn> ColumnsOf(const FlatMapBatch& batch);
+
+}  // namespace headrace::reader

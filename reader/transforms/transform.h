@@ -1,0 +1,153 @@
+// Transform: one preprocessing operation on the columns of a FlatMap batch. A transform is one file
+// of this folder: doc comment, parameters, Reference (a plain loop, the specification), Apply (the
+// kernel, same results on every instruction set), examples, and HR_TRANSFORM at its end. A generic
+// test runs over the registry and compares Apply with Reference.
+//
+// Four shapes, one base class each:
+//   DenseTransform   float[rows] -> float[rows], element by element, in place
+//   IdTransform      int64[n]    -> int64[n],    id by id, in place; lists keep their lengths
+//   ListTransform    columns     -> one new sparse column
+//   RowTransform     row ids     -> which rows of the batch stay
+//
+// Transforms are immutable after construction and may run on many threads at once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/registry.h"
+#include "reader/batch/flat_map_batch.h"
+#include "reader/transforms/params.h"
+
+namespace headrace::reader {
+
+// What a column of a batch is, as far as transforms care.
+enum class ColumnKind : uint8_t { kDense, kSparse, kWeightedSparse, kInteger, kFloat };
+const char* ColumnKindName(ColumnKind kind);  // "dense", "sparse", "weighted sparse", ...
+
+// What an input must be.
+enum class InputKind : uint8_t {
+  kDense,
+  kSparse,    // ids without weights
+  kAnyIds,    // ids with or without weights
+  kWeighted,  // ids with weights
+  kInteger,   // a plain integer column of the table (timestamp, session id)
+};
+bool Accepts(InputKind input, ColumnKind column);
+const char* InputKindName(InputKind kind);
+
+enum class OutputKind : uint8_t {
+  kDense,
+  kSparse,
+  kWeighted,
+  kAsFirstInput,  // ids with weights when the first input has weights
+  kRows,          // no column: rows of the batch are dropped
+};
+
+// The input columns, in the order of the spec, sorted by kind. Views; valid during one call.
+struct TransformInputs {
+  uint64_t rows = 0;
+  std::vector<const DenseColumn*> dense;
+  std::vector<const SparseColumn*> sparse;
+  std::vector<const ScalarColumn*> scalars;
+};
+
+class Transform {
+ public:
+  virtual ~Transform() = default;
+};
+
+class DenseTransform : public Transform {
+ public:
+  // `values` holds one value per row; what is written where the feature is absent is put back to 0
+  // by the caller.
+  virtual void Reference(std::span<float> values) const = 0;
+  virtual void Apply(std::span<float> values, InstructionSet set) const {
+    (void)set, Reference(values);
+  }
+  // Largest distance between Apply and Reference in units in the last place; 0 = same bits.
+  virtual uint32_t MaxUlps() const { return 0; }
+};
+
+class IdTransform : public Transform {
+ public:
+  virtual void Reference(std::span<int64_t> ids) const = 0;
+  virtual void Apply(std::span<int64_t> ids, InstructionSet set) const {
+    (void)set, Reference(ids);
+  }
+};
+
+class ListTransform : public Transform {
+ public:
+  // Fills all of `out` but its name; `out` arrives empty. Throws Error kResources when a column
+  // would hold 2^32 ids or more.
+  virtual void Reference(const TransformInputs& in, SparseColumn* out) const = 0;
+  virtual void Apply(const TransformInputs& in, SparseColumn* out, InstructionSet set) const {
+    (void)set, Reference(in, out);
+  }
+};
+
+class RowTransform : public Transform {
+ public:
+  // keep[r] = 1 when the row with global id row_ids[r] stays, else 0.
+  virtual void Reference(std::span<const uint64_t> row_ids, uint8_t* keep) const = 0;
+  virtual void Apply(std::span<const uint64_t> row_ids, uint8_t* keep, InstructionSet set) const {
+    (void)set, Reference(row_ids, keep);
+  }
+};
+
+struct ParamDoc {
+  const char* name;
+  const char* type;      // integer, real, text, flag, integers, reals
+  const char* fallback;  // as printed; "" = required
+  const char* doc;
+};
+
+// One line of the specification as text. Dense: one value per row, "-" where absent. Ids: lists by
+// " | ", "-" where absent, "()" for empty; weights as id:weight. Several inputs by ";".
+struct Example {
+  const char* params;  // "low=0 high=1"; lists as borders=2,5,10
+  const char* input;
+  const char* output;
+};
+
+struct TransformEntry {
+  const char* summary;    // one sentence
+  const char* semantics;  // exact rules: borders, NaN, absent, weights
+  const char* cost;       // cost class: what one value costs and what bounds it
+  std::vector<InputKind> inputs;
+  size_t max_inputs;  // > inputs.size(): the last kind may repeat
+  OutputKind output;
+  std::vector<ParamDoc> params;
+  std::vector<Example> examples;
+  std::unique_ptr<Transform> (*make)(const Params&);  // throws Error kUsage
+};
+using TransformRegistry = Registry<TransformEntry>;
+
+// Builds the transform `op`: unknown operators and parameters are refused with the nearest valid
+// name. Throws Error kUsage.
+std::unique_ptr<Transform> MakeTransform(const Params& params);
+
+// The table of docs/transforms.md, from the registry.
+std::string TransformDocs();
+
+// Registers `Class` (constructible from const Params&) as `name`:
+//   HR_TRANSFORM("clamp", Clamp, {.summary = ..., ...});
+#define HR_TRANSFORM(name, Class, ...)                         \
+  [[maybe_unused]] static const bool hr_transform_registered = \
+      ::headrace::reader::RegisterTransform<Class>(name,       \
+                                                   ::headrace::reader::TransformEntry __VA_ARGS__)
+
+template <typename Class>
+bool RegisterTransform(const char* name, TransformEntry entry) {
+  entry.make = [](const Params& params) -> std::unique_ptr<Transform> {
+    return std::make_unique<Class>(params);
+  };
+  return TransformRegistry::Global().Add(name, std::move(entry));
+}
+
+}  // namespace headrace::reader
