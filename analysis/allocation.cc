@@ -275,8 +275,8 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       allocation.changes.push_back(
           {stage.name + ".parallelism", current.parallelism[s], plan.parallelism[s],
            plan.parallelism[s] > current.parallelism[s]
-               ? fmt::format("one thread does {}; {} wanted", FormatRate(each, "batches/s"),
-                             FormatRate(solution->rate, "batches/s"))
+               ? fmt::format("one thread does {}; {} wanted", FormatRate(each, "batches"),
+                             FormatRate(solution->rate, "batches"))
                : "fewer threads fit the memory budget"});
     }
     if (plan.queue_capacity[s] != current.queue_capacity[s]) {
@@ -327,8 +327,8 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
                                : allocation.limited_by.name;
     throw Error(ExitCode::kInconclusive,
                 fmt::format("no plan reaches {}: the most is {}, {} short, limited by {}",
-                            FormatRate(*budget.target, "batches/s"),
-                            FormatRate(allocation.predicted, "batches/s"),
+                            FormatRate(*budget.target, "batches"),
+                            FormatRate(allocation.predicted, "batches"),
                             FormatPercent(1 - allocation.predicted / *budget.target), by),
                 "target", "lower --target, or make that part cheaper");
   }

@@ -266,8 +266,18 @@ class Windows {
     if (added) {
       window.start_ns = start;
       window.duration_ns = row.Number("duration_ns");
-      window.operators.resize(view_->operators.size());
-      window.stages.resize(view_->stages.size());
+      // No row in an interval means that nothing was done, not that nothing was measured.
+      for (const OperatorRow& op : view_->operators) {
+        window.operators.emplace_back();
+        if (op.on_cpu_ns) window.operators.back().on_cpu_ns = 0;
+        if (op.blocked_ns) window.operators.back().blocked_ns = 0;
+        if (op.runnable_ns) window.operators.back().runnable_ns = 0;
+      }
+      for (const StageRow& stage : view_->stages) {
+        window.stages.emplace_back();
+        if (stage.on_cpu_ns) window.stages.back().on_cpu_ns = 0;
+        if (stage.runnable_ns) window.stages.back().runnable_ns = 0;
+      }
       window.queues.resize(view_->queues.size());
       window.resources.resize(view_->resources.size());
     }

@@ -28,9 +28,9 @@ std::string CellText(const Value& value) {
     case Unit::kBytesPerSecond:
       return FormatBytesRate(quantity.value());
     case Unit::kPerSecond:
-      return FormatRate(quantity.value(), "batches/s");
+      return FormatRate(quantity.value(), "batches");
     case Unit::kRowsPerSecond:
-      return FormatRate(quantity.value(), "rows/s");
+      return FormatRate(quantity.value(), "rows");
     case Unit::kCores:
       return fmt::format("{:.2f} cores", quantity.value());
     default:

@@ -21,7 +21,12 @@ std::string RenderText(const Report& report, const TextOptions& options) {
     const bool tables = std::any_of(section.tables.begin(), section.tables.end(),
                                     [](const Table& table) { return !table.machine_only; });
     if (section.sentences.empty() && !tables) continue;
-    if (!section.title.empty()) out += "\n" + section.title + "\n";
+    if (!section.title.empty()) {
+      out += "\n";
+      for (const std::string& line : Wrap(section.title, static_cast<size_t>(width))) {
+        out += line + "\n";
+      }
+    }
     for (const Sentence& sentence : section.sentences) {
       // A command is one line whatever its length, so that it can be pasted.
       const std::vector<std::string> lines =

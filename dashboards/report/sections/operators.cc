@@ -19,7 +19,12 @@ std::optional<double> Share(const Count& part, double whole) {
 
 std::optional<Section> Operators(const RunView& run, const analysis::Statements& statements) {
   if (run.operators.empty()) return std::nullopt;
-  Section section{"operator_shares", "Operators (shares of their stage's thread time)", {}, {}, {}};
+  Section section{
+      "operator_shares",
+      "Operators (shares of their stage's thread time; c: on a CPU, b+q: blocked or runnable)",
+      {},
+      {},
+      {}};
   Table table{"operators",
               "",
               {{"operator", "operator"},
@@ -31,10 +36,10 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
                {"wait_in_ratio", "wait in"},
                {"wait_out_ratio", "wait out"},
                {"rows_per_second", "rows/s"},
+               {"accounted_batches_per_second", "1 thread alone"},
+               {"visit_ratio", "visits"},
                {"bytes_in_per_second", "in"},
                {"bytes_out_per_second", "out"},
-               {"accounted_batches_per_second", "alone, 1 thread"},
-               {"visit_ratio", "visits"},
                {"lock_wait_ratio", "lock wait"},
                {"kind", "kind"}},
               {}};
@@ -69,10 +74,10 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
          Ratio(Share(op.wait_in_ns, lifetime), "no thread lifetime recorded"),
          Ratio(Share(op.wait_out_ns, lifetime), "no thread lifetime recorded"),
          Number(per_second(op.rows_count), Unit::kRowsPerSecond, "no duration recorded"),
-         Number(per_second(op.bytes_in_bytes), Unit::kBytesPerSecond, "no duration recorded"),
-         Number(per_second(op.bytes_out_bytes), Unit::kBytesPerSecond, "no duration recorded"),
          Number(alone, Unit::kPerSecond, "no busy time recorded"),
          Number(visits, Unit::kCount, "no verdict"),
+         Number(per_second(op.bytes_in_bytes), Unit::kBytesPerSecond, "no duration recorded"),
+         Number(per_second(op.bytes_out_bytes), Unit::kBytesPerSecond, "no duration recorded"),
          Ratio(Share(op.lock_wait_ns, lifetime), "no thread lifetime recorded"), op.kind});
   }
   section.tables.push_back(std::move(table));

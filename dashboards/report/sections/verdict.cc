@@ -18,7 +18,7 @@ using analysis::PipelineModel;
 using analysis::RunView;
 using analysis::Verdict;
 
-std::string Rate(double batches_per_second) { return FormatRate(batches_per_second, "batches/s"); }
+std::string Rate(double batches_per_second) { return FormatRate(batches_per_second, "batches"); }
 
 std::string Name(const Limit& limit) {
   switch (limit.kind) {
@@ -31,6 +31,11 @@ std::string Name(const Limit& limit) {
     default:
       return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
   }
+}
+
+// Resampling cannot make anything certain.
+std::string Probability(double probability) {
+  return probability > 0.99 ? ">0.99" : fmt::format("{:.2f}", probability);
 }
 
 std::string Plural(int64_t count, const char* noun) {
@@ -58,7 +63,7 @@ std::string StageEvidence(const RunView& run, const PipelineModel& model, size_t
 
 std::string CulpritText(const RunView& run, const PipelineModel& model, const Finding& finding) {
   const std::string op = finding.culprit ? model.operators()[*finding.culprit].name : "";
-  const std::string probability = fmt::format("probability {:.2f}", finding.probability);
+  const std::string probability = "probability " + Probability(finding.probability);
   switch (finding.limit.kind) {
     case LimitKind::kConsumer:
       return fmt::format("the consumer itself, {}: it computes {} per step", probability,
@@ -96,8 +101,7 @@ std::string BecauseText(const PipelineModel& model, const Bottleneck& bottleneck
   std::string text;
   if (first.limit.kind == LimitKind::kStage) {
     const analysis::StageModel& stage = model.stages()[first.limit.index];
-    const double each = first.limit.bound / stage.parallelism;
-    text = fmt::format("{} can do {} per thread with {}", first.limit.name, Rate(each),
+    text = fmt::format("{} can do {} with its {}", first.limit.name, Rate(first.limit.bound),
                        Plural(stage.parallelism, "thread"));
   } else {
     text = fmt::format("{} allow{} at most {}", Name(first.limit),

@@ -1,0 +1,104 @@
+// headrace report: the verdict of a recorded run, then the evidence.
+#include "dashboards/report/report.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <cstring>
+
+#include "analysis/run_view.h"
+#include "analysis/statements.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "dashboards/render/render.h"
+
+namespace headrace::cli {
+namespace {
+
+struct ReportOptions {
+  std::string run = "latest", format = "text", output, database = DefaultDatabase();
+  bool json = false, force = false;
+};
+
+int TerminalWidth() {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int width = std::atoi(columns);
+    if (width > 0) return width;
+  }
+  winsize size = {};
+  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return 120;
+}
+
+// UTF-8 names are printed as they are unless the locale asks for plain ASCII.
+bool AsciiOnly() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    return std::strcmp(value, "C") == 0 || std::strcmp(value, "POSIX") == 0;
+  }
+  return true;
+}
+
+int Run(const ReportOptions& options) {
+  const analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  const analysis::Statements statements = analysis::MakeStatements(view);
+  const dashboards::Report report = dashboards::MakeReport(view, statements);
+  const std::string format = options.json ? "json" : options.format;
+  std::string text;
+  if (format == "json") {
+    text = dashboards::RenderJson(report, view);
+  } else if (format == "md") {
+    text = dashboards::RenderMarkdown(report);
+  } else {
+    const int width = options.output.empty() ? TerminalWidth() : 120;
+    text = dashboards::RenderText(report, {width, AsciiOnly()});
+    text += fmt::format("\nnext: headrace plan {}\n", view.run.run_id);
+  }
+  if (options.output.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    AtomicFile file(options.output, options.force);
+    file.Write(text);
+    file.Commit();
+    fmt::print(stderr, "wrote {}\n", options.output);
+  }
+  return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+}
+
+HR_COMMAND(
+    "report",
+    {.summary = "says what limits a recorded run, and what to change",
+     .examples =
+         "  headrace report                             # the latest run: verdict, then evidence\n"
+         "  headrace report nightly --format md -o nightly.md\n"
+         "  headrace report latest --json | jq '.findings[0]'\n",
+     .exit_codes = "0 ok, 4 undecided or withheld (says what to measure), 5 not a headrace "
+                   "database or no such run",
+     .next = "headrace plan RUN",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<ReportOptions>();
+       app.add_option("RUN", options->run, "Report this run: an id, a name, or latest")
+           ->capture_default_str();
+       app.add_option("--format", options->format, "Write text, md or json")
+           ->check(CLI::IsMember({"text", "md", "json"}))
+           ->capture_default_str();
+       app.add_flag("--json", options->json, "Write one JSON object (schema headrace.report/1)");
+       app.add_option(
+           "-o,--output", options->output,
+           "Write to this file instead of standard output; appears complete or not at all");
+       app.add_flag("-f,--force", options->force, "Replace the output file if it exists");
+       app.add_option("--db", options->database,
+                      "Read this database [$HEADRACE_DB or ./headrace.db]");
+       return [options] { return Run(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

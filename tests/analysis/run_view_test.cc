@@ -1,0 +1,118 @@
+// Reading a database: a hand-made one whose tables bear the names of the documented views.
+#include "analysis/run_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr const char* kHandMade = R"sql(
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, cores_count, memory_bytes);
+INSERT INTO run_summary VALUES (1, 'first', 'complete', 4000000000, 2, 2.0, NULL),
+                               (2, 'second', 'interrupted', 3000000000, 1, NULL, 1024);
+CREATE TABLE stage_summary(run_id, stage, stage_index, parallelism_count, last_parallelism_count,
+  max_parallelism_count, lifetime_ns, on_cpu_ns, runnable_ns, unattributed_ns);
+INSERT INTO stage_summary VALUES (1, 'decode', 1, 1.0, 1, 0, 4000000000, NULL, NULL, NULL),
+                                 (1, 'fetch', 0, 1.5, 2, 0, 8000000000, 700, 5, 0);
+CREATE TABLE operator_summary(run_id, operator, kind, stage, stage_index, position_index,
+  completions_count, rows_count, bytes_in_bytes, bytes_out_bytes, busy_ns, on_cpu_ns, blocked_ns,
+  runnable_ns, lock_wait_ns, wait_in_ns, wait_out_ns, source);
+INSERT INTO operator_summary VALUES
+  (1, 'read', 'fetch', 'fetch', 0, 0, 10, 640, 0, 4096, 900, 700, NULL, NULL, 0, 0, 100, 'thread_clock'),
+  (1, 'decode', 'decode', 'decode', 1, 0, 9, 576, 4096, 8192, 800, 600, NULL, NULL, 0, 50, 0, 'thread_clock');
+CREATE TABLE queue_summary(run_id, queue, producer_stage, consumer_stage, capacity_count,
+  mean_occupancy_ratio, full_ratio, empty_ratio, puts_count, gets_count);
+INSERT INTO queue_summary VALUES (1, 'fetch.out', 'fetch', 'decode', 4, 0.5, NULL, 0.25, 10, 9);
+CREATE TABLE resource_summary(run_id, resource, kind, servers_count, acquisitions_count, wait_ns,
+  hold_ns, moved_bytes);
+CREATE TABLE step_summary(run_id, steps_count, rows_count, wait_ns, compute_ns, wall_ns, step_p50_ns,
+  step_p99_ns);
+INSERT INTO step_summary VALUES (1, 9, 576, 100, 900, 4000000000, 400, NULL);
+CREATE TABLE host_summary(run_id, metric, unit, mean_value, minimum_value, maximum_value, last_value,
+  source);
+CREATE TABLE probe_status(run_id, probe, state, reason, fix);
+CREATE TABLE loss_summary(run_id, what, lost_count, total_count);
+CREATE TABLE step_interval(run_id, start_ns, duration_ns, steps_count, rows_count, wait_ns, compute_ns);
+INSERT INTO step_interval VALUES (1, 0, 250, 4, 256, 10, 90), (1, 250, 250, 5, 320, 10, 90);
+CREATE TABLE operator_interval(run_id, start_ns, duration_ns, operator, stage, completions_count,
+  rows_count, bytes_in_bytes, bytes_out_bytes, busy_ns, on_cpu_ns, blocked_ns, runnable_ns,
+  lock_wait_ns, wait_in_ns, wait_out_ns);
+INSERT INTO operator_interval VALUES
+  (1, 250, 250, 'decode', 'decode', 5, 320, 0, 0, 80, 60, NULL, NULL, 0, 0, 0);
+CREATE TABLE stage_interval(run_id, start_ns, duration_ns, stage, parallelism_count, lifetime_ns,
+  on_cpu_ns, runnable_ns, unattributed_ns);
+CREATE TABLE queue_interval(run_id, start_ns, duration_ns, queue, mean_occupancy_ratio, full_ratio,
+  empty_ratio, puts_count, gets_count);
+CREATE TABLE resource_interval(run_id, start_ns, duration_ns, resource, acquisitions_count, wait_ns,
+  hold_ns, moved_bytes);
+)sql";
+
+class LoadRunTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "run_view_" + std::to_string(getpid()) + ".db";
+    unlink(path_.c_str());
+  }
+  void TearDown() override { unlink(path_.c_str()); }
+  void Make(const char* sql) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+  ExitCode CodeOf(const std::string& run) {
+    try {
+      LoadRun(path_, run);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ExitCode::kOk;
+  }
+  std::string path_;
+};
+
+TEST_F(LoadRunTest, ReadsRowsInPipelineOrderAndKeepsNullApartFromZero) {
+  Make(kHandMade);
+  const RunView run = LoadRun(path_, "first");
+  ASSERT_EQ(run.stages.size(), 2u);
+  EXPECT_EQ(run.stages[0].name, "fetch");
+  EXPECT_EQ(run.stages[0].on_cpu_ns, 700);
+  EXPECT_FALSE(run.stages[1].on_cpu_ns.has_value());
+  ASSERT_EQ(run.operators.size(), 2u);
+  EXPECT_EQ(run.operators[1].name, "decode");
+  EXPECT_FALSE(run.operators[1].blocked_ns.has_value());
+  EXPECT_FALSE(run.queues[0].full_ratio.has_value());
+  EXPECT_EQ(run.steps.step_p50_ns, 400);
+  ASSERT_EQ(run.windows.size(), 2u);
+  EXPECT_EQ(run.windows[1].operators[1].completions_count, 5);
+  // An operator without a row in an interval did nothing there; that was measured.
+  EXPECT_EQ(run.windows[0].operators[1].on_cpu_ns, 0);
+  EXPECT_FALSE(run.windows[0].operators[1].blocked_ns.has_value());
+}
+
+TEST_F(LoadRunTest, FindsRunsByLatestIdAndName) {
+  Make(kHandMade);
+  EXPECT_EQ(LoadRun(path_, "latest").run.name, "second");
+  EXPECT_EQ(LoadRun(path_, "1").run.name, "first");
+  EXPECT_EQ(CodeOf("third"), ExitCode::kBadData);
+}
+
+TEST_F(LoadRunTest, RefusesWhatIsNotADatabaseOfOurs) {
+  EXPECT_EQ(CodeOf("latest"), ExitCode::kBadData);  // absent
+  Make("CREATE TABLE other(x)");
+  EXPECT_EQ(CodeOf("latest"), ExitCode::kBadData);
+  std::ofstream(path_)
+      << "this is a text file of some length, not a database at all, not a database";
+  EXPECT_EQ(CodeOf("latest"), ExitCode::kBadData);
+}
+
+}  // namespace
+}  // namespace headrace::analysis

@@ -1,0 +1,149 @@
+// The report of fixed runs, as people read it, and its invariants in every format.
+#include "dashboards/report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/statements.h"
+#include "dashboards/render/render.h"
+#include "tests/analysis/synthetic_run.h"
+#include "tests/dashboards/golden.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::RunView;
+using analysis::SimulatedPipeline;
+
+// fetch, decode and batch with decode on one thread.
+SimulatedPipeline Decoding() {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 2;
+  pipeline.stages = {
+      {"fetch", 2, 4, {{"fetch", 0.0002, 0.003, 0, 0, 0.2, -1}}},
+      {"decode",
+       1,
+       4,
+       {{"decompress", 0.002, 0.002, 0, 0, 0.1, -1}, {"decode", 0.001, 0.003, 0, 0, 0.1, -1}}},
+      {"batch", 1, 4, {{"batch", 0.0005, 0, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.005;
+  return pipeline;
+}
+
+SimulatedPipeline Consuming() {
+  SimulatedPipeline pipeline = Decoding();
+  pipeline.consumer_s = 0.02;
+  return pipeline;
+}
+
+SimulatedPipeline Locked() {
+  SimulatedPipeline pipeline = Decoding();
+  pipeline.resources = {{"table", 1}};
+  pipeline.stages[1].parallelism = 4;
+  pipeline.stages[1].operators[1].resource = 0;
+  pipeline.stages[1].operators[1].held_blocked_s = 0.009;
+  return pipeline;
+}
+
+RunView Recorded(const SimulatedPipeline& pipeline) {
+  RunView run = analysis::Record(pipeline, 8, 3);
+  run.hosts = {{"collector_cpu_ns", "ns", "counter", {}, {}, {}, 48e6},
+               {"collector_rss_bytes", "bytes", "counter", 9e6, 9e6, 9437184, 9e6},
+               {"host_busy_cores", "cores", "counter", 1.1, 0.9, 1.4, 1.1}};
+  run.losses = {{"step records", 0, 1600}};
+  run.probes = {{"accounts", "active", "", ""},
+                {"hardware counters", "unavailable", "this machine exposes no PMU",
+                 "bare metal, or a vPMU on the hypervisor"}};
+  return run;
+}
+
+Report Make(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
+
+TEST(Report, TextOfEachKindOfVerdict) {
+  const struct {
+    const char* name;
+    SimulatedPipeline pipeline;
+  } cases[] = {{"report_decode.txt", Decoding()},
+               {"report_consumer.txt", Consuming()},
+               {"report_lock.txt", Locked()}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    ExpectGolden(c.name, RenderText(Make(Recorded(c.pipeline)), {120, true}));
+  }
+}
+
+TEST(Report, NarrowTextKeepsItsWidth) {
+  std::istringstream text(RenderText(Make(Recorded(Decoding())), {80, true}));
+  for (std::string line; std::getline(text, line);) {
+    if (line.find("headrace ") != std::string::npos) continue;  // commands stay pasteable
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+TEST(Report, MarkdownGolden) {
+  ExpectGolden("report_decode.md", RenderMarkdown(Make(Recorded(Decoding()))));
+}
+
+TEST(Report, JsonHasFindingsOperatorsQueuesAndSteps) {
+  const RunView run = Recorded(Decoding());
+  const nlohmann::json json = nlohmann::json::parse(RenderJson(Make(run), run));
+  EXPECT_EQ(json["schema"], "headrace.report/1");
+  EXPECT_EQ(json["verdict"]["limit"]["name"], "decode");
+  EXPECT_EQ(json["verdict"]["limit"]["operator"], "decompress");
+  EXPECT_EQ(json["findings"][0]["name"], "decode");
+  EXPECT_GT(json["findings"][0]["probability"], 0.9);
+  EXPECT_EQ(json["operators"].size(), 4u);
+  EXPECT_EQ(json["queues"].size(), 3u);
+  EXPECT_EQ(json["steps"][0]["steps_count"], run.steps.steps_count);
+  EXPECT_NEAR(json["steps"][0]["compute_seconds"], 0.005, 1e-4);
+}
+
+TEST(Report, UnmeasuredIsNeverZero) {
+  RunView run = Recorded(Decoding());
+  run.hosts.clear();
+  for (analysis::OperatorRow& op : run.operators) op.on_cpu_ns.reset();
+  for (analysis::WindowRow& window : run.windows) {
+    for (analysis::OperatorCounters& op : window.operators) op.on_cpu_ns.reset();
+    for (analysis::StageCounters& stage : window.stages) stage.on_cpu_ns.reset();
+  }
+  for (analysis::StageRow& stage : run.stages) stage.on_cpu_ns.reset();
+  const nlohmann::json json = nlohmann::json::parse(RenderJson(Make(run), run));
+  EXPECT_TRUE(json["operators"][0]["on_cpu_ratio"].is_null());
+  EXPECT_FALSE(json["operators"][0]["on_cpu_ratio_unavailable"].get<std::string>().empty());
+  EXPECT_TRUE(json["resources"]["cores_used"].is_null());
+  EXPECT_TRUE(json["cost"]["collector_cpu_ratio"].is_null());
+}
+
+TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {
+  RunView run = analysis::Record(Decoding(), 0.1, 3);
+  Report report = Make(run);
+  EXPECT_FALSE(report.decided);
+  EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("too short for a verdict"));
+  run = RunView{};
+  run.run.name = "outside";
+  run.run.duration_ns = 10'000'000'000;
+  report = Make(run);
+  EXPECT_FALSE(report.decided);
+  EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("no operator accounts"));
+}
+
+TEST(Report, InterruptedRunsAreMarked) {
+  RunView run = Recorded(Decoding());
+  run.run.state = "interrupted";
+  EXPECT_THAT(RenderText(Make(run), {100, true}), testing::HasSubstr("this run is interrupted"));
+}
+
+TEST(Report, EverySectionBearsAnEmptyRun) {
+  const RunView empty;
+  const analysis::Statements none = analysis::MakeStatements(empty);
+  for (const auto& [name, entry] : Registry<SectionEntry>::Global().entries()) {
+    SCOPED_TRACE(name);
+    entry.make(empty, none);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::dashboards
