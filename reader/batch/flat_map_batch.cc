@@ -40,7 +40,7 @@ SparseColumn* FlatMapBatch::FindSparse(std::string_view name) { return FindByNam
 ScalarColumn* FlatMapBatch::FindScalar(std::string_view name) { return FindByName(scalars, name); }
 
 uint64_t FlatMapBatch::MemoryBytes() const {
-  uint64_t bytes = 0;
+  uint64_t bytes = Bytes(row_ids);
   for (const DenseColumn& column : dense)
     bytes += Bytes(column.present.words) + Bytes(column.values);
   for (const SparseColumn& column : sparse) {

@@ -62,10 +62,14 @@ struct FlatMapBatch {
   uint64_t split_id = 0;  // where its first row comes from; rows keep file order inside a batch
   uint64_t first_row =
       0;  // row number of its first row within the whole table (dense over files in file order)
+  // The rows' numbers within the table: empty while they are first_row, first_row + 1, ...; as long
+  // as rows once rows were dropped or batches of different places joined.
+  std::vector<uint64_t> row_ids;
   std::vector<DenseColumn> dense;
   std::vector<SparseColumn> sparse;
   std::vector<ScalarColumn> scalars;
 
+  uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   DenseColumn* FindDense(std::string_view name);
   SparseColumn* FindSparse(std::string_view name);
   ScalarColumn* FindScalar(std::string_view name);

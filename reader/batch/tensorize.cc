@@ -180,7 +180,7 @@ TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
     }
   }
   tensors.row_ids.resize(batch.rows);
-  std::iota(tensors.row_ids.begin(), tensors.row_ids.end(), batch.first_row);
+  for (uint64_t row = 0; row < batch.rows; ++row) tensors.row_ids[row] = batch.RowId(row);
   return tensors;
 }
 
@@ -188,7 +188,7 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
   HR_CHECK(first + rows <= from.rows, "rows outside the batch");
   if (to->rows == 0 && to->dense.empty() && to->sparse.empty() && to->scalars.empty()) {
     to->split_id = from.split_id;
-    to->first_row = from.first_row + first;
+    to->first_row = first < from.rows ? from.RowId(first) : from.first_row + first;
     to->dense.resize(from.dense.size());
     to->sparse.resize(from.sparse.size());
     to->scalars.resize(from.scalars.size());
@@ -220,6 +220,16 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
     } else {
       AppendRange(&to->scalars[i].integers, from.scalars[i].integers, first, rows);
     }
+  }
+  // Numbers are spelled out only once they are no longer consecutive.
+  const bool consecutive = to->row_ids.empty() && from.row_ids.empty() &&
+                           from.first_row + first == to->first_row + to->rows;
+  if (!consecutive) {
+    if (to->row_ids.empty()) {
+      to->row_ids.resize(to->rows);
+      std::iota(to->row_ids.begin(), to->row_ids.end(), to->first_row);
+    }
+    for (uint64_t row = first; row < first + rows; ++row) to->row_ids.push_back(from.RowId(row));
   }
   to->rows += rows;
 }

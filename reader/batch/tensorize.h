@@ -22,7 +22,7 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
 
 // The whole batch as tensors: all dense columns in order; sparse columns without weights into
 // `sparse`, those with into `weighted_sparse`; labels from scalar column `label` (empty: none;
-// integers are converted). row_ids are first_row ... first_row + rows - 1. Throws Error kUsage when
+// integers are converted). row_ids are the batch's. Throws Error kUsage when
 // the label column does not exist.
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label);
 

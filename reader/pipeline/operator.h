@@ -1,0 +1,52 @@
+// Operator: one accountable step, Process(element) -> elements. It knows no thread, no clock and no queue; its name is what
+// every report shows. A stage makes one instance per thread, so an instance may keep state without locks; what instances
+// must share (a lock, a device, a table) they get from the OperatorContext.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reader/dwrf/projection.h"
+#include "reader/pipeline/element.h"
+#include "reader/pipeline/shared_resource.h"
+#include "reader/pipeline/spec.h"
+#include "reader/pipeline/stop_signal.h"
+#include "reader/transforms/plan.h"
+
+namespace headrace::reader {
+
+using Emit = std::function<void(Element&&)>;
+
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  // Calls `emit` once per element made: usually once; `batch` none or many times.
+  virtual void Process(Element&& element, const Emit& emit) = 0;
+  // The thread's input has ended: emits what is left over.
+  virtual void Finish(const Emit& /*emit*/) {}
+};
+
+// What operators of one pipeline share. Owned by the pipeline, which outlives its operators.
+struct OperatorContext {
+  StopSignal* stop = nullptr;
+  const PipelineSpec* spec = nullptr;
+  std::shared_ptr<const Table> table;                 // null for synthetic sources
+  dwrf::Projection projection;
+  std::shared_ptr<const TransformPlan> transforms;    // null without [[transform]]
+  SharedResources* resources = nullptr;
+};
+
+// One operator of a stage, registered with the accounts before threads start.
+struct OperatorPlan {
+  OperatorSpec spec;
+  uint32_t account = 0;
+  std::vector<uint32_t> transform_accounts;  // `transform` only: one account per entry of the TransformPlan
+};
+
+// A new instance for one thread. Throws Error kUsage for a spec that cannot work.
+std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan, const OperatorContext& context);
+std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan, const OperatorContext& context);
+
+}  // namespace headrace::reader

@@ -1,0 +1,433 @@
+#include "reader/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <exception>
+#include <list>
+#include <map>
+#include <thread>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/registry.h"
+#include "probes/account/account.h"
+#include "probes/account/scope.h"
+#include "reader/dwrf/file_reader.h"
+#include "reader/pipeline/operator.h"
+#include "reader/pipeline/queue.h"
+#include "reader/pipeline/split.h"
+#include "reader/pipeline/stop_signal.h"
+
+namespace headrace::reader {
+namespace {
+
+// Where elements begin: splits of a table, or synthetic elements. Thread-safe.
+class ElementSource {
+ public:
+  ElementSource(const PipelineSpec& spec, const Table* table) : spec_(spec), ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs) {
+    if (spec.synthetic) {
+      const uint64_t per_epoch = spec.synthetic->elements;
+      limit_ = per_epoch == 0 || spec.epochs == 0 ? 0 : per_epoch * spec.epochs;
+    }
+  }
+
+  bool Next(Element* element) {
+    *element = Element();
+    if (spec_.synthetic) {
+      const uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
+      if (limit_ != 0 && n >= limit_) return false;
+      element->sequence = n;
+      element->rows = spec_.synthetic->rows;
+      element->bytes = spec_.synthetic->bytes;
+      element->seed = MixBits(spec_.seed ^ MixBits(n));
+      return true;
+    }
+    const auto handed = ledger_.Next();
+    if (!handed) return false;
+    element->sequence = handed->sequence;
+    element->rows = handed->split.rows;
+    element->seed = MixBits(spec_.seed ^ MixBits(handed->sequence));
+    element->payload = handed->split;
+    return true;
+  }
+
+  double fraction() const {
+    if (spec_.synthetic) return limit_ == 0 ? -1 : std::min(1.0, static_cast<double>(next_.load()) / static_cast<double>(limit_));
+    const auto total = ledger_.total();
+    return !total || *total == 0 ? -1 : static_cast<double>(ledger_.handed_out()) / static_cast<double>(*total);
+  }
+
+ private:
+  const PipelineSpec& spec_;
+  SplitLedger ledger_;
+  std::atomic<uint64_t> next_{0};
+  uint64_t limit_ = 0;
+};
+
+// A stage: its operators, the queue behind it, and its threads.
+struct Stage {
+  StageSpec spec;
+  std::vector<OperatorPlan> operators;
+  uint32_t account = 0;
+  std::unique_ptr<Queue<Element>> queue;  // behind it
+
+  std::mutex mutex;               // guards the following
+  std::list<std::thread> threads;
+  uint32_t target = 0;            // wanted threads
+  uint32_t running = 0;           // threads that have not decided to end
+  uint32_t alive = 0;             // threads that may still put elements
+  bool input_ended = false;
+};
+
+TransformSpec Located(TransformSpec spec, const std::string& path) {
+  spec.file = path;
+  return spec;
+}
+
+}  // namespace
+
+struct Pipeline::State {
+  PipelineSpec spec;
+  std::unique_ptr<Consumer> consumer;
+  StopSignal stop;
+  SharedResources resources;
+  std::shared_ptr<Table> table;
+  OperatorContext context;
+  std::unique_ptr<ElementSource> source;
+  std::vector<std::unique_ptr<Stage>> stages;
+  uint32_t consumer_account = 0, consumer_stage = 0;
+
+  std::mutex error_mutex;
+  std::exception_ptr error;
+  bool started = false;
+
+  mutable std::mutex progress_mutex;
+  PipelineProgress progress;
+
+  void OpenSource();
+  void BuildStages();
+  void StopAll();
+  void Fail(std::exception_ptr first);
+  Stage* FindStage(const std::string& name) const;
+  void AddThread(size_t index);  // under the stage's mutex
+  void ThreadMain(size_t index);
+  void Work(size_t index);
+  bool TakeInput(size_t index, Element* element, bool* ended);
+  void Consume();
+};
+
+void Pipeline::State::OpenSource() {
+  if (!spec.synthetic) {
+    table = std::make_shared<Table>(OpenTable(spec.table));
+    dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(), spec.projection);
+  }
+  if (!spec.transforms.empty()) {
+    std::vector<TransformSpec> transforms;
+    for (const TransformSpec& t : spec.transforms) transforms.push_back(Located(t, spec.path));
+    auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed);
+    plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
+    context.transforms = std::move(plan);
+  }
+  context.stop = &stop;
+  context.spec = &spec;
+  context.table = table;
+  context.projection = spec.projection;
+  context.resources = &resources;
+  source = std::make_unique<ElementSource>(spec, table.get());
+}
+
+void Pipeline::State::BuildStages() {
+  hr_account_open(spec.name.c_str());
+  for (const StageSpec& stage_spec : spec.stages) {
+    auto stage = std::make_unique<Stage>();
+    stage->spec = stage_spec;
+    stage->account = hr_stage(stage_spec.name.c_str(), stage_spec.parallelism, stage_spec.max_parallelism);
+    for (const OperatorSpec& op : stage_spec.operators) {
+      OperatorPlan plan;
+      plan.spec = op;
+      plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
+      if (op.kind == OperatorKind::kTransform && context.transforms) {
+        // Transforms of one kind share an account: a report of hundreds of features reads by what they do.
+        for (size_t i = 0; i < context.transforms->size(); ++i) {
+          plan.transform_accounts.push_back(hr_operator(context.transforms->name(i).c_str(), "transform", stage->account));
+        }
+      }
+      stage->operators.push_back(std::move(plan));
+    }
+    stages.push_back(std::move(stage));
+  }
+  consumer_stage = hr_stage("consumer", 1, 1);
+  consumer_account = hr_operator("consumer", "consumer", consumer_stage);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const bool last = i + 1 == stages.size();
+    bool ordered = spec.file_order && last;
+    if (spec.file_order && !last) {
+      for (const OperatorPlan& op : stages[i + 1]->operators) ordered = ordered || op.spec.kind == OperatorKind::kBatch;
+    }
+    const StageSpec& stage_spec = stages[i]->spec;
+    const uint32_t account = hr_queue(fmt::format("{}.queue", stage_spec.name).c_str(), stages[i]->account, last ? consumer_stage : stages[i + 1]->account, stage_spec.queue);
+    stages[i]->queue = std::make_unique<Queue<Element>>(stage_spec.queue, ordered, account);
+  }
+}
+
+void Pipeline::State::StopAll() {
+  stop.Stop();
+  for (const auto& stage : stages) stage->queue->Stop();
+}
+
+void Pipeline::State::Fail(std::exception_ptr first) {
+  {
+    std::lock_guard lock(error_mutex);
+    if (!error) error = first;
+  }
+  StopAll();
+}
+
+Stage* Pipeline::State::FindStage(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& stage : stages) {
+    if (stage->spec.name == name) return stage.get();
+    names.push_back(stage->spec.name);
+  }
+  const std::string nearest = NearestName(name, names);
+  throw Error(ExitCode::kUsage, fmt::format("no stage '{}'{}", Printable(name, 60), nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
+}
+
+void Pipeline::State::AddThread(size_t index) {
+  Stage& stage = *stages[index];
+  ++stage.running;
+  ++stage.alive;
+  stage.threads.emplace_back([this, index] { ThreadMain(index); });
+}
+
+void Pipeline::State::ThreadMain(size_t index) {
+  Stage& stage = *stages[index];
+  pthread_setname_np(pthread_self(), stage.spec.name.substr(0, 15).c_str());
+  {
+    account::ThreadScope thread(stage.account);
+    try {
+      Work(index);
+    } catch (const Error& error) {
+      Fail(std::make_exception_ptr(error.Within(fmt::format("stage {}", stage.spec.name))));
+    } catch (const std::bad_alloc&) {
+      Fail(std::make_exception_ptr(Error(ExitCode::kResources, "out of memory", fmt::format("stage {}", stage.spec.name))));
+    } catch (...) {
+      Fail(std::current_exception());
+    }
+  }
+  std::lock_guard lock(stage.mutex);
+  // The last thread to leave after the input has ended closes the queue; with input left others are still there.
+  if (--stage.alive == 0 && (stage.input_ended || stop.stopped())) stage.queue->Close();
+}
+
+bool Pipeline::State::TakeInput(size_t index, Element* element, bool* ended) {
+  *ended = false;
+  if (stop.stopped()) return false;
+  if (index == 0) {
+    *ended = !source->Next(element);
+    return !*ended;
+  }
+  Queue<Element>& queue = *stages[index - 1]->queue;
+  const uint64_t ticket = queue.Ticket();
+  // A resize between the ticket and the wait would be missed without this second look.
+  {
+    std::lock_guard lock(stages[index]->mutex);
+    if (stages[index]->running > stages[index]->target) return true;
+  }
+  const QueueStatus status = queue.Get(element, stages[index]->operators.front().account, ticket);
+  *ended = status == QueueStatus::kEnd;
+  if (status == QueueStatus::kWoken) element->sequence = UINT64_MAX;
+  return status == QueueStatus::kOk || status == QueueStatus::kWoken;
+}
+
+void Pipeline::State::Work(size_t index) {
+  Stage& stage = *stages[index];
+  std::vector<std::unique_ptr<Operator>> operators;
+  for (const OperatorPlan& plan : stage.operators) {
+    operators.push_back(IsSynthetic(plan.spec.kind) ? MakeSyntheticOperator(plan, context) : MakeTableOperator(plan, context));
+  }
+  // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope stops its clock.
+  const uint32_t last_account = stage.operators.back().account;
+  std::vector<Emit> emits(operators.size() + 1);
+  emits[operators.size()] = [&](Element&& element) { stage.queue->Put(std::move(element), last_account); };
+  const auto process = [&](size_t k, Element&& element) {
+    account::OperatorScope scope(stage.operators[k].account);
+    const uint64_t rows = element.rows, bytes_in = element.bytes;
+    uint64_t bytes_out = 0;
+    const Emit& next = emits[k + 1];
+    operators[k]->Process(std::move(element), [&](Element&& out) {
+      bytes_out += out.bytes;
+      next(std::move(out));
+    });
+    scope.Done(rows, bytes_in, bytes_out);
+  };
+  for (size_t k = operators.size(); k-- > 0;) {
+    emits[k] = [&process, k](Element&& element) { process(k, std::move(element)); };
+  }
+  const auto process_named = [&](Element&& element) {
+    process(0, std::move(element));
+  };
+
+  for (bool ended = false; !ended;) {
+    Element element;
+    {
+      std::lock_guard lock(stage.mutex);
+      if (stage.running > stage.target) {  // the stage was made smaller
+        --stage.running;
+        break;
+      }
+    }
+    element.sequence = UINT64_MAX;
+    if (!TakeInput(index, &element, &ended)) {
+      std::lock_guard lock(stage.mutex);
+      --stage.running;
+      if (ended) stage.input_ended = true;
+      break;
+    }
+    if (element.sequence == UINT64_MAX) continue;  // woken to look at the target
+    process_named(std::move(element));
+    if (stop.stopped()) {
+      std::lock_guard lock(stage.mutex);
+      --stage.running;
+      return;
+    }
+  }
+  for (size_t k = 0; k < operators.size() && !stop.stopped(); ++k) {
+    account::OperatorScope scope(stage.operators[k].account);
+    uint64_t rows = 0, bytes_out = 0, made = 0;
+    const Emit& next = emits[k + 1];
+    operators[k]->Finish([&](Element&& out) {
+      ++made;
+      rows += out.rows;
+      bytes_out += out.bytes;
+      next(std::move(out));
+    });
+    if (made > 0) scope.Done(0, 0, 0, bytes_out);
+  }
+}
+
+void Pipeline::State::Consume() {
+  account::ThreadScope thread(consumer_stage);
+  Queue<Element>& queue = *stages.back()->queue;
+  for (;;) {
+    Element batch;
+    const int64_t start = MonotonicNs();
+    const QueueStatus status = queue.Get(&batch, consumer_account, queue.Ticket());
+    if (status == QueueStatus::kEnd || status == QueueStatus::kStopped) break;
+    if (status == QueueStatus::kWoken) continue;
+    const int64_t taken = MonotonicNs();
+    const uint64_t rows = batch.rows, bytes = batch.bytes;
+    {
+      account::OperatorScope scope(consumer_account);
+      consumer->Step(std::move(batch), &stop);
+      scope.Done(rows, bytes, 0);
+    }
+    const int64_t done = MonotonicNs();
+    hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
+    std::lock_guard lock(progress_mutex);
+    ++progress.batches;
+    progress.rows += rows;
+    progress.wait_ns += static_cast<uint64_t>(taken - start);
+    progress.compute_ns += static_cast<uint64_t>(done - taken);
+  }
+}
+
+Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer) : state_(std::make_unique<State>()) {
+  state_->spec = std::move(spec);
+  state_->consumer = std::move(consumer);
+  state_->OpenSource();
+  state_->BuildStages();
+  // A first instance of each synthetic operator checks what only its constructor can (a file to read).
+  for (const auto& stage : state_->stages) {
+    for (const OperatorPlan& plan : stage->operators) {
+      if (IsSynthetic(plan.spec.kind)) MakeSyntheticOperator(plan, state_->context);
+    }
+  }
+}
+
+Pipeline::~Pipeline() {
+  state_->StopAll();
+  for (const auto& stage : state_->stages) {
+    for (std::thread& thread : stage->threads) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+}
+
+const PipelineSpec& Pipeline::spec() const { return state_->spec; }
+
+void Pipeline::Run() {
+  HR_CHECK(!state_->started, "Run is called once");
+  state_->started = true;
+  for (size_t i = 0; i < state_->stages.size(); ++i) {
+    Stage& stage = *state_->stages[i];
+    std::lock_guard lock(stage.mutex);
+    stage.target = stage.spec.parallelism;
+    for (uint32_t t = 0; t < stage.target; ++t) state_->AddThread(i);
+  }
+  try {
+    state_->Consume();
+  } catch (const Error& error) {
+    state_->Fail(std::make_exception_ptr(error.Within("consumer")));
+  } catch (...) {
+    state_->Fail(std::current_exception());
+  }
+  state_->StopAll();
+  for (const auto& stage : state_->stages) {
+    // No thread is added after Stop: SetParallelism looks at the signal under the stage's mutex.
+    std::list<std::thread> threads;
+    {
+      std::lock_guard lock(stage->mutex);
+      threads.swap(stage->threads);
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::lock_guard lock(state_->error_mutex);
+  if (state_->error) std::rethrow_exception(state_->error);
+}
+
+void Pipeline::RequestStop() { state_->StopAll(); }
+
+void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
+  Stage& stage = *state_->FindStage(name);
+  if (parallelism == 0 || parallelism > 256) throw Error(ExitCode::kUsage, fmt::format("parallelism must be from 1 to 256, got {}", parallelism), "stage " + name);
+  if (stage.spec.max_parallelism != 0 && parallelism > stage.spec.max_parallelism) {
+    throw Error(ExitCode::kUsage, fmt::format("parallelism {} exceeds max_parallelism {}", parallelism, stage.spec.max_parallelism), "stage " + name);
+  }
+  size_t index = 0;
+  while (state_->stages[index].get() != &stage) ++index;
+  {
+    std::lock_guard lock(stage.mutex);
+    stage.target = parallelism;
+    stage.spec.parallelism = parallelism;
+    hr_stage_parallelism(stage.account, parallelism);
+    if (state_->started && !stage.input_ended && !state_->stop.stopped()) {
+      while (stage.running < stage.target) state_->AddThread(index);
+    }
+  }
+  if (index > 0) state_->stages[index - 1]->queue->Wake();
+}
+
+void Pipeline::SetQueueCapacity(const std::string& name, uint32_t capacity) {
+  Stage& stage = *state_->FindStage(name);
+  if (capacity == 0 || capacity > 65536) throw Error(ExitCode::kUsage, fmt::format("a queue holds 1 to 65536 elements, got {}", capacity), "stage " + name);
+  stage.queue->SetCapacity(capacity);
+}
+
+uint32_t Pipeline::parallelism(const std::string& name) const {
+  Stage& stage = *state_->FindStage(name);
+  std::lock_guard lock(stage.mutex);
+  return stage.target != 0 ? stage.target : stage.spec.parallelism;
+}
+
+PipelineProgress Pipeline::progress() const {
+  std::lock_guard lock(state_->progress_mutex);
+  PipelineProgress progress = state_->progress;
+  progress.fraction = state_->source->fraction();
+  return progress;
+}
+
+}  // namespace headrace::reader

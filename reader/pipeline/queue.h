@@ -1,0 +1,122 @@
+// Queue: bounded, between two stages. Every wait is timed into the waiting operator's account, and the queue's occupancy
+// into the queue's own. In ordered mode elements leave in the order of their sequence numbers: the element that is due is
+// admitted even when the queue is full, so a full window of later ones cannot block it.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "probes/account/account.h"
+#include "probes/account/scope.h"
+
+namespace headrace::reader {
+
+enum class QueueStatus { kOk, kEnd, kStopped, kWoken };
+
+// T has `uint64_t sequence`. Thread-safe. `producers` threads must call ProducerDone before the queue ends.
+template <typename T>
+class Queue {
+ public:
+  Queue(uint32_t capacity, bool ordered, uint32_t account) : capacity_(capacity), ordered_(ordered), account_(account) {}
+
+  // Blocks while the queue is full; the wait goes to operator account `waiter` as w_out. False when stopped; then
+  // `element` is lost.
+  bool Put(T&& element, uint32_t waiter) {
+    std::unique_lock lock(mutex_);
+    const uint64_t key = ordered_ ? element.sequence : arrivals_++;
+    const auto admitted = [&] { return stopped_ || elements_.size() < capacity_ || (ordered_ && key == next_); };
+    if (!admitted()) {
+      account::WaitScope wait(waiter, HR_WAIT_OUT);
+      not_full_.wait(lock, admitted);
+    }
+    if (stopped_) return false;
+    elements_.emplace(key, std::move(element));
+    hr_queue_level(account_, static_cast<uint32_t>(elements_.size()));
+    if (!ordered_ || key == next_) not_empty_.notify_one();
+    return true;
+  }
+
+  // Blocks while there is nothing to take; the wait goes to `waiter` as w_in. `wake_ticket` is from Ticket(): when Wake()
+  // was called since, returns kWoken. `wait_ns`, if given, receives the time waited.
+  QueueStatus Get(T* out, uint32_t waiter, uint64_t wake_ticket) {
+    std::unique_lock lock(mutex_);
+    const auto ready = [&] { return stopped_ || wakes_ != wake_ticket || available() || ended(); };
+    if (!ready()) {
+      account::WaitScope wait(waiter, HR_WAIT_IN);
+      not_empty_.wait(lock, ready);
+    }
+    if (stopped_) return QueueStatus::kStopped;
+    if (available()) {
+      auto first = elements_.begin();
+      *out = std::move(first->second);
+      elements_.erase(first);
+      if (ordered_) ++next_;
+      hr_queue_level(account_, static_cast<uint32_t>(elements_.size()));
+      // In ordered mode the writer of the due element must wake whatever its place in the line.
+      if (ordered_) {
+        not_full_.notify_all();
+        if (available()) not_empty_.notify_one();
+      } else {
+        not_full_.notify_one();
+      }
+      return QueueStatus::kOk;
+    }
+    return ended() ? QueueStatus::kEnd : QueueStatus::kWoken;
+  }
+
+  // No producer is left: takers get what is there, then kEnd.
+  void Close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    not_empty_.notify_all();
+  }
+  // All waits end now; elements inside are dropped.
+  void Stop() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    not_empty_.notify_all();
+    not_full_.notify_all();
+  }
+  uint64_t Ticket() const {
+    std::lock_guard lock(mutex_);
+    return wakes_;
+  }
+  void Wake() {
+    std::lock_guard lock(mutex_);
+    ++wakes_;
+    not_empty_.notify_all();
+  }
+  void SetCapacity(uint32_t capacity) {
+    std::lock_guard lock(mutex_);
+    capacity_ = capacity;
+    hr_queue_capacity(account_, capacity);
+    not_full_.notify_all();
+  }
+  uint32_t capacity() const {
+    std::lock_guard lock(mutex_);
+    return capacity_;
+  }
+  size_t size() const {
+    std::lock_guard lock(mutex_);
+    return elements_.size();
+  }
+
+ private:
+  bool available() const { return !elements_.empty() && (!ordered_ || elements_.begin()->first == next_); }
+  // With every producer done, a gap in the sequence can no longer fill: nothing more will come.
+  bool ended() const { return closed_ && !available(); }
+
+  mutable std::mutex mutex_;
+  std::condition_variable not_full_, not_empty_;
+  std::map<uint64_t, T> elements_;  // by sequence, or by arrival
+  uint32_t capacity_;
+  const bool ordered_;
+  const uint32_t account_;
+  uint64_t arrivals_ = 0, next_ = 0, wakes_ = 0;
+  bool closed_ = false, stopped_ = false;
+};
+
+}  // namespace headrace::reader

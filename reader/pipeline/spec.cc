@@ -1,0 +1,486 @@
+#include "reader/pipeline/spec.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/registry.h"
+#include "base/units.h"
+
+namespace headrace::reader {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::pair<OperatorKind, const char*> kKinds[] = {
+    {OperatorKind::kFetch, "fetch"},     {OperatorKind::kDecompress, "decompress"}, {OperatorKind::kDecode, "decode"},
+    {OperatorKind::kExtract, "extract"}, {OperatorKind::kTransform, "transform"},   {OperatorKind::kBatch, "batch"},
+    {OperatorKind::kTensorize, "tensorize"}, {OperatorKind::kSpin, "spin"},         {OperatorKind::kSleep, "sleep"},
+    {OperatorKind::kTouch, "touch"},     {OperatorKind::kLock, "lock"},             {OperatorKind::kRead, "read"}};
+constexpr uint32_t kMaxParallelism = 256, kMaxQueue = 65536;
+
+std::string DidYouMean(const std::string& name, const std::vector<std::string>& names) {
+  const std::string nearest = NearestName(name, names);
+  return nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest);
+}
+
+// One parse: knows the file for messages, and turns TOML nodes into the spec.
+class SpecParser {
+ public:
+  SpecParser(std::string path, std::string folder) : path_(std::move(path)), folder_(std::move(folder)) {}
+
+  [[noreturn]] void Fail(const toml::node* node, const std::string& what) const {
+    std::string where = path_;
+    if (node != nullptr && node->source().begin.line > 0) where = fmt::format("{}:{}:{}", path_, node->source().begin.line, node->source().begin.column);
+    throw Error(ExitCode::kUsage, what, where);
+  }
+
+  toml::table Parse(const std::string& text) const {
+    try {
+      return toml::parse(text, path_);
+    } catch (const toml::parse_error& error) {
+      throw Error(ExitCode::kUsage, std::string(error.description()), fmt::format("{}:{}:{}", path_, error.source().begin.line, error.source().begin.column));
+    }
+  }
+
+  // Refuses keys outside `allowed`.
+  void CheckKeys(const toml::table& table, const std::string& section, const std::vector<std::string>& allowed) const {
+    for (const auto& [key, value] : table) {
+      const std::string name(key.str());
+      if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+      std::string where = fmt::format("{}:{}:{}", path_, key.source().begin.line, key.source().begin.column);
+      throw Error(ExitCode::kUsage, fmt::format("unknown key '{}' in {}{}", Printable(name, 60), section, DidYouMean(name, allowed)), where);
+    }
+  }
+
+  const toml::table* Table(const toml::table& parent, const char* key) const {
+    const toml::node* node = parent.get(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) Fail(node, fmt::format("'{}' is not a table", key));
+    return node->as_table();
+  }
+  std::string Text(const toml::table& table, const char* key, const std::string& otherwise) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return otherwise;
+    if (!node->is_string()) Fail(node, fmt::format("expected a text for {}", key));
+    return **node->as_string();
+  }
+  uint64_t Count(const toml::table& table, const char* key, uint64_t otherwise, uint64_t low, uint64_t high) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return otherwise;
+    if (!node->is_integer()) Fail(node, fmt::format("expected a whole number for {}", key));
+    const int64_t value = **node->as_integer();
+    if (value < 0 || static_cast<uint64_t>(value) < low || static_cast<uint64_t>(value) > high) {
+      Fail(node, fmt::format("{} must be from {} to {}, got {}", key, low, high, value));
+    }
+    return static_cast<uint64_t>(value);
+  }
+  bool Flag(const toml::table& table, const char* key, bool otherwise) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return otherwise;
+    if (!node->is_boolean()) Fail(node, fmt::format("expected true or false for {}", key));
+    return **node->as_boolean();
+  }
+  double Number(const toml::table& table, const char* key, double otherwise) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return otherwise;
+    const auto value = node->value<double>();
+    if (!value || node->is_string()) Fail(node, fmt::format("expected a number for {}", key));
+    return *value;
+  }
+  // "5ms", "0", or an integer 0.
+  double Duration(const toml::node& node, const std::string& key) const {
+    if (node.is_integer() && **node.as_integer() == 0) return 0;
+    if (!node.is_string()) Fail(&node, fmt::format("expected a duration such as \"5ms\" for {}", key));
+    try {
+      return static_cast<double>(ParseDuration(**node.as_string(), key));
+    } catch (const Error& error) {
+      Fail(&node, fmt::format("{}: {}; {}", key, error.fact(), error.fix()));
+    }
+  }
+  double Bytes(const toml::node& node, const std::string& key) const {
+    if (node.is_integer() && **node.as_integer() >= 0) return static_cast<double>(**node.as_integer());
+    if (!node.is_string()) Fail(&node, fmt::format("expected a size such as \"64KiB\" for {}", key));
+    try {
+      return static_cast<double>(ParseBytes(**node.as_string(), key));
+    } catch (const Error& error) {
+      Fail(&node, fmt::format("{}: {}; {}", key, error.fact(), error.fix()));
+    }
+  }
+  // "200MB/s".
+  double Rate(const toml::node& node, const std::string& key) const {
+    if (node.is_string()) {
+      std::string text = **node.as_string();
+      if (text.ends_with("/s")) {
+        text.resize(text.size() - 2);
+        try {
+          const double rate = static_cast<double>(ParseBytes(text, key));
+          if (rate > 0) return rate;
+        } catch (const Error&) {
+        }
+      }
+    }
+    Fail(&node, fmt::format("expected a rate such as \"200MB/s\" for {}", key));
+  }
+  std::string Path(const std::string& path) const {
+    const fs::path p(path);
+    return p.is_absolute() ? p.string() : (fs::path(folder_) / p).lexically_normal().string();
+  }
+
+  void Randomness(const toml::table& table, Cost* cost) const {
+    const std::string name = Text(table, "distribution", "");
+    const double cv = Number(table, "cv", name == "exponential" ? 1 : 0);
+    if (cv < 0 || cv > 10) Fail(table.get("cv"), "cv must be from 0 to 10");
+    cost->cv = cv;
+    const std::vector<std::string> names = {"fixed", "uniform", "exponential", "lognormal"};
+    if (name.empty()) {
+      cost->distribution = cv > 0 ? Distribution::kLognormal : Distribution::kFixed;
+      return;
+    }
+    auto it = std::find(names.begin(), names.end(), name);
+    if (it == names.end()) Fail(table.get("distribution"), fmt::format("unknown distribution '{}'{}", Printable(name, 40), DidYouMean(name, names)));
+    cost->distribution = static_cast<Distribution>(it - names.begin());
+  }
+
+  OperatorSpec Operator(const toml::node& node) const {
+    std::vector<std::string> names;
+    for (const auto& [kind, name] : kKinds) names.push_back(name);
+    OperatorSpec spec;
+    if (node.is_string()) {
+      spec.name = **node.as_string();
+      for (const auto& [kind, name] : kKinds) {
+        if (spec.name != name) continue;
+        if (IsSynthetic(kind)) Fail(&node, fmt::format("'{}' needs a cost: write {{ {} = \"...\" }}", name, name));
+        spec.kind = kind;
+        return spec;
+      }
+      Fail(&node, fmt::format("unknown operator '{}'{}", Printable(spec.name, 60), DidYouMean(spec.name, names)));
+    }
+    if (!node.is_table()) Fail(&node, "an operator is a name or a table such as { spin = \"2ms\" }");
+    const toml::table& table = *node.as_table();
+    const toml::node* cost = nullptr;
+    for (const auto& [kind, name] : kKinds) {
+      if (!IsSynthetic(kind) || table.get(name) == nullptr) continue;
+      if (cost != nullptr) Fail(&node, "an operator has one of spin, sleep, touch, lock, read");
+      cost = table.get(name);
+      spec.kind = kind;
+    }
+    if (cost == nullptr) {
+      for (const auto& [key, value] : table) {
+        const std::string nearest = NearestName(key.str(), {"spin", "sleep", "touch", "lock", "read"});
+        if (!nearest.empty()) Fail(&value, fmt::format("unknown operator '{}', did you mean '{}'?", Printable(std::string(key.str()), 60), nearest));
+      }
+      Fail(&node, "an operator table has one of spin, sleep, touch, lock, read");
+    }
+    const std::string kind = OperatorKindName(spec.kind);
+    std::vector<std::string> keys = {kind, "name", "cv", "distribution"};
+    if (spec.kind == OperatorKind::kLock) keys.insert(keys.end(), {"lock_name", "hold"});
+    if (spec.kind == OperatorKind::kRead) keys.insert(keys.end(), {"file", "rate", "device"});
+    CheckKeys(table, "operator " + kind, keys);
+    const bool in_bytes = spec.kind == OperatorKind::kTouch || spec.kind == OperatorKind::kRead;
+    spec.cost.mean = in_bytes ? Bytes(*cost, kind) : Duration(*cost, kind);
+    Randomness(table, &spec.cost);
+    spec.name = Text(table, "name", "");
+    if (spec.kind == OperatorKind::kLock) {
+      spec.resource = Text(table, "lock_name", spec.name.empty() ? "lock" : spec.name);
+      const std::string hold = Text(table, "hold", "spin");
+      if (hold != "spin" && hold != "sleep") Fail(table.get("hold"), "hold is \"spin\" or \"sleep\"");
+      spec.hold_sleeps = hold == "sleep";
+    }
+    if (spec.kind == OperatorKind::kRead) {
+      spec.resource = Text(table, "device", spec.name.empty() ? "device" : spec.name);
+      const toml::node* rate = table.get("rate");
+      if (rate == nullptr) Fail(&node, "read needs a rate such as rate = \"200MB/s\"");
+      spec.bytes_per_second = Rate(*rate, "rate");
+      const std::string file = Text(table, "file", "");
+      if (!file.empty()) spec.file = Path(file);
+    }
+    return spec;
+  }
+
+  void Stages(const toml::table& root, PipelineSpec* spec) const {
+    const toml::node* node = root.get("stage");
+    if (node == nullptr || !node->is_array() || node->as_array()->empty()) Fail(node, "a pipeline needs at least one [[stage]]");
+    std::set<std::string> stage_names = {"consumer", "pipeline", "source", "projection", "transform", "stage"}, operator_names;
+    for (const toml::node& entry : *node->as_array()) {
+      if (!entry.is_table()) Fail(&entry, "a stage is a table");
+      const toml::table& table = *entry.as_table();
+      CheckKeys(table, "[[stage]]", {"name", "operators", "parallelism", "max_parallelism", "queue"});
+      StageSpec stage;
+      stage.name = Text(table, "name", "");
+      if (stage.name.empty()) Fail(&entry, "a stage needs a name");
+      if (stage.name.find('.') != std::string::npos) Fail(table.get("name"), "a stage's name has no dot");
+      // "transform" is the natural name of a stage, and also a section of lists: only sections with keys of their own clash.
+      const bool reserved = stage.name != "transform" && stage_names.count(stage.name) > 0;
+      if (reserved || !seen_stage_names_.insert(stage.name).second) Fail(table.get("name"), fmt::format("the name '{}' is taken", Printable(stage.name, 60)));
+      stage.parallelism = static_cast<uint32_t>(Count(table, "parallelism", 1, 1, kMaxParallelism));
+      stage.max_parallelism = static_cast<uint32_t>(Count(table, "max_parallelism", 0, 0, kMaxParallelism));
+      stage.queue = static_cast<uint32_t>(Count(table, "queue", 4, 1, kMaxQueue));
+      if (stage.max_parallelism != 0 && stage.parallelism > stage.max_parallelism) {
+        Fail(table.get("parallelism"), fmt::format("parallelism {} exceeds max_parallelism {}", stage.parallelism, stage.max_parallelism));
+      }
+      const toml::node* operators = table.get("operators");
+      if (operators == nullptr || !operators->is_array() || operators->as_array()->empty()) Fail(operators != nullptr ? operators : &entry, "a stage needs operators = [...]");
+      for (const toml::node& op : *operators->as_array()) {
+        OperatorSpec parsed = Operator(op);
+        if (parsed.name.empty()) parsed.name = operators->as_array()->size() == 1 ? stage.name : stage.name + "." + OperatorKindName(parsed.kind);
+        std::string unique = parsed.name;
+        for (int n = 2; !operator_names.insert(unique).second; ++n) unique = fmt::format("{}.{}", parsed.name, n);
+        parsed.name = unique;
+        stage.operators.push_back(std::move(parsed));
+      }
+      spec->stages.push_back(std::move(stage));
+    }
+  }
+
+  // The operators of a table source follow one order; each names what must come before it.
+  void CheckOrder(const toml::table& root, PipelineSpec* spec) const {
+    const toml::node* place = root.get("stage");
+    int last = -1;
+    const char* last_name = "";
+    bool has_table_operator = false, batched = false;
+    for (StageSpec& stage : spec->stages) {
+      for (const OperatorSpec& op : stage.operators) {
+        if (IsSynthetic(op.kind)) continue;
+        has_table_operator = true;
+        const int rank = static_cast<int>(op.kind);
+        if (!spec->synthetic && last == -1 && op.kind != OperatorKind::kFetch) Fail(place, fmt::format("the first operator of a table is fetch, not {}", op.name));
+        const bool next = op.kind == OperatorKind::kBatch ? last == static_cast<int>(OperatorKind::kExtract) || last == static_cast<int>(OperatorKind::kTransform)
+                          : op.kind == OperatorKind::kTensorize
+                              ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
+                              : rank == last + 1;
+        if (!next) {
+          Fail(place, fmt::format("operator {} cannot follow {}; the order is fetch, decompress, decode, extract, transform (optional), batch (optional), tensorize (optional)",
+                                  op.name, last == -1 ? "the source" : last_name));
+        }
+        last = rank;
+        last_name = OperatorKindName(op.kind);
+        if (op.kind == OperatorKind::kBatch) {
+          batched = true;
+          if (spec->file_order) {
+            if (stage.parallelism > 1) Fail(place, fmt::format("with order = \"file\" the stage of batch ('{}') has parallelism 1", stage.name));
+            stage.max_parallelism = 1;
+          }
+        }
+      }
+    }
+    (void)batched;
+    if (spec->synthetic && has_table_operator) Fail(place, "a synthetic source has no data to fetch or decode: use spin, sleep, touch, lock, read");
+    if (!spec->synthetic && !has_table_operator) Fail(place, "a table needs fetch, decompress, decode and extract");
+    if (!spec->transforms.empty() && !HasKind(*spec, OperatorKind::kTransform)) Fail(root.get("transform"), "there are transforms, but no stage has the operator transform");
+  }
+  static bool HasKind(const PipelineSpec& spec, OperatorKind kind) {
+    for (const StageSpec& stage : spec.stages) {
+      for (const OperatorSpec& op : stage.operators) {
+        if (op.kind == kind) return true;
+      }
+    }
+    return false;
+  }
+
+  void Projection(const toml::table& root, PipelineSpec* spec) const {
+    const toml::table* table = Table(root, "projection");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[projection]", {"label", "columns", "maps"});
+    spec->label = Text(*table, "label", "");
+    if (!spec->label.empty()) spec->projection.columns.push_back(spec->label);
+    if (const toml::node* columns = table->get("columns")) {
+      if (!columns->is_array()) Fail(columns, "columns is a list of names");
+      for (const toml::node& column : *columns->as_array()) {
+        if (!column.is_string()) Fail(&column, "a column is named by a text");
+        const std::string name = **column.as_string();
+        if (std::find(spec->projection.columns.begin(), spec->projection.columns.end(), name) == spec->projection.columns.end()) spec->projection.columns.push_back(name);
+      }
+    }
+    if (const toml::table* maps = Table(*table, "maps")) {
+      for (const auto& [map, keys] : *maps) {
+        if (!keys.is_array()) Fail(&keys, fmt::format("the keys of map '{}' are a list", map.str()));
+        for (const toml::node& key : *keys.as_array()) {
+          dwrf::FeatureRequest request;
+          request.column = map.str();
+          if (key.is_integer()) {
+            request.key = dwrf::MapKey::Integer(**key.as_integer());
+          } else if (key.is_string()) {
+            request.key = dwrf::MapKey::Text(**key.as_string());
+          } else {
+            Fail(&key, "a key is an integer or a text");
+          }
+          spec->projection.features.push_back(std::move(request));
+        }
+      }
+    }
+  }
+
+  ParamValue Param(const toml::node& node, const std::string& name) const {
+    if (node.is_boolean()) return **node.as_boolean();
+    if (node.is_integer()) return **node.as_integer();
+    if (node.is_floating_point()) return **node.as_floating_point();
+    if (node.is_string()) return **node.as_string();
+    if (node.is_array()) {
+      const toml::array& array = *node.as_array();
+      if (array.is_homogeneous(toml::node_type::integer)) {
+        std::vector<int64_t> values;
+        for (const toml::node& value : array) values.push_back(**value.as_integer());
+        return values;
+      }
+      std::vector<double> values;
+      for (const toml::node& value : array) {
+        if (!value.is_number()) Fail(&value, fmt::format("'{}' is a list of numbers", name));
+        values.push_back(*value.value<double>());
+      }
+      return values;
+    }
+    Fail(&node, fmt::format("'{}' is a number, a text, true or false, or a list of numbers", name));
+  }
+
+  void Transforms(const toml::table& root, PipelineSpec* spec) const {
+    const toml::node* node = root.get("transform");
+    if (node == nullptr) return;
+    if (!node->is_array()) Fail(node, "transforms are written as [[transform]]");
+    for (const toml::node& entry : *node->as_array()) {
+      if (!entry.is_table()) Fail(&entry, "a transform is a table");
+      const toml::table& table = *entry.as_table();
+      TransformSpec transform;
+      transform.line = entry.source().begin.line;
+      transform.column = entry.source().begin.column;
+      for (const auto& [key, value] : table) {
+        const std::string name(key.str());
+        if (name == "op") {
+          transform.op = Text(table, "op", "");
+        } else if (name == "output") {
+          transform.output = Text(table, "output", "");
+        } else if (name == "inputs") {
+          if (!value.is_array()) Fail(&value, "inputs is a list of feature names");
+          for (const toml::node& input : *value.as_array()) {
+            if (!input.is_string()) Fail(&input, "an input is named by a text");
+            transform.inputs.push_back(**input.as_string());
+          }
+        } else {
+          transform.params[name] = Param(value, name);
+        }
+      }
+      if (transform.op.empty()) Fail(&entry, "a transform needs op = \"...\"");
+      spec->transforms.push_back(std::move(transform));
+    }
+  }
+
+  void Source(const toml::table& root, PipelineSpec* spec) const {
+    const toml::table* table = Table(root, "source");
+    if (table == nullptr) Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
+    CheckKeys(*table, "[source]", {"table", "synthetic", "epochs", "coalesce_gap", "coalesce_max"});
+    spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
+    if (const toml::node* gap = table->get("coalesce_gap")) spec->coalesce_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
+    if (const toml::node* most = table->get("coalesce_max")) spec->coalesce_max_bytes = static_cast<uint64_t>(Bytes(*most, "coalesce_max"));
+    const std::string path = Text(*table, "table", "");
+    if (const toml::table* synthetic = Table(*table, "synthetic")) {
+      if (!path.empty()) Fail(table->get("table"), "a source has a table or synthetic elements, not both");
+      CheckKeys(*synthetic, "synthetic", {"elements", "rows", "bytes"});
+      SyntheticSource source;
+      source.elements = Count(*synthetic, "elements", 0, 0, UINT64_MAX >> 1);
+      source.rows = Count(*synthetic, "rows", 1, 1, 1u << 30);
+      if (const toml::node* bytes = synthetic->get("bytes")) source.bytes = static_cast<uint64_t>(Bytes(*bytes, "bytes"));
+      spec->synthetic = source;
+    } else if (path.empty()) {
+      Fail(table, "a source needs table = \"FOLDER\" or synthetic = { ... }");
+    } else {
+      spec->table = Path(path);
+    }
+  }
+
+  PipelineSpec Build(const toml::table& root) const {
+    PipelineSpec spec;
+    CheckKeys(root, "the file", {"pipeline", "source", "projection", "stage", "transform", "consumer"});
+    if (const toml::table* table = Table(root, "pipeline")) {
+      CheckKeys(*table, "[pipeline]", {"name", "order", "batch_rows", "seed"});
+      spec.name = Text(*table, "name", "pipeline");
+      const std::string order = Text(*table, "order", "any");
+      if (order != "any" && order != "file") Fail(table->get("order"), fmt::format("order is \"any\" or \"file\", got \"{}\"", Printable(order, 40)));
+      spec.file_order = order == "file";
+      spec.batch_rows = Count(*table, "batch_rows", 512, 1, 1u << 24);
+      spec.seed = Count(*table, "seed", 1, 0, UINT64_MAX >> 1);
+    }
+    Source(root, &spec);
+    Projection(root, &spec);
+    Transforms(root, &spec);
+    Stages(root, &spec);
+    CheckOrder(root, &spec);
+    if (const toml::table* table = Table(root, "consumer")) {
+      CheckKeys(*table, "[consumer]", {"step", "cv", "distribution", "spin"});
+      if (const toml::node* step = table->get("step")) spec.consumer.step.mean = Duration(*step, "step");
+      Randomness(*table, &spec.consumer.step);
+      spec.consumer.spin = Flag(*table, "spin", false);
+    }
+    return spec;
+  }
+
+ private:
+  std::string path_, folder_;
+  mutable std::set<std::string> seen_stage_names_;
+};
+
+// The value as TOML: a number, true, false, or a text.
+void Assign(toml::table* table, const std::string& key, const std::string& value) {
+  try {
+    const toml::table parsed = toml::parse(fmt::format("v = {}", value));
+    const toml::node* node = parsed.get("v");
+    if (node->is_integer()) return (void)table->insert_or_assign(key, **node->as_integer());
+    if (node->is_floating_point()) return (void)table->insert_or_assign(key, **node->as_floating_point());
+    if (node->is_boolean()) return (void)table->insert_or_assign(key, **node->as_boolean());
+  } catch (const toml::parse_error&) {
+  }
+  table->insert_or_assign(key, value);
+}
+
+void ApplySetting(toml::table* root, const std::string& knob, const std::string& value) {
+  const size_t dot = knob.find('.');
+  const auto fail = [&](const std::string& what) { throw Error(ExitCode::kUsage, what, "setting '" + Printable(knob, 80) + "'"); };
+  if (dot == std::string::npos) fail("a knob is STAGE.parallelism, STAGE.queue, consumer.step, source.epochs, pipeline.batch_rows, ...");
+  const std::string section = knob.substr(0, dot), key = knob.substr(dot + 1);
+  std::vector<std::string> sections = {"pipeline", "source", "consumer"};
+  if (toml::array* stages = root->get("stage") != nullptr ? root->get("stage")->as_array() : nullptr) {
+    for (toml::node& node : *stages) {
+      toml::table* stage = node.as_table();
+      const std::string name = stage != nullptr ? (*stage)["name"].value_or(std::string()) : std::string();
+      if (!name.empty()) sections.push_back(name);
+      if (name != section || stage == nullptr) continue;
+      const std::vector<std::string> keys = {"parallelism", "max_parallelism", "queue"};
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) fail(fmt::format("a stage has no '{}' to set{}", key, DidYouMean(key, keys)));
+      return Assign(stage, key, value);
+    }
+  }
+  if (section != "pipeline" && section != "source" && section != "consumer") fail(fmt::format("no stage or section '{}'{}", section, DidYouMean(section, sections)));
+  if (root->get(section) == nullptr) root->insert(section, toml::table());
+  Assign(root->get(section)->as_table(), key, value);
+}
+
+}  // namespace
+
+const char* OperatorKindName(OperatorKind kind) { return kKinds[static_cast<size_t>(kind)].second; }
+
+PipelineSpec ParsePipeline(const std::string& text, const std::string& path, const std::string& folder, const Settings& settings) {
+  const SpecParser parser(path, folder);
+  toml::table root = parser.Parse(text);
+  for (const auto& [knob, value] : settings) ApplySetting(&root, knob, value);
+  PipelineSpec spec = parser.Build(root);
+  spec.path = path;
+  spec.text = text;
+  return spec;
+}
+
+PipelineSpec LoadPipeline(const std::string& path, const Settings& settings) {
+  const fs::path folder = fs::absolute(fs::path(path)).parent_path();
+  return ParsePipeline(ReadWholeFile(path), path, folder.string(), settings);
+}
+
+std::pair<std::string, std::string> ParseSetting(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) throw Error(ExitCode::kUsage, fmt::format("'{}' is not KEY=VALUE", Printable(text, 80)), "--set", "try --set decode.parallelism=2");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+}  // namespace headrace::reader

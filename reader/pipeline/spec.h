@@ -1,0 +1,78 @@
+// PipelineSpec: pipeline.toml in memory. docs/pipeline.md describes the file; a mistake in it is an Error kUsage with file,
+// line, column and, for a mistyped name, the nearest valid one.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reader/dwrf/projection.h"
+#include "reader/pipeline/cost.h"
+#include "reader/transforms/plan.h"
+
+namespace headrace::reader {
+
+enum class OperatorKind : uint8_t { kFetch, kDecompress, kDecode, kExtract, kTransform, kBatch, kTensorize, kSpin, kSleep, kTouch, kLock, kRead };
+const char* OperatorKindName(OperatorKind kind);
+inline bool IsSynthetic(OperatorKind kind) { return kind >= OperatorKind::kSpin; }
+
+struct OperatorSpec {
+  OperatorKind kind = OperatorKind::kSpin;
+  std::string name;              // unique in the pipeline; the kind's name unless given
+  Cost cost;                     // synthetic: nanoseconds, or bytes for touch and read
+  std::string resource;          // lock and read: the shared lock or device
+  bool hold_sleeps = false;      // lock: sleeps instead of spinning while it holds the lock
+  std::string file;              // read: absolute path, or empty
+  double bytes_per_second = 0;   // read: the device's rate
+};
+
+struct StageSpec {
+  std::string name;
+  std::vector<OperatorSpec> operators;
+  uint32_t parallelism = 1;
+  uint32_t max_parallelism = 0;  // 0 = no limit, 1 = sequential
+  uint32_t queue = 4;            // capacity of the queue behind this stage
+};
+
+struct ConsumerSpec {
+  Cost step;           // nanoseconds; mean 0 = as fast as possible
+  bool spin = false;   // burns CPU for the step instead of sleeping
+};
+
+struct SyntheticSource {
+  uint64_t elements = 0;  // per epoch
+  uint64_t rows = 1;      // per element
+  uint64_t bytes = 0;     // per element, for accounts
+};
+
+struct PipelineSpec {
+  std::string path;  // of the file, for messages
+  std::string text;  // the file as read
+  std::string name = "pipeline";
+  bool file_order = false;  // order = "file"
+  uint64_t batch_rows = 512;
+  uint64_t seed = 1;
+  std::string table;  // absolute path; empty for a synthetic source
+  std::optional<SyntheticSource> synthetic;
+  uint64_t epochs = 1;  // 0 = for ever
+  uint64_t coalesce_gap_bytes = 128 << 10, coalesce_max_bytes = 8 << 20;
+  std::string label;
+  dwrf::Projection projection;
+  std::vector<StageSpec> stages;
+  std::vector<TransformSpec> transforms;
+  ConsumerSpec consumer;
+};
+
+using Settings = std::vector<std::pair<std::string, std::string>>;  // knob -> value text
+
+// Reads and checks a pipeline file. `settings` replace values first, in order: "decode.parallelism", "decode.queue",
+// "consumer.step", "pipeline.batch_rows", "source.epochs" and every other scalar key of the file. Throws Error.
+PipelineSpec LoadPipeline(const std::string& path, const Settings& settings = {});
+// The same from text; relative paths inside are taken from `folder`.
+PipelineSpec ParsePipeline(const std::string& text, const std::string& path, const std::string& folder, const Settings& settings = {});
+
+// "decode.parallelism=2" -> {"decode.parallelism", "2"}. Throws Error kUsage.
+std::pair<std::string, std::string> ParseSetting(const std::string& text);
+
+}  // namespace headrace::reader

@@ -1,0 +1,68 @@
+#include "reader/pipeline/split.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "reader/dwrf/file_reader.h"
+
+namespace headrace::reader {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> TableFiles(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {path};
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string extension = entry.path().extension();
+    if (entry.is_regular_file() && (extension == ".dwrf" || extension == ".orc")) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) {
+    throw Error(ExitCode::kBadData, "holds no .dwrf file", path, "make a table with 'headrace generate rm1 -o DIR'");
+  }
+  return files;
+}
+
+}  // namespace
+
+std::optional<SplitLedger::Handed> SplitLedger::Next() {
+  std::lock_guard lock(mutex_);
+  if (splits_.empty() || (epochs_ != 0 && next_ >= splits_.size() * epochs_)) return std::nullopt;
+  const uint64_t sequence = next_++;
+  return Handed{splits_[sequence % splits_.size()], sequence, sequence / splits_.size()};
+}
+
+uint64_t SplitLedger::handed_out() const {
+  std::lock_guard lock(mutex_);
+  return next_;
+}
+
+std::optional<uint64_t> SplitLedger::total() const {
+  if (epochs_ == 0) return std::nullopt;
+  return splits_.size() * epochs_;
+}
+
+Table OpenTable(const std::string& path) {
+  Table table;
+  for (const std::string& file : TableFiles(path)) {
+    auto reader = dwrf::FileReader::Open(OpenFileSource(file));
+    if (!table.files.empty() && !(reader->schema() == table.files[0]->schema())) {
+      throw Error(ExitCode::kBadData, fmt::format("its schema differs from that of {}", table.files[0]->source().name()), file,
+                  "keep files of different schemas in different folders");
+    }
+    for (size_t s = 0; s < reader->num_stripes(); ++s) {
+      const uint64_t rows = reader->tail().footer.stripes(static_cast<int>(s)).number_of_rows();
+      table.splits.push_back({table.splits.size(), static_cast<uint32_t>(table.files.size()), static_cast<uint32_t>(s), table.rows, rows});
+      table.rows += rows;
+    }
+    table.files.push_back(std::move(reader));
+  }
+  return table;
+}
+
+}  // namespace headrace::reader

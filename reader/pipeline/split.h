@@ -1,0 +1,56 @@
+// Split: the unit of work, one stripe of one file. SplitLedger hands the splits of a table out, each exactly once per epoch.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headrace::reader {
+
+namespace dwrf {
+class FileReader;
+}
+
+struct Split {
+  uint64_t id = 0;         // its place in the table: files in name order, stripes in file order
+  uint32_t file_index = 0;
+  uint32_t stripe = 0;
+  uint64_t first_row = 0;  // of the table
+  uint64_t rows = 0;
+};
+
+// Thread-safe.
+class SplitLedger {
+ public:
+  // `epochs` 0 = for ever.
+  SplitLedger(std::vector<Split> splits, uint64_t epochs) : splits_(std::move(splits)), epochs_(epochs) {}
+
+  struct Handed {
+    Split split;
+    uint64_t sequence;  // counts all splits handed out, over epochs
+    uint64_t epoch;
+  };
+  std::optional<Handed> Next();
+  uint64_t handed_out() const;
+  // Splits of all epochs; nothing when it never ends.
+  std::optional<uint64_t> total() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Split> splits_;
+  uint64_t epochs_;
+  uint64_t next_ = 0;
+};
+
+// An opened table: the files part-*.dwrf (or all *.dwrf and *.orc) of a folder in name order, or one file.
+struct Table {
+  std::vector<std::shared_ptr<const dwrf::FileReader>> files;
+  std::vector<Split> splits;
+  uint64_t rows = 0;
+};
+// Throws Error kBadData when there is no such file, when a file is damaged, or when schemas differ.
+Table OpenTable(const std::string& path);
+
+}  // namespace headrace::reader

@@ -1,0 +1,163 @@
+// The operators between the bytes of a table and the tensors of a batch. Each wraps one step of reader/dwrf or
+// reader/transforms; the steps know nothing of stages and queues.
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "probes/account/scope.h"
+#include "reader/batch/tensorize.h"
+#include "reader/dwrf/file_reader.h"
+#include "reader/pipeline/operator.h"
+
+namespace headrace::reader {
+namespace {
+
+template <typename T>
+T Take(Element* element) {
+  T* payload = std::get_if<T>(&element->payload);
+  HR_CHECK(payload != nullptr, "an operator got what its predecessor does not make; the spec's order check failed");
+  return std::move(*payload);
+}
+
+class FetchOperator final : public Operator {
+ public:
+  explicit FetchOperator(const OperatorContext& context) : context_(context) {}
+  void Process(Element&& element, const Emit& emit) override {
+    const Split split = Take<Split>(&element);
+    const auto& file = context_.table->files[split.file_index];
+    const dwrf::FetchOptions options{context_.spec->coalesce_gap_bytes, context_.spec->coalesce_max_bytes};
+    dwrf::StripePlan plan = dwrf::MakePlan(*file, file->ReadStripe(split.stripe), context_.projection);
+    plan.first_row = split.first_row;  // of the table, where the plan knows the file only
+    dwrf::FetchedStripe fetched = dwrf::Fetch(std::move(plan), file->source(), options);
+    element.bytes = fetched.read_bytes;
+    element.payload = std::move(fetched);
+    emit(std::move(element));
+  }
+
+ private:
+  const OperatorContext& context_;
+};
+
+class DecompressOperator final : public Operator {
+ public:
+  void Process(Element&& element, const Emit& emit) override {
+    dwrf::UnpackedStripe unpacked = dwrf::Decompress(Take<dwrf::FetchedStripe>(&element));
+    element.bytes = unpacked.unpacked_bytes;
+    element.payload = std::move(unpacked);
+    emit(std::move(element));
+  }
+};
+
+class DecodeOperator final : public Operator {
+ public:
+  void Process(Element&& element, const Emit& emit) override {
+    dwrf::DecodedStripe decoded = dwrf::Decode(Take<dwrf::UnpackedStripe>(&element));
+    element.bytes = decoded.decoded_bytes;
+    element.payload = std::move(decoded);
+    emit(std::move(element));
+  }
+};
+
+class ExtractOperator final : public Operator {
+ public:
+  void Process(Element&& element, const Emit& emit) override {
+    FlatMapBatch batch = dwrf::Extract(Take<dwrf::DecodedStripe>(&element));
+    element.bytes = batch.MemoryBytes();
+    element.payload = std::move(batch);
+    emit(std::move(element));
+  }
+};
+
+// Runs the whole transform list; each kind of transform has its own account, nested in this operator's.
+class TransformOperator final : public Operator {
+ public:
+  TransformOperator(const OperatorPlan& plan, const OperatorContext& context) : plan_(plan), transforms_(context.transforms) {}
+  void Process(Element&& element, const Emit& emit) override {
+    auto& batch = std::get<FlatMapBatch>(element.payload);
+    for (size_t i = 0; transforms_ && i < transforms_->size(); ++i) {
+      account::OperatorScope scope(plan_.transform_accounts[i]);
+      transforms_->Apply(i, batch);
+      scope.Done(batch.rows, 0, 0);
+    }
+    element.rows = batch.rows;
+    element.bytes = batch.MemoryBytes();
+    emit(std::move(element));
+  }
+
+ private:
+  const OperatorPlan& plan_;
+  std::shared_ptr<const TransformPlan> transforms_;
+};
+
+// Cuts and joins rows into batches of batch_rows. With file order it runs on one thread and numbers its batches.
+class BatchOperator final : public Operator {
+ public:
+  explicit BatchOperator(const OperatorContext& context) : batch_rows_(context.spec->batch_rows) {}
+  void Process(Element&& element, const Emit& emit) override {
+    const FlatMapBatch rows = Take<FlatMapBatch>(&element);
+    for (uint64_t first = 0; first < rows.rows;) {
+      const uint64_t part = std::min(rows.rows - first, batch_rows_ - pending_.rows);
+      AppendRows(&pending_, rows, first, part);
+      first += part;
+      if (pending_.rows == batch_rows_) Flush(emit);
+    }
+  }
+  void Finish(const Emit& emit) override {
+    if (pending_.rows > 0) Flush(emit);
+  }
+
+ private:
+  void Flush(const Emit& emit) {
+    Element out;
+    out.sequence = sequence_++;
+    out.rows = pending_.rows;
+    out.bytes = pending_.MemoryBytes();
+    out.seed = MixBits(pending_.RowId(0));
+    out.payload = std::move(pending_);
+    pending_ = FlatMapBatch();
+    emit(std::move(out));
+  }
+  uint64_t batch_rows_;
+  uint64_t sequence_ = 0;
+  FlatMapBatch pending_;
+};
+
+class TensorizeOperator final : public Operator {
+ public:
+  explicit TensorizeOperator(const OperatorContext& context) : label_(context.spec->label) {}
+  void Process(Element&& element, const Emit& emit) override {
+    const FlatMapBatch batch = Take<FlatMapBatch>(&element);
+    TensorBatch tensors = Tensorize(batch, label_);
+    element.bytes = tensors.MemoryBytes();
+    element.payload = std::move(tensors);
+    emit(std::move(element));
+  }
+
+ private:
+  std::string label_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan, const OperatorContext& context) {
+  switch (plan.spec.kind) {
+    case OperatorKind::kFetch:
+      return std::make_unique<FetchOperator>(context);
+    case OperatorKind::kDecompress:
+      return std::make_unique<DecompressOperator>();
+    case OperatorKind::kDecode:
+      return std::make_unique<DecodeOperator>();
+    case OperatorKind::kExtract:
+      return std::make_unique<ExtractOperator>();
+    case OperatorKind::kTransform:
+      return std::make_unique<TransformOperator>(plan, context);
+    case OperatorKind::kBatch:
+      return std::make_unique<BatchOperator>(context);
+    case OperatorKind::kTensorize:
+      return std::make_unique<TensorizeOperator>(context);
+    default:
+      throw Error(ExitCode::kUsage, fmt::format("'{}' is not an operator of a table", plan.spec.name));
+  }
+}
+
+}  // namespace headrace::reader
