@@ -26,7 +26,8 @@ double Cost::Draw(uint64_t seed, uint64_t stream) const {
       return -mean * std::log(u);
     case Distribution::kLognormal: {
       // Box-Muller; sigma^2 = ln(1 + cv^2) gives the wanted mean and coefficient of variation.
-      const double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * Uniform(MixBits(first)));
+      const double normal =
+          std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * Uniform(MixBits(first)));
       const double variance = std::log1p(cv * cv);
       return mean * std::exp(std::sqrt(variance) * normal - variance / 2);
     }

@@ -1,4 +1,5 @@
-// Element: what moves between operators. Its payload is whatever the last operator made; synthetic elements have none.
+// Element: what moves between operators. Its payload is whatever the last operator made; synthetic
+// elements have none.
 #pragma once
 #include <cstdint>
 #include <variant>
@@ -17,7 +18,9 @@ struct Element {
   uint64_t rows = 0;
   uint64_t bytes = 0;  // payload size, for accounts and queue memory
   uint64_t seed = 0;   // of random costs: depends on the element alone, never on the thread
-  std::variant<SyntheticElement, Split, dwrf::FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe, FlatMapBatch, TensorBatch> payload;
+  std::variant<SyntheticElement, Split, dwrf::FetchedStripe, dwrf::UnpackedStripe,
+               dwrf::DecodedStripe, FlatMapBatch, TensorBatch>
+      payload;
 };
 
 }  // namespace headrace::reader

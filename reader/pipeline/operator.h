@@ -1,6 +1,7 @@
-// Operator: one accountable step, Process(element) -> elements. It knows no thread, no clock and no queue; its name is what
-// every report shows. A stage makes one instance per thread, so an instance may keep state without locks; what instances
-// must share (a lock, a device, a table) they get from the OperatorContext.
+// Operator: one accountable step, Process(element) -> elements. It knows no thread, no clock and no
+// queue; its name is what every report shows. A stage makes one instance per thread, so an instance
+// may keep state without locks; what instances must share (a lock, a device, a table) they get from
+// the OperatorContext.
 #pragma once
 #include <functional>
 #include <map>
@@ -32,9 +33,9 @@ class Operator {
 struct OperatorContext {
   StopSignal* stop = nullptr;
   const PipelineSpec* spec = nullptr;
-  std::shared_ptr<const Table> table;                 // null for synthetic sources
+  std::shared_ptr<const Table> table;  // null for synthetic sources
   dwrf::Projection projection;
-  std::shared_ptr<const TransformPlan> transforms;    // null without [[transform]]
+  std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
 };
 
@@ -42,11 +43,14 @@ struct OperatorContext {
 struct OperatorPlan {
   OperatorSpec spec;
   uint32_t account = 0;
-  std::vector<uint32_t> transform_accounts;  // `transform` only: one account per entry of the TransformPlan
+  std::vector<uint32_t>
+      transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };
 
 // A new instance for one thread. Throws Error kUsage for a spec that cannot work.
-std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan, const OperatorContext& context);
-std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan, const OperatorContext& context);
+std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan,
+                                                const OperatorContext& context);
+std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
+                                            const OperatorContext& context);
 
 }  // namespace headrace::reader

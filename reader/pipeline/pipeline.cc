@@ -27,7 +27,8 @@ namespace {
 // Where elements begin: splits of a table, or synthetic elements. Thread-safe.
 class ElementSource {
  public:
-  ElementSource(const PipelineSpec& spec, const Table* table) : spec_(spec), ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs) {
+  ElementSource(const PipelineSpec& spec, const Table* table)
+      : spec_(spec), ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs) {
     if (spec.synthetic) {
       const uint64_t per_epoch = spec.synthetic->elements;
       limit_ = per_epoch == 0 || spec.epochs == 0 ? 0 : per_epoch * spec.epochs;
@@ -55,9 +56,14 @@ class ElementSource {
   }
 
   double fraction() const {
-    if (spec_.synthetic) return limit_ == 0 ? -1 : std::min(1.0, static_cast<double>(next_.load()) / static_cast<double>(limit_));
+    if (spec_.synthetic)
+      return limit_ == 0
+                 ? -1
+                 : std::min(1.0, static_cast<double>(next_.load()) / static_cast<double>(limit_));
     const auto total = ledger_.total();
-    return !total || *total == 0 ? -1 : static_cast<double>(ledger_.handed_out()) / static_cast<double>(*total);
+    return !total || *total == 0
+               ? -1
+               : static_cast<double>(ledger_.handed_out()) / static_cast<double>(*total);
   }
 
  private:
@@ -74,17 +80,33 @@ struct Stage {
   uint32_t account = 0;
   std::unique_ptr<Queue<Element>> queue;  // behind it
 
-  std::mutex mutex;               // guards the following
+  std::mutex mutex;  // guards the following
   std::list<std::thread> threads;
-  uint32_t target = 0;            // wanted threads
-  uint32_t running = 0;           // threads that have not decided to end
-  uint32_t alive = 0;             // threads that may still put elements
+  uint32_t target = 0;   // wanted threads
+  uint32_t running = 0;  // threads that have not decided to end
+  uint32_t alive = 0;    // threads that may still put elements
   bool input_ended = false;
 };
 
-TransformSpec Located(TransformSpec spec, const std::string& path) {
-  spec.file = path;
-  return spec;
+// The columns that a batch has after `extract`, as the transforms' check wants them.
+std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
+                                              const dwrf::Projection& projection) {
+  std::vector<AvailableColumn> columns;
+  for (const dwrf::FeatureRequest& request : projection.features) {
+    const SchemaNode& map = schema.node(*schema.FindColumn(request.column));
+    const TypeKind value = schema.node(map.children[1]).kind;
+    const ColumnKind kind = value == TypeKind::kList  ? ColumnKind::kSparse
+                            : value == TypeKind::kMap ? ColumnKind::kWeightedSparse
+                                                      : ColumnKind::kDense;
+    columns.push_back({dwrf::FeatureName(request), kind});
+  }
+  for (const std::string& name : projection.columns) {
+    const TypeKind kind = schema.node(*schema.FindColumn(name)).kind;
+    columns.push_back({name, kind == TypeKind::kFloat || kind == TypeKind::kDouble
+                                 ? ColumnKind::kFloat
+                                 : ColumnKind::kInteger});
+  }
+  return columns;
 }
 
 }  // namespace
@@ -122,11 +144,15 @@ struct Pipeline::State {
 void Pipeline::State::OpenSource() {
   if (!spec.synthetic) {
     table = std::make_shared<Table>(OpenTable(spec.table));
-    dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(), spec.projection);
+    dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
+                          spec.projection);
   }
   if (!spec.transforms.empty()) {
     std::vector<TransformSpec> transforms;
-    for (const TransformSpec& t : spec.transforms) transforms.push_back(Located(t, spec.path));
+    for (TransformSpec transform : spec.transforms) {
+      transform.file = spec.path;
+      transforms.push_back(std::move(transform));
+    }
     auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed);
     plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
     context.transforms = std::move(plan);
@@ -144,15 +170,18 @@ void Pipeline::State::BuildStages() {
   for (const StageSpec& stage_spec : spec.stages) {
     auto stage = std::make_unique<Stage>();
     stage->spec = stage_spec;
-    stage->account = hr_stage(stage_spec.name.c_str(), stage_spec.parallelism, stage_spec.max_parallelism);
+    stage->account =
+        hr_stage(stage_spec.name.c_str(), stage_spec.parallelism, stage_spec.max_parallelism);
     for (const OperatorSpec& op : stage_spec.operators) {
       OperatorPlan plan;
       plan.spec = op;
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
-      if (op.kind == OperatorKind::kTransform && context.transforms) {
-        // Transforms of one kind share an account: a report of hundreds of features reads by what they do.
+      if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
+        // Transforms of one kind share an account: a report of hundreds of features reads by what
+        // they do.
         for (size_t i = 0; i < context.transforms->size(); ++i) {
-          plan.transform_accounts.push_back(hr_operator(context.transforms->name(i).c_str(), "transform", stage->account));
+          plan.transform_accounts.push_back(
+              hr_operator(context.transforms->name(i).c_str(), "transform", stage->account));
         }
       }
       stage->operators.push_back(std::move(plan));
@@ -165,10 +194,13 @@ void Pipeline::State::BuildStages() {
     const bool last = i + 1 == stages.size();
     bool ordered = spec.file_order && last;
     if (spec.file_order && !last) {
-      for (const OperatorPlan& op : stages[i + 1]->operators) ordered = ordered || op.spec.kind == OperatorKind::kBatch;
+      for (const OperatorPlan& op : stages[i + 1]->operators)
+        ordered = ordered || op.spec.kind == OperatorKind::kBatch;
     }
     const StageSpec& stage_spec = stages[i]->spec;
-    const uint32_t account = hr_queue(fmt::format("{}.queue", stage_spec.name).c_str(), stages[i]->account, last ? consumer_stage : stages[i + 1]->account, stage_spec.queue);
+    const uint32_t account =
+        hr_queue(fmt::format("{}.queue", stage_spec.name).c_str(), stages[i]->account,
+                 last ? consumer_stage : stages[i + 1]->account, stage_spec.queue);
     stages[i]->queue = std::make_unique<Queue<Element>>(stage_spec.queue, ordered, account);
   }
 }
@@ -193,7 +225,9 @@ Stage* Pipeline::State::FindStage(const std::string& name) const {
     names.push_back(stage->spec.name);
   }
   const std::string nearest = NearestName(name, names);
-  throw Error(ExitCode::kUsage, fmt::format("no stage '{}'{}", Printable(name, 60), nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
+  throw Error(ExitCode::kUsage,
+              fmt::format("no stage '{}'{}", Printable(name, 60),
+                          nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
 }
 
 void Pipeline::State::AddThread(size_t index) {
@@ -213,13 +247,15 @@ void Pipeline::State::ThreadMain(size_t index) {
     } catch (const Error& error) {
       Fail(std::make_exception_ptr(error.Within(fmt::format("stage {}", stage.spec.name))));
     } catch (const std::bad_alloc&) {
-      Fail(std::make_exception_ptr(Error(ExitCode::kResources, "out of memory", fmt::format("stage {}", stage.spec.name))));
+      Fail(std::make_exception_ptr(
+          Error(ExitCode::kResources, "out of memory", fmt::format("stage {}", stage.spec.name))));
     } catch (...) {
       Fail(std::current_exception());
     }
   }
   std::lock_guard lock(stage.mutex);
-  // The last thread to leave after the input has ended closes the queue; with input left others are still there.
+  // The last thread to leave after the input has ended closes the queue; with input left others are
+  // still there.
   if (--stage.alive == 0 && (stage.input_ended || stop.stopped())) stage.queue->Close();
 }
 
@@ -247,12 +283,16 @@ void Pipeline::State::Work(size_t index) {
   Stage& stage = *stages[index];
   std::vector<std::unique_ptr<Operator>> operators;
   for (const OperatorPlan& plan : stage.operators) {
-    operators.push_back(IsSynthetic(plan.spec.kind) ? MakeSyntheticOperator(plan, context) : MakeTableOperator(plan, context));
+    operators.push_back(IsSynthetic(plan.spec.kind) ? MakeSyntheticOperator(plan, context)
+                                                    : MakeTableOperator(plan, context));
   }
-  // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope stops its clock.
+  // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope
+  // stops its clock.
   const uint32_t last_account = stage.operators.back().account;
   std::vector<Emit> emits(operators.size() + 1);
-  emits[operators.size()] = [&](Element&& element) { stage.queue->Put(std::move(element), last_account); };
+  emits[operators.size()] = [&](Element&& element) {
+    stage.queue->Put(std::move(element), last_account);
+  };
   const auto process = [&](size_t k, Element&& element) {
     account::OperatorScope scope(stage.operators[k].account);
     const uint64_t rows = element.rows, bytes_in = element.bytes;
@@ -267,9 +307,7 @@ void Pipeline::State::Work(size_t index) {
   for (size_t k = operators.size(); k-- > 0;) {
     emits[k] = [&process, k](Element&& element) { process(k, std::move(element)); };
   }
-  const auto process_named = [&](Element&& element) {
-    process(0, std::move(element));
-  };
+  const auto process_named = [&](Element&& element) { process(0, std::move(element)); };
 
   for (bool ended = false; !ended;) {
     Element element;
@@ -335,12 +373,14 @@ void Pipeline::State::Consume() {
   }
 }
 
-Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer) : state_(std::make_unique<State>()) {
+Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer)
+    : state_(std::make_unique<State>()) {
   state_->spec = std::move(spec);
   state_->consumer = std::move(consumer);
   state_->OpenSource();
   state_->BuildStages();
-  // A first instance of each synthetic operator checks what only its constructor can (a file to read).
+  // A first instance of each synthetic operator checks what only its constructor can (a file to
+  // read).
   for (const auto& stage : state_->stages) {
     for (const OperatorPlan& plan : stage->operators) {
       if (IsSynthetic(plan.spec.kind)) MakeSyntheticOperator(plan, state_->context);
@@ -393,9 +433,15 @@ void Pipeline::RequestStop() { state_->StopAll(); }
 
 void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
   Stage& stage = *state_->FindStage(name);
-  if (parallelism == 0 || parallelism > 256) throw Error(ExitCode::kUsage, fmt::format("parallelism must be from 1 to 256, got {}", parallelism), "stage " + name);
+  if (parallelism == 0 || parallelism > 256)
+    throw Error(ExitCode::kUsage,
+                fmt::format("parallelism must be from 1 to 256, got {}", parallelism),
+                "stage " + name);
   if (stage.spec.max_parallelism != 0 && parallelism > stage.spec.max_parallelism) {
-    throw Error(ExitCode::kUsage, fmt::format("parallelism {} exceeds max_parallelism {}", parallelism, stage.spec.max_parallelism), "stage " + name);
+    throw Error(ExitCode::kUsage,
+                fmt::format("parallelism {} exceeds max_parallelism {}", parallelism,
+                            stage.spec.max_parallelism),
+                "stage " + name);
   }
   size_t index = 0;
   while (state_->stages[index].get() != &stage) ++index;
@@ -413,7 +459,10 @@ void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
 
 void Pipeline::SetQueueCapacity(const std::string& name, uint32_t capacity) {
   Stage& stage = *state_->FindStage(name);
-  if (capacity == 0 || capacity > 65536) throw Error(ExitCode::kUsage, fmt::format("a queue holds 1 to 65536 elements, got {}", capacity), "stage " + name);
+  if (capacity == 0 || capacity > 65536)
+    throw Error(ExitCode::kUsage,
+                fmt::format("a queue holds 1 to 65536 elements, got {}", capacity),
+                "stage " + name);
   stage.queue->SetCapacity(capacity);
 }
 

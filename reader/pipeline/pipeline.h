@@ -1,10 +1,13 @@
-// Pipeline: stages on threads between bounded queues, ending in one consumer. Built from a PipelineSpec; any stage's
-// parallelism and queue capacity can change while it runs. Results do not depend on parallelism: the multiset of rows is
-// exact at every setting, and with order = "file" so is the order.
+// Pipeline: stages on threads between bounded queues, ending in one consumer. Built from a
+// PipelineSpec; any stage's parallelism and queue capacity can change while it runs. Results do not
+// depend on parallelism: the multiset of rows is exact at every setting, and with order = "file" so
+// is the order.
 //
-//   ledger -> [stage fetch x p] -> queue -> [stage decode x p] -> queue -> ... -> consumer (the thread that calls Run)
+//   ledger -> [stage fetch x p] -> queue -> [stage decode x p] -> queue -> ... -> consumer (the
+//   thread that calls Run)
 //
-// The first error on any thread stops the pipeline and comes out of Run, with the stage's and operator's names before it.
+// The first error on any thread stops the pipeline and comes out of Run, with the stage's and
+// operator's names before it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,6 +17,7 @@
 
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/spec.h"
+#include "reader/pipeline/stop_signal.h"
 
 namespace headrace::reader {
 
@@ -26,29 +30,32 @@ class Consumer {
 };
 
 struct PipelineProgress {
-  uint64_t batches = 0, rows = 0;       // taken by the consumer
+  uint64_t batches = 0, rows = 0;        // taken by the consumer
   uint64_t wait_ns = 0, compute_ns = 0;  // of the consumer
   double fraction = -1;                  // of all splits handed out; below 0 when it has no end
 };
 
 class Pipeline {
  public:
-  // Opens the table, checks projection and transforms against it, registers the accounts. Throws Error.
+  // Opens the table, checks projection and transforms against it, registers the accounts. Throws
+  // Error.
   Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer);
   ~Pipeline();  // stops and joins
 
   const PipelineSpec& spec() const;
 
-  // Runs to the end of the data or to RequestStop, with the calling thread as the consumer. Throws the first Error of any
-  // thread. Called once.
+  // Runs to the end of the data or to RequestStop, with the calling thread as the consumer. Throws
+  // the first Error of any thread. Called once.
   void Run();
   // From any thread: Run returns within a second; elements in flight are dropped.
   void RequestStop();
 
-  // Thread-safe, also while running. Throws Error kUsage for an unknown stage or a value out of range (parallelism above a
-  // stage's max_parallelism, 0). A thread that goes finishes its element first.
+  // Thread-safe, also while running. Throws Error kUsage for an unknown stage or a value out of
+  // range (parallelism above a stage's max_parallelism, 0). A thread that goes finishes its element
+  // first.
   void SetParallelism(const std::string& stage, uint32_t parallelism);
-  void SetQueueCapacity(const std::string& stage, uint32_t capacity);  // of the queue behind the stage
+  void SetQueueCapacity(const std::string& stage,
+                        uint32_t capacity);  // of the queue behind the stage
   uint32_t parallelism(const std::string& stage) const;
 
   PipelineProgress progress() const;  // thread-safe

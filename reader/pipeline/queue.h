@@ -1,6 +1,7 @@
-// Queue: bounded, between two stages. Every wait is timed into the waiting operator's account, and the queue's occupancy
-// into the queue's own. In ordered mode elements leave in the order of their sequence numbers: the element that is due is
-// admitted even when the queue is full, so a full window of later ones cannot block it.
+// Queue: bounded, between two stages. Every wait is timed into the waiting operator's account, and
+// the queue's occupancy into the queue's own. In ordered mode elements leave in the order of their
+// sequence numbers: the element that is due is admitted even when the queue is full, so a full
+// window of later ones cannot block it.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -16,18 +17,22 @@ namespace headrace::reader {
 
 enum class QueueStatus { kOk, kEnd, kStopped, kWoken };
 
-// T has `uint64_t sequence`. Thread-safe. `producers` threads must call ProducerDone before the queue ends.
+// T has `uint64_t sequence`. Thread-safe. `producers` threads must call ProducerDone before the
+// queue ends.
 template <typename T>
 class Queue {
  public:
-  Queue(uint32_t capacity, bool ordered, uint32_t account) : capacity_(capacity), ordered_(ordered), account_(account) {}
+  Queue(uint32_t capacity, bool ordered, uint32_t account)
+      : capacity_(capacity), ordered_(ordered), account_(account) {}
 
-  // Blocks while the queue is full; the wait goes to operator account `waiter` as w_out. False when stopped; then
-  // `element` is lost.
+  // Blocks while the queue is full; the wait goes to operator account `waiter` as w_out. False when
+  // stopped; then `element` is lost.
   bool Put(T&& element, uint32_t waiter) {
     std::unique_lock lock(mutex_);
     const uint64_t key = ordered_ ? element.sequence : arrivals_++;
-    const auto admitted = [&] { return stopped_ || elements_.size() < capacity_ || (ordered_ && key == next_); };
+    const auto admitted = [&] {
+      return stopped_ || elements_.size() < capacity_ || (ordered_ && key == next_);
+    };
     if (!admitted()) {
       account::WaitScope wait(waiter, HR_WAIT_OUT);
       not_full_.wait(lock, admitted);
@@ -39,8 +44,9 @@ class Queue {
     return true;
   }
 
-  // Blocks while there is nothing to take; the wait goes to `waiter` as w_in. `wake_ticket` is from Ticket(): when Wake()
-  // was called since, returns kWoken. `wait_ns`, if given, receives the time waited.
+  // Blocks while there is nothing to take; the wait goes to `waiter` as w_in. `wake_ticket` is from
+  // Ticket(): when Wake() was called since, returns kWoken. `wait_ns`, if given, receives the time
+  // waited.
   QueueStatus Get(T* out, uint32_t waiter, uint64_t wake_ticket) {
     std::unique_lock lock(mutex_);
     const auto ready = [&] { return stopped_ || wakes_ != wake_ticket || available() || ended(); };
@@ -105,7 +111,9 @@ class Queue {
   }
 
  private:
-  bool available() const { return !elements_.empty() && (!ordered_ || elements_.begin()->first == next_); }
+  bool available() const {
+    return !elements_.empty() && (!ordered_ || elements_.begin()->first == next_);
+  }
   // With every producer done, a gap in the sequence can no longer fill: nothing more will come.
   bool ended() const { return closed_ && !available(); }
 

@@ -8,12 +8,13 @@
 namespace headrace::reader {
 
 bool SharedDevice::Serve(uint64_t bytes, StopSignal* stop) {
-  const auto service_ns = static_cast<int64_t>(static_cast<double>(bytes) / bytes_per_second_ * 1e9);
+  const auto service_ns =
+      static_cast<int64_t>(static_cast<double>(bytes) / bytes_per_second_ * 1e9);
   hr_resource_wait_begin(account_);
   std::unique_lock turn(turn_);
   hr_resource_held(account_);
-  // Sleeping overshoots by tens of microseconds; counting from where the last service should have ended keeps the rate
-  // exact under load. An idle device starts now.
+  // Sleeping overshoots by tens of microseconds; counting from where the last service should have
+  // ended keeps the rate exact under load. An idle device starts now.
   const int64_t now = MonotonicNs();
   constexpr int64_t kMaxDebtNs = 5'000'000;
   free_at_ns_ = std::max(free_at_ns_, now - kMaxDebtNs) + service_ns;
@@ -35,7 +36,9 @@ SharedLock* SharedResources::Lock(const std::string& name) {
 SharedDevice* SharedResources::Device(const std::string& name, double bytes_per_second) {
   std::lock_guard guard(mutex_);
   auto& device = devices_[name];
-  if (!device) device = std::make_unique<SharedDevice>(bytes_per_second, hr_resource(name.c_str(), HR_DEVICE, 1));
+  if (!device)
+    device =
+        std::make_unique<SharedDevice>(bytes_per_second, hr_resource(name.c_str(), HR_DEVICE, 1));
   return device.get();
 }
 

@@ -1,4 +1,5 @@
-// Resources that operators of different threads share: named locks and rate-limited devices, each with an account.
+// Resources that operators of different threads share: named locks and rate-limited devices, each
+// with an account.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -17,11 +18,12 @@ struct SharedLock {
   uint32_t account = 0;
 };
 
-// A device that moves `bytes_per_second`, one request after the other in order of arrival: a request waits for its turn and
-// is then served for bytes / rate.
+// A device that moves `bytes_per_second`, one request after the other in order of arrival: a
+// request waits for its turn and is then served for bytes / rate.
 class SharedDevice {
  public:
-  SharedDevice(double bytes_per_second, uint32_t account) : bytes_per_second_(bytes_per_second), account_(account) {}
+  SharedDevice(double bytes_per_second, uint32_t account)
+      : bytes_per_second_(bytes_per_second), account_(account) {}
   // Blocks for the request's turn and its service. Returns false when stopped.
   bool Serve(uint64_t bytes, StopSignal* stop);
 

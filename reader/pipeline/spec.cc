@@ -18,10 +18,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::pair<OperatorKind, const char*> kKinds[] = {
-    {OperatorKind::kFetch, "fetch"},     {OperatorKind::kDecompress, "decompress"}, {OperatorKind::kDecode, "decode"},
-    {OperatorKind::kExtract, "extract"}, {OperatorKind::kTransform, "transform"},   {OperatorKind::kBatch, "batch"},
-    {OperatorKind::kTensorize, "tensorize"}, {OperatorKind::kSpin, "spin"},         {OperatorKind::kSleep, "sleep"},
-    {OperatorKind::kTouch, "touch"},     {OperatorKind::kLock, "lock"},             {OperatorKind::kRead, "read"}};
+    {OperatorKind::kFetch, "fetch"},         {OperatorKind::kDecompress, "decompress"},
+    {OperatorKind::kDecode, "decode"},       {OperatorKind::kExtract, "extract"},
+    {OperatorKind::kTransform, "transform"}, {OperatorKind::kBatch, "batch"},
+    {OperatorKind::kTensorize, "tensorize"}, {OperatorKind::kSpin, "spin"},
+    {OperatorKind::kSleep, "sleep"},         {OperatorKind::kTouch, "touch"},
+    {OperatorKind::kLock, "lock"},           {OperatorKind::kRead, "read"}};
 constexpr uint32_t kMaxParallelism = 256, kMaxQueue = 65536;
 
 std::string DidYouMean(const std::string& name, const std::vector<std::string>& names) {
@@ -32,11 +34,14 @@ std::string DidYouMean(const std::string& name, const std::vector<std::string>& 
 // One parse: knows the file for messages, and turns TOML nodes into the spec.
 class SpecParser {
  public:
-  SpecParser(std::string path, std::string folder) : path_(std::move(path)), folder_(std::move(folder)) {}
+  SpecParser(std::string path, std::string folder)
+      : path_(std::move(path)), folder_(std::move(folder)) {}
 
   [[noreturn]] void Fail(const toml::node* node, const std::string& what) const {
     std::string where = path_;
-    if (node != nullptr && node->source().begin.line > 0) where = fmt::format("{}:{}:{}", path_, node->source().begin.line, node->source().begin.column);
+    if (node != nullptr && node->source().begin.line > 0)
+      where =
+          fmt::format("{}:{}:{}", path_, node->source().begin.line, node->source().begin.column);
     throw Error(ExitCode::kUsage, what, where);
   }
 
@@ -44,17 +49,24 @@ class SpecParser {
     try {
       return toml::parse(text, path_);
     } catch (const toml::parse_error& error) {
-      throw Error(ExitCode::kUsage, std::string(error.description()), fmt::format("{}:{}:{}", path_, error.source().begin.line, error.source().begin.column));
+      throw Error(
+          ExitCode::kUsage, std::string(error.description()),
+          fmt::format("{}:{}:{}", path_, error.source().begin.line, error.source().begin.column));
     }
   }
 
   // Refuses keys outside `allowed`.
-  void CheckKeys(const toml::table& table, const std::string& section, const std::vector<std::string>& allowed) const {
+  void CheckKeys(const toml::table& table, const std::string& section,
+                 const std::vector<std::string>& allowed) const {
     for (const auto& [key, value] : table) {
       const std::string name(key.str());
       if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-      std::string where = fmt::format("{}:{}:{}", path_, key.source().begin.line, key.source().begin.column);
-      throw Error(ExitCode::kUsage, fmt::format("unknown key '{}' in {}{}", Printable(name, 60), section, DidYouMean(name, allowed)), where);
+      std::string where =
+          fmt::format("{}:{}:{}", path_, key.source().begin.line, key.source().begin.column);
+      throw Error(ExitCode::kUsage,
+                  fmt::format("unknown key '{}' in {}{}", Printable(name, 60), section,
+                              DidYouMean(name, allowed)),
+                  where);
     }
   }
 
@@ -70,7 +82,8 @@ class SpecParser {
     if (!node->is_string()) Fail(node, fmt::format("expected a text for {}", key));
     return **node->as_string();
   }
-  uint64_t Count(const toml::table& table, const char* key, uint64_t otherwise, uint64_t low, uint64_t high) const {
+  uint64_t Count(const toml::table& table, const char* key, uint64_t otherwise, uint64_t low,
+                 uint64_t high) const {
     const toml::node* node = table.get(key);
     if (node == nullptr) return otherwise;
     if (!node->is_integer()) Fail(node, fmt::format("expected a whole number for {}", key));
@@ -96,7 +109,8 @@ class SpecParser {
   // "5ms", "0", or an integer 0.
   double Duration(const toml::node& node, const std::string& key) const {
     if (node.is_integer() && **node.as_integer() == 0) return 0;
-    if (!node.is_string()) Fail(&node, fmt::format("expected a duration such as \"5ms\" for {}", key));
+    if (!node.is_string())
+      Fail(&node, fmt::format("expected a duration such as \"5ms\" for {}", key));
     try {
       return static_cast<double>(ParseDuration(**node.as_string(), key));
     } catch (const Error& error) {
@@ -104,8 +118,10 @@ class SpecParser {
     }
   }
   double Bytes(const toml::node& node, const std::string& key) const {
-    if (node.is_integer() && **node.as_integer() >= 0) return static_cast<double>(**node.as_integer());
-    if (!node.is_string()) Fail(&node, fmt::format("expected a size such as \"64KiB\" for {}", key));
+    if (node.is_integer() && **node.as_integer() >= 0)
+      return static_cast<double>(**node.as_integer());
+    if (!node.is_string())
+      Fail(&node, fmt::format("expected a size such as \"64KiB\" for {}", key));
     try {
       return static_cast<double>(ParseBytes(**node.as_string(), key));
     } catch (const Error& error) {
@@ -143,7 +159,9 @@ class SpecParser {
       return;
     }
     auto it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) Fail(table.get("distribution"), fmt::format("unknown distribution '{}'{}", Printable(name, 40), DidYouMean(name, names)));
+    if (it == names.end())
+      Fail(table.get("distribution"), fmt::format("unknown distribution '{}'{}",
+                                                  Printable(name, 40), DidYouMean(name, names)));
     cost->distribution = static_cast<Distribution>(it - names.begin());
   }
 
@@ -155,13 +173,16 @@ class SpecParser {
       spec.name = **node.as_string();
       for (const auto& [kind, name] : kKinds) {
         if (spec.name != name) continue;
-        if (IsSynthetic(kind)) Fail(&node, fmt::format("'{}' needs a cost: write {{ {} = \"...\" }}", name, name));
+        if (IsSynthetic(kind))
+          Fail(&node, fmt::format("'{}' needs a cost: write {{ {} = \"...\" }}", name, name));
         spec.kind = kind;
         return spec;
       }
-      Fail(&node, fmt::format("unknown operator '{}'{}", Printable(spec.name, 60), DidYouMean(spec.name, names)));
+      Fail(&node, fmt::format("unknown operator '{}'{}", Printable(spec.name, 60),
+                              DidYouMean(spec.name, names)));
     }
-    if (!node.is_table()) Fail(&node, "an operator is a name or a table such as { spin = \"2ms\" }");
+    if (!node.is_table())
+      Fail(&node, "an operator is a name or a table such as { spin = \"2ms\" }");
     const toml::table& table = *node.as_table();
     const toml::node* cost = nullptr;
     for (const auto& [kind, name] : kKinds) {
@@ -172,8 +193,11 @@ class SpecParser {
     }
     if (cost == nullptr) {
       for (const auto& [key, value] : table) {
-        const std::string nearest = NearestName(key.str(), {"spin", "sleep", "touch", "lock", "read"});
-        if (!nearest.empty()) Fail(&value, fmt::format("unknown operator '{}', did you mean '{}'?", Printable(std::string(key.str()), 60), nearest));
+        const std::string nearest =
+            NearestName(key.str(), {"spin", "sleep", "touch", "lock", "read"});
+        if (!nearest.empty())
+          Fail(&value, fmt::format("unknown operator '{}', did you mean '{}'?",
+                                   Printable(std::string(key.str()), 60), nearest));
       }
       Fail(&node, "an operator table has one of spin, sleep, touch, lock, read");
     }
@@ -189,7 +213,8 @@ class SpecParser {
     if (spec.kind == OperatorKind::kLock) {
       spec.resource = Text(table, "lock_name", spec.name.empty() ? "lock" : spec.name);
       const std::string hold = Text(table, "hold", "spin");
-      if (hold != "spin" && hold != "sleep") Fail(table.get("hold"), "hold is \"spin\" or \"sleep\"");
+      if (hold != "spin" && hold != "sleep")
+        Fail(table.get("hold"), "hold is \"spin\" or \"sleep\"");
       spec.hold_sleeps = hold == "sleep";
     }
     if (spec.kind == OperatorKind::kRead) {
@@ -205,32 +230,46 @@ class SpecParser {
 
   void Stages(const toml::table& root, PipelineSpec* spec) const {
     const toml::node* node = root.get("stage");
-    if (node == nullptr || !node->is_array() || node->as_array()->empty()) Fail(node, "a pipeline needs at least one [[stage]]");
-    std::set<std::string> stage_names = {"consumer", "pipeline", "source", "projection", "transform", "stage"}, operator_names;
+    if (node == nullptr || !node->is_array() || node->as_array()->empty())
+      Fail(node, "a pipeline needs at least one [[stage]]");
+    std::set<std::string> stage_names = {"consumer",   "pipeline",  "source",
+                                         "projection", "transform", "stage"},
+                          operator_names;
     for (const toml::node& entry : *node->as_array()) {
       if (!entry.is_table()) Fail(&entry, "a stage is a table");
       const toml::table& table = *entry.as_table();
-      CheckKeys(table, "[[stage]]", {"name", "operators", "parallelism", "max_parallelism", "queue"});
+      CheckKeys(table, "[[stage]]",
+                {"name", "operators", "parallelism", "max_parallelism", "queue"});
       StageSpec stage;
       stage.name = Text(table, "name", "");
       if (stage.name.empty()) Fail(&entry, "a stage needs a name");
-      if (stage.name.find('.') != std::string::npos) Fail(table.get("name"), "a stage's name has no dot");
-      // "transform" is the natural name of a stage, and also a section of lists: only sections with keys of their own clash.
+      if (stage.name.find('.') != std::string::npos)
+        Fail(table.get("name"), "a stage's name has no dot");
+      // "transform" is the natural name of a stage, and also a section of lists: only sections with
+      // keys of their own clash.
       const bool reserved = stage.name != "transform" && stage_names.count(stage.name) > 0;
-      if (reserved || !seen_stage_names_.insert(stage.name).second) Fail(table.get("name"), fmt::format("the name '{}' is taken", Printable(stage.name, 60)));
+      if (reserved || !seen_stage_names_.insert(stage.name).second)
+        Fail(table.get("name"), fmt::format("the name '{}' is taken", Printable(stage.name, 60)));
       stage.parallelism = static_cast<uint32_t>(Count(table, "parallelism", 1, 1, kMaxParallelism));
-      stage.max_parallelism = static_cast<uint32_t>(Count(table, "max_parallelism", 0, 0, kMaxParallelism));
+      stage.max_parallelism =
+          static_cast<uint32_t>(Count(table, "max_parallelism", 0, 0, kMaxParallelism));
       stage.queue = static_cast<uint32_t>(Count(table, "queue", 4, 1, kMaxQueue));
       if (stage.max_parallelism != 0 && stage.parallelism > stage.max_parallelism) {
-        Fail(table.get("parallelism"), fmt::format("parallelism {} exceeds max_parallelism {}", stage.parallelism, stage.max_parallelism));
+        Fail(table.get("parallelism"), fmt::format("parallelism {} exceeds max_parallelism {}",
+                                                   stage.parallelism, stage.max_parallelism));
       }
       const toml::node* operators = table.get("operators");
-      if (operators == nullptr || !operators->is_array() || operators->as_array()->empty()) Fail(operators != nullptr ? operators : &entry, "a stage needs operators = [...]");
+      if (operators == nullptr || !operators->is_array() || operators->as_array()->empty())
+        Fail(operators != nullptr ? operators : &entry, "a stage needs operators = [...]");
       for (const toml::node& op : *operators->as_array()) {
         OperatorSpec parsed = Operator(op);
-        if (parsed.name.empty()) parsed.name = operators->as_array()->size() == 1 ? stage.name : stage.name + "." + OperatorKindName(parsed.kind);
+        if (parsed.name.empty())
+          parsed.name = operators->as_array()->size() == 1
+                            ? stage.name
+                            : stage.name + "." + OperatorKindName(parsed.kind);
         std::string unique = parsed.name;
-        for (int n = 2; !operator_names.insert(unique).second; ++n) unique = fmt::format("{}.{}", parsed.name, n);
+        for (int n = 2; !operator_names.insert(unique).second; ++n)
+          unique = fmt::format("{}.{}", parsed.name, n);
         parsed.name = unique;
         stage.operators.push_back(std::move(parsed));
       }
@@ -243,36 +282,44 @@ class SpecParser {
     const toml::node* place = root.get("stage");
     int last = -1;
     const char* last_name = "";
-    bool has_table_operator = false, batched = false;
+    bool has_table_operator = false;
     for (StageSpec& stage : spec->stages) {
       for (const OperatorSpec& op : stage.operators) {
         if (IsSynthetic(op.kind)) continue;
         has_table_operator = true;
         const int rank = static_cast<int>(op.kind);
-        if (!spec->synthetic && last == -1 && op.kind != OperatorKind::kFetch) Fail(place, fmt::format("the first operator of a table is fetch, not {}", op.name));
-        const bool next = op.kind == OperatorKind::kBatch ? last == static_cast<int>(OperatorKind::kExtract) || last == static_cast<int>(OperatorKind::kTransform)
+        if (!spec->synthetic && last == -1 && op.kind != OperatorKind::kFetch)
+          Fail(place, fmt::format("the first operator of a table is fetch, not {}", op.name));
+        const bool next = op.kind == OperatorKind::kBatch
+                              ? last == static_cast<int>(OperatorKind::kExtract) ||
+                                    last == static_cast<int>(OperatorKind::kTransform)
                           : op.kind == OperatorKind::kTensorize
                               ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
                               : rank == last + 1;
         if (!next) {
-          Fail(place, fmt::format("operator {} cannot follow {}; the order is fetch, decompress, decode, extract, transform (optional), batch (optional), tensorize (optional)",
-                                  op.name, last == -1 ? "the source" : last_name));
+          Fail(place,
+               fmt::format("operator {} cannot follow {}; the order is fetch, decompress, decode, "
+                           "extract, transform (optional), batch (optional), tensorize (optional)",
+                           op.name, last == -1 ? "the source" : last_name));
         }
         last = rank;
         last_name = OperatorKindName(op.kind);
-        if (op.kind == OperatorKind::kBatch) {
-          batched = true;
-          if (spec->file_order) {
-            if (stage.parallelism > 1) Fail(place, fmt::format("with order = \"file\" the stage of batch ('{}') has parallelism 1", stage.name));
-            stage.max_parallelism = 1;
-          }
+        if (op.kind == OperatorKind::kBatch && spec->file_order) {
+          if (stage.parallelism > 1)
+            Fail(place,
+                 fmt::format("with order = \"file\" the stage of batch ('{}') has parallelism 1",
+                             stage.name));
+          stage.max_parallelism = 1;
         }
       }
     }
-    (void)batched;
-    if (spec->synthetic && has_table_operator) Fail(place, "a synthetic source has no data to fetch or decode: use spin, sleep, touch, lock, read");
-    if (!spec->synthetic && !has_table_operator) Fail(place, "a table needs fetch, decompress, decode and extract");
-    if (!spec->transforms.empty() && !HasKind(*spec, OperatorKind::kTransform)) Fail(root.get("transform"), "there are transforms, but no stage has the operator transform");
+    if (spec->synthetic && has_table_operator)
+      Fail(place,
+           "a synthetic source has no data to fetch or decode: use spin, sleep, touch, lock, read");
+    if (!spec->synthetic && !has_table_operator)
+      Fail(place, "a table needs fetch, decompress, decode and extract");
+    if (!spec->transforms.empty() && !HasKind(*spec, OperatorKind::kTransform))
+      Fail(root.get("transform"), "there are transforms, but no stage has the operator transform");
   }
   static bool HasKind(const PipelineSpec& spec, OperatorKind kind) {
     for (const StageSpec& stage : spec.stages) {
@@ -294,19 +341,22 @@ class SpecParser {
       for (const toml::node& column : *columns->as_array()) {
         if (!column.is_string()) Fail(&column, "a column is named by a text");
         const std::string name = **column.as_string();
-        if (std::find(spec->projection.columns.begin(), spec->projection.columns.end(), name) == spec->projection.columns.end()) spec->projection.columns.push_back(name);
+        if (std::find(spec->projection.columns.begin(), spec->projection.columns.end(), name) ==
+            spec->projection.columns.end())
+          spec->projection.columns.push_back(name);
       }
     }
     if (const toml::table* maps = Table(*table, "maps")) {
       for (const auto& [map, keys] : *maps) {
-        if (!keys.is_array()) Fail(&keys, fmt::format("the keys of map '{}' are a list", map.str()));
+        if (!keys.is_array())
+          Fail(&keys, fmt::format("the keys of map '{}' are a list", map.str()));
         for (const toml::node& key : *keys.as_array()) {
           dwrf::FeatureRequest request;
           request.column = map.str();
           if (key.is_integer()) {
-            request.key = dwrf::MapKey::Integer(**key.as_integer());
+            request.key = dwrf::MapKey::Of(**key.as_integer());
           } else if (key.is_string()) {
-            request.key = dwrf::MapKey::Text(**key.as_string());
+            request.key = dwrf::MapKey::Of(**key.as_string());
           } else {
             Fail(&key, "a key is an integer or a text");
           }
@@ -371,19 +421,24 @@ class SpecParser {
 
   void Source(const toml::table& root, PipelineSpec* spec) const {
     const toml::table* table = Table(root, "source");
-    if (table == nullptr) Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
+    if (table == nullptr)
+      Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
     CheckKeys(*table, "[source]", {"table", "synthetic", "epochs", "coalesce_gap", "coalesce_max"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
-    if (const toml::node* gap = table->get("coalesce_gap")) spec->coalesce_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
-    if (const toml::node* most = table->get("coalesce_max")) spec->coalesce_max_bytes = static_cast<uint64_t>(Bytes(*most, "coalesce_max"));
+    if (const toml::node* gap = table->get("coalesce_gap"))
+      spec->coalesce_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
+    if (const toml::node* most = table->get("coalesce_max"))
+      spec->coalesce_max_bytes = static_cast<uint64_t>(Bytes(*most, "coalesce_max"));
     const std::string path = Text(*table, "table", "");
     if (const toml::table* synthetic = Table(*table, "synthetic")) {
-      if (!path.empty()) Fail(table->get("table"), "a source has a table or synthetic elements, not both");
+      if (!path.empty())
+        Fail(table->get("table"), "a source has a table or synthetic elements, not both");
       CheckKeys(*synthetic, "synthetic", {"elements", "rows", "bytes"});
       SyntheticSource source;
       source.elements = Count(*synthetic, "elements", 0, 0, UINT64_MAX >> 1);
       source.rows = Count(*synthetic, "rows", 1, 1, 1u << 30);
-      if (const toml::node* bytes = synthetic->get("bytes")) source.bytes = static_cast<uint64_t>(Bytes(*bytes, "bytes"));
+      if (const toml::node* bytes = synthetic->get("bytes"))
+        source.bytes = static_cast<uint64_t>(Bytes(*bytes, "bytes"));
       spec->synthetic = source;
     } else if (path.empty()) {
       Fail(table, "a source needs table = \"FOLDER\" or synthetic = { ... }");
@@ -394,12 +449,15 @@ class SpecParser {
 
   PipelineSpec Build(const toml::table& root) const {
     PipelineSpec spec;
-    CheckKeys(root, "the file", {"pipeline", "source", "projection", "stage", "transform", "consumer"});
+    CheckKeys(root, "the file",
+              {"pipeline", "source", "projection", "stage", "transform", "consumer"});
     if (const toml::table* table = Table(root, "pipeline")) {
       CheckKeys(*table, "[pipeline]", {"name", "order", "batch_rows", "seed"});
       spec.name = Text(*table, "name", "pipeline");
       const std::string order = Text(*table, "order", "any");
-      if (order != "any" && order != "file") Fail(table->get("order"), fmt::format("order is \"any\" or \"file\", got \"{}\"", Printable(order, 40)));
+      if (order != "any" && order != "file")
+        Fail(table->get("order"),
+             fmt::format("order is \"any\" or \"file\", got \"{}\"", Printable(order, 40)));
       spec.file_order = order == "file";
       spec.batch_rows = Count(*table, "batch_rows", 512, 1, 1u << 24);
       spec.seed = Count(*table, "seed", 1, 0, UINT64_MAX >> 1);
@@ -411,7 +469,8 @@ class SpecParser {
     CheckOrder(root, &spec);
     if (const toml::table* table = Table(root, "consumer")) {
       CheckKeys(*table, "[consumer]", {"step", "cv", "distribution", "spin"});
-      if (const toml::node* step = table->get("step")) spec.consumer.step.mean = Duration(*step, "step");
+      if (const toml::node* step = table->get("step"))
+        spec.consumer.step.mean = Duration(*step, "step");
       Randomness(*table, &spec.consumer.step);
       spec.consumer.spin = Flag(*table, "spin", false);
     }
@@ -429,7 +488,8 @@ void Assign(toml::table* table, const std::string& key, const std::string& value
     const toml::table parsed = toml::parse(fmt::format("v = {}", value));
     const toml::node* node = parsed.get("v");
     if (node->is_integer()) return (void)table->insert_or_assign(key, **node->as_integer());
-    if (node->is_floating_point()) return (void)table->insert_or_assign(key, **node->as_floating_point());
+    if (node->is_floating_point())
+      return (void)table->insert_or_assign(key, **node->as_floating_point());
     if (node->is_boolean()) return (void)table->insert_or_assign(key, **node->as_boolean());
   } catch (const toml::parse_error&) {
   }
@@ -438,22 +498,31 @@ void Assign(toml::table* table, const std::string& key, const std::string& value
 
 void ApplySetting(toml::table* root, const std::string& knob, const std::string& value) {
   const size_t dot = knob.find('.');
-  const auto fail = [&](const std::string& what) { throw Error(ExitCode::kUsage, what, "setting '" + Printable(knob, 80) + "'"); };
-  if (dot == std::string::npos) fail("a knob is STAGE.parallelism, STAGE.queue, consumer.step, source.epochs, pipeline.batch_rows, ...");
+  const auto fail = [&](const std::string& what) {
+    throw Error(ExitCode::kUsage, what, "setting '" + Printable(knob, 80) + "'");
+  };
+  if (dot == std::string::npos)
+    fail(
+        "a knob is STAGE.parallelism, STAGE.queue, consumer.step, source.epochs, "
+        "pipeline.batch_rows, ...");
   const std::string section = knob.substr(0, dot), key = knob.substr(dot + 1);
   std::vector<std::string> sections = {"pipeline", "source", "consumer"};
-  if (toml::array* stages = root->get("stage") != nullptr ? root->get("stage")->as_array() : nullptr) {
+  if (toml::array* stages =
+          root->get("stage") != nullptr ? root->get("stage")->as_array() : nullptr) {
     for (toml::node& node : *stages) {
       toml::table* stage = node.as_table();
-      const std::string name = stage != nullptr ? (*stage)["name"].value_or(std::string()) : std::string();
+      const std::string name =
+          stage != nullptr ? (*stage)["name"].value_or(std::string()) : std::string();
       if (!name.empty()) sections.push_back(name);
       if (name != section || stage == nullptr) continue;
       const std::vector<std::string> keys = {"parallelism", "max_parallelism", "queue"};
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) fail(fmt::format("a stage has no '{}' to set{}", key, DidYouMean(key, keys)));
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        fail(fmt::format("a stage has no '{}' to set{}", key, DidYouMean(key, keys)));
       return Assign(stage, key, value);
     }
   }
-  if (section != "pipeline" && section != "source" && section != "consumer") fail(fmt::format("no stage or section '{}'{}", section, DidYouMean(section, sections)));
+  if (section != "pipeline" && section != "source" && section != "consumer")
+    fail(fmt::format("no stage or section '{}'{}", section, DidYouMean(section, sections)));
   if (root->get(section) == nullptr) root->insert(section, toml::table());
   Assign(root->get(section)->as_table(), key, value);
 }
@@ -462,7 +531,8 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
 
 const char* OperatorKindName(OperatorKind kind) { return kKinds[static_cast<size_t>(kind)].second; }
 
-PipelineSpec ParsePipeline(const std::string& text, const std::string& path, const std::string& folder, const Settings& settings) {
+PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
+                           const std::string& folder, const Settings& settings) {
   const SpecParser parser(path, folder);
   toml::table root = parser.Parse(text);
   for (const auto& [knob, value] : settings) ApplySetting(&root, knob, value);
@@ -479,7 +549,9 @@ PipelineSpec LoadPipeline(const std::string& path, const Settings& settings) {
 
 std::pair<std::string, std::string> ParseSetting(const std::string& text) {
   const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) throw Error(ExitCode::kUsage, fmt::format("'{}' is not KEY=VALUE", Printable(text, 80)), "--set", "try --set decode.parallelism=2");
+  if (equals == std::string::npos || equals == 0)
+    throw Error(ExitCode::kUsage, fmt::format("'{}' is not KEY=VALUE", Printable(text, 80)),
+                "--set", "try --set decode.parallelism=2");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

@@ -1,5 +1,5 @@
-// PipelineSpec: pipeline.toml in memory. docs/pipeline.md describes the file; a mistake in it is an Error kUsage with file,
-// line, column and, for a mistyped name, the nearest valid one.
+// PipelineSpec: pipeline.toml in memory. docs/pipeline.md describes the file; a mistake in it is an
+// Error kUsage with file, line, column and, for a mistyped name, the nearest valid one.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,18 +13,31 @@
 
 namespace headrace::reader {
 
-enum class OperatorKind : uint8_t { kFetch, kDecompress, kDecode, kExtract, kTransform, kBatch, kTensorize, kSpin, kSleep, kTouch, kLock, kRead };
+enum class OperatorKind : uint8_t {
+  kFetch,
+  kDecompress,
+  kDecode,
+  kExtract,
+  kTransform,
+  kBatch,
+  kTensorize,
+  kSpin,
+  kSleep,
+  kTouch,
+  kLock,
+  kRead
+};
 const char* OperatorKindName(OperatorKind kind);
 inline bool IsSynthetic(OperatorKind kind) { return kind >= OperatorKind::kSpin; }
 
 struct OperatorSpec {
   OperatorKind kind = OperatorKind::kSpin;
-  std::string name;              // unique in the pipeline; the kind's name unless given
-  Cost cost;                     // synthetic: nanoseconds, or bytes for touch and read
-  std::string resource;          // lock and read: the shared lock or device
-  bool hold_sleeps = false;      // lock: sleeps instead of spinning while it holds the lock
-  std::string file;              // read: absolute path, or empty
-  double bytes_per_second = 0;   // read: the device's rate
+  std::string name;             // unique in the pipeline; the kind's name unless given
+  Cost cost;                    // synthetic: nanoseconds, or bytes for touch and read
+  std::string resource;         // lock and read: the shared lock or device
+  bool hold_sleeps = false;     // lock: sleeps instead of spinning while it holds the lock
+  std::string file;             // read: absolute path, or empty
+  double bytes_per_second = 0;  // read: the device's rate
 };
 
 struct StageSpec {
@@ -36,8 +49,8 @@ struct StageSpec {
 };
 
 struct ConsumerSpec {
-  Cost step;           // nanoseconds; mean 0 = as fast as possible
-  bool spin = false;   // burns CPU for the step instead of sleeping
+  Cost step;          // nanoseconds; mean 0 = as fast as possible
+  bool spin = false;  // burns CPU for the step instead of sleeping
 };
 
 struct SyntheticSource {
@@ -66,11 +79,13 @@ struct PipelineSpec {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;  // knob -> value text
 
-// Reads and checks a pipeline file. `settings` replace values first, in order: "decode.parallelism", "decode.queue",
-// "consumer.step", "pipeline.batch_rows", "source.epochs" and every other scalar key of the file. Throws Error.
+// Reads and checks a pipeline file. `settings` replace values first, in order:
+// "decode.parallelism", "decode.queue", "consumer.step", "pipeline.batch_rows", "source.epochs" and
+// every other scalar key of the file. Throws Error.
 PipelineSpec LoadPipeline(const std::string& path, const Settings& settings = {});
 // The same from text; relative paths inside are taken from `folder`.
-PipelineSpec ParsePipeline(const std::string& text, const std::string& path, const std::string& folder, const Settings& settings = {});
+PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
+                           const std::string& folder, const Settings& settings = {});
 
 // "decode.parallelism=2" -> {"decode.parallelism", "2"}. Throws Error kUsage.
 std::pair<std::string, std::string> ParseSetting(const std::string& text);

@@ -19,11 +19,13 @@ std::vector<std::string> TableFiles(const std::string& path) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string extension = entry.path().extension();
-    if (entry.is_regular_file() && (extension == ".dwrf" || extension == ".orc")) files.push_back(entry.path().string());
+    if (entry.is_regular_file() && (extension == ".dwrf" || extension == ".orc"))
+      files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   if (files.empty()) {
-    throw Error(ExitCode::kBadData, "holds no .dwrf file", path, "make a table with 'headrace generate rm1 -o DIR'");
+    throw Error(ExitCode::kBadData, "holds no .dwrf file", path,
+                "make a table with 'headrace generate rm1 -o DIR'");
   }
   return files;
 }
@@ -52,12 +54,15 @@ Table OpenTable(const std::string& path) {
   for (const std::string& file : TableFiles(path)) {
     auto reader = dwrf::FileReader::Open(OpenFileSource(file));
     if (!table.files.empty() && !(reader->schema() == table.files[0]->schema())) {
-      throw Error(ExitCode::kBadData, fmt::format("its schema differs from that of {}", table.files[0]->source().name()), file,
-                  "keep files of different schemas in different folders");
+      throw Error(
+          ExitCode::kBadData,
+          fmt::format("its schema differs from that of {}", table.files[0]->source().name()), file,
+          "keep files of different schemas in different folders");
     }
     for (size_t s = 0; s < reader->num_stripes(); ++s) {
       const uint64_t rows = reader->tail().footer.stripes(static_cast<int>(s)).number_of_rows();
-      table.splits.push_back({table.splits.size(), static_cast<uint32_t>(table.files.size()), static_cast<uint32_t>(s), table.rows, rows});
+      table.splits.push_back({table.splits.size(), static_cast<uint32_t>(table.files.size()),
+                              static_cast<uint32_t>(s), table.rows, rows});
       table.rows += rows;
     }
     table.files.push_back(std::move(reader));

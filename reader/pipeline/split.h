@@ -1,4 +1,5 @@
-// Split: the unit of work, one stripe of one file. SplitLedger hands the splits of a table out, each exactly once per epoch.
+// Split: the unit of work, one stripe of one file. SplitLedger hands the splits of a table out,
+// each exactly once per epoch.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,7 @@ class FileReader;
 }
 
 struct Split {
-  uint64_t id = 0;         // its place in the table: files in name order, stripes in file order
+  uint64_t id = 0;  // its place in the table: files in name order, stripes in file order
   uint32_t file_index = 0;
   uint32_t stripe = 0;
   uint64_t first_row = 0;  // of the table
@@ -25,7 +26,8 @@ struct Split {
 class SplitLedger {
  public:
   // `epochs` 0 = for ever.
-  SplitLedger(std::vector<Split> splits, uint64_t epochs) : splits_(std::move(splits)), epochs_(epochs) {}
+  SplitLedger(std::vector<Split> splits, uint64_t epochs)
+      : splits_(std::move(splits)), epochs_(epochs) {}
 
   struct Handed {
     Split split;
@@ -44,7 +46,8 @@ class SplitLedger {
   uint64_t next_ = 0;
 };
 
-// An opened table: the files part-*.dwrf (or all *.dwrf and *.orc) of a folder in name order, or one file.
+// An opened table: the files part-*.dwrf (or all *.dwrf and *.orc) of a folder in name order, or
+// one file.
 struct Table {
   std::vector<std::shared_ptr<const dwrf::FileReader>> files;
   std::vector<Split> splits;

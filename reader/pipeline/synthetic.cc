@@ -1,7 +1,7 @@
-// Synthetic operators: known costs, for pipelines whose bottleneck is known before anything is measured.
-//   spin   burns CPU time, measured by the thread's CPU clock, so that contention does not shrink the work
-//   sleep  blocks, as on a remote call
-//   touch  reads and writes this many bytes of memory
+// Synthetic operators: known costs, for pipelines whose bottleneck is known before anything is
+// measured.
+//   spin   burns CPU time, measured by the thread's CPU clock, so that contention does not shrink
+//   the work sleep  blocks, as on a remote call touch  reads and writes this many bytes of memory
 //   lock   holds a named lock shared by all threads
 //   read   reads bytes of a file through a named device of limited rate
 #include <fmt/format.h>
@@ -14,12 +14,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "probes/account/account.h"
 #include "reader/pipeline/operator.h"
 
 namespace headrace::reader {
 namespace {
 
-// Burns `cpu_ns` of this thread's CPU time, or until stopped. Polls the CPU clock about every 20 us of work.
+// Burns `cpu_ns` of this thread's CPU time, or until stopped. Polls the CPU clock about every 20 us
+// of work.
 void Spin(double cpu_ns, const StopSignal& stop) {
   const int64_t deadline = ThreadCpuNs() + static_cast<int64_t>(cpu_ns);
   volatile uint64_t sink = 0;
@@ -33,7 +35,9 @@ void Spin(double cpu_ns, const StopSignal& stop) {
 class SyntheticOperator : public Operator {
  public:
   SyntheticOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : cost_(plan.spec.cost), stop_(context.stop), stream_(std::hash<std::string>{}(plan.spec.name)) {}
+      : cost_(plan.spec.cost),
+        stop_(context.stop),
+        stream_(std::hash<std::string>{}(plan.spec.name)) {}
 
   void Process(Element&& element, const Emit& emit) final {
     Work(cost_.Draw(element.seed, stream_), &element);
@@ -66,7 +70,8 @@ class TouchOperator final : public SyntheticOperator {
   void Work(double amount, Element*) override {
     const auto bytes = static_cast<size_t>(amount);
     if (memory_.size() < bytes) memory_.Resize(bytes);
-    for (size_t at = 0; at + 64 <= bytes; at += 64) memory_.data()[at] += 1;  // one read and one write per cache line
+    for (size_t at = 0; at + 64 <= bytes; at += 64)
+      memory_.data()[at] += 1;  // one read and one write per cache line
   }
   Buffer memory_;
 };
@@ -74,7 +79,9 @@ class TouchOperator final : public SyntheticOperator {
 class LockOperator final : public SyntheticOperator {
  public:
   LockOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : SyntheticOperator(plan, context), lock_(context.resources->Lock(plan.spec.resource)), sleeps_(plan.spec.hold_sleeps) {}
+      : SyntheticOperator(plan, context),
+        lock_(context.resources->Lock(plan.spec.resource)),
+        sleeps_(plan.spec.hold_sleeps) {}
 
  private:
   void Work(double amount, Element*) override {
@@ -95,10 +102,12 @@ class LockOperator final : public SyntheticOperator {
 class ReadOperator final : public SyntheticOperator {
  public:
   ReadOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : SyntheticOperator(plan, context), device_(context.resources->Device(plan.spec.resource, plan.spec.bytes_per_second)) {
+      : SyntheticOperator(plan, context),
+        device_(context.resources->Device(plan.spec.resource, plan.spec.bytes_per_second)) {
     if (!plan.spec.file.empty()) {
       file_ = std::make_unique<File>(plan.spec.file);
-      if (file_->size() == 0) throw Error(ExitCode::kBadData, "0 bytes, nothing to read", plan.spec.file);
+      if (file_->size() == 0)
+        throw Error(ExitCode::kBadData, "0 bytes, nothing to read", plan.spec.file);
     }
   }
 
@@ -106,7 +115,8 @@ class ReadOperator final : public SyntheticOperator {
   void Work(double amount, Element* element) override {
     const auto bytes = static_cast<uint64_t>(amount);
     if (!device_->Serve(bytes, stop())) return;
-    // The bytes are really moved: from the file, from its start again and again, or from zeroed memory without one.
+    // The bytes are really moved: from the file, from its start again and again, or from zeroed
+    // memory without one.
     memory_.Resize(std::min<uint64_t>(bytes, 1 << 20));
     for (uint64_t done = 0; done < bytes;) {
       uint64_t part = std::min<uint64_t>(bytes - done, memory_.size());
@@ -128,7 +138,8 @@ class ReadOperator final : public SyntheticOperator {
 
 }  // namespace
 
-std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan, const OperatorContext& context) {
+std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan,
+                                                const OperatorContext& context) {
   switch (plan.spec.kind) {
     case OperatorKind::kSpin:
       return std::make_unique<SpinOperator>(plan, context);
@@ -141,7 +152,8 @@ std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan, const 
     case OperatorKind::kRead:
       return std::make_unique<ReadOperator>(plan, context);
     default:
-      throw Error(ExitCode::kUsage, fmt::format("'{}' is not a synthetic operator", plan.spec.name));
+      throw Error(ExitCode::kUsage,
+                  fmt::format("'{}' is not a synthetic operator", plan.spec.name));
   }
 }
 

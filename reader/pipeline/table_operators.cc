@@ -1,5 +1,5 @@
-// The operators between the bytes of a table and the tensors of a batch. Each wraps one step of reader/dwrf or
-// reader/transforms; the steps know nothing of stages and queues.
+// The operators between the bytes of a table and the tensors of a batch. Each wraps one step of
+// reader/dwrf or reader/transforms; the steps know nothing of stages and queues.
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -15,7 +15,8 @@ namespace {
 template <typename T>
 T Take(Element* element) {
   T* payload = std::get_if<T>(&element->payload);
-  HR_CHECK(payload != nullptr, "an operator got what its predecessor does not make; the spec's order check failed");
+  HR_CHECK(payload != nullptr,
+           "an operator got what its predecessor does not make; the spec's order check failed");
   return std::move(*payload);
 }
 
@@ -25,8 +26,10 @@ class FetchOperator final : public Operator {
   void Process(Element&& element, const Emit& emit) override {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
-    const dwrf::FetchOptions options{context_.spec->coalesce_gap_bytes, context_.spec->coalesce_max_bytes};
-    dwrf::StripePlan plan = dwrf::MakePlan(*file, file->ReadStripe(split.stripe), context_.projection);
+    const dwrf::FetchOptions options{context_.spec->coalesce_gap_bytes,
+                                     context_.spec->coalesce_max_bytes};
+    dwrf::StripePlan plan =
+        dwrf::MakePlan(*file, file->ReadStripe(split.stripe), context_.projection);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
     dwrf::FetchedStripe fetched = dwrf::Fetch(std::move(plan), file->source(), options);
     element.bytes = fetched.read_bytes;
@@ -68,10 +71,12 @@ class ExtractOperator final : public Operator {
   }
 };
 
-// Runs the whole transform list; each kind of transform has its own account, nested in this operator's.
+// Runs the whole transform list; each kind of transform has its own account, nested in this
+// operator's.
 class TransformOperator final : public Operator {
  public:
-  TransformOperator(const OperatorPlan& plan, const OperatorContext& context) : plan_(plan), transforms_(context.transforms) {}
+  TransformOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : plan_(plan), transforms_(context.transforms) {}
   void Process(Element&& element, const Emit& emit) override {
     auto& batch = std::get<FlatMapBatch>(element.payload);
     for (size_t i = 0; transforms_ && i < transforms_->size(); ++i) {
@@ -89,7 +94,8 @@ class TransformOperator final : public Operator {
   std::shared_ptr<const TransformPlan> transforms_;
 };
 
-// Cuts and joins rows into batches of batch_rows. With file order it runs on one thread and numbers its batches.
+// Cuts and joins rows into batches of batch_rows. With file order it runs on one thread and numbers
+// its batches.
 class BatchOperator final : public Operator {
  public:
   explicit BatchOperator(const OperatorContext& context) : batch_rows_(context.spec->batch_rows) {}
@@ -139,7 +145,8 @@ class TensorizeOperator final : public Operator {
 
 }  // namespace
 
-std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan, const OperatorContext& context) {
+std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
+                                            const OperatorContext& context) {
   switch (plan.spec.kind) {
     case OperatorKind::kFetch:
       return std::make_unique<FetchOperator>(context);
@@ -156,7 +163,8 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan, const Oper
     case OperatorKind::kTensorize:
       return std::make_unique<TensorizeOperator>(context);
     default:
-      throw Error(ExitCode::kUsage, fmt::format("'{}' is not an operator of a table", plan.spec.name));
+      throw Error(ExitCode::kUsage,
+                  fmt::format("'{}' is not an operator of a table", plan.spec.name));
   }
 }
 

@@ -1,0 +1,251 @@
+// headrace run: runs the reference pipeline and has it recorded by a collector process.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "collectors/agent.h"
+#include "reader/pipeline/pipeline.h"
+#include "workloads/trainer.h"
+
+namespace headrace::cli {
+namespace {
+
+using reader::Pipeline;
+using reader::PipelineProgress;
+using reader::PipelineSpec;
+using reader::Settings;
+
+struct RunOptions {
+  std::string pipeline, database, name, duration, plan;
+  std::vector<std::string> set;
+  std::optional<uint64_t> epochs;
+  bool no_record = false, quiet = false, json = false, checksum = false;
+};
+
+// The "settings" of a plan file (schema headrace.plan/1).
+Settings SettingsOfPlan(const std::string& path) {
+  Settings settings;
+  const nlohmann::json plan = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
+  if (plan.is_discarded() || !plan.is_object() || plan.value("schema", "") != "headrace.plan/1" ||
+      !plan.contains("settings") || !plan["settings"].is_object()) {
+    throw Error(ExitCode::kBadData,
+                "is not a plan (JSON with \"schema\": \"headrace.plan/1\" and \"settings\")", path,
+                "make one with 'headrace plan latest -o plan.json'");
+  }
+  for (const auto& [knob, value] : plan["settings"].items())
+    settings.emplace_back(knob, value.is_string() ? value.get<std::string>() : value.dump());
+  return settings;
+}
+
+Settings AllSettings(const RunOptions& options) {
+  Settings settings;
+  if (!options.plan.empty()) settings = SettingsOfPlan(options.plan);
+  for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
+  if (options.epochs) settings.emplace_back("source.epochs", std::to_string(*options.epochs));
+  // A run by the clock goes round its table until the time is up.
+  else if (!options.duration.empty())
+    settings.emplace_back("source.epochs", "0");
+  return settings;
+}
+
+// Watches a running pipeline: stops it at the deadline or on Ctrl-C, and shows progress.
+class Watcher {
+ public:
+  Watcher(Pipeline* pipeline, int64_t duration_ns, bool quiet)
+      : pipeline_(pipeline),
+        duration_ns_(duration_ns),
+        quiet_(quiet),
+        thread_([this] { Watch(); }) {}
+  ~Watcher() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  void Watch() {
+    const int64_t start = MonotonicNs();
+    std::optional<Progress> progress;
+    if (!quiet_) progress.emplace("running " + pipeline_->spec().name);
+    while (!done_) {
+      SleepUntilNs(MonotonicNs() + 20'000'000);
+      const int64_t elapsed = MonotonicNs() - start;
+      if (Interrupted() || (duration_ns_ > 0 && elapsed >= duration_ns_)) pipeline_->RequestStop();
+      if (!progress) continue;
+      const PipelineProgress now = pipeline_->progress();
+      double fraction = duration_ns_ > 0
+                            ? static_cast<double>(elapsed) / static_cast<double>(duration_ns_)
+                            : now.fraction;
+      fraction = fraction < 0 ? 0 : fraction > 1 ? 1 : fraction;
+      const double seconds = static_cast<double>(elapsed) / 1e9;
+      progress->Update(fraction,
+                       fmt::format("{}, {:.1f} batches/s",
+                                   FormatRate(static_cast<double>(now.rows) / seconds, "rows"),
+                                   static_cast<double>(now.batches) / seconds));
+    }
+  }
+
+  Pipeline* pipeline_;
+  int64_t duration_ns_;
+  bool quiet_;
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+void PrintSummary(const RunOptions& options, const Pipeline& pipeline, double seconds,
+                  int64_t run_id, const workloads::RowChecksums& checksums) {
+  const PipelineProgress done = pipeline.progress();
+  const double stall =
+      done.wait_ns + done.compute_ns == 0
+          ? 0
+          : static_cast<double>(done.wait_ns) / static_cast<double>(done.wait_ns + done.compute_ns);
+  if (options.json) {
+    nlohmann::json out = {
+        {"schema", "headrace.run/1"},
+        {"pipeline", pipeline.spec().name},
+        {"rows_count", done.rows},
+        {"batches_count", done.batches},
+        {"duration_s", seconds},
+        {"rows_per_second", static_cast<double>(done.rows) / seconds},
+        {"batches_per_second", static_cast<double>(done.batches) / seconds},
+        {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
+        {"interrupted", Interrupted()}};
+    out["run_id"] = run_id > 0 ? nlohmann::json(run_id) : nlohmann::json();
+    if (options.checksum) {
+      out["checksum"] = {{"rows_count", checksums.rows},
+                         {"multiset", fmt::format("{:016x}", checksums.multiset)},
+                         {"ordered", fmt::format("{:016x}", checksums.ordered)}};
+    }
+    fmt::print("{}\n", out.dump(2));
+    return;
+  }
+  if (options.quiet) return;
+  fmt::print("{}: {} rows in {} batches, {:.1f} s: {}, {:.1f} batches/s", pipeline.spec().name,
+             done.rows, done.batches, seconds,
+             FormatRate(static_cast<double>(done.rows) / seconds, "rows"),
+             static_cast<double>(done.batches) / seconds);
+  if (done.batches > 0) fmt::print("; the consumer waited {} of the time", FormatPercent(stall));
+  fmt::print("\n");
+  if (options.checksum)
+    fmt::print("checksum: rows {} multiset {:016x} ordered {:016x}\n", checksums.rows,
+               checksums.multiset, checksums.ordered);
+  const std::string database =
+      options.database == DefaultDatabase() ? "" : " --db " + options.database;
+  if (run_id > 0)
+    fmt::print("recorded as run {} in {}; next: {} report {}{}\n", run_id, options.database,
+               ProgramName(), run_id, database);
+}
+
+int Run(const RunOptions& options) {
+  const int64_t duration_ns =
+      options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
+  if (!options.duration.empty() && duration_ns <= 0)
+    throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
+  PipelineSpec spec = reader::LoadPipeline(options.pipeline, AllSettings(options));
+  if (spec.epochs == 0 && options.duration.empty() && !options.quiet) {
+    std::fputs("source.epochs = 0: runs until Ctrl-C; --duration or --epochs end it earlier\n",
+               stderr);
+  }
+  if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
+  InstallInterruptHandler();
+  // The collector reads this process's accounts and /proc; a restrictive ptrace scope must not stop
+  // it.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  workloads::RowChecksums checksums;
+  auto trainer =
+      std::make_unique<workloads::Trainer>(spec.consumer, options.checksum ? &checksums : nullptr);
+  Pipeline pipeline(std::move(spec), std::move(trainer));
+
+  std::optional<collectors::Agent> agent;
+  if (!options.no_record) {
+    collectors::AgentOptions agent_options;
+    agent_options.database = options.database;
+    agent_options.run_name = options.name;
+    agent_options.pipeline_path = std::filesystem::absolute(options.pipeline).string();
+    agent.emplace(collectors::Agent::Start(agent_options));
+  }
+  const int64_t start = MonotonicNs();
+  std::optional<Error> failure;
+  {
+    Watcher watcher(&pipeline, duration_ns, options.quiet || options.json);
+    try {
+      pipeline.Run();
+    } catch (const Error& error) {
+      failure = error;
+    }
+  }
+  const double seconds = static_cast<double>(MonotonicNs() - start) / 1e9;
+  int64_t run_id = 0;
+  if (agent) {
+    try {
+      run_id = agent->Stop();
+    } catch (const Error& error) {
+      // The pipeline's own result stands; what became of the recording is said beside it.
+      std::fputs(fmt::format("headrace run: the recording failed: {}\n", error.what()).c_str(),
+                 stderr);
+      if (!failure) failure = error;
+    }
+  }
+  PrintSummary(options, pipeline, seconds, run_id, checksums);
+  if (failure) throw *failure;
+  if (Interrupted()) {
+    if (run_id > 0)
+      std::fputs(fmt::format("stopped; saved {:.1f} s as run {} in {}\n", seconds, run_id,
+                             options.database)
+                     .c_str(),
+                 stderr);
+    return static_cast<int>(ExitCode::kInterrupted);
+  }
+  return 0;
+}
+
+HR_COMMAND(
+    "run",
+    {.summary = "runs a pipeline file and records it",
+     .examples =
+         "  headrace run rm1/pipeline.toml                              # to the end of the table\n"
+         "  headrace run rm1/pipeline.toml --duration 10s --name before # round and round for 10 "
+         "s\n"
+         "  headrace run rm1/pipeline.toml --set decode.parallelism=2   # with one knob changed\n"
+         "  headrace run rm1/pipeline.toml --plan plan.json             # with a plan applied\n",
+     .exit_codes = "0 ok, 2 a mistake in the pipeline file or an option, 5 damaged table, 7 disk "
+                   "full, 130 interrupted",
+     .next = "headrace report latest",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<RunOptions>();
+       options->database = DefaultDatabase();
+       app.add_option("PIPELINE", options->pipeline, "Pipeline file (TOML)")->required();
+       app.add_option("--db", options->database, "Record into this database")
+           ->capture_default_str();
+       app.add_option("--name", options->name, "Name the run (default: the pipeline's name)");
+       auto* duration = app.add_option("-d,--duration", options->duration,
+                                       "Run this long: 10s, 2m; a table is read again and again");
+       app.add_option("--epochs", options->epochs,
+                      "Read the table this many times (default: the file's)")
+           ->excludes(duration);
+       app.add_option("--set", options->set,
+                      "Change one knob, KEY=VALUE: decode.parallelism=2, consumer.step=5ms")
+           ->allow_extra_args(false);
+       app.add_option("--plan", options->plan, "Apply the settings of a plan file");
+       app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
+       app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums");
+       app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.run/1)");
+       return [options] { return Run(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

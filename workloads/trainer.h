@@ -1,0 +1,34 @@
+// Trainer: the reference consumer. It takes batches and computes for a set step time: an
+// accelerator's step is emulated by sleeping, a CPU's by spinning, and a step of 0 takes batches as
+// fast as they come. It keeps checksums of the rows it saw, so that a test can compare what two
+// runs delivered.
+#pragma once
+#include <cstdint>
+
+#include "reader/pipeline/pipeline.h"
+
+namespace headrace::workloads {
+
+struct RowChecksums {
+  uint64_t rows = 0;
+  uint64_t multiset =
+      0;  // sum over rows of a hash of each: equal for equal multisets of rows, in any order
+  uint64_t ordered = 0;  // hash chain over the rows: equal only for the same rows in the same order
+};
+
+class Trainer final : public reader::Consumer {
+ public:
+  // `checksums` may be null; otherwise every row's id and values are hashed into it, which costs
+  // time.
+  Trainer(const reader::ConsumerSpec& spec, RowChecksums* checksums)
+      : spec_(spec), checksums_(checksums) {}
+  void Step(reader::Element&& batch, reader::StopSignal* stop) override;
+
+ private:
+  void Hash(const reader::Element& batch);
+  reader::ConsumerSpec spec_;
+  RowChecksums* checksums_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace headrace::workloads
