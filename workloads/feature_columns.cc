@@ -11,16 +11,13 @@ using reader::FeatureKind;
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 constexpr uint64_t kSmallIds = 16'384, kMediumIds = 100'000'000, kLargeIds = 500'000'000;
 constexpr double kLongestScale = 4;
+constexpr double kMostOwed = 1.5;      // a feature makes up for others by at most this factor
 constexpr double kLongestList = 8191;  // half of the small ids, which the keys of a map must share
-
-struct Segment {
-  uint64_t value_key;
-  uint32_t rows;
-};
 
 }  // namespace
 
-DrawTables::DrawTables(const WorkloadSpec& spec) : lengths(LogNormalTable(spec.list_length_sigma)) {
+DrawTables::DrawTables(const WorkloadSpec& spec)
+    : lengths(LogNormalTable(spec.list_length_sigma)), mean_length(spec.list_length_mean) {
   for (int shape = 0; shape < 4; ++shape)
     shapes.emplace_back(static_cast<QuantileTable::Shape>(shape));
   ids.emplace_back(kSmallIds, 1.1);
@@ -57,9 +54,8 @@ uint32_t FeatureColumns::Length(uint64_t value_key) const {
   return 1 + static_cast<uint32_t>(std::min(more, kLongestList));
 }
 
-void FeatureColumns::StartPartition(const SessionRows& partition, double* owed_rows) {
+std::vector<FeatureColumns::Segment> FeatureColumns::Segments(const SessionRows& partition) const {
   std::vector<Segment> segments;
-  std::vector<uint32_t> rows_by_draw(4096, 0);
   for (size_t s = 0; s < partition.session_sizes.size(); ++s) {
     const uint64_t key = SessionKey(partition.session_keys[s]);
     uint32_t last = UINT32_MAX;
@@ -70,24 +66,43 @@ void FeatureColumns::StartPartition(const SessionRows& partition, double* owed_r
       ++segments.back().rows;
     }
   }
+  return segments;
+}
+
+void FeatureColumns::StartPartition(const SessionRows& partition, Owed* owed) {
+  std::vector<Segment> segments = Segments(partition);
+  std::vector<uint32_t> rows_by_draw(4096, 0);
   for (const Segment& segment : segments) rows_by_draw[segment.value_key >> 52] += segment.rows;
   const auto all_rows = static_cast<double>(partition.rows.size());
-  const double wanted = std::clamp(feature_.coverage * all_rows + *owed_rows, 0.0, all_rows);
+  const double wanted = std::clamp(feature_.coverage * all_rows + owed->rows, 0.0, all_rows);
   double present = 0;
   uint32_t below = 0;
   while (below < 4096 && present + rows_by_draw[below] / 2.0 <= wanted)
     present += rows_by_draw[below++];
   correction_.present_below = below;
-  *owed_rows += feature_.coverage * all_rows - present;
+  owed->rows += feature_.coverage * all_rows - present;
+  if (feature_.kind == FeatureKind::kDense) return;
+  std::erase_if(segments, [below](const Segment& s) { return s.value_key >> 52 >= below; });
+  CorrectLengths(segments, present, owed);
+  owed->ids -=
+      (feature_.mean_length - tables_->mean_length) * (present - feature_.coverage * all_rows);
+}
 
+void FeatureColumns::CorrectLengths(const std::vector<Segment>& segments, double present,
+                                    Owed* owed) {
   correction_.length_scale = 1;
-  if (feature_.kind == FeatureKind::kDense || feature_.mean_length <= 1) return;
   double drawn = 0;
   for (const Segment& segment : segments)
-    if (segment.value_key >> 52 < below)
-      drawn += segment.rows * tables_->lengths[segment.value_key >> 40 & 0xfff];
-  if (drawn > 0)
-    correction_.length_scale = std::clamp(present / drawn, 1 / kLongestScale, kLongestScale);
+    drawn += segment.rows * tables_->lengths[segment.value_key >> 40 & 0xfff];
+  const double ideal = present * feature_.mean_length;
+  const double wanted = std::clamp(ideal + owed->ids, ideal / kMostOwed, ideal * kMostOwed);
+  if (drawn > 0 && feature_.mean_length > 1)
+    correction_.length_scale = std::clamp((wanted - present) / (drawn * (feature_.mean_length - 1)),
+                                          1 / kLongestScale, kLongestScale);
+  double ids = 0;
+  for (const Segment& segment : segments)
+    ids += static_cast<double>(segment.rows) * Length(segment.value_key);
+  owed->ids += ideal - ids;
 }
 
 int64_t FeatureColumns::Id(uint64_t random) const {

@@ -21,12 +21,20 @@ struct DrawTables {
   std::vector<QuantileTable> shapes;  // by QuantileTable::Shape
   std::vector<Zipf> ids;              // by IdClass
   std::vector<double> lengths;        // log-normal, mean 1
+  double mean_length = 0;             // of all sparse features
 };
 
 // What one feature gets in one partition.
 struct Correction {
   uint32_t present_below = 4096;  // a value is there when its 12-bit draw is below
   double length_scale = 1;
+};
+
+// What rounding left over from the features so far: rows that should have had a value, ids that
+// should have been in lists. The next features make up for it, so that sums over features are
+// exact.
+struct Owed {
+  double rows = 0, ids = 0;
 };
 
 // Compact values over the rows of a block, in the form FileWriter::WriteFlat takes.
@@ -43,15 +51,22 @@ class FeatureColumns {
 
   const Feature& feature() const { return feature_; }
 
-  // Sets the correction for `partition`. `owed_rows` carries what rounding left over from one
-  // feature to the next, so that the sum over features is exact.
-  void StartPartition(const SessionRows& partition, double* owed_rows);
+  // Sets the correction for `partition`; takes from `owed` and adds its own rounding to it.
+  void StartPartition(const SessionRows& partition, Owed* owed);
 
   // Replaces `block` by the values of partition.rows[first, first + count).
   void Fill(const SessionRows& partition, uint64_t first, uint64_t count,
             FeatureBlock* block) const;
 
  private:
+  // Rows of one session that share a value.
+  struct Segment {
+    uint64_t value_key;
+    uint32_t rows;
+  };
+  std::vector<Segment> Segments(const SessionRows& partition) const;
+  // Scales lengths so that `segments`, the present ones, hold as many ids as wanted.
+  void CorrectLengths(const std::vector<Segment>& segments, double present, Owed* owed);
   // One value: its 64-bit key decides presence (bits 52..63), length (40..51) and rounding
   // (20..39).
   uint64_t SessionKey(uint64_t session_key) const;

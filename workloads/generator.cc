@@ -117,7 +117,7 @@ class TableWriter {
     const uint64_t first = spec_.rows * partition / spec_.partitions;
     const uint64_t rows = spec_.rows * (partition + 1) / spec_.partitions - first;
     const SessionRows sessions = MakeSessionRows(spec_, partition, rows);
-    double owed_dense = 0, owed_sparse = 0;
+    Owed owed_dense, owed_sparse;
     for (FeatureColumns& column : columns_) {
       const bool dense = column.feature().kind == FeatureKind::kDense;
       column.StartPartition(sessions, dense ? &owed_dense : &owed_sparse);

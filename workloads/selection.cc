@@ -1,6 +1,7 @@
 #include "workloads/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr double kGoodEnough = 0.0005;  // of all bytes
 constexpr double kTrafficServed = 0.8;
+constexpr uint64_t kAttempts = 20;
+constexpr int kMaxExchanges = 100;
 
 // One group of features of which `wanted` are used: dense, or all sparse ones.
 struct Group {
@@ -68,6 +71,19 @@ bool ExchangeOnce(const std::vector<Group>& groups, const std::vector<uint64_t>&
   return true;
 }
 
+// The bias just below and the one just above which the drawn features hold `target` bytes.
+std::array<double, 2> BiasAround(const std::vector<Group>& groups,
+                                 const std::vector<uint64_t>& bytes, double target, uint64_t key) {
+  std::vector<bool> used(bytes.size());
+  double low = -4, high = 8;
+  for (int step = 0; step < 24; ++step) {
+    const double bias = (low + high) / 2;
+    for (const Group& group : groups) Draw(group, bytes, bias, key, &used);
+    (UsedBytes(used, bytes) < target ? low : high) = bias;
+  }
+  return {low, high};
+}
+
 double HotShare(const std::vector<uint32_t>& order, const std::vector<uint64_t>& bytes, double s) {
   double total = 0, traffic = 0;
   std::vector<double> read(order.size());
@@ -98,19 +114,26 @@ std::vector<bool> SelectFeatures(const WorkloadSpec& spec, const std::vector<Fea
   const double all =
       static_cast<double>(std::accumulate(stored_bytes.begin(), stored_bytes.end(), uint64_t{0}));
   const double target = spec.bytes_used_ratio * all;
-  const uint64_t key = Mix(spec.seed, 0x5e1ec7);
-  std::vector<bool> used(features.size());
-  double low = -4, high = 8;
-  for (int step = 0; step < 40; ++step) {
-    const double bias = (low + high) / 2;
-    for (const Group& group : groups) Draw(group, stored_bytes, bias, key, &used);
-    (UsedBytes(used, stored_bytes) < target ? low : high) = bias;
+  std::vector<bool> best(features.size());
+  double best_miss = all + 1;
+  for (uint64_t attempt = 0; attempt < kAttempts && best_miss > kGoodEnough * all; ++attempt) {
+    const uint64_t key = Mix(Mix(spec.seed, 0x5e1ec7), attempt);
+    // One feature more or less can carry the sum far past the target, so both sides are tried.
+    for (const double bias : BiasAround(groups, stored_bytes, target, key)) {
+      std::vector<bool> used(features.size());
+      for (const Group& group : groups) Draw(group, stored_bytes, bias, key, &used);
+      for (int step = 0; step < kMaxExchanges; ++step) {
+        if (std::abs(UsedBytes(used, stored_bytes) - target) <= kGoodEnough * all) break;
+        if (!ExchangeOnce(groups, stored_bytes, target, &used)) break;
+      }
+      const double miss = std::abs(UsedBytes(used, stored_bytes) - target);
+      if (miss < best_miss) {
+        best_miss = miss;
+        best = used;
+      }
+    }
   }
-  for (int step = 0; step < 200; ++step) {
-    if (std::abs(UsedBytes(used, stored_bytes) - target) <= kGoodEnough * all) break;
-    if (!ExchangeOnce(groups, stored_bytes, target, &used)) break;
-  }
-  return used;
+  return best;
 }
 
 std::vector<double> Popularity(const WorkloadSpec& spec, const std::vector<bool>& used,

@@ -1,11 +1,11 @@
 #include "workloads/spec.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <toml++/toml.h>
 #include <vector>
 
 #include "base/error.h"

@@ -26,7 +26,7 @@ struct WorkloadSpec {
   double weighted_ratio = 0.1;
   double coverage_mean = 0.45;
   double list_length_mean = 26;
-  double list_length_sigma = 0.8, feature_length_sigma = 0.6;
+  double list_length_sigma = 0.8, feature_length_sigma = 1.0;
   double small_id_ratio = 0.3, medium_id_ratio = 0.5;
 
   // [sessions]

@@ -21,7 +21,7 @@ Totals Measure(const WorkloadSpec& spec, FeatureKind first, FeatureKind last) {
   const auto tables = std::make_shared<const DrawTables>(spec);
   const SessionRows sessions = MakeSessionRows(spec, 0, spec.rows);
   Totals totals;
-  double owed = 0;
+  Owed owed;
   FeatureBlock block;
   for (const Feature& feature : MakeFeatures(spec)) {
     if (feature.kind < first || feature.kind > last) continue;
@@ -42,7 +42,7 @@ Totals Measure(const WorkloadSpec& spec, FeatureKind first, FeatureKind last) {
 TEST(FeatureColumns, CoverageAndLengthHoldForSmallTables) {
   for (const char* model : {"rm1", "rm2", "rm3"}) {
     for (const double fraction : {0.0625, 0.02}) {
-      for (const uint64_t rows : {500, 4000}) {
+      for (const uint64_t rows : {1000, 4000}) {
         SCOPED_TRACE(testing::Message() << model << " " << fraction << " " << rows << " rows");
         const WorkloadSpec spec = ForModel(model, fraction, rows, 3);
         const Totals dense = Measure(spec, FeatureKind::kDense, FeatureKind::kDense);
@@ -61,7 +61,7 @@ TEST(FeatureColumns, ValuesDoNotDependOnBlocks) {
   const SessionRows sessions = MakeSessionRows(spec, 2, spec.rows);
   for (const Feature& feature : MakeFeatures(spec)) {
     FeatureColumns columns(feature, tables);
-    double owed = 0;
+    Owed owed;
     columns.StartPartition(sessions, &owed);
     FeatureBlock whole, part;
     columns.Fill(sessions, 0, 500, &whole);
@@ -86,7 +86,7 @@ TEST(FeatureColumns, KeysOfWeightedListsAreDistinct) {
     if (feature.kind != FeatureKind::kWeightedSparse) continue;
     feature.ids = IdClass::kSmall;
     FeatureColumns columns(feature, tables);
-    double owed = 0;
+    Owed owed;
     columns.StartPartition(sessions, &owed);
     columns.Fill(sessions, 0, spec.rows, &block);
     ASSERT_EQ(block.floats.size(), block.integers.size());
@@ -110,7 +110,7 @@ TEST(FeatureColumns, ValuesRepeatWithinSessionsAsAsked) {
     feature.repeat = repeat;
     feature.shape = QuantileTable::Shape::kNormal;
     FeatureColumns columns(feature, tables);
-    double owed = 0;
+    Owed owed;
     columns.StartPartition(sessions, &owed);
     FeatureBlock block;
     columns.Fill(sessions, 0, spec.rows, &block);
