@@ -91,14 +91,18 @@ std::optional<ChainSolution> SolveChain(const ChainProblem& problem, std::string
       scale = std::min(scale, problem.max_threads[s] / problem.stage_s[s]);
   }
   if (!std::isfinite(scale) || scale <= 0) scale = 1;
+  const auto named = [&](const char* what, size_t s) {
+    return s < problem.names.size() ? fmt::format("{}_{}", what, problem.names[s])
+                                    : fmt::format("{}{}", what, s);
+  };
   const auto build = [&](Program* program, std::vector<size_t>* threads) {
     const size_t rate = program->Column("X", 0, std::min(1.0, problem.shared_bound / scale), false);
     std::vector<std::pair<size_t, double>> memory;
     for (size_t s = 0; s < n; ++s) {
       threads->push_back(
-          program->Column(fmt::format("p{}", s), 1, std::max(1, problem.max_threads[s]), true));
+          program->Column(named("p", s), 1, std::max(1, problem.max_threads[s]), true));
       if (problem.stage_s[s] > 0) {
-        program->Row(fmt::format("stage{}", s),
+        program->Row(named("stage", s),
                      {{threads->back(), 1.0}, {rate, -problem.stage_s[s] * scale}}, 0, HUGE_VAL);
       }
       if (problem.thread_bytes[s] > 0)
@@ -127,14 +131,12 @@ std::optional<ChainSolution> SolveChain(const ChainProblem& problem, std::string
   std::vector<std::pair<size_t, double>> cost;
   for (size_t s = 0; s < n; ++s) {
     const double most = std::max(problem.max_threads[s], problem.now[s]);
-    const size_t changed = second.Column(fmt::format("changed{}", s), 0, 1, true);
-    const size_t missing = second.Column(fmt::format("missing{}", s), 0, HUGE_VAL, false);
+    const size_t changed = second.Column(named("changed", s), 0, 1, true);
+    const size_t missing = second.Column(named("missing", s), 0, HUGE_VAL, false);
     // |p - now| <= most * changed
-    second.Row(fmt::format("up{}", s), {{threads[s], 1}, {changed, -most}}, -HUGE_VAL,
-               problem.now[s]);
-    second.Row(fmt::format("down{}", s), {{threads[s], 1}, {changed, most}}, problem.now[s],
-               HUGE_VAL);
-    second.Row(fmt::format("headroom{}", s), {{threads[s], 1}, {missing, 1}},
+    second.Row(named("up", s), {{threads[s], 1}, {changed, -most}}, -HUGE_VAL, problem.now[s]);
+    second.Row(named("down", s), {{threads[s], 1}, {changed, most}}, problem.now[s], HUGE_VAL);
+    second.Row(named("headroom", s), {{threads[s], 1}, {missing, 1}},
                problem.stage_s[s] * solution.rate * (1 + problem.headroom), HUGE_VAL);
     cost.push_back({changed, 100});
     cost.push_back({missing, problem.headroom > 0 ? 1000.0 : 0.0});
@@ -212,6 +214,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     const StageModel& stage = model.stages()[s];
     int most = budget.max_threads > 0 ? budget.max_threads : std::max(cap, stage.parallelism);
     if (stage.max_parallelism > 0) most = std::min(most, stage.max_parallelism);
+    problem.names.push_back(stage.name);
     problem.max_threads.push_back(std::max(1, most));
     problem.thread_bytes.push_back(ElementBytes(model, s));
   }
@@ -314,7 +317,10 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
     return allocation.predicted * std::exp(sign * std::hypot(half, 1.645 * prior));
   };
-  allocation.predicted_interval = {widen(sampled.low, -1), widen(sampled.high, 1)};
+  // However wrong the rest, the rate cannot exceed the bound.
+  const double ceiling = std::max(allocation.predicted, least * std::max(1.0, sampled.high));
+  allocation.predicted_interval = {widen(sampled.low, -1),
+                                   std::min(widen(sampled.high, 1), ceiling)};
   allocation.gain_interval = {allocation.predicted_interval.low / demands.rate - 1,
                               allocation.predicted_interval.high / demands.rate - 1};
   allocation.memory_bytes = QueueMemory(model, plan);

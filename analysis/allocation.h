@@ -49,6 +49,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget);
 
 // The core of Allocate, apart for its oracle test: thread counts for a chain.
 struct ChainProblem {
+  std::vector<std::string> names;    // of the stages, for the text; may be empty
   std::vector<double> stage_s;       // service time per batch
   std::vector<int> now;              // threads now
   std::vector<int> max_threads;      // per stage

@@ -81,6 +81,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadSplit();
   ChooseSteady();
   ReadVisits();
+  ReadOtherThreads();
   LinkResources();
   demands_ = Estimate(steady_);
   ReadCores();
@@ -191,6 +192,22 @@ void PipelineModel::ReadVisits() {
                                    static_cast<double>(last->completions_count);
       }
     }
+  }
+}
+
+// CPU of threads outside every stage (a consumer that computes on the cores, a library's pool)
+// takes cores from the stages. Below a twentieth it is start-up and rounding.
+void PipelineModel::ReadOtherThreads() {
+  const HostRow* process = run_->FindHost("process_cpu_ns");
+  if (process == nullptr || !process->last_value) return;
+  double stages_s = 0;
+  for (const StageRow& stage : run_->stages) {
+    if (!stage.on_cpu_ns) return;
+    stages_s += Seconds(*stage.on_cpu_ns);
+  }
+  const double other_s = *process->last_value * 1e-9 - stages_s;
+  if (other_s > 0.05 * stages_s) {
+    other_cpu_s_ = other_s / static_cast<double>(run_->steps.steps_count);
   }
 }
 
@@ -324,7 +341,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
     demands.cpu_s += demands.stage_cpu_s[s];
     stages_cpu_s += stage_on_cpu / steps;
   }
-  demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s);
+  demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s) + other_cpu_s_;
   demands.cpu_s += demands.unattributed_cpu_s;
   for (size_t r = 0; r < resources_.size(); ++r) {
     const ResourceCounters& counters = sum.resources[r];

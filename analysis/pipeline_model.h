@@ -121,6 +121,7 @@ class PipelineModel {
   void ReadSplit();
   void ChooseSteady();
   void ReadVisits();
+  void ReadOtherThreads();
   void LinkResources();
   void ReadCores();
   void ReadSpread();
@@ -135,6 +136,7 @@ class PipelineModel {
   Demands demands_;
   bool splits_cpu_ = false, cores_known_ = false;
   std::string split_source_;
+  double other_cpu_s_ = 0;  // per batch, of threads outside the stages
   double cores_available_ = 1, cores_budget_ = 1;
   std::optional<double> cores_used_, cores_other_;
   double consumer_cv_ = 0.1, stall_ratio_ = 0;

@@ -118,6 +118,10 @@ struct RunView {
   std::vector<ProbeRow> probes;
   std::vector<LossRow> losses;
 
+  // What a command about this run needs to find its database: " --db FILE", or empty for the
+  // default.
+  std::string database_option;
+
   // The row of that metric, or null.
   const HostRow* FindHost(const std::string& metric) const;
 };

@@ -105,13 +105,17 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
   if (options.explain) fmt::print("\nprogram:\n{}", plan.program);
   if (plan.changes.empty()) return;
   const std::string file = options.output.empty() ? "plan.json" : options.output;
-  if (options.output.empty()) fmt::print("\nnext: headrace plan {} -o {}", view.run.run_id, file);
-  fmt::print("\nnext: headrace run {} --plan {}\n",
-             view.run.pipeline_path.empty() ? "PIPELINE" : view.run.pipeline_path, file);
+  const std::string pipeline = view.run.pipeline_path.empty() ? "PIPELINE" : view.run.pipeline_path;
+  fmt::print("\n");
+  if (options.output.empty()) {
+    fmt::print("next: headrace plan {}{} -o {}\n", view.run.run_id, view.database_option, file);
+  }
+  fmt::print("next: headrace run {}{} --plan {}\n", pipeline, view.database_option, file);
 }
 
 int Run(const PlanOptions& options) {
-  const analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  if (options.database != DefaultDatabase()) view.database_option = " --db " + options.database;
   if (view.operators.empty()) {
     throw Error(
         ExitCode::kInconclusive,

@@ -48,7 +48,8 @@ bool AsciiOnly() {
 }
 
 int Run(const ReportOptions& options) {
-  const analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  if (options.database != DefaultDatabase()) view.database_option = " --db " + options.database;
   const analysis::Statements statements = analysis::MakeStatements(view);
   const dashboards::Report report = dashboards::MakeReport(view, statements);
   const std::string format = options.json ? "json" : options.format;
@@ -60,7 +61,7 @@ int Run(const ReportOptions& options) {
   } else {
     const int width = options.output.empty() ? TerminalWidth() : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
-    text += fmt::format("\nnext: headrace plan {}\n", view.run.run_id);
+    text += fmt::format("\nnext: headrace plan {}{}\n", view.run.run_id, view.database_option);
   }
   if (options.output.empty()) {
     std::fputs(text.c_str(), stdout);

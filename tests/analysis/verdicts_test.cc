@@ -1,0 +1,116 @@
+// Verdicts that are not "stage X": consumer bound, balanced, and plans that cannot be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/allocation.h"
+#include "analysis/bottleneck.h"
+#include "base/error.h"
+#include "tests/analysis/synthetic_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+SimulatedPipeline Chain(std::vector<double> blocked_s, double consumer_s) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 2;
+  pipeline.consumer_s = consumer_s;
+  for (size_t s = 0; s < blocked_s.size(); ++s) {
+    const std::string name(1, static_cast<char>('a' + s));
+    pipeline.stages.push_back({name, 1, 4, {{name, 0.00005, blocked_s[s], 0, 0, 0.2, -1}}});
+  }
+  return pipeline;
+}
+
+Error Refusal(const PipelineModel& model, const Budget& budget) {
+  try {
+    Allocate(model, budget);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ExitCode::kOk, "not refused");
+}
+
+TEST(Verdict, ConsumerBoundChangesNothing) {
+  const RunView run = Record(Chain({0.002, 0.003}, 0.01), 8, 1);
+  const PipelineModel model(run);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_EQ(bottleneck.verdict, Verdict::kConsumer);
+  EXPECT_TRUE(bottleneck.disagreement.empty()) << bottleneck.disagreement;
+  const Allocation plan = Allocate(model, {});
+  EXPECT_TRUE(plan.changes.empty());
+  EXPECT_NEAR(plan.predicted, 100, 2);
+}
+
+TEST(Verdict, TwoEqualStagesAreBalanced) {
+  const RunView run = Record(Chain({0.001, 0.005, 0.001, 0.005}, 0.001), 8, 1);
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
+  EXPECT_EQ(bottleneck.verdict, Verdict::kBalanced);
+  EXPECT_LT(bottleneck.findings[0].probability, 0.9);
+}
+
+TEST(Verdict, WaitsAndDemandsAgreeOnAClearStage) {
+  const RunView run = Record(Chain({0.001, 0.006, 0.002}, 0.001), 8, 1);
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
+  EXPECT_EQ(bottleneck.verdict, Verdict::kLimited);
+  EXPECT_EQ(bottleneck.findings[0].limit.name, "b");
+  ASSERT_TRUE(bottleneck.witness.has_value());
+  EXPECT_EQ(bottleneck.witness->name, "b");
+  EXPECT_TRUE(bottleneck.disagreement.empty()) << bottleneck.disagreement;
+}
+
+TEST(Allocate, SequentialStagesStaySequential) {
+  RunView run = Record(Chain({0.001, 0.006, 0.002}, 0.001), 8, 1);
+  run.stages[1].max_parallelism_count = 1;
+  const PipelineModel model(run);
+  const Allocation plan = Allocate(model, {});
+  EXPECT_EQ(plan.settings.parallelism[1], 1);
+  EXPECT_EQ(plan.limited_by.name, "b");
+}
+
+TEST(Allocate, TargetIsReachedWithTheFewestChanges) {
+  const RunView run = Record(Chain({0.004, 0.006, 0.005}, 0.001), 8, 1);
+  Budget budget;
+  budget.target = 190;
+  const Allocation plan = Allocate(PipelineModel(run), budget);
+  ASSERT_EQ(plan.changes.size(), 1u);
+  EXPECT_EQ(plan.changes[0].knob, "b.parallelism");
+}
+
+TEST(Allocate, RefusalsSayWhichBudgetAndByHowMuch) {
+  const RunView run = Record(Chain({0.002, 0.006, 0.002}, 0.004), 8, 1);
+  const PipelineModel model(run);
+  Budget memory;
+  memory.memory_bytes = 100 << 10;
+  const Error over = Refusal(model, memory);
+  EXPECT_EQ(over.code(), ExitCode::kInconclusive);
+  EXPECT_THAT(over.fact(), testing::HasSubstr("no plan fits 100 KiB: the minimum is 384 KiB"));
+  Budget target;
+  target.target = 1000;
+  const Error slow = Refusal(model, target);
+  EXPECT_EQ(slow.code(), ExitCode::kInconclusive);
+  EXPECT_THAT(slow.fact(), testing::HasSubstr("limited by consumer"));
+}
+
+TEST(Allocate, StaysWithinItsMemory) {
+  const RunView run = Record(Chain({0.002, 0.006, 0.002}, 0.001), 8, 1);
+  const PipelineModel model(run);
+  for (uint64_t kib : {400, 500, 600, 800, 1000, 1200, 2000}) {
+    Budget budget;
+    budget.memory_bytes = kib << 10;
+    const Allocation plan = Allocate(model, budget);
+    ASSERT_TRUE(plan.memory_bytes.has_value());
+    EXPECT_LE(*plan.memory_bytes, static_cast<double>(kib << 10)) << kib << " KiB";
+  }
+}
+
+TEST(Model, StartAndDrainAreNotSteady) {
+  RunView run = Record(Chain({0.001, 0.006, 0.002}, 0.001), 8, 1);
+  for (size_t w : {size_t{0}, size_t{1}}) run.windows[w].steps.steps_count /= 4;
+  run.windows.back().steps.steps_count /= 3;
+  const PipelineModel model(run);
+  EXPECT_GE(model.steady_windows().front(), 2u);
+  EXPECT_LT(model.steady_windows().back(), run.windows.size() - 1);
+}
+
+}  // namespace
+}  // namespace headrace::analysis
