@@ -1,0 +1,176 @@
+// The engine on synthetic elements: exactness at every parallelism, live resize, stopping, errors.
+#include "reader/pipeline/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "workloads/trainer.h"
+
+namespace headrace::reader {
+namespace {
+
+using workloads::RowChecksums;
+using workloads::Trainer;
+
+std::string Text(const std::string& order, int p1, int p2, int queue, uint64_t elements) {
+  return "pipeline = { order = \"" + order +
+         "\" }\nsource = { synthetic = { elements = " + std::to_string(elements) +
+         " } }\nconsumer = { step = \"0\" }\nstage = [\n  { name = \"a\", operators = [{ sleep = "
+         "\"50us\", cv = 1.0 }], parallelism = " +
+         std::to_string(p1) + ", queue = " + std::to_string(queue) +
+         " },\n  { name = \"b\", operators = [{ sleep = \"50us\", cv = 1.0 }, { spin = \"10us\" "
+         "}], parallelism = " +
+         std::to_string(p2) + ", queue = " + std::to_string(queue) + " },\n]\n";
+}
+
+RowChecksums RunText(const std::string& text) {
+  RowChecksums sums;
+  Pipeline pipeline(ParsePipeline(text, "t.toml", "/"),
+                    std::make_unique<Trainer>(ConsumerSpec(), &sums));
+  pipeline.Run();
+  return sums;
+}
+
+TEST(Pipeline, ResultsDoNotDependOnParallelism) {
+  constexpr uint64_t kElements = 400;
+  const RowChecksums expected = RunText(Text("file", 1, 1, 4, kElements));
+  EXPECT_EQ(expected.rows, kElements);
+  for (int p1 : {1, 2, 5}) {
+    for (int p2 : {1, 3}) {
+      for (int queue : {1, 7}) {
+        SCOPED_TRACE(testing::Message() << p1 << " x " << p2 << ", queue " << queue);
+        const RowChecksums any = RunText(Text("any", p1, p2, queue, kElements));
+        EXPECT_EQ(any.rows, expected.rows);
+        EXPECT_EQ(any.multiset, expected.multiset);
+        const RowChecksums file = RunText(Text("file", p1, p2, queue, kElements));
+        EXPECT_EQ(file.rows, expected.rows);
+        EXPECT_EQ(file.ordered, expected.ordered) << "order = \"file\" changed the order";
+      }
+    }
+  }
+}
+
+TEST(Pipeline, ResizingWhileRunningLosesAndRepeatsNothing) {
+  constexpr uint64_t kElements = 3000;
+  const RowChecksums expected = RunText(Text("file", 1, 1, 64, kElements));
+  for (const char* order : {"any", "file"}) {
+    RowChecksums sums;
+    Pipeline pipeline(ParsePipeline(Text(order, 2, 2, 4, kElements), "t.toml", "/"),
+                      std::make_unique<Trainer>(ConsumerSpec(), &sums));
+    std::atomic<bool> done{false};
+    std::thread resizer([&] {
+      for (uint32_t i = 0; !done; ++i) {
+        pipeline.SetParallelism(i % 2 == 0 ? "a" : "b", 1 + i * 7 % 6);
+        pipeline.SetQueueCapacity(i % 3 == 0 ? "a" : "b", 1 + i * 5 % 9);
+        SleepUntilNs(MonotonicNs() + 1'000'000);
+      }
+    });
+    pipeline.Run();
+    done = true;
+    resizer.join();
+    EXPECT_EQ(sums.rows, expected.rows);
+    EXPECT_EQ(sums.multiset, expected.multiset);
+    if (std::string(order) == "file") {
+      EXPECT_EQ(sums.ordered, expected.ordered);
+    }
+  }
+}
+
+TEST(Pipeline, StopsWithinASecondWhateverSleeps) {
+  const std::string text =
+      "source = { synthetic = {}, epochs = 0 }\nstage = [\n"
+      "  { name = \"a\", operators = [{ sleep = \"1h\" }] },\n  { name = \"b\", operators = [{ "
+      "read = \"1GiB\", rate = \"1kB/s\" }] },\n]\n";
+  Pipeline pipeline(ParsePipeline(text, "t.toml", "/"),
+                    std::make_unique<Trainer>(ConsumerSpec(), nullptr));
+  int64_t asked = 0;
+  std::thread stopper([&] {
+    SleepUntilNs(MonotonicNs() + 100'000'000);
+    asked = MonotonicNs();
+    pipeline.RequestStop();
+  });
+  pipeline.Run();
+  stopper.join();
+  EXPECT_LT(MonotonicNs() - asked, 1'000'000'000);
+}
+
+TEST(Pipeline, TheFirstErrorStopsEverythingAndNamesTheStage) {
+  class Failing final : public Consumer {
+    void Step(Element&&, StopSignal*) override {
+      if (++steps_ == 3) throw Error(ExitCode::kBadData, "bad batch");
+    }
+    int steps_ = 0;
+  };
+  Pipeline pipeline(ParsePipeline(Text("any", 2, 2, 4, 100000), "t.toml", "/"),
+                    std::make_unique<Failing>());
+  try {
+    pipeline.Run();
+    FAIL() << "the error was lost";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_NE(std::string(error.what()).find("consumer"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Pipeline, ALockLetsOneThreadPassAtATime) {
+  const std::string text =
+      "source = { synthetic = { elements = 40 } }\nconsumer = { step = \"0\" }\n"
+      "stage = [{ name = \"a\", operators = [{ lock = \"2ms\", hold = \"sleep\" }], parallelism = "
+      "4 }]\n";
+  const int64_t start = MonotonicNs();
+  RunText(text);
+  EXPECT_GE(MonotonicNs() - start, 40 * 2'000'000);
+}
+
+TEST(Pipeline, ADeviceKeepsItsRateWhateverTheParallelism) {
+  const std::string text =
+      "source = { synthetic = { elements = 50 } }\nconsumer = { step = \"0\" }\n"
+      "stage = [{ name = \"a\", operators = [{ read = \"100kB\", rate = \"25MB/s\" }], parallelism "
+      "= 4 }]\n";
+  const int64_t start = MonotonicNs();
+  RunText(text);
+  // 5 MB at 25 MB/s are 200 ms; a debt of at most 5 ms may be caught up.
+  EXPECT_GE(MonotonicNs() - start, 194'000'000);
+}
+
+TEST(Pipeline, BadSettingsAreRefused) {
+  Pipeline pipeline(
+      ParsePipeline("source = { synthetic = { elements = 1 } }\nstage = [{ name = \"a\", operators "
+                    "= [{ spin = \"1us\" }], max_parallelism = 2 }]\n",
+                    "t.toml", "/"),
+      std::make_unique<Trainer>(ConsumerSpec(), nullptr));
+  EXPECT_THROW(pipeline.SetParallelism("b", 1), Error);
+  EXPECT_THROW(pipeline.SetParallelism("a", 0), Error);
+  EXPECT_THROW(pipeline.SetParallelism("a", 3), Error);
+  EXPECT_THROW(pipeline.SetQueueCapacity("a", 0), Error);
+  pipeline.SetParallelism("a", 2);
+  EXPECT_EQ(pipeline.parallelism("a"), 2u);
+  pipeline.Run();
+}
+
+TEST(Cost, DrawsHaveTheirMeanAndVariation) {
+  for (const auto& [distribution, cv] : {std::pair{Distribution::kUniform, 0.4},
+                                         {Distribution::kExponential, 1.0},
+                                         {Distribution::kLognormal, 0.5}}) {
+    const Cost cost{1000, distribution, cv};
+    double sum = 0, squares = 0;
+    constexpr int kDraws = 200000;
+    for (int i = 0; i < kDraws; ++i) {
+      const double x = cost.Draw(static_cast<uint64_t>(i), 7);
+      ASSERT_GE(x, 0);
+      sum += x;
+      squares += x * x;
+    }
+    const double mean = sum / kDraws, deviation = std::sqrt(squares / kDraws - mean * mean);
+    EXPECT_NEAR(mean, 1000, 10);
+    EXPECT_NEAR(deviation / mean, cv, 0.02);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::reader

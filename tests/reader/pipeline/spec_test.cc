@@ -1,0 +1,133 @@
+// Mistakes in a pipeline file are reported with file, line, column and the nearest valid name.
+#include "reader/pipeline/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr const char* kSmall = R"(pipeline = { name = "small" }
+source = { synthetic = { elements = 10 } }
+consumer = { step = "1ms" }
+[[stage]]
+name = "parse"
+operators = [{ spin = "2ms" }]
+)";
+
+std::string ErrorOf(const std::string& text, const Settings& settings = {}) {
+  try {
+    ParsePipeline(text, "p.toml", "/", settings);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string With(const std::string& from, const std::string& to) {
+  std::string text = kSmall;
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+TEST(PipelineSpec, MistakesNamePlaceAndNearestName) {
+  const struct {
+    const char *name, *from, *to, *expected;
+  } cases[] = {
+      {"syntax", "name = \"parse\"", "name = ", "p.toml:5:"},
+      {"unknown operator", "spin", "spinn", "unknown operator 'spinn', did you mean 'spin'?"},
+      {"unknown plain operator", "{ spin = \"2ms\" }", "\"fecth\"",
+       "p.toml:6:14: unknown operator 'fecth', did you mean 'fetch'?"},
+      {"cost missing", "{ spin = \"2ms\" }", "\"spin\"", "needs a cost"},
+      {"bad duration", "\"2ms\"", "\"2 parsecs\"", "p.toml:6:"},
+      {"number for duration", "\"2ms\"", "2", "expected a duration"},
+      {"unknown section",
+       "consumer =", "consumr =", "unknown key 'consumr' in the file, did you mean 'consumer'?"},
+      {"unknown stage key", "name = \"parse\"", "name = \"parse\"\nparalelism = 2",
+       "did you mean 'parallelism'?"},
+      {"zero threads", "name = \"parse\"", "name = \"parse\"\nparallelism = 0",
+       "must be from 1 to 256"},
+      {"text for number", "name = \"parse\"", "name = \"parse\"\nqueue = \"four\"",
+       "expected a whole number for queue"},
+      {"duplicate stage", "[[stage]]",
+       "[[stage]]\nname = \"parse\"\noperators = [{ spin = \"1ms\" }]\n[[stage]]",
+       "the name 'parse' is taken"},
+      {"table operator on synthetic", "{ spin = \"2ms\" }", "\"fetch\"",
+       "a synthetic source has no data"},
+      {"no source", "source = { synthetic = { elements = 10 } }", "", "needs [source]"},
+      {"bad order", "name = \"small\"", "name = \"small\", order = \"random\"",
+       "order is \"any\" or \"file\""},
+      {"rate missing", "spin = \"2ms\"", "read = \"1MiB\"", "read needs a rate"},
+      {"two costs", "spin = \"2ms\"", "spin = \"2ms\", sleep = \"1ms\"", "an operator has one of"},
+      {"parallelism above its limit", "name = \"parse\"",
+       "name = \"parse\"\nparallelism = 3\nmax_parallelism = 2", "exceeds max_parallelism"},
+  };
+  EXPECT_EQ(ErrorOf(kSmall), "accepted");
+  for (const auto& c : cases) {
+    const std::string got = ErrorOf(With(c.from, c.to));
+    EXPECT_NE(got.find(c.expected), std::string::npos) << c.name << ": " << got;
+    EXPECT_EQ(got.find('\n'), std::string::npos) << c.name << " is more than one line";
+  }
+}
+
+TEST(PipelineSpec, OperatorsOfATableHaveOneOrder) {
+  const auto with_operators = [](const std::string& operators) {
+    return "source = { table = \"t\" }\n[[stage]]\nname = \"s\"\noperators = [" + operators + "]\n";
+  };
+  EXPECT_EQ(ErrorOf(with_operators(
+                R"("fetch", "decompress", "decode", "extract", "batch", "tensorize")")),
+            "accepted");
+  EXPECT_EQ(ErrorOf(with_operators(
+                R"("fetch", { sleep = "1ms" }, "decompress", "decode", "extract", "transform")")),
+            "accepted");
+  EXPECT_NE(ErrorOf(with_operators(R"("decode")")).find("the first operator of a table is fetch"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(with_operators(R"("fetch", "decode")")).find("decode cannot follow fetch"),
+            std::string::npos);
+  EXPECT_NE(
+      ErrorOf(with_operators(R"("fetch", "decompress", "decode", "extract", "tensorize", "batch")"))
+          .find("batch cannot follow tensorize"),
+      std::string::npos);
+}
+
+TEST(PipelineSpec, SettingsReplaceValues) {
+  const PipelineSpec spec = ParsePipeline(kSmall, "p.toml", "/",
+                                          {{"parse.parallelism", "3"},
+                                           {"parse.queue", "9"},
+                                           {"consumer.step", "7ms"},
+                                           {"source.epochs", "0"}});
+  EXPECT_EQ(spec.stages[0].parallelism, 3u);
+  EXPECT_EQ(spec.stages[0].queue, 9u);
+  EXPECT_EQ(spec.consumer.step.mean, 7e6);
+  EXPECT_EQ(spec.epochs, 0u);
+  EXPECT_NE(ErrorOf(kSmall, {{"prase.parallelism", "3"}}).find("did you mean 'parse'?"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(kSmall, {{"parse.paralelism", "3"}}).find("did you mean 'parallelism'?"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(kSmall, {{"parse.parallelism", "many"}}).find("expected a whole number"),
+            std::string::npos);
+  EXPECT_THROW(ParseSetting("parse.parallelism"), Error);
+}
+
+TEST(PipelineSpec, ShippedPipelinesParseAndNameTheirBottleneck) {
+  size_t seen = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(HEADRACE_SOURCE_DIR "/workloads/pipelines")) {
+    if (entry.path().extension() != ".toml") continue;
+    SCOPED_TRACE(entry.path().string());
+    const PipelineSpec spec = LoadPipeline(entry.path().string());
+    EXPECT_GE(spec.stages.size(), 3u);
+    EXPECT_LE(spec.stages.size(), 8u);
+    EXPECT_EQ(spec.text.rfind("# bottleneck: ", 0), 0u);
+    ++seen;
+  }
+  EXPECT_EQ(seen, 20u);
+}
+
+}  // namespace
+}  // namespace headrace::reader
