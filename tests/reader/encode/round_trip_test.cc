@@ -83,7 +83,7 @@ std::string RandomText(Random& random, uint64_t style) {
   return text;
 }
 
-// `distinct_keys`: nodes of flattened maps, whose rows must not have a key twice.
+// `flat`: nodes of flattened maps, whose rows must not have a key twice.
 Column RandomColumn(const Schema& schema, uint32_t node, uint64_t rows, Random& random,
                     const std::set<uint32_t>& flat) {
   const SchemaNode& type = schema.node(node);
