@@ -117,28 +117,43 @@ HR_AVX512 inline void WidenBytes(const uint8_t* p, int64_t* out) {
   }
 }
 
-// Values that end at the set bits of `terminators`, one by one: the better way when there are few
-// in 64 bytes.
-template <bool kZigzag>
-HR_AVX512 inline void WalkValues(const uint8_t* p, uint64_t terminators, unsigned count,
-                                 int64_t* out) {
-  unsigned start = 0;
-  for (unsigned k = 0; k < count; ++k) {
-    const unsigned last = static_cast<unsigned>(_tzcnt_u64(terminators));
-    terminators = _blsr_u64(terminators);
-    const unsigned length = last - start + 1;
-    uint64_t low;
-    uint16_t high;
-    std::memcpy(&low, p + start, 8);
-    std::memcpy(&high, p + start + 8, 2);
-    const unsigned low_bits = length > 8 ? 64 : length * 8,
-                   high_bits = length > 8 ? (length - 8) * 8 : 0;
-    uint64_t value = _pext_u64(_bzhi_u64(low, low_bits), kLowBits);
-    value |= _pext_u64(_bzhi_u64(high, high_bits), 0x017f) << 56;
-    out[k] = Finish<kZigzag>(value);
-    start = last + 1;
+// Eight values at once from 128 bytes: gather the bytes of each into a lane, drop the high bits,
+// pack 7-bit groups.
+class LanePacker {
+ public:
+  // `start` and `length` of each lane's value; `has_long`: some value has more than 8 bytes.
+  template <bool kZigzag>
+  HR_AVX512 __m512i Pack(__m512i block, __m512i next, __m512i start, __m512i length,
+                         bool has_long) const {
+    const __m512i spread_start = _mm512_set4_epi32(0x08080808, 0x08080808, 0, 0);
+    const __m512i index = _mm512_add_epi8(_mm512_shuffle_epi8(start, spread_start),
+                                          _mm512_set1_epi64(0x0706050403020100ll));
+    __m512i value =
+        _mm512_and_si512(_mm512_permutex2var_epi8(block, index, next), _mm512_set1_epi8(0x7f));
+    const __m512i past_value =
+        _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64(length, 3));
+    value = _mm512_andnot_si512(past_value, value);
+    value = _mm512_maddubs_epi16(_mm512_set1_epi16(static_cast<short>(0x8001)),
+                                 value);                              // bytes {1, 128}
+    value = _mm512_madd_epi16(value, _mm512_set1_epi32(0x40000001));  // words {1, 16384}
+    value = _mm512_or_si512(_mm512_and_si512(value, _mm512_set1_epi64(0xffffffffll)),
+                            _mm512_slli_epi64(_mm512_srli_epi64(value, 32), 28));
+    if (has_long) value = _mm512_or_si512(value, LastBytes(block, next, index, length));
+    return FinishAvx512<kZigzag>(value);
   }
-}
+
+ private:
+  // Bits 56 to 63, of the ninth and tenth byte.
+  HR_AVX512 static __m512i LastBytes(__m512i block, __m512i next, __m512i index, __m512i length) {
+    const __m512i bytes =
+        _mm512_permutex2var_epi8(block, _mm512_add_epi8(index, _mm512_set1_epi8(8)), next);
+    const __mmask8 nine = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(8));
+    const __mmask8 ten = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(9));
+    return _mm512_or_si512(
+        _mm512_maskz_slli_epi64(nine, _mm512_and_si512(bytes, _mm512_set1_epi64(0x7f)), 56),
+        _mm512_maskz_slli_epi64(ten, _mm512_srli_epi64(bytes, 8), 63));
+  }
+};
 
 // Ten continuation bytes in a row: a value too long.
 inline bool HasTooLongValue(uint64_t continuation, uint64_t eight_in_a_row) {
@@ -153,12 +168,7 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
       63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
       40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,
       17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i spread_start = _mm512_set4_epi32(0x08080808, 0x08080808, 0, 0);
-  const __m512i byte_steps = _mm512_set1_epi64(0x0706050403020100ll);
-  const __m512i pack_7_to_14 = _mm512_set1_epi16(static_cast<short>(0x8001));  // bytes {1, 128}
-  const __m512i pack_14_to_28 = _mm512_set1_epi32(0x40000001);                 // words {1, 16384}
-  const __m512i low7 = _mm512_set1_epi8(0x7f), ones = _mm512_set1_epi64(-1);
-  const __m512i low32 = _mm512_set1_epi64(0xffffffffll);
+  const LanePacker packer;
   alignas(64) uint8_t starts_bytes[128], length_bytes[128];
   while (count > 0) {
     const __m512i block = _mm512_loadu_si512(p);
@@ -181,37 +191,24 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
     const uint64_t two = continuation & (continuation >> 1), four = two & (two >> 2);
     const uint64_t eight = four & (four >> 4);
     if (eight != 0 && HasTooLongValue(continuation, eight)) return nullptr;
-    if (take <= 10) {
-      WalkValues<kZigzag>(p, terminators, take, out);
-    } else {
-      const __m512i next = _mm512_loadu_si512(p + 64);
-      const __m512i ends = _mm512_maskz_compress_epi8(terminators, iota);
-      const __m512i starts = _mm512_maskz_compress_epi8((terminators << 1) | 1, iota);
+    const bool has_long = eight != 0;
+    const __m512i next = _mm512_loadu_si512(p + 64);
+    const __m512i ends = _mm512_maskz_compress_epi8(terminators, iota);
+    const __m512i starts = _mm512_maskz_compress_epi8((terminators << 1) | 1, iota);
+    const __m512i lengths = _mm512_add_epi8(_mm512_sub_epi8(ends, starts), _mm512_set1_epi8(1));
+    const __m512i first =
+        packer.Pack<kZigzag>(block, next, _mm512_cvtepu8_epi64(_mm512_castsi512_si128(starts)),
+                             _mm512_cvtepu8_epi64(_mm512_castsi512_si128(lengths)), has_long);
+    _mm512_storeu_si512(out, first);
+    if (take > 8) {
       _mm512_store_si512(starts_bytes, starts);
-      _mm512_store_si512(length_bytes,
-                         _mm512_add_epi8(_mm512_sub_epi8(ends, starts), _mm512_set1_epi8(1)));
-      for (unsigned k = 0; k < take; k += 8) {
+      _mm512_store_si512(length_bytes, lengths);
+      for (unsigned k = 8; k < take; k += 8) {
         const __m512i start = _mm512_cvtepu8_epi64(
             _mm_loadl_epi64(reinterpret_cast<const __m128i*>(starts_bytes + k)));
         const __m512i length = _mm512_cvtepu8_epi64(
             _mm_loadl_epi64(reinterpret_cast<const __m128i*>(length_bytes + k)));
-        const __m512i index = _mm512_add_epi8(_mm512_shuffle_epi8(start, spread_start), byte_steps);
-        __m512i value = _mm512_and_si512(_mm512_permutex2var_epi8(block, index, next), low7);
-        value = _mm512_andnot_si512(_mm512_sllv_epi64(ones, _mm512_slli_epi64(length, 3)), value);
-        value = _mm512_madd_epi16(_mm512_maddubs_epi16(pack_7_to_14, value), pack_14_to_28);
-        value = _mm512_or_si512(_mm512_and_si512(value, low32),
-                                _mm512_slli_epi64(_mm512_srli_epi64(value, 32), 28));
-        if (eight != 0) {
-          const __m512i high =
-              _mm512_permutex2var_epi8(block, _mm512_add_epi8(index, _mm512_set1_epi8(8)), next);
-          const __mmask8 nine = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(8));
-          const __mmask8 ten = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(9));
-          const __m512i ninth =
-              _mm512_maskz_slli_epi64(nine, _mm512_and_si512(high, _mm512_set1_epi64(0x7f)), 56);
-          const __m512i tenth = _mm512_maskz_slli_epi64(ten, _mm512_srli_epi64(high, 8), 63);
-          value = _mm512_or_si512(value, _mm512_or_si512(ninth, tenth));
-        }
-        _mm512_storeu_si512(out + k, FinishAvx512<kZigzag>(value));
+        _mm512_storeu_si512(out + k, packer.Pack<kZigzag>(block, next, start, length, has_long));
       }
     }
     out += take, p += used, count -= take;
