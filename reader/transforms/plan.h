@@ -35,16 +35,16 @@ struct AvailableColumn {
 class TransformPlan {
  public:
   TransformPlan() = default;
-  // Checks operators and parameters; columns are checked by ValidateAgainst. Equal specs at
-  // different places of a random transform draw different rows: the draw depends on `seed`, the
-  // spec's own seed parameter, its place in the list, and the global row id. Throws Error kUsage
-  // with the spec's place and the nearest valid name.
+  // Checks operators and parameters; columns are checked by ValidateAgainst. What a random
+  // transform draws depends on `seed`, on its own seed parameter, on its number among the specs of
+  // the same operator, and on the global row id; never on threads or batch borders. Throws Error
+  // kUsage with the spec's place and the nearest valid name.
   TransformPlan(std::vector<TransformSpec> specs, uint64_t seed);
 
   size_t size() const { return steps_.size(); }
   bool empty() const { return steps_.empty(); }
-  const std::string& name(size_t i) const { return steps_[i].spec.op; }
-  const TransformSpec& spec(size_t i) const { return steps_[i].spec; }
+  const std::string& name(size_t i) const { return spec(i).op; }
+  const TransformSpec& spec(size_t i) const;
   // Whether step i can change the number of rows.
   bool drops_rows(size_t i) const;
 
@@ -57,19 +57,15 @@ class TransformPlan {
   // Runs step i. Thread-safe on distinct batches. Throws Error kUsage when an input is missing or
   // of the wrong kind (ValidateAgainst says so earlier), kResources when a column outgrows 2^32
   // ids.
-  void Apply(size_t i, FlatMapBatch& batch) const;
+  void Apply(size_t i, FlatMapBatch& batch, InstructionSet set = BestInstructionSet()) const;
   // The same by the scalar references: the specification, for tests.
   void ApplyReference(size_t i, FlatMapBatch& batch) const;
 
  private:
-  struct Step {
-    TransformSpec spec;
-    const TransformEntry* entry;
-    std::shared_ptr<const Transform> transform;
-  };
-  void Run(const Step& step, FlatMapBatch& batch, bool reference, InstructionSet set) const;
+  struct Step;
+  void Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set) const;
 
-  std::vector<Step> steps_;
+  std::vector<std::shared_ptr<const Step>> steps_;
 };
 
 // The columns of a batch as ValidateAgainst wants them: dense, sparse, scalars.

@@ -3,10 +3,11 @@
 // kernel, same results on every instruction set), examples, and HR_TRANSFORM at its end. A generic
 // test runs over the registry and compares Apply with Reference.
 //
-// Four shapes, one base class each:
+// Five shapes, one base class each:
 //   DenseTransform   float[rows] -> float[rows], element by element, in place
 //   IdTransform      int64[n]    -> int64[n],    id by id, in place; lists keep their lengths
 //   ListTransform    columns     -> one new sparse column
+//   ScoreTransform   columns     -> one new dense column
 //   RowTransform     row ids     -> which rows of the batch stay
 //
 // Transforms are immutable after construction and may run on many threads at once.
@@ -87,6 +88,15 @@ class ListTransform : public Transform {
   // would hold 2^32 ids or more.
   virtual void Reference(const TransformInputs& in, SparseColumn* out) const = 0;
   virtual void Apply(const TransformInputs& in, SparseColumn* out, InstructionSet set) const {
+    (void)set, Reference(in, out);
+  }
+};
+
+class ScoreTransform : public Transform {
+ public:
+  // Fills presence and values of `out`, which arrives empty.
+  virtual void Reference(const TransformInputs& in, DenseColumn* out) const = 0;
+  virtual void Apply(const TransformInputs& in, DenseColumn* out, InstructionSet set) const {
     (void)set, Reference(in, out);
   }
 };

@@ -1,0 +1,413 @@
+#include "reader/transforms/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "base/error.h"
+#include "reader/batch/recycle.h"
+#include "reader/transforms/keep_rows.h"
+
+namespace headrace::reader {
+
+// Immutable but for `hints`: where each input stood in the last batch, so that finding it costs one
+// comparison when batches look alike.
+struct TransformPlan::Step {
+  TransformSpec spec;
+  const TransformEntry* entry = nullptr;
+  std::unique_ptr<const Transform> transform;
+  const DenseTransform* dense = nullptr;  // which of the five shapes it is
+  const IdTransform* ids = nullptr;
+  const ListTransform* list = nullptr;
+  const ScoreTransform* score = nullptr;
+  const RowTransform* rows = nullptr;
+  mutable std::vector<std::atomic<uint32_t>> hints;
+
+  bool Replaces() const {
+    return std::find(spec.inputs.begin(), spec.inputs.end(), spec.output) != spec.inputs.end();
+  }
+};
+
+namespace {
+
+std::string Place(const TransformSpec& spec) {
+  std::string place = spec.file;
+  if (spec.line > 0) {
+    if (!place.empty()) place += ':';
+    place += std::to_string(spec.line);
+    if (spec.column > 0) place += ":" + std::to_string(spec.column);
+  }
+  return place;
+}
+
+[[noreturn]] void Refuse(const TransformSpec& spec, const std::string& what,
+                         const std::string& fix = {}) {
+  throw Error(ExitCode::kUsage, spec.op + ": " + what, Place(spec), fix);
+}
+
+// The constants of SplitMix64 (Steele et al., OOPSLA 2014).
+uint64_t SplitMix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+void CheckShape(TransformSpec* spec, const TransformEntry& entry) {
+  if (entry.output == OutputKind::kRows) {
+    if (!spec->inputs.empty() || !spec->output.empty())
+      Refuse(*spec, "acts on whole rows and takes no inputs and no output",
+             "remove 'inputs' and 'output'");
+    return;
+  }
+  const size_t least = entry.inputs.size(), most = std::max(entry.max_inputs, least);
+  if (spec->inputs.size() < least || spec->inputs.size() > most) {
+    const std::string range =
+        least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+    Refuse(*spec, fmt::format("takes {} input{}, not {}", range, most == 1 ? "" : "s",
+                              spec->inputs.size()));
+  }
+  if (spec->output.empty()) {
+    if (spec->inputs.size() > 1)
+      Refuse(*spec, "has several inputs and no output",
+             "add 'output = \"name\"'; an input's name replaces that input");
+    spec->output = spec->inputs[0];
+  }
+}
+
+InputKind InputAt(const TransformEntry& entry, size_t i) {
+  return entry.inputs[std::min(i, entry.inputs.size() - 1)];
+}
+
+ColumnKind OutputColumn(const TransformEntry& entry, ColumnKind first) {
+  switch (entry.output) {
+    case OutputKind::kDense:
+      return ColumnKind::kDense;
+    case OutputKind::kWeighted:
+      return ColumnKind::kWeightedSparse;
+    case OutputKind::kAsFirstInput:
+      return first;
+    default:
+      return ColumnKind::kSparse;
+  }
+}
+
+bool IsIds(ColumnKind kind) {
+  return kind == ColumnKind::kSparse || kind == ColumnKind::kWeightedSparse;
+}
+
+ColumnKind KindOf(const SparseColumn& column) {
+  return column.weighted || !column.weights.empty() ? ColumnKind::kWeightedSparse
+                                                    : ColumnKind::kSparse;
+}
+ColumnKind KindOf(const ScalarColumn& column) {
+  return column.is_float ? ColumnKind::kFloat : ColumnKind::kInteger;
+}
+
+[[noreturn]] void WrongKind(const TransformSpec& spec, const std::string& input, ColumnKind is,
+                            InputKind wanted) {
+  Refuse(spec, fmt::format("input '{}' is {} and must be {}", Printable(input), ColumnKindName(is),
+                           InputKindName(wanted)));
+}
+
+// Index of the column named `name`, first looking where it was last time; none when absent.
+template <typename Column>
+std::optional<size_t> FindColumn(const std::vector<Column>& columns, const std::string& name,
+                                 std::atomic<uint32_t>* hint) {
+  const uint32_t guess = hint->load(std::memory_order_relaxed);
+  if (guess < columns.size() && columns[guess].name == name) return guess;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name != name) continue;
+    hint->store(static_cast<uint32_t>(i), std::memory_order_relaxed);
+    return i;
+  }
+  return std::nullopt;
+}
+
+void Recycle(DenseColumn&& column) { RecycleVector(std::move(column.values)); }
+void Recycle(SparseColumn&& column) {
+  RecycleVector(std::move(column.offsets));
+  RecycleVector(std::move(column.values));
+  RecycleVector(std::move(column.weights));
+}
+
+template <typename Column>
+bool Erase(std::vector<Column>* columns, const std::string& name) {
+  for (auto it = columns->begin(); it != columns->end(); ++it) {
+    if (it->name != name) continue;
+    columns->erase(it);
+    return true;
+  }
+  return false;
+}
+
+// Puts `column` where a column of its name and kind is, or at the end; a replaced column of another
+// kind goes.
+template <typename Column>
+void Place(std::vector<Column>* columns, FlatMapBatch* batch, Column column, bool replaces) {
+  if (replaces) {
+    for (Column& old : *columns) {
+      if (old.name != column.name) continue;
+      Recycle(std::move(old));
+      old = std::move(column);
+      return;
+    }
+    if constexpr (std::is_same_v<Column, DenseColumn>) {
+      if (!Erase(&batch->sparse, column.name)) Erase(&batch->scalars, column.name);
+    } else {
+      if (!Erase(&batch->dense, column.name)) Erase(&batch->scalars, column.name);
+    }
+  }
+  columns->push_back(std::move(column));
+}
+
+// Absent rows of a dense column hold 0, whatever the kernel made of them.
+void ZeroAbsent(DenseColumn* column) {
+  const uint64_t rows = column->values.size();
+  if (column->present.count == rows) return;
+  for (uint64_t row = 0; row < rows; ++row)
+    if (!column->present.Get(row)) column->values[row] = 0;
+}
+
+DenseColumn Copy(const DenseColumn& from, const std::string& name) {
+  DenseColumn copy;
+  copy.name = name;
+  copy.present = from.present;
+  copy.values = TakeVector<float>(from.values.size());
+  std::copy(from.values.begin(), from.values.end(), copy.values.begin());
+  return copy;
+}
+
+SparseColumn Copy(const SparseColumn& from, const std::string& name) {
+  SparseColumn copy;
+  copy.name = name;
+  copy.present = from.present;
+  copy.weighted = from.weighted;
+  copy.offsets = TakeVector<uint32_t>(from.offsets.size());
+  std::copy(from.offsets.begin(), from.offsets.end(), copy.offsets.begin());
+  copy.values = TakeVector<int64_t>(from.values.size());
+  std::copy(from.values.begin(), from.values.end(), copy.values.begin());
+  copy.weights = from.weights;
+  return copy;
+}
+
+// One run of one step over one batch.
+class Application {
+ public:
+  using Hints = std::vector<std::atomic<uint32_t>>;
+  Application(const TransformSpec& spec, const TransformEntry& entry, Hints* hints,
+              FlatMapBatch* batch, bool reference, InstructionSet set)
+      : spec_(spec),
+        entry_(entry),
+        hints_(*hints),
+        batch_(*batch),
+        reference_(reference),
+        set_(set) {}
+
+  void Run(const DenseTransform& transform, bool replaces) {
+    const size_t index = Dense(0);
+    if (!replaces) batch_.dense.push_back(Copy(batch_.dense[index], spec_.output));
+    DenseColumn& column = replaces ? batch_.dense[index] : batch_.dense.back();
+    reference_ ? transform.Reference(column.values) : transform.Apply(column.values, set_);
+    ZeroAbsent(&column);
+  }
+
+  void Run(const IdTransform& transform, bool replaces) {
+    const size_t index = Sparse(0);
+    if (!replaces) batch_.sparse.push_back(Copy(batch_.sparse[index], spec_.output));
+    SparseColumn& column = replaces ? batch_.sparse[index] : batch_.sparse.back();
+    reference_ ? transform.Reference(column.values) : transform.Apply(column.values, set_);
+  }
+
+  void Run(const ListTransform& transform, bool replaces) {
+    SparseColumn out;
+    reference_ ? transform.Reference(Inputs(), &out) : transform.Apply(Inputs(), &out, set_);
+    out.name = spec_.output;
+    Place(&batch_.sparse, &batch_, std::move(out), replaces);
+  }
+
+  void Run(const ScoreTransform& transform, bool replaces) {
+    DenseColumn out;
+    reference_ ? transform.Reference(Inputs(), &out) : transform.Apply(Inputs(), &out, set_);
+    out.name = spec_.output;
+    Place(&batch_.dense, &batch_, std::move(out), replaces);
+  }
+
+  void Run(const RowTransform& transform) {
+    std::vector<uint64_t> implicit;
+    if (batch_.row_ids.empty()) {
+      implicit.resize(batch_.rows);
+      for (uint64_t row = 0; row < batch_.rows; ++row) implicit[row] = batch_.first_row + row;
+    }
+    const std::vector<uint64_t>& ids = batch_.row_ids.empty() ? implicit : batch_.row_ids;
+    std::vector<uint8_t> keep(batch_.rows);
+    reference_ ? transform.Reference(ids, keep.data()) : transform.Apply(ids, keep.data(), set_);
+    KeepRows(&batch_, keep);
+  }
+
+ private:
+  size_t Dense(size_t i) {
+    const auto index = FindColumn(batch_.dense, spec_.inputs[i], &hints_[i]);
+    if (!index) Missing(i);
+    return *index;
+  }
+  size_t Sparse(size_t i) {
+    const auto index = FindColumn(batch_.sparse, spec_.inputs[i], &hints_[i]);
+    if (!index) Missing(i);
+    const ColumnKind kind = KindOf(batch_.sparse[*index]);
+    if (!Accepts(InputAt(entry_, i), kind))
+      WrongKind(spec_, spec_.inputs[i], kind, InputAt(entry_, i));
+    return *index;
+  }
+
+  TransformInputs Inputs() {
+    TransformInputs in;
+    in.rows = batch_.rows;
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      switch (InputAt(entry_, i)) {
+        case InputKind::kDense:
+          in.dense.push_back(&batch_.dense[Dense(i)]);
+          break;
+        case InputKind::kInteger: {
+          const auto index = FindColumn(batch_.scalars, spec_.inputs[i], &hints_[i]);
+          if (!index || batch_.scalars[*index].is_float) Missing(i);
+          in.scalars.push_back(&batch_.scalars[*index]);
+          break;
+        }
+        default:
+          in.sparse.push_back(&batch_.sparse[Sparse(i)]);
+      }
+    }
+    return in;
+  }
+
+  [[noreturn]] void Missing(size_t i) const {
+    Refuse(spec_, fmt::format("the batch has no {} '{}'", InputKindName(InputAt(entry_, i)),
+                              Printable(spec_.inputs[i])));
+  }
+
+  const TransformSpec& spec_;
+  const TransformEntry& entry_;
+  Hints& hints_;
+  FlatMapBatch& batch_;
+  bool reference_;
+  InstructionSet set_;
+};
+
+void CheckOutput(const TransformSpec& spec, bool replaces,
+                 const std::vector<AvailableColumn>& columns) {
+  if (spec.output.empty()) Refuse(spec, "the output has no name");
+  if (replaces) return;
+  for (const AvailableColumn& column : columns)
+    if (column.name == spec.output)
+      Refuse(spec,
+             fmt::format("output '{}' would overwrite a column that is not an input",
+                         Printable(spec.output)),
+             "choose a new name");
+}
+
+ColumnKind CheckInput(const TransformSpec& spec, size_t i, const TransformEntry& entry,
+                      const std::vector<AvailableColumn>& columns) {
+  const std::string& name = spec.inputs[i];
+  std::vector<std::string> fitting;
+  for (const AvailableColumn& column : columns) {
+    if (column.name == name) {
+      if (!Accepts(InputAt(entry, i), column.kind))
+        WrongKind(spec, name, column.kind, InputAt(entry, i));
+      return column.kind;
+    }
+    if (Accepts(InputAt(entry, i), column.kind)) fitting.push_back(column.name);
+  }
+  const std::string nearest = NearestName(name, fitting);
+  std::string fix =
+      nearest.empty() ? "add it to the projection" : "did you mean '" + nearest + "'?";
+  if (fitting.empty()) fix = fmt::format("no column here is {}", InputKindName(InputAt(entry, i)));
+  Refuse(spec, fmt::format("there is no column '{}'", Printable(name)), fix);
+}
+
+// The list after a column of `kind` took the place of, or came behind, the others.
+void UpdateColumns(std::vector<AvailableColumn>* columns, const std::string& name, ColumnKind kind,
+                   bool replaces) {
+  if (replaces) {
+    auto old = std::find_if(columns->begin(), columns->end(),
+                            [&](const AvailableColumn& c) { return c.name == name; });
+    if (old->kind == kind || (IsIds(old->kind) && IsIds(kind))) {
+      old->kind = kind;
+      return;
+    }
+    columns->erase(old);
+  }
+  columns->push_back({name, kind});
+}
+
+}  // namespace
+
+TransformPlan::TransformPlan(std::vector<TransformSpec> specs, uint64_t seed) {
+  std::map<std::string, uint64_t> number;  // of this spec among those of its operator
+  for (TransformSpec& spec : specs) {
+    auto step = std::make_shared<Step>();
+    const uint64_t own_seed = SplitMix(seed ^ SplitMix(number[spec.op]++));
+    step->transform = MakeTransform(Params(spec.op, spec.params, own_seed, Place(spec)));
+    step->entry = TransformRegistry::Global().Find(spec.op);
+    CheckShape(&spec, *step->entry);
+    const Transform* transform = step->transform.get();
+    step->dense = dynamic_cast<const DenseTransform*>(transform);
+    step->ids = dynamic_cast<const IdTransform*>(transform);
+    step->list = dynamic_cast<const ListTransform*>(transform);
+    step->score = dynamic_cast<const ScoreTransform*>(transform);
+    step->rows = dynamic_cast<const RowTransform*>(transform);
+    step->hints = std::vector<std::atomic<uint32_t>>(spec.inputs.size());
+    step->spec = std::move(spec);
+    steps_.push_back(std::move(step));
+  }
+}
+
+const TransformSpec& TransformPlan::spec(size_t i) const { return steps_[i]->spec; }
+
+bool TransformPlan::drops_rows(size_t i) const { return steps_[i]->rows != nullptr; }
+
+std::vector<AvailableColumn> TransformPlan::ValidateAgainst(
+    std::vector<AvailableColumn> columns) const {
+  for (const auto& step : steps_) {
+    if (step->rows != nullptr) continue;
+    std::vector<ColumnKind> kinds;
+    for (size_t i = 0; i < step->spec.inputs.size(); ++i)
+      kinds.push_back(CheckInput(step->spec, i, *step->entry, columns));
+    const bool replaces = step->Replaces();
+    CheckOutput(step->spec, replaces, columns);
+    UpdateColumns(&columns, step->spec.output, OutputColumn(*step->entry, kinds[0]), replaces);
+  }
+  return columns;
+}
+
+void TransformPlan::Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set) const {
+  const Step& step = *steps_[i];
+  Application application(step.spec, *step.entry, &step.hints, &batch, reference, set);
+  const bool replaces = step.Replaces();
+  if (step.dense != nullptr) application.Run(*step.dense, replaces);
+  if (step.ids != nullptr) application.Run(*step.ids, replaces);
+  if (step.list != nullptr) application.Run(*step.list, replaces);
+  if (step.score != nullptr) application.Run(*step.score, replaces);
+  if (step.rows != nullptr) application.Run(*step.rows);
+}
+
+void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set) const {
+  Run(i, batch, false, set);
+}
+
+void TransformPlan::ApplyReference(size_t i, FlatMapBatch& batch) const {
+  Run(i, batch, true, InstructionSet::kScalar);
+}
+
+std::vector<AvailableColumn> ColumnsOf(const FlatMapBatch& batch) {
+  std::vector<AvailableColumn> columns;
+  for (const DenseColumn& column : batch.dense)
+    columns.push_back({column.name, ColumnKind::kDense});
+  for (const SparseColumn& column : batch.sparse) columns.push_back({column.name, KindOf(column)});
+  for (const ScalarColumn& column : batch.scalars) columns.push_back({column.name, KindOf(column)});
+  return columns;
+}
+
+}  // namespace headrace::reader

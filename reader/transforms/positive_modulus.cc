@@ -1,0 +1,75 @@
+// PositiveModulus: the non-negative remainder of each id, which brings ids into [0, modulus)
+// without hashing them. Shape: int64[n] -> int64[n], in place.  Cost: two 64-bit multiplications
+// per id.
+#include <algorithm>
+
+#include "reader/transforms/floor_modulus.h"
+#include "reader/transforms/transform.h"
+
+namespace headrace::reader {
+namespace {
+
+struct PositiveModulus final : IdTransform {
+  explicit PositiveModulus(const Params& params)
+      : modulus(std::max<int64_t>(params.Integer("modulus"), 1)) {
+    params.Require(params.Integer("modulus") > 0, "modulus", "be positive");
+  }
+
+  void Reference(std::span<int64_t> ids) const override {
+    for (int64_t& id : ids) {
+      const int64_t rest = id % modulus.divisor;
+      id = rest < 0 ? rest + modulus.divisor : rest;
+    }
+  }
+
+  void Apply(std::span<int64_t> ids, InstructionSet set) const override {
+    size_t done = 0;
+    if (modulus.divisor >= 2) {
+#if defined(HR_X86)
+      if (set == InstructionSet::kAvx512) return Avx512(ids);
+      if (set == InstructionSet::kAvx2) done = Avx2(ids);
+#endif
+    }
+    for (size_t i = done; i < ids.size(); ++i) ids[i] = modulus(ids[i]);
+    (void)set;
+  }
+
+#if defined(HR_X86)
+  HR_AVX512 void Avx512(std::span<int64_t> ids) const {
+    const size_t n = ids.size();
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      _mm512_storeu_si512(&ids[i], modulus.Avx512(_mm512_loadu_si512(&ids[i])));
+    if (i == n) return;
+    const auto tail = static_cast<__mmask8>((1u << (n - i)) - 1);
+    _mm512_mask_storeu_epi64(&ids[i], tail,
+                             modulus.Avx512(_mm512_maskz_loadu_epi64(tail, &ids[i])));
+  }
+
+  HR_AVX2 size_t Avx2(std::span<int64_t> ids) const {
+    size_t i = 0;
+    for (; i + 4 <= ids.size(); i += 4) {
+      auto* place = reinterpret_cast<__m256i*>(&ids[i]);
+      _mm256_storeu_si256(place, modulus.Avx2(_mm256_loadu_si256(place)));
+    }
+    return i;
+  }
+#endif
+
+  FloorModulus modulus;
+};
+
+HR_TRANSFORM("positive_modulus", PositiveModulus,
+             {.summary = "Replaces each id by its non-negative remainder modulo `modulus`.",
+              .semantics = "-1 modulo 10 is 9, as in Python. Weights stay.",
+              .cost = "per id, compute-bound (two 64-bit multiplications)",
+              .inputs = {InputKind::kAnyIds},
+              .max_inputs = 1,
+              .output = OutputKind::kAsFirstInput,
+              .params = {{"modulus", "integer", "", "what to divide by, >= 1"}},
+              .examples = {{"modulus=10", "-1 0 9 10 | - | 25", "9 0 9 0 | - | 5"},
+                           {"modulus=1", "7 -7", "0 0"}},
+              .make = nullptr});
+
+}  // namespace
+}  // namespace headrace::reader

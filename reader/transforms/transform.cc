@@ -1,0 +1,164 @@
+#include "reader/transforms/transform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+std::string InputsText(const TransformEntry& entry) {
+  std::string text;
+  for (const InputKind kind : entry.inputs)
+    text += (text.empty() ? "" : ", ") + std::string(InputKindName(kind));
+  if (entry.max_inputs > entry.inputs.size()) text += ", ...";
+  return text.empty() ? "all columns" : text;
+}
+
+const char* OutputText(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kDense:
+      return "dense";
+    case OutputKind::kSparse:
+      return "sparse";
+    case OutputKind::kWeighted:
+      return "weighted sparse";
+    case OutputKind::kAsFirstInput:
+      return "as the input";
+    case OutputKind::kRows:
+      return "fewer rows";
+  }
+  return "";
+}
+
+std::string ShapeText(const TransformEntry& entry) {
+  return InputsText(entry) + " -> " + OutputText(entry.output);
+}
+
+std::vector<std::string> RegisteredNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : TransformRegistry::Global().entries()) names.push_back(name);
+  return names;
+}
+
+void CheckParamNames(const Params& params, const TransformEntry& entry) {
+  std::vector<std::string> known;
+  for (const ParamDoc& doc : entry.params) known.emplace_back(doc.name);
+  for (const auto& [name, value] : params.values()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = NearestName(name, known);
+    std::string fix = "it takes no parameters";
+    if (!nearest.empty()) {
+      fix = "did you mean '" + nearest + "'?";
+    } else if (!known.empty()) {
+      fix = fmt::format("it takes {}", fmt::join(known, ", "));
+    }
+    throw Error(ExitCode::kUsage,
+                fmt::format("{} has no parameter '{}'", params.op(), Printable(name)),
+                params.where(), fix);
+  }
+}
+
+}  // namespace
+
+const char* ColumnKindName(ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::kDense:
+      return "dense";
+    case ColumnKind::kSparse:
+      return "sparse";
+    case ColumnKind::kWeightedSparse:
+      return "weighted sparse";
+    case ColumnKind::kInteger:
+      return "integer column";
+    case ColumnKind::kFloat:
+      return "float column";
+  }
+  return "";
+}
+
+const char* InputKindName(InputKind kind) {
+  switch (kind) {
+    case InputKind::kDense:
+      return "dense";
+    case InputKind::kSparse:
+      return "sparse";
+    case InputKind::kAnyIds:
+      return "sparse or weighted sparse";
+    case InputKind::kWeighted:
+      return "weighted sparse";
+    case InputKind::kInteger:
+      return "integer column";
+  }
+  return "";
+}
+
+bool Accepts(InputKind input, ColumnKind column) {
+  switch (input) {
+    case InputKind::kDense:
+      return column == ColumnKind::kDense;
+    case InputKind::kSparse:
+      return column == ColumnKind::kSparse;
+    case InputKind::kAnyIds:
+      return column == ColumnKind::kSparse || column == ColumnKind::kWeightedSparse;
+    case InputKind::kWeighted:
+      return column == ColumnKind::kWeightedSparse;
+    case InputKind::kInteger:
+      return column == ColumnKind::kInteger;
+  }
+  return false;
+}
+
+std::unique_ptr<Transform> MakeTransform(const Params& params) {
+  const TransformEntry* entry = TransformRegistry::Global().Find(params.op());
+  if (entry == nullptr) {
+    const std::vector<std::string> names = RegisteredNames();
+    const std::string nearest = NearestName(params.op(), names);
+    throw Error(ExitCode::kUsage, fmt::format("no transform '{}'", Printable(params.op())),
+                params.where(),
+                nearest.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                                : "did you mean '" + nearest + "'?");
+  }
+  CheckParamNames(params, *entry);
+  return entry->make(params);
+}
+
+std::string TransformDocs() {
+  const auto& entries = TransformRegistry::Global().entries();
+  std::string text =
+      "# Transforms\n\n"
+      "What a `[[transform]]` of `pipeline.toml` can name in `op`. This page is printed from the "
+      "registry; a test keeps it in step.\n\n"
+      "```toml\n[[transform]]\nop = \"sigrid_hash\"\ninputs = [\"sparse:17\"]\n"
+      "output = \"sparse:17\"     # an input's name replaces it; a new name adds a column\n"
+      "salt = 7\nmax = 1000000\n```\n\n"
+      "A feature that a row does not have (absent) stays absent unless a transform says otherwise; "
+      "an empty list stays an empty list.\n"
+      "Results do not depend on the instruction set, the number of threads or the borders of "
+      "batches, except `logit` and `box_cox`, whose vector kernels stay within the stated units in "
+      "the last place (ulp) of the reference.\n\n"
+      "| op | columns | what it does | cost |\n| --- | --- | --- | --- |\n";
+  for (const auto& [name, entry] : entries)
+    text += fmt::format("| [`{}`](#{}) | {} | {} | {} |\n", name, name, ShapeText(entry),
+                        entry.summary, entry.cost);
+  for (const auto& [name, entry] : entries) {
+    text += fmt::format("\n## {}\n\n{} {}\n\n", name, entry.summary, entry.semantics);
+    if (!entry.params.empty()) {
+      text += "| parameter | type | default | meaning |\n| --- | --- | --- | --- |\n";
+      for (const ParamDoc& doc : entry.params)
+        text += fmt::format("| `{}` | {} | {} | {} |\n", doc.name, doc.type,
+                            *doc.fallback == '\0' ? "required" : doc.fallback, doc.doc);
+      text += '\n';
+    }
+    text += "```\n";
+    for (const Example& example : entry.examples)
+      text += fmt::format("{}{}{}\n    -> {}\n", example.params,
+                          *example.params == '\0' ? "" : "   ", example.input, example.output);
+    text += "```\n";
+  }
+  return text;
+}
+
+}  // namespace headrace::reader
