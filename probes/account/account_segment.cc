@@ -1,0 +1,417 @@
+#include "probes/account/account_segment.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace headrace::account {
+namespace {
+
+// Counters of an untrusted segment are limited, so that no sum of them overflows.
+constexpr uint64_t kMaxCounter = uint64_t{1} << 53;
+int64_t Limited(uint64_t counter) { return static_cast<int64_t>(std::min(counter, kMaxCounter)); }
+int64_t Sum(int64_t a, int64_t b) { return std::min<int64_t>(a + b, int64_t{1} << 53); }
+
+template <size_t N>
+std::string Name(const char (&text)[N]) {
+  return Printable(std::string(text, strnlen(text, N)), N);
+}
+
+uint32_t StageIndex(uint32_t stage, uint32_t num_stages) {
+  return stage < num_stages ? stage : num_stages;  // the last entry is the "" stage
+}
+
+// One instant on both clocks: of several tries the one least disturbed by the scheduler.
+std::pair<uint64_t, int64_t> ClockPair(uint32_t clock_kind) {
+  uint64_t best_ticks = 0;
+  int64_t best_ns = 0, best_width = INT64_MAX;
+  for (int i = 0; i < 8; i++) {
+    const int64_t before = MonotonicNs();
+    const uint64_t ticks = hr_ticks_of_kind_(clock_kind);
+    const int64_t after = MonotonicNs();
+    if (after - before < best_width) {
+      best_width = after - before;
+      best_ticks = ticks;
+      best_ns = before + (after - before) / 2;
+    }
+  }
+  return {best_ticks, best_ns};
+}
+
+}  // namespace
+
+std::string AccountSegment::Folder() {
+  const char* folder = std::getenv("HEADRACE_ACCOUNT_DIR");
+  return folder && *folder ? folder : "/dev/shm";
+}
+
+std::vector<int64_t> AccountSegment::FindAll() {
+  std::vector<int64_t> pids;
+  DIR* dir = opendir(Folder().c_str());
+  if (!dir) return pids;
+  while (const dirent* entry = readdir(dir)) {
+    long long pid;
+    char rest;
+    if (std::sscanf(entry->d_name, "headrace.%lld%c", &pid, &rest) == 1) pids.push_back(pid);
+  }
+  closedir(dir);
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+std::optional<AccountSegment> AccountSegment::Attach(int64_t pid) {
+  const std::string path = fmt::format("{}/headrace.{}", Folder(), pid);
+  if (access(path.c_str(), F_OK) != 0) return std::nullopt;
+  try {
+    return OpenFile(path);
+  } catch (const Error&) {
+    // A segment that is being made is not whole yet; one that was removed meanwhile is none.
+    hr_header header{};
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT) return std::nullopt;
+    if (fd < 0) throw;
+    const ssize_t n = pread(fd, &header, sizeof header, 0);
+    close(fd);
+    if (n == 0 || (n == sizeof header && header.state == 0)) return std::nullopt;
+    throw;
+  }
+}
+
+AccountSegment AccountSegment::OpenFile(const std::string& path) {
+  AccountSegment segment;
+  segment.path_ = path;
+  segment.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (segment.fd_ < 0) throw ErrnoError(errno, "open operator accounts", path);
+  struct stat info;
+  if (fstat(segment.fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    throw Error(ExitCode::kBadData, "not a segment of operator accounts: no regular file", path);
+  }
+  hr_header header;
+  segment.ReadAt(0, &header, sizeof header);
+  if (header.magic != HR_ACCOUNT_MAGIC) {
+    throw Error(ExitCode::kBadData, "not a segment of operator accounts", path);
+  }
+  if (header.abi_version != HR_ACCOUNT_ABI || header.segment_size != sizeof(hr_segment)) {
+    throw Error(ExitCode::kBadData,
+                fmt::format("operator accounts of version {}, this program reads version {}",
+                            header.abi_version, HR_ACCOUNT_ABI),
+                path, "compile the pipeline and headrace with the same account.h");
+  }
+  if (info.st_size < static_cast<off_t>(sizeof(hr_segment)) || header.state == 0) {
+    throw Error(ExitCode::kBadData, "the segment of operator accounts is not whole", path);
+  }
+  segment.program_ = Name(header.program);
+  segment.pid_ = header.pid;
+  segment.level_ = header.level >= 2 ? 2 : 1;
+  segment.clock_kind_ = header.clock_kind == HR_CLOCK_TSC ? HR_CLOCK_TSC : HR_CLOCK_MONOTONIC;
+  std::tie(segment.pair_ticks_, segment.pair_ns_) = ClockPair(segment.clock_kind_);
+  if (segment.clock_kind_ == HR_CLOCK_TSC) {
+    const auto [ticks, ns] = std::pair(segment.pair_ticks_, segment.pair_ns_);
+    SleepUntilNs(ns + 5'000'000);
+    std::tie(segment.pair_ticks_, segment.pair_ns_) = ClockPair(segment.clock_kind_);
+    if (segment.pair_ticks_ > ticks) {
+      segment.ns_per_tick_ = static_cast<double>(segment.pair_ns_ - ns) /
+                             static_cast<double>(segment.pair_ticks_ - ticks);
+    }
+  }
+  return segment;
+}
+
+AccountSegment::AccountSegment(AccountSegment&& other) noexcept
+    : path_(std::move(other.path_)),
+      program_(std::move(other.program_)),
+      fd_(std::exchange(other.fd_, -1)),
+      pid_(other.pid_),
+      level_(other.level_),
+      clock_kind_(other.clock_kind_),
+      ns_per_tick_(other.ns_per_tick_),
+      pair_ticks_(other.pair_ticks_),
+      pair_ns_(other.pair_ns_),
+      next_step_(other.next_step_),
+      steps_overwritten_(other.steps_overwritten_) {}
+
+AccountSegment::~AccountSegment() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void AccountSegment::ReadAt(uint64_t offset, void* out, size_t size) const {
+  auto* to = static_cast<char*>(out);
+  while (size > 0) {
+    const ssize_t n = pread(fd_, to, size, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw ErrnoError(errno, "read operator accounts", path_);
+    if (n == 0) throw Error(ExitCode::kBadData, "the segment of operator accounts is cut", path_);
+    to += n;
+    offset += static_cast<uint64_t>(n);
+    size -= static_cast<size_t>(n);
+  }
+}
+
+int64_t AccountSegment::Ns(uint64_t ticks) const {
+  const double ns = static_cast<double>(ticks) * ns_per_tick_;
+  return ns < static_cast<double>(kMaxCounter) ? static_cast<int64_t>(ns)
+                                               : static_cast<int64_t>(kMaxCounter);
+}
+
+SegmentSnapshot AccountSegment::Read(bool alive, const ThreadTimeReader& thread_time) {
+  SegmentSnapshot snapshot;
+  for (int attempt = 0;; attempt++) {
+    hr_header header;
+    ReadAt(0, &header, sizeof header);
+    header.num_stages = std::min<uint32_t>(header.num_stages, HR_MAX_STAGES);
+    header.num_operators = std::min<uint32_t>(header.num_operators, HR_MAX_OPERATORS);
+    header.num_queues = std::min<uint32_t>(header.num_queues, HR_MAX_QUEUES);
+    header.num_resources = std::min<uint32_t>(header.num_resources, HR_MAX_RESOURCES);
+    header.num_slots = std::min<uint32_t>(header.num_slots, HR_MAX_THREADS);
+    SegmentSnapshot fresh;
+    fresh.closed = header.state == HR_STATE_CLOSED;
+    const bool live = alive && !fresh.closed;
+    ReadTables(header, live ? hr_ticks_of_kind_(clock_kind_) : 0, &fresh);
+    const bool runnable_known = ReadSlots(header, live, thread_time, &fresh);
+    if (!runnable_known) {
+      for (auto& stage : fresh.stages) stage.runnable_ns.reset();
+    }
+    fresh.monotonic_ns = MonotonicNs();
+    // A thread that moved its figures into its stage meanwhile may be seen twice or not at all.
+    hr_header after;
+    ReadAt(0, &after, sizeof after);
+    const bool quiet =
+        header.folds_begun == header.folds_done && after.folds_begun == header.folds_begun;
+    if (!quiet && attempt < 8) {
+      sched_yield();
+      continue;
+    }
+    snapshot = std::move(fresh);
+    snapshot.losses = {
+        {"stages", Limited(after.stages_lost)},   {"operators", Limited(after.operators_lost)},
+        {"queues", Limited(after.queues_lost)},   {"resources", Limited(after.resources_lost)},
+        {"threads", Limited(after.threads_lost)}, {"nested operators", Limited(after.frames_lost)}};
+    ReadSteps(after, &snapshot);
+    return snapshot;
+  }
+}
+
+void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSnapshot* out) const {
+  std::vector<hr_stage_entry> stages(HR_MAX_STAGES + 1);
+  ReadAt(offsetof(hr_segment, stages), stages.data(), stages.size() * sizeof(hr_stage_entry));
+  for (uint32_t i = 0; i <= header.num_stages; i++) {
+    const hr_stage_entry& e = stages[i < header.num_stages ? i : uint32_t{HR_MAX_STAGES}];
+    SegmentSnapshot::Stage stage;
+    stage.name = i < header.num_stages ? Name(e.name) : "";
+    stage.parallelism = e.parallelism;
+    stage.max_parallelism = e.max_parallelism;
+    const uint64_t present = now > e.since_ticks && i < header.num_stages ? now - e.since_ticks : 0;
+    stage.parallelism_ns =
+        Sum(Ns(e.parallelism_ticks),
+            Limited(static_cast<uint64_t>(std::min(static_cast<double>(Ns(present)) * e.parallelism,
+                                                   static_cast<double>(kMaxCounter)))));
+    stage.threads = Limited(e.threads_count);
+    stage.lifetime_ns = Ns(e.lifetime_ticks);
+    stage.unattributed_ns = Ns(e.unattributed_ticks);
+    stage.on_cpu_ns = Limited(e.on_cpu_ns);
+    stage.runnable_ns = Limited(e.runnable_ns);
+    out->stages.push_back(std::move(stage));
+  }
+  std::vector<hr_operator_entry> operators(header.num_operators);
+  ReadAt(offsetof(hr_segment, operators), operators.data(),
+         operators.size() * sizeof(hr_operator_entry));
+  for (const hr_operator_entry& e : operators) {
+    SegmentSnapshot::Operator op;
+    op.name = Name(e.name);
+    op.kind = Name(e.kind);
+    op.stage = StageIndex(e.stage, header.num_stages);
+    if (level_ >= 2) op.on_cpu_ns = 0;
+    out->operators.push_back(std::move(op));
+  }
+  for (uint32_t i = 0; i < header.num_queues; i++) {
+    hr_queue_entry e;
+    for (int attempt = 0; attempt < 8; attempt++) {
+      uint32_t sequence;
+      const uint64_t at = offsetof(hr_segment, queues) + i * sizeof e;
+      ReadAt(at, &e, sizeof e);
+      ReadAt(at + offsetof(hr_queue_entry, sequence), &sequence, sizeof sequence);
+      if (e.sequence == sequence && sequence % 2 == 0) break;
+    }
+    if (now > e.since_ticks) hr_queue_advance_(&e, now);  // on our copy
+    SegmentSnapshot::Queue queue;
+    queue.name = Name(e.name);
+    if (e.producer_stage < header.num_stages) queue.producer_stage = e.producer_stage;
+    if (e.consumer_stage < header.num_stages) queue.consumer_stage = e.consumer_stage;
+    queue.capacity = e.capacity;
+    queue.occupancy = e.occupancy;
+    queue.observed_ns = Ns(e.observed_ticks);
+    queue.occupancy_ns = Ns(e.occupancy_ticks);
+    queue.capacity_ns = Ns(e.capacity_ticks);
+    queue.full_ns = Ns(e.full_ticks);
+    queue.empty_ns = Ns(e.empty_ticks);
+    queue.puts = Limited(e.puts_count);
+    queue.gets = Limited(e.gets_count);
+    out->queues.push_back(std::move(queue));
+  }
+  std::vector<hr_resource_entry> resources(header.num_resources);
+  ReadAt(offsetof(hr_segment, resources), resources.data(),
+         resources.size() * sizeof(hr_resource_entry));
+  for (const hr_resource_entry& e : resources) {
+    out->resources.push_back({Name(e.name), e.kind == HR_DEVICE, e.servers,
+                              Limited(e.acquisitions_count), Ns(e.wait_ticks), Ns(e.hold_ticks),
+                              Limited(e.moved_bytes)});
+  }
+}
+
+bool AccountSegment::ReadSlots(const hr_header& header, bool alive,
+                               const ThreadTimeReader& thread_time, SegmentSnapshot* out) const {
+  const uint32_t num_blocks = header.num_operators + 1;
+  const size_t size = offsetof(hr_slot, blocks) + num_blocks * sizeof(hr_block);
+  std::vector<uint64_t> memory(size / 8);
+  auto* slot = reinterpret_cast<hr_slot*>(memory.data());  // only the first `size` bytes are there
+  int live_threads = 0, known_threads = 0;
+  for (uint32_t i = 0; i < header.num_slots; i++) {
+    const uint64_t at = offsetof(hr_segment, slots) + uint64_t{i} * sizeof(hr_slot);
+    // A thread at work changes its slot every few hundred nanoseconds at most; after some tries the
+    // last reading is good to one such interval.
+    for (int attempt = 0; attempt < 8; attempt++) {
+      uint32_t sequence;
+      ReadAt(at, slot, size);
+      ReadAt(at, &sequence, sizeof sequence);
+      if (slot->sequence == sequence && sequence % 2 == 0) break;
+    }
+    const bool in_use = slot->used == 1;
+    const uint64_t now = alive ? hr_ticks_of_kind_(clock_kind_) : 0;
+    const uint32_t word = slot->current & 0xffff, mode = (slot->current >> 16) & 3;
+    const uint64_t in_flight =
+        in_use && now > slot->since_ticks ? now - slot->since_ticks : uint64_t{0};
+    hr_block* blocks = slot->blocks;
+    if (word < num_blocks) blocks[word].ticks[mode] += in_flight;
+
+    std::optional<ThreadTime> time;
+    if (in_use && alive && thread_time) time = thread_time(slot->tid);
+    // CPU time since the thread last read its clock, shared as the thread itself will do.
+    double share = 0;
+    uint64_t pending_total = 0;
+    if (level_ >= 2) {
+      for (uint32_t b = 0; b < num_blocks; b++) {
+        if (blocks[b].ticks[HR_BUSY] > blocks[b].shared_busy_ticks) {
+          pending_total += blocks[b].ticks[HR_BUSY] - blocks[b].shared_busy_ticks;
+        }
+      }
+      if (time && pending_total > 0 && time->on_cpu_ns > Limited(slot->cpu_ns)) {
+        share = static_cast<double>(time->on_cpu_ns - Limited(slot->cpu_ns)) /
+                static_cast<double>(pending_total);
+        share = std::min(share, ns_per_tick_);
+      }
+    }
+    for (uint32_t b = 1; b < num_blocks; b++) {
+      const hr_block& block = blocks[b];
+      SegmentSnapshot::Operator& op = out->operators[b - 1];
+      const int64_t lock_wait = Ns(block.ticks[HR_WAITING_RESOURCE]);
+      op.busy_ns = Sum(op.busy_ns, Sum(Ns(block.ticks[HR_BUSY]), lock_wait));
+      op.lock_wait_ns = Sum(op.lock_wait_ns, lock_wait);
+      op.wait_in_ns = Sum(op.wait_in_ns, Ns(block.ticks[HR_WAITING_IN]));
+      op.wait_out_ns = Sum(op.wait_out_ns, Ns(block.ticks[HR_WAITING_OUT]));
+      op.enters = Sum(op.enters, Limited(block.enters_count));
+      op.completions = Sum(op.completions, Limited(block.completions_count));
+      op.rows = Sum(op.rows, Limited(block.rows_count));
+      op.in_bytes = Sum(op.in_bytes, Limited(block.in_bytes));
+      op.out_bytes = Sum(op.out_bytes, Limited(block.out_bytes));
+      if (op.on_cpu_ns) {
+        const uint64_t pending = block.ticks[HR_BUSY] > block.shared_busy_ticks
+                                     ? block.ticks[HR_BUSY] - block.shared_busy_ticks
+                                     : 0;
+        op.on_cpu_ns = Sum(*op.on_cpu_ns,
+                           Sum(Limited(block.cpu_ns),
+                               static_cast<int64_t>(std::min(static_cast<double>(pending) * share,
+                                                             static_cast<double>(kMaxCounter)))));
+      }
+    }
+    if (!in_use) continue;
+    const uint32_t stage_index = StageIndex(slot->stage, header.num_stages);
+    SegmentSnapshot::Stage& stage = out->stages[stage_index];
+    stage.threads++;
+    stage.live_threads++;
+    const uint64_t until = std::max(now, slot->since_ticks);
+    stage.lifetime_ns =
+        Sum(stage.lifetime_ns, until > slot->begin_ticks ? Ns(until - slot->begin_ticks) : 0);
+    for (const uint64_t ticks : blocks[0].ticks) {
+      stage.unattributed_ns = Sum(stage.unattributed_ns, Ns(ticks));
+    }
+    live_threads++;
+    const int64_t begin_cpu = Limited(slot->begin_cpu_ns);
+    const int64_t cpu = time ? time->on_cpu_ns : Limited(slot->cpu_ns);
+    if (cpu > begin_cpu) stage.on_cpu_ns = Sum(*stage.on_cpu_ns, cpu - begin_cpu);
+    if (time && slot->schedstat) {
+      known_threads++;
+      const int64_t begin = Limited(slot->begin_runnable_ns);
+      if (time->runnable_ns > begin) {
+        stage.runnable_ns = Sum(*stage.runnable_ns, time->runnable_ns - begin);
+      }
+    }
+    const uint32_t num_held = std::min<uint32_t>(slot->num_held, HR_MAX_HELD);
+    for (uint32_t h = 0; h < num_held; h++) {
+      const hr_held& held = slot->held[h];
+      if (held.resource < header.num_resources && now > held.since_ticks) {
+        auto& resource = out->resources[held.resource];
+        resource.hold_ns = Sum(resource.hold_ns, Ns(now - held.since_ticks));
+      }
+    }
+    const uint32_t waited = slot->current >> 20;
+    if (mode == HR_WAITING_RESOURCE && waited >= 1 && waited <= header.num_resources) {
+      auto& resource = out->resources[waited - 1];
+      resource.wait_ns = Sum(resource.wait_ns, Ns(in_flight));
+    }
+    SegmentSnapshot::Thread thread;
+    thread.tid = slot->tid;
+    thread.stage = stage_index;
+    if (word >= 1 && word < num_blocks) thread.current_operator = word - 1;
+    thread.doing = static_cast<int>(mode);
+    thread.in_flight_ns = Ns(in_flight);
+    out->threads.push_back(thread);
+  }
+  return live_threads == 0 || known_threads > 0 || !alive;
+}
+
+void AccountSegment::ReadSteps(const hr_header& header, SegmentSnapshot* out) {
+  out->steps_count = Limited(header.steps_count);
+  out->step_rows = Limited(header.step_rows_count);
+  out->step_wait_ns = Limited(header.step_wait_ns);
+  out->step_compute_ns = Limited(header.step_compute_ns);
+  const uint64_t end = static_cast<uint64_t>(out->steps_count);
+  if (end < next_step_) next_step_ = end;
+  const uint64_t oldest = end > HR_STEP_RECORDS ? end - HR_STEP_RECORDS : 0;
+  if (next_step_ < oldest) {
+    steps_overwritten_ += static_cast<int64_t>(oldest - next_step_);
+    next_step_ = oldest;
+  }
+  for (; next_step_ < end; next_step_++) {
+    hr_step_record r;
+    uint64_t sequence;
+    const uint64_t at = offsetof(hr_segment, steps) + next_step_ % HR_STEP_RECORDS * sizeof r;
+    ReadAt(at, &r, sizeof r);
+    ReadAt(at, &sequence, sizeof sequence);
+    if (r.sequence != next_step_ + 1 || sequence != r.sequence) {
+      // Being written: the next snapshot has it. Written over: lost.
+      if (r.sequence <= next_step_ && end - next_step_ < HR_STEP_RECORDS / 2) break;
+      steps_overwritten_++;
+      continue;
+    }
+    SegmentSnapshot::Step step;
+    step.number = next_step_;
+    const double behind = static_cast<double>(static_cast<int64_t>(pair_ticks_ - r.end_ticks));
+    step.end_monotonic_ns =
+        pair_ns_ - static_cast<int64_t>(std::clamp(behind * ns_per_tick_, -9e15, 9e15));
+    step.wait_ns = Limited(r.wait_ns);
+    step.compute_ns = Limited(r.compute_ns);
+    step.rows = Limited(r.rows_count);
+    out->steps.push_back(step);
+  }
+  out->steps_overwritten = steps_overwritten_;
+}
+
+}  // namespace headrace::account

@@ -1,0 +1,151 @@
+#include "probes/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace headrace::probes {
+namespace {
+
+std::optional<std::string> ReadSmallFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::string text;
+  char buffer[4096];
+  ssize_t n;
+  while ((n = read(fd, buffer, sizeof buffer)) > 0 && text.size() < (1u << 20)) {
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  if (n < 0) return std::nullopt;
+  return text;
+}
+
+int64_t TickNs() {
+  static const int64_t ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
+  return ns;
+}
+
+std::optional<TaskTime> ParseTaskTime(const std::string& path) {
+  const auto text = ReadSmallFile(path);
+  long long on_cpu, runnable;
+  if (!text || std::sscanf(text->c_str(), "%lld %lld", &on_cpu, &runnable) != 2) {
+    return std::nullopt;
+  }
+  return TaskTime{on_cpu, runnable};
+}
+
+}  // namespace
+
+std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string& root) {
+  return ParseTaskTime(fmt::format("{}/{}/task/{}/schedstat", root, pid, tid));
+}
+
+std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root) {
+  const auto text = ReadSmallFile(fmt::format("{}/{}/stat", root, pid));
+  if (!text) return std::nullopt;
+  // The name stands in parentheses and may itself contain blanks and parentheses.
+  const size_t open = text->find('('), close = text->rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  ProcessStat stat;
+  stat.name = text->substr(open + 1, close - open - 1);
+  long long parent, user, system, threads, start, rss;
+  if (std::sscanf(text->c_str() + close + 1,
+                  " %c %lld %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %*d %*d %*d %*d %lld "
+                  "%*d %lld %*u %lld",
+                  &stat.state, &parent, &user, &system, &threads, &start, &rss) != 7) {
+    return std::nullopt;
+  }
+  stat.parent_pid = parent;
+  stat.cpu_ns = (user + system) * TickNs();
+  stat.num_threads = threads;
+  stat.start_ticks = start;
+  stat.rss_bytes = rss * sysconf(_SC_PAGESIZE);
+  return stat;
+}
+
+std::optional<ProcessIo> ReadProcessIo(int64_t pid, const std::string& root) {
+  const auto text = ReadSmallFile(fmt::format("{}/{}/io", root, pid));
+  if (!text) return std::nullopt;
+  const auto field = [&](const char* name) -> std::optional<int64_t> {
+    const size_t at = text->find(name);
+    if (at == std::string::npos) return std::nullopt;
+    return std::strtoll(text->c_str() + at + std::strlen(name), nullptr, 10);
+  };
+  const auto rchar = field("rchar: "), wchar = field("wchar: ");
+  const auto read = field("\nread_bytes: "), written = field("\nwrite_bytes: ");
+  if (!rchar || !wchar || !read || !written) return std::nullopt;
+  return ProcessIo{*read, *written, *rchar, *wchar};
+}
+
+std::string ReadCommandLine(int64_t pid, const std::string& root) {
+  std::string text = ReadSmallFile(fmt::format("{}/{}/cmdline", root, pid)).value_or("");
+  while (!text.empty() && text.back() == 0) text.pop_back();
+  for (char& c : text) {
+    if (c == 0) c = ' ';
+  }
+  return text;
+}
+
+std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root) {
+  struct stat info;
+  if (stat(fmt::format("{}/{}", root, pid).c_str(), &info) != 0) return std::nullopt;
+  return info.st_uid;
+}
+
+std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root) {
+  std::map<std::string, ThreadGroup> groups;
+  const std::string folder = fmt::format("{}/{}/task", root, pid);
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return {};
+  while (const dirent* entry = readdir(dir)) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    const std::string task = folder + "/" + entry->d_name;
+    const auto time = ParseTaskTime(task + "/schedstat");
+    auto name = ReadSmallFile(task + "/comm");
+    if (!time || !name) continue;
+    while (!name->empty() &&
+           (name->back() == '\n' || (name->back() >= '0' && name->back() <= '9'))) {
+      name->pop_back();
+    }
+    ThreadGroup& group = groups[*name];
+    group.name = *name;
+    group.num_threads++;
+    group.time.on_cpu_ns += time->on_cpu_ns;
+    group.time.runnable_ns += time->runnable_ns;
+  }
+  closedir(dir);
+  std::vector<ThreadGroup> list;
+  for (auto& [name, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
+std::optional<HostCpu> ReadHostCpu(const std::string& root) {
+  const auto text = ReadSmallFile(root + "/stat");
+  long long user, nice, system, idle, wait, irq, softirq, steal;
+  if (!text || std::sscanf(text->c_str(), "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &user,
+                           &nice, &system, &idle, &wait, &irq, &softirq, &steal) != 8) {
+    return std::nullopt;
+  }
+  HostCpu cpu;
+  cpu.busy_ns = (user + nice + system + irq + softirq + steal) * TickNs();
+  for (size_t at = text->find("\ncpu"); at != std::string::npos; at = text->find("\ncpu", at + 1)) {
+    cpu.num_cpus++;
+  }
+  return cpu;
+}
+
+bool IsAlive(int64_t pid, int64_t start_ticks, const std::string& root) {
+  const auto stat = ReadProcessStat(pid, root);
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return false;
+  return start_ticks == 0 || stat->start_ticks == start_ticks;
+}
+
+}  // namespace headrace::probes

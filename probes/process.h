@@ -1,0 +1,59 @@
+// What /proc says of a process and its threads. `root` replaces "/proc" (a fixture in tests).
+// Everything that cannot be read is absent, never 0.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headrace::probes {
+
+// Scheduler's account of one thread (schedstat), since it began.
+struct TaskTime {
+  int64_t on_cpu_ns = 0;
+  int64_t runnable_ns = 0;  // ready to run, waiting for a CPU
+};
+
+struct ProcessStat {
+  std::string name;  // at most 15 characters
+  char state = '?';  // R, S, D, Z, ...
+  int64_t parent_pid = 0;
+  int64_t cpu_ns = 0;  // user + system, ended threads included; 10 ms steps
+  int64_t num_threads = 0;
+  int64_t start_ticks = 0;  // since boot; with the pid it names the process for ever
+  int64_t rss_bytes = 0;
+};
+
+struct ProcessIo {
+  int64_t read_bytes = 0;       // from devices
+  int64_t written_bytes = 0;    // to devices
+  int64_t read_call_bytes = 0;  // through read calls, page cache included
+  int64_t written_call_bytes = 0;
+};
+
+struct ThreadGroup {  // threads of one name, digits at its end left out
+  std::string name;
+  int64_t num_threads = 0;
+  TaskTime time;
+};
+
+std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string& root = "/proc");
+std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root = "/proc");
+std::optional<ProcessIo> ReadProcessIo(int64_t pid, const std::string& root = "/proc");
+std::string ReadCommandLine(int64_t pid, const std::string& root = "/proc");  // blanks between
+std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root = "/proc");  // user id
+// Live threads by name; their times end with them.
+std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root = "/proc");
+
+// Busy time of all CPUs together since boot (user, nice, system, irq, softirq, steal) and their
+// number.
+struct HostCpu {
+  int64_t busy_ns = 0;
+  int64_t num_cpus = 0;
+};
+std::optional<HostCpu> ReadHostCpu(const std::string& root = "/proc");
+
+// True while the process exists and is no zombie; `start_ticks` (0: any) tells a reused pid.
+bool IsAlive(int64_t pid, int64_t start_ticks = 0, const std::string& root = "/proc");
+
+}  // namespace headrace::probes
