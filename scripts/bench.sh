@@ -1,0 +1,20 @@
+#!/bin/sh
+# Prints every benchmark's table: kernels against their scalar twins, the decode path against the prototype, the cost of
+# accounts. Each figure is a ratio taken within one run; absolute times belong to the machine at hand.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+table=$(mktemp -d)
+trap 'rm -rf "$table"' EXIT
+for bench in "$root"/build/*_bench; do
+  [ -x "$bench" ] || continue
+  case "$bench" in */pipe_bench) continue ;; esac
+  echo "== $(basename "$bench")"
+  "$bench" --benchmark_min_time=0.2
+done
+if [ -x "$root/build/pipe_bench" ]; then
+  echo "== pipe_bench: rm1 against the prototype, interleaved"
+  "$root/build/headrace" generate rm1 -o "$table/rm1" --features 0.0625 --rows 16384 --seed 1 2> /dev/null
+  "$root/build/pipe_bench" "$table/rm1"
+fi
+echo "== account overhead: the same pipeline with accounts recorded and off, interleaved pairs"
+python3 "$root/tests/truth/account_overhead.py" "$root/build/headrace"

@@ -1,0 +1,24 @@
+# Shared by the CLI tests. HEADRACE is the executable; each test has its own folder and database.
+setup() {
+  HEADRACE=${HEADRACE:-$BATS_TEST_DIRNAME/../../build/headrace}
+  DIR=$(mktemp -d)
+  cd "$DIR"
+  export HEADRACE_DB=$DIR/runs.db NO_COLOR=1
+  cat > small.toml <<'TOML'
+pipeline = { name = "small" }
+source = { synthetic = { elements = 40, rows = 8 } }
+consumer = { step = "1ms" }
+stage = [
+  { name = "load", operators = [{ sleep = "1ms" }] },
+  { name = "parse", operators = [{ spin = "1ms" }] },
+]
+TOML
+}
+teardown() { rm -rf "$DIR"; }
+
+# one_line_error CODE PATTERN: the last `run` ended with CODE and one line on standard error that matches PATTERN.
+one_line_error() {
+  [ "$status" -eq "$1" ] || { echo "exit $status, expected $1: $output"; return 1; }
+  [ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ] || { echo "more than one line: $output"; return 1; }
+  [[ "$output" =~ $2 ]] || { echo "does not match '$2': $output"; return 1; }
+}
