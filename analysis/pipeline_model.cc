@@ -89,9 +89,18 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
 }
 
 void PipelineModel::ReadShape() {
-  for (const StageRow& row : run_->stages) {
+  const auto of_consumer = [&](const std::string& stage) {
+    for (const OperatorRow& op : run_->operators) {
+      if (op.stage == stage && op.kind == "consumer") return true;
+    }
+    return false;
+  };
+  for (size_t r = 0; r < run_->stages.size(); ++r) {
+    const StageRow& row = run_->stages[r];
+    if (of_consumer(row.name)) continue;
     StageModel stage;
     stage.name = row.name;
+    stage.row = r;
     stage.max_parallelism = static_cast<int>(row.max_parallelism_count);
     const double threads = row.last_parallelism_count > 0
                                ? static_cast<double>(row.last_parallelism_count)
@@ -104,14 +113,15 @@ void PipelineModel::ReadShape() {
   }
   for (size_t i = 0; i < run_->operators.size(); ++i) {
     const OperatorRow& row = run_->operators[i];
+    operators_.push_back(OperatorModel{row.name, row.kind, kNoStage});
+    if (of_consumer(row.stage)) continue;
     size_t stage = 0;
     while (stage < stages_.size() && stages_[stage].name != row.stage) ++stage;
     if (stage == stages_.size()) {
-      stages_.push_back(StageModel{});  // accounts may name operators without declaring the stage
-      stages_.back().name = row.stage;
+      stages_.emplace_back().name = row.stage;  // accounts need not declare their stages
     }
     stages_[stage].operators.push_back(i);
-    operators_.push_back(OperatorModel{row.name, row.kind, stage});
+    operators_.back().stage = stage;
   }
   for (const StageModel& stage : stages_) {
     current_.parallelism.push_back(stage.parallelism);
@@ -218,6 +228,7 @@ void PipelineModel::LinkResources() {
     double total = 0;
     for (size_t i = 0; i < run_->operators.size(); ++i) {
       const OperatorRow& op = run_->operators[i];
+      if (operators_[i].stage == kNoStage) continue;
       const bool named = op.name.find(row.name) != std::string::npos ||
                          (row.kind == "lock" && op.kind == "lock") ||
                          (row.kind == "device" && (op.kind == "read" || op.kind == "fetch"));
@@ -300,9 +311,12 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
         split = false;
       }
     }
-    const bool scheduled = s < sum.stages.size() && sum.stages[s].on_cpu_ns.has_value();
-    const double stage_on_cpu = scheduled ? Seconds(sum.stages[s].on_cpu_ns) : on_cpu;
-    const double stage_runnable = s < sum.stages.size() ? Seconds(sum.stages[s].runnable_ns) : 0;
+    const StageCounters none;
+    const size_t row = stages_[s].row;
+    const StageCounters& threads = row < sum.stages.size() ? sum.stages[row] : none;
+    const bool scheduled = threads.on_cpu_ns.has_value();
+    const double stage_on_cpu = scheduled ? Seconds(threads.on_cpu_ns) : on_cpu;
+    const double stage_runnable = Seconds(threads.runnable_ns);
     if (!split) on_cpu = scheduled ? std::min(stage_on_cpu, busy) : 0;
     // A thread that mostly blocks inside its operators is made runnable as often by its queues'
     // waits as by its own; one that computes is preempted while it computes.
@@ -342,6 +356,10 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
     stages_cpu_s += stage_on_cpu / steps;
   }
   demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s) + other_cpu_s_;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    if (operators_[i].stage != kNoStage) continue;
+    demands.unattributed_cpu_s += Seconds(sum.operators[i].on_cpu_ns) / steps;  // the consumer's
+  }
   demands.cpu_s += demands.unattributed_cpu_s;
   for (size_t r = 0; r < resources_.size(); ++r) {
     const ResourceCounters& counters = sum.resources[r];
@@ -409,14 +427,15 @@ void PipelineModel::ReadSpread() {
       wait_in += Seconds(sum.operators[i].wait_in_ns);
       wait_out += Seconds(sum.operators[i].wait_out_ns);
     }
-    double lifetime = s < sum.stages.size() ? Seconds(sum.stages[s].lifetime_ns) : 0;
+    const bool known = stage.row < sum.stages.size();
+    double lifetime = known ? Seconds(sum.stages[stage.row].lifetime_ns) : 0;
     if (lifetime <= 0) lifetime = busy + wait_in + wait_out;
     if (lifetime <= 0) continue;
     stage.busy_ratio = std::min(1.0, busy / lifetime);
     stage.wait_in_ratio = std::min(1.0, wait_in / lifetime);
     stage.wait_out_ratio = std::min(1.0, wait_out / lifetime);
-    if (s < sum.stages.size() && sum.stages[s].runnable_ns) {
-      stage.runnable_ratio = std::min(1.0, Seconds(sum.stages[s].runnable_ns) / lifetime);
+    if (known && sum.stages[stage.row].runnable_ns) {
+      stage.runnable_ratio = std::min(1.0, Seconds(sum.stages[stage.row].runnable_ns) / lifetime);
     }
   }
   const auto consumer =

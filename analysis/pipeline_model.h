@@ -17,14 +17,18 @@
 
 namespace headrace::analysis {
 
+// Parallel to RunView::operators. The consumer's own operators belong to no stage of the model: the
+// consumer is a row of its own, without threads to set.
+inline constexpr size_t kNoStage = static_cast<size_t>(-1);
 struct OperatorModel {
   std::string name, kind;
-  size_t stage = 0;
+  size_t stage = kNoStage;
   double visit_ratio = 1;  // completions per batch
 };
 
 struct StageModel {
   std::string name;
+  size_t row = kNoStage;  // index into RunView::stages
   std::vector<size_t> operators;
   int parallelism = 1;          // at the end of the run
   int max_parallelism = 0;      // 0: no limit

@@ -58,6 +58,27 @@ TEST(Verdict, WaitsAndDemandsAgreeOnAClearStage) {
   EXPECT_TRUE(bottleneck.disagreement.empty()) << bottleneck.disagreement;
 }
 
+// A pipeline may account its consumer as a stage; that is not a stage to give threads to.
+TEST(Verdict, TheConsumersOwnAccountIsNotAStage) {
+  RunView run = Record(Chain({0.002, 0.003}, 0.01), 8, 1);
+  StageRow stage = run.stages[0];
+  stage.name = "consumer";
+  stage.stage_index = 2;
+  run.stages.push_back(stage);
+  OperatorRow op = run.operators[0];
+  op.name = op.kind = op.stage = "consumer";
+  op.busy_ns = run.steps.compute_ns;
+  run.operators.push_back(op);
+  for (WindowRow& window : run.windows) {
+    window.stages.push_back(window.stages[0]);
+    window.operators.push_back(window.operators[0]);
+  }
+  const PipelineModel model(run);
+  EXPECT_EQ(model.stages().size(), 2u);
+  EXPECT_EQ(FindBottleneck(model).verdict, Verdict::kConsumer);
+  EXPECT_TRUE(Allocate(model, {}).changes.empty());
+}
+
 TEST(Allocate, SequentialStagesStaySequential) {
   RunView run = Record(Chain({0.001, 0.006, 0.002}, 0.001), 8, 1);
   run.stages[1].max_parallelism_count = 1;

@@ -116,7 +116,8 @@ std::string BecauseText(const PipelineModel& model, const Bottleneck& bottleneck
   if (next != nullptr) {
     text += fmt::format("; {} could do {}", Name(next->limit), Rate(next->limit.bound));
   }
-  if (model.demands().consumer_s > 0 && first.limit.kind != LimitKind::kConsumer) {
+  if (model.demands().consumer_s * model.demands().rate >= 0.001 &&
+      first.limit.kind != LimitKind::kConsumer) {
     text += fmt::format("; the consumer wants {}", Rate(1 / model.demands().consumer_s));
   }
   return text + fmt::format("; observed {}", Rate(model.demands().rate));
@@ -199,7 +200,7 @@ Table Findings(const PipelineModel& model, const Bottleneck& bottleneck) {
 }
 
 std::string StallSentence(const PipelineModel& model, const Bottleneck& bottleneck) {
-  if (model.demands().consumer_s <= 0) {
+  if (model.demands().consumer_s * model.demands().rate < 0.001) {
     return "the consumer computes nothing, so the pipeline's own rate is what counts: " +
            Rate(model.demands().rate);
   }
