@@ -32,9 +32,10 @@ ChunkHeader CheckedHeader(std::span<const uint8_t> stored, uint64_t position,
   return header;
 }
 
-// Bytes of room one compressed chunk may need. zstd says its size; others get a block.
-uint64_t ChunkRoom(const ChunkContext& context) {
-  return std::max<uint64_t>(context.block_size, 1);
+// Bytes of room one compressed chunk may need.
+uint64_t ChunkRoom(const ChunkContext& context, std::span<const uint8_t> payload) {
+  return std::max<uint64_t>(MaxDecompressedSize(context.compression, payload, context.block_size),
+                            1);
 }
 
 size_t DecompressChunk(const ChunkContext& context, uint64_t position,
@@ -71,7 +72,7 @@ void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffe
       if (!payload.empty()) std::memcpy(out->data() + size, payload.data(), payload.size());
       size += payload.size();
     } else {
-      out->Resize(size + ChunkRoom(context));
+      out->Resize(size + ChunkRoom(context, payload));
       size += DecompressChunk(context, position, payload, out->span().subspan(size));
       out->Resize(size);
     }
@@ -100,7 +101,7 @@ bool ChunkReader::Next(std::span<const uint8_t>* chunk) {
     if (header.original) {
       *chunk = payload;
     } else {
-      chunk_.Resize(ChunkRoom(context_));
+      chunk_.Resize(ChunkRoom(context_, payload));
       *chunk = {chunk_.data(), DecompressChunk(context_, start, payload, chunk_.span())};
     }
     if (!chunk->empty()) return true;

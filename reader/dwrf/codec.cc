@@ -6,6 +6,7 @@
 #include <snappy.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/error.h"
@@ -88,6 +89,60 @@ size_t Decompress(CompressionKind kind, std::span<const uint8_t> in, std::span<u
       break;
   }
   throw Error(ExitCode::kBadData, "a compressed chunk in a file without compression");
+}
+
+std::optional<uint64_t> StatedSize(CompressionKind kind, std::span<const uint8_t> in) {
+  if (kind == CompressionKind::kZstd) {
+    const unsigned long long size = ZSTD_getFrameContentSize(in.data(), in.size());
+    if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
+    return size;
+  }
+  size_t size = 0;
+  if (kind == CompressionKind::kSnappy &&
+      snappy::GetUncompressedLength(reinterpret_cast<const char*>(in.data()), in.size(), &size)) {
+    return size;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Most output bytes per input byte: deflate's 258-byte match in 2 bits; lz4's length byte of 255;
+// snappy's 64-byte copy in 3 bytes; zstd's run-length block of 128 KiB in 4 bytes.
+uint64_t MaxRatio(CompressionKind kind) {
+  switch (kind) {
+    case CompressionKind::kZlib:
+    case CompressionKind::kGzip:
+      return 1032;
+    case CompressionKind::kLz4:
+      return 256;
+    case CompressionKind::kSnappy:
+      return 32;
+    case CompressionKind::kZstd:
+      return 32768;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+uint64_t MaxDecompressedSize(CompressionKind kind, std::span<const uint8_t> in, uint64_t limit) {
+  const uint64_t bound = std::min<uint64_t>(limit, (in.size() + 16) * MaxRatio(kind));
+  // A zstd unit may be several frames, of which the first alone states this size; a limit that
+  // turns out too small is an error of that unit, never an overrun.
+  const auto stated = StatedSize(kind, in);
+  return stated ? std::min(bound, *stated) : bound;
+}
+
+uint64_t MaxExpansion(CompressionKind kind, uint64_t stored, uint64_t block_size) {
+  if (kind == CompressionKind::kNone) return stored;
+  const unsigned __int128 by_ratio = static_cast<unsigned __int128>(stored) * MaxRatio(kind);
+  // A chunk has at least 4 stored bytes and unpacks to at most a block, or is original.
+  const unsigned __int128 by_chunks =
+      static_cast<unsigned __int128>(stored / 4 + 1) * block_size + stored;
+  const unsigned __int128 bound = std::min(by_ratio, by_chunks);
+  return bound > UINT64_MAX / 2 ? UINT64_MAX / 2 : static_cast<uint64_t>(bound);
 }
 
 }  // namespace headrace::reader::dwrf

@@ -159,6 +159,7 @@ FileReader::FileReader(std::shared_ptr<const Source> source, FileTail tail,
     first_rows_.push_back(row);
     row += stripe.number_of_rows();
   }
+  first_rows_.push_back(row);
   if (options.use_cache && tail_.cache_length > 0) {
     cache_.Resize(tail_.cache_length);
     source_->ReadAt(tail_.cache_offset, cache_.span());
@@ -229,6 +230,21 @@ Buffer FileReader::ReadIndexArea(size_t index) const {
     source_->ReadAt(info.offset(), area.span());
   }
   return area;
+}
+
+Buffer FileReader::ReadStream(const Stripe& stripe, const StreamInfo& stream) const {
+  const auto mode = static_cast<CacheMode>(tail_.postscript.cache_mode());
+  std::optional<std::span<const uint8_t>> cached;
+  if (mode == CacheMode::kIndex) cached = CacheSection(stripe.index);
+  if (mode == CacheMode::kBoth) cached = CacheSection(2 * size_t{stripe.index});
+  const uint64_t begin = stream.offset - stripe.offset;
+  Buffer bytes(stream.length);
+  if (cached && cached->size() == stripe.index_length && begin + stream.length <= cached->size()) {
+    std::copy_n(cached->begin() + static_cast<ptrdiff_t>(begin), stream.length, bytes.data());
+  } else if (stream.length > 0) {
+    source_->ReadAt(stream.offset, bytes.span());
+  }
+  return bytes;
 }
 
 bool FileReader::VerifyChecksum(size_t index) const {

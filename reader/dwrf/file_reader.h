@@ -31,12 +31,16 @@ class FileReader {
   const Schema& schema() const { return tail_.schema; }
   size_t num_stripes() const { return static_cast<size_t>(tail_.footer.stripes_size()); }
   uint64_t num_rows() const { return tail_.number_of_rows; }
+  // Of the file; first_row(num_stripes()) is num_rows().
+  uint64_t first_row(size_t stripe) const { return first_rows_[stripe]; }
 
   // The stripe's directory, from the cache or one read; parsed anew each call (it can be megabytes:
   // keep it while needed). Throws Error kBadData.
   std::shared_ptr<const Stripe> ReadStripe(size_t index) const;
   // The stored (framed) index area of a stripe: from the cache, or read.
   Buffer ReadIndexArea(size_t index) const;
+  // The stored bytes of one stream: index streams from the cache where it has them.
+  Buffer ReadStream(const Stripe& stripe, const StreamInfo& stream) const;
   // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
   // mismatch. Returns false when the file has none, or one of a kind without an implementation.
   bool VerifyChecksum(size_t index) const;

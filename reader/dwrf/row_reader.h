@@ -1,5 +1,6 @@
-// RowReader: the rows of a DWRF file, any type, any projection, in batches bounded by rows and bytes: the general reader
-// behind `cat` and the round-trip tests (the fast path for features is feature_stream.h).
+// RowReader: the rows of a DWRF file, any type, any projection, in batches bounded by rows and
+// bytes: the general reader behind `cat` and the round-trip tests (the fast path for features is
+// feature_stream.h).
 //
 //   auto file = FileReader::Open(OpenFileSource("rm1.dwrf"));
 //   RowReader rows(file, {.columns = {{"label"}, {"sparse", false, {MapKey::Of(17)}}}});
@@ -29,12 +30,15 @@ struct ColumnSelection {
 };
 
 struct RowReaderOptions {
-  std::vector<ColumnSelection> columns;  // order of the output; empty = all; same column twice: keys add up
-  bool verify_checksums = true;          // of every stripe that is read from
-  bool skip_bad = false;                 // leave out what is damaged instead of throwing
+  std::vector<ColumnSelection>
+      columns;                   // order of the output; empty = all; same column twice: keys add up
+  bool verify_checksums = true;  // of every stripe that is read from
+  bool skip_bad = false;         // leave out what is damaged instead of throwing
   std::function<void(const std::string&)> on_skip;  // told of each thing left out
-  uint64_t max_row_bytes = uint64_t{1} << 30;  // one row of more bytes in memory is refused (kResources)
-  int64_t timestamp_base = 1420099200;  // Unix seconds of stored second 0; the file does not record it
+  uint64_t max_row_bytes = uint64_t{1}
+                           << 30;  // one row of more bytes in memory is refused (kResources)
+  int64_t timestamp_base =
+      1420099200;  // Unix seconds of stored second 0; the file does not record it
   size_t first_stripe = 0;
   size_t num_stripes = SIZE_MAX;
 };
@@ -52,8 +56,9 @@ class RowReader {
   const Schema& schema() const;
   // Replaces `out` by the next rows, a struct Column: at most `max_rows`, and no more than fit in
   // about `max_bytes` of memory, but at least one row. False at the end. Batches end at stripe
-  // borders. Throws Error kBadData for damage, kResources for a row that is too large. With skip_bad
-  // a damaged column of a stripe reads as null, a damaged key as absent, a damaged stripe is left out.
+  // borders. Throws Error kBadData for damage, kResources for a row that is too large. With
+  // skip_bad a damaged column of a stripe reads as null, a damaged key as absent, a damaged stripe
+  // is left out.
   bool NextBatch(uint64_t max_rows, uint64_t max_bytes, Column* out);
   // The file's row number of the next batch's first row.
   uint64_t row() const;
