@@ -192,11 +192,10 @@ void Pipeline::State::BuildStages() {
   consumer_account = hr_operator("consumer", "consumer", consumer_stage);
   for (size_t i = 0; i < stages.size(); ++i) {
     const bool last = i + 1 == stages.size();
-    bool ordered = spec.file_order && last;
-    if (spec.file_order && !last) {
-      for (const OperatorPlan& op : stages[i + 1]->operators)
-        ordered = ordered || op.spec.kind == OperatorKind::kBatch;
-    }
+    // In file order every queue is ordered: a stage takes its elements in order, so the element
+    // that the next queue waits for is always one that a thread already holds, never one stuck
+    // behind a full queue.
+    const bool ordered = spec.file_order;
     const StageSpec& stage_spec = stages[i]->spec;
     const uint32_t account =
         hr_queue(fmt::format("{}.queue", stage_spec.name).c_str(), stages[i]->account,
