@@ -80,7 +80,7 @@ void Gather(const Column& from, std::span<const uint64_t> indices, Column* out) 
     return index == kNullRow || from.IsNull(index);
   });
   if (any_null && out->present.empty()) out->present.assign(out->rows, 1);
-  if (!out->present.empty()) {
+  if (any_null || !out->present.empty()) {
     for (uint64_t index : indices) out->present.push_back(index != kNullRow && !from.IsNull(index));
   }
   out->rows += indices.size();
