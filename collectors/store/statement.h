@@ -14,12 +14,13 @@ namespace headrace::collectors {
 
 class Database {
  public:
-  enum class Mode { kReadOnly, kReadWrite, kCreate };
+  // kImmutable reads a file that nobody can be writing, in a folder that may not be written.
+  enum class Mode { kReadOnly, kImmutable, kReadWrite, kCreate };
   // Waits up to ten seconds for other writers at each statement. Throws Error.
   Database(const std::string& path, Mode mode);
   ~Database();
   Database(Database&& other) noexcept;
-  Database& operator=(Database&&) = delete;
+  Database& operator=(Database&& other) noexcept;
 
   const std::string& path() const { return path_; }
   sqlite3* handle() { return handle_; }
@@ -61,6 +62,7 @@ class Statement {
 
   int num_columns() const;
   std::string column_name(int column) const;
+  int type(int column) const;  // SQLITE_INTEGER, SQLITE_NULL, ...
   bool is_null(int column) const;
   int64_t integer(int column) const;
   double real(int column) const;

@@ -110,6 +110,7 @@ AccountSegment AccountSegment::OpenFile(const std::string& path) {
   }
   segment.program_ = Name(header.program);
   segment.pid_ = header.pid;
+  segment.opened_ns_ = Limited(header.base_monotonic_ns);
   segment.level_ = header.level >= 2 ? 2 : 1;
   segment.clock_kind_ = header.clock_kind == HR_CLOCK_TSC ? HR_CLOCK_TSC : HR_CLOCK_MONOTONIC;
   std::tie(segment.pair_ticks_, segment.pair_ns_) = ClockPair(segment.clock_kind_);
@@ -130,6 +131,7 @@ AccountSegment::AccountSegment(AccountSegment&& other) noexcept
       program_(std::move(other.program_)),
       fd_(std::exchange(other.fd_, -1)),
       pid_(other.pid_),
+      opened_ns_(other.opened_ns_),
       level_(other.level_),
       clock_kind_(other.clock_kind_),
       ns_per_tick_(other.ns_per_tick_),

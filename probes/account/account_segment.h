@@ -100,6 +100,7 @@ class AccountSegment {
   const std::string& path() const { return path_; }
   int64_t pid() const { return pid_; }
   int level() const { return level_; }
+  int64_t opened_monotonic_ns() const { return opened_ns_; }  // when the process made it
   bool uses_tsc() const { return clock_kind_ == HR_CLOCK_TSC; }
 
   // Throws Error kBadData when the file shrank below a segment. `alive`: the process lives; the
@@ -118,6 +119,7 @@ class AccountSegment {
   std::string path_, program_;
   int fd_ = -1;
   int64_t pid_ = 0;
+  int64_t opened_ns_ = 0;
   int level_ = 1;
   uint32_t clock_kind_ = 0;
   double ns_per_tick_ = 1;

@@ -1,0 +1,68 @@
+// headrace collect: the collector process, started by `run` through collectors/agent.h.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "collectors/recorder.h"
+
+namespace headrace::cli {
+namespace {
+
+struct Options {
+  collectors::RecorderOptions recorder;
+  int ready_fd = -1;
+};
+
+void Answer(int fd, std::string text) {
+  if (fd < 0) return;
+  text += '\n';
+  [[maybe_unused]] const ssize_t n = write(fd, text.data(), text.size());
+  close(fd);
+}
+
+int Collect(Options& options) {
+  InstallInterruptHandler();
+  bool answered = false;
+  options.recorder.stop = Interrupted;
+  options.recorder.ready = [&](int64_t run_id, bool) {
+    Answer(options.ready_fd, fmt::format("run {}", run_id));
+    answered = true;
+  };
+  try {
+    const auto result = collectors::Record(options.recorder);
+    return result.state == collectors::RunState::kTruncated ? static_cast<int>(ExitCode::kResources)
+                                                            : 0;
+  } catch (const Error& error) {
+    // Before it records, the starter reports the error; later there is nobody but stderr.
+    if (answered || options.ready_fd < 0) throw;
+    Answer(options.ready_fd,
+           fmt::format("error {} {}", static_cast<int>(error.code()), error.what()));
+    return static_cast<int>(error.code());
+  }
+}
+
+HR_COMMAND("collect",
+           {.summary = "records a process into the run store until it ends",
+            .examples = "  headrace collect --pid 4242 --db headrace.db --name nightly\n",
+            .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full",
+            .next = "headrace report latest",
+            .configure = [](CLI::App& app) -> std::function<int()> {
+              auto options = std::make_shared<Options>();
+              options->recorder.database = DefaultDatabase();
+              app.add_option("--pid", options->recorder.pid, "Record this process")->required();
+              app.add_option("--db", options->recorder.database, "Write to this database");
+              app.add_option("--name", options->recorder.run_name, "Name the run");
+              app.add_option("--pipeline", options->recorder.pipeline_path,
+                             "Keep this pipeline file with the run");
+              app.add_option("--ready-fd", options->ready_fd,
+                             "Say on this descriptor when recording has begun");
+              return [options] { return Collect(*options); };
+            },
+            .hidden = true});
+
+}  // namespace
+}  // namespace headrace::cli

@@ -1,0 +1,135 @@
+// headrace query: read-only SQL over the run store.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "collectors/store/store.h"
+
+namespace headrace::cli {
+namespace {
+
+using collectors::SqlResult;
+using collectors::SqlValue;
+
+struct Options {
+  std::string sql, database, format = "table";
+  bool json = false;
+};
+
+std::string Text(const SqlValue& value) {
+  if (auto* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
+  if (auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  if (auto* text = std::get_if<std::string>(&value)) return *text;
+  return "";
+}
+
+void PrintTable(const SqlResult& result) {
+  std::vector<size_t> widths;
+  std::vector<std::vector<std::string>> cells;
+  for (const std::string& column : result.columns) widths.push_back(column.size());
+  for (const auto& row : result.rows) {
+    auto& line = cells.emplace_back();
+    for (size_t c = 0; c < row.size(); c++) {
+      const bool null = std::holds_alternative<std::monostate>(row[c]);
+      line.push_back(null ? "NULL" : Printable(Text(row[c])));
+      widths[c] = std::max(widths[c], line.back().size());
+    }
+  }
+  const auto print = [&](const std::vector<std::string>& line, size_t row) {
+    std::string out;
+    for (size_t c = 0; c < line.size(); c++) {
+      const bool number = row > 0 && !std::holds_alternative<std::string>(result.rows[row - 1][c]);
+      out += number ? fmt::format("{:>{}}", line[c], widths[c])
+                    : fmt::format("{:<{}}", line[c], widths[c]);
+      if (c + 1 < line.size()) out += "  ";
+    }
+    while (!out.empty() && out.back() == ' ') out.pop_back();
+    fmt::print("{}\n", out);
+  };
+  print(result.columns, 0);
+  for (size_t r = 0; r < cells.size(); r++) print(cells[r], r + 1);
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+void PrintCsv(const SqlResult& result) {
+  for (size_t c = 0; c < result.columns.size(); c++) {
+    fmt::print("{}{}", c ? "," : "", CsvField(result.columns[c]));
+  }
+  fmt::print("\n");
+  for (const auto& row : result.rows) {
+    for (size_t c = 0; c < row.size(); c++)
+      fmt::print("{}{}", c ? "," : "", CsvField(Text(row[c])));
+    fmt::print("\n");
+  }
+}
+
+void PrintJson(const SqlResult& result) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const auto& row : result.rows) {
+    nlohmann::ordered_json object = nlohmann::ordered_json::object();
+    for (size_t c = 0; c < row.size(); c++) {
+      nlohmann::ordered_json value;  // null
+      if (auto* integer = std::get_if<int64_t>(&row[c])) value = *integer;
+      if (auto* real = std::get_if<double>(&row[c])) value = *real;
+      if (auto* text = std::get_if<std::string>(&row[c])) value = *text;
+      object[result.columns[c]] = std::move(value);
+    }
+    rows.push_back(std::move(object));
+  }
+  const nlohmann::ordered_json out = {
+      {"schema", "headrace.query/1"}, {"columns", result.columns}, {"rows", std::move(rows)}};
+  fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int Query(const Options& options) {
+  collectors::ReadStore store(options.database);
+  const SqlResult result = store.QueryUntrusted(options.sql);
+  const std::string format = options.json ? "json" : options.format;
+  if (format == "json") {
+    PrintJson(result);
+  } else if (format == "csv") {
+    PrintCsv(result);
+  } else {
+    PrintTable(result);
+  }
+  return 0;
+}
+
+HR_COMMAND(
+    "query",
+    {.summary = "runs one read-only SELECT over the run store",
+     .examples =
+         "  headrace query \"SELECT operator, busy_ns FROM operator_summary WHERE run_id = 3\"\n"
+         "  headrace query --format csv \"SELECT * FROM step_interval\" > steps.csv\n"
+         "  headrace query \"SELECT name FROM sqlite_master WHERE type = 'view'\"  # what there "
+         "is\n",
+     .exit_codes = "0 ok, 1 took longer than 5 s, 2 wrong or writing SQL, 5 not a run store",
+     .next = "docs/store.md lists views and columns",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<Options>();
+       options->database = DefaultDatabase();
+       app.add_option("SQL", options->sql, "Run this SELECT")->required();
+       app.add_option("--db", options->database,
+                      "Read this database (default $HEADRACE_DB or ./headrace.db)");
+       app.add_option("--format", options->format, "Print as table, csv or json (default table)")
+           ->check(CLI::IsMember({"table", "csv", "json"}));
+       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.query/1)");
+       return [options] { return Query(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

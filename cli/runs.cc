@@ -1,0 +1,143 @@
+// headrace runs: lists recorded runs; removes, tags, copies them.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "collectors/store/store.h"
+
+namespace headrace::cli {
+namespace {
+
+struct Options {
+  std::string database, output, tags;
+  std::vector<std::string> runs;
+  std::string run;
+  bool json = false;
+  CLI::App *remove = nullptr, *tag = nullptr, *copy = nullptr;
+};
+
+std::string LocalTime(int64_t realtime_ns) {
+  const std::time_t seconds = realtime_ns / 1'000'000'000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+int List(const Options& options) {
+  collectors::ReadStore store(options.database);
+  const collectors::SqlResult runs = store.Query(
+      "SELECT run_id, name, tags, state, program, started_realtime_ns, duration_ns, "
+      "accounting_level, steps_count FROM run_summary LEFT JOIN step_summary USING (run_id) "
+      "ORDER BY run_id");
+  const auto text = [](const collectors::SqlValue& value) {
+    const auto* s = std::get_if<std::string>(&value);
+    return s ? *s : std::string();
+  };
+  const auto integer = [](const collectors::SqlValue& value) {
+    const auto* i = std::get_if<int64_t>(&value);
+    return i ? *i : int64_t{0};
+  };
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& row : runs.rows) {
+      nlohmann::ordered_json steps;  // null: no consumer recorded steps
+      if (const auto* count = std::get_if<int64_t>(&row[8])) steps = *count;
+      list.push_back({{"run_id", integer(row[0])},
+                      {"name", text(row[1])},
+                      {"tags", text(row[2])},
+                      {"state", text(row[3])},
+                      {"program", text(row[4])},
+                      {"started_realtime_ns", integer(row[5])},
+                      {"duration_ns", integer(row[6])},
+                      {"accounting_level", integer(row[7])},
+                      {"steps_count", steps}});
+    }
+    const nlohmann::ordered_json out = {{"schema", "headrace.runs/1"}, {"runs", std::move(list)}};
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  if (runs.rows.empty()) {
+    std::fprintf(stderr, "no runs in %s yet; record one with: headrace run PIPELINE\n",
+                 options.database.c_str());
+    return 0;
+  }
+  fmt::print("{:>5}  {:<24} {:<12} {:<20} {:>9} {:>9}  {:<16} {}\n", "run", "name", "state",
+             "started", "length", "steps", "program", "tags");
+  for (const auto& row : runs.rows) {
+    const auto* steps = std::get_if<int64_t>(&row[8]);
+    std::string line = fmt::format(
+        "{:>5}  {:<24} {:<12} {:<20} {:>9} {:>9}  {:<16} {}", integer(row[0]),
+        Printable(text(row[1]), 60), text(row[3]), LocalTime(integer(row[5])),
+        FormatDuration(static_cast<double>(integer(row[6]))), steps ? std::to_string(*steps) : "-",
+        Printable(text(row[4]), 40), Printable(text(row[2])));
+    while (line.back() == ' ') line.pop_back();
+    fmt::print("{}\n", line);
+  }
+  return 0;
+}
+
+int Runs(const Options& options) {
+  if (!options.remove->parsed() && !options.tag->parsed() && !options.copy->parsed()) {
+    return List(options);
+  }
+  { collectors::ReadStore exists(options.database); }  // never makes a database by a typing error
+  collectors::RunStore store(options.database);
+  if (options.remove->parsed()) {
+    std::vector<int64_t> ids;  // all are found before one is removed
+    for (const std::string& run : options.runs) ids.push_back(store.FindRun(run));
+    for (const int64_t id : ids) store.RemoveRun(id);
+    std::fprintf(stderr, "removed %zu runs\n", ids.size());
+  } else if (options.tag->parsed()) {
+    store.SetTags(store.FindRun(options.run), options.tags);
+  } else {
+    const int64_t id = store.FindRun(options.run);
+    store.CopyRun(id, options.output);
+    std::fprintf(stderr, "copied run %lld to %s\n", static_cast<long long>(id),
+                 options.output.c_str());
+  }
+  return 0;
+}
+
+HR_COMMAND(
+    "runs",
+    {.summary = "lists recorded runs; removes, tags or copies them",
+     .examples = "  headrace runs                          # what is recorded here\n"
+                 "  headrace runs tag nightly 'rm1 before' # words to find it by\n"
+                 "  headrace runs copy nightly -o one.db   # one run as a database of its own\n"
+                 "  headrace runs rm 3 4\n",
+     .exit_codes = "0 ok, 2 usage, 5 no such run or not a run store",
+     .next = "headrace report RUN",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<Options>();
+       options->database = DefaultDatabase();
+       app.add_option("--db", options->database,
+                      "Use this database (default $HEADRACE_DB or ./headrace.db)");
+       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.runs/1)");
+       app.fallthrough();  // --db may stand after rm, tag, copy
+       options->remove = app.add_subcommand("rm", "removes runs");
+       options->remove->fallthrough();
+       options->remove->add_option("RUN", options->runs, "Remove these: id, name or latest")
+           ->required();
+       options->tag = app.add_subcommand("tag", "sets the tags of a run");
+       options->tag->fallthrough();
+       options->tag->add_option("RUN", options->run, "Tag this: id, name or latest")->required();
+       options->tag->add_option("TAGS", options->tags, "Words separated by blanks; '' removes them")
+           ->required();
+       options->copy = app.add_subcommand("copy", "copies one run into a database of its own");
+       options->copy->fallthrough();
+       options->copy->add_option("RUN", options->run, "Copy this: id, name or latest")->required();
+       options->copy->add_option("-o", options->output, "Write this new file")->required();
+       return [options] { return Runs(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

@@ -1,0 +1,128 @@
+#include "collectors/agent.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace headrace::collectors {
+namespace {
+
+std::string ReadAll(int fd) {
+  std::string text;
+  char buffer[512];
+  while (true) {
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return text;
+    text.append(buffer, static_cast<size_t>(n));
+    if (text.back() == '\n') return text;
+  }
+}
+
+int Wait(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+Agent Agent::Start(const AgentOptions& options) {
+  int pipe_fds[2];
+  if (pipe2(pipe_fds, O_CLOEXEC) != 0) throw ErrnoError(errno, "make a pipe to", "the collector");
+  const std::string executable = options.executable.empty() ? "/proc/self/exe" : options.executable;
+  std::vector<std::string> arguments = {
+      "headrace",   "collect",
+      "--pid",      std::to_string(options.pid ? options.pid : getpid()),
+      "--db",       options.database,
+      "--ready-fd", std::to_string(pipe_fds[1])};
+  if (!options.run_name.empty()) arguments.insert(arguments.end(), {"--name", options.run_name});
+  if (!options.pipeline_path.empty()) {
+    arguments.insert(arguments.end(), {"--pipeline", options.pipeline_path});
+  }
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const int error = errno;
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    throw ErrnoError(error, "start", "the collector");
+  }
+  if (pid == 0) {   // only calls that are safe after fork in a process with threads
+    setpgid(0, 0);  // Ctrl-C is for the pipeline; the collector is told by Stop or sees it end
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    fcntl(pipe_fds[1], F_SETFD, 0);
+    execv(executable.c_str(), argv.data());
+    _exit(127);
+  }
+  close(pipe_fds[1]);
+  const std::string answer = ReadAll(pipe_fds[0]);
+  close(pipe_fds[0]);
+  long long run_id = 0;
+  if (std::sscanf(answer.c_str(), "run %lld", &run_id) == 1) {
+    Agent agent;
+    agent.pid_ = pid;
+    agent.run_id_ = run_id;
+    agent.database_ = options.database;
+    return agent;
+  }
+  kill(pid, SIGKILL);
+  Wait(pid);
+  int code = 1;
+  int used = 0;
+  if (std::sscanf(answer.c_str(), "error %d %n", &code, &used) == 1 && used > 0) {
+    std::string text = answer.substr(static_cast<size_t>(used));
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    throw Error(static_cast<ExitCode>(code), text);
+  }
+  throw Error(ExitCode::kFailure, "the collector did not start", executable);
+}
+
+Agent::Agent(Agent&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      run_id_(other.run_id_),
+      database_(std::move(other.database_)) {}
+
+Agent::~Agent() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGTERM);
+  Wait(pid_);
+}
+
+int64_t Agent::Stop() {
+  if (pid_ <= 0) return run_id_;
+  kill(pid_, SIGTERM);
+  const int status = Wait(std::exchange(pid_, -1));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return run_id_;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources)) {
+    throw Error(ExitCode::kResources,
+                fmt::format("disk full while recording: run {} is whole up to its last second and "
+                            "marked truncated",
+                            run_id_),
+                database_, "free space, or use --db elsewhere");
+  }
+  const std::string how = WIFSIGNALED(status)
+                              ? fmt::format("was killed by signal {}", WTERMSIG(status))
+                              : fmt::format("exited {}", WEXITSTATUS(status));
+  throw Error(ExitCode::kFailure,
+              fmt::format("the collector {}; run {} is recorded up to then", how, run_id_),
+              database_, "");
+}
+
+}  // namespace headrace::collectors

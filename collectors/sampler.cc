@@ -1,0 +1,219 @@
+#include "collectors/sampler.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "probes/process.h"
+
+namespace headrace::collectors {
+
+using account::SegmentSnapshot;
+
+Sampler::Sampler(int64_t pid, int64_t start_ns)
+    : pid_(pid), start_ns_(start_ns), last_ns_(start_ns) {}
+
+int64_t Sampler::Delta(const char* field, int64_t id, int64_t now) {
+  int64_t& last = last_[{field, id}];
+  const int64_t delta = std::max<int64_t>(0, now - last);
+  last = std::max(last, now);
+  return delta;
+}
+
+std::optional<int64_t> Sampler::Delta(const char* field, int64_t id, std::optional<int64_t> now) {
+  if (!now) return std::nullopt;
+  return Delta(field, id, *now);
+}
+
+bool Sampler::TryAttach(bool alive) {
+  if (segment_) return true;
+  auto found = account::AccountSegment::Attach(pid_);
+  if (!found) return false;
+  segment_.emplace(std::move(*found));
+  if (segment_->opened_monotonic_ns() < start_ns_) {
+    IntervalSample before;
+    SampleSegment(ReadSegment(alive), &before);
+    losses_.step_details = losses_.steps = 0;
+  }
+  return true;
+}
+
+SegmentSnapshot Sampler::ReadSegment(bool alive) {
+  return segment_->Read(alive, [this](int64_t tid) -> std::optional<account::ThreadTime> {
+    const auto time = probes::ReadTaskTime(pid_, tid);
+    if (!time) return std::nullopt;
+    schedstat_readable_ = true;
+    return account::ThreadTime{time->on_cpu_ns, time->runnable_ns};
+  });
+}
+
+IntervalSample Sampler::Take(bool alive) {
+  IntervalSample sample;
+  if (segment_) {
+    const SegmentSnapshot snapshot = ReadSegment(alive);
+    closed_ = snapshot.closed;
+    SampleSegment(snapshot, &sample);
+  }
+  SampleHost(&sample);
+  const int64_t now = MonotonicNs();
+  sample.start_ns = last_ns_ - start_ns_;
+  sample.duration_ns = now - last_ns_;
+  last_ns_ = now;
+  return sample;
+}
+
+void Sampler::SampleSegment(const SegmentSnapshot& snapshot, IntervalSample* out) {
+  const auto num_stages = static_cast<uint32_t>(snapshot.stages.size());
+  const auto stage_id = [&](uint32_t index) {  // the "" stage keeps its number as others appear
+    return index + 1 < num_stages ? int64_t{index} : int64_t{HR_MAX_STAGES};
+  };
+  for (uint32_t i = 0; i < num_stages; i++) {
+    const SegmentSnapshot::Stage& s = snapshot.stages[i];
+    const int64_t id = stage_id(i);
+    if (id == HR_MAX_STAGES && s.threads == 0) continue;
+    StageSample sample;
+    sample.id = sample.index = id;
+    sample.name = s.name;
+    sample.parallelism = s.parallelism;
+    sample.max_parallelism = s.max_parallelism;
+    sample.parallelism_ns = Delta("stage.parallelism", id, s.parallelism_ns);
+    sample.lifetime_ns = Delta("stage.lifetime", id, s.lifetime_ns);
+    sample.unattributed_ns = Delta("stage.unattributed", id, s.unattributed_ns);
+    sample.on_cpu_ns = Delta("stage.on_cpu", id, s.on_cpu_ns);
+    sample.runnable_ns = Delta("stage.runnable", id, s.runnable_ns);
+    out->stages.push_back(std::move(sample));
+  }
+  std::map<int64_t, int64_t> positions;
+  std::map<int64_t, int64_t> off_cpu;  // inside operators, by stage
+  for (size_t i = 0; i < snapshot.operators.size(); i++) {
+    const SegmentSnapshot::Operator& o = snapshot.operators[i];
+    OperatorSample sample;
+    const int64_t id = sample.id = static_cast<int64_t>(i);
+    sample.name = o.name;
+    sample.kind = o.kind;
+    sample.stage_id = stage_id(o.stage);
+    sample.position = positions[sample.stage_id]++;
+    sample.completions = Delta("op.completions", id, o.completions);
+    sample.rows = Delta("op.rows", id, o.rows);
+    sample.in_bytes = Delta("op.in", id, o.in_bytes);
+    sample.out_bytes = Delta("op.out", id, o.out_bytes);
+    sample.busy_ns = Delta("op.busy", id, o.busy_ns);
+    sample.lock_wait_ns = Delta("op.lock", id, o.lock_wait_ns);
+    sample.wait_in_ns = Delta("op.wait_in", id, o.wait_in_ns);
+    sample.wait_out_ns = Delta("op.wait_out", id, o.wait_out_ns);
+    sample.on_cpu_ns = Delta("op.on_cpu", id, o.on_cpu_ns);
+    if (sample.on_cpu_ns) {
+      off_cpu[sample.stage_id] += std::max<int64_t>(0, sample.busy_ns - *sample.on_cpu_ns);
+    }
+    out->operators.push_back(std::move(sample));
+  }
+  // The scheduler gives run-queue time per thread. Within a stage it is shared among operators in
+  // proportion to their time off CPU, and is never more than that.
+  for (OperatorSample& o : out->operators) {
+    if (!o.on_cpu_ns) continue;
+    const auto stage = std::find_if(out->stages.begin(), out->stages.end(),
+                                    [&](const StageSample& s) { return s.id == o.stage_id; });
+    if (stage == out->stages.end() || !stage->runnable_ns) continue;
+    const int64_t total = off_cpu[o.stage_id];
+    const int64_t own = std::max<int64_t>(0, o.busy_ns - *o.on_cpu_ns);
+    const double share = total > 0 ? static_cast<double>(own) / static_cast<double>(total) : 0;
+    o.runnable_ns =
+        std::min(own, static_cast<int64_t>(static_cast<double>(*stage->runnable_ns) * share));
+  }
+  for (size_t i = 0; i < snapshot.queues.size(); i++) {
+    const SegmentSnapshot::Queue& q = snapshot.queues[i];
+    QueueSample sample;
+    const int64_t id = sample.id = static_cast<int64_t>(i);
+    sample.name = q.name;
+    if (q.producer_stage) sample.producer_stage_id = stage_id(*q.producer_stage);
+    if (q.consumer_stage) sample.consumer_stage_id = stage_id(*q.consumer_stage);
+    sample.capacity = q.capacity;
+    sample.observed_ns = Delta("queue.observed", id, q.observed_ns);
+    sample.occupancy_ns = Delta("queue.occupancy", id, q.occupancy_ns);
+    sample.capacity_ns = Delta("queue.capacity", id, q.capacity_ns);
+    sample.full_ns = Delta("queue.full", id, q.full_ns);
+    sample.empty_ns = Delta("queue.empty", id, q.empty_ns);
+    sample.puts = Delta("queue.puts", id, q.puts);
+    sample.gets = Delta("queue.gets", id, q.gets);
+    out->queues.push_back(std::move(sample));
+  }
+  for (size_t i = 0; i < snapshot.resources.size(); i++) {
+    const SegmentSnapshot::Resource& r = snapshot.resources[i];
+    ResourceSample sample;
+    const int64_t id = sample.id = static_cast<int64_t>(i);
+    sample.name = r.name;
+    sample.kind = r.is_device ? "device" : "lock";
+    sample.servers = r.servers;
+    sample.acquisitions = Delta("resource.acquisitions", id, r.acquisitions);
+    sample.wait_ns = Delta("resource.wait", id, r.wait_ns);
+    sample.hold_ns = Delta("resource.hold", id, r.hold_ns);
+    sample.moved_bytes = Delta("resource.bytes", id, r.moved_bytes);
+    out->resources.push_back(std::move(sample));
+  }
+  SampleSteps(snapshot, out);
+  for (const SegmentSnapshot::Loss& loss : snapshot.losses)
+    losses_.over_limit[loss.what] = loss.count;
+}
+
+void Sampler::SampleSteps(const SegmentSnapshot& snapshot, IntervalSample* out) {
+  StepSample& steps = out->steps;
+  steps.steps = Delta("steps", 0, snapshot.steps_count);
+  steps.rows = Delta("steps.rows", 0, snapshot.step_rows);
+  steps.wait_ns = Delta("steps.wait", 0, snapshot.step_wait_ns);
+  steps.compute_ns = Delta("steps.compute", 0, snapshot.step_compute_ns);
+  losses_.steps += steps.steps;
+  losses_.step_details += Delta("steps.overwritten", 0, snapshot.steps_overwritten);
+  for (const SegmentSnapshot::Step& step : snapshot.steps) {
+    const int64_t end = std::max<int64_t>(0, step.end_monotonic_ns - start_ns_);
+    const int64_t begin = std::max<int64_t>(0, end - step.wait_ns - step.compute_ns);
+    steps.first_ns = std::min(steps.first_ns.value_or(begin), begin);
+    steps.last_ns = std::max(steps.last_ns.value_or(end), end);
+    steps.durations_ns.push_back(step.wait_ns + step.compute_ns);
+  }
+}
+
+void Sampler::SampleHost(IntervalSample* out) {
+  const auto add = [out](std::string metric, const char* unit, MetricKind kind, double value) {
+    out->hosts.push_back({std::move(metric), unit, kind, "counter", value});
+  };
+  const auto counter = [&](const char* metric, const char* unit, std::optional<int64_t>* base,
+                           int64_t now) {
+    if (!*base) *base = now;
+    add(metric, unit, MetricKind::kCounter, static_cast<double>(now - **base));
+  };
+  if (const auto stat = probes::ReadProcessStat(pid_); stat && stat->state != 'Z') {
+    counter("process_cpu_ns", "ns", &process_cpu_base_, stat->cpu_ns);
+    add("process_rss_bytes", "bytes", MetricKind::kGauge, static_cast<double>(stat->rss_bytes));
+    add("process_threads_count", "count", MetricKind::kGauge,
+        static_cast<double>(stat->num_threads));
+  }
+  if (const auto io = probes::ReadProcessIo(pid_)) {
+    counter("process_read_bytes", "bytes", &read_base_, io->read_bytes);
+    counter("process_read_call_bytes", "bytes", &written_base_, io->read_call_bytes);
+  }
+  if (const auto cpu = probes::ReadHostCpu()) {
+    const int64_t now = MonotonicNs();
+    if (host_busy_ns_ && now - host_read_ns_ >= 10'000'000) {
+      add("host_busy_cores", "cores", MetricKind::kGauge,
+          std::max(0.0, static_cast<double>(cpu->busy_ns - *host_busy_ns_) /
+                            static_cast<double>(now - host_read_ns_)));
+    }
+    host_busy_ns_ = cpu->busy_ns;
+    host_read_ns_ = now;
+    add("host_cores", "cores", MetricKind::kGauge, static_cast<double>(cpu->num_cpus));
+  }
+  if (!segment_) {  // seen from outside: who uses the CPU, by thread name
+    for (const probes::ThreadGroup& group : probes::ReadThreadGroups(pid_)) {
+      for (const auto& [what, ns] :
+           {std::pair<std::string, int64_t>{"on_cpu_ns", group.time.on_cpu_ns},
+            std::pair<std::string, int64_t>{"runnable_ns", group.time.runnable_ns}}) {
+        const std::string metric = "threads." + group.name + "." + what;
+        const int64_t base = thread_group_base_.emplace(metric, ns).first->second;
+        // Ended threads take their time with them: the counter then rests at its highest.
+        add(metric, "ns", MetricKind::kCounter,
+            static_cast<double>(std::max<int64_t>(0, ns - base)));
+      }
+    }
+  }
+}
+
+}  // namespace headrace::collectors

@@ -1,0 +1,225 @@
+#include "collectors/store/statement.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+
+namespace headrace::collectors {
+namespace {
+
+bool Exists(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0;
+}
+
+std::string ImmutableUri(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02x}", static_cast<unsigned>(c))
+                                            : std::string(1, c);
+  }
+  return uri + "?immutable=1";
+}
+
+Error StoreError(sqlite3* handle, int code, const std::string& path, std::string_view sql) {
+  const std::string message = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return Error(ExitCode::kResources, "disk full", path, "free space, or use --db elsewhere");
+    case SQLITE_NOMEM:
+      return Error(ExitCode::kResources, "out of memory", path);
+    case SQLITE_NOTADB:
+      return Error(ExitCode::kBadData, "not a headrace database (not a SQLite file)", path,
+                   "name another file with --db");
+    case SQLITE_CORRUPT:
+      return Error(ExitCode::kBadData, "the database is damaged: " + message, path,
+                   "recover it with: sqlite3 FILE .recover | sqlite3 NEW.db");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Error(ExitCode::kFailure, "another process holds the database locked", path,
+                   "try again when it is done");
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+      return Error(ExitCode::kPrivilege, "may not write the database: " + message, path);
+    case SQLITE_CANTOPEN:
+      return Error(ExitCode::kFailure, "cannot open the database: " + message, path);
+    case SQLITE_IOERR:
+      return Error((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) && handle &&
+                           sqlite3_system_errno(handle) == ENOSPC
+                       ? ExitCode::kResources
+                       : ExitCode::kFailure,
+                   "input or output failed: " + message, path);
+    case SQLITE_ERROR:
+      return Error(ExitCode::kBadData,
+                   "the database refused a statement: " + message +
+                       " in: " + Printable(std::string(sql), 120),
+                   path);
+    default:
+      return Error(ExitCode::kFailure, message, path);
+  }
+}
+
+}  // namespace
+
+Database::Database(const std::string& path, Mode mode) : path_(path) {
+  if (mode != Mode::kCreate && !Exists(path)) {
+    throw Error(ExitCode::kBadData, "no such database", path,
+                "record a run first, or name another file with --db");
+  }
+  const bool reads = mode == Mode::kReadOnly || mode == Mode::kImmutable;
+  const int flags = reads                      ? SQLITE_OPEN_READONLY
+                    : mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE
+                                               : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const bool immutable = mode == Mode::kImmutable;
+  const int code =
+      sqlite3_open_v2(immutable ? ImmutableUri(path).c_str() : path.c_str(), &handle_,
+                      flags | SQLITE_OPEN_NOMUTEX | (immutable ? SQLITE_OPEN_URI : 0), nullptr);
+  if (code != SQLITE_OK) {
+    const Error error = StoreError(handle_, code, path_, "open");
+    sqlite3_close(handle_);
+    throw error;
+  }
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, 10'000);
+}
+
+Database::~Database() { sqlite3_close_v2(handle_); }
+
+Database::Database(Database&& other) noexcept
+    : path_(std::move(other.path_)), handle_(std::exchange(other.handle_, nullptr)) {}
+
+Database& Database::operator=(Database&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+void Database::Fail(std::string_view sql) {
+  throw StoreError(handle_, sqlite3_extended_errcode(handle_), path_, sql);
+}
+
+void Database::Execute(const std::string& sql) {
+  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) Fail(sql);
+}
+
+int64_t Database::Integer(const std::string& sql) {
+  Statement statement(*this, sql);
+  if (!statement.Step()) throw Error(ExitCode::kBadData, "no row for: " + sql, path_);
+  return statement.integer(0);
+}
+
+std::string Database::Text(const std::string& sql) {
+  Statement statement(*this, sql);
+  if (!statement.Step()) throw Error(ExitCode::kBadData, "no row for: " + sql, path_);
+  return statement.text(0);
+}
+
+int64_t Database::last_id() { return sqlite3_last_insert_rowid(handle_); }
+int64_t Database::changes() { return sqlite3_changes64(handle_); }
+
+Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
+  if (sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &handle_,
+                         nullptr) != SQLITE_OK) {
+    database.Fail(sql);
+  }
+}
+
+Statement::~Statement() { sqlite3_finalize(handle_); }
+
+Statement::Statement(Statement&& other) noexcept
+    : database_(other.database_),
+      handle_(std::exchange(other.handle_, nullptr)),
+      next_parameter_(other.next_parameter_) {}
+
+Statement& Statement::Bind(int64_t value) {
+  sqlite3_bind_int64(handle_, next_parameter_++, value);
+  return *this;
+}
+Statement& Statement::Bind(double value) {
+  sqlite3_bind_double(handle_, next_parameter_++, value);
+  return *this;
+}
+Statement& Statement::Bind(std::string_view text) {
+  sqlite3_bind_text(handle_, next_parameter_++, text.empty() ? "" : text.data(),
+                    static_cast<int>(text.size()), SQLITE_TRANSIENT);
+  return *this;
+}
+Statement& Statement::Bind(std::optional<int64_t> value) {
+  return value ? Bind(*value) : BindNull();
+}
+Statement& Statement::Bind(std::optional<double> value) {
+  return value ? Bind(*value) : BindNull();
+}
+Statement& Statement::BindNull() {
+  sqlite3_bind_null(handle_, next_parameter_++);
+  return *this;
+}
+
+bool Statement::Step() {
+  const int code = sqlite3_step(handle_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  try {
+    database_->Fail(sqlite3_sql(handle_) ? sqlite3_sql(handle_) : "");
+  } catch (...) {
+    Reset();
+    throw;
+  }
+}
+
+void Statement::Run() {
+  while (Step()) {
+  }
+  Reset();
+}
+
+void Statement::Reset() {
+  sqlite3_reset(handle_);
+  sqlite3_clear_bindings(handle_);
+  next_parameter_ = 1;
+}
+
+int Statement::num_columns() const { return sqlite3_column_count(handle_); }
+std::string Statement::column_name(int column) const {
+  const char* name = sqlite3_column_name(handle_, column);
+  return name ? name : "";
+}
+int Statement::type(int column) const { return sqlite3_column_type(handle_, column); }
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(handle_, column) == SQLITE_NULL;
+}
+int64_t Statement::integer(int column) const { return sqlite3_column_int64(handle_, column); }
+double Statement::real(int column) const { return sqlite3_column_double(handle_, column); }
+std::string Statement::text(int column) const {
+  const void* bytes = sqlite3_column_blob(handle_, column);
+  const int size = sqlite3_column_bytes(handle_, column);
+  return bytes ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size)) : "";
+}
+std::optional<int64_t> Statement::optional_integer(int column) const {
+  if (is_null(column)) return std::nullopt;
+  return integer(column);
+}
+std::optional<double> Statement::optional_real(int column) const {
+  if (is_null(column)) return std::nullopt;
+  return real(column);
+}
+
+Transaction::Transaction(Database& database) : database_(&database) {
+  database.Execute("BEGIN IMMEDIATE");
+}
+Transaction::~Transaction() {
+  // After "disk full" SQLite has rolled back by itself; a second rollback fails harmlessly.
+  if (open_) sqlite3_exec(database_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+void Transaction::Commit() {
+  database_->Execute("COMMIT");
+  open_ = false;
+}
+
+}  // namespace headrace::collectors

@@ -1,0 +1,823 @@
+#include "collectors/store/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/store/embedded_sql.h"
+#include "probes/process.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kApplicationId = 0x68647263;  // "hdrc", in the SQLite header of our files
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr double kBucketGrowth = 1.02;
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Throws unless the file is ours and of a version this program knows. An empty database (version 0
+// without tables) passes.
+int64_t CheckVersion(Database& database) {
+  const int64_t version = database.Integer("PRAGMA user_version");
+  const int64_t id = database.Integer("PRAGMA application_id");
+  const int64_t known = static_cast<int64_t>(SchemaFiles().size());
+  if (id != kApplicationId) {
+    if (id != 0 || version != 0 || database.Integer("SELECT COUNT(*) FROM sqlite_master") != 0) {
+      throw Error(ExitCode::kBadData, "a SQLite file but not a headrace database", database.path(),
+                  "name another file with --db");
+    }
+    return 0;
+  }
+  if (version > known) {
+    throw Error(ExitCode::kBadData,
+                fmt::format("made by a newer headrace (schema {}; this is {} with schema {})",
+                            version, HEADRACE_VERSION, known),
+                database.path(), "upgrade headrace");
+  }
+  return version;
+}
+
+// The statement of a view file from CREATE to before its last semicolon: what SQLite remembers.
+std::string_view CreateStatement(std::string_view text) {
+  const size_t begin = text.find("CREATE VIEW");
+  const size_t end = text.rfind(';');
+  HR_CHECK(begin != std::string_view::npos && end != std::string_view::npos, "a view file");
+  return text.substr(begin, end - begin);
+}
+
+void UpdateViews(Database& database) {
+  for (const SqlFile& file : ViewFiles()) {
+    Statement present(database, "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?1");
+    present.Bind(file.name);
+    if (present.Step() && present.text(0) == CreateStatement(file.text)) continue;
+    present.Reset();
+    database.Execute(std::string(file.text));
+  }
+}
+
+bool ViewsAreCurrent(Database& database) {
+  for (const SqlFile& file : ViewFiles()) {
+    Statement present(database, "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?1");
+    present.Bind(file.name);
+    if (!present.Step() || present.text(0) != CreateStatement(file.text)) return false;
+  }
+  return true;
+}
+
+// Runs in state 'recording' on this host whose collector is gone.
+std::vector<int64_t> FindAbandoned(Database& database) {
+  std::vector<int64_t> abandoned;
+  Statement runs(database,
+                 "SELECT run_id, collector_pid, collector_start FROM runs "
+                 "WHERE state = 'recording' AND hostname = ?1");
+  runs.Bind(HostName());
+  while (runs.Step()) {
+    if (!probes::IsAlive(runs.integer(1), runs.integer(2))) abandoned.push_back(runs.integer(0));
+  }
+  return abandoned;
+}
+
+std::optional<int64_t> TryFindRun(Database& database, const std::string& run) {
+  if (run == "latest") {
+    Statement latest(database, "SELECT MAX(run_id) FROM runs");
+    latest.Step();
+    return latest.optional_integer(0);
+  }
+  Statement named(database, "SELECT MAX(run_id) FROM runs WHERE name = ?1");
+  named.Bind(std::string_view(run));
+  named.Step();
+  if (auto id = named.optional_integer(0)) return id;
+  if (!run.empty() && run.size() < 18 && run.find_first_not_of("0123456789") == run.npos) {
+    Statement by_id(database, "SELECT run_id FROM runs WHERE run_id = ?1");
+    by_id.Bind(int64_t{std::strtoll(run.c_str(), nullptr, 10)});
+    if (by_id.Step()) return by_id.integer(0);
+  }
+  return std::nullopt;
+}
+
+int64_t FindRunOrThrow(Database& database, const std::string& run) {
+  if (auto id = TryFindRun(database, run)) return *id;
+  std::string names;
+  Statement all(database, "SELECT run_id, name FROM runs ORDER BY run_id DESC LIMIT 6");
+  while (all.Step()) {
+    names += (names.empty() ? "" : ", ") + std::to_string(all.integer(0)) + " " + all.text(1);
+  }
+  if (names.empty()) {
+    throw Error(ExitCode::kBadData, "no runs are recorded here", database.path(),
+                "record one with: headrace run PIPELINE, or headrace profile -p PID");
+  }
+  throw Error(ExitCode::kBadData, fmt::format("no run '{}'", run), database.path(),
+              "newest runs: " + names);
+}
+
+int64_t BucketMiddle(int64_t ns) {
+  if (ns <= 1) return 1;
+  const double bucket = std::floor(std::log(static_cast<double>(ns)) / std::log(kBucketGrowth));
+  return std::llround(std::pow(kBucketGrowth, bucket + 0.5));
+}
+
+}  // namespace
+
+const char* RunStateName(RunState state) {
+  switch (state) {
+    case RunState::kRecording:
+      return "recording";
+    case RunState::kComplete:
+      return "complete";
+    case RunState::kInterrupted:
+      return "interrupted";
+    case RunState::kTruncated:
+      return "truncated";
+  }
+  return "interrupted";
+}
+
+RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kCreate) {
+  CheckVersion(database_);
+  // WAL: readers and the writer do not wait for each other, and a killed process loses nothing that
+  // was committed. NORMAL: a power failure may lose the newest transactions, never the file.
+  database_.Execute("PRAGMA journal_mode = WAL");
+  database_.Execute("PRAGMA synchronous = NORMAL");
+  database_.Execute("PRAGMA foreign_keys = ON");
+  database_.Execute("PRAGMA wal_autocheckpoint = 500");
+  const int64_t known = static_cast<int64_t>(SchemaFiles().size());
+  if (CheckVersion(database_) < known || !ViewsAreCurrent(database_)) {
+    Transaction transaction(database_);
+    for (int64_t version = CheckVersion(database_); version < known; version++) {
+      database_.Execute(std::string(SchemaFiles()[static_cast<size_t>(version)].text));
+    }
+    database_.Execute(fmt::format("PRAGMA application_id = {}", kApplicationId));
+    database_.Execute(fmt::format("PRAGMA user_version = {}", known));
+    UpdateViews(database_);
+    transaction.Commit();
+  }
+  for (const int64_t run_id : FindAbandoned(database_)) FinishRun(run_id, RunState::kInterrupted);
+}
+
+Statement& RunStore::Prepared(std::string_view sql) {
+  auto it = prepared_.find(sql);
+  if (it == prepared_.end()) it = prepared_.emplace(sql, Statement(database_, sql)).first;
+  it->second.Reset();
+  return it->second;
+}
+
+int64_t RunStore::BeginRun(const RunInfo& info) {
+  const auto self = probes::ReadProcessStat(getpid());
+  Statement insert(database_,
+                   "INSERT INTO runs (name, tags, state, program, pid, command, pipeline_path, "
+                   "pipeline_text, started_realtime_ns, accounting_level, accounting_note, "
+                   "cores_count, cores_bound_by, memory_bytes, memory_bound_by, hostname, kernel, "
+                   "cpu_model, headrace_version, collector_pid, collector_start) VALUES "
+                   "(?1, ?2, 'recording', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
+                   "?15, ?16, ?17, ?18, ?19, ?20)");
+  insert.Bind(std::string_view(info.name)).Bind(std::string_view(info.tags));
+  insert.Bind(std::string_view(info.program)).Bind(info.pid).Bind(std::string_view(info.command));
+  insert.Bind(std::string_view(info.pipeline_path)).Bind(std::string_view(info.pipeline_text));
+  insert.Bind(info.started_realtime_ns).Bind(info.accounting_level);
+  insert.Bind(std::string_view(info.accounting_note)).Bind(info.cores_count);
+  insert.Bind(std::string_view(info.cores_bound_by)).Bind(info.memory_bytes);
+  insert.Bind(std::string_view(info.memory_bound_by)).Bind(std::string_view(info.hostname));
+  insert.Bind(std::string_view(info.kernel)).Bind(std::string_view(info.cpu_model));
+  insert.Bind(std::string_view(HEADRACE_VERSION)).Bind(int64_t{getpid()});
+  insert.Bind(self ? self->start_ticks : int64_t{0});
+  insert.Run();
+  return database_.last_id();
+}
+
+void RunStore::SetAccounting(int64_t run_id, const std::string& program, int64_t level,
+                             const std::string& note) {
+  Prepared(
+      "UPDATE runs SET program = ?2, accounting_level = ?3, accounting_note = ?4 "
+      "WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(std::string_view(program))
+      .Bind(level)
+      .Bind(std::string_view(note))
+      .Run();
+}
+
+void RunStore::SetProbe(int64_t run_id, const std::string& probe, const std::string& state,
+                        const std::string& reason, const std::string& fix) {
+  Prepared(
+      "INSERT OR REPLACE INTO probes (run_id, probe, state, reason, fix) "
+      "VALUES (?1, ?2, ?3, ?4, ?5)")
+      .Bind(run_id)
+      .Bind(std::string_view(probe))
+      .Bind(std::string_view(state))
+      .Bind(std::string_view(reason))
+      .Bind(std::string_view(fix))
+      .Run();
+}
+
+void RunStore::SetLoss(int64_t run_id, const std::string& what, int64_t lost_count,
+                       std::optional<int64_t> total_count) {
+  Prepared(
+      "INSERT OR REPLACE INTO losses (run_id, what, lost_count, total_count) "
+      "VALUES (?1, ?2, ?3, ?4)")
+      .Bind(run_id)
+      .Bind(std::string_view(what))
+      .Bind(lost_count)
+      .Bind(total_count)
+      .Run();
+}
+
+void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& intervals) {
+  Transaction transaction(database_);
+  for (const IntervalSample& interval : intervals) AppendOne(run_id, interval);
+  transaction.Commit();
+}
+
+// Totals and deltas are two statements per entity, both prepared once.
+void RunStore::AppendOne(int64_t run_id, const IntervalSample& t) {
+  Prepared("UPDATE runs SET duration_ns = MAX(duration_ns, ?2) WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(t.start_ns + t.duration_ns)
+      .Run();
+  Prepared(
+      "INSERT INTO intervals (run_id, start_ns, duration_ns, steps_count, step_rows_count, "
+      "step_wait_ns, step_compute_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+      .Bind(run_id)
+      .Bind(t.start_ns)
+      .Bind(t.duration_ns)
+      .Bind(t.steps.steps)
+      .Bind(t.steps.rows)
+      .Bind(t.steps.wait_ns)
+      .Bind(t.steps.compute_ns)
+      .Run();
+  for (const StageSample& s : t.stages) {
+    Prepared(
+        "INSERT INTO stages (run_id, stage_id, stage, stage_index, last_parallelism_count, "
+        "max_parallelism_count, parallelism_ns, lifetime_ns, on_cpu_ns, runnable_ns, "
+        "unattributed_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) "
+        "ON CONFLICT DO UPDATE SET last_parallelism_count = ?5, max_parallelism_count = ?6, "
+        "parallelism_ns = parallelism_ns + ?7, lifetime_ns = lifetime_ns + ?8, "
+        "on_cpu_ns = COALESCE(on_cpu_ns + ?9, on_cpu_ns, ?9), "
+        "runnable_ns = COALESCE(runnable_ns + ?10, runnable_ns, ?10), "
+        "unattributed_ns = unattributed_ns + ?11")
+        .Bind(run_id)
+        .Bind(s.id)
+        .Bind(std::string_view(s.name))
+        .Bind(s.index)
+        .Bind(s.parallelism)
+        .Bind(s.max_parallelism)
+        .Bind(s.parallelism_ns)
+        .Bind(s.lifetime_ns)
+        .Bind(s.on_cpu_ns)
+        .Bind(s.runnable_ns)
+        .Bind(s.unattributed_ns)
+        .Run();
+    Prepared("INSERT INTO stage_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+        .Bind(run_id)
+        .Bind(t.start_ns)
+        .Bind(s.id)
+        .Bind(s.parallelism_ns)
+        .Bind(s.lifetime_ns)
+        .Bind(s.on_cpu_ns)
+        .Bind(s.runnable_ns)
+        .Bind(s.unattributed_ns)
+        .Run();
+  }
+  for (const OperatorSample& o : t.operators) {
+    Prepared(
+        "INSERT INTO operators VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+        "?13, ?14, ?15, ?16) ON CONFLICT DO UPDATE SET "
+        "completions_count = completions_count + ?7, rows_count = rows_count + ?8, "
+        "bytes_in_bytes = bytes_in_bytes + ?9, bytes_out_bytes = bytes_out_bytes + ?10, "
+        "busy_ns = busy_ns + ?11, on_cpu_ns = COALESCE(on_cpu_ns + ?12, on_cpu_ns, ?12), "
+        "runnable_ns = COALESCE(runnable_ns + ?13, runnable_ns, ?13), "
+        "lock_wait_ns = lock_wait_ns + ?14, wait_in_ns = wait_in_ns + ?15, "
+        "wait_out_ns = wait_out_ns + ?16")
+        .Bind(run_id)
+        .Bind(o.id)
+        .Bind(std::string_view(o.name))
+        .Bind(std::string_view(o.kind))
+        .Bind(o.stage_id)
+        .Bind(o.position)
+        .Bind(o.completions)
+        .Bind(o.rows)
+        .Bind(o.in_bytes)
+        .Bind(o.out_bytes)
+        .Bind(o.busy_ns)
+        .Bind(o.on_cpu_ns)
+        .Bind(o.runnable_ns)
+        .Bind(o.lock_wait_ns)
+        .Bind(o.wait_in_ns)
+        .Bind(o.wait_out_ns)
+        .Run();
+    if (o.busy_ns + o.wait_in_ns + o.wait_out_ns + o.completions + o.rows + o.in_bytes +
+            o.out_bytes + o.on_cpu_ns.value_or(0) + o.runnable_ns.value_or(0) ==
+        0) {
+      continue;
+    }
+    Prepared(
+        "INSERT INTO operator_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+        "?11, ?12, ?13)")
+        .Bind(run_id)
+        .Bind(t.start_ns)
+        .Bind(o.id)
+        .Bind(o.completions)
+        .Bind(o.rows)
+        .Bind(o.in_bytes)
+        .Bind(o.out_bytes)
+        .Bind(o.busy_ns)
+        .Bind(o.on_cpu_ns)
+        .Bind(o.runnable_ns)
+        .Bind(o.lock_wait_ns)
+        .Bind(o.wait_in_ns)
+        .Bind(o.wait_out_ns)
+        .Run();
+  }
+  for (const QueueSample& q : t.queues) {
+    Prepared(
+        "INSERT INTO queues VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
+        "ON CONFLICT DO UPDATE SET capacity_count = ?6, observed_ns = observed_ns + ?7, "
+        "occupancy_ns = occupancy_ns + ?8, capacity_ns = capacity_ns + ?9, "
+        "full_ns = full_ns + ?10, empty_ns = empty_ns + ?11, puts_count = puts_count + ?12, "
+        "gets_count = gets_count + ?13")
+        .Bind(run_id)
+        .Bind(q.id)
+        .Bind(std::string_view(q.name))
+        .Bind(q.producer_stage_id)
+        .Bind(q.consumer_stage_id)
+        .Bind(q.capacity)
+        .Bind(q.observed_ns)
+        .Bind(q.occupancy_ns)
+        .Bind(q.capacity_ns)
+        .Bind(q.full_ns)
+        .Bind(q.empty_ns)
+        .Bind(q.puts)
+        .Bind(q.gets)
+        .Run();
+    Prepared("INSERT INTO queue_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
+        .Bind(run_id)
+        .Bind(t.start_ns)
+        .Bind(q.id)
+        .Bind(q.observed_ns)
+        .Bind(q.occupancy_ns)
+        .Bind(q.capacity_ns)
+        .Bind(q.full_ns)
+        .Bind(q.empty_ns)
+        .Bind(q.puts)
+        .Bind(q.gets)
+        .Run();
+  }
+  for (const ResourceSample& r : t.resources) {
+    Prepared(
+        "INSERT INTO resources VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+        "ON CONFLICT DO UPDATE SET servers_count = ?5, "
+        "acquisitions_count = acquisitions_count + ?6, wait_ns = wait_ns + ?7, "
+        "hold_ns = hold_ns + ?8, moved_bytes = moved_bytes + ?9")
+        .Bind(run_id)
+        .Bind(r.id)
+        .Bind(std::string_view(r.name))
+        .Bind(std::string_view(r.kind))
+        .Bind(r.servers)
+        .Bind(r.acquisitions)
+        .Bind(r.wait_ns)
+        .Bind(r.hold_ns)
+        .Bind(r.moved_bytes)
+        .Run();
+    if (r.acquisitions + r.wait_ns + r.hold_ns + r.moved_bytes == 0) continue;
+    Prepared("INSERT INTO resource_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+        .Bind(run_id)
+        .Bind(t.start_ns)
+        .Bind(r.id)
+        .Bind(r.acquisitions)
+        .Bind(r.wait_ns)
+        .Bind(r.hold_ns)
+        .Bind(r.moved_bytes)
+        .Run();
+  }
+  if (t.steps.steps > 0) {
+    Prepared(
+        "INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET "
+        "steps_count = steps_count + ?2, rows_count = rows_count + ?3, "
+        "wait_ns = wait_ns + ?4, compute_ns = compute_ns + ?5, "
+        "first_ns = COALESCE(first_ns, ?6), last_ns = COALESCE(MAX(last_ns, ?7), last_ns, ?7)")
+        .Bind(run_id)
+        .Bind(t.steps.steps)
+        .Bind(t.steps.rows)
+        .Bind(t.steps.wait_ns)
+        .Bind(t.steps.compute_ns)
+        .Bind(t.steps.first_ns)
+        .Bind(t.steps.last_ns)
+        .Run();
+    std::map<int64_t, int64_t> buckets;
+    for (const int64_t ns : t.steps.durations_ns) buckets[BucketMiddle(ns)]++;
+    for (const auto& [step_ns, count] : buckets) {
+      Prepared(
+          "INSERT INTO step_histogram VALUES (?1, ?2, ?3) "
+          "ON CONFLICT DO UPDATE SET steps_count = steps_count + ?3")
+          .Bind(run_id)
+          .Bind(step_ns)
+          .Bind(count)
+          .Run();
+    }
+  }
+  for (const HostSample& h : t.hosts) {
+    if (!std::isfinite(h.value)) continue;
+    Statement& id =
+        Prepared("SELECT metric_id FROM host_metrics WHERE run_id = ?1 AND metric = ?2");
+    id.Bind(run_id).Bind(std::string_view(h.metric));
+    int64_t metric_id;
+    if (id.Step()) {
+      metric_id = id.integer(0);
+    } else {
+      Statement& next =
+          Prepared("SELECT COALESCE(MAX(metric_id) + 1, 0) FROM host_metrics WHERE run_id = ?1");
+      next.Bind(run_id).Step();
+      metric_id = next.integer(0);
+      next.Reset();
+    }
+    id.Reset();
+    Prepared(
+        "INSERT INTO host_metrics VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 * ?7, ?8, ?8, ?8) "
+        "ON CONFLICT DO UPDATE SET weight_ns = weight_ns + ?7, "
+        "weighted_sum = weighted_sum + ?8 * ?7, minimum_value = MIN(minimum_value, ?8), "
+        "maximum_value = MAX(maximum_value, ?8), last_value = ?8")
+        .Bind(run_id)
+        .Bind(metric_id)
+        .Bind(std::string_view(h.metric))
+        .Bind(std::string_view(h.unit))
+        .Bind(std::string_view(h.kind == MetricKind::kCounter ? "counter" : "gauge"))
+        .Bind(std::string_view(h.source))
+        .Bind(t.duration_ns)
+        .Bind(h.value)
+        .Run();
+    Prepared("INSERT OR REPLACE INTO host_intervals VALUES (?1, ?2, ?3, ?4)")
+        .Bind(run_id)
+        .Bind(t.start_ns)
+        .Bind(metric_id)
+        .Bind(h.value)
+        .Run();
+  }
+}
+
+void RunStore::Rollup(int64_t run_id, int64_t now_ns) {
+  RollupInto(run_id, now_ns - 600 * kSecond, 0, 2 * kSecond);
+  RollupInto(run_id, now_ns - 3600 * kSecond, 2 * kSecond, 15 * kSecond);
+  RollupInto(run_id, now_ns - 86400 * kSecond, 15 * kSecond, 120 * kSecond);
+}
+
+// Merges the intervals of resolution `finer_ns` in each full bucket of `resolution_ns` that ended
+// before `before_ns`. The first interval of a bucket lends its start to the merged one.
+void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
+                          int64_t resolution_ns) {
+  const int64_t limit = before_ns / resolution_ns * resolution_ns;
+  if (limit <= 0) return;
+  Transaction transaction(database_);
+  database_.Execute(
+      "CREATE TEMP TABLE IF NOT EXISTS merged (start_ns INTEGER PRIMARY KEY, into_ns INTEGER)");
+  database_.Execute("DELETE FROM merged");
+  Statement map(database_,
+                "INSERT INTO merged SELECT start_ns, MIN(start_ns) OVER (PARTITION BY start_ns / "
+                "?4) FROM intervals WHERE run_id = ?1 AND resolution_ns = ?2 AND start_ns < ?3");
+  map.Bind(run_id).Bind(finer_ns).Bind(limit).Bind(resolution_ns).Run();
+  struct Merge {
+    const char* table;
+    const char* entity;
+    const char* sums;
+  };
+  static constexpr Merge kMerges[] = {
+      {"stage_intervals", "stage_id",
+       "SUM(parallelism_ns), SUM(lifetime_ns), SUM(on_cpu_ns), SUM(runnable_ns), "
+       "SUM(unattributed_ns)"},
+      {"operator_intervals", "operator_id",
+       "SUM(completions_count), SUM(rows_count), SUM(bytes_in_bytes), SUM(bytes_out_bytes), "
+       "SUM(busy_ns), SUM(on_cpu_ns), SUM(runnable_ns), SUM(lock_wait_ns), SUM(wait_in_ns), "
+       "SUM(wait_out_ns)"},
+      {"queue_intervals", "queue_id",
+       "SUM(observed_ns), SUM(occupancy_ns), SUM(capacity_ns), SUM(full_ns), SUM(empty_ns), "
+       "SUM(puts_count), SUM(gets_count)"},
+      {"resource_intervals", "resource_id",
+       "SUM(acquisitions_count), SUM(wait_ns), SUM(hold_ns), SUM(moved_bytes)"},
+      // A counter's value at the end is its largest; the mean would be another counter's.
+      {"host_intervals", "metric_id",
+       "CASE WHEN (SELECT kind FROM host_metrics AS h WHERE h.run_id = d.run_id AND h.metric_id = "
+       "d.metric_id) = 'counter' THEN MAX(value) ELSE AVG(value) END"}};
+  for (const Merge& merge : kMerges) {
+    database_.Execute("DROP TABLE IF EXISTS temp.sums");
+    database_.Execute(fmt::format(
+        "CREATE TEMP TABLE sums AS SELECT d.run_id, m.into_ns, d.{1}, {2} FROM {0} AS d JOIN "
+        "merged AS m USING (start_ns) WHERE d.run_id = {3} GROUP BY m.into_ns, d.{1}",
+        merge.table, merge.entity, merge.sums, run_id));
+    database_.Execute(fmt::format(
+        "DELETE FROM {} WHERE run_id = {} AND start_ns IN (SELECT start_ns FROM merged)",
+        merge.table, run_id));
+    database_.Execute(fmt::format("INSERT INTO {} SELECT * FROM sums", merge.table));
+  }
+  database_.Execute("DROP TABLE temp.sums");
+  database_.Execute(fmt::format(
+      "CREATE TEMP TABLE sums AS SELECT run_id, m.into_ns, SUM(duration_ns), {1}, "
+      "SUM(steps_count), SUM(step_rows_count), SUM(step_wait_ns), SUM(step_compute_ns) FROM "
+      "intervals AS d JOIN merged AS m USING (start_ns) WHERE run_id = {0} GROUP BY m.into_ns",
+      run_id, resolution_ns));
+  database_.Execute(fmt::format(
+      "DELETE FROM intervals WHERE run_id = {} AND start_ns IN (SELECT start_ns FROM merged)",
+      run_id));
+  database_.Execute("INSERT INTO intervals SELECT * FROM sums");
+  database_.Execute("DROP TABLE temp.sums");
+  transaction.Commit();
+}
+
+void RunStore::FinishRun(int64_t run_id, RunState state) {
+  Prepared("UPDATE runs SET state = ?2 WHERE run_id = ?1 AND state = 'recording'")
+      .Bind(run_id)
+      .Bind(std::string_view(RunStateName(state)))
+      .Run();
+}
+
+int64_t RunStore::FindRun(const std::string& run) { return FindRunOrThrow(database_, run); }
+
+void RunStore::RemoveRun(int64_t run_id) {
+  Transaction transaction(database_);
+  Prepared("DELETE FROM runs WHERE run_id = ?1").Bind(run_id).Run();  // the rest cascades
+  transaction.Commit();
+}
+
+void RunStore::SetTags(int64_t run_id, const std::string& tags) {
+  Prepared("UPDATE runs SET tags = ?2 WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(std::string_view(tags))
+      .Run();
+}
+
+void RunStore::CopyRun(int64_t run_id, const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    throw Error(ExitCode::kUsage, "exists", path, "name another file with -o");
+  }
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  const auto remove_temporary = [&] {
+    for (const char* end : {"", "-wal", "-shm", "-journal"}) unlink((temporary + end).c_str());
+  };
+  try {
+    {
+      RunStore copy(temporary);
+      // One file without a log beside it, so that it can be mailed.
+      copy.database_.Execute("PRAGMA journal_mode = DELETE");
+    }
+    prepared_.clear();
+    Statement attach(database_, "ATTACH ?1 AS copy");
+    attach.Bind(std::string_view(temporary)).Run();
+    {
+      Transaction transaction(database_);
+      for (const char* table :
+           {"runs", "stages", "operators", "queues", "resources", "steps", "step_histogram",
+            "host_metrics", "probes", "losses", "intervals", "stage_intervals",
+            "operator_intervals", "queue_intervals", "resource_intervals", "host_intervals"}) {
+        database_.Execute(
+            fmt::format("INSERT INTO copy.{0} SELECT * FROM main.{0} WHERE run_id = "
+                        "{1}",
+                        table, run_id));
+      }
+      transaction.Commit();
+    }
+    database_.Execute("DETACH copy");
+    if (link(temporary.c_str(), path.c_str()) != 0) throw ErrnoError(errno, "create", path);
+  } catch (...) {
+    remove_temporary();
+    throw;
+  }
+  remove_temporary();
+}
+
+size_t SqlResult::Column(std::string_view name) const {
+  const auto it = std::find(columns.begin(), columns.end(), name);
+  HR_CHECK(it != columns.end(), "a column of the query");
+  return static_cast<size_t>(it - columns.begin());
+}
+
+ReadStore::ReadStore(const std::string& path) : database_(path, Database::Mode::kReadOnly) {
+  bool needs_writer = false;
+  try {
+    const int64_t version = CheckVersion(database_);
+    if (version == 0) {
+      throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
+                  "record a run first, or name another file with --db");
+    }
+    needs_writer = version < static_cast<int64_t>(SchemaFiles().size()) ||
+                   !ViewsAreCurrent(database_) || !FindAbandoned(database_).empty();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kFailure) throw;
+    // A folder that may not be written cannot hold the files WAL needs; then nobody writes.
+    database_ = Database(path, Database::Mode::kImmutable);
+    CheckVersion(database_);
+  }
+  if (needs_writer) {
+    try {
+      RunStore update(path);
+    } catch (const Error&) {  // a file that may not be written is read as it is
+      if (database_.Integer("PRAGMA user_version") < static_cast<int64_t>(SchemaFiles().size())) {
+        throw;
+      }
+    }
+  }
+}
+
+SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>& parameters) {
+  Statement statement(database_, sql);
+  for (const SqlValue& value : parameters) {
+    if (auto* integer = std::get_if<int64_t>(&value)) {
+      statement.Bind(*integer);
+    } else if (auto* real = std::get_if<double>(&value)) {
+      statement.Bind(*real);
+    } else if (auto* text = std::get_if<std::string>(&value)) {
+      statement.Bind(std::string_view(*text));
+    } else {
+      statement.BindNull();
+    }
+  }
+  SqlResult result;
+  for (int c = 0; c < statement.num_columns(); c++) {
+    result.columns.push_back(statement.column_name(c));
+  }
+  while (statement.Step()) {
+    auto& row = result.rows.emplace_back();
+    for (int c = 0; c < statement.num_columns(); c++) {
+      switch (statement.type(c)) {
+        case SQLITE_NULL:
+          row.emplace_back(std::monostate{});
+          break;
+        case SQLITE_INTEGER:
+          row.emplace_back(statement.integer(c));
+          break;
+        case SQLITE_FLOAT:
+          row.emplace_back(statement.real(c));
+          break;
+        default:
+          row.emplace_back(statement.text(c));
+          break;
+      }
+    }
+  }
+  return result;
+}
+
+SqlResult ReadStore::Query(const std::string& sql, const std::vector<SqlValue>& parameters) {
+  return Collect(sql, parameters);
+}
+
+namespace {
+
+struct Guard {
+  std::string refused;  // what was asked for and is not allowed
+  int64_t deadline_ns = 0;
+  bool expired = false;
+};
+
+const char* ActionName(int action) {
+  switch (action) {
+    case SQLITE_DELETE:
+      return "DELETE";
+    case SQLITE_INSERT:
+      return "INSERT";
+    case SQLITE_UPDATE:
+      return "UPDATE";
+    case SQLITE_ATTACH:
+      return "ATTACH";
+    case SQLITE_DETACH:
+      return "DETACH";
+    case SQLITE_PRAGMA:
+      return "PRAGMA";
+    case SQLITE_TRANSACTION:
+      return "BEGIN or COMMIT";
+    case SQLITE_DROP_TABLE:
+    case SQLITE_DROP_VIEW:
+    case SQLITE_DROP_INDEX:
+    case SQLITE_DROP_TRIGGER:
+    case SQLITE_DROP_TEMP_TABLE:
+    case SQLITE_DROP_TEMP_VIEW:
+      return "DROP";
+    case SQLITE_ALTER_TABLE:
+      return "ALTER";
+    case SQLITE_FUNCTION:
+      return "this function";
+    default:
+      return "this statement";
+  }
+}
+
+// An allowlist: what only reads.
+int Authorize(void* guard, int action, const char* first, const char* second, const char*,
+              const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+      return SQLITE_OK;
+    case SQLITE_FUNCTION: {
+      const std::string name = second ? second : "";
+      if (name == "load_extension" || name == "writefile" || name == "edit") break;
+      return SQLITE_OK;
+    }
+    case SQLITE_PRAGMA: {
+      const std::string name = first ? first : "";
+      if (!second && (name == "table_list" || name == "user_version" || name == "schema_version")) {
+        return SQLITE_OK;
+      }
+      if (name == "table_info" || name == "table_xinfo") return SQLITE_OK;
+      break;
+    }
+    default:
+      break;
+  }
+  // The first refusal names the statement: DROP also asks to delete from the schema.
+  auto& refused = static_cast<Guard*>(guard)->refused;
+  const std::string name = ActionName(action);
+  if (refused.empty() || name == "DROP" || name == "ALTER") refused = name;
+  return SQLITE_DENY;
+}
+
+int CheckDeadline(void* guard) {
+  auto* g = static_cast<Guard*>(guard);
+  g->expired = MonotonicNs() > g->deadline_ns;
+  return g->expired;
+}
+
+// "DROP TABLE runs" -> "DROP".
+std::string FirstWord(const std::string& sql) {
+  std::string word;
+  for (const char c : sql) {
+    if (std::isalpha(static_cast<unsigned char>(c))) {
+      word += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    } else if (!word.empty() || !std::isspace(static_cast<unsigned char>(c))) {
+      break;
+    }
+  }
+  return word;
+}
+
+}  // namespace
+
+SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
+  Guard guard;
+  guard.deadline_ns = MonotonicNs() + limit_ns;
+  sqlite3* handle = database_.handle();
+  sqlite3_set_authorizer(handle, Authorize, &guard);
+  sqlite3_progress_handler(handle, 10'000, CheckDeadline, &guard);
+  const auto release = [handle] {
+    sqlite3_set_authorizer(handle, nullptr, nullptr);
+    sqlite3_progress_handler(handle, 0, nullptr, nullptr);
+  };
+  const auto refuse = [](const std::string& what) {
+    return Error(ExitCode::kUsage, fmt::format("read-only: {} is not allowed here", what), "query",
+                 "only SELECT is; the views are listed by: headrace query \"SELECT name FROM "
+                 "sqlite_master WHERE type = 'view'\"");
+  };
+  try {
+    sqlite3_stmt* statement = nullptr;
+    const char* rest = nullptr;
+    const int code = sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, &rest);
+    const bool reads = statement && sqlite3_stmt_readonly(statement);
+    const bool empty = code == SQLITE_OK && !statement;
+    sqlite3_finalize(statement);
+    if (!guard.refused.empty()) {
+      const std::string word = FirstWord(sql);
+      throw refuse(guard.refused == "this function" || word.empty() || word == "SELECT" ||
+                           word == "WITH" || word == "EXPLAIN"
+                       ? guard.refused
+                       : word);
+    }
+    if (empty) throw Error(ExitCode::kUsage, "no statement given", "query");
+    if (code != SQLITE_OK) {
+      throw Error(ExitCode::kUsage, sqlite3_errmsg(handle), "query",
+                  "the views and their columns are in docs/store.md");
+    }
+    if (!reads) throw refuse(FirstWord(sql));
+    while (rest && (std::isspace(static_cast<unsigned char>(*rest)) || *rest == ';')) rest++;
+    if (rest && *rest) {
+      throw Error(ExitCode::kUsage, "more than one statement", "query", "give one SELECT");
+    }
+    SqlResult result = Collect(sql, {});
+    release();
+    return result;
+  } catch (const Error& error) {
+    release();
+    if (guard.expired) {
+      throw Error(ExitCode::kFailure,
+                  fmt::format("stopped after {} s", static_cast<double>(limit_ns) / 1e9), "query",
+                  "narrow it with WHERE run_id = ... or LIMIT");
+    }
+    throw;
+  }
+}
+
+int64_t ReadStore::FindRun(const std::string& run) { return FindRunOrThrow(database_, run); }
+
+}  // namespace headrace::collectors
