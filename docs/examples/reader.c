@@ -1,44 +1,47 @@
-/* A pipeline of your own with operator accounts: a reader, a queue, a consumer. Build and look:
- *   cc -std=c11 -O2 reader.c -o reader -lpthread   (add -I for headrace/account.h)
- *   ./reader 20 & headrace profile -p $! -d 5s && headrace report latest */
+/* A pipeline of your own with operator accounts: a reader thread, a queue, a consumer. Try it:
+ *   cc -std=c11 -O2 reader.c -o reader -lpthread        (-I where headrace/account.h is)
+ *   ./reader 20 & headrace profile -p $! -d 5s; headrace report latest */
 #include <headrace/account.h>
-#include <stdlib.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static uint32_t level, queue, reading, decoding, read_op, decode_op;
+static uint32_t level, stage, read_op, decode_op, queue;
 
-static void *produce(void *unused) {
-  hr_thread_begin(reading);
-  for (uint64_t sum = 0;; sum++) {
-    hr_enter(read_op), usleep(1000), hr_leave(); /* blocked: storage */
-    hr_enter(decode_op);                         /* on the CPU */
-    for (int i = 0; i < 1000000; i++) sum += sum >> 3 ^ (uint64_t)i;
-    hr_leave(), hr_done(decode_op, 1, 64, 4096 + (sum & 1), 8192);
+static void *reader(void *sum) {
+  hr_thread_begin(stage);
+  for (;;) {
+    hr_enter(read_op), usleep(1000), hr_leave(); /* blocked, as on storage */
+    hr_done(read_op, 1, 64, 4096, 4096);         /* one element: 64 rows, bytes in and out */
+    hr_enter(decode_op);                         /* on a CPU */
+    for (uint64_t i = 0; i < 2000000; i++) *(volatile uint64_t *)sum += i;
+    hr_leave(), hr_done(decode_op, 1, 64, 4096, 8192);
     hr_wait_begin(decode_op, HR_WAIT_OUT), pthread_mutex_lock(&mutex);
     while (level == 4) pthread_cond_wait(&changed, &mutex);
     hr_wait_end(), hr_queue_level(queue, ++level);
-    pthread_cond_broadcast(&changed), pthread_mutex_unlock(&mutex);
+    pthread_cond_signal(&changed), pthread_mutex_unlock(&mutex);
   }
-  return unused;
+  return NULL;
 }
 
 int main(int argc, char **argv) {
+  uint64_t sum = 0, seconds = argc > 1 ? (uint64_t)atoi(argv[1]) : 20;
+  struct timespec before, after;
   pthread_t thread;
-  uint64_t end = hr_clock_ns_(CLOCK_MONOTONIC) + (argc > 1 ? strtoull(argv[1], 0, 10) : 20) * 1000000000u;
   hr_account_open("my_reader");
-  reading = hr_stage("reading", 1, 0), decoding = HR_NONE;
-  read_op = hr_operator("read", "fetch", reading);
-  decode_op = hr_operator("decode", "decode", reading);
-  queue = hr_queue("ready", reading, decoding, 4);
-  pthread_create(&thread, NULL, produce, NULL);
-  for (uint64_t t0 = hr_clock_ns_(CLOCK_MONOTONIC), t1; t0 < end; t0 = t1 + 500000) {
+  stage = hr_stage("reading", 1, 0);
+  read_op = hr_operator("read", "fetch", stage), decode_op = hr_operator("decode", "decode", stage);
+  queue = hr_queue("ready", stage, HR_NONE, 4);
+  pthread_create(&thread, NULL, reader, &sum);
+  for (time_t end = time(NULL) + (time_t)seconds; time(NULL) < end;) {
+    clock_gettime(CLOCK_MONOTONIC, &before);
     pthread_mutex_lock(&mutex);
     while (level == 0) pthread_cond_wait(&changed, &mutex);
     hr_queue_level(queue, --level);
-    pthread_cond_broadcast(&changed), pthread_mutex_unlock(&mutex);
-    t1 = hr_clock_ns_(CLOCK_MONOTONIC), usleep(500); /* an accelerator computes */
-    hr_step(t1 - t0, 500000, 64);
+    pthread_cond_signal(&changed), pthread_mutex_unlock(&mutex);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    usleep(500); /* an accelerator computes */
+    hr_step((uint64_t)((after.tv_sec - before.tv_sec) * 1000000000 +
+                       after.tv_nsec - before.tv_nsec), 500000, 64);
   }
   return 0;
 }
