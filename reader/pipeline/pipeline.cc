@@ -85,7 +85,7 @@ struct Stage {
   uint32_t target = 0;   // wanted threads
   uint32_t running = 0;  // threads that have not decided to end
   uint32_t alive = 0;    // threads that may still put elements
-  bool input_ended = false;
+  bool started = false, input_ended = false;
 };
 
 // The columns that a batch has after `extract`, as the transforms' check wants them.
@@ -404,6 +404,7 @@ void Pipeline::Run() {
   for (size_t i = 0; i < state_->stages.size(); ++i) {
     Stage& stage = *state_->stages[i];
     std::lock_guard lock(stage.mutex);
+    stage.started = true;
     stage.target = stage.spec.parallelism;
     for (uint32_t t = 0; t < stage.target; ++t) state_->AddThread(i);
   }
@@ -449,7 +450,7 @@ void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
     stage.target = parallelism;
     stage.spec.parallelism = parallelism;
     hr_stage_parallelism(stage.account, parallelism);
-    if (state_->started && !stage.input_ended && !state_->stop.stopped()) {
+    if (stage.started && !stage.input_ended && !state_->stop.stopped()) {
       while (stage.running < stage.target) state_->AddThread(index);
     }
   }
