@@ -21,6 +21,7 @@ constexpr uint64_t kMaxRowsWithoutBytes = uint64_t{1} << 33;
 // One output column: a top-level node, and the keys to keep of its maps.
 struct Selected {
   uint32_t node = 0;
+  std::string name;
   bool all_keys = true;
   KeyFilter keys;
 };
@@ -261,7 +262,7 @@ void RowReader::State::Select() {
   if (wanted.empty()) {
     for (uint32_t child : s.root().children) {
       CheckEncrypted(child);
-      columns.push_back({child, true, {}});
+      columns.push_back({child, s.root().field_names[columns.size()], true, {}});
     }
   }
   for (ColumnSelection& selection : wanted) {
@@ -271,7 +272,10 @@ void RowReader::State::Select() {
     auto same = std::find_if(columns.begin(), columns.end(),
                              [&](const Selected& c) { return c.node == *node; });
     if (same == columns.end()) {
-      columns.push_back({*node, selection.all_keys, std::move(selection.keys)});
+      const auto& ids = s.root().children;
+      const auto place = std::find(ids.begin(), ids.end(), *node) - ids.begin();
+      columns.push_back({*node, s.root().field_names[static_cast<size_t>(place)],
+                         selection.all_keys, std::move(selection.keys)});
       continue;
     }
     same->all_keys = same->all_keys || selection.all_keys;
@@ -282,10 +286,7 @@ void RowReader::State::Select() {
   }
   std::vector<SchemaNode> nodes(1);
   for (const Selected& column : columns) {
-    const SchemaNode& root = s.root();
-    const size_t place = static_cast<size_t>(
-        std::find(root.children.begin(), root.children.end(), column.node) - root.children.begin());
-    nodes[0].field_names.push_back(root.field_names[place]);
+    nodes[0].field_names.push_back(column.name);
     nodes[0].children.push_back(static_cast<uint32_t>(nodes.size()));
     CopyNodes(s, column.node, &nodes);
   }
@@ -313,13 +314,13 @@ bool RowReader::State::KeepReadable(const std::shared_ptr<const Stripe>& stripe,
   std::string why;
   if (CanRead(stripe, *column, &why)) return true;
   const std::span<const FlatKey> keys = stripe->FlatKeys(column->node);
-  Selected part{column->node, false, {}};
+  Selected part{column->node, column->name, false, {}};
   if (keys.empty() || !CanRead(stripe, part, &why)) {
     Report(fmt::format("stripe {}: left out column '{}': {}", stripe->index,
-                       Printable(file->schema().Path(column->node)), why));
+                       Printable(column->name), why));
     return false;
   }
-  Selected whole{column->node, false, {}};
+  Selected whole{column->node, column->name, false, {}};
   for (const FlatKey& key : keys) {
     if (!column->all_keys &&
         std::find(column->keys.begin(), column->keys.end(), key.key) == column->keys.end())
@@ -329,7 +330,7 @@ bool RowReader::State::KeepReadable(const std::shared_ptr<const Stripe>& stripe,
       whole.keys.push_back(key.key);
     } else {
       Report(fmt::format("stripe {}: left out key {} of column '{}': {}", stripe->index,
-                         key.key.ToString(), Printable(file->schema().Path(column->node)), why));
+                         key.key.ToString(), Printable(column->name), why));
     }
   }
   *column = std::move(whole);

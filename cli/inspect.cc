@@ -1,0 +1,50 @@
+// headrace inspect: shows what a DWRF file says about itself.
+#include "reader/dwrf/inspect.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+
+namespace headrace::cli {
+namespace {
+
+namespace dwrf = reader::dwrf;
+
+struct InspectOptions {
+  std::string file;
+  bool json = false, streams = false;
+};
+
+int Inspect(const InspectOptions& options) {
+  const auto file = dwrf::FileReader::Open(reader::OpenFileSource(options.file));
+  const std::string text = options.json ? dwrf::InspectJson(*file)
+                                        : dwrf::InspectText(*file, {.streams = options.streams});
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!options.json) fmt::print(stderr, "next: headrace cat {} --limit 3\n", options.file);
+  return 0;
+}
+
+HR_COMMAND(
+    "inspect",
+    {.summary = "shows what a DWRF file says about itself: types, stripes, streams, statistics",
+     .examples =
+         "  headrace inspect part-00000.dwrf                                  # an overview\n"
+         "  headrace inspect part-00000.dwrf --streams                        # every stream with "
+         "its bytes\n"
+         "  headrace inspect part-00000.dwrf --json | jq '.stripes[0].flattened_maps'\n",
+     .exit_codes = "0 ok, 5 not a whole DWRF file",
+     .next = "headrace cat FILE --limit 3",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<InspectOptions>();
+       app.add_option("file", options->file, "DWRF file to look at")->required()->type_name("FILE");
+       app.add_flag("--json", options->json, "print everything as JSON (headrace.inspect/1)");
+       app.add_flag("--streams", options->streams, "list every stream instead of sums by kind");
+       return [options] { return Inspect(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

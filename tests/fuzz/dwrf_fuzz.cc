@@ -1,0 +1,92 @@
+// Fuzzes the reader: any bytes, opened as a DWRF file, must be read or refused with Error kBadData
+// or kResources; and what is read must not depend on batch sizes or on seeking.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "reader/dwrf/inspect.h"
+#include "reader/dwrf/row_reader.h"
+#include "reader/dwrf/text.h"
+
+namespace {
+
+using namespace headrace;
+using namespace headrace::reader;
+using namespace headrace::reader::dwrf;
+
+constexpr uint64_t kMaxRows = 4096;  // files may claim billions of rows that cost no bytes
+constexpr uint64_t kMaxText = 16 << 20;
+
+template <typename Function>
+bool Try(Function function) {
+  try {
+    function();
+    return true;
+  } catch (const Error& error) {
+    HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources,
+             error.what());
+    return false;
+  }
+}
+
+RowReaderOptions Options(bool skip_bad) {
+  RowReaderOptions options;
+  options.verify_checksums = false;  // a fuzzer cannot guess them
+  options.skip_bad = skip_bad;
+  options.max_row_bytes = 32 << 20;
+  return options;
+}
+
+// The first rows as text; false when reading failed.
+bool ReadText(const std::shared_ptr<const FileReader>& file, uint64_t max_rows, uint64_t max_bytes,
+              uint64_t first_row, std::string* text, uint64_t* rows) {
+  return Try([&] {
+    RowReader reader(file, Options(false));
+    if (first_row > 0) reader.SeekToRow(first_row);
+    RowPrinter printer(reader.schema(), TextFormat::kCanonical, [&](std::string_view piece) {
+      if (text->size() < kMaxText) text->append(piece);
+    });
+    Column batch;
+    while (*rows < kMaxRows && text->size() < kMaxText &&
+           reader.NextBatch(std::min(max_rows, kMaxRows - *rows), max_bytes, &batch)) {
+      *rows += batch.rows;
+      printer.Print(batch, 0, batch.rows);
+    }
+    printer.Flush();
+  });
+}
+
+void ReadFile(std::string bytes) {
+  std::shared_ptr<const FileReader> file;
+  if (!Try([&] { file = FileReader::Open(MemorySource("fuzz.dwrf", std::move(bytes))); })) return;
+  Try([&] { InspectJson(*file); });
+  std::string large, small;
+  uint64_t large_rows = 0, small_rows = 0;
+  const bool large_ok = ReadText(file, 4096, 8 << 20, 0, &large, &large_rows);
+  const bool small_ok = ReadText(file, 7, 64 << 10, 0, &small, &small_rows);
+  if (large_ok && small_ok && large.size() < kMaxText && small.size() < kMaxText) {
+    HR_CHECK(large == small, "rows depend on the batch size");
+  }
+  if (file->num_rows() > 0 && file->num_rows() < 100000) {
+    std::string tail;
+    uint64_t rows = 0;
+    ReadText(file, 100, 1 << 20, file->num_rows() / 2, &tail, &rows);
+  }
+  if (file->num_rows() < 2 * kMaxRows) {
+    Try([&] {
+      RowReader reader(file, Options(true));
+      Column batch;
+      while (reader.NextBatch(1000, 8 << 20, &batch)) {
+      }
+    });
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  ReadFile(std::string(reinterpret_cast<const char*>(data), size));
+  return 0;
+}
