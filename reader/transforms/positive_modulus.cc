@@ -1,4 +1,4 @@
-// PositiveModulus: the non-negative remainder of each id, which brings ids into [0, modulus)
+// PositiveModulus: the non-negative remainder of each id, which brings ids into [0, divisor)
 // without hashing them. Shape: int64[n] -> int64[n], in place.  Cost: two 64-bit multiplications
 // per id.
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace {
 
 struct PositiveModulus final : IdTransform {
   explicit PositiveModulus(const Params& params)
-      : modulus(std::max<int64_t>(params.Integer("modulus"), 1)) {
-    params.Require(params.Integer("modulus") > 0, "modulus", "be positive");
+      : modulus(std::max<int64_t>(params.Integer("divisor"), 1)) {
+    params.Require(params.Integer("divisor") > 0, "divisor", "be positive");
   }
 
   void Reference(std::span<int64_t> ids) const override {
@@ -60,15 +60,15 @@ struct PositiveModulus final : IdTransform {
 };
 
 HR_TRANSFORM("positive_modulus", PositiveModulus,
-             {.summary = "Replaces each id by its non-negative remainder modulo `modulus`.",
+             {.summary = "Replaces each id by its non-negative remainder modulo `divisor`.",
               .semantics = "-1 modulo 10 is 9, as in Python. Weights stay.",
               .cost = "per id, compute-bound (two 64-bit multiplications)",
               .inputs = {InputKind::kAnyIds},
               .max_inputs = 1,
               .output = OutputKind::kAsFirstInput,
-              .params = {{"modulus", "integer", "", "what to divide by, >= 1"}},
-              .examples = {{"modulus=10", "-1 0 9 10 | - | 25", "9 0 9 0 | - | 5"},
-                           {"modulus=1", "7 -7", "0 0"}},
+              .params = {{"divisor", "integer", "", "what to divide by, >= 1"}},
+              .examples = {{"divisor=10", "-1 0 9 10 | - | 25", "9 0 9 0 | - | 5"},
+                           {"divisor=1", "7 -7", "0 0"}},
               .make = nullptr});
 
 }  // namespace

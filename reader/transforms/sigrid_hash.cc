@@ -2,6 +2,8 @@
 // Shape: int64[n] -> int64[n], in place.  Cost: about five 64-bit multiplications per id,
 // compute-bound. Source: TorchArrow's sigrid_hash, the open reference implementation; equal bit for
 // bit.
+#include <algorithm>
+
 #include "reader/transforms/floor_modulus.h"
 #include "reader/transforms/id_hash.h"
 #include "reader/transforms/transform.h"

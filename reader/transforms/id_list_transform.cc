@@ -1,0 +1,157 @@
+// IdListTransform: intersection or union of two id lists of a row.
+// Shape: two lists -> one list.  Cost: one hash-table step per id of both lists.
+#include <algorithm>
+#include <bit>
+
+#include "reader/transforms/id_hash.h"
+#include "reader/transforms/lists.h"
+#include "reader/transforms/transform.h"
+
+namespace headrace::reader {
+namespace {
+
+// Counts of ids, emptied in constant time: a slot counts only while it carries the current stamp.
+class IdCounts {
+ public:
+  // Forgets all ids; room for `ids` different ones.
+  void Reset(size_t ids) {
+    const size_t wanted = std::bit_ceil(2 * ids + 2);
+    if (slots_.size() < wanted) {
+      slots_.assign(wanted, Slot{});
+      stamp_ = 0;
+    }
+    if (++stamp_ == 0) {
+      slots_.assign(slots_.size(), Slot{});
+      stamp_ = 1;
+    }
+    shift_ = 64 - std::countr_zero(slots_.size());
+  }
+
+  // The count of `id`, 0 when it is new.
+  uint32_t& operator[](int64_t id) {
+    const size_t mask = slots_.size() - 1;
+    // Fibonacci hashing: ids of one list differ, and the high bits of the product mix all of
+    // theirs.
+    size_t place = (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u) >> shift_;
+    while (slots_[place].stamp == stamp_ && slots_[place].id != id) place = (place + 1) & mask;
+    Slot& slot = slots_[place];
+    if (slot.stamp != stamp_) slot = {id, stamp_, 0};
+    return slot.count;
+  }
+
+ private:
+  struct Slot {
+    int64_t id = 0;
+    uint32_t stamp = 0, count = 0;
+  };
+  std::vector<Slot> slots_;
+  uint32_t stamp_ = 0;
+  int shift_ = 0;
+};
+
+struct IdListTransform final : ListTransform {
+  explicit IdListTransform(const Params& params) : multiset(params.Flag("multiset", false)) {
+    const std::string mode = params.Text("mode");
+    params.Require(mode == "intersection" || mode == "union", "mode",
+                   "be \"intersection\" or \"union\"");
+    intersection = mode == "intersection";
+  }
+
+  void Reference(const TransformInputs& in, SparseColumn* out) const override {
+    out->present = Presence(in);
+    out->offsets.push_back(0);
+    for (uint64_t row = 0; row < in.rows; ++row) {
+      const std::span<const int64_t> a = Ids(*in.sparse[0], row), b = Ids(*in.sparse[1], row);
+      std::vector<int64_t> pool(b.begin(), b.end()), list;
+      for (const int64_t id : a) {
+        auto match = std::find(pool.begin(), pool.end(), id);
+        if (!intersection || match != pool.end()) list.push_back(id);
+        if (match != pool.end() && (multiset || !intersection)) pool.erase(match);
+      }
+      if (!intersection) list.insert(list.end(), pool.begin(), pool.end());
+      std::vector<int64_t> kept;
+      for (const int64_t id : list)
+        if (multiset || std::find(kept.begin(), kept.end(), id) == kept.end()) kept.push_back(id);
+      out->values.insert(out->values.end(), kept.begin(), kept.end());
+      EndRow(out);
+    }
+  }
+
+  void Apply(const TransformInputs& in, SparseColumn* out, InstructionSet) const override {
+    thread_local IdCounts counts;
+    const SparseColumn &first = *in.sparse[0], &second = *in.sparse[1];
+    const uint64_t most = first.values.size() + (intersection ? 0 : second.values.size());
+    ReserveLists(out, in.rows, most);
+    out->present = Presence(in);
+    int64_t* place = out->values.data();
+    for (uint64_t row = 0; row < in.rows; ++row) {
+      const std::span<const int64_t> a = Ids(first, row), b = Ids(second, row);
+      if (!a.empty() || !b.empty()) {
+        counts.Reset(a.size() + b.size());
+        place = intersection ? Intersect(a, b, &counts, place) : Unite(a, b, &counts, place);
+      }
+      out->offsets[row + 1] = static_cast<uint32_t>(place - out->values.data());
+    }
+    out->values.resize(static_cast<size_t>(place - out->values.data()));
+  }
+
+  PresenceBits Presence(const TransformInputs& in) const {
+    return intersection ? PresentInAll(in.sparse, in.rows) : PresentInAny(in.sparse, in.rows);
+  }
+
+  int64_t* Intersect(std::span<const int64_t> a, std::span<const int64_t> b, IdCounts* counts,
+                     int64_t* place) const {
+    if (a.empty() || b.empty()) return place;
+    for (const int64_t id : b) ++(*counts)[id];
+    for (const int64_t id : a) {
+      uint32_t& count = (*counts)[id];
+      *place = id;
+      place += count > 0;
+      count = multiset ? count - (count > 0) : 0;
+    }
+    return place;
+  }
+
+  int64_t* Unite(std::span<const int64_t> a, std::span<const int64_t> b, IdCounts* counts,
+                 int64_t* place) const {
+    for (const int64_t id : a) {
+      const bool is_new = (*counts)[id]++ == 0;
+      *place = id;
+      place += multiset || is_new;
+    }
+    for (const int64_t id : b) {
+      uint32_t& count = (*counts)[id];
+      *place = id;
+      place += count == 0;
+      // As a multiset an id of `b` meets one of `a`; as a set it stays known.
+      count = multiset ? count - (count > 0) : 1;
+    }
+    return place;
+  }
+
+  bool intersection, multiset;
+};
+
+HR_TRANSFORM(
+    "id_list_transform", IdListTransform,
+    {.summary = "Gives the intersection or the union of two id lists.",
+     .semantics =
+         "Sets by default: each id once, in the order of the first list, then of the "
+         "second. With `multiset` an id appears as often as the lesser (intersection) or "
+         "the greater (union) of its two counts. The intersection needs both features, the "
+         "union one of them.",
+     .cost = "per id of both lists, one hash-table step",
+     .inputs = {InputKind::kSparse, InputKind::kSparse},
+     .max_inputs = 2,
+     .output = OutputKind::kSparse,
+     .params = {{"mode", "text", "", "intersection or union"},
+                {"multiset", "flag", "false", "count repeated ids"}},
+     .examples = {{"mode=intersection", "3 1 1 2 | 1 | () | - ; 1 1 2 4 | - | 5 | -",
+                   "1 2 | - | () | -"},
+                  {"mode=intersection multiset=true", "3 1 1 1 2 ; 1 1 2 4", "1 1 2"},
+                  {"mode=union", "3 1 1 | 1 | () | - ; 4 1 4 | - | 5 | -", "3 1 4 | 1 | 5 | -"},
+                  {"mode=union multiset=true", "1 1 2 3 ; 1 4 4 1 1", "1 1 2 3 4 4 1"}},
+     .make = nullptr});
+
+}  // namespace
+}  // namespace headrace::reader

@@ -1,0 +1,62 @@
+#include "reader/transforms/lists.h"
+
+#include <bit>
+
+#include "base/error.h"
+#include "reader/batch/recycle.h"
+
+namespace headrace::reader {
+namespace {
+
+void CheckSize(uint64_t values) {
+  if (values > UINT32_MAX)
+    throw Error(ExitCode::kResources, "a transform makes 2^32 or more ids in one batch", {},
+                "use a smaller batch_rows, or shorten the lists before (first_x)");
+}
+
+template <typename Combine>
+PresenceBits CombinePresence(std::span<const SparseColumn* const> columns, uint64_t rows,
+                             Combine combine) {
+  PresenceBits present;
+  present.words.resize((rows + 63) / 64);
+  for (size_t word = 0; word < present.words.size(); ++word) {
+    uint64_t bits = columns[0]->present.words[word];
+    for (const SparseColumn* column : columns.subspan(1))
+      bits = combine(bits, column->present.words[word]);
+    present.words[word] = bits;
+    present.count += static_cast<uint64_t>(std::popcount(bits));
+  }
+  return present;
+}
+
+}  // namespace
+
+PresenceBits PresentInAll(std::span<const SparseColumn* const> columns, uint64_t rows) {
+  return CombinePresence(columns, rows, [](uint64_t a, uint64_t b) { return a & b; });
+}
+
+PresenceBits PresentInAny(std::span<const SparseColumn* const> columns, uint64_t rows) {
+  return CombinePresence(columns, rows, [](uint64_t a, uint64_t b) { return a | b; });
+}
+
+PresenceBits AllPresent(uint64_t rows) {
+  PresenceBits present;
+  present.count = rows;
+  present.words.assign((rows + 63) / 64, ~uint64_t{0});
+  if (rows % 64 != 0) present.words.back() = (uint64_t{1} << (rows % 64)) - 1;
+  return present;
+}
+
+void ReserveLists(SparseColumn* out, uint64_t rows, uint64_t values) {
+  CheckSize(values);
+  out->offsets = TakeVector<uint32_t>(rows + 1);
+  out->offsets[0] = 0;
+  out->values = TakeVector<int64_t>(values);
+}
+
+void EndRow(SparseColumn* out) {
+  CheckSize(out->values.size());
+  out->offsets.push_back(static_cast<uint32_t>(out->values.size()));
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,155 @@
+// MapId: replaces ids by fixed new ids from a table. Shape: int64[n] -> int64[n], in place.
+// Cost: one hash-table lookup per id: cache- or memory-latency-bound by the table's size; lookups
+// are prefetched ahead.
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "base/error.h"
+#include "reader/transforms/id_hash.h"
+#include "reader/transforms/transform.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr size_t kAhead = 16;            // ids whose slots are under way while one is looked up
+constexpr int64_t kMaxSize = 1LL << 28;  // of a generated table
+
+struct Pair {
+  int64_t id, new_id;
+};
+
+// Lines "id new_id"; empty lines and lines that start with # are skipped.
+std::vector<Pair> ReadPairs(const std::string& path, const Params& params) {
+  std::ifstream in(path);
+  params.Require(in.good(), "file", "name a readable file");
+  std::vector<Pair> pairs;
+  uint64_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.empty() || line[0] == '#') continue;
+    char* end = nullptr;
+    Pair pair{};
+    const char* begin = line.c_str();
+    errno = 0;
+    pair.id = std::strtoll(begin, &end, 10);
+    const char* middle = end;
+    if (middle != begin) pair.new_id = std::strtoll(middle, &end, 10);
+    while (*end == ' ' || *end == '\t' || *end == '\r') ++end;
+    if (middle == begin || end == middle || *end != '\0' || errno != 0)
+      throw Error(ExitCode::kUsage, "map_id: expected two integers, id and new id",
+                  path + ":" + std::to_string(number));
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+// A fixed permutation of 0 .. size - 1: ids in the order of their hashes.
+std::vector<Pair> GeneratedPairs(int64_t size) {
+  std::vector<Pair> pairs(static_cast<size_t>(size));
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [](int64_t a, int64_t b) {
+    return MixId(static_cast<uint64_t>(a)) < MixId(static_cast<uint64_t>(b));
+  });
+  for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = {order[i], static_cast<int64_t>(i)};
+  return pairs;
+}
+
+struct MapId final : IdTransform {
+  explicit MapId(const Params& params)
+      : fallback(params.Integer("default", 0)), keep_unknown(params.Flag("keep_unknown", false)) {
+    params.Require(params.Has("from") + params.Has("file") + params.Has("size") == 1, "from",
+                   "be given, or 'file', or 'size': exactly one of them");
+    if (params.Has("file")) {
+      pairs = ReadPairs(params.Text("file"), params);
+    } else if (params.Has("size")) {
+      const int64_t size = params.Integer("size");
+      params.Require(size >= 1 && size <= kMaxSize, "size", "be between 1 and 2^28");
+      pairs = GeneratedPairs(size);
+    } else {
+      const std::vector<int64_t> from = params.Integers("from"), to = params.Integers("to");
+      params.Require(from.size() == to.size(), "to", "have as many entries as 'from'");
+      for (size_t i = 0; i < from.size(); ++i) pairs.push_back({from[i], to[i]});
+    }
+    std::sort(pairs.begin(), pairs.end(), [](Pair a, Pair b) { return a.id < b.id; });
+    for (size_t i = 1; i < pairs.size(); ++i)
+      params.Require(pairs[i - 1].id != pairs[i].id, params.Has("file") ? "file" : "from",
+                     "name each id once");
+    BuildTable();
+  }
+
+  void Reference(std::span<int64_t> ids) const override {
+    for (int64_t& id : ids) {
+      auto it = std::lower_bound(pairs.begin(), pairs.end(), id,
+                                 [](const Pair& pair, int64_t x) { return pair.id < x; });
+      if (it != pairs.end() && it->id == id) {
+        id = it->new_id;
+      } else if (!keep_unknown) {
+        id = fallback;
+      }
+    }
+  }
+
+  void Apply(std::span<int64_t> ids, InstructionSet) const override {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i + kAhead < ids.size()) __builtin_prefetch(&slots[Home(ids[i + kAhead])]);
+      size_t slot = Home(ids[i]);
+      while (slots[slot].id != ids[i] && slots[slot].id != empty) slot = (slot + 1) & mask;
+      // The empty marker is no id of the table, so an id equal to it ends at an empty slot.
+      const bool known = slots[slot].id != empty;
+      ids[i] = known ? slots[slot].new_id : (keep_unknown ? ids[i] : fallback);
+    }
+  }
+
+  size_t Home(int64_t id) const { return MixId(static_cast<uint64_t>(id)) >> shift; }
+
+  // Open addressing, at most half full.
+  void BuildTable() {
+    for (const Pair& pair : pairs) empty += pair.id == empty;  // pairs are sorted: first id missing
+    int bits = 1;
+    while ((size_t{1} << bits) < 2 * pairs.size()) ++bits;
+    shift = 64 - bits;
+    mask = (size_t{1} << bits) - 1;
+    slots.assign(mask + 1, Pair{empty, 0});
+    for (const Pair& pair : pairs) {
+      size_t slot = Home(pair.id);
+      while (slots[slot].id != empty) slot = (slot + 1) & mask;
+      slots[slot] = pair;
+    }
+  }
+
+  std::vector<Pair> pairs;  // sorted by id
+  std::vector<Pair> slots;
+  int64_t fallback;
+  bool keep_unknown;
+  int64_t empty = INT64_MIN;  // marks an empty slot
+  size_t mask = 0;
+  int shift = 0;
+};
+
+HR_TRANSFORM(
+    "map_id", MapId,
+    {.summary = "Replaces ids by fixed new ids from a table.",
+     .semantics =
+         "The table is given as `from` and `to`, as a `file` of lines \"id new_id\", or as "
+         "`size`: a fixed permutation of 0 .. size - 1. An id that is not in the table "
+         "becomes `default`, or stays with `keep_unknown`. Weights stay.",
+     .cost = "per id, one table lookup: latency-bound once the table leaves the cache",
+     .inputs = {InputKind::kAnyIds},
+     .max_inputs = 1,
+     .output = OutputKind::kAsFirstInput,
+     .params = {{"from", "integers", "none", "ids of the table"},
+                {"to", "integers", "none", "their new ids"},
+                {"file", "text", "none", "a file with the table"},
+                {"size", "integer", "none", "entries of a generated table"},
+                {"default", "integer", "0", "new id of unknown ids"},
+                {"keep_unknown", "flag", "false", "leave unknown ids as they are"}},
+     .examples = {{"from=5,7 to=50,70", "5 6 7 | - | ()", "50 0 70 | - | ()"},
+                  {"from=5,7 to=50,70 default=-1", "5:0.5 6:1", "50:0.5 -1:1"},
+                  {"from=5,7 to=50,70 keep_unknown=true", "5 6 7", "50 6 70"},
+                  {"size=3", "0 1 2 3 -1", "2 1 0 0 0"}},
+     .make = nullptr});
+
+}  // namespace
+}  // namespace headrace::reader
