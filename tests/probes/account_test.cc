@@ -1,0 +1,485 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "probes/account/account_segment.h"
+#include "probes/account/scope.h"
+#include "probes/process.h"
+
+namespace headrace::account {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+void Spin(int64_t ns) {
+  const int64_t end = MonotonicNs() + ns;
+  while (MonotonicNs() < end) {
+  }
+}
+void Sleep(int64_t ns) { SleepUntilNs(MonotonicNs() + ns); }
+
+class Account : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/headrace-account-XXXXXX";
+    folder_ = mkdtemp(folder);
+    setenv("HEADRACE_ACCOUNT_DIR", folder_.c_str(), 1);
+    unsetenv("HEADRACE_ACCOUNTS");
+    unsetenv("HEADRACE_ACCOUNT_LEVEL");
+    ASSERT_EQ(hr_account_open("test"), 0);
+  }
+  void TearDown() override {
+    hr_account_close();
+    std::filesystem::remove_all(folder_);
+  }
+  SegmentSnapshot Read(AccountSegment& segment) {
+    return segment.Read(true, [](int64_t tid) -> std::optional<ThreadTime> {
+      const auto time = probes::ReadTaskTime(getpid(), tid);
+      if (!time) return std::nullopt;
+      return ThreadTime{time->on_cpu_ns, time->runnable_ns};
+    });
+  }
+  SegmentSnapshot Read() {
+    auto segment = AccountSegment::Attach(getpid());
+    return Read(*segment);
+  }
+  std::string folder_;
+};
+
+TEST_F(Account, NestedOperatorStopsItsParentsClock) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t outer = hr_operator("outer", "a", stage);
+  const uint32_t inner = hr_operator("inner", "b", stage);
+  hr_thread_begin(stage);
+  {
+    OperatorScope a(outer);
+    Sleep(20 * kMs);
+    {
+      OperatorScope b(inner);
+      Sleep(40 * kMs);
+      b.Done(7, 100, 200);
+    }
+    Sleep(20 * kMs);
+  }
+  const SegmentSnapshot s = Read();
+  ASSERT_EQ(s.operators.size(), 2u);
+  EXPECT_EQ(s.operators[0].name, "outer");
+  EXPECT_EQ(s.operators[0].kind, "a");
+  EXPECT_GE(s.operators[0].busy_ns, 40 * kMs - kMs / 100);
+  EXPECT_LT(s.operators[0].busy_ns, 75 * kMs);
+  EXPECT_GE(s.operators[1].busy_ns, 40 * kMs - kMs / 100);
+  EXPECT_LT(s.operators[1].busy_ns, 60 * kMs);
+  EXPECT_EQ(s.operators[1].rows, 7);
+  EXPECT_EQ(s.operators[1].in_bytes, 100);
+  EXPECT_EQ(s.operators[1].out_bytes, 200);
+  EXPECT_EQ(s.operators[1].completions, 1);
+}
+
+TEST_F(Account, TimesOfAThreadSumUpToItsLifetime) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t op = hr_operator("op", "", stage);
+  const uint32_t lock = hr_resource("lock", HR_LOCK, 1);
+  std::thread([&] {
+    ThreadScope member(stage);
+    Sleep(5 * kMs);
+    for (int i = 0; i < 5; i++) {
+      {
+        WaitScope wait(op, HR_WAIT_IN);
+        Sleep(4 * kMs);
+      }
+      OperatorScope scope(op);
+      Spin(3 * kMs);
+      {
+        ResourceScope held(lock);
+        Sleep(2 * kMs);
+        held.Held();
+        Sleep(1 * kMs);
+      }
+      {
+        WaitScope wait(op, HR_WAIT_OUT);
+        Sleep(2 * kMs);
+      }
+    }
+  }).join();
+  const SegmentSnapshot s = Read();
+  const auto& o = s.operators[0];
+  const auto& stage_row = s.stages[0];
+  EXPECT_EQ(stage_row.threads, 1);
+  EXPECT_EQ(stage_row.live_threads, 0);
+  const int64_t sum = o.busy_ns + o.wait_in_ns + o.wait_out_ns + stage_row.unattributed_ns;
+  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(stage_row.lifetime_ns), 1e4);
+  EXPECT_GE(o.wait_in_ns, 20 * kMs - kMs / 10);
+  EXPECT_GE(o.wait_out_ns, 10 * kMs - kMs / 10);
+  EXPECT_GE(o.lock_wait_ns, 10 * kMs - kMs / 10);
+  EXPECT_GE(stage_row.unattributed_ns, 5 * kMs - kMs / 10);
+  EXPECT_EQ(s.resources[0].acquisitions, 5);
+  EXPECT_NEAR(static_cast<double>(s.resources[0].wait_ns), static_cast<double>(o.lock_wait_ns),
+              1e4);
+  EXPECT_GE(s.resources[0].hold_ns, 5 * kMs - kMs / 10);
+}
+
+TEST_F(Account, CpuClockSplitsWorkFromSleep) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t spin = hr_operator("spin", "", stage), sleep = hr_operator("sleep", "", stage);
+  int64_t cpu_ns = 0;
+  std::thread([&] {
+    ThreadScope member(stage);
+    const int64_t begin = ThreadCpuNs();
+    for (int i = 0; i < 20; i++) {
+      {
+        OperatorScope scope(spin);
+        Spin(4 * kMs);
+      }
+      {
+        OperatorScope scope(sleep);
+        Sleep(4 * kMs);
+      }
+    }
+    cpu_ns = ThreadCpuNs() - begin;
+  }).join();
+  const SegmentSnapshot s = Read();
+  // The spinning thread may be preempted: what counts is that its CPU time is all found again.
+  EXPECT_NEAR(static_cast<double>(*s.operators[0].on_cpu_ns), static_cast<double>(cpu_ns),
+              0.05 * static_cast<double>(cpu_ns) + 2e6);
+  EXPECT_LT(*s.operators[1].on_cpu_ns, 6 * kMs);
+  EXPECT_NEAR(static_cast<double>(*s.stages[0].on_cpu_ns), static_cast<double>(cpu_ns), 3e6);
+}
+
+TEST_F(Account, WhatAThreadDoesNowIsSeenLive) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t op = hr_operator("stuck", "", stage), spins = hr_operator("spins", "", stage);
+  std::atomic<bool> stop = false, ready = false;
+  std::thread blocked([&] {
+    ThreadScope member(stage);
+    OperatorScope scope(op);
+    ready = true;
+    while (!stop) Sleep(kMs);
+  });
+  std::thread spinning([&] {
+    ThreadScope member(stage);
+    OperatorScope scope(spins);
+    while (!stop) {
+    }
+  });
+  while (!ready) Sleep(kMs);
+  auto segment = AccountSegment::Attach(getpid());
+  const SegmentSnapshot before = Read(*segment);
+  Sleep(200 * kMs);
+  const SegmentSnapshot after = Read(*segment);
+  stop = true;
+  blocked.join();
+  spinning.join();
+  EXPECT_GE(after.operators[0].busy_ns - before.operators[0].busy_ns, 199 * kMs);
+  EXPECT_LT(*after.operators[0].on_cpu_ns - *before.operators[0].on_cpu_ns, 40 * kMs);
+  EXPECT_GT(*after.operators[1].on_cpu_ns - *before.operators[1].on_cpu_ns, 60 * kMs);
+  ASSERT_EQ(after.threads.size(), 2u);
+  bool found = false;
+  for (const auto& thread : after.threads) found |= thread.current_operator == op;
+  EXPECT_TRUE(found);
+}
+
+TEST_F(Account, EndedThreadsKeepTheirFigures) {
+  const uint32_t stage = hr_stage("s", 2, 0);
+  const uint32_t op = hr_operator("op", "", stage);
+  auto segment = AccountSegment::Attach(getpid());
+  int64_t last_rows = 0, last_lifetime = 0;
+  for (int i = 0; i < 60; i++) {
+    std::thread([&] {  // never calls hr_thread_begin or hr_thread_end
+      OperatorScope scope(op);
+      scope.Done(10, 1, 1);
+      Spin(kMs / 10);
+    })
+        .join();
+    const SegmentSnapshot s = Read(*segment);
+    EXPECT_EQ(s.operators[0].rows, last_rows + 10);
+    EXPECT_GE(s.stages[0].lifetime_ns, last_lifetime);
+    last_rows = s.operators[0].rows;
+    last_lifetime = s.stages[0].lifetime_ns;
+  }
+  const SegmentSnapshot s = Read(*segment);
+  EXPECT_EQ(s.stages[0].threads, 60);
+  EXPECT_EQ(s.operators[0].enters, 60);
+}
+
+TEST_F(Account, SnapshotsOfBusyThreadsNeverLoseTime) {
+  const uint32_t stage = hr_stage("s", 2, 0);
+  const uint32_t op = hr_operator("op", "", stage);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; i++) {
+    threads.emplace_back([&] {
+      while (!stop) {  // joins and leaves while being read
+        ThreadScope member(stage);
+        for (int k = 0; k < 2000; k++) {
+          OperatorScope scope(op);
+        }
+      }
+    });
+  }
+  auto segment = AccountSegment::Attach(getpid());
+  int64_t lifetime = 0, enters = 0;
+  for (int i = 0; i < 300; i++) {
+    const SegmentSnapshot s = Read(*segment);
+    EXPECT_GE(s.stages[0].lifetime_ns, lifetime - 100'000) << i;
+    EXPECT_GE(s.operators[0].enters, enters) << i;
+    lifetime = s.stages[0].lifetime_ns;
+    enters = s.operators[0].enters;
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(Account, LimitsAreCountedNotFatal) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  uint32_t last = 0;
+  for (int i = 0; i < HR_MAX_OPERATORS + 44; i++) {
+    last = hr_operator(("op" + std::to_string(i)).c_str(), "k", stage);
+  }
+  EXPECT_EQ(last, HR_NONE);
+  hr_enter(last);
+  hr_leave();
+  hr_leave();  // one too many
+  hr_done(last, 1, 1, 1, 1);
+  for (int i = 0; i < HR_MAX_DEPTH + 5; i++) hr_enter(0);
+  for (int i = 0; i < HR_MAX_DEPTH + 5; i++) hr_leave();
+  for (int i = 0; i < 70; i++) {
+    hr_stage(("s" + std::to_string(i)).c_str(), 1, 0);
+    hr_queue(("q" + std::to_string(i)).c_str(), 0, 0, 1);
+    hr_resource(("r" + std::to_string(i)).c_str(), HR_LOCK, 1);
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  int waiting = 0;
+  bool go = false;
+  std::vector<std::thread> threads;
+  const int num_threads = HR_MAX_THREADS + 8;
+  for (int i = 0; i < num_threads; i++) {
+    threads.emplace_back([&] {
+      hr_enter(0);
+      std::unique_lock lock(mutex);
+      waiting++;
+      changed.notify_all();
+      changed.wait(lock, [&] { return go; });
+      hr_leave();
+    });
+  }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return waiting == num_threads; });
+    go = true;
+    changed.notify_all();
+  }
+  for (auto& thread : threads) thread.join();
+  std::map<std::string, int64_t> losses;
+  for (const auto& loss : Read().losses) losses[loss.what] = loss.count;
+  EXPECT_EQ(losses["operators"], 44);
+  EXPECT_EQ(losses["stages"], 70 + 1 - HR_MAX_STAGES);
+  EXPECT_EQ(losses["queues"], 70 - HR_MAX_QUEUES);
+  EXPECT_EQ(losses["resources"], 70 - HR_MAX_RESOURCES);
+  EXPECT_EQ(losses["threads"], num_threads + 1 - HR_MAX_THREADS);
+  EXPECT_EQ(losses["nested operators"], 5);
+}
+
+TEST_F(Account, ForkedChildDetaches) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t op = hr_operator("op", "", stage);
+  hr_enter(op);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 1000; i++) {
+      hr_enter(op);
+      hr_done(op, 1, 1, 1, 1);
+      hr_leave();
+    }
+    const bool own = hr_account_open("child") == 0 && AccountSegment::Attach(getpid()).has_value();
+    hr_account_close();
+    exit(own ? 0 : 1);  // runs atexit handlers: the parent's segment must stay
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  hr_leave();
+  const SegmentSnapshot s = Read();
+  EXPECT_EQ(s.operators[0].enters, 1);
+  EXPECT_EQ(s.operators[0].rows, 0);
+}
+
+TEST_F(Account, QueueGaugesAreTimeWeighted) {
+  const uint32_t a = hr_stage("a", 1, 0), b = hr_stage("b", 1, 0);
+  const uint32_t queue = hr_queue("q", a, b, 2);
+  Sleep(20 * kMs);  // empty
+  hr_queue_level(queue, 1);
+  Sleep(20 * kMs);
+  hr_queue_level(queue, 2);
+  Sleep(40 * kMs);  // full, up to now
+  const auto q = Read().queues[0];
+  EXPECT_EQ(q.producer_stage, a);
+  EXPECT_EQ(q.consumer_stage, b);
+  EXPECT_EQ(q.puts, 2);
+  EXPECT_EQ(q.gets, 0);
+  const double observed = static_cast<double>(q.observed_ns);
+  EXPECT_NEAR(static_cast<double>(q.empty_ns) / observed, 0.25, 0.1);
+  EXPECT_NEAR(static_cast<double>(q.full_ns) / observed, 0.5, 0.12);
+  EXPECT_NEAR(static_cast<double>(q.occupancy_ns) / static_cast<double>(q.capacity_ns), 0.625, 0.1);
+}
+
+TEST_F(Account, StepsAreTotalsAndRecords) {
+  auto segment = AccountSegment::Attach(getpid());
+  for (uint64_t i = 0; i < 10; i++) hr_step(100, 50, 8);
+  SegmentSnapshot s = Read(*segment);
+  EXPECT_EQ(s.steps_count, 10);
+  EXPECT_EQ(s.step_rows, 80);
+  EXPECT_EQ(s.step_wait_ns, 1000);
+  ASSERT_EQ(s.steps.size(), 10u);
+  EXPECT_EQ(s.steps[9].number, 9u);
+  EXPECT_NEAR(static_cast<double>(s.steps[9].end_monotonic_ns), static_cast<double>(MonotonicNs()),
+              1e9);
+  for (int i = 0; i < HR_STEP_RECORDS + 100; i++) hr_step(1, 1, 1);
+  s = Read(*segment);
+  EXPECT_EQ(s.steps_count, HR_STEP_RECORDS + 110);
+  EXPECT_EQ(s.steps.size(), static_cast<size_t>(HR_STEP_RECORDS));
+  EXPECT_EQ(s.steps_overwritten, 100);
+}
+
+TEST_F(Account, ResourceHeldNowCountsLive) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t op = hr_operator("op", "", stage);
+  const uint32_t device = hr_resource("disk", HR_DEVICE, 4);
+  OperatorScope scope(op);
+  ResourceScope resource(device);
+  resource.Held();
+  Sleep(30 * kMs);
+  const auto r = Read().resources[0];
+  EXPECT_TRUE(r.is_device);
+  EXPECT_EQ(r.servers, 4u);
+  EXPECT_GE(r.hold_ns, 29 * kMs);
+}
+
+TEST_F(Account, ParallelismIsIntegratedOverTime) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  Sleep(30 * kMs);
+  hr_stage_parallelism(stage, 3);
+  Sleep(30 * kMs);
+  const auto s = Read().stages[0];
+  EXPECT_EQ(s.parallelism, 3u);
+  EXPECT_NEAR(static_cast<double>(s.parallelism_ns), 120e6, 25e6);
+}
+
+TEST_F(Account, KilledProcessIsStillReadable) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    hr_account_open("victim");
+    const uint32_t stage = hr_stage("s", 1, 0), op = hr_operator("op", "k", stage);
+    hr_enter(op);
+    hr_done(op, 1, 42, 0, 0);
+    [[maybe_unused]] ssize_t n = write(fds[1], "x", 1);
+    pause();
+  }
+  char x;
+  ASSERT_EQ(read(fds[0], &x, 1), 1);
+  auto segment = AccountSegment::Attach(child);
+  ASSERT_TRUE(segment);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const SegmentSnapshot s = segment->Read(false, nullptr);
+  EXPECT_EQ(segment->program(), "victim");
+  EXPECT_FALSE(s.closed);
+  EXPECT_EQ(s.operators[0].rows, 42);
+}
+
+TEST_F(Account, ClosingRemovesTheFileAndMarksIt) {
+  auto segment = AccountSegment::Attach(getpid());
+  hr_account_close();
+  EXPECT_TRUE(segment->Read(true, nullptr).closed);
+  EXPECT_FALSE(AccountSegment::Attach(getpid()));
+  hr_enter(0);  // nothing happens
+  hr_leave();
+  ASSERT_EQ(hr_account_open("again"), 0);
+  const uint32_t op = hr_operator("op", "", hr_stage("s", 1, 0));
+  { OperatorScope scope(op); }
+  EXPECT_EQ(Read().operators[0].enters, 1);
+}
+
+TEST(AccountOff, SwitchMakesEveryCallANoOp) {
+  setenv("HEADRACE_ACCOUNTS", "off", 1);
+  EXPECT_EQ(hr_account_open("test"), 0);
+  EXPECT_EQ(hr_stage("s", 1, 0), HR_NONE);
+  const uint32_t op = hr_operator("op", "", HR_NONE);
+  {
+    OperatorScope scope(op);
+    scope.Done(1, 1, 1);
+  }
+  hr_step(1, 1, 1);
+  hr_thread_begin(0);
+  hr_thread_end();
+  EXPECT_FALSE(AccountSegment::Attach(getpid()));
+  unsetenv("HEADRACE_ACCOUNTS");
+}
+
+TEST(AccountOff, FolderThatCannotBeWrittenIsAnErrorNumber) {
+  setenv("HEADRACE_ACCOUNT_DIR", "/nonexistent", 1);
+  EXPECT_EQ(hr_account_open("test"), -ENOENT);
+  unsetenv("HEADRACE_ACCOUNT_DIR");
+}
+
+// A hostile segment gives odd figures or an Error, never a crash.
+TEST_F(Account, DamagedSegmentsAreSurvived) {
+  const uint32_t stage = hr_stage("s", 1, 0), op = hr_operator("op", "", stage);
+  hr_queue("q", stage, stage, 3);
+  hr_resource("r", HR_LOCK, 1);
+  hr_enter(op);
+  hr_step(1, 2, 3);
+  const std::string path = folder_ + "/headrace." + std::to_string(getpid());
+  std::ifstream in(path, std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  ASSERT_EQ(good.size(), sizeof(hr_segment));
+  const char* given = std::getenv("HEADRACE_SEED");
+  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 20261121;
+  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  const std::string damaged_path = folder_ + "/damaged";
+  int readable = 0;
+  for (int round = 0; round < 150; round++) {
+    std::string bytes = good;
+    // The magic, version and size stay in most rounds, so that the damage is read at all.
+    const size_t from = round % 8 == 0 ? 0 : 24;
+    const size_t limit = round % 2 ? 4096 : offsetof(hr_segment, slots) + 2 * sizeof(hr_slot);
+    for (int i = 0; i < (round % 3 ? 2000 : 40); i++) {
+      bytes[from + random() % (limit - from)] = static_cast<char>(random());
+    }
+    if (round % 5 == 0) bytes.resize(random() % bytes.size());
+    std::ofstream(damaged_path, std::ios::binary) << bytes;
+    try {
+      AccountSegment segment = AccountSegment::OpenFile(damaged_path);
+      for (const bool alive : {true, false}) {
+        const SegmentSnapshot s = segment.Read(alive, [](int64_t) { return ThreadTime{1, 1}; });
+        for (const auto& o : s.operators) ASSERT_LT(o.stage, s.stages.size());
+        for (const auto& t : s.threads) ASSERT_LT(t.stage, s.stages.size());
+      }
+      readable++;
+      if (truncate(damaged_path.c_str(), static_cast<off_t>(random() % good.size())) == 0) {
+        segment.Read(true, nullptr);  // it shrinks under the reader
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
+    }
+  }
+  EXPECT_GT(readable, 20);
+  hr_leave();
+}
+
+}  // namespace
+}  // namespace headrace::account

@@ -1,0 +1,61 @@
+#include "probes/process.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace headrace::probes {
+namespace {
+
+TEST(Process, ReadsItself) {
+  const auto stat = ReadProcessStat(getpid());
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->parent_pid, getppid());
+  EXPECT_GT(stat->rss_bytes, 1 << 20);
+  EXPECT_EQ(ReadOwner(getpid()), geteuid());
+  EXPECT_NE(ReadCommandLine(getpid()).find("probes_test"), std::string::npos);
+  EXPECT_TRUE(IsAlive(getpid(), stat->start_ticks));
+  EXPECT_FALSE(IsAlive(getpid(), stat->start_ticks + 1)) << "a reused pid is another process";
+  const auto host = ReadHostCpu();
+  ASSERT_TRUE(host);
+  EXPECT_GE(host->num_cpus, 1);
+  EXPECT_FALSE(ReadThreadGroups(getpid()).empty());
+}
+
+TEST(Process, ParsesNamesWithBlanksAndParentheses) {
+  const std::string root = testing::TempDir() + "/headrace-proc";
+  std::filesystem::create_directories(root + "/7/task/8");
+  std::ofstream(root + "/7/stat")
+      << "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 3 0 12345 1000 25 0 0";
+  std::ofstream(root + "/7/task/8/schedstat") << "123456 789 10\n";
+  std::ofstream(root + "/7/task/8/comm") << "worker-12\n";
+  const auto stat = ReadProcessStat(7, root);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->name, "a) b (c");
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->num_threads, 3);
+  EXPECT_EQ(stat->start_ticks, 12345);
+  EXPECT_EQ(stat->cpu_ns, 300 * (1'000'000'000 / sysconf(_SC_CLK_TCK)));
+  EXPECT_EQ(stat->rss_bytes, 25 * sysconf(_SC_PAGESIZE));
+  ASSERT_TRUE(ReadTaskTime(7, 8, root));
+  EXPECT_EQ(ReadTaskTime(7, 8, root)->runnable_ns, 789);
+  const auto groups = ReadThreadGroups(7, root);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].name, "worker-");
+  std::filesystem::remove_all(root);
+}
+
+TEST(Process, AbsentIsAbsentNotZero) {
+  const std::string root = "/nonexistent";
+  EXPECT_FALSE(ReadProcessStat(1, root));
+  EXPECT_FALSE(ReadTaskTime(1, 1, root));
+  EXPECT_FALSE(ReadProcessIo(1, root));
+  EXPECT_FALSE(ReadHostCpu(root));
+  EXPECT_FALSE(ReadOwner(1, root));
+  EXPECT_FALSE(IsAlive(1, 0, root));
+}
+
+}  // namespace
+}  // namespace headrace::probes
