@@ -121,6 +121,8 @@ struct RunView {
   // What a command about this run needs to find its database: " --db FILE", or empty for the
   // default.
   std::string database_option;
+  // How the user calls this program, for commands printed to be pasted.
+  std::string program = "headrace";
 
   // The row of that metric, or null.
   const HostRow* FindHost(const std::string& metric) const;

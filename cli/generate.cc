@@ -65,7 +65,7 @@ int Generate(const GenerateOptions& options) {
              FormatPercent(static_cast<double>(used) / static_cast<double>(table.features.size())),
              FormatPercent(static_cast<double>(table.used_bytes()) /
                            static_cast<double>(table.feature_bytes())));
-  fmt::print(stderr, "next: headrace run {}/pipeline.toml\n", options.folder);
+  fmt::print(stderr, "next: {} run {}/pipeline.toml\n", ProgramName(), options.folder);
   return 0;
 }
 

@@ -108,13 +108,14 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
   const std::string pipeline = view.run.pipeline_path.empty() ? "PIPELINE" : view.run.pipeline_path;
   fmt::print("\n");
   if (options.output.empty()) {
-    fmt::print("next: headrace plan {}{} -o {}\n", view.run.run_id, view.database_option, file);
+    fmt::print("next: {} plan {}{} -o {}\n", view.program, view.run.run_id, view.database_option, file);
   }
-  fmt::print("next: headrace run {}{} --plan {}\n", pipeline, view.database_option, file);
+  fmt::print("next: {} run {}{} --plan {}\n", view.program, pipeline, view.database_option, file);
 }
 
 int Run(const PlanOptions& options) {
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  view.program = ProgramName();
   if (options.database != DefaultDatabase()) view.database_option = " --db " + options.database;
   if (view.operators.empty()) {
     throw Error(

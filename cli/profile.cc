@@ -68,13 +68,13 @@ int Profile(Options& options) {
     progress.Finish(
         fmt::format("saved {} as run {} in {}", span, result.run_id, recorder.database));
     if (result.has_accounts) {
-      std::fprintf(stderr, "next: headrace report %lld --db %s\n",
-                   static_cast<long long>(result.run_id), recorder.database.c_str());
+      std::fprintf(stderr, "next: %s report %lld --db %s\n",
+                   ProgramName().c_str(), static_cast<long long>(result.run_id), recorder.database.c_str());
     } else {
       std::fprintf(stderr,
-                   "next: headrace query --db %s \"SELECT metric, unit, mean_value, last_value "
+                   "next: %s query --db %s \"SELECT metric, unit, mean_value, last_value "
                    "FROM host_summary WHERE run_id = %lld\"\n",
-                   recorder.database.c_str(), static_cast<long long>(result.run_id));
+                   ProgramName().c_str(), recorder.database.c_str(), static_cast<long long>(result.run_id));
     }
   }
   if (result.state == collectors::RunState::kTruncated) {

@@ -49,6 +49,7 @@ bool AsciiOnly() {
 
 int Run(const ReportOptions& options) {
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  view.program = ProgramName();
   if (options.database != DefaultDatabase()) view.database_option = " --db " + options.database;
   const analysis::Statements statements = analysis::MakeStatements(view);
   const dashboards::Report report = dashboards::MakeReport(view, statements);
@@ -61,7 +62,7 @@ int Run(const ReportOptions& options) {
   } else {
     const int width = options.output.empty() ? TerminalWidth() : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
-    text += fmt::format("\nnext: headrace plan {}{}\n", view.run.run_id, view.database_option);
+    text += fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id, view.database_option);
   }
   if (options.output.empty()) {
     std::fputs(text.c_str(), stdout);

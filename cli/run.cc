@@ -173,7 +173,7 @@ int Run(const RunOptions& options) {
   if (!options.no_record) {
     collectors::AgentOptions agent_options;
     agent_options.database = options.database;
-    agent_options.run_name = options.name;
+    agent_options.run_name = options.name.empty() ? pipeline.spec().name : options.name;
     agent_options.pipeline_path = std::filesystem::absolute(options.pipeline).string();
     agent.emplace(collectors::Agent::Start(agent_options));
   }

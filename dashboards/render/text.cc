@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kLabelWidth = 9;
 
-bool IsCommand(const std::string& text) { return text.rfind("headrace ", 0) == 0; }
-
 }  // namespace
 
 std::string RenderText(const Report& report, const TextOptions& options) {
@@ -30,7 +28,7 @@ std::string RenderText(const Report& report, const TextOptions& options) {
     for (const Sentence& sentence : section.sentences) {
       // A command is one line whatever its length, so that it can be pasted.
       const std::vector<std::string> lines =
-          IsCommand(sentence.text) ? std::vector<std::string>{sentence.text}
+          sentence.command ? std::vector<std::string>{sentence.text}
                                    : Wrap(sentence.text, static_cast<size_t>(width - kLabelWidth));
       for (size_t i = 0; i < lines.size(); ++i) {
         out += fmt::format("{:<{}}{}\n", i == 0 ? sentence.label : "", kLabelWidth, lines[i]);

@@ -23,6 +23,7 @@ using Value = std::variant<std::string, Quantity>;
 struct Sentence {
   std::string label;  // "VERDICT"; may be empty
   std::string text;
+  bool command = false;  // printed on one line whatever its length, to be pasted
 };
 
 // A named value for machines, beside the sentences that say it. `key` may be dotted: "limit.name".

@@ -146,9 +146,9 @@ void AddPlan(const RunView& run, const analysis::Statements& statements, Section
     section->sentences.push_back({"DO NEXT", text + ")"});
     section->sentences.push_back(
         {"",
-         fmt::format("headrace plan {0}{2} -o plan.json && headrace run {1}{2} --plan plan.json",
+         fmt::format("{3} plan {0}{2} -o plan.json -f && {3} run {1}{2} --plan plan.json --duration 10s",
                      name, run.run.pipeline_path.empty() ? "PIPELINE" : run.run.pipeline_path,
-                     run.database_option)});
+                     run.database_option, run.program), true});
   }
   std::string then = fmt::format("limited by {}", Name(plan.limited_by));
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
