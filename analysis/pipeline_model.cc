@@ -389,8 +389,11 @@ void PipelineModel::ReadCores() {
   cores_other_ = std::max(0.0, *busy->mean_value - *cores_used_);
   const double host = total != nullptr && total->mean_value ? *total->mean_value : cores_budget_;
   // On a host with more cores than our budget the others may run elsewhere.
-  cores_available_ = std::min(cores_budget_, std::max(host - *cores_other_, *cores_used_));
-  cores_available_ = std::max(cores_available_, 0.1);
+  // Where others keep every core busy, nothing is idle, but they are not entitled to all of it:
+  // among threads of equal weight the scheduler would give this process about half if it asked.
+  const double fair_share = cores_budget_ / 2;
+  cores_available_ =
+      std::min(cores_budget_, std::max({host - *cores_other_, *cores_used_, fair_share}));
 }
 
 void PipelineModel::ReadSpread() {
