@@ -84,7 +84,7 @@ int Demo(const DemoOptions& options) {
   fmt::print(stderr, "headrace " HEADRACE_VERSION
                      "  reads a small table through a store that answers slowly, on purpose\n");
   const std::string pipeline = (folder / "demo.toml").string();
-  RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "32768", "--features", "0.0625",
+  RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "8192", "--features", "0.0625",
            "--seed", "1", "-f"});
   WriteDemoPipeline(folder);
   RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",

@@ -57,7 +57,7 @@ void AppendDerived(std::string* text, uint32_t count, const std::vector<const Fe
     } else if (kind == 6 && sparse.size() > 1) {
       AppendTransform(text, output, "id_list_transform", {list(0), list(1)}, "mode = \"union\"\n");
     } else if (kind == 7) {
-      AppendTransform(text, output, "positive_modulus", {list(0)}, "modulus = 100003\n");
+      AppendTransform(text, output, "positive_modulus", {list(0)}, "divisor = 100003\n");
     } else if (kind == 8) {
       AppendTransform(text, output, "map_id", {list(0)}, "size = 65536\n");
     } else {
