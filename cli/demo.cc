@@ -34,6 +34,10 @@ constexpr const char* kFetchStage = "operators = [\"fetch\"]";
 constexpr const char* kSlowFetchStage =
     "operators = [\"fetch\", { sleep = \"30ms\", name = \"storage_latency\" }]";
 
+// A trainer that could take twice what one reading thread brings.
+constexpr const char* kConsumerStep = "\nstep = \"0\"";
+constexpr const char* kDemoStep = "\nstep = \"4ms\"";
+
 // Runs this program with `arguments`; its output goes where ours goes. Throws Error with its exit
 // code when it fails.
 void RunSelf(const std::vector<std::string>& arguments) {
@@ -42,8 +46,10 @@ void RunSelf(const std::vector<std::string>& arguments) {
   const pid_t pid = fork();
   if (pid < 0) throw ErrnoError(errno, "start", self);
   if (pid == 0) {
+    const std::string program =
+        ProgramName();  // so that the commands it prints are those the user can type
     std::vector<char*> argv;
-    argv.push_back(const_cast<char*>(self.c_str()));
+    argv.push_back(const_cast<char*>(program.c_str()));
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -60,16 +66,22 @@ void RunSelf(const std::vector<std::string>& arguments) {
               fmt::format("the step 'headrace {}' ended with {}", arguments.front(), code));
 }
 
-// The generated pipeline with the slow storage put in, written beside it as demo.toml.
+// Replaces `from`, which the generator wrote, by `to`.
+void Replace(std::string* text, const std::string& from, const std::string& to,
+             const std::string& path) {
+  const size_t at = text->find(from);
+  if (at == std::string::npos)
+    throw Error(ExitCode::kFailure, fmt::format("the generated pipeline has no '{}'", from), path);
+  text->replace(at, from.size(), to);
+}
+
+// The generated pipeline with the slow storage and a trainer put in, written beside it as
+// demo.toml.
 void WriteDemoPipeline(const fs::path& folder) {
-  std::string text = ReadWholeFile((folder / "pipeline.toml").string());
-  const size_t at = text.find(kFetchStage);
-  if (at == std::string::npos) {
-    throw Error(ExitCode::kFailure,
-                fmt::format("the generated pipeline has no line '{}'", kFetchStage),
-                (folder / "pipeline.toml").string());
-  }
-  text.replace(at, std::string(kFetchStage).size(), kSlowFetchStage);
+  const std::string path = (folder / "pipeline.toml").string();
+  std::string text = ReadWholeFile(path);
+  Replace(&text, kFetchStage, kSlowFetchStage, path);
+  Replace(&text, kConsumerStep, kDemoStep, path);
   AtomicFile output((folder / "demo.toml").string(), true);
   output.Write(text);
   output.Commit();
