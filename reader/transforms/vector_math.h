@@ -18,8 +18,8 @@ constexpr float kLogPolynomial[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676
                                     2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
 constexpr float kExpPolynomial[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                     4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-// Beyond it exp over- or underflows in single precision by a factor of 10^9.
-constexpr float kMaxExponent = 110.0f;
+// exp(110) / 8 is infinite in single precision, and exp(-40) - 1 is -1.
+constexpr float kMaxExponent = 110.0f, kMinExponent = -40.0f;
 
 #if defined(HR_X86)
 
@@ -44,10 +44,12 @@ HR_AVX512 HR_INLINE void LogParts(__m512 x, __m512* high, __m512* low) {
   *low = _mm512_add_ps(error, p);
 }
 
-// (exp(high + low) - 1) * factor for any high, |low| small.
+// (exp(high + low) - 1) * factor for any high, |low| small. With high + low = n ln 2 + r it is
+// 2^n (expm1(r) factor + (factor - 2^-n factor)): no cancellation, and no overflow before the last
+// step.
 HR_AVX512 HR_INLINE __m512 ScaledExpMinus1(__m512 high, __m512 low, __m512 factor) {
   high = _mm512_max_ps(_mm512_min_ps(high, _mm512_set1_ps(kMaxExponent)),
-                       _mm512_set1_ps(-kMaxExponent));
+                       _mm512_set1_ps(kMinExponent));
   const __m512 n = _mm512_roundscale_ps(
       _mm512_mul_ps(_mm512_add_ps(high, low), _mm512_set1_ps(kLog2E)), _MM_FROUND_TO_NEAREST_INT);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(kLn2High), high);
@@ -55,8 +57,9 @@ HR_AVX512 HR_INLINE __m512 ScaledExpMinus1(__m512 high, __m512 low, __m512 facto
   __m512 p = _mm512_set1_ps(kExpPolynomial[0]);
   for (int i = 1; i < 6; ++i) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpPolynomial[i]));
   p = _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r);
-  return _mm512_add_ps(_mm512_scalef_ps(_mm512_mul_ps(p, factor), n),
-                       _mm512_sub_ps(_mm512_scalef_ps(factor, n), factor));
+  const __m512 minus_n = _mm512_sub_ps(_mm512_setzero_ps(), n);
+  const __m512 rest = _mm512_sub_ps(factor, _mm512_scalef_ps(factor, minus_n));
+  return _mm512_scalef_ps(_mm512_fmadd_ps(p, factor, rest), n);
 }
 
 HR_AVX2 HR_INLINE void LogParts(__m256 x, __m256* high, __m256* low) {
@@ -92,7 +95,7 @@ HR_AVX2 HR_INLINE __m256 ScaleByPower(__m256 x, __m256i n) {
 
 HR_AVX2 HR_INLINE __m256 ScaledExpMinus1(__m256 high, __m256 low, __m256 factor) {
   high = _mm256_max_ps(_mm256_min_ps(high, _mm256_set1_ps(kMaxExponent)),
-                       _mm256_set1_ps(-kMaxExponent));
+                       _mm256_set1_ps(kMinExponent));
   const __m256 n = _mm256_round_ps(_mm256_mul_ps(_mm256_add_ps(high, low), _mm256_set1_ps(kLog2E)),
                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(kLn2High), high);
@@ -101,8 +104,9 @@ HR_AVX2 HR_INLINE __m256 ScaledExpMinus1(__m256 high, __m256 low, __m256 factor)
   for (int i = 1; i < 6; ++i) p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpPolynomial[i]));
   p = _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r);
   const __m256i power = _mm256_cvtps_epi32(n);
-  return _mm256_add_ps(ScaleByPower(_mm256_mul_ps(p, factor), power),
-                       _mm256_sub_ps(ScaleByPower(factor, power), factor));
+  const __m256i minus_power = _mm256_sub_epi32(_mm256_setzero_si256(), power);
+  const __m256 rest = _mm256_sub_ps(factor, ScaleByPower(factor, minus_power));
+  return ScaleByPower(_mm256_fmadd_ps(p, factor, rest), power);
 }
 
 #endif
