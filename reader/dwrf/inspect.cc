@@ -117,7 +117,7 @@ Json TypesJson(const FileTail& tail) {
     Json type = {
         {"node", node.id}, {"path", Text(paths[node.id])}, {"kind", TypeKindName(node.kind)}};
     if (!node.children.empty()) type["children"] = node.children;
-    if (node.kind == TypeKind::kStruct) {
+    if (node.kind == TypeKind::kStruct || !node.field_names.empty()) {
       type["field_names"] = Json::array();
       for (const std::string& name : node.field_names) type["field_names"].push_back(Text(name));
     }

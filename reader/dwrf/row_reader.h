@@ -34,7 +34,7 @@ struct RowReaderOptions {
       columns;                   // order of the output; empty = all; same column twice: keys add up
   bool verify_checksums = true;  // of every stripe that is read from
   bool skip_bad = false;         // leave out what is damaged instead of throwing
-  std::function<void(const std::string&)> on_skip;  // told of each thing left out
+  std::function<void(const std::string&)> on_skip = {};  // told of each thing left out
   uint64_t max_row_bytes = uint64_t{1}
                            << 30;  // one row of more bytes in memory is refused (kResources)
   int64_t timestamp_base =

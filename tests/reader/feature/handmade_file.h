@@ -39,6 +39,7 @@ struct HandmadeFile {
   std::vector<HandmadeEncoding> encodings;
   CompressionKind compression = CompressionKind::kNone;
   uint64_t block_size = 1024;
+  uint32_t row_index_stride = 0;
 };
 
 // ---- encoders of plain streams
@@ -144,7 +145,7 @@ inline Bytes BuildFile(const HandmadeFile& file) {
     footer.add_statistics()->set_number_of_values(0);
   }
   footer.set_number_of_rows(file.rows);
-  footer.set_row_index_stride(0);
+  footer.set_row_index_stride(file.row_index_stride);
   const Bytes stored_tail = Frame(footer.SerializeAsString(), file);
   out += stored_tail;
 
