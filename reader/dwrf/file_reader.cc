@@ -13,7 +13,8 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-constexpr uint64_t kMaxStripeFooterBytes = 1ull << 30;
+// As for file footers: no honest one packs to a thousandth.
+uint64_t MaxStripeFooterBytes(uint64_t stored) { return (uint64_t{1} << 20) + 256 * stored; }
 
 // Checks and translates one stripe's footer.
 class StripeBuilder {
@@ -206,7 +207,7 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index) const {
   Buffer footer;
   const std::string where = fmt::format("{}: stripe {}, footer", source_->name(), index);
   Unframe(*cached, {tail_.compression, tail_.block_size, where, footer_offset}, &footer,
-          kMaxStripeFooterBytes);
+          MaxStripeFooterBytes(cached->size()));
   proto::StripeFooter message;
   if (!message.ParseFromArray(footer.data(), static_cast<int>(footer.size()))) {
     throw Error(ExitCode::kBadData,

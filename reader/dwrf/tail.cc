@@ -15,8 +15,9 @@ namespace {
 
 constexpr uint64_t kTailRead = 256 << 10;
 constexpr uint64_t kMaxBlockBytes = 64 << 20;
-constexpr uint64_t kMaxFooterBytes =
-    1ull << 30;  // unframed; schemas of many thousand features need megabytes
+// Unframed; schemas of many thousand features need megabytes, and pack to a tenth, not to a
+// thousandth.
+uint64_t MaxFooterBytes(uint64_t stored) { return (uint64_t{1} << 20) + 256 * stored; }
 
 Error At(const Source& source, uint64_t offset, const std::string& what,
          const std::string& fix = "the file is truncated or damaged") {
@@ -114,6 +115,11 @@ void CheckStripes(const Source& source, FileTail* tail) {
     tail->number_of_rows += stripe.number_of_rows();
     ++index;
   }
+  if (tail->footer.has_number_of_rows() && tail->footer.number_of_rows() != tail->number_of_rows) {
+    throw At(source, tail->footer_offset,
+             fmt::format("footer says {} rows, its stripes have {}", tail->footer.number_of_rows(),
+                         tail->number_of_rows));
+  }
 }
 
 void MarkEncryptedNodes(const Source& source, FileTail* tail) {
@@ -202,7 +208,7 @@ FileTail ReadTail(const Source& source) {
   Buffer footer;
   Unframe(framed.span(),
           {tail.compression, tail.block_size, source.name() + ": footer", tail.footer_offset},
-          &footer, kMaxFooterBytes);
+          &footer, MaxFooterBytes(tail.footer_length));
   if (!tail.footer.ParseFromArray(footer.data(), static_cast<int>(footer.size()))) {
     throw At(source, tail.footer_offset,
              fmt::format("the {} bytes of the footer cannot be parsed", footer.size()),
