@@ -33,11 +33,16 @@ std::string HostName() {
 // Throws unless the file is ours and of a version this program knows. An empty database (version 0
 // without tables) passes.
 int64_t CheckVersion(Database& database) {
-  const int64_t version = database.Integer("PRAGMA user_version");
-  const int64_t id = database.Integer("PRAGMA application_id");
+  // One statement, so that a database another process is just making is seen before or after.
+  Statement header(database,
+                   "SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id "
+                   "FROM pragma_application_id), (SELECT COUNT(*) FROM sqlite_master)");
+  header.Step();
+  const int64_t version = header.integer(0), id = header.integer(1), entries = header.integer(2);
+  header.Reset();
   const int64_t known = static_cast<int64_t>(SchemaFiles().size());
   if (id != kApplicationId) {
-    if (id != 0 || version != 0 || database.Integer("SELECT COUNT(*) FROM sqlite_master") != 0) {
+    if (id != 0 || version != 0 || entries != 0) {
       throw Error(ExitCode::kBadData, "a SQLite file but not a headrace database", database.path(),
                   "name another file with --db");
     }
@@ -50,6 +55,19 @@ int64_t CheckVersion(Database& database) {
                 database.path(), "upgrade headrace");
   }
   return version;
+}
+
+// Switching does not wait for other connections by itself; several collectors may start together.
+void SwitchToWal(Database& database) {
+  for (int attempt = 0;; attempt++) {
+    try {
+      database.Execute("PRAGMA journal_mode = WAL");
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kFailure || attempt >= 100) throw;
+    }
+    SleepUntilNs(MonotonicNs() + 20'000'000);
+  }
 }
 
 // The statement of a view file from CREATE to before its last semicolon: what SQLite remembers.
@@ -125,6 +143,23 @@ int64_t FindRunOrThrow(Database& database, const std::string& run) {
               "newest runs: " + names);
 }
 
+void Add(std::optional<int64_t>* sum, const std::optional<int64_t>& value) {
+  if (value) *sum = sum->value_or(0) + *value;
+}
+
+void AddTo(OperatorSample* sum, const OperatorSample& o) {
+  sum->completions += o.completions;
+  sum->rows += o.rows;
+  sum->in_bytes += o.in_bytes;
+  sum->out_bytes += o.out_bytes;
+  sum->busy_ns += o.busy_ns;
+  sum->lock_wait_ns += o.lock_wait_ns;
+  sum->wait_in_ns += o.wait_in_ns;
+  sum->wait_out_ns += o.wait_out_ns;
+  Add(&sum->on_cpu_ns, o.on_cpu_ns);
+  Add(&sum->runnable_ns, o.runnable_ns);
+}
+
 int64_t BucketMiddle(int64_t ns) {
   if (ns <= 1) return 1;
   const double bucket = std::floor(std::log(static_cast<double>(ns)) / std::log(kBucketGrowth));
@@ -151,7 +186,7 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
   CheckVersion(database_);
   // WAL: readers and the writer do not wait for each other, and a killed process loses nothing that
   // was committed. NORMAL: a power failure may lose the newest transactions, never the file.
-  database_.Execute("PRAGMA journal_mode = WAL");
+  SwitchToWal(database_);
   database_.Execute("PRAGMA synchronous = NORMAL");
   database_.Execute("PRAGMA foreign_keys = ON");
   database_.Execute("PRAGMA wal_autocheckpoint = 500");
@@ -169,7 +204,7 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
   for (const int64_t run_id : FindAbandoned(database_)) FinishRun(run_id, RunState::kInterrupted);
 }
 
-Statement& RunStore::Prepared(std::string_view sql) {
+Statement& RunStore::Prepared(const char* sql) {
   auto it = prepared_.find(sql);
   if (it == prepared_.end()) it = prepared_.emplace(sql, Statement(database_, sql)).first;
   it->second.Reset();
@@ -239,6 +274,42 @@ void RunStore::SetLoss(int64_t run_id, const std::string& what, int64_t lost_cou
 void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& intervals) {
   Transaction transaction(database_);
   for (const IntervalSample& interval : intervals) AppendOne(run_id, interval);
+  // Operators are the most numerous: their totals are added up first and written once.
+  std::map<int64_t, OperatorSample> totals;
+  for (const IntervalSample& interval : intervals) {
+    for (const OperatorSample& o : interval.operators) {
+      const auto [it, inserted] = totals.emplace(o.id, o);
+      if (!inserted) AddTo(&it->second, o);
+    }
+  }
+  for (const auto& [id, o] : totals) {
+    Prepared(
+        "INSERT INTO operators VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+        "?13, ?14, ?15, ?16) ON CONFLICT DO UPDATE SET "
+        "completions_count = completions_count + ?7, rows_count = rows_count + ?8, "
+        "bytes_in_bytes = bytes_in_bytes + ?9, bytes_out_bytes = bytes_out_bytes + ?10, "
+        "busy_ns = busy_ns + ?11, on_cpu_ns = COALESCE(on_cpu_ns + ?12, on_cpu_ns, ?12), "
+        "runnable_ns = COALESCE(runnable_ns + ?13, runnable_ns, ?13), "
+        "lock_wait_ns = lock_wait_ns + ?14, wait_in_ns = wait_in_ns + ?15, "
+        "wait_out_ns = wait_out_ns + ?16")
+        .Bind(run_id)
+        .Bind(o.id)
+        .Bind(std::string_view(o.name))
+        .Bind(std::string_view(o.kind))
+        .Bind(o.stage_id)
+        .Bind(o.position)
+        .Bind(o.completions)
+        .Bind(o.rows)
+        .Bind(o.in_bytes)
+        .Bind(o.out_bytes)
+        .Bind(o.busy_ns)
+        .Bind(o.on_cpu_ns)
+        .Bind(o.runnable_ns)
+        .Bind(o.lock_wait_ns)
+        .Bind(o.wait_in_ns)
+        .Bind(o.wait_out_ns)
+        .Run();
+  }
   transaction.Commit();
 }
 
@@ -293,32 +364,6 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t) {
         .Run();
   }
   for (const OperatorSample& o : t.operators) {
-    Prepared(
-        "INSERT INTO operators VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-        "?13, ?14, ?15, ?16) ON CONFLICT DO UPDATE SET "
-        "completions_count = completions_count + ?7, rows_count = rows_count + ?8, "
-        "bytes_in_bytes = bytes_in_bytes + ?9, bytes_out_bytes = bytes_out_bytes + ?10, "
-        "busy_ns = busy_ns + ?11, on_cpu_ns = COALESCE(on_cpu_ns + ?12, on_cpu_ns, ?12), "
-        "runnable_ns = COALESCE(runnable_ns + ?13, runnable_ns, ?13), "
-        "lock_wait_ns = lock_wait_ns + ?14, wait_in_ns = wait_in_ns + ?15, "
-        "wait_out_ns = wait_out_ns + ?16")
-        .Bind(run_id)
-        .Bind(o.id)
-        .Bind(std::string_view(o.name))
-        .Bind(std::string_view(o.kind))
-        .Bind(o.stage_id)
-        .Bind(o.position)
-        .Bind(o.completions)
-        .Bind(o.rows)
-        .Bind(o.in_bytes)
-        .Bind(o.out_bytes)
-        .Bind(o.busy_ns)
-        .Bind(o.on_cpu_ns)
-        .Bind(o.runnable_ns)
-        .Bind(o.lock_wait_ns)
-        .Bind(o.wait_in_ns)
-        .Bind(o.wait_out_ns)
-        .Run();
     if (o.busy_ns + o.wait_in_ns + o.wait_out_ns + o.completions + o.rows + o.in_bytes +
             o.out_bytes + o.on_cpu_ns.value_or(0) + o.runnable_ns.value_or(0) ==
         0) {
@@ -470,8 +515,8 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t) {
 
 void RunStore::Rollup(int64_t run_id, int64_t now_ns) {
   RollupInto(run_id, now_ns - 600 * kSecond, 0, 2 * kSecond);
-  RollupInto(run_id, now_ns - 3600 * kSecond, 2 * kSecond, 15 * kSecond);
-  RollupInto(run_id, now_ns - 86400 * kSecond, 15 * kSecond, 120 * kSecond);
+  RollupInto(run_id, now_ns - 3600 * kSecond, 2 * kSecond, 16 * kSecond);
+  RollupInto(run_id, now_ns - 86400 * kSecond, 16 * kSecond, 128 * kSecond);
 }
 
 // Merges the intervals of resolution `finer_ns` in each full bucket of `resolution_ns` that ended
@@ -513,8 +558,8 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
   for (const Merge& merge : kMerges) {
     database_.Execute("DROP TABLE IF EXISTS temp.sums");
     database_.Execute(fmt::format(
-        "CREATE TEMP TABLE sums AS SELECT d.run_id, m.into_ns, d.{1}, {2} FROM {0} AS d JOIN "
-        "merged AS m USING (start_ns) WHERE d.run_id = {3} GROUP BY m.into_ns, d.{1}",
+        "CREATE TEMP TABLE sums AS SELECT d.run_id, m.into_ns, d.{1}, {2} FROM merged AS m CROSS "
+        "JOIN {0} AS d ON d.run_id = {3} AND d.start_ns = m.start_ns GROUP BY m.into_ns, d.{1}",
         merge.table, merge.entity, merge.sums, run_id));
     database_.Execute(fmt::format(
         "DELETE FROM {} WHERE run_id = {} AND start_ns IN (SELECT start_ns FROM merged)",
@@ -524,8 +569,9 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
   database_.Execute("DROP TABLE temp.sums");
   database_.Execute(fmt::format(
       "CREATE TEMP TABLE sums AS SELECT run_id, m.into_ns, SUM(duration_ns), {1}, "
-      "SUM(steps_count), SUM(step_rows_count), SUM(step_wait_ns), SUM(step_compute_ns) FROM "
-      "intervals AS d JOIN merged AS m USING (start_ns) WHERE run_id = {0} GROUP BY m.into_ns",
+      "SUM(steps_count), SUM(step_rows_count), SUM(step_wait_ns), SUM(step_compute_ns) FROM merged "
+      "AS m CROSS JOIN intervals AS d ON d.run_id = {0} AND d.start_ns = m.start_ns GROUP BY "
+      "m.into_ns",
       run_id, resolution_ns));
   database_.Execute(fmt::format(
       "DELETE FROM intervals WHERE run_id = {} AND start_ns IN (SELECT start_ns FROM merged)",
@@ -643,11 +689,13 @@ SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>
       statement.BindNull();
     }
   }
+  // The first step may find the schema changed and compile anew: columns are known after it.
   SqlResult result;
+  bool more = statement.Step();
   for (int c = 0; c < statement.num_columns(); c++) {
     result.columns.push_back(statement.column_name(c));
   }
-  while (statement.Step()) {
+  for (; more; more = statement.Step()) {
     auto& row = result.rows.emplace_back();
     for (int c = 0; c < statement.num_columns(); c++) {
       switch (statement.type(c)) {

@@ -106,7 +106,7 @@ class RunStore {
   // disk is full; then nothing of this call is stored.
   void Append(int64_t run_id, const std::vector<IntervalSample>& intervals);
   // Merges intervals older than the ages below into longer ones, so that a run stays bounded:
-  // 250 ms for 10 minutes, 2 s for an hour, 15 s for a day, 2 minutes beyond.
+  // 250 ms for 10 minutes, 2 s for an hour, 16 s for a day, 128 s beyond.
   void Rollup(int64_t run_id, int64_t now_ns);
   void FinishRun(int64_t run_id, RunState state);
 
@@ -121,11 +121,11 @@ class RunStore {
 
  private:
   void RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns, int64_t resolution_ns);
-  Statement& Prepared(std::string_view sql);
+  Statement& Prepared(const char* sql);
   void AppendOne(int64_t run_id, const IntervalSample& interval);
 
   Database database_;
-  std::map<std::string_view, Statement> prepared_;  // keys are literals
+  std::map<const char*, Statement> prepared_;  // by the address of a literal
 };
 
 using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;  // monostate: NULL

@@ -1,0 +1,371 @@
+#include "collectors/recorder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/agent.h"
+#include "probes/account/account_segment.h"
+#include "probes/account/scope.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
+using testing::HasSubstr;
+
+// The instrumented child: one operator that sleeps 1 ms and says a row, forever or `seconds`.
+[[noreturn]] void Pipeline(double seconds, int ready_fd) {
+  hr_account_open("tiny");
+  const uint32_t stage = hr_stage("work", 1, 0);
+  const uint32_t op = hr_operator("nap", "sleep", stage);
+  hr_thread_begin(stage);
+  [[maybe_unused]] const ssize_t n = write(ready_fd, "x", 1);
+  const int64_t end = MonotonicNs() + static_cast<int64_t>(seconds * 1e9);
+  while (MonotonicNs() < end) {
+    account::OperatorScope scope(op);
+    SleepUntilNs(MonotonicNs() + kMs);
+    scope.Done(1, 10, 100);
+    hr_step(kMs, 0, 1);
+  }
+  exit(0);
+}
+
+class Recorder : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/headrace-recorder-XXXXXX";
+    folder_ = mkdtemp(folder);
+    setenv("HEADRACE_ACCOUNT_DIR", folder_.c_str(), 1);
+    options_.database = folder_ + "/t.db";
+  }
+  void TearDown() override {
+    for (const pid_t pid : children_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+  pid_t StartPipeline(double seconds) {
+    int fds[2];
+    EXPECT_EQ(pipe(fds), 0);
+    const pid_t child = fork();
+    if (child == 0) Pipeline(seconds, fds[1]);
+    children_.push_back(child);
+    char x;
+    EXPECT_EQ(read(fds[0], &x, 1), 1);
+    close(fds[0]);
+    close(fds[1]);
+    return child;
+  }
+  void End(pid_t child) {
+    waitpid(child, nullptr, 0);
+    std::erase(children_, child);
+  }
+  int64_t Integer(const std::string& sql) {
+    ReadStore store(options_.database);
+    const SqlResult result = store.Query(sql);
+    if (result.rows.empty()) return -1;
+    const auto* value = std::get_if<int64_t>(&result.rows[0][0]);
+    return value ? *value : -1;
+  }
+  std::string Text(const std::string& sql) {
+    ReadStore store(options_.database);
+    const SqlResult result = store.Query(sql);
+    if (result.rows.empty()) return "";
+    const auto* value = std::get_if<std::string>(&result.rows[0][0]);
+    return value ? *value : "";
+  }
+  std::string folder_;
+  RecorderOptions options_;
+  std::vector<pid_t> children_;
+};
+
+TEST_F(Recorder, RecordsARunningPipelineForADuration) {
+  options_.pid = StartPipeline(30);
+  options_.duration_ns = 1500 * kMs;
+  const Recording result = Record(options_);
+  EXPECT_TRUE(result.has_accounts);
+  EXPECT_EQ(result.state, RunState::kComplete);
+  EXPECT_NEAR(static_cast<double>(result.duration_ns), 1.5e9, 0.4e9);
+  EXPECT_EQ(Text("SELECT program FROM run_summary"), "tiny");
+  EXPECT_EQ(Integer("SELECT accounting_level FROM run_summary"), 2);
+  const int64_t busy = Integer("SELECT busy_ns FROM operator_summary WHERE operator = 'nap'");
+  EXPECT_NEAR(static_cast<double>(busy), static_cast<double>(result.duration_ns), 0.15e9)
+      << "what was before the recording does not count";
+  // c + b + q + w + unattributed = lifetime, within 5 %.
+  EXPECT_EQ(Integer("SELECT ABS(SUM(o.busy_ns + o.wait_in_ns + o.wait_out_ns) + s.unattributed_ns "
+                    "- s.lifetime_ns) * 20 < s.lifetime_ns FROM operator_summary AS o JOIN "
+                    "stage_summary AS s USING (run_id, stage)"),
+            1);
+  EXPECT_LT(Integer("SELECT on_cpu_ns FROM operator_summary"), busy / 4);
+  EXPECT_GT(Integer("SELECT steps_count FROM step_summary"), 300);
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM host_summary WHERE metric = 'collector_cpu_ns' AND "
+                    "last_value > 0"),
+            1);
+  EXPECT_GE(Integer("SELECT COUNT(*) FROM step_interval"), 5);
+}
+
+TEST_F(Recorder, KilledPipelineLeavesAnInterruptedReadableRun) {
+  options_.pid = StartPipeline(30);
+  std::thread killer([&] {
+    SleepUntilNs(MonotonicNs() + 1200 * kMs);
+    kill(static_cast<pid_t>(options_.pid), SIGKILL);
+    waitpid(static_cast<pid_t>(options_.pid), nullptr, 0);
+  });
+  const Recording result = Record(options_);
+  killer.join();
+  children_.clear();
+  EXPECT_EQ(result.state, RunState::kInterrupted);
+  EXPECT_TRUE(result.target_ended);
+  EXPECT_EQ(Text("SELECT state FROM run_summary"), "interrupted");
+  EXPECT_EQ(Text("PRAGMA integrity_check"), "ok");
+  EXPECT_GT(Integer("SELECT completions_count FROM operator_summary"), 300);
+  EXPECT_FALSE(std::filesystem::exists(fmt::format("{}/headrace.{}", folder_, options_.pid)))
+      << "the dead process's segment is removed";
+}
+
+TEST_F(Recorder, PipelineThatEndsInOrderIsComplete) {
+  const pid_t pid = StartPipeline(0.8);
+  options_.pid = pid;
+  const Recording result = Record(options_);
+  End(pid);
+  EXPECT_EQ(result.state, RunState::kComplete);
+  EXPECT_TRUE(result.target_ended);
+  EXPECT_GT(Integer("SELECT completions_count FROM operator_summary"), 200);
+}
+
+TEST_F(Recorder, KilledCollectorNeverDisturbsThePipelineOrTheStore) {
+  const pid_t pipeline = StartPipeline(60);
+  const char* given = std::getenv("HEADRACE_SEED");
+  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 7;
+  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  constexpr int kKills = 8;
+  for (int i = 0; i < kKills; i++) {
+    const pid_t collector = fork();
+    if (collector == 0) {
+      options_.pid = pipeline;
+      options_.tick_ns = 20 * kMs;
+      options_.commit_ns = 60 * kMs;  // more moments inside transactions
+      Record(options_);
+      _exit(0);
+    }
+    SleepUntilNs(MonotonicNs() + static_cast<int64_t>(random() % 400) * kMs);
+    kill(collector, SIGKILL);
+    waitpid(collector, nullptr, 0);
+    ASSERT_EQ(kill(pipeline, 0), 0) << "the pipeline lives";
+  }
+  auto segment = account::AccountSegment::Attach(pipeline);
+  const int64_t before = segment->Read(true, nullptr).operators[0].completions;
+  SleepUntilNs(MonotonicNs() + 100 * kMs);
+  EXPECT_GT(segment->Read(true, nullptr).operators[0].completions, before + 20) << "and works on";
+  { RunStore store(options_.database); }  // the next opening marks what was left
+  EXPECT_EQ(Text("PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM run_summary WHERE state = 'recording'"), 0);
+  EXPECT_EQ(Integer("SELECT (SELECT COALESCE(SUM(busy_ns), 0) FROM operator_interval) = (SELECT "
+                    "COALESCE(SUM(busy_ns), 0) FROM operator_summary)"),
+            1);
+}
+
+TEST_F(Recorder, AtMostASecondIsLostWithTheCollector) {
+  const pid_t pipeline = StartPipeline(60);
+  const pid_t collector = fork();
+  if (collector == 0) {
+    options_.pid = pipeline;
+    Record(options_);
+    _exit(0);
+  }
+  SleepUntilNs(MonotonicNs() + 2600 * kMs);
+  kill(collector, SIGKILL);
+  waitpid(collector, nullptr, 0);
+  EXPECT_GE(Integer("SELECT duration_ns FROM run_summary"), 1500 * kMs);
+  EXPECT_EQ(Text("SELECT state FROM run_summary"), "interrupted");
+}
+
+TEST_F(Recorder, AccountsThatAppearLaterAreCountedFromTheirBegin) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    SleepUntilNs(MonotonicNs() + 500 * kMs);
+    Pipeline(0.7, fds[1]);
+  }
+  children_.push_back(child);
+  options_.pid = child;
+  const Recording result = Record(options_);
+  End(child);
+  EXPECT_TRUE(result.has_accounts);
+  const int64_t completions = Integer("SELECT completions_count FROM operator_summary");
+  EXPECT_EQ(Integer("SELECT steps_count FROM step_summary"), completions);
+  EXPECT_EQ(Integer("SELECT SUM(rows_count) FROM step_interval"), completions);
+}
+
+TEST_F(Recorder, ProcessWithoutAccountsIsSeenFromOutside) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int64_t end = MonotonicNs() + 30 * kSecond;
+    while (MonotonicNs() < end) {
+    }
+    _exit(0);
+  }
+  children_.push_back(child);
+  options_.pid = child;
+  options_.duration_ns = 800 * kMs;
+  bool said = true;
+  options_.ready = [&](int64_t, bool has_accounts) { said = has_accounts; };
+  EXPECT_FALSE(Record(options_).has_accounts);
+  EXPECT_FALSE(said);
+  EXPECT_EQ(Integer("SELECT accounting_level FROM run_summary"), 0);
+  EXPECT_EQ(Text("SELECT state FROM probe_status WHERE probe = 'operator accounts'"),
+            "unavailable");
+  EXPECT_EQ(Integer("SELECT last_value > 100000000 FROM host_summary WHERE metric = "
+                    "'process_cpu_ns'"),
+            1);
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM host_summary WHERE metric LIKE 'threads.%.on_cpu_ns' AND "
+                    "last_value > 0"),
+            1);
+}
+
+TEST_F(Recorder, AbsentProcessNamesThoseThatHaveAccounts) {
+  const pid_t pipeline = StartPipeline(30);
+  options_.pid = 999'999'999;
+  try {
+    Record(options_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_THAT(error.what(), HasSubstr("no process 999999999"));
+    EXPECT_THAT(error.what(), HasSubstr(std::to_string(pipeline)));
+  }
+  EXPECT_FALSE(std::filesystem::exists(options_.database)) << "nothing is made";
+}
+
+TEST_F(Recorder, AnotherUsersProcessNeedsPrivilege) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(65534) != 0) _exit(2);
+    options_.pid = 1;
+    try {
+      Record(options_);
+    } catch (const Error& error) {
+      const bool named = std::string(error.what()).find("owner: root") != std::string::npos;
+      _exit(error.code() == ExitCode::kPrivilege && named ? 0 : 1);
+    }
+    _exit(3);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(Recorder, FullDiskEndsTheRunAsTruncated) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to mount a small disk";
+  const std::string disk = folder_ + "/disk";
+  std::filesystem::create_directory(disk);
+  if (std::system(
+          fmt::format("mount -t tmpfs -o size=1400k headrace-test {} 2>/dev/null", disk).c_str()) !=
+      0) {
+    GTEST_SKIP() << "may not mount a tmpfs here";
+  }
+  options_.database = disk + "/t.db";
+  options_.pid = StartPipeline(60);
+  options_.tick_ns = 5 * kMs;
+  options_.commit_ns = 50 * kMs;
+  options_.duration_ns = 20 * kSecond;
+  const Recording result = Record(options_);
+  EXPECT_EQ(result.state, RunState::kTruncated);
+  EXPECT_LT(result.duration_ns, 20 * kSecond);
+  EXPECT_EQ(Text("SELECT state FROM run_summary"), "truncated");
+  EXPECT_GT(Integer("SELECT completions_count FROM operator_summary"), 0);
+  EXPECT_EQ(std::system(("umount -l " + disk).c_str()), 0);
+}
+
+// The C program of the documentation, compiled as a user would, strictly, and profiled.
+TEST_F(Recorder, ExampleProgramAppearsWithItsOperators) {
+  const std::string source = HEADRACE_SOURCE_DIR "/docs/examples/reader.c";
+  std::filesystem::create_directory_symlink(HEADRACE_SOURCE_DIR "/probes/account",
+                                            folder_ + "/headrace");
+  ASSERT_EQ(std::system(fmt::format("cc -std=c11 -Wall -Wextra -Wpedantic -Werror -O2 -I{} {} -o "
+                                    "{}/reader -lpthread",
+                                    folder_, source, folder_)
+                            .c_str()),
+            0);
+  ASSERT_EQ(std::system(fmt::format("g++ -x c++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only "
+                                    "-I{} {}/headrace/account.h",
+                                    folder_, folder_)
+                            .c_str()),
+            0);
+  const pid_t child = fork();
+  if (child == 0) {
+    execl((folder_ + "/reader").c_str(), "reader", "30", nullptr);
+    _exit(127);
+  }
+  children_.push_back(child);
+  options_.pid = child;
+  options_.duration_ns = 1200 * kMs;
+  const Recording result = Record(options_);
+  EXPECT_TRUE(result.has_accounts);
+  EXPECT_EQ(Text("SELECT program FROM run_summary"), "my_reader");
+  EXPECT_EQ(Text("SELECT GROUP_CONCAT(operator, ' ') FROM (SELECT operator FROM operator_summary "
+                 "ORDER BY position_index)"),
+            "read decode");
+  EXPECT_GT(Integer("SELECT completions_count FROM operator_summary WHERE operator = 'decode'"), 5);
+  EXPECT_EQ(Integer("SELECT blocked_ns > on_cpu_ns FROM operator_summary WHERE operator = 'read'"),
+            1);
+  EXPECT_EQ(
+      Integer("SELECT on_cpu_ns > blocked_ns FROM operator_summary WHERE operator = 'decode'"), 1);
+  EXPECT_GT(Integer("SELECT steps_count FROM step_summary"), 5);
+  EXPECT_EQ(Text("SELECT queue FROM queue_summary"), "ready");
+}
+
+TEST_F(Recorder, AgentStartsAndStopsTheCollectorProcess) {
+  AgentOptions agent_options;
+  agent_options.executable = HEADRACE_BINARY_DIR "/headrace";
+  if (!std::filesystem::exists(agent_options.executable)) {
+    GTEST_SKIP() << "the executable is not built";
+  }
+  agent_options.database = options_.database;
+  agent_options.run_name = "by agent";
+  agent_options.pid = StartPipeline(30);
+  int64_t run_id;
+  {
+    Agent agent = Agent::Start(agent_options);
+    SleepUntilNs(MonotonicNs() + 600 * kMs);
+    run_id = agent.Stop();
+  }
+  EXPECT_EQ(Text(fmt::format("SELECT state FROM run_summary WHERE run_id = {}", run_id)),
+            "complete");
+  EXPECT_EQ(Text("SELECT name FROM run_summary"), "by agent");
+  EXPECT_GT(Integer("SELECT completions_count FROM operator_summary"), 100);
+  {
+    Agent agent = Agent::Start(agent_options);
+    kill(agent.collector_pid(), SIGKILL);
+    EXPECT_THROW(agent.Stop(), Error);
+  }
+  std::ofstream(options_.database + ".txt") << std::string(4000, 'x');
+  agent_options.database = options_.database + ".txt";
+  try {
+    Agent::Start(agent_options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_THAT(error.what(), HasSubstr("not a headrace database"));
+  }
+}
+
+}  // namespace
+}  // namespace headrace::collectors

@@ -1,0 +1,482 @@
+#include "collectors/store/store.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/store/embedded_sql.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
+using testing::HasSubstr;
+
+class Store : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/headrace-store-XXXXXX";
+    folder_ = mkdtemp(folder);
+    path_ = folder_ + "/t.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static RunInfo Info(const std::string& name) {
+    RunInfo info;
+    info.name = name;
+    info.pid = 4242;
+    info.program = "p";
+    info.started_realtime_ns = 1;
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    info.hostname = host;
+    return info;
+  }
+
+  // An interval of one stage with `num_operators` operators, a queue, a lock and two steps.
+  static IntervalSample Interval(int64_t start_ns, int64_t duration_ns, int num_operators = 1) {
+    IntervalSample t;
+    t.start_ns = start_ns;
+    t.duration_ns = duration_ns;
+    t.stages.push_back(
+        {0, "decode", 0, 2, 0, 2 * duration_ns, 2 * duration_ns, 5 * kMs, 100 * kMs, 7 * kMs});
+    for (int i = 0; i < num_operators; i++) {
+      OperatorSample o;
+      o.id = i;
+      o.name = "op" + std::to_string(i);
+      o.kind = "decode";
+      o.position = i;
+      o.completions = 10;
+      o.rows = 640;
+      o.in_bytes = 123456;
+      o.out_bytes = 654321;
+      o.busy_ns = 150 * kMs + start_ns % 1000;
+      o.on_cpu_ns = 100 * kMs;
+      o.runnable_ns = 7 * kMs;
+      o.wait_in_ns = 30 * kMs;
+      o.wait_out_ns = 20 * kMs;
+      t.operators.push_back(o);
+    }
+    t.queues.push_back({0, "ready", 0, std::nullopt, 4, duration_ns, 2 * duration_ns,
+                        4 * duration_ns, duration_ns / 4, duration_ns / 2, 10, 9});
+    t.resources.push_back({0, "table", "lock", 1, 3, 5 * kMs, 6 * kMs, 0});
+    t.steps = {2, 128, 60 * kMs, 40 * kMs, start_ns, start_ns + duration_ns, {40 * kMs, 60 * kMs}};
+    t.hosts.push_back({"process_rss_bytes", "bytes", MetricKind::kGauge, "counter", 1e6});
+    t.hosts.push_back(
+        {"process_cpu_ns", "ns", MetricKind::kCounter, "counter", static_cast<double>(start_ns)});
+    return t;
+  }
+
+  std::string Row(const std::string& sql) {
+    ReadStore store(path_);
+    const SqlResult result = store.Query(sql);
+    std::string text;
+    for (const auto& row : result.rows) {
+      if (!text.empty()) text += "\n";
+      for (size_t c = 0; c < row.size(); c++) {
+        if (c) text += "|";
+        if (auto* i = std::get_if<int64_t>(&row[c])) text += fmt::format("{}", *i);
+        if (auto* d = std::get_if<double>(&row[c])) text += fmt::format("{:.4g}", *d);
+        if (auto* s = std::get_if<std::string>(&row[c])) text += *s;
+      }
+    }
+    return text;
+  }
+
+  template <typename F>
+  Error Caught(F&& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "no Error was thrown";
+    return Error(ExitCode::kOk, "");
+  }
+
+  std::string folder_, path_;
+};
+
+TEST_F(Store, ViewsAreTheDocumentedInterface) {
+  { RunStore store(path_); }
+  const std::pair<const char*, const char*> kViews[] = {
+      {"run_summary",
+       "run_id name tags state program pid command pipeline_path pipeline_text "
+       "started_realtime_ns duration_ns accounting_level accounting_note cores_count "
+       "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model headrace_version"},
+      {"stage_summary",
+       "run_id stage stage_index parallelism_count last_parallelism_count max_parallelism_count "
+       "lifetime_ns on_cpu_ns runnable_ns unattributed_ns"},
+      {"operator_summary",
+       "run_id operator kind stage stage_index position_index completions_count rows_count "
+       "bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns runnable_ns lock_wait_ns "
+       "wait_in_ns wait_out_ns source"},
+      {"operator_interval",
+       "run_id start_ns duration_ns operator stage stage_index position_index completions_count "
+       "rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns runnable_ns "
+       "lock_wait_ns wait_in_ns wait_out_ns"},
+      {"stage_interval",
+       "run_id start_ns duration_ns stage stage_index parallelism_count lifetime_ns on_cpu_ns "
+       "runnable_ns unattributed_ns"},
+      {"queue_summary",
+       "run_id queue producer_stage consumer_stage capacity_count mean_occupancy_ratio full_ratio "
+       "empty_ratio puts_count gets_count"},
+      {"queue_interval",
+       "run_id start_ns duration_ns queue mean_occupancy_ratio full_ratio empty_ratio puts_count "
+       "gets_count"},
+      {"resource_summary",
+       "run_id resource kind servers_count acquisitions_count wait_ns hold_ns moved_bytes"},
+      {"resource_interval",
+       "run_id start_ns duration_ns resource kind acquisitions_count wait_ns hold_ns moved_bytes"},
+      {"step_summary",
+       "run_id steps_count rows_count wait_ns compute_ns wall_ns step_p50_ns step_p99_ns"},
+      {"step_interval", "run_id start_ns duration_ns steps_count rows_count wait_ns compute_ns"},
+      {"host_summary",
+       "run_id metric unit mean_value minimum_value maximum_value last_value source"},
+      {"host_interval", "run_id start_ns duration_ns metric unit value"},
+      {"probe_status", "run_id probe state reason fix"},
+      {"loss_summary", "run_id what lost_count total_count"}};
+  ReadStore store(path_);
+  for (const auto& [view, columns] : kViews) {
+    std::string found;
+    for (const std::string& column : store.Query(fmt::format("SELECT * FROM {}", view)).columns) {
+      found += (found.empty() ? "" : " ") + column;
+    }
+    EXPECT_EQ(found, columns) << view;
+  }
+  EXPECT_EQ(ViewFiles().size(), std::size(kViews));
+}
+
+TEST_F(Store, SummariesAreSumsOfWhatWasAppended) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  store.Append(run, {Interval(0, 250 * kMs), Interval(250 * kMs, 250 * kMs)});
+  store.SetLoss(run, "step details", 1, 5);
+  store.SetProbe(run, "accounts", "active", "", "");
+  EXPECT_EQ(Row("SELECT state, duration_ns FROM run_summary"), "recording|500000000");
+  store.FinishRun(run, RunState::kComplete);
+  EXPECT_EQ(Row("SELECT state FROM run_summary"), "complete");
+  EXPECT_EQ(Row("SELECT operator, stage, completions_count, busy_ns, on_cpu_ns, blocked_ns, "
+                "runnable_ns, source FROM operator_summary"),
+            "op0|decode|20|300000000|200000000|86000000|14000000|thread_clock");
+  EXPECT_EQ(Row("SELECT stage, parallelism_count, lifetime_ns FROM stage_summary"),
+            "decode|2|1000000000");
+  EXPECT_EQ(Row("SELECT queue, producer_stage, consumer_stage, capacity_count, "
+                "mean_occupancy_ratio, full_ratio, empty_ratio, puts_count FROM queue_summary"),
+            "ready|decode||4|0.5|0.25|0.5|20");
+  EXPECT_EQ(Row("SELECT resource, kind, acquisitions_count, wait_ns FROM resource_summary"),
+            "table|lock|6|10000000");
+  EXPECT_EQ(Row("SELECT steps_count, rows_count, wait_ns, wall_ns, step_p50_ns > 39200000 AND "
+                "step_p50_ns < 40800000, step_p99_ns > 58800000 AND step_p99_ns < 61200000 "
+                "FROM step_summary"),
+            "4|256|120000000|500000000|1|1");
+  EXPECT_EQ(Row("SELECT metric, mean_value, last_value FROM host_summary ORDER BY metric"),
+            "process_cpu_ns||2.5e+08\nprocess_rss_bytes|1e+06|1e+06");
+  EXPECT_EQ(Row("SELECT start_ns, duration_ns, busy_ns FROM operator_interval"),
+            "0|250000000|150000000\n250000000|250000000|150000000");
+  EXPECT_EQ(Row("SELECT lost_count, total_count FROM loss_summary"), "1|5");
+}
+
+TEST_F(Store, WhatWasNotMeasuredIsNull) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  IntervalSample t = Interval(0, 250 * kMs);
+  t.operators[0].on_cpu_ns.reset();
+  t.operators[0].runnable_ns.reset();
+  t.stages[0].on_cpu_ns.reset();
+  t.queues[0].observed_ns = t.queues[0].capacity_ns = 0;
+  store.Append(run, {t});
+  EXPECT_EQ(Row("SELECT on_cpu_ns IS NULL, blocked_ns IS NULL, runnable_ns IS NULL, source FROM "
+                "operator_summary"),
+            "1|1|1|account");
+  EXPECT_EQ(Row("SELECT on_cpu_ns IS NULL FROM stage_summary"), "1");
+  EXPECT_EQ(Row("SELECT full_ratio IS NULL, mean_occupancy_ratio IS NULL FROM queue_summary"),
+            "1|1");
+}
+
+TEST_F(Store, RunsAreFoundByIdNameAndLatest) {
+  RunStore store(path_);
+  EXPECT_THAT(Caught([&] { store.FindRun("latest"); }).what(), HasSubstr("no runs"));
+  const int64_t a = store.BeginRun(Info("a")), b = store.BeginRun(Info("b"));
+  const int64_t again = store.BeginRun(Info("a"));
+  ReadStore reader(path_);
+  EXPECT_EQ(reader.FindRun("latest"), again);
+  EXPECT_EQ(reader.FindRun("a"), again);
+  EXPECT_EQ(reader.FindRun("b"), b);
+  EXPECT_EQ(reader.FindRun(std::to_string(a)), a);
+  const Error error = Caught([&] { reader.FindRun("c"); });
+  EXPECT_EQ(error.code(), ExitCode::kBadData);
+  EXPECT_THAT(error.what(), HasSubstr("no run 'c'"));
+  EXPECT_THAT(error.what(), HasSubstr("2 b"));
+}
+
+TEST_F(Store, RemovedRunLeavesNothingCopiedRunIsWhole) {
+  RunStore store(path_);
+  const int64_t a = store.BeginRun(Info("a")), b = store.BeginRun(Info("b"));
+  for (const int64_t run : {a, b}) store.Append(run, {Interval(0, kSecond, 3)});
+  store.SetTags(b, "one two");
+  const std::string copy = folder_ + "/copy.db";
+  store.CopyRun(b, copy);
+  store.RemoveRun(b);
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM operator_interval"), "3");
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM operators"), "3");
+  EXPECT_EQ(Caught([&] { store.CopyRun(a, copy); }).code(), ExitCode::kUsage);
+  path_ = copy;
+  EXPECT_EQ(Row("SELECT name, tags FROM run_summary"), "b|one two");
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM operator_interval"), "3");
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) files++;
+  EXPECT_LE(files, 6) << "no temporary file is left";
+}
+
+TEST_F(Store, ForeignFilesAreRefusedWithTheReason) {
+  struct Case {
+    const char* name;
+    std::function<void(const std::string&)> make;
+    const char* expected;
+  };
+  const Case kCases[] = {
+      {"absent", [](const std::string&) {}, "no such database"},
+      {"text", [](const std::string& p) { std::ofstream(p) << std::string(5000, 'x'); },
+       "not a headrace database"},
+      {"foreign",
+       [](const std::string& p) {
+         Database other(p, Database::Mode::kCreate);
+         other.Execute("CREATE TABLE t (x)");
+       },
+       "a SQLite file but not a headrace database"},
+      {"newer",
+       [](const std::string& p) {
+         { RunStore store(p); }
+         Database(p, Database::Mode::kReadWrite).Execute("PRAGMA user_version = 99");
+       },
+       "schema 99"},
+      {"empty", [](const std::string& p) { std::ofstream file(p); }, "empty file"},
+      {"damaged",
+       [](const std::string& p) {
+         {
+           RunStore store(p);
+           const int64_t run = store.BeginRun(RunInfo{});
+           store.Append(run, {Interval(0, kSecond, 100)});
+         }
+         std::fstream file(p, std::ios::in | std::ios::out | std::ios::binary);
+         file.seekp(4096);
+         file << std::string(40000, '\xee');
+       },
+       "damaged"}};
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const std::string path = folder_ + "/" + c.name;
+    c.make(path);
+    const Error error = Caught([&] {
+      ReadStore store(path);
+      store.Query("SELECT * FROM operator_summary");
+    });
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_THAT(error.what(), HasSubstr(c.expected));
+    if (std::string(c.name) == "foreign" || std::string(c.name) == "text" ||
+        std::string(c.name) == "newer") {
+      EXPECT_EQ(Caught([&] { RunStore store(path); }).code(), ExitCode::kBadData);
+    }
+  }
+}
+
+TEST_F(Store, UserSqlMayOnlyRead) {
+  {
+    RunStore store(path_);
+    store.Append(store.BeginRun(Info("r")), {Interval(0, kSecond)});
+  }
+  ReadStore store(path_);
+  for (const char* sql :
+       {"DROP TABLE runs", "DELETE FROM runs", "UPDATE runs SET name = 'x'",
+        "INSERT INTO probes VALUES (1, 'x', 'active', '', '')", "ATTACH ':memory:' AS m",
+        "PRAGMA journal_mode = DELETE", "CREATE TABLE x (y)", "BEGIN", "VACUUM",
+        "SELECT load_extension('x')", "CREATE TEMP TABLE x (y)",
+        "WITH x AS (SELECT 1) DELETE FROM runs", "ALTER TABLE runs ADD COLUMN x"}) {
+    const Error error = Caught([&] { store.QueryUntrusted(sql); });
+    EXPECT_EQ(error.code(), ExitCode::kUsage) << sql;
+    EXPECT_THAT(error.what(), HasSubstr("read-only")) << sql;
+  }
+  EXPECT_THAT(Caught([&] { store.QueryUntrusted("DROP TABLE runs"); }).what(),
+              HasSubstr("DROP is not allowed here"));
+  EXPECT_EQ(Caught([&] { store.QueryUntrusted("SELECT 1; SELECT 2"); }).code(), ExitCode::kUsage);
+  EXPECT_EQ(Caught([&] { store.QueryUntrusted("SELEC 1"); }).code(), ExitCode::kUsage);
+  EXPECT_EQ(Caught([&] { store.QueryUntrusted("  "); }).code(), ExitCode::kUsage);
+  EXPECT_EQ(store.QueryUntrusted("SELECT COUNT(*) FROM operator_summary;").rows.size(), 1u);
+  EXPECT_EQ(store.QueryUntrusted("WITH x AS (SELECT 1 AS a) SELECT a FROM x").rows.size(), 1u);
+  const int64_t begin = MonotonicNs();
+  const Error error = Caught([&] {
+    store.QueryUntrusted(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
+        "MAX(i) FROM n",
+        200 * kMs);
+  });
+  EXPECT_THAT(error.what(), HasSubstr("stopped after"));
+  EXPECT_LT(MonotonicNs() - begin, 3 * kSecond);
+  EXPECT_EQ(store.Query("SELECT 1").rows.size(), 1u) << "the guard is released";
+}
+
+TEST_F(Store, SeveralProcessesRecordIntoOneFile) {
+  constexpr int kWriters = 3, kIntervals = 40;
+  std::vector<pid_t> children;
+  for (int w = 0; w < kWriters; w++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        RunStore store(path_);
+        const int64_t run = store.BeginRun(Info("w" + std::to_string(w)));
+        for (int i = 0; i < kIntervals; i++)
+          store.Append(run, {Interval(i * kSecond, kSecond, 20)});
+        store.FinishRun(run, RunState::kComplete);
+        _exit(0);
+      } catch (const Error& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        _exit(1);
+      }
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(Row("SELECT COUNT(*), SUM(completions_count) FROM operator_summary"),
+            fmt::format("{}|{}", kWriters * 20, kWriters * 20 * kIntervals * 10));
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM run_summary WHERE state = 'complete'"), "3");
+}
+
+TEST_F(Store, RunOfADeadCollectorBecomesInterrupted) {
+  const pid_t child = fork();
+  if (child == 0) {
+    RunStore store(path_);
+    store.Append(store.BeginRun(Info("dead")), {Interval(0, kSecond)});
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  RunStore own(path_);
+  const int64_t alive = own.BeginRun(Info("alive"));
+  EXPECT_EQ(Row("SELECT name, state FROM run_summary ORDER BY run_id"),
+            "dead|interrupted\nalive|recording");
+  own.FinishRun(alive, RunState::kComplete);
+}
+
+TEST_F(Store, RollupKeepsEverySum) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  std::vector<IntervalSample> batch;
+  constexpr int kIntervals = 4 * 60 * 75;  // 75 minutes
+  for (int i = 0; i < kIntervals; i++) {
+    batch.push_back(Interval(i * 250 * kMs, 250 * kMs, 2));
+    if (batch.size() == 240) {
+      store.Append(run, batch);
+      batch.clear();
+      store.Rollup(run, (i + 1) * 250 * kMs);
+    }
+  }
+  store.Append(run, batch);
+  EXPECT_EQ(Row("SELECT SUM(busy_ns), SUM(completions_count), SUM(wait_in_ns) FROM "
+                "operator_interval"),
+            Row("SELECT SUM(busy_ns), SUM(completions_count), SUM(wait_in_ns) FROM "
+                "operator_summary"));
+  EXPECT_EQ(Row("SELECT SUM(duration_ns), SUM(steps_count) FROM step_interval"),
+            fmt::format("{}|{}", kIntervals * 250 * kMs, kIntervals * 2));
+  EXPECT_EQ(Row("SELECT ROUND(AVG(mean_occupancy_ratio), 6), ROUND(AVG(full_ratio), 6) FROM "
+                "queue_interval"),
+            "0.5|0.25");
+  // Fine where it is new, coarse where it is old; no gap and no overlap.
+  EXPECT_EQ(Row("SELECT MAX(duration_ns), MIN(duration_ns) FROM step_interval"),
+            "16000000000|250000000");
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM (SELECT start_ns + duration_ns - LEAD(start_ns) OVER (ORDER "
+                "BY start_ns) AS gap FROM step_interval) WHERE gap != 0"),
+            "0");
+  EXPECT_LT(std::atoi(Row("SELECT COUNT(*) FROM step_interval").c_str()), 2400 + 1600 + 100);
+}
+
+// A day at 100 operators: the last quarter of an hour as it is recorded, what is before in the
+// steps that the rollup leaves of it.
+TEST_F(Store, ADayAtAHundredOperatorsStaysBelow256MiB) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("day"));
+  constexpr int64_t kDay = 24 * 3600 * kSecond, kOld = 23 * 3600 * kSecond;
+  constexpr int64_t kRecent = kDay - 900 * kSecond;
+  std::vector<IntervalSample> batch;
+  int64_t rolled = 0, largest = 0;
+  for (int64_t t = 0; t < kDay;) {
+    const int64_t duration = t < kOld ? 16 * kSecond : t < kRecent ? 2 * kSecond : 250 * kMs;
+    batch.push_back(Interval(t, duration, 100));
+    t += duration;
+    if (batch.size() == 40 || t >= kDay) {
+      store.Append(run, batch);
+      batch.clear();
+    }
+    if (t - rolled >= (t < kOld ? 1800 : 60) * kSecond) {
+      store.Rollup(run, t);
+      rolled = t;
+    }
+    struct stat info, log;
+    if (stat(path_.c_str(), &info) == 0 && stat((path_ + "-wal").c_str(), &log) == 0) {
+      largest = std::max<int64_t>(largest, info.st_size + log.st_size);
+    }
+  }
+  std::printf("largest size of the store: %.1f MiB\n", static_cast<double>(largest) / (1 << 20));
+  EXPECT_LT(largest, int64_t{256} << 20);
+}
+
+// Statistics of a stored file do not change when a later version opens it: version 1 is the first,
+// so the migration from an empty file is all there is.
+TEST_F(Store, MigrationIsIdempotent) {
+  {
+    RunStore store(path_);
+    store.Append(store.BeginRun(Info("r")), {Interval(0, kSecond)});
+  }
+  { RunStore again(path_); }
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM operator_summary"), "1");
+  ReadStore store(path_);
+  EXPECT_EQ(std::get<int64_t>(store.Query("PRAGMA user_version").rows[0][0]),
+            static_cast<int64_t>(SchemaFiles().size()));
+}
+
+TEST_F(Store, AChangedViewIsReplacedWhenOpened) {
+  { RunStore store(path_); }
+  {
+    Database database(path_, Database::Mode::kReadWrite);
+    database.Execute("DROP VIEW loss_summary");
+    database.Execute("CREATE VIEW loss_summary AS SELECT 1 AS x");
+  }
+  ReadStore store(path_);
+  EXPECT_EQ(store.Query("SELECT * FROM loss_summary").columns.size(), 4u);
+}
+
+TEST_F(Store, DiskFullKeepsWhatWasStored) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  store.Append(run, {Interval(0, kSecond, 50)});
+  // A page limit gives the same SQLITE_FULL that a full disk does.
+  store.database().Execute(
+      fmt::format("PRAGMA max_page_count = {}", store.database().Integer("PRAGMA page_count") + 4));
+  const Error error = Caught([&] {
+    for (int i = 1; i < 1000; i++) store.Append(run, {Interval(i * kSecond, kSecond, 50)});
+  });
+  EXPECT_EQ(error.code(), ExitCode::kResources);
+  EXPECT_THAT(error.what(), HasSubstr("disk full"));
+  store.FinishRun(run, RunState::kTruncated);
+  EXPECT_EQ(Row("SELECT state FROM run_summary"), "truncated");
+  EXPECT_EQ(Row("SELECT (SELECT SUM(busy_ns) FROM operator_interval) = (SELECT SUM(busy_ns) FROM "
+                "operator_summary)"),
+            "1")
+      << "a transaction is whole or absent";
+  EXPECT_EQ(Row("PRAGMA integrity_check"), "ok");
+}
+
+}  // namespace
+}  // namespace headrace::collectors
