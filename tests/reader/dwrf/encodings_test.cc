@@ -117,15 +117,15 @@ std::vector<Case> Cases() {
   strides.row_index_stride = 2;
   cases.push_back(
       {"stride dictionaries", strides, {"(s1:79)", "(s1:78)", "(s1:53)", "(s1:7a)", "(s1:53)"}});
-  cases.push_back(
-      {"timestamps",
-       {"struct<a:timestamp>",
-        3,
-        // 2016-01-01T00:00:00.5Z (FORMAT 20); 1969-12-31T23:59:58.5Z, stored one second late; 1970-01-01.
-        {{1, 0, StreamKind::kData, Hex("fd 80 8c 86 1e 81 fa a7 ca 0a ff f9 a7 ca 0a")},
-         {1, 0, StreamKind::kNanoData, Hex("fd 2f 2f 00")}},
-        {}},
-       {"(t1451606400.500000000)", "(t-2.500000000)", "(t0.000000000)"}});
+  cases.push_back({"timestamps",
+                   {"struct<a:timestamp>",
+                    3,
+                    // 2016-01-01T00:00:00.5Z (FORMAT 20); 1969-12-31T23:59:58.5Z, stored one second
+                    // late; 1970-01-01.
+                    {{1, 0, StreamKind::kData, Hex("fd 80 8c 86 1e 81 fa a7 ca 0a ff f9 a7 ca 0a")},
+                     {1, 0, StreamKind::kNanoData, Hex("fd 2f 2f 00")}},
+                    {}},
+                   {"(t1451606400.500000000)", "(t-2.500000000)", "(t0.000000000)"}});
   cases.push_back({"lists of structs with nulls at each level",
                    {"struct<a:list<struct<x:int,y:string>>>",
                     4,
