@@ -1,0 +1,72 @@
+// Fuzzes the fast path: any bytes, opened as a DWRF file, whose features that fit are fetched,
+// decompressed, decoded and extracted; the batch must keep its promises, or an Error of the allowed
+// codes says why there is none.
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "reader/batch/tensorize.h"
+#include "reader/dwrf/feature_stream.h"
+#include "reader/dwrf/file_reader.h"
+
+namespace {
+
+using namespace headrace;
+using namespace headrace::reader;
+using namespace headrace::reader::dwrf;
+
+constexpr uint64_t kMaxRows = 1 << 16;  // files may claim billions of rows that cost no bytes
+constexpr size_t kMaxFeatures = 64;
+
+// The columns and keys of a stripe that the fast path takes.
+Projection FittingProjection(const FileReader& file, const Stripe& stripe) {
+  Projection projection;
+  const auto add = [&](Projection one) {
+    try {
+      CheckProjection(file.schema(), file.source().name(), one);
+    } catch (const Error& error) {
+      HR_CHECK(error.code() == ExitCode::kUsage, error.what());
+      return;
+    }
+    projection.features.insert(projection.features.end(), one.features.begin(), one.features.end());
+    projection.columns.insert(projection.columns.end(), one.columns.begin(), one.columns.end());
+  };
+  const SchemaNode& root = file.schema().root();
+  for (size_t i = 0; i < root.children.size() && i < kMaxFeatures; ++i) {
+    const std::string& name = root.field_names[i];
+    if (file.schema().FindColumn(name) != root.children[i])
+      continue;  // a second column of the name
+    add({{}, {name}});
+    for (const FlatKey& key : stripe.FlatKeys(root.children[i])) {
+      if (projection.features.size() < kMaxFeatures) add({{{name, key.key}}, {}});
+    }
+  }
+  return projection;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    const auto file = FileReader::Open(
+        MemorySource("fuzz.dwrf", std::string(reinterpret_cast<const char*>(data), size)));
+    for (size_t s = 0; s < file->num_stripes() && s < 4; ++s) {
+      const auto stripe = file->ReadStripe(s);
+      if (stripe->rows > kMaxRows) continue;
+      try {
+        StripePlan plan = MakePlan(*file, stripe, FittingProjection(*file, *stripe));
+        FlatMapBatch batch = Extract(Decode(Decompress(Fetch(std::move(plan), file->source()))));
+        Validate(batch);
+      } catch (const Error& error) {
+        HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources ||
+                     error.code() == ExitCode::kPrivilege,
+                 error.what());
+      }
+    }
+  } catch (const Error& error) {
+    HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources,
+             error.what());
+  }
+  return 0;
+}
