@@ -15,6 +15,7 @@ namespace headrace::reader {
 namespace {
 
 constexpr uint32_t kLinear = 8;       // up to here, comparing with every border is fastest
+constexpr uint32_t kLinearAvx2 = 32;  // the same for 8 lanes
 constexpr uint32_t kInRegister = 64;  // four 16-lane registers
 
 struct Bucketize final : ListTransform {
@@ -59,8 +60,7 @@ struct Bucketize final : ListTransform {
     ReserveLists(out, in.rows, from.present.count);
     out->present = from.present;
     if (from.present.count == in.rows) {
-      for (uint64_t row = 0; row < in.rows; ++row)
-        out->offsets[row + 1] = static_cast<uint32_t>(row + 1);
+      OneIdPerRow(in.rows, out->offsets.data());
       return Find(from.values.data(), in.rows, out->values.data(), set);
     }
     std::vector<int64_t> buckets = TakeVector<int64_t>(in.rows);
@@ -80,13 +80,16 @@ struct Bucketize final : ListTransform {
     size_t done = 0;
 #if defined(HR_X86)
     if (set == InstructionSet::kAvx512) {
+      for (; done < UnalignedHead(buckets, n); ++done) buckets[done] = FindOne(values[done]);
+      values += done, buckets += done, n -= done;
       if (borders.size() <= kLinear) return LinearAvx512(values, n, buckets);
       if (borders.size() <= 16) return RegisterAvx512<4>(values, n, buckets);
       if (borders.size() <= 32) return RegisterAvx512<5>(values, n, buckets);
       if (borders.size() <= 64) return RegisterAvx512<6>(values, n, buckets);
       return GatherAvx512(values, n, buckets);
     }
-    if (set == InstructionSet::kAvx2) done = Avx2(values, n, buckets);
+    if (set == InstructionSet::kAvx2 && borders.size() <= kLinearAvx2)
+      done = Avx2(values, n, buckets);
 #endif
     (void)set;
     for (size_t i = done; i < n; ++i) buckets[i] = FindOne(values[i]);
@@ -109,22 +112,22 @@ struct Bucketize final : ListTransform {
                              _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(buckets, 1)));
   }
 
-  HR_AVX512 static HR_INLINE __mmask16 Lanes(size_t left) {
-    return static_cast<__mmask16>(left >= 16 ? 0xffff : (1u << left) - 1);
-  }
-
   // x NLE border: above the border, or NaN.
   HR_AVX512 void LinearAvx512(const float* values, size_t n, int64_t* out) const {
     const __m512i one = _mm512_set1_epi32(1);
+    const __m512i size = _mm512_set1_epi32(static_cast<int>(borders.size()));
+    __m512 border[kLinear];
+    for (uint32_t k = 0; k < kLinear; ++k) border[k] = _mm512_set1_ps(pivots[k]);
     for (size_t i = 0; i < n; i += 16) {
-      const __mmask16 lanes = Lanes(n - i);
+      const __mmask16 lanes = FirstLanes16(n - i);
       const __m512 x = _mm512_maskz_loadu_ps(lanes, values + i);
       __m512i count = _mm512_setzero_si512();
-      for (const float border : borders) {
-        const __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(border), _CMP_NLE_UQ);
+#pragma GCC unroll 8
+      for (uint32_t k = 0; k < kLinear; ++k) {
+        const __mmask16 above = _mm512_cmp_ps_mask(x, border[k], _CMP_NLE_UQ);
         count = _mm512_mask_add_epi32(count, above, count, one);
       }
-      Store(count, out + i, lanes);
+      Store(_mm512_min_epu32(count, size), out + i, lanes);
     }
   }
 
@@ -161,7 +164,7 @@ struct Bucketize final : ListTransform {
     const __m512i size = _mm512_set1_epi32(static_cast<int>(borders.size()));
     const __m512i one = _mm512_set1_epi32(1);
     for (size_t i = 0; i < n; i += 16) {
-      const __mmask16 lanes = Lanes(n - i);
+      const __mmask16 lanes = FirstLanes16(n - i);
       const __m512 x = _mm512_maskz_loadu_ps(lanes, values + i);
       __m512i place = SearchRegister<kLevels>(t, x);
       place = Step(place, x, Look<kLevels>(t, place), one);
@@ -183,7 +186,7 @@ struct Bucketize final : ListTransform {
       __m512i place[kVectors];
       for (size_t v = 0; v < kVectors; ++v) {
         const size_t first = std::min(i + 16 * v, n);
-        x[v] = _mm512_maskz_loadu_ps(Lanes(n - first), values + first);
+        x[v] = _mm512_maskz_loadu_ps(FirstLanes16(n - first), values + first);
         place[v] = _mm512_slli_epi32(SearchRegister<6>(t, x[v]), static_cast<unsigned>(rest));
       }
       for (int level = rest - 1; level >= 0; --level) {
@@ -198,7 +201,7 @@ struct Bucketize final : ListTransform {
       for (size_t v = 0; v < kVectors; ++v) {
         place[v] = Step(place[v], x[v], _mm512_i32gather_ps(place[v], table.data(), 4), one);
         const size_t first = std::min(i + 16 * v, n);
-        Store(_mm512_min_epu32(place[v], size), out + first, Lanes(n - first));
+        Store(_mm512_min_epu32(place[v], size), out + first, FirstLanes16(n - first));
       }
     }
   }
@@ -210,30 +213,17 @@ struct Bucketize final : ListTransform {
                         _mm256_cvtepu32_epi64(_mm256_extracti128_si256(buckets, 1)));
   }
 
+  // Comparing with every border; for more borders the scalar search is faster than AVX2's gathers.
   HR_AVX2 size_t Avx2(const float* values, size_t n, int64_t* out) const {
-    const __m256i size = _mm256_set1_epi32(static_cast<int>(borders.size()));
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
       const __m256 x = _mm256_loadu_ps(values + i);
-      __m256i place = _mm256_setzero_si256();
-      if (borders.size() <= 2 * kLinear) {
-        for (const float border : borders) {
-          const __m256 above = _mm256_cmp_ps(x, _mm256_set1_ps(border), _CMP_NLE_UQ);
-          place = _mm256_sub_epi32(place, _mm256_castps_si256(above));
-        }
-        Store(place, out + i);
-        continue;
+      __m256i count = _mm256_setzero_si256();
+      for (const float border : borders) {
+        const __m256 above = _mm256_cmp_ps(x, _mm256_set1_ps(border), _CMP_NLE_UQ);
+        count = _mm256_sub_epi32(count, _mm256_castps_si256(above));
       }
-      for (uint32_t half = padded / 2; half > 0; half /= 2) {
-        const __m256i h = _mm256_set1_epi32(static_cast<int>(half));
-        const __m256i last = _mm256_set1_epi32(static_cast<int>(half) - 1);
-        const __m256 border = _mm256_i32gather_ps(table.data(), _mm256_add_epi32(place, last), 4);
-        const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(x, border, _CMP_NLE_UQ));
-        place = _mm256_add_epi32(place, _mm256_and_si256(above, h));
-      }
-      const __m256 border = _mm256_i32gather_ps(table.data(), place, 4);
-      place = _mm256_sub_epi32(place, _mm256_castps_si256(_mm256_cmp_ps(x, border, _CMP_NLE_UQ)));
-      Store(_mm256_min_epu32(place, size), out + i);
+      Store(count, out + i);
     }
     return i;
   }

@@ -27,18 +27,21 @@ struct Clamp final : DenseTransform {
 
 #if defined(HR_X86)
   // min and max return their second operand for NaN and for zeros of both signs: the value stays.
+  HR_AVX512 HR_INLINE __m512 One(__m512 x) const {
+    return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), x));
+  }
+
+  HR_AVX512 HR_INLINE void Some(float* values, size_t n) const {
+    const __mmask16 lanes = FirstLanes16(n);
+    _mm512_mask_storeu_ps(values, lanes, One(_mm512_maskz_loadu_ps(lanes, values)));
+  }
+
   HR_AVX512 void Avx512(std::span<float> values) const {
-    const __m512 lows = _mm512_set1_ps(low), highs = _mm512_set1_ps(high);
     const size_t n = values.size();
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-      const __m512 x = _mm512_loadu_ps(&values[i]);
-      _mm512_storeu_ps(&values[i], _mm512_min_ps(highs, _mm512_max_ps(lows, x)));
-    }
-    if (i == n) return;
-    const auto tail = static_cast<__mmask16>((1u << (n - i)) - 1);
-    const __m512 x = _mm512_maskz_loadu_ps(tail, &values[i]);
-    _mm512_mask_storeu_ps(&values[i], tail, _mm512_min_ps(highs, _mm512_max_ps(lows, x)));
+    size_t i = UnalignedHead(values.data(), n);
+    if (i > 0) Some(values.data(), i);
+    for (; i + 16 <= n; i += 16) _mm512_storeu_ps(&values[i], One(_mm512_loadu_ps(&values[i])));
+    if (i < n) Some(&values[i], n - i);
   }
 
   HR_AVX2 size_t Avx2(std::span<float> values) const {

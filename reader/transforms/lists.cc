@@ -2,8 +2,10 @@
 
 #include <bit>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "reader/batch/recycle.h"
+#include "reader/transforms/simd.h"
 
 namespace headrace::reader {
 namespace {
@@ -29,6 +31,18 @@ PresenceBits CombinePresence(std::span<const SparseColumn* const> columns, uint6
   return present;
 }
 
+#if defined(HR_X86)
+HR_AVX2 uint64_t CountUp(uint64_t rows, uint32_t* offsets) {
+  __m256i values = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  uint64_t row = 0;
+  for (; row + 8 <= rows; row += 8) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(offsets + row), values);
+    values = _mm256_add_epi32(values, _mm256_set1_epi32(8));
+  }
+  return row;
+}
+#endif
+
 }  // namespace
 
 PresenceBits PresentInAll(std::span<const SparseColumn* const> columns, uint64_t rows) {
@@ -52,6 +66,14 @@ void ReserveLists(SparseColumn* out, uint64_t rows, uint64_t values) {
   out->offsets = TakeVector<uint32_t>(rows + 1);
   out->offsets[0] = 0;
   out->values = TakeVector<int64_t>(values);
+}
+
+void OneIdPerRow(uint64_t rows, uint32_t* offsets) {
+  uint64_t row = 0;
+#if defined(HR_X86)
+  if (BestInstructionSet() >= InstructionSet::kAvx2) row = CountUp(rows, offsets);
+#endif
+  for (; row <= rows; ++row) offsets[row] = static_cast<uint32_t>(row);
 }
 
 void EndRow(SparseColumn* out) {

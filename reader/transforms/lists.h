@@ -19,6 +19,9 @@ PresenceBits AllPresent(uint64_t rows);
 // values have their sizes, contents unspecified. Throws Error kResources for 2^32 ids or more.
 void ReserveLists(SparseColumn* out, uint64_t rows, uint64_t values);
 
+// offsets[i] = i for i in [0, rows]: one id per row.
+void OneIdPerRow(uint64_t rows, uint32_t* offsets);
+
 // One row's ids as a view.
 inline std::span<const int64_t> Ids(const SparseColumn& column, uint64_t row) {
   return {column.values.data() + column.offsets[row],

@@ -43,13 +43,17 @@ struct Logit final : DenseTransform {
     return _mm512_add_ps(log_high, log_low);
   }
 
+  HR_AVX512 HR_INLINE void Some(float* values, size_t n) const {
+    const __mmask16 lanes = FirstLanes16(n);
+    _mm512_mask_storeu_ps(values, lanes, One(_mm512_maskz_loadu_ps(lanes, values)));
+  }
+
   HR_AVX512 void Avx512(std::span<float> values) const {
     const size_t n = values.size();
-    size_t i = 0;
+    size_t i = UnalignedHead(values.data(), n);
+    if (i > 0) Some(values.data(), i);
     for (; i + 16 <= n; i += 16) _mm512_storeu_ps(&values[i], One(_mm512_loadu_ps(&values[i])));
-    if (i == n) return;
-    const auto tail = static_cast<__mmask16>((1u << (n - i)) - 1);
-    _mm512_mask_storeu_ps(&values[i], tail, One(_mm512_maskz_loadu_ps(tail, &values[i])));
+    if (i < n) Some(&values[i], n - i);
   }
 
   HR_AVX2 size_t Avx2(std::span<float> values) const {

@@ -7,16 +7,25 @@
 
 #include "base/error.h"
 #include "reader/transforms/id_hash.h"
+#include "reader/transforms/simd.h"
 #include "reader/transforms/transform.h"
 
 namespace headrace::reader {
 namespace {
 
-constexpr size_t kAhead = 16;            // ids whose slots are under way while one is looked up
+constexpr size_t kAhead = 16;            // ids whose buckets are under way while one is looked up
 constexpr int64_t kMaxSize = 1LL << 28;  // of a generated table
 
 struct Pair {
   int64_t id, new_id;
+};
+
+// One cache line of the table. Four ids are compared without a branch: a probe sequence over single
+// slots would be mispredicted about every third time.
+struct alignas(64) Bucket {
+  static constexpr size_t kSlots = 4;
+  int64_t ids[kSlots];
+  int64_t new_ids[kSlots];
 };
 
 // Lines "id new_id"; empty lines and lines that start with # are skipped.
@@ -91,39 +100,88 @@ struct MapId final : IdTransform {
     }
   }
 
-  void Apply(std::span<int64_t> ids, InstructionSet) const override {
+  void Apply(std::span<int64_t> ids, InstructionSet set) const override {
+#if defined(HR_X86)
+    if (set >= InstructionSet::kAvx2) return Avx2(ids);
+#endif
+    (void)set;
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (i + kAhead < ids.size()) __builtin_prefetch(&slots[Home(ids[i + kAhead])]);
-      size_t slot = Home(ids[i]);
-      while (slots[slot].id != ids[i] && slots[slot].id != empty) slot = (slot + 1) & mask;
-      // The empty marker is no id of the table, so an id equal to it ends at an empty slot.
-      const bool known = slots[slot].id != empty;
-      ids[i] = known ? slots[slot].new_id : (keep_unknown ? ids[i] : fallback);
+      if (i + kAhead < ids.size()) __builtin_prefetch(&buckets[Home(ids[i + kAhead])]);
+      ids[i] = FindFrom(Home(ids[i]), ids[i]);
     }
   }
 
-  size_t Home(int64_t id) const { return MixId(static_cast<uint64_t>(id)) >> shift; }
+  // Buckets fill from their first slot, and an id is never behind a bucket with an empty slot. The
+  // empty marker is no id of the table, so an id equal to it is found unknown as well.
+  int64_t FindFrom(size_t place, int64_t id) const {
+    for (;; place = (place + 1) & mask) {
+      const Bucket& bucket = buckets[place];
+      for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
+        if (bucket.ids[slot] == empty) return keep_unknown ? id : fallback;
+        if (bucket.ids[slot] == id) return bucket.new_ids[slot];
+      }
+    }
+  }
 
-  // Open addressing, at most half full.
+#if defined(HR_X86)
+  HR_AVX2 void Avx2(std::span<int64_t> ids) const {
+    const __m256i empties = _mm256_set1_epi64x(empty);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i + kAhead < ids.size()) __builtin_prefetch(&buckets[Home(ids[i + kAhead])]);
+      const int64_t id = ids[i];
+      const size_t home = Home(id);
+      const Bucket& bucket = buckets[home];
+      const __m256i slots = _mm256_load_si256(reinterpret_cast<const __m256i*>(bucket.ids));
+      const auto hit = static_cast<uint32_t>(_mm256_movemask_pd(
+          _mm256_castsi256_pd(_mm256_cmpeq_epi64(slots, _mm256_set1_epi64x(id)))));
+      const auto free = static_cast<uint32_t>(
+          _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(slots, empties))));
+      if ((hit | free) == 0) [[unlikely]] {
+        ids[i] = FindFrom((home + 1) & mask, id);
+        continue;
+      }
+      const int64_t unknown = keep_unknown ? id : fallback;
+      const int64_t known = bucket.new_ids[_tzcnt_u32(hit | 8u)];
+      ids[i] = (hit & ~free) != 0 ? known : unknown;
+    }
+  }
+#endif
+
+  // Fibonacci hashing: the high bits of the product depend on all bits of the id.
+  size_t Home(int64_t id) const {
+    return static_cast<size_t>((static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u) >> shift);
+  }
+
+  // At most half full on average.
   void BuildTable() {
     for (const Pair& pair : pairs) empty += pair.id == empty;  // pairs are sorted: first id missing
     int bits = 1;
-    while ((size_t{1} << bits) < 2 * pairs.size()) ++bits;
+    while (Bucket::kSlots << bits < 2 * pairs.size()) ++bits;
     shift = 64 - bits;
     mask = (size_t{1} << bits) - 1;
-    slots.assign(mask + 1, Pair{empty, 0});
-    for (const Pair& pair : pairs) {
-      size_t slot = Home(pair.id);
-      while (slots[slot].id != empty) slot = (slot + 1) & mask;
-      slots[slot] = pair;
+    Bucket vacant{};
+    std::fill_n(vacant.ids, Bucket::kSlots, empty);
+    buckets.assign(mask + 1, vacant);
+    for (const Pair& pair : pairs) Insert(pair);
+  }
+
+  void Insert(const Pair& pair) {
+    for (size_t place = Home(pair.id);; place = (place + 1) & mask) {
+      Bucket& bucket = buckets[place];
+      for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
+        if (bucket.ids[slot] != empty) continue;
+        bucket.ids[slot] = pair.id;
+        bucket.new_ids[slot] = pair.new_id;
+        return;
+      }
     }
   }
 
   std::vector<Pair> pairs;  // sorted by id
-  std::vector<Pair> slots;
+  std::vector<Bucket> buckets;
   int64_t fallback;
   bool keep_unknown;
-  int64_t empty = INT64_MIN;  // marks an empty slot
+  int64_t empty = INT64_MIN;  // an id that the table lacks marks an empty slot
   size_t mask = 0;
   int shift = 0;
 };

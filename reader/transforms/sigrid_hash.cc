@@ -42,18 +42,21 @@ struct SigridHash final : IdTransform {
   }
 
 #if defined(HR_X86)
+  HR_AVX512 HR_INLINE __m512i One(__m512i ids) const {
+    return modulus.Avx512(CombineHashes(_mm512_set1_epi64(salt), MixId(ids)));
+  }
+
+  HR_AVX512 HR_INLINE void Some(int64_t* ids, size_t n) const {
+    const __mmask8 lanes = FirstLanes8(n);
+    _mm512_mask_storeu_epi64(ids, lanes, One(_mm512_maskz_loadu_epi64(lanes, ids)));
+  }
+
   HR_AVX512 void Avx512(std::span<int64_t> ids) const {
-    const __m512i upper = _mm512_set1_epi64(salt);
     const size_t n = ids.size();
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-      const __m512i hash = CombineHashes(upper, MixId(_mm512_loadu_si512(&ids[i])));
-      _mm512_storeu_si512(&ids[i], modulus.Avx512(hash));
-    }
-    if (i == n) return;
-    const auto tail = static_cast<__mmask8>((1u << (n - i)) - 1);
-    const __m512i hash = CombineHashes(upper, MixId(_mm512_maskz_loadu_epi64(tail, &ids[i])));
-    _mm512_mask_storeu_epi64(&ids[i], tail, modulus.Avx512(hash));
+    size_t i = UnalignedHead(ids.data(), n);
+    if (i > 0) Some(ids.data(), i);
+    for (; i + 8 <= n; i += 8) _mm512_storeu_si512(&ids[i], One(_mm512_loadu_si512(&ids[i])));
+    if (i < n) Some(&ids[i], n - i);
   }
 
   HR_AVX2 size_t Avx2(std::span<int64_t> ids) const {

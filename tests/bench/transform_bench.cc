@@ -94,12 +94,12 @@ void DenseRival(benchmark::State& state, Function function) {
   Count(state, kValues, sizeof(float));
 }
 
-void Id(benchmark::State& state, const char* op, const ParamMap& params, uint64_t below) {
+void Id(benchmark::State& state, const char* op, const ParamMap& params,
+        const std::vector<int64_t>& input) {
   InstructionSet set;
   if (!Runnable(state, &set)) return;
   const auto transform = MakeTransform(Params(op, params));
   const auto& ids = dynamic_cast<const IdTransform&>(*transform);
-  const std::vector<int64_t> input = RandomIds(kValues, below, 2);
   std::vector<int64_t> values = input;
   for (auto _ : state) {
     std::memcpy(values.data(), input.data(), kValues * sizeof(int64_t));
@@ -145,28 +145,43 @@ void Memcpy(benchmark::State& state) {
 BENCHMARK(Memcpy)->Unit(benchmark::kMicrosecond);
 
 void SigridHash(benchmark::State& state) {
-  Id(state, "sigrid_hash", {{"salt", 7}, {"max", 10000019}}, ~uint64_t{0});
+  Id(state, "sigrid_hash", {{"salt", 7}, {"max", 10000019}}, RandomIds(kValues, ~uint64_t{0}, 2));
 }
 BENCHMARK(SigridHash)->SETS;
 
 void PositiveModulus(benchmark::State& state) {
-  Id(state, "positive_modulus", {{"divisor", 10000019}}, ~uint64_t{0});
+  Id(state, "positive_modulus", {{"divisor", 10000019}}, RandomIds(kValues, ~uint64_t{0}, 2));
 }
 BENCHMARK(PositiveModulus)->SETS;
 
+// Tables of random ids, all looked up ids in the table.
+std::vector<int64_t> Keys(uint64_t count) {
+  std::vector<int64_t> keys = RandomIds(count, ~uint64_t{0}, 10);
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
+
+std::vector<int64_t> Lookups(const std::vector<int64_t>& keys) {
+  std::vector<int64_t> ids = RandomIds(kValues, keys.size(), 2);
+  for (int64_t& id : ids) id = keys[static_cast<size_t>(id)];
+  return ids;
+}
+
 void MapId(benchmark::State& state) {
-  Id(state, "map_id", {{"size", state.range(1)}}, static_cast<uint64_t>(state.range(1)));
+  const std::vector<int64_t> keys = Keys(static_cast<uint64_t>(state.range(1)));
+  Id(state, "map_id", {{"from", keys}, {"to", keys}}, Lookups(keys));
 }
 BENCHMARK(MapId)
     ->ArgNames({"set", "keys"})
-    ->ArgsProduct({{kReference, 0}, {4096, 262144, 4194304}})
+    ->ArgsProduct({{kReference, 0, 1}, {4096, 262144, 4194304}})
     ->Unit(benchmark::kMicrosecond);
 
 void MapIdUnorderedMap(benchmark::State& state) {
-  const auto keys = static_cast<uint64_t>(state.range(0));
+  const std::vector<int64_t> keys = Keys(static_cast<uint64_t>(state.range(0)));
   std::unordered_map<int64_t, int64_t> table;
-  for (uint64_t i = 0; i < keys; ++i) table[static_cast<int64_t>(i)] = static_cast<int64_t>(~i);
-  const std::vector<int64_t> input = RandomIds(kValues, keys, 2);
+  for (const int64_t key : keys) table[key] = key;
+  const std::vector<int64_t> input = Lookups(keys);
   std::vector<int64_t> output(kValues);
   for (auto _ : state) {
     for (size_t i = 0; i < kValues; ++i) {
