@@ -118,7 +118,8 @@ HR_COMMAND(
        auto options = std::make_shared<CatOptions>();
        app.add_option("file", options->file, "DWRF file to read")->required()->type_name("FILE");
        app.add_option("--columns", options->columns, "print only these: a,b,map1[17],map1[key]")
-           ->type_name("NAMES");
+           ->type_name("NAMES")
+           ->allow_extra_args(false);
        app.add_option("--limit", options->limit, "stop after N rows")->type_name("N");
        app.add_option("--offset", options->offset, "start at row N")->type_name("N");
        app.add_option("--format", options->format,

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "reader/dwrf/feature_stream.h"
 #include "reader/dwrf/inspect.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/dwrf/text.h"
@@ -58,10 +59,40 @@ bool ReadText(const std::shared_ptr<const FileReader>& file, uint64_t max_rows, 
   });
 }
 
+// The fast path over every feature and column that it can take.
+void ReadFeatures(const std::shared_ptr<const FileReader>& file) {
+  if (file->num_stripes() == 0 || file->num_rows() > 2 * kMaxRows) return;
+  const std::shared_ptr<const Stripe> stripe = file->ReadStripe(0);
+  const SchemaNode& root = file->schema().root();
+  Projection projection;
+  const auto add = [&](auto* list, auto entry) {
+    list->push_back(entry);
+    try {
+      CheckProjection(file->schema(), "fuzz.dwrf", projection);
+    } catch (const Error& error) {
+      HR_CHECK(error.code() == ExitCode::kUsage, error.what());
+      list->pop_back();
+    }
+  };
+  for (size_t c = 0; c < root.children.size() && c < 20; ++c) {
+    add(&projection.columns, root.field_names[c]);
+    const std::span<const FlatKey> keys = stripe->FlatKeys(root.children[c]);
+    for (size_t k = 0; k < keys.size() && k < 20; ++k)
+      add(&projection.features, FeatureRequest{root.field_names[c], keys[k].key});
+  }
+  Extract(Decode(Decompress(Fetch(MakePlan(*file, stripe, projection), file->source()))));
+}
+
 void ReadFile(std::string bytes) {
   std::shared_ptr<const FileReader> file;
   if (!Try([&] { file = FileReader::Open(MemorySource("fuzz.dwrf", std::move(bytes))); })) return;
   Try([&] { InspectJson(*file); });
+  try {
+    ReadFeatures(file);
+  } catch (const Error& error) {
+    // Also what an encrypted column gives, and a key that one stripe's encodings contradict.
+    HR_CHECK(error.code() != ExitCode::kFailure, error.what());
+  }
   std::string large, small;
   uint64_t large_rows = 0, small_rows = 0;
   const bool large_ok = ReadText(file, 4096, 8 << 20, 0, &large, &large_rows);

@@ -2,7 +2,9 @@
 // seeking.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -357,6 +359,23 @@ TEST(SharedFiles, HugeStringsAreSkippedAndReadInBoundedMemory) {
   ASSERT_EQ(batch.children[0].bytes.size(), 200'000'000u);
   EXPECT_EQ(batch.children[0].bytes.find_first_not_of('y'), std::string::npos);
   EXPECT_FALSE(rows.NextBatch(100, 16 << 20, &batch));
+
+  rows.SeekToRow(0);
+  uint64_t row = 0;
+  for (; rows.NextBatch(100, 16 << 20, &batch); ++row) {
+    ASSERT_EQ(batch.rows, 1u) << "two such strings exceed the limit";
+    const std::string& text = batch.children[0].bytes;
+    ASSERT_EQ(text.size(), 200'000'000u);
+    ASSERT_EQ(text[0], static_cast<char>('a' + row));
+    ASSERT_EQ(std::memcmp(text.data(), text.data() + 1, text.size() - 1), 0) << "row " << row;
+    ASSERT_EQ(batch.children[1].integers[0], row == 24 ? 1 : 0);
+  }
+  EXPECT_EQ(row, 25u);
+#ifndef __SANITIZE_ADDRESS__
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(usage.ru_maxrss, 1 << 20) << "KiB";
+#endif
 }
 
 }  // namespace
