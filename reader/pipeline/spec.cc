@@ -61,8 +61,11 @@ class SpecParser {
     for (const auto& [key, value] : table) {
       const std::string name(key.str());
       if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-      std::string where =
-          fmt::format("{}:{}:{}", path_, key.source().begin.line, key.source().begin.column);
+      // A key that a setting added has no place in the file.
+      const auto place = key.source().begin;
+      const std::string where = place.line > 0
+                                    ? fmt::format("{}:{}:{}", path_, place.line, place.column)
+                                    : path_ + " with its settings";
       throw Error(ExitCode::kUsage,
                   fmt::format("unknown key '{}' in {}{}", Printable(name, 60), section,
                               DidYouMean(name, allowed)),
@@ -523,8 +526,20 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
   }
   if (section != "pipeline" && section != "source" && section != "consumer")
     fail(fmt::format("no stage or section '{}'{}", section, DidYouMean(section, sections)));
-  if (root->get(section) == nullptr) root->insert(section, toml::table());
-  Assign(root->get(section)->as_table(), key, value);
+  // "source.synthetic.elements" goes down through tables that are there.
+  toml::table* table = root;
+  std::string left = knob;
+  for (size_t at; (at = left.find('.')) != std::string::npos; left = left.substr(at + 1)) {
+    const std::string step = left.substr(0, at);
+    if (table->get(step) == nullptr) {
+      if (table != root)
+        fail(fmt::format("the file has no '{}' to set '{}' in", step, left.substr(at + 1)));
+      table->insert(step, toml::table());
+    }
+    table = table->get(step)->as_table();
+    if (table == nullptr) fail(fmt::format("'{}' is no table", step));
+  }
+  Assign(table, left, value);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ load helpers
 }
 
 @test "a run too short for a verdict says so and exits 4" {
-  "$HEADRACE" run small.toml --set source.synthetic.elements=3 --quiet || "$HEADRACE" run small.toml --duration 50ms --quiet
+  "$HEADRACE" run small.toml --set source.synthetic.elements=3 --quiet
   run "$HEADRACE" report latest
   [ "$status" -eq 4 ]
   [[ "$output" == *"too short"* ]]
@@ -114,7 +114,7 @@ load helpers
 
 @test "query is read-only" {
   "$HEADRACE" run small.toml --quiet
-  run "$HEADRACE" query "DROP TABLE run"
+  run "$HEADRACE" query "DROP TABLE runs"
   [ "$status" -ne 0 ]
   [[ "$output" == *"read-only"* ]]
 }

@@ -111,6 +111,13 @@ TEST(PipelineSpec, SettingsReplaceValues) {
             std::string::npos);
   EXPECT_NE(ErrorOf(kSmall, {{"parse.parallelism", "many"}}).find("expected a whole number"),
             std::string::npos);
+  EXPECT_EQ(ParsePipeline(kSmall, "p.toml", "/", {{"source.synthetic.elements", "3"}})
+                .synthetic->elements,
+            3u);
+  EXPECT_NE(ErrorOf(kSmall, {{"source.sinthetic.elements", "3"}}).find("no 'sinthetic'"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(kSmall, {{"source.epoch", "3"}}).find("did you mean 'epochs'?"),
+            std::string::npos);
   EXPECT_THROW(ParseSetting("parse.parallelism"), Error);
 }
 
