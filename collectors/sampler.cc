@@ -76,6 +76,7 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, IntervalSample* out
     sample.parallelism = s.parallelism;
     sample.max_parallelism = s.max_parallelism;
     sample.parallelism_ns = Delta("stage.parallelism", id, s.parallelism_ns);
+    sample.observed_ns = Delta("stage.observed", id, s.observed_ns);
     sample.lifetime_ns = Delta("stage.lifetime", id, s.lifetime_ns);
     sample.unattributed_ns = Delta("stage.unattributed", id, s.unattributed_ns);
     sample.on_cpu_ns = Delta("stage.on_cpu", id, s.on_cpu_ns);

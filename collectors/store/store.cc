@@ -334,12 +334,12 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t) {
     Prepared(
         "INSERT INTO stages (run_id, stage_id, stage, stage_index, last_parallelism_count, "
         "max_parallelism_count, parallelism_ns, lifetime_ns, on_cpu_ns, runnable_ns, "
-        "unattributed_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) "
-        "ON CONFLICT DO UPDATE SET last_parallelism_count = ?5, max_parallelism_count = ?6, "
-        "parallelism_ns = parallelism_ns + ?7, lifetime_ns = lifetime_ns + ?8, "
+        "unattributed_ns, observed_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+        "?12) ON CONFLICT DO UPDATE SET last_parallelism_count = ?5, max_parallelism_count = "
+        "?6, parallelism_ns = parallelism_ns + ?7, lifetime_ns = lifetime_ns + ?8, "
         "on_cpu_ns = COALESCE(on_cpu_ns + ?9, on_cpu_ns, ?9), "
         "runnable_ns = COALESCE(runnable_ns + ?10, runnable_ns, ?10), "
-        "unattributed_ns = unattributed_ns + ?11")
+        "unattributed_ns = unattributed_ns + ?11, observed_ns = observed_ns + ?12")
         .Bind(run_id)
         .Bind(s.id)
         .Bind(std::string_view(s.name))
@@ -351,12 +351,14 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t) {
         .Bind(s.on_cpu_ns)
         .Bind(s.runnable_ns)
         .Bind(s.unattributed_ns)
+        .Bind(s.observed_ns)
         .Run();
-    Prepared("INSERT INTO stage_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+    Prepared("INSERT INTO stage_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
         .Bind(run_id)
         .Bind(t.start_ns)
         .Bind(s.id)
         .Bind(s.parallelism_ns)
+        .Bind(s.observed_ns)
         .Bind(s.lifetime_ns)
         .Bind(s.on_cpu_ns)
         .Bind(s.runnable_ns)
@@ -540,7 +542,7 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
   };
   static constexpr Merge kMerges[] = {
       {"stage_intervals", "stage_id",
-       "SUM(parallelism_ns), SUM(lifetime_ns), SUM(on_cpu_ns), SUM(runnable_ns), "
+       "SUM(parallelism_ns), SUM(observed_ns), SUM(lifetime_ns), SUM(on_cpu_ns), SUM(runnable_ns), "
        "SUM(unattributed_ns)"},
       {"operator_intervals", "operator_id",
        "SUM(completions_count), SUM(rows_count), SUM(bytes_in_bytes), SUM(bytes_out_bytes), "

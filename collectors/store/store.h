@@ -42,6 +42,7 @@ struct StageSample {
   int64_t index = 0, parallelism = 0, max_parallelism = 0;
   int64_t parallelism_ns = 0, lifetime_ns = 0, unattributed_ns = 0;
   std::optional<int64_t> on_cpu_ns, runnable_ns;
+  int64_t observed_ns = 0;  // over which parallelism_ns was taken
 };
 struct OperatorSample {
   int64_t id = 0;

@@ -215,6 +215,8 @@ void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSn
         Sum(Ns(e.parallelism_ticks),
             Limited(static_cast<uint64_t>(std::min(static_cast<double>(Ns(present)) * e.parallelism,
                                                    static_cast<double>(kMaxCounter)))));
+    const uint64_t until = present > 0 ? now : e.since_ticks;
+    stage.observed_ns = until > e.begin_ticks ? Ns(until - e.begin_ticks) : 0;
     stage.threads = Limited(e.threads_count);
     stage.lifetime_ns = Ns(e.lifetime_ticks);
     stage.unattributed_ns = Ns(e.unattributed_ticks);

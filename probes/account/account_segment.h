@@ -27,6 +27,7 @@ struct SegmentSnapshot {
     std::string name;  // "" is the stage of threads that joined none
     uint32_t parallelism = 0, max_parallelism = 0;
     int64_t parallelism_ns = 0;  // integral of the parallelism since the stage was registered
+    int64_t observed_ns = 0;     // time since then
     int64_t threads = 0, live_threads = 0;
     int64_t lifetime_ns = 0, unattributed_ns = 0;
     std::optional<int64_t> on_cpu_ns, runnable_ns;

@@ -47,8 +47,8 @@ class Store : public testing::Test {
     IntervalSample t;
     t.start_ns = start_ns;
     t.duration_ns = duration_ns;
-    t.stages.push_back(
-        {0, "decode", 0, 2, 0, 2 * duration_ns, 2 * duration_ns, 5 * kMs, 100 * kMs, 7 * kMs});
+    t.stages.push_back({0, "decode", 0, 2, 0, 2 * duration_ns, 2 * duration_ns, 5 * kMs, 100 * kMs,
+                        7 * kMs, duration_ns});
     for (int i = 0; i < num_operators; i++) {
       OperatorSample o;
       o.id = i;

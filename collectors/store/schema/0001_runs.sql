@@ -36,6 +36,7 @@ CREATE TABLE stages (
   last_parallelism_count INTEGER NOT NULL DEFAULT 0,  -- threads set at the end
   max_parallelism_count  INTEGER NOT NULL DEFAULT 0,  -- 0 no limit, 1 sequential
   parallelism_ns         INTEGER NOT NULL DEFAULT 0,  -- integral of the parallelism over time
+  observed_ns            INTEGER NOT NULL DEFAULT 0,  -- time over which that was taken
   lifetime_ns            INTEGER NOT NULL DEFAULT 0,  -- summed over its threads
   on_cpu_ns              INTEGER,                     -- scheduler's figure
   runnable_ns            INTEGER,                     -- scheduler's figure: waiting for a CPU
@@ -164,6 +165,7 @@ CREATE TABLE stage_intervals (
   start_ns        INTEGER NOT NULL,
   stage_id        INTEGER NOT NULL,
   parallelism_ns  INTEGER NOT NULL,
+  observed_ns     INTEGER NOT NULL,
   lifetime_ns     INTEGER NOT NULL,
   on_cpu_ns       INTEGER,
   runnable_ns     INTEGER,

@@ -6,7 +6,7 @@ CREATE VIEW stage_interval AS SELECT
   t.duration_ns,
   s.stage,
   s.stage_index,
-  CASE WHEN t.duration_ns > 0 THEN CAST(i.parallelism_ns AS REAL) / t.duration_ns ELSE 0.0 END
+  CASE WHEN i.observed_ns > 0 THEN CAST(i.parallelism_ns AS REAL) / i.observed_ns ELSE 0.0 END
     AS parallelism_count,  -- threads set, mean over the interval
   i.lifetime_ns,      -- sum over the stage's threads
   i.on_cpu_ns,        -- NULL not readable
