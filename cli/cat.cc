@@ -62,6 +62,11 @@ std::vector<std::string> SplitColumns(const std::vector<std::string>& options) {
 int Cat(const CatOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   const auto file = dwrf::FileReader::Open(reader::OpenFileSource(options.file));
+  if (!file->tail().postscript.has_writer_version()) {
+    fmt::print(stderr,
+               "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
+               options.file);
+  }
   dwrf::RowReaderOptions reading;
   for (const std::string& name : SplitColumns(options.columns)) {
     reading.columns.push_back(dwrf::ColumnSelection::Parse(name, file->schema()));

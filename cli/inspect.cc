@@ -21,6 +21,11 @@ struct InspectOptions {
 
 int Inspect(const InspectOptions& options) {
   const auto file = dwrf::FileReader::Open(reader::OpenFileSource(options.file));
+  if (!file->tail().postscript.has_writer_version()) {
+    fmt::print(stderr,
+               "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
+               options.file);
+  }
   const std::string text = options.json ? dwrf::InspectJson(*file)
                                         : dwrf::InspectText(*file, {.streams = options.streams});
   std::fwrite(text.data(), 1, text.size(), stdout);
