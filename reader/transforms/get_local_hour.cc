@@ -10,10 +10,7 @@ namespace {
 
 constexpr int64_t kDaySeconds = 24 * 3600;
 
-int64_t FloorDivide(int64_t x, int64_t divisor) {
-  const int64_t quotient = x / divisor;
-  return quotient - (x % divisor < 0);
-}
+int64_t FloorDivide(int64_t x, int64_t divisor) { return x / divisor - (x % divisor < 0); }
 
 struct GetLocalHour final : ListTransform {
   explicit GetLocalHour(const Params& params)
@@ -31,9 +28,8 @@ struct GetLocalHour final : ListTransform {
 
   // The offset is added to the second of the day, where nothing can overflow.
   int64_t Hour(int64_t time) const {
-    const int64_t seconds = FloorDivide(time, units_per_second);
-    const int64_t of_day = seconds - FloorDivide(seconds, kDaySeconds) * kDaySeconds;
-    return (of_day + offset_seconds + kDaySeconds) % kDaySeconds / 3600;
+    const int64_t of_day = FloorDivide(time, units_per_second) % kDaySeconds;  // may be negative
+    return (of_day + offset_seconds + 2 * kDaySeconds) % kDaySeconds / 3600;
   }
 
   void Reference(const TransformInputs& in, SparseColumn* out) const override {
@@ -60,7 +56,7 @@ HR_TRANSFORM("get_local_hour", GetLocalHour,
               .params = {{"offset_hours", "real", "0", "local time minus UTC, -24 to 24"},
                          {"unit", "text", "s", "unit of the timestamps: s, ms, us, ns"}},
               .examples = {{"offset_hours=0", "0 3599 3600 86399 -1", "0 | 0 | 1 | 23 | 23"},
-                           {"offset_hours=-8", "0 28800", "16 | 0"},
+                           {"offset_hours=-8", "0 28800 -9223372036854775808", "16 | 0 | 0"},
                            {"offset_hours=5.5 unit=ms", "1000 1800000", "5 | 6"}},
               .make = nullptr});
 
