@@ -265,6 +265,14 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     keep_if_better(&Settings::queue_capacity, true);
   }
 
+  // The simulation may start below what was observed: a plan that does not beat the observation
+  // changes nothing for the better.
+  const bool same_cores = !budget.cores || std::abs(*budget.cores - current.cores) < 1e-9;
+  if (same_cores && budget.max_threads == 0 && rate < demands.rate * (1 + kWorthwhile) &&
+      base_bytes + QueueMemory(model, current).value_or(0) <= limit_bytes) {
+    plan = current;
+  }
+
   allocation.settings = plan;
   allocation.now = demands.rate;
   allocation.rows_per_batch = demands.rows;
@@ -291,7 +299,6 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
                : "shorter queues fit the memory budget"});
     }
   }
-  const bool same_cores = !budget.cores || std::abs(*budget.cores - current.cores) < 1e-9;
   // Nothing changes: what was observed is the best prediction of itself.
   allocation.predicted = changed || !same_cores ? rate : demands.rate;
 

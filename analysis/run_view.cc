@@ -53,12 +53,19 @@ class Database {
   explicit Database(const std::string& path) : path_(path) {
     struct stat status = {};
     if (stat(path.c_str(), &status) != 0) throw ErrnoError(errno, "open the database", path);
-    sqlite3* opened = nullptr;
-    const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
-    database_.reset(opened);
-    if (code != SQLITE_OK) Fail();
-    // A collector may be writing: wait for it rather than refuse.
-    sqlite3_busy_timeout(opened, 5000);
+    Open(path, SQLITE_OPEN_READONLY);
+    // A folder that may not be written cannot hold the files that WAL needs; then nobody writes,
+    // and the file is read as it is.
+    if (sqlite3_exec(database_.get(), "SELECT 1 FROM sqlite_master", nullptr, nullptr, nullptr) ==
+        SQLITE_CANTOPEN) {
+      std::string uri = "file:";
+      for (const char c : path) {
+        uri += c == '%' || c == '?' || c == '#'
+                   ? fmt::format("%{:02x}", static_cast<unsigned char>(c))
+                   : std::string(1, c);
+      }
+      Open(uri + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    }
   }
 
   // Calls `use` for each row of `sql`, with `run_id` bound to the first parameter if it has one.
@@ -87,6 +94,14 @@ class Database {
   }
 
  private:
+  void Open(const std::string& name, int flags) {
+    sqlite3* opened = nullptr;
+    const int code = sqlite3_open_v2(name.c_str(), &opened, flags, nullptr);
+    database_.reset(opened);
+    if (code != SQLITE_OK) Fail();
+    // A collector may be writing: wait for it rather than refuse.
+    sqlite3_busy_timeout(opened, 5000);
+  }
   [[noreturn]] void Fail() {
     const std::string message = sqlite3_errmsg(database_.get());
     if (message.find("no such table") != std::string::npos ||

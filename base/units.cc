@@ -194,4 +194,17 @@ uint64_t ParseBytes(std::string_view text, const std::string& what) {
   return static_cast<uint64_t>(std::llround(bytes));
 }
 
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain = "-_./=:,+@%^";
+  bool plain = !word.empty();
+  for (const char c : word) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    plain = plain && (std::isalnum(byte) || byte > 127 || kPlain.find(c) != kPlain.npos);
+  }
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace headrace

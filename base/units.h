@@ -26,4 +26,8 @@ int64_t ParseDuration(std::string_view text, const std::string& what);
 // kB/MB/GB/TB. Throws Error kUsage naming `what`. Returns bytes.
 uint64_t ParseBytes(std::string_view text, const std::string& what);
 
+// `word` as a shell takes it: quoted where it holds a blank or another character with a meaning.
+// For printed commands.
+std::string ShellWord(const std::string& word);
+
 }  // namespace headrace

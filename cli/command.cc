@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -98,5 +99,12 @@ void InstallInterruptHandler() {
 }
 
 bool Interrupted() { return interrupted != 0; }
+
+std::string Positive(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && value > 0 && std::isfinite(value)) return "";
+  return "'" + Printable(text, 60) + "' is not a number above 0";
+}
 
 }  // namespace headrace::cli

@@ -63,4 +63,7 @@ std::string DefaultDatabase();
 void InstallInterruptHandler();
 bool Interrupted();
 
+// A check for options that take a number above 0: the message, or nothing.
+std::string Positive(const std::string& text);
+
 }  // namespace headrace::cli

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "cli/command.h"
 
 namespace headrace::cli {
@@ -38,9 +39,9 @@ constexpr const char* kSlowFetchStage =
 constexpr const char* kConsumerStep = "\nstep = \"0\"";
 constexpr const char* kDemoStep = "\nstep = \"4ms\"";
 
-// Runs this program with `arguments`; its output goes where ours goes. Throws Error with its exit
-// code when it fails.
-void RunSelf(const std::vector<std::string>& arguments) {
+// Runs this program with `arguments`; its output goes where ours goes. Returns its exit code: it
+// has said itself what went wrong.
+int RunSelf(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
   const std::string self = SelfPath();
   const pid_t pid = fork();
@@ -59,11 +60,7 @@ void RunSelf(const std::vector<std::string>& arguments) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  const int code =
-      WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kInterrupted);
-  throw Error(static_cast<ExitCode>(code),
-              fmt::format("the step 'headrace {}' ended with {}", arguments.front(), code));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kInterrupted);
 }
 
 // Replaces `from`, which the generator wrote, by `to`.
@@ -89,6 +86,8 @@ void WriteDemoPipeline(const fs::path& folder) {
 
 int Demo(const DemoOptions& options) {
   const fs::path folder = options.folder;
+  if (ParseDuration(options.duration, "--duration") <= 0)
+    throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
   if (fs::exists(folder) && !fs::exists(folder / "table.json")) {
     throw Error(ExitCode::kUsage, "exists and is not a generated table", options.folder,
                 "give another with --folder");
@@ -96,20 +95,23 @@ int Demo(const DemoOptions& options) {
   fmt::print(stderr, "headrace " HEADRACE_VERSION
                      "  reads a small table through a store that answers slowly, on purpose\n");
   const std::string pipeline = (folder / "demo.toml").string();
-  RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "8192", "--features", "0.0625",
-           "--seed", "1", "-f"});
+  int code = RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "8192", "--features",
+                      "0.0625", "--seed", "1", "-f"});
+  if (code != 0) return code;
   WriteDemoPipeline(folder);
-  RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",
-           options.database, "--set", "source.epochs=0"});
-  RunSelf({"report", "latest", "--db", options.database});
-  const std::string plan = (folder / "plan.json").string();
-  const std::string program = ProgramName();
+  code = RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",
+                  options.database, "--set", "source.epochs=0"});
+  if (code != 0) return code;
+  code = RunSelf({"report", "latest", "--db", options.database});
+  if (code != 0) return code;
+  const std::string plan = ShellWord((folder / "plan.json").string());
+  const std::string program = ShellWord(ProgramName());
   const std::string database =
-      options.database == DefaultDatabase() ? "" : " --db " + options.database;
+      options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database);
   fmt::print("\nTry the change, and see what limits then:\n");
   fmt::print("  {} plan latest -o {} -f{}\n", program, plan, database);
   fmt::print("  {} run {} --plan {} --name fixed --duration 8s --set source.epochs=0{}\n", program,
-             pipeline, plan, database);
+             ShellWord(pipeline), plan, database);
   fmt::print("  {} report latest{}\n", program, database);
   return 0;
 }

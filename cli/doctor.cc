@@ -70,7 +70,7 @@ int Doctor(bool json) {
                accounts ? "enough for every verdict this version prints (it uses accounts, thread "
                           "scheduling and the clock)"
                         : "not enough for a verdict: operator accounts are needed");
-    if (accounts) fmt::print("next: {} demo\n", ProgramName());
+    if (accounts) fmt::print("next: {} demo\n", ShellWord(ProgramName()));
   }
   return static_cast<int>(accounts ? ExitCode::kOk : ExitCode::kPrivilege);
 }

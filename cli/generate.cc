@@ -65,7 +65,8 @@ int Generate(const GenerateOptions& options) {
              FormatPercent(static_cast<double>(used) / static_cast<double>(table.features.size())),
              FormatPercent(static_cast<double>(table.used_bytes()) /
                            static_cast<double>(table.feature_bytes())));
-  fmt::print(stderr, "next: {} run {}/pipeline.toml\n", ProgramName(), options.folder);
+  fmt::print(stderr, "next: {} run {}/pipeline.toml\n", ShellWord(ProgramName()),
+             ShellWord(options.folder));
   return 0;
 }
 

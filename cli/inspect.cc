@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/units.h"
 #include "cli/command.h"
 
 namespace headrace::cli {
@@ -29,7 +30,9 @@ int Inspect(const InspectOptions& options) {
   const std::string text = options.json ? dwrf::InspectJson(*file)
                                         : dwrf::InspectText(*file, {.streams = options.streams});
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!options.json) fmt::print(stderr, "next: headrace cat {} --limit 3\n", options.file);
+  if (!options.json)
+    fmt::print(stderr, "next: {} cat {} --limit 3\n", ShellWord(ProgramName()),
+               ShellWord(options.file));
   return 0;
 }
 

@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "base/error.h"
@@ -72,6 +74,16 @@ int UsageError(const std::string& command, const std::string& message) {
   return static_cast<int>(ExitCode::kUsage);
 }
 
+int UnknownCommand(const std::string& name) {
+  const std::string nearest = NearestName(name, CommandNames());
+  std::fputs(fmt::format("headrace: unknown command '{}'.{} 'headrace --help' lists them\n",
+                         Printable(name),
+                         nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest))
+                 .c_str(),
+             stderr);
+  return static_cast<int>(ExitCode::kUsage);
+}
+
 // What went wrong in parsing, in one line, with the nearest option where one was mistyped.
 std::string Explain(const CLI::App& app, const CLI::ParseError& error,
                     const std::vector<std::string>& arguments) {
@@ -93,11 +105,40 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error,
   return Printable(text, 300);
 }
 
+// The library turns "-5" into 2^64 - 5 and words its refusals for programmers: every option that
+// takes a number is checked here first.
+void CheckNumbers(CLI::App* app) {
+  for (CLI::Option* option : app->get_options()) {
+    const std::string type = option->get_type_name();
+    const bool natural = type.rfind("UINT", 0) == 0;
+    const bool whole = natural || type.rfind("INT", 0) == 0;
+    if (!whole && type.rfind("FLOAT", 0) != 0) continue;
+    option->check([natural, whole](const std::string& text) -> std::string {
+      const std::string shown = "'" + Printable(text, 60) + "' ";
+      errno = 0;
+      char* end = nullptr;
+      if (!whole) {
+        const double value = std::strtod(text.c_str(), &end);
+        return text.empty() || *end != '\0' || !std::isfinite(value) ? shown + "is not a number"
+                                                                     : "";
+      }
+      std::strtoll(text.c_str(), &end, 10);
+      if (text.empty() || *end != '\0' || text[0] == ' ') return shown + "is not a whole number";
+      if (natural && text[0] == '-') return shown + "is negative";
+      if (errno != ERANGE) return "";
+      errno = 0;
+      std::strtoull(text.c_str(), &end, 10);
+      return natural && errno != ERANGE ? "" : shown + "is too large";
+    });
+  }
+}
+
 int RunCommand(const std::string& name, const Command& command, int argc, char** argv) {
   CLI::App app(fmt::format("headrace {}: {}", name, command.summary), "headrace " + name);
   app.footer(Footer(command));
   app.get_formatter()->column_width(30);
   const std::function<int()> run = command.configure(app);
+  CheckNumbers(&app);
   std::vector<std::string> arguments(argv + 2, argv + argc);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -124,6 +165,7 @@ int Main(int argc, char** argv) {
   const std::string name = argv[1];
   if (name == "--help" || name == "-h" || name == "help") {
     const Command* command = argc > 2 ? Registry<Command>::Global().Find(argv[2]) : nullptr;
+    if (command == nullptr && argc > 2 && argv[2][0] != '-') return UnknownCommand(argv[2]);
     if (command == nullptr) {
       std::fputs(Overview().c_str(), stdout);
       return 0;
@@ -138,13 +180,7 @@ int Main(int argc, char** argv) {
   }
   const Command* command = Registry<Command>::Global().Find(name);
   if (command == nullptr) {
-    const std::string nearest = NearestName(name, CommandNames());
-    std::fputs(fmt::format("headrace: unknown command '{}'.{} 'headrace --help' lists them\n",
-                           Printable(name),
-                           nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest))
-                   .c_str(),
-               stderr);
-    return static_cast<int>(ExitCode::kUsage);
+    return UnknownCommand(name);
   }
   try {
     const int code = RunCommand(name, *command, argc, argv);

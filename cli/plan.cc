@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "collectors/store/store.h"
 
 namespace headrace::cli {
 namespace {
@@ -104,19 +105,28 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
     fmt::print("memory of queues and batches in work: {}\n", FormatBytes(*plan.memory_bytes));
   if (options.explain) fmt::print("\nprogram:\n{}", plan.program);
   if (plan.changes.empty()) return;
-  const std::string file = options.output.empty() ? "plan.json" : options.output;
-  const std::string pipeline = view.run.pipeline_path.empty() ? "PIPELINE" : view.run.pipeline_path;
+  const std::string file = options.output.empty() ? "plan.json" : ShellWord(options.output);
   fmt::print("\n");
-  if (options.output.empty()) {
-    fmt::print("next: {} plan {}{} -o {}\n", view.program, view.run.run_id, view.database_option, file);
+  if (view.run.pipeline_path.empty()) {
+    fmt::print("next: make these changes in {}, run it, then: {} profile -p PID -d 10s{}\n",
+               Printable(view.run.program), view.program, view.database_option);
+    return;
   }
-  fmt::print("next: {} run {}{} --plan {}\n", view.program, pipeline, view.database_option, file);
+  if (options.output.empty()) {
+    fmt::print("next: {} plan {}{} -o {}\n", view.program, view.run.run_id, view.database_option,
+               file);
+  }
+  fmt::print("next: {} run {}{} --plan {}\n", view.program, ShellWord(view.run.pipeline_path),
+             view.database_option, file);
 }
 
 int Run(const PlanOptions& options) {
+  // Refuses what is no run store, and marks a run whose collector died as interrupted.
+  { collectors::ReadStore ready(options.database); }
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
-  view.program = ProgramName();
-  if (options.database != DefaultDatabase()) view.database_option = " --db " + options.database;
+  view.program = ShellWord(ProgramName());
+  if (options.database != DefaultDatabase())
+    view.database_option = " --db " + ShellWord(options.database);
   if (view.operators.empty()) {
     throw Error(
         ExitCode::kInconclusive,
@@ -162,7 +172,7 @@ HR_COMMAND(
        app.add_option("RUN", options->run, "Plan for this run: an id, a name, or latest")
            ->capture_default_str();
        app.add_option("--cores", options->cores, "Plan for this many cores [those of the run]")
-           ->check(CLI::PositiveNumber);
+           ->check(Positive);
        app.add_option("--memory", options->memory,
                       "Stay within this much memory: 100M, 4GiB [the run's limit]");
        app.add_option("--target", options->target,
@@ -170,7 +180,7 @@ HR_COMMAND(
                       "the consumer can use]");
        app.add_option("--max-threads", options->max_threads,
                       "Allow this many threads per stage [8, or 4 per core]")
-           ->check(CLI::PositiveNumber);
+           ->check(Positive);
        app.add_flag("--json", options->json, "Print the plan as JSON (schema headrace.plan/1)");
        app.add_option("-o,--output", options->output,
                       "Write the plan as JSON to this file; appears complete or not at all");

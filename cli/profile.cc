@@ -36,9 +36,10 @@ int Profile(Options& options) {
   recorder.ready = [&](int64_t, bool has_accounts) {
     if (options.quiet) return;
     const auto stat = probes::ReadProcessStat(recorder.pid);
-    std::fprintf(stderr, "attached to %lld (%s, %lld threads)\n",
+    std::fprintf(stderr, "attached to %lld (%s, %lld thread%s)\n",
                  static_cast<long long>(recorder.pid), stat ? Printable(stat->name).c_str() : "?",
-                 stat ? static_cast<long long>(stat->num_threads) : 0);
+                 stat ? static_cast<long long>(stat->num_threads) : 0,
+                 stat && stat->num_threads == 1 ? "" : "s");
     if (has_accounts) return;
     std::fputs(
         "no operator accounts: seen from outside only (CPU, run queue, memory and IO by process "
@@ -68,13 +69,14 @@ int Profile(Options& options) {
     progress.Finish(
         fmt::format("saved {} as run {} in {}", span, result.run_id, recorder.database));
     if (result.has_accounts) {
-      std::fprintf(stderr, "next: %s report %lld --db %s\n",
-                   ProgramName().c_str(), static_cast<long long>(result.run_id), recorder.database.c_str());
+      std::fprintf(stderr, "next: %s report %lld --db %s\n", ShellWord(ProgramName()).c_str(),
+                   static_cast<long long>(result.run_id), ShellWord(recorder.database).c_str());
     } else {
       std::fprintf(stderr,
                    "next: %s query --db %s \"SELECT metric, unit, mean_value, last_value "
                    "FROM host_summary WHERE run_id = %lld\"\n",
-                   ProgramName().c_str(), recorder.database.c_str(), static_cast<long long>(result.run_id));
+                   ShellWord(ProgramName()).c_str(), ShellWord(recorder.database).c_str(),
+                   static_cast<long long>(result.run_id));
     }
   }
   if (result.state == collectors::RunState::kTruncated) {
@@ -99,7 +101,7 @@ HR_COMMAND("profile",
               options->recorder.database = DefaultDatabase();
               app.add_option("-p,--pid", options->recorder.pid, "Record this process")
                   ->required()
-                  ->check(CLI::PositiveNumber);
+                  ->check(Positive);
               app.add_option("-d,--duration", options->duration,
                              "Stop after this long, e.g. 10s, 2m (default: when the process ends)");
               app.add_option("--db", options->recorder.database,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,15 @@ void PrintCsv(const SqlResult& result) {
 }
 
 void PrintJson(const SqlResult& result) {
+  // SQL allows two columns of one name, an object does not: the second "n" is "n_2".
+  std::vector<std::string> names = result.columns;
+  for (size_t c = 0; c < names.size(); c++) {
+    for (int copy = 2; std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(c),
+                                 names[c]) != names.begin() + static_cast<ptrdiff_t>(c);
+         copy++) {
+      names[c] = fmt::format("{}_{}", result.columns[c], copy);
+    }
+  }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const auto& row : result.rows) {
     nlohmann::ordered_json object = nlohmann::ordered_json::object();
@@ -86,12 +96,12 @@ void PrintJson(const SqlResult& result) {
       if (auto* integer = std::get_if<int64_t>(&row[c])) value = *integer;
       if (auto* real = std::get_if<double>(&row[c])) value = *real;
       if (auto* text = std::get_if<std::string>(&row[c])) value = *text;
-      object[result.columns[c]] = std::move(value);
+      object[names[c]] = std::move(value);
     }
     rows.push_back(std::move(object));
   }
   const nlohmann::ordered_json out = {
-      {"schema", "headrace.query/1"}, {"columns", result.columns}, {"rows", std::move(rows)}};
+      {"schema", "headrace.query/1"}, {"columns", names}, {"rows", std::move(rows)}};
   fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -13,7 +13,9 @@
 #include "analysis/statements.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "cli/command.h"
+#include "collectors/store/store.h"
 #include "dashboards/render/render.h"
 
 namespace headrace::cli {
@@ -48,9 +50,12 @@ bool AsciiOnly() {
 }
 
 int Run(const ReportOptions& options) {
+  // Refuses what is no run store, and marks a run whose collector died as interrupted.
+  { collectors::ReadStore ready(options.database); }
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
-  view.program = ProgramName();
-  if (options.database != DefaultDatabase()) view.database_option = " --db " + options.database;
+  view.program = ShellWord(ProgramName());
+  if (options.database != DefaultDatabase())
+    view.database_option = " --db " + ShellWord(options.database);
   const analysis::Statements statements = analysis::MakeStatements(view);
   const dashboards::Report report = dashboards::MakeReport(view, statements);
   const std::string format = options.json ? "json" : options.format;
@@ -62,7 +67,17 @@ int Run(const ReportOptions& options) {
   } else {
     const int width = options.output.empty() ? TerminalWidth() : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
-    text += fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id, view.database_option);
+    if (view.operators.empty()) {
+      // Without accounts there is nothing to plan; what was seen from outside is in the store.
+      text += fmt::format(
+          "\nnext: {} query{} \"SELECT metric, unit, mean_value, last_value FROM host_summary "
+          "WHERE "
+          "run_id = {}\"\n",
+          view.program, view.database_option, view.run.run_id);
+    } else {
+      text += fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
+                          view.database_option);
+    }
   }
   if (options.output.empty()) {
     std::fputs(text.c_str(), stdout);

@@ -143,10 +143,10 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, double se
     fmt::print("checksum: rows {} multiset {:016x} ordered {:016x}\n", checksums.rows,
                checksums.multiset, checksums.ordered);
   const std::string database =
-      options.database == DefaultDatabase() ? "" : " --db " + options.database;
+      options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database);
   if (run_id > 0)
     fmt::print("recorded as run {} in {}; next: {} report {}{}\n", run_id, options.database,
-               ProgramName(), run_id, database);
+               ShellWord(ProgramName()), run_id, database);
 }
 
 int Run(const RunOptions& options) {
@@ -193,10 +193,13 @@ int Run(const RunOptions& options) {
     try {
       run_id = agent->Stop();
     } catch (const Error& error) {
-      // The pipeline's own result stands; what became of the recording is said beside it.
-      std::fputs(fmt::format("headrace run: the recording failed: {}\n", error.what()).c_str(),
-                 stderr);
-      if (!failure) failure = error;
+      // The pipeline's own result stands; what became of the recording is said after it, once.
+      if (failure) {
+        std::fputs(fmt::format("headrace run: the recording failed: {}\n", error.what()).c_str(),
+                   stderr);
+      } else {
+        failure = error;
+      }
     }
   }
   PrintSummary(options, pipeline, seconds, run_id, checksums);

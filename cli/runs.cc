@@ -95,9 +95,11 @@ int Runs(const Options& options) {
     std::vector<int64_t> ids;  // all are found before one is removed
     for (const std::string& run : options.runs) ids.push_back(store.FindRun(run));
     for (const int64_t id : ids) store.RemoveRun(id);
-    std::fprintf(stderr, "removed %zu runs\n", ids.size());
+    std::fprintf(stderr, "removed %zu run%s\n", ids.size(), ids.size() == 1 ? "" : "s");
   } else if (options.tag->parsed()) {
-    store.SetTags(store.FindRun(options.run), options.tags);
+    const int64_t id = store.FindRun(options.run);
+    store.SetTags(id, options.tags);
+    std::fprintf(stderr, "tagged run %lld\n", static_cast<long long>(id));
   } else {
     const int64_t id = store.FindRun(options.run);
     store.CopyRun(id, options.output);

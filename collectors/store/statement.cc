@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -24,6 +25,28 @@ std::string ImmutableUri(const std::string& path) {
                                             : std::string(1, c);
   }
   return uri + "?immutable=1";
+}
+
+// Why `path` could not be opened or made: SQLite itself does not say.
+Error CannotOpen(sqlite3* handle, const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path.substr(0, slash);
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return Error(ExitCode::kBadData, "is a folder, not a database", path, "name a file with --db");
+  }
+  if (!Exists(folder)) {
+    return Error(ExitCode::kBadData, fmt::format("there is no folder '{}'", Printable(folder)),
+                 path, "make it, or name another file with --db");
+  }
+  // A folder that may not be written comes first: what SQLite met after it misleads.
+  int reason = access(folder.c_str(), W_OK | X_OK) != 0 ? errno : 0;
+  if (reason == 0 && handle) reason = sqlite3_system_errno(handle);
+  const Error cause = ErrnoError(reason != 0 ? reason : EIO, "open the database", path);
+  return Error(cause.code(), cause.fact(), path,
+               cause.fix().empty() ? "name another file with --db" : cause.fix());
 }
 
 Error StoreError(sqlite3* handle, int code, const std::string& path, std::string_view sql) {
@@ -48,7 +71,7 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
     case SQLITE_AUTH:
       return Error(ExitCode::kPrivilege, "may not write the database: " + message, path);
     case SQLITE_CANTOPEN:
-      return Error(ExitCode::kFailure, "cannot open the database: " + message, path);
+      return CannotOpen(handle, path);
     case SQLITE_IOERR:
       return Error((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) && handle &&
                            sqlite3_system_errno(handle) == ENOSPC

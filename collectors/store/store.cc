@@ -662,7 +662,10 @@ ReadStore::ReadStore(const std::string& path) : database_(path, Database::Mode::
     needs_writer = version < static_cast<int64_t>(SchemaFiles().size()) ||
                    !ViewsAreCurrent(database_) || !FindAbandoned(database_).empty();
   } catch (const Error& error) {
-    if (error.code() != ExitCode::kFailure) throw;
+    if (error.code() != ExitCode::kFailure &&
+        (sqlite3_errcode(database_.handle()) & 0xff) != SQLITE_CANTOPEN) {
+      throw;
+    }
     // A folder that may not be written cannot hold the files WAL needs; then nobody writes.
     database_ = Database(path, Database::Mode::kImmutable);
     CheckVersion(database_);
@@ -678,7 +681,8 @@ ReadStore::ReadStore(const std::string& path) : database_(path, Database::Mode::
   }
 }
 
-SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>& parameters) {
+SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>& parameters,
+                             size_t limit_bytes) {
   Statement statement(database_, sql);
   for (const SqlValue& value : parameters) {
     if (auto* integer = std::get_if<int64_t>(&value)) {
@@ -693,12 +697,23 @@ SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>
   }
   // The first step may find the schema changed and compile anew: columns are known after it.
   SqlResult result;
+  size_t held_bytes = 0;
   bool more = statement.Step();
   for (int c = 0; c < statement.num_columns(); c++) {
     result.columns.push_back(statement.column_name(c));
   }
   for (; more; more = statement.Step()) {
     auto& row = result.rows.emplace_back();
+    for (int c = 0; c < statement.num_columns(); c++) {
+      const bool text = statement.type(c) == SQLITE_TEXT || statement.type(c) == SQLITE_BLOB;
+      held_bytes += sizeof(SqlValue) + (text ? statement.text(c).size() : 0);
+    }
+    held_bytes += sizeof(row);
+    if (held_bytes > limit_bytes) {
+      throw Error(ExitCode::kResources,
+                  fmt::format("the result is larger than {} MiB", limit_bytes >> 20), "SQL",
+                  "narrow it with WHERE run_id = ... or LIMIT");
+    }
     for (int c = 0; c < statement.num_columns(); c++) {
       switch (statement.type(c)) {
         case SQLITE_NULL:
@@ -720,7 +735,7 @@ SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>
 }
 
 SqlResult ReadStore::Query(const std::string& sql, const std::vector<SqlValue>& parameters) {
-  return Collect(sql, parameters);
+  return Collect(sql, parameters, SIZE_MAX);
 }
 
 namespace {
@@ -762,6 +777,8 @@ const char* ActionName(int action) {
       return "this statement";
   }
 }
+
+constexpr size_t kMostResultBytes = 512 << 20;
 
 // An allowlist: what only reads.
 int Authorize(void* guard, int action, const char* first, const char* second, const char*,
@@ -820,13 +837,16 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
   guard.deadline_ns = MonotonicNs() + limit_ns;
   sqlite3* handle = database_.handle();
   sqlite3_set_authorizer(handle, Authorize, &guard);
+  // A value of a gigabyte is a mistake or an attack; no view holds more than a pipeline file.
+  const int value_limit = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 64 << 20);
   sqlite3_progress_handler(handle, 10'000, CheckDeadline, &guard);
-  const auto release = [handle] {
+  const auto release = [handle, value_limit] {
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, value_limit);
     sqlite3_set_authorizer(handle, nullptr, nullptr);
     sqlite3_progress_handler(handle, 0, nullptr, nullptr);
   };
   const auto refuse = [](const std::string& what) {
-    return Error(ExitCode::kUsage, fmt::format("read-only: {} is not allowed here", what), "query",
+    return Error(ExitCode::kUsage, fmt::format("read-only: {} is not allowed here", what), "SQL",
                  "only SELECT is; the views are listed by: headrace query \"SELECT name FROM "
                  "sqlite_master WHERE type = 'view'\"");
   };
@@ -844,24 +864,30 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
                        ? guard.refused
                        : word);
     }
-    if (empty) throw Error(ExitCode::kUsage, "no statement given", "query");
+    if (empty) throw Error(ExitCode::kUsage, "no statement given", "SQL");
     if (code != SQLITE_OK) {
-      throw Error(ExitCode::kUsage, sqlite3_errmsg(handle), "query",
+      // DROP of a table that is not there is refused as DROP, too.
+      const std::string word = FirstWord(sql);
+      for (const char* writing : {"DROP", "DELETE", "INSERT", "UPDATE", "REPLACE", "CREATE",
+                                  "ALTER", "ATTACH", "DETACH", "VACUUM", "REINDEX", "ANALYZE"}) {
+        if (word == writing) throw refuse(word);
+      }
+      throw Error(ExitCode::kUsage, sqlite3_errmsg(handle), "SQL",
                   "the views and their columns are in docs/store.md");
     }
     if (!reads) throw refuse(FirstWord(sql));
     while (rest && (std::isspace(static_cast<unsigned char>(*rest)) || *rest == ';')) rest++;
     if (rest && *rest) {
-      throw Error(ExitCode::kUsage, "more than one statement", "query", "give one SELECT");
+      throw Error(ExitCode::kUsage, "more than one statement", "SQL", "give one SELECT");
     }
-    SqlResult result = Collect(sql, {});
+    SqlResult result = Collect(sql, {}, kMostResultBytes);
     release();
     return result;
   } catch (const Error& error) {
     release();
     if (guard.expired) {
       throw Error(ExitCode::kFailure,
-                  fmt::format("stopped after {} s", static_cast<double>(limit_ns) / 1e9), "query",
+                  fmt::format("stopped after {} s", static_cast<double>(limit_ns) / 1e9), "SQL",
                   "narrow it with WHERE run_id = ... or LIMIT");
     }
     throw;

@@ -154,7 +154,8 @@ class ReadStore {
   int64_t FindRun(const std::string& run);
 
  private:
-  SqlResult Collect(const std::string& sql, const std::vector<SqlValue>& parameters);
+  SqlResult Collect(const std::string& sql, const std::vector<SqlValue>& parameters,
+                    size_t limit_bytes);
   Database database_;
 };
 

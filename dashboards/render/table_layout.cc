@@ -58,35 +58,54 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       }
     }
   }
-  size_t shown = 0, used = 0;
-  while (shown < widths.size()) {
-    const size_t next = used + widths[shown] + (shown > 0 ? 2 : 0);
-    if (shown > 0 && next > static_cast<size_t>(width)) break;
-    used = next;
-    ++shown;
-  }
-  const auto line = [&](const auto& text_of) {
-    std::string text;
-    for (size_t i = 0; i < shown; ++i) {
-      text += i > 0 ? "  " : "";
-      text += numeric[i] ? fmt::format("{:>{}}", text_of(i), widths[i])
-                         : fmt::format("{:<{}}", text_of(i), widths[i]);
+  // The columns of each block, and those that found no room in theirs.
+  std::vector<std::vector<size_t>> blocks(1);
+  std::vector<size_t> dropped;
+  size_t total = 0;
+  for (const size_t column_width : widths) total += column_width + 2;
+  const bool split = table.second_block > 0 && total > static_cast<size_t>(width) + 2;
+  size_t used = 0;
+  bool full = false;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (split && i == table.second_block) {
+      blocks.push_back({0});
+      used = widths[0];
+      full = false;
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text;
-  };
+    const size_t next = used + widths[i] + (blocks.back().empty() ? 0 : 2);
+    full = full || (!blocks.back().empty() && next > static_cast<size_t>(width));
+    if (full) {
+      dropped.push_back(i);
+      continue;
+    }
+    used = next;
+    blocks.back().push_back(i);
+  }
   std::vector<std::string> lines;
-  lines.push_back(line([&](size_t i) { return table.columns[i].title; }));
-  for (const std::vector<std::string>& row : cells) {
-    lines.push_back(line([&](size_t i) { return row[i]; }));
+  for (const std::vector<size_t>& block : blocks) {
+    const auto line = [&](const auto& text_of) {
+      std::string text;
+      for (const size_t i : block) {
+        text += i == block.front() ? "" : "  ";
+        text += numeric[i] ? fmt::format("{:>{}}", text_of(i), widths[i])
+                           : fmt::format("{:<{}}", text_of(i), widths[i]);
+      }
+      text.erase(text.find_last_not_of(' ') + 1);
+      return text;
+    };
+    if (&block != &blocks.front()) lines.emplace_back();
+    lines.push_back(line([&](size_t i) { return table.columns[i].title; }));
+    for (const std::vector<std::string>& row : cells) {
+      lines.push_back(line([&](size_t i) { return row[i]; }));
+    }
   }
   for (const std::string& reason : reasons) {
     for (const std::string& part : Wrap("- " + reason, static_cast<size_t>(width)))
       lines.push_back(part);
   }
-  if (shown < table.columns.size()) {
+  if (!dropped.empty()) {
     std::string missing;
-    for (size_t i = shown; i < table.columns.size(); ++i) {
+    for (const size_t i : dropped) {
       missing += (missing.empty() ? "" : ", ") + table.columns[i].title;
     }
     for (const std::string& part :

@@ -29,7 +29,7 @@ std::string RenderText(const Report& report, const TextOptions& options) {
       // A command is one line whatever its length, so that it can be pasted.
       const std::vector<std::string> lines =
           sentence.command ? std::vector<std::string>{sentence.text}
-                                   : Wrap(sentence.text, static_cast<size_t>(width - kLabelWidth));
+                           : Wrap(sentence.text, static_cast<size_t>(width - kLabelWidth));
       for (size_t i = 0; i < lines.size(); ++i) {
         out += fmt::format("{:<{}}{}\n", i == 0 ? sentence.label : "", kLabelWidth, lines[i]);
       }
@@ -37,7 +37,9 @@ std::string RenderText(const Report& report, const TextOptions& options) {
     for (const Table& table : section.tables) {
       if (table.machine_only || table.rows.empty()) continue;
       if (!table.title.empty()) out += table.title + "\n";
-      for (const std::string& line : LayOut(table, width - 2)) out += "  " + line + "\n";
+      for (const std::string& line : LayOut(table, width - 2)) {
+        out += line.empty() ? "\n" : "  " + line + "\n";
+      }
     }
   }
   if (options.ascii) {

@@ -43,6 +43,9 @@ struct Table {
   std::vector<Column> columns;  // the first names the row; narrow output drops from the right
   std::vector<std::vector<Value>> rows;
   bool machine_only = false;  // sentences already say it to people
+  // Where the table is too wide, the columns from here on stand in a second block under the first,
+  // again headed by the row's name. 0: the table has one block only.
+  size_t second_block = 0;
 };
 
 struct Section {

@@ -21,8 +21,10 @@ const char* StallGradeKey(double stall_ratio) {
 const char* StallThresholds() { return "(grades: <5 not, 5-20 moderately, >20 highly)"; }
 
 std::string PercentInterval(const analysis::Interval& interval) {
-  const auto percent = [](double ratio) { return fmt::format("{:+.0f}", 100 * ratio); };
-  const auto plain = [](double ratio) { return fmt::format("{:.0f}", 100 * ratio); };
+  // An interval narrower than two points says nothing in whole points: "[38, 38]".
+  const int decimals = interval.high - interval.low < 0.02 ? 1 : 0;
+  const auto percent = [&](double ratio) { return fmt::format("{:+.{}f}", 100 * ratio, decimals); };
+  const auto plain = [&](double ratio) { return fmt::format("{:.{}f}", 100 * ratio, decimals); };
   if (interval.low < 0) return "[" + percent(interval.low) + ", " + percent(interval.high) + "]";
   return "[" + plain(interval.low) + ", " + plain(interval.high) + "]";
 }
@@ -49,6 +51,10 @@ std::string AdviceFor(const analysis::PipelineModel& model, const analysis::Find
                          finding.limit.name);
     case LimitKind::kStage:
       break;
+  }
+  const analysis::StageModel& stage = model.stages()[finding.limit.index];
+  if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
+    return "nothing: no setting gains 3 % or more over what was observed";
   }
   return fmt::format("no setting helps: stage {} is at its most threads; make {} cheaper",
                      finding.limit.name, culprit);

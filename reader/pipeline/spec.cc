@@ -551,7 +551,25 @@ PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
   const SpecParser parser(path, folder);
   toml::table root = parser.Parse(text);
   for (const auto& [knob, value] : settings) ApplySetting(&root, knob, value);
-  PipelineSpec spec = parser.Build(root);
+  PipelineSpec spec;
+  try {
+    spec = parser.Build(root);
+  } catch (const Error& error) {
+    // A mistake without a line in the file came with a setting: with the first one that breaks it.
+    if (settings.empty() || error.where().find(path + ":") == 0) throw;
+    toml::table part = parser.Parse(text);
+    for (const auto& [knob, value] : settings) {
+      ApplySetting(&part, knob, value);
+      try {
+        parser.Build(part);
+      } catch (const Error& cause) {
+        throw Error(cause.code(), cause.fact(),
+                    fmt::format("setting '{}={}'", Printable(knob, 80), Printable(value, 80)),
+                    cause.fix());
+      }
+    }
+    throw;
+  }
   spec.path = path;
   spec.text = text;
   return spec;

@@ -72,5 +72,13 @@ TEST(Units, ArithmeticKeepsTheWorstSource) {
   EXPECT_EQ(Format(q), "2 B (estimate)");
 }
 
+TEST(Units, ShellWordIsOneWordForAShell) {
+  EXPECT_EQ(ShellWord("a/b-c_1.db"), "a/b-c_1.db");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("a b"), "'a b'");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellWord("$(x);&"), "'$(x);&'");
+}
+
 }  // namespace
 }  // namespace headrace

@@ -135,3 +135,124 @@ load helpers
   [ "$status" -eq 0 ]
   grep -q VERDICT r.md
 }
+
+@test "help of an unknown command is a mistake, not the overview" {
+  run "$HEADRACE" help reprot
+  one_line_error 2 "unknown command 'reprot'.*Did you mean 'report'"
+}
+
+@test "numbers that are none are refused in plain words" {
+  run "$HEADRACE" generate rm1 -o t --rows=-5
+  one_line_error 2 "--rows: '-5' is negative"
+  run "$HEADRACE" generate rm1 -o t --rows ten
+  one_line_error 2 "--rows: 'ten' is not a whole number"
+  run "$HEADRACE" generate rm1 -o t --seed=-1
+  one_line_error 2 "--seed: '-1' is negative"
+  run "$HEADRACE" run small.toml --epochs=-1
+  one_line_error 2 "--epochs: '-1' is negative"
+  run "$HEADRACE" profile -p 0
+  one_line_error 2 "'0' is not a number above 0"
+  run "$HEADRACE" plan --cores zero
+  one_line_error 2 "'zero' is not a number above 0"
+  [ ! -e t ]
+}
+
+@test "a wrong setting is named, not the file it is not in" {
+  run "$HEADRACE" run small.toml --set parse.queue=2 --set parse.parallelism=two
+  one_line_error 2 "setting 'parse.parallelism=two': expected a whole number"
+  run "$HEADRACE" run small.toml --set parse.parallelism=0
+  one_line_error 2 "setting 'parse.parallelism=0': parallelism must be from 1"
+}
+
+@test "a database where none can be" {
+  run "$HEADRACE" run small.toml --db no/such.db
+  one_line_error 5 "no/such.db: there is no folder 'no'"
+  mkdir folder
+  run "$HEADRACE" run small.toml --db folder
+  one_line_error 5 "folder: is a folder"
+}
+
+@test "demo: a wrong option is one line, before any work" {
+  run "$HEADRACE" demo --duration ten --folder d
+  one_line_error 2 "not a duration"
+  [ ! -e d ]
+}
+
+@test "a failed recording is said once" {
+  "$HEADRACE" run small.toml --name killed --duration 3s --quiet 2> err &
+  pid=$!
+  sleep 1
+  kill -9 "$(pgrep -P $pid)"
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 1 ]
+  [ "$(wc -l < err)" -eq 1 ] || { cat err; false; }
+  [ "$("$HEADRACE" runs --json | jq -r '.runs[0].state')" = interrupted ]
+}
+
+@test "kill -9 of the pipeline: the run is interrupted and can be reported" {
+  "$HEADRACE" run small.toml --name dead --duration 60s --quiet &
+  pid=$!
+  sleep 2
+  kill -9 $pid
+  wait $pid || true
+  sleep 1
+  [ "$("$HEADRACE" runs --json | jq -r '.runs[0].state')" = interrupted ]
+  run "$HEADRACE" report dead
+  [[ "$output" == *"this run is interrupted"* ]]
+}
+
+@test "a process seen from outside: nothing unmeasured is a number, and the next command works" {
+  sleep 30 &
+  pid=$!
+  "$HEADRACE" profile -p $pid -d 1s --quiet
+  kill $pid
+  run "$HEADRACE" report latest
+  [ "$status" -eq 4 ]
+  [[ "$output" != *"Steps of the consumer"* ]]
+  next=$(sed -n 's/^next: //p' <<< "$output")
+  run bash -c "$next"
+  [ "$status" -eq 0 ] || { echo "$next: $output"; false; }
+  [[ "$output" == *metric* ]]
+}
+
+@test "every column of the operators fits 120 columns" {
+  "$HEADRACE" run small.toml --quiet --duration 3s
+  COLUMNS=120 run "$HEADRACE" report latest
+  for column in threads busy b+q "wait in" "wait out" rows/s "1 thread alone" visits/batch "bytes in" "bytes out"; do
+    [[ "$output" == *"$column"* ]] || { echo "no column '$column': $output"; false; }
+  done
+  [[ "$output" != *"no room for"* ]] || { echo "$output"; false; }
+  [ "$(printf '%s\n' "$output" | grep -v ' && \|^next' | awk '{ if (length($0) > 120) n++ } END { print n + 0 }')" -eq 0 ]
+}
+
+@test "a folder with a blank and a quote: the printed commands work when pasted" {
+  mkdir "it's here"
+  cp small.toml "it's here/p.toml"
+  HEADRACE_DB= run "$HEADRACE" run "it's here/p.toml" --db "it's here/r.db" --duration 3s
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  next=$(sed -n 's/.*next: //p' <<< "$output")
+  run bash -c "$next"
+  [ "$status" -eq 0 ] || { echo "$next: $output"; false; }
+  paste=$(grep ' && ' <<< "$output" | sed 's/--duration 10s/--duration 1s/')
+  run bash -c "$paste"
+  [ "$status" -eq 0 ] || { echo "$paste: $output"; false; }
+}
+
+@test "query refuses every writing statement as such" {
+  "$HEADRACE" run small.toml --quiet
+  for sql in "DROP TABLE nosuch" "INSERT INTO nosuch VALUES (1)" "DELETE FROM runs" "ATTACH 'x' AS y" "PRAGMA journal_mode = delete"; do
+    run "$HEADRACE" query "$sql"
+    one_line_error 2 "read-only"
+  done
+  run "$HEADRACE" query "SELEC 1"
+  one_line_error 2 "syntax error"
+}
+
+@test "a result too large for memory is refused" {
+  "$HEADRACE" run small.toml --quiet
+  run "$HEADRACE" query "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+  [[ "$status" -eq 7 || "$status" -eq 1 ]]
+  [[ "$output" == *"narrow it"* ]]
+  "$HEADRACE" query --json "SELECT 1 AS a, 2 AS a" | jq -e '.rows[0] == {"a": 1, "a_2": 2}'
+}

@@ -35,14 +35,15 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
                {"off_cpu_ratio", "b+q"},
                {"wait_in_ratio", "wait in"},
                {"wait_out_ratio", "wait out"},
+               {"lock_wait_ratio", "lock wait"},
+               {"kind", "kind"},
                {"rows_per_second", "rows/s"},
                {"accounted_batches_per_second", "1 thread alone"},
-               {"visit_ratio", "visits"},
-               {"bytes_in_per_second", "in"},
-               {"bytes_out_per_second", "out"},
-               {"lock_wait_ratio", "lock wait"},
-               {"kind", "kind"}},
+               {"visit_ratio", "visits/batch"},
+               {"bytes_in_per_second", "bytes in"},
+               {"bytes_out_per_second", "bytes out"}},
               {}};
+  table.second_block = 10;  // what it moves, after where its time goes
   const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
   const std::string no_split = "accounting level 1 does not split CPU time";
   for (size_t i = 0; i < run.operators.size(); ++i) {
@@ -52,7 +53,10 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
     for (const StageRow& stage : run.stages) {
       if (stage.name != op.stage) continue;
       lifetime = static_cast<double>(stage.lifetime_ns);
+      // The mean over the run, but a whole number where only the start and the end pull it down.
       threads = stage.parallelism_count;
+      const double last = static_cast<double>(stage.last_parallelism_count);
+      if (threads && std::abs(*threads - last) < 0.15 * last) threads = last;
     }
     Count off_cpu;
     if (op.on_cpu_ns) off_cpu = std::max<int64_t>(0, op.busy_ns - *op.on_cpu_ns);
@@ -61,6 +65,9 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
       const analysis::Demands::Operator& demand = statements.model->demands().operators[i];
       const double each = demand.cpu_s + demand.blocked_s;
       if (each > 0) alone = 1 / each;
+      // The consumer is no stage of the model: what it could take is its own pace.
+      const double step = statements.model->demands().consumer_s;
+      if (op.kind == "consumer" && step > 0) alone = 1 / step;
       visits = statements.model->operators()[i].visit_ratio;
     }
     const auto per_second = [&](int64_t count) {
@@ -73,12 +80,12 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
          Ratio(Share(op.on_cpu_ns, lifetime), no_split), Ratio(Share(off_cpu, lifetime), no_split),
          Ratio(Share(op.wait_in_ns, lifetime), "no thread lifetime recorded"),
          Ratio(Share(op.wait_out_ns, lifetime), "no thread lifetime recorded"),
+         Ratio(Share(op.lock_wait_ns, lifetime), "no thread lifetime recorded"), op.kind,
          Number(per_second(op.rows_count), Unit::kRowsPerSecond, "no duration recorded"),
-         Number(alone, Unit::kPerSecond, "no busy time recorded"),
+         Number(alone, Unit::kPerSecond, "no work recorded"),
          Number(visits, Unit::kCount, "no verdict"),
          Number(per_second(op.bytes_in_bytes), Unit::kBytesPerSecond, "no duration recorded"),
-         Number(per_second(op.bytes_out_bytes), Unit::kBytesPerSecond, "no duration recorded"),
-         Ratio(Share(op.lock_wait_ns, lifetime), "no thread lifetime recorded"), op.kind});
+         Number(per_second(op.bytes_out_bytes), Unit::kBytesPerSecond, "no duration recorded")});
   }
   section.tables.push_back(std::move(table));
   return section;

@@ -91,7 +91,8 @@ std::optional<Section> Resources(const analysis::RunView& run,
     }
     section.tables.push_back(std::move(table));
   }
-  section.tables.push_back(Steps(run));
+  if (run.steps.steps_count > 0) section.tables.push_back(Steps(run));
+  if (section.sentences.empty() && section.tables.empty()) section.title.clear();
   return section;
 }
 

@@ -55,7 +55,7 @@ std::string StageEvidence(const RunView& run, const PipelineModel& model, size_t
     }
   }
   if (stage.queue && run.queues[*stage.queue].empty_ratio) {
-    text += fmt::format("; its output queue is empty {}",
+    text += fmt::format("; its output queue is empty {} of the time",
                         FormatPercent(*run.queues[*stage.queue].empty_ratio));
   }
   return text;
@@ -127,7 +127,7 @@ void AddPlan(const RunView& run, const analysis::Statements& statements, Section
   const PipelineModel& model = *statements.model;
   const Finding& first = statements.bottleneck->findings[0];
   const analysis::Allocation& plan = *statements.allocation;
-  const std::string name = run.run.name.empty() ? std::to_string(run.run.run_id) : run.run.name;
+  const std::string run_id = std::to_string(run.run.run_id);
   if (plan.changes.empty()) {
     section->sentences.push_back({"DO NEXT", AdviceFor(model, first)});
   } else {
@@ -144,11 +144,17 @@ void AddPlan(const RunView& run, const analysis::Statements& statements, Section
       text += fmt::format(", {}{}", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
     }
     section->sentences.push_back({"DO NEXT", text + ")"});
+    // A program of the user's own takes its settings in its own way: there the plan is for reading.
+    const std::string plan_command =
+        fmt::format("{} plan {}{}", run.program, run_id, run.database_option);
     section->sentences.push_back(
         {"",
-         fmt::format("{3} plan {0}{2} -o plan.json -f && {3} run {1}{2} --plan plan.json --duration 10s",
-                     name, run.run.pipeline_path.empty() ? "PIPELINE" : run.run.pipeline_path,
-                     run.database_option, run.program), true});
+         run.run.pipeline_path.empty()
+             ? plan_command
+             : fmt::format("{} -o plan.json -f && {} run {}{} --plan plan.json --duration 10s",
+                           plan_command, run.program, ShellWord(run.run.pipeline_path),
+                           run.database_option),
+         true});
   }
   std::string then = fmt::format("limited by {}", Name(plan.limited_by));
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
