@@ -561,7 +561,7 @@ PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
     for (const auto& [knob, value] : settings) {
       ApplySetting(&part, knob, value);
       try {
-        parser.Build(part);
+        SpecParser(path, folder).Build(part);
       } catch (const Error& cause) {
         throw Error(cause.code(), cause.fact(),
                     fmt::format("setting '{}={}'", Printable(knob, 80), Printable(value, 80)),
