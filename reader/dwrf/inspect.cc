@@ -273,10 +273,10 @@ std::string ColumnLines(const FileTail& tail) {
 
 std::string StripeLines(const FileReader& file, size_t index, const InspectTextOptions& options) {
   const proto::StripeInformation& info = file.tail().footer.stripes(static_cast<int>(index));
-  std::string text =
-      fmt::format("  stripe {}: {} rows from row {}, byte {}: index {} + data {} + footer {} bytes\n",
-                  index, info.number_of_rows(), file.first_row(index), info.offset(),
-                  info.index_length(), info.data_length(), info.footer_length());
+  std::string text = fmt::format(
+      "  stripe {}: {} rows from row {}, byte {}: index {} + data {} + footer {} bytes\n", index,
+      info.number_of_rows(), file.first_row(index), info.offset(), info.index_length(),
+      info.data_length(), info.footer_length());
   try {
     const std::shared_ptr<const Stripe> stripe = file.ReadStripe(index);
     uint64_t dictionaries = 0;
