@@ -74,6 +74,10 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
       return seconds > 0 ? std::optional<double>(static_cast<double>(count) / seconds)
                          : std::nullopt;
     };
+    // An operator that counted no byte over a whole run does not count bytes.
+    const auto counted = [&](int64_t bytes) {
+      return bytes > 0 ? per_second(bytes) : std::optional<double>();
+    };
     table.rows.push_back(
         {op.name, op.stage, Number(threads, Unit::kCount, "its stage was not declared"),
          Ratio(Share(op.busy_ns, lifetime), "no thread lifetime recorded"),
@@ -84,8 +88,9 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
          Number(per_second(op.rows_count), Unit::kRowsPerSecond, "no duration recorded"),
          Number(alone, Unit::kPerSecond, "no work recorded"),
          Number(visits, Unit::kCount, "no verdict"),
-         Number(per_second(op.bytes_in_bytes), Unit::kBytesPerSecond, "no duration recorded"),
-         Number(per_second(op.bytes_out_bytes), Unit::kBytesPerSecond, "no duration recorded")});
+         Number(counted(op.bytes_in_bytes), Unit::kBytesPerSecond, "the operator counted no bytes"),
+         Number(counted(op.bytes_out_bytes), Unit::kBytesPerSecond,
+                "the operator counted no bytes")});
   }
   section.tables.push_back(std::move(table));
   return section;
