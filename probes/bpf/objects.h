@@ -1,0 +1,13 @@
+// The compiled BPF programs of this folder, carried in the executable: name of the .bpf.c file
+// (without endings) -> ELF object.
+#pragma once
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+namespace headrace::probes::bpf {
+
+const std::map<std::string, std::span<const unsigned char>, std::less<>>& Objects();
+
+}  // namespace headrace::probes::bpf
