@@ -158,6 +158,8 @@ void AddTo(OperatorSample* sum, const OperatorSample& o) {
   sum->wait_out_ns += o.wait_out_ns;
   Add(&sum->on_cpu_ns, o.on_cpu_ns);
   Add(&sum->runnable_ns, o.runnable_ns);
+  Add(&sum->residual_ns, o.residual_ns);
+  if (!o.time_source.empty()) sum->time_source = o.time_source;
 }
 
 int64_t BucketMiddle(int64_t ns) {
@@ -217,9 +219,10 @@ int64_t RunStore::BeginRun(const RunInfo& info) {
                    "INSERT INTO runs (name, tags, state, program, pid, command, pipeline_path, "
                    "pipeline_text, started_realtime_ns, accounting_level, accounting_note, "
                    "cores_count, cores_bound_by, memory_bytes, memory_bound_by, hostname, kernel, "
-                   "cpu_model, headrace_version, collector_pid, collector_start) VALUES "
+                   "cpu_model, headrace_version, collector_pid, collector_start, level_asked, "
+                   "deep, ring_ns, trigger_text) VALUES "
                    "(?1, ?2, 'recording', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
-                   "?15, ?16, ?17, ?18, ?19, ?20)");
+                   "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)");
   insert.Bind(std::string_view(info.name)).Bind(std::string_view(info.tags));
   insert.Bind(std::string_view(info.program)).Bind(info.pid).Bind(std::string_view(info.command));
   insert.Bind(std::string_view(info.pipeline_path)).Bind(std::string_view(info.pipeline_text));
@@ -230,6 +233,8 @@ int64_t RunStore::BeginRun(const RunInfo& info) {
   insert.Bind(std::string_view(info.kernel)).Bind(std::string_view(info.cpu_model));
   insert.Bind(std::string_view(HEADRACE_VERSION)).Bind(int64_t{getpid()});
   insert.Bind(self ? self->start_ticks : int64_t{0});
+  insert.Bind(info.level_asked).Bind(int64_t{info.deep}).Bind(info.ring_ns);
+  insert.Bind(std::string_view(info.trigger_text));
   insert.Run();
   return database_.last_id();
 }
@@ -247,15 +252,17 @@ void RunStore::SetAccounting(int64_t run_id, const std::string& program, int64_t
 }
 
 void RunStore::SetProbe(int64_t run_id, const std::string& probe, const std::string& state,
-                        const std::string& reason, const std::string& fix) {
+                        const std::string& reason, const std::string& fix,
+                        const std::string& affects) {
   Prepared(
-      "INSERT OR REPLACE INTO probes (run_id, probe, state, reason, fix) "
-      "VALUES (?1, ?2, ?3, ?4, ?5)")
+      "INSERT OR REPLACE INTO probes (run_id, probe, state, reason, fix, affects) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
       .Bind(run_id)
       .Bind(std::string_view(probe))
       .Bind(std::string_view(state))
       .Bind(std::string_view(reason))
       .Bind(std::string_view(fix))
+      .Bind(std::string_view(affects))
       .Run();
 }
 
@@ -271,7 +278,8 @@ void RunStore::SetLoss(int64_t run_id, const std::string& what, int64_t lost_cou
       .Run();
 }
 
-void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& intervals) {
+void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& intervals,
+                      const MeasurementBatch& measurements) {
   Transaction transaction(database_);
   for (const IntervalSample& interval : intervals) AppendOne(run_id, interval);
   // Operators are the most numerous: their totals are added up first and written once.
@@ -285,13 +293,14 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
   for (const auto& [id, o] : totals) {
     Prepared(
         "INSERT INTO operators VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-        "?13, ?14, ?15, ?16) ON CONFLICT DO UPDATE SET "
+        "?13, ?14, ?15, ?16, NULLIF(?17, ''), ?18) ON CONFLICT DO UPDATE SET "
         "completions_count = completions_count + ?7, rows_count = rows_count + ?8, "
         "bytes_in_bytes = bytes_in_bytes + ?9, bytes_out_bytes = bytes_out_bytes + ?10, "
         "busy_ns = busy_ns + ?11, on_cpu_ns = COALESCE(on_cpu_ns + ?12, on_cpu_ns, ?12), "
         "runnable_ns = COALESCE(runnable_ns + ?13, runnable_ns, ?13), "
         "lock_wait_ns = lock_wait_ns + ?14, wait_in_ns = wait_in_ns + ?15, "
-        "wait_out_ns = wait_out_ns + ?16")
+        "wait_out_ns = wait_out_ns + ?16, time_source = COALESCE(NULLIF(?17, ''), time_source), "
+        "residual_ns = COALESCE(residual_ns + ?18, residual_ns, ?18)")
         .Bind(run_id)
         .Bind(o.id)
         .Bind(std::string_view(o.name))
@@ -308,9 +317,107 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
         .Bind(o.lock_wait_ns)
         .Bind(o.wait_in_ns)
         .Bind(o.wait_out_ns)
+        .Bind(std::string_view(o.time_source))
+        .Bind(o.residual_ns)
         .Run();
   }
+  AppendMeasurements(run_id, measurements);
   transaction.Commit();
+}
+
+void RunStore::AppendMeasurements(int64_t run_id, const MeasurementBatch& batch) {
+  for (const MetricRow& m : batch.metrics) {
+    Prepared("INSERT OR IGNORE INTO metrics VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+        .Bind(run_id)
+        .Bind(std::string_view(m.metric))
+        .Bind(std::string_view(m.unit))
+        .Bind(std::string_view(m.kind))
+        .Bind(std::string_view(m.source))
+        .Bind(std::string_view(m.privilege))
+        .Bind(std::string_view(m.help))
+        .Run();
+  }
+  for (const ProcessRow& p : batch.processes) {
+    Prepared(
+        "INSERT OR REPLACE INTO processes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+        .Bind(run_id)
+        .Bind(p.id)
+        .Bind(p.pid)
+        .Bind(p.parent_pid)
+        .Bind(std::string_view(p.name))
+        .Bind(std::string_view(p.command))
+        .Bind(std::string_view(p.role))
+        .Bind(int64_t{p.has_accounts})
+        .Bind(p.started_ns)
+        .Bind(p.ended_ns)
+        .Bind(std::string_view(p.exit_text))
+        .Run();
+  }
+  for (const MeasurementRow& m : batch.definitions) {
+    Prepared(
+        "INSERT INTO measurements (run_id, measurement_id, metric, source, operator_id, "
+        "process_id, thread, subject, cause, bucket) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+        "?10)")
+        .Bind(run_id)
+        .Bind(m.id)
+        .Bind(std::string_view(m.metric))
+        .Bind(std::string_view(m.source))
+        .Bind(m.operator_id)
+        .Bind(m.process_id)
+        .Bind(std::string_view(m.thread))
+        .Bind(std::string_view(m.subject))
+        .Bind(std::string_view(m.cause))
+        .Bind(m.bucket)
+        .Run();
+  }
+  for (const MeasurementTotal& t : batch.totals) {
+    Prepared(
+        "UPDATE measurements SET weight_ns = ?3, weighted_sum = ?4, minimum_value = ?5, "
+        "maximum_value = ?6, last_value = ?7, running_ratio = ?8 "
+        "WHERE run_id = ?1 AND measurement_id = ?2")
+        .Bind(run_id)
+        .Bind(t.id)
+        .Bind(t.weight_ns)
+        .Bind(t.weighted_sum)
+        .Bind(t.minimum)
+        .Bind(t.maximum)
+        .Bind(t.last)
+        .Bind(t.running_ratio)
+        .Run();
+  }
+  for (const MeasurementInterval& i : batch.intervals) {
+    Prepared("INSERT OR REPLACE INTO measurement_intervals VALUES (?1, ?2, ?3, ?4, ?5)")
+        .Bind(run_id)
+        .Bind(i.start_ns)
+        .Bind(i.id)
+        .Bind(i.duration_ns)
+        .Bind(i.value)
+        .Run();
+  }
+  for (const StackRow& s : batch.stacks) {
+    Prepared(
+        "INSERT INTO stacks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+        "ON CONFLICT DO UPDATE SET samples_count = ?8, time_ns = ?9")
+        .Bind(run_id)
+        .Bind(s.id)
+        .Bind(std::string_view(s.kind))
+        .Bind(s.operator_id)
+        .Bind(s.process_id)
+        .Bind(std::string_view(s.thread))
+        .Bind(std::string_view(s.folded))
+        .Bind(s.samples)
+        .Bind(s.time_ns)
+        .Run();
+  }
+}
+
+void RunStore::SetDetailRange(int64_t run_id, const DetailRange& range) {
+  Prepared("INSERT OR REPLACE INTO detail_ranges VALUES (?1, ?2, ?3, ?4)")
+      .Bind(run_id)
+      .Bind(range.start_ns)
+      .Bind(range.end_ns)
+      .Bind(std::string_view(range.reason))
+      .Run();
 }
 
 // Totals and deltas are two statements per entity, both prepared once.
@@ -519,6 +626,35 @@ void RunStore::Rollup(int64_t run_id, int64_t now_ns) {
   RollupInto(run_id, now_ns - 600 * kSecond, 0, 2 * kSecond);
   RollupInto(run_id, now_ns - 3600 * kSecond, 2 * kSecond, 16 * kSecond);
   RollupInto(run_id, now_ns - 86400 * kSecond, 16 * kSecond, 128 * kSecond);
+  RollupMeasurements(run_id, now_ns - 600 * kSecond, 16 * kSecond);
+  RollupMeasurements(run_id, now_ns - 3600 * kSecond, 128 * kSecond);
+  RollupMeasurements(run_id, now_ns - 86400 * kSecond, 1024 * kSecond);
+}
+
+// Merges what lies in full buckets that ended before `before_ns` and was not merged by an earlier
+// call. A row says its own length, so what was merged in a run before is merged again unchanged.
+void RunStore::RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t resolution_ns) {
+  const int64_t limit = before_ns / resolution_ns * resolution_ns;
+  int64_t& done = rolled_up_[{run_id, resolution_ns}];
+  if (limit <= done) return;
+  Transaction transaction(database_);
+  database_.Execute(fmt::format(
+      "CREATE TEMP TABLE sums AS SELECT i.run_id, MIN(i.start_ns), i.measurement_id, "
+      "MAX(i.start_ns + i.duration_ns) - MIN(i.start_ns), "
+      "CASE WHEN m.kind = 'counter' THEN SUM(i.value) "
+      "ELSE SUM(i.value * i.duration_ns) / MAX(1, SUM(i.duration_ns)) END "
+      "FROM measurement_intervals AS i JOIN measurements AS d USING (run_id, measurement_id) "
+      "JOIN metrics AS m USING (run_id, metric) "
+      "WHERE i.run_id = {0} AND i.start_ns >= {1} AND i.start_ns < {2} "
+      "GROUP BY i.start_ns / {3}, i.measurement_id",
+      run_id, done, limit, resolution_ns));
+  database_.Execute(fmt::format(
+      "DELETE FROM measurement_intervals WHERE run_id = {} AND start_ns >= {} AND start_ns < {}",
+      run_id, done, limit));
+  database_.Execute("INSERT INTO measurement_intervals SELECT * FROM sums");
+  database_.Execute("DROP TABLE temp.sums");
+  transaction.Commit();
+  done = limit;
 }
 
 // Merges the intervals of resolution `finer_ns` in each full bucket of `resolution_ns` that ended
@@ -625,10 +761,28 @@ void RunStore::CopyRun(int64_t run_id, const std::string& path) {
     attach.Bind(std::string_view(temporary)).Run();
     {
       Transaction transaction(database_);
-      for (const char* table :
-           {"runs", "stages", "operators", "queues", "resources", "steps", "step_histogram",
-            "host_metrics", "probes", "losses", "intervals", "stage_intervals",
-            "operator_intervals", "queue_intervals", "resource_intervals", "host_intervals"}) {
+      for (const char* table : {"runs",
+                                "stages",
+                                "operators",
+                                "queues",
+                                "resources",
+                                "steps",
+                                "step_histogram",
+                                "host_metrics",
+                                "probes",
+                                "losses",
+                                "intervals",
+                                "stage_intervals",
+                                "operator_intervals",
+                                "queue_intervals",
+                                "resource_intervals",
+                                "host_intervals",
+                                "processes",
+                                "metrics",
+                                "measurements",
+                                "measurement_intervals",
+                                "stacks",
+                                "detail_ranges"}) {
         database_.Execute(
             fmt::format("INSERT INTO copy.{0} SELECT * FROM main.{0} WHERE run_id = "
                         "{1}",

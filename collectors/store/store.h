@@ -29,6 +29,10 @@ struct RunInfo {
   std::optional<int64_t> memory_bytes;
   std::string memory_bound_by;
   std::string hostname, kernel, cpu_model;
+  std::optional<int64_t> level_asked;  // absent: all that works
+  bool deep = false;
+  std::optional<int64_t> ring_ns;  // flight recorder: absent when everything is kept
+  std::string trigger_text;
 };
 
 enum class RunState { kRecording, kComplete, kInterrupted, kTruncated };
@@ -51,6 +55,8 @@ struct OperatorSample {
   int64_t completions = 0, rows = 0, in_bytes = 0, out_bytes = 0;
   int64_t busy_ns = 0, lock_wait_ns = 0, wait_in_ns = 0, wait_out_ns = 0;
   std::optional<int64_t> on_cpu_ns, runnable_ns;
+  std::string time_source;             // account, thread_clock, ebpf; "": by on_cpu_ns
+  std::optional<int64_t> residual_ns;  // ebpf: on_cpu_ns less what the thread CPU clock says
 };
 struct QueueSample {
   int64_t id = 0;
@@ -87,6 +93,59 @@ struct IntervalSample {
   std::vector<HostSample> hosts;
 };
 
+// What probes measured. Measurements, stacks and processes are numbered by the recorder; totals
+// replace what was stored under the number before.
+struct MetricRow {
+  std::string metric, unit, kind, source, privilege, help;
+};
+struct ProcessRow {
+  int64_t id = 0, pid = 0, parent_pid = 0;
+  std::string name, command, role;
+  bool has_accounts = false;
+  int64_t started_ns = 0;  // since the run began; negative: before it
+  std::optional<int64_t> ended_ns;
+  std::string exit_text;
+};
+struct MeasurementRow {
+  int64_t id = 0;
+  std::string metric, source;
+  std::optional<int64_t> operator_id, process_id;
+  std::string thread, subject, cause;
+  std::optional<int64_t> bucket;
+};
+struct MeasurementTotal {
+  int64_t id = 0;
+  int64_t weight_ns = 0;
+  double weighted_sum = 0, minimum = 0, maximum = 0, last = 0;
+  std::optional<double> running_ratio;
+};
+struct MeasurementInterval {
+  int64_t id = 0;
+  int64_t start_ns = 0, duration_ns = 0;
+  double value = 0;  // counter: growth; gauge: mean
+};
+struct StackRow {
+  int64_t id = 0;
+  std::string kind;
+  std::optional<int64_t> operator_id, process_id;
+  std::string thread, folded;
+  int64_t samples = 0, time_ns = 0;
+};
+struct MeasurementBatch {
+  std::vector<MetricRow> metrics;
+  std::vector<ProcessRow> processes;
+  std::vector<MeasurementRow> definitions;  // of numbers not stored before
+  std::vector<MeasurementTotal> totals;
+  std::vector<MeasurementInterval> intervals;
+  std::vector<StackRow> stacks;
+};
+
+// Where the flight recorder kept full detail, and why.
+struct DetailRange {
+  int64_t start_ns = 0, end_ns = 0;
+  std::string reason;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
@@ -100,14 +159,18 @@ class RunStore {
   void SetAccounting(int64_t run_id, const std::string& program, int64_t level,
                      const std::string& note);
   void SetProbe(int64_t run_id, const std::string& probe, const std::string& state,
-                const std::string& reason, const std::string& fix);
+                const std::string& reason, const std::string& fix, const std::string& affects = "");
   void SetLoss(int64_t run_id, const std::string& what, int64_t lost_count,
                std::optional<int64_t> total_count);
-  // Stores intervals in one transaction: deltas, totals, duration. Throws Error kResources when the
-  // disk is full; then nothing of this call is stored.
-  void Append(int64_t run_id, const std::vector<IntervalSample>& intervals);
+  // Stores intervals and measurements in one transaction: deltas, totals, duration. Throws Error
+  // kResources when the disk is full; then nothing of this call is stored.
+  void Append(int64_t run_id, const std::vector<IntervalSample>& intervals,
+              const MeasurementBatch& measurements = {});
+  // Adds a range of full detail, or moves the end of the one that begins there.
+  void SetDetailRange(int64_t run_id, const DetailRange& range);
   // Merges intervals older than the ages below into longer ones, so that a run stays bounded:
-  // 250 ms for 10 minutes, 2 s for an hour, 16 s for a day, 128 s beyond.
+  // as recorded for 10 minutes, 2 s for an hour, 16 s for a day, 128 s beyond. Measurements: 16 s
+  // after 10 minutes, 128 s after an hour, 1024 s after a day.
   void Rollup(int64_t run_id, int64_t now_ns);
   void FinishRun(int64_t run_id, RunState state);
 
@@ -122,11 +185,15 @@ class RunStore {
 
  private:
   void RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns, int64_t resolution_ns);
+  void RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t resolution_ns);
+  void AppendMeasurements(int64_t run_id, const MeasurementBatch& batch);
   Statement& Prepared(const char* sql);
   void AppendOne(int64_t run_id, const IntervalSample& interval);
 
   Database database_;
   std::map<const char*, Statement> prepared_;  // by the address of a literal
+  // Up to where measurements were merged, by run and resolution.
+  std::map<std::pair<int64_t, int64_t>, int64_t> rolled_up_;
 };
 
 using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;  // monostate: NULL

@@ -112,39 +112,79 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
       {"run_summary",
        "run_id name tags state program pid command pipeline_path pipeline_text "
        "started_realtime_ns duration_ns accounting_level accounting_note cores_count "
-       "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model headrace_version"},
+       "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model "
+       "headrace_version level_asked deep ring_ns trigger_text"},
       {"stage_summary",
-       "run_id stage stage_index parallelism_count last_parallelism_count max_parallelism_count "
-       "lifetime_ns on_cpu_ns runnable_ns unattributed_ns"},
+       "run_id stage stage_index parallelism_count last_parallelism_count "
+       "max_parallelism_count lifetime_ns on_cpu_ns runnable_ns unattributed_ns"},
       {"operator_summary",
-       "run_id operator kind stage stage_index position_index completions_count rows_count "
-       "bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns runnable_ns lock_wait_ns "
-       "wait_in_ns wait_out_ns source"},
+       "run_id operator kind stage stage_index position_index completions_count "
+       "rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns "
+       "runnable_ns lock_wait_ns wait_in_ns wait_out_ns source residual_ns"},
       {"operator_interval",
-       "run_id start_ns duration_ns operator stage stage_index position_index completions_count "
-       "rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns runnable_ns "
-       "lock_wait_ns wait_in_ns wait_out_ns"},
+       "run_id start_ns duration_ns operator stage stage_index position_index "
+       "completions_count rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns "
+       "blocked_ns runnable_ns lock_wait_ns wait_in_ns wait_out_ns"},
       {"stage_interval",
-       "run_id start_ns duration_ns stage stage_index parallelism_count lifetime_ns on_cpu_ns "
-       "runnable_ns unattributed_ns"},
+       "run_id start_ns duration_ns stage stage_index parallelism_count lifetime_ns "
+       "on_cpu_ns runnable_ns unattributed_ns"},
       {"queue_summary",
-       "run_id queue producer_stage consumer_stage capacity_count mean_occupancy_ratio full_ratio "
-       "empty_ratio puts_count gets_count"},
+       "run_id queue producer_stage consumer_stage capacity_count mean_occupancy_ratio "
+       "full_ratio empty_ratio puts_count gets_count"},
       {"queue_interval",
-       "run_id start_ns duration_ns queue mean_occupancy_ratio full_ratio empty_ratio puts_count "
-       "gets_count"},
+       "run_id start_ns duration_ns queue mean_occupancy_ratio full_ratio empty_ratio "
+       "puts_count gets_count"},
       {"resource_summary",
-       "run_id resource kind servers_count acquisitions_count wait_ns hold_ns moved_bytes"},
+       "run_id resource kind servers_count acquisitions_count wait_ns hold_ns "
+       "moved_bytes"},
       {"resource_interval",
-       "run_id start_ns duration_ns resource kind acquisitions_count wait_ns hold_ns moved_bytes"},
+       "run_id start_ns duration_ns resource kind acquisitions_count wait_ns hold_ns "
+       "moved_bytes"},
       {"step_summary",
        "run_id steps_count rows_count wait_ns compute_ns wall_ns step_p50_ns step_p99_ns"},
       {"step_interval", "run_id start_ns duration_ns steps_count rows_count wait_ns compute_ns"},
       {"host_summary",
-       "run_id metric unit mean_value minimum_value maximum_value last_value source"},
+       "run_id metric unit mean_value minimum_value maximum_value last_value source "
+       "subject cause"},
       {"host_interval", "run_id start_ns duration_ns metric unit value"},
-      {"probe_status", "run_id probe state reason fix"},
-      {"loss_summary", "run_id what lost_count total_count"}};
+      {"probe_status", "run_id probe state reason fix affects"},
+      {"loss_summary", "run_id what lost_count total_count"},
+      {"metric_list", "run_id metric unit kind source privilege help"},
+      {"measurement_summary",
+       "run_id metric unit kind source operator stage process_id process pid thread "
+       "subject cause bucket value minimum_value maximum_value last_value running_ratio"},
+      {"measurement_interval",
+       "run_id start_ns duration_ns metric unit kind source operator stage process_id "
+       "process pid thread subject cause value"},
+      {"process_summary",
+       "run_id process_id pid parent_pid process command role has_accounts started_ns "
+       "ended_ns exit_text cpu_ns mean_rss_bytes maximum_rss_bytes read_bytes "
+       "threads_count"},
+      {"thread_summary",
+       "run_id process_id process pid thread on_cpu_ns runnable_ns runnable_count "
+       "blocked_ns wait_ns voluntary_switches_count involuntary_switches_count source"},
+      {"wakeup_summary",
+       "run_id waker_pid waker_thread wakee_process wakee_pid wakee_thread cause "
+       "wakeups_count"},
+      {"off_cpu_summary",
+       "run_id operator stage process_id process pid thread cause class blocked_ns "
+       "blocked_count wait_ns source"},
+      {"io_summary",
+       "run_id device direction operator stage process_id process pid requests_count "
+       "bytes mean_size_bytes mean_latency_ns latency_ns sequential_ratio"},
+      {"io_histogram",
+       "run_id metric device direction operator stage process_id process pid thread "
+       "bucket events_count"},
+      {"network_summary",
+       "run_id process_id process pid socket operator stage received_bytes sent_bytes "
+       "retransmits_count receive_window_stalls_count"},
+      {"counter_summary",
+       "run_id metric unit kind source operator stage process_id process pid thread "
+       "subject cause value running_ratio"},
+      {"stack_summary",
+       "run_id kind operator stage process_id process pid thread folded samples_count "
+       "time_ns"},
+      {"detail_range", "run_id start_ns end_ns reason"}};
   ReadStore store(path_);
   for (const auto& [view, columns] : kViews) {
     std::string found;
@@ -402,21 +442,205 @@ TEST_F(Store, RollupKeepsEverySum) {
   EXPECT_LT(std::atoi(Row("SELECT COUNT(*) FROM step_interval").c_str()), 2400 + 1600 + 100);
 }
 
+MeasurementBatch Batch(int64_t start_ns, int64_t duration_ns, int num, bool define) {
+  MeasurementBatch batch;
+  if (define) {
+    batch.metrics = {{"x_bytes", "bytes", "counter", "ebpf", "CAP_BPF", "Bytes."},
+                     {"x_ratio", "ratio", "gauge", "counter", "none", "A level."}};
+    batch.processes = {{0, 4242, 1, "p", "p --all", "root", true, -5, std::nullopt, ""}};
+  }
+  for (int i = 0; i < num; i++) {
+    if (define) {
+      MeasurementRow row;
+      row.id = i;
+      row.metric = i % 2 ? "x_ratio" : "x_bytes";
+      row.source = "ebpf";
+      row.operator_id = i % 100;
+      row.process_id = 0;
+      row.thread = "worker";
+      row.subject = "sda";
+      row.cause = "read";
+      batch.definitions.push_back(row);
+    }
+    batch.totals.push_back({i,
+                            start_ns + duration_ns,
+                            2.0 * static_cast<double>(start_ns),
+                            1,
+                            3,
+                            static_cast<double>(start_ns),
+                            {}});
+    batch.intervals.push_back(
+        {i, start_ns, duration_ns, static_cast<double>(start_ns % 977) + 0.5});
+  }
+  return batch;
+}
+
+TEST_F(Store, MeasurementsComeBackWithNames) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  MeasurementBatch batch = Batch(0, kSecond, 2, true);
+  batch.stacks = {{0, "cpu", 0, 0, "worker", "main;work", 10, 100}};
+  store.Append(run, {Interval(0, kSecond)}, batch);
+  EXPECT_EQ(Row("SELECT metric, unit, kind, operator, stage, process, pid, thread, subject, cause, "
+                "bucket, value, minimum_value, last_value FROM measurement_summary"),
+            "x_bytes|bytes|counter|op0|decode|p|4242|worker|sda|read||0||0\n"
+            "x_ratio|ratio|gauge|||p|4242|worker|sda|read||0|1|0");
+  batch = Batch(kSecond, kSecond, 2, false);
+  batch.stacks = {{0, "cpu", 0, 0, "worker", "main;work", 30, 300}};
+  batch.processes = {{0, 4242, 1, "p", "p --all", "root", true, -5, 7, "exited 1"}};
+  store.Append(run, {Interval(kSecond, kSecond)}, batch);
+  EXPECT_EQ(Row("SELECT metric, value FROM measurement_summary"), "x_bytes|1e+09\nx_ratio|1");
+  EXPECT_EQ(Row("SELECT start_ns, duration_ns, operator FROM measurement_interval WHERE metric = "
+                "'x_bytes'"),
+            "0|1000000000|op0\n1000000000|1000000000|op0");
+  EXPECT_EQ(Row("SELECT operator, process, folded, samples_count, time_ns FROM stack_summary"),
+            "op0|p|main;work|30|300");
+  EXPECT_EQ(Row("SELECT pid, ended_ns, exit_text, role FROM process_summary"),
+            "4242|7|exited 1|root");
+  EXPECT_EQ(Row("SELECT metric, unit, kind, privilege FROM metric_list"),
+            "x_bytes|bytes|counter|CAP_BPF\nx_ratio|ratio|gauge|none");
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM host_summary WHERE metric LIKE 'x_%'"), "0")
+      << "what belongs to a process is not the machine's";
+  store.CopyRun(run, folder_ + "/copy.db");
+  path_ = folder_ + "/copy.db";
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM measurement_interval"), "4");
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM stack_summary"), "1");
+}
+
+TEST_F(Store, PurposeViewsPickTheirMetrics) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  MeasurementBatch batch;
+  batch.processes = {{0, 7, 1, "p", "", "root", false, 0, std::nullopt, ""}};
+  const auto add = [&](const char* metric, const char* unit, std::optional<int64_t> op,
+                       const char* subject, const char* cause, std::optional<int64_t> bucket,
+                       double value) {
+    batch.metrics.push_back({metric, unit, "counter", "ebpf", "", ""});
+    MeasurementRow row;
+    row.id = static_cast<int64_t>(batch.definitions.size());
+    row.metric = metric;
+    row.source = "ebpf";
+    row.operator_id = op;
+    row.process_id = 0;
+    row.thread = "t";
+    row.subject = subject;
+    row.cause = cause;
+    row.bucket = bucket;
+    batch.totals.push_back({row.id, 0, 0, 0, 0, value, {}});
+    batch.definitions.push_back(std::move(row));
+  };
+  add("off_cpu_ns", "ns", 0, "", "storage", {}, 70);
+  add("off_cpu_count", "count", 0, "", "storage", {}, 7);
+  add("off_cpu_ns", "ns", 0, "", "pipe", {}, 5);
+  add("off_cpu_wait_ns", "ns", 0, "", "lock", {}, 9);
+  add("on_cpu_ns", "ns", {}, "", "", {}, 1000);
+  add("switches_count", "count", {}, "", "voluntary", {}, 4);
+  add("wakeups_count", "count", {}, "12/reader", "lock", {}, 3);
+  add("block_requests_count", "count", 0, "sda", "read", {}, 4);
+  add("block_bytes", "bytes", 0, "sda", "read", {}, 4096);
+  add("block_latency_ns", "ns", 0, "sda", "read", {}, 400);
+  add("block_latency_count", "count", 0, "sda", "read", 64, 4);
+  add("socket_received_bytes", "bytes", {}, "a:1>b:2", "", {}, 55);
+  add("instructions_count", "count", 0, "", "", {}, 123);
+  store.Append(run, {Interval(0, kSecond)}, batch);
+  EXPECT_EQ(Row("SELECT operator, cause, class, blocked_ns, blocked_count, wait_ns FROM "
+                "off_cpu_summary ORDER BY cause"),
+            "op0|lock|lock|||9\nop0|pipe|other|5||\nop0|storage|storage|70|7|");
+  EXPECT_EQ(Row("SELECT pid, thread, on_cpu_ns, runnable_ns, blocked_ns, voluntary_switches_count "
+                "FROM thread_summary"),
+            "7|t|1000||75|4");
+  EXPECT_EQ(Row("SELECT waker_pid, waker_thread, wakee_pid, wakee_thread, cause, wakeups_count "
+                "FROM wakeup_summary"),
+            "12|reader|7|t|lock|3");
+  EXPECT_EQ(Row("SELECT device, direction, operator, requests_count, bytes, mean_size_bytes, "
+                "mean_latency_ns, sequential_ratio FROM io_summary"),
+            "sda|read|op0|4|4096|1024|100|");
+  EXPECT_EQ(Row("SELECT metric, bucket, events_count FROM io_histogram"),
+            "block_latency_count|64|4");
+  EXPECT_EQ(Row("SELECT socket, received_bytes, sent_bytes FROM network_summary"), "a:1>b:2|55|");
+  EXPECT_EQ(Row("SELECT metric, operator, value FROM counter_summary"),
+            "instructions_count|op0|123");
+}
+
+TEST_F(Store, RollupKeepsSumsAndMeansOfMeasurements) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  double sum = 0;
+  for (int64_t t = 0; t < 2000; t++) {
+    const MeasurementBatch batch = Batch(t * kSecond, kSecond, 2, t == 0);
+    sum += batch.intervals[0].value;
+    store.Append(run, {}, batch);
+    if (t % 60 == 0) store.Rollup(run, t * kSecond);
+  }
+  const double expected_mean = sum / 2000;
+  store.Rollup(run, 4000 * kSecond);
+  EXPECT_EQ(Row("SELECT SUM(value) FROM measurement_interval WHERE metric = 'x_bytes'"),
+            fmt::format("{:.4g}", sum));
+  EXPECT_EQ(Row("SELECT SUM(value * duration_ns) / SUM(duration_ns) FROM measurement_interval "
+                "WHERE metric = 'x_ratio'"),
+            fmt::format("{:.4g}", expected_mean));
+  EXPECT_EQ(Row("SELECT MAX(duration_ns) <= 128000000000, COUNT(*) < 200 FROM measurement_interval "
+                "WHERE metric = 'x_bytes'"),
+            "1|1");
+  EXPECT_EQ(Row("SELECT SUM(duration_ns) FROM measurement_interval WHERE metric = 'x_bytes'"),
+            std::to_string(2000 * kSecond));
+}
+
+// A file of version 1, made by its own migration, keeps its rows when this version opens it.
+TEST_F(Store, AVersion1DatabaseIsUpgradedWithItsRows) {
+  {
+    Database database(path_, Database::Mode::kCreate);
+    database.Execute(std::string(SchemaFiles()[0].text));
+    database.Execute("PRAGMA application_id = 0x68647263");
+    database.Execute("PRAGMA user_version = 1");
+    database.Execute(
+        "INSERT INTO runs (name, state, pid, started_realtime_ns, collector_pid, collector_start) "
+        "VALUES ('old', 'complete', 1, 1, 1, 1);"
+        "INSERT INTO stages (run_id, stage_id, stage, stage_index) VALUES (1, 0, 's', 0);"
+        "INSERT INTO operators (run_id, operator_id, operator, kind, stage_id, position_index, "
+        "busy_ns, on_cpu_ns) VALUES (1, 0, 'decode', 'decode', 0, 0, 70, 60);"
+        "INSERT INTO probes (run_id, probe, state) VALUES (1, 'accounts', 'active');"
+        "INSERT INTO host_metrics (run_id, metric_id, metric, unit, kind, source, last_value) "
+        "VALUES (1, 0, 'process_cpu_ns', 'ns', 'counter', 'counter', 5);");
+  }
+  EXPECT_EQ(Row("SELECT name, deep, level_asked FROM run_summary"), "old|0|");
+  EXPECT_EQ(Row("SELECT operator, stage, busy_ns, source, residual_ns FROM operator_summary"),
+            "decode|s|70|thread_clock|");
+  EXPECT_EQ(Row("SELECT probe, state, affects FROM probe_status"), "accounts|active|");
+  EXPECT_EQ(Row("SELECT metric, last_value FROM host_summary"), "process_cpu_ns|5");
+  EXPECT_EQ(Row("PRAGMA user_version"), std::to_string(SchemaFiles().size()));
+  EXPECT_EQ(Row("PRAGMA integrity_check"), "ok");
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("new"));
+  store.Append(run, {Interval(0, kSecond)}, Batch(0, kSecond, 2, true));
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM measurement_summary"), "2");
+  store.RemoveRun(run);
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM measurement_summary"), "0");
+}
+
 // A day at 100 operators: the last quarter of an hour as it is recorded, what is before in the
-// steps that the rollup leaves of it.
+// steps that the rollup leaves of it; and of 1000 measurements a course a second long.
 TEST_F(Store, ADayAtAHundredOperatorsStaysBelow256MiB) {
   RunStore store(path_);
   const int64_t run = store.BeginRun(Info("day"));
   constexpr int64_t kDay = 24 * 3600 * kSecond, kOld = 23 * 3600 * kSecond;
   constexpr int64_t kRecent = kDay - 900 * kSecond;
   std::vector<IntervalSample> batch;
-  int64_t rolled = 0, largest = 0;
+  int64_t rolled = 0, largest = 0, measured_ns = 0;
   for (int64_t t = 0; t < kDay;) {
     const int64_t duration = t < kOld ? 16 * kSecond : t < kRecent ? 2 * kSecond : 250 * kMs;
     batch.push_back(Interval(t, duration, 100));
+    // Measurements as the rollup leaves them: 128 s, 16 s, and 1 s in the last ten minutes.
+    const int64_t length = t < kOld ? 128 * kSecond : t < kRecent ? 16 * kSecond : kSecond;
+    MeasurementBatch measured;
+    if (t >= measured_ns) {
+      measured = Batch(t, length, 1000, t == 0);
+      if (t > 0) measured.totals.clear();  // one row each, whatever the time
+      measured_ns = t + length;
+    }
     t += duration;
-    if (batch.size() == 40 || t >= kDay) {
-      store.Append(run, batch);
+    if (batch.size() == 40 || t >= kDay || !measured.intervals.empty()) {
+      store.Append(run, batch, measured);
       batch.clear();
     }
     if (t - rolled >= (t < kOld ? 1800 : 60) * kSecond) {

@@ -20,6 +20,7 @@ CREATE VIEW operator_summary AS SELECT
   o.lock_wait_ns,       -- part of b: waited for resources
   o.wait_in_ns,         -- waited for an upstream element; never a demand
   o.wait_out_ns,        -- waited for room downstream; never a demand
-  CASE WHEN o.on_cpu_ns IS NULL THEN 'account' ELSE 'thread_clock' END
-    AS source           -- how c was separated from b + q: account (not), thread_clock, ebpf
+  COALESCE(o.time_source, CASE WHEN o.on_cpu_ns IS NULL THEN 'account' ELSE 'thread_clock' END)
+    AS source,          -- how c was separated from b + q: account (not), thread_clock, ebpf
+  o.residual_ns         -- ebpf: c so found less c by the thread CPU clock; NULL: not both known
 FROM operators AS o LEFT JOIN stages AS s USING (run_id, stage_id);

@@ -5,5 +5,6 @@ CREATE VIEW probe_status AS SELECT
   probe,
   state,   -- active, degraded, unavailable
   reason,  -- '' when active
-  fix      -- what would change it
+  fix,     -- what would change it
+  affects  -- what the pages lack without it
 FROM probes;

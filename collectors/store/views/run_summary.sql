@@ -12,7 +12,8 @@ CREATE VIEW run_summary AS SELECT
   pipeline_text,        -- its contents when the run began
   started_realtime_ns,  -- since 1970
   duration_ns,          -- recorded
-  accounting_level,     -- 0 seen from outside, 1 accounts, 2 accounts and the thread CPU clock
+  accounting_level,     -- reached: 0 from outside, 1 accounts, 2 + thread CPU clock, 3 + eBPF,
+                        -- 4 + hardware counters by operator
   accounting_note,      -- how the time was split, in words
   cores_count,          -- cores the pipeline may use; NULL unknown
   cores_bound_by,       -- what limits them
@@ -21,5 +22,9 @@ CREATE VIEW run_summary AS SELECT
   hostname,
   kernel,
   cpu_model,
-  headrace_version
+  headrace_version,
+  level_asked,          -- --level; NULL: all that works
+  deep,                 -- 1: --deep, detail that costs
+  ring_ns,              -- flight recorder: kept before a stall; NULL: everything was kept
+  trigger_text          -- its trigger
 FROM runs;

@@ -1,0 +1,18 @@
+-- Folded stacks. One row per (run, kind, process, operator, thread group, stack).
+DROP VIEW IF EXISTS stack_summary;
+CREATE VIEW stack_summary AS SELECT
+  k.run_id,
+  k.kind,           -- cpu, off_cpu
+  o.operator,       -- NULL: outside every operator
+  s.stage,
+  k.process_id,
+  p.process,
+  p.pid,
+  k.thread,
+  k.folded,         -- root first, frames separated by ';'
+  k.samples_count,
+  k.time_ns         -- what the samples stand for
+FROM stacks AS k
+LEFT JOIN operators AS o ON o.run_id = k.run_id AND o.operator_id = k.operator_id
+LEFT JOIN stages AS s ON s.run_id = o.run_id AND s.stage_id = o.stage_id
+LEFT JOIN processes AS p ON p.run_id = k.run_id AND p.process_id = k.process_id;
