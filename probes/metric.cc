@@ -13,6 +13,7 @@ const std::vector<Metric>& Metrics() {
   Metric{name, unit, kind, Source::source, privilege, help},
 #include "probes/metrics/bpf.def"
 #include "probes/metrics/host.def"
+#include "probes/metrics/links.def"
 #include "probes/metrics/perf.def"
 #include "probes/metrics/stack.def"
 #undef HR_METRIC
