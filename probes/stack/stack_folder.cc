@@ -1,0 +1,155 @@
+#include "probes/stack/stack_folder.h"
+
+#include <algorithm>
+
+namespace headrace::probes::stack {
+namespace {
+
+constexpr size_t kMaxFrames = 160;  // of a text; deeper ones are recursion
+
+}  // namespace
+
+std::string ThreadGroupName(std::string_view comm) {
+  size_t end = comm.size();
+  while (end > 0 && comm[end - 1] >= '0' && comm[end - 1] <= '9') --end;
+  if (end < comm.size()) {
+    while (end > 0 && std::string_view("-_:/").find(comm[end - 1]) != std::string_view::npos) --end;
+  }
+  return std::string(comm.substr(0, end == 0 ? comm.size() : end));
+}
+
+void StackFolder::Look(const std::vector<int64_t>& pids, int64_t now_ns) {
+  for (const int64_t pid : pids) symboliser_.Look(pid, now_ns);
+}
+
+RawStack StackFolder::Unwind(int64_t pid, const Registers& registers, const StackCopy& copy,
+                             std::vector<uint64_t> chain) {
+  UnwoundStack unwound =
+      unwinder_.Unwind(registers, copy, [&](uint64_t pc) { return symboliser_.Find(pid, pc); });
+  RawStack stack;
+  stack.complete = unwound.complete;
+  if (unwound.complete) {
+    stack.user = std::move(unwound.addresses);
+    return stack;
+  }
+  // Where the two meet, the chain goes on.
+  for (size_t i = 1; i < unwound.addresses.size(); ++i) {
+    const auto meet =
+        std::find(chain.begin() + (chain.empty() ? 0 : 1), chain.end(), unwound.addresses[i]);
+    if (meet == chain.end()) continue;
+    stack.user.assign(unwound.addresses.begin(),
+                      unwound.addresses.begin() + static_cast<ptrdiff_t>(i));
+    stack.user.insert(stack.user.end(), meet, chain.end());
+    return stack;
+  }
+  // The copy ends in a function whose frame is the one that the chain begins with.
+  if (unwound.same_frame_pointer && chain.size() > 1) {
+    stack.user = std::move(unwound.addresses);
+    stack.user.insert(stack.user.end(), chain.begin() + 1, chain.end());
+    return stack;
+  }
+  // They do not: the chain is right if it leads to the thread's begin.
+  const bool rooted = chain.size() > 1 && symboliser_.IsRoot(pid, chain.back() - 1);
+  stack.user = rooted || chain.size() > unwound.addresses.size() ? std::move(chain)
+                                                                 : std::move(unwound.addresses);
+  return stack;
+}
+
+std::string StackFolder::Fold(int64_t pid, const RawStack& stack, bool* complete) {
+  // Without frame pointers the chain goes on into data: cut it where it leaves the code.
+  size_t num_user = stack.user.size();
+  for (size_t i = 1; i < num_user; ++i) {
+    if (!symboliser_.IsCode(pid, stack.user[i] - 1)) num_user = i;
+  }
+  const bool whole = num_user == 0 || (num_user == stack.user.size() && stack.complete) ||
+                     (num_user > 1 && symboliser_.IsRoot(pid, stack.user[num_user - 1] - 1));
+  if (complete) *complete = whole;
+  std::string text = whole ? "" : "[truncated]";
+  const auto add = [&](const std::string& frame) {
+    if (!text.empty()) text += ';';
+    text += frame;
+  };
+  const size_t first = std::min(num_user, kMaxFrames);
+  for (size_t i = first; i-- > 0;) {
+    add(symboliser_.Name(pid, stack.user[i] - (i == 0 ? 0 : 1)));
+  }
+  for (size_t i = std::min(stack.kernel.size(), kMaxFrames); i-- > 0;) {
+    add(symboliser_.KernelName(stack.kernel[i]));
+  }
+  if (text.empty()) text = "[no stack]";
+  return text;
+}
+
+bool StackFolder::Add(const SampleOrigin& origin, const RawStack& stack, int64_t samples,
+                      int64_t time_ns) {
+  bool complete = false;
+  Key key{origin, origin.thread};
+  if (!origin.cause.empty()) key.folded += ";" + origin.cause;
+  key.folded += ";" + Fold(origin.pid, stack, &complete);
+
+  auto it = totals_.find(key);
+  if (it == totals_.end() &&
+      (totals_.size() >= limits_.max_stacks || bytes_ + key.folded.size() > limits_.max_bytes)) {
+    overflowed_ += samples;
+    key.folded = origin.thread + ";[other stacks]";
+    it = totals_.find(key);
+  }
+  if (it == totals_.end()) {
+    bytes_ += key.folded.size();
+    it = totals_.emplace(std::move(key), Total{}).first;
+  }
+  it->second.samples += samples;
+  it->second.time_ns += time_ns;
+  it->second.changed = true;
+  SampleOrigin place = origin;
+  place.cause.clear();
+  time_ns_[place] += time_ns;
+  Counts& counts = by_pid_[origin.pid];
+  counts.samples += samples;
+  samples_ += samples;
+  if (!complete) {
+    counts.truncated += samples;
+    truncated_ += samples;
+  }
+  return complete;
+}
+
+std::optional<double> StackFolder::TruncatedShare(int64_t pid) const {
+  const auto it = by_pid_.find(pid);
+  if (it == by_pid_.end() || it->second.samples < 20) return std::nullopt;
+  return static_cast<double>(it->second.truncated) / static_cast<double>(it->second.samples);
+}
+
+void StackFolder::Emit(Sink& sink) {
+  for (auto& [key, total] : totals_) {
+    if (!total.changed) continue;
+    total.changed = false;
+    sink.AddStack({key.origin.pid, key.origin.operator_index, key.origin.thread, kind_, key.folded,
+                   total.samples, total.time_ns});
+  }
+  const auto add = [&](std::string_view metric, int64_t value, const Labels& labels) {
+    Measurement m{metric, static_cast<double>(value), labels, std::nullopt, std::nullopt, false};
+    sink.Add(m);
+  };
+  for (const auto& [origin, ns] : time_ns_) {
+    Labels labels;
+    labels.pid = origin.pid;
+    labels.operator_index = origin.operator_index;
+    labels.thread = origin.thread;
+    labels.cause = kind_;
+    add("stack_time_ns", ns, labels);
+  }
+  for (const auto& [pid, counts] : by_pid_) {
+    Labels labels;
+    labels.pid = pid;
+    labels.cause = kind_;
+    add("stack_samples_count", counts.samples, labels);
+    add("stack_truncated_count", counts.truncated, labels);
+  }
+  Labels labels;
+  labels.cause = kind_;
+  add("stack_names_ns", symboliser_.cost().time_ns, labels);
+  sink.Lost("distinct " + kind_ + " stacks", overflowed_, samples_);
+}
+
+}  // namespace headrace::probes::stack
