@@ -86,6 +86,14 @@ class Database {
     if (code != SQLITE_DONE) Fail();
   }
 
+  // Whether the database has that view; one of an earlier version may not.
+  bool Has(const std::string& view) {
+    bool found = false;
+    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE name = '{}'", view), 0,
+         [&](const Row&) { found = true; });
+    return found;
+  }
+
   template <typename Use>
   void EachOf(const std::string& view, int64_t run_id, const std::string& order, Use use) {
     Each(fmt::format("SELECT * FROM {} WHERE run_id = ?1{}", view,
@@ -161,6 +169,10 @@ RunRow ReadRun(const Row& row) {
   run.accounting_level = row.Number("accounting_level");
   run.cores_count = row.Real("cores_count");
   run.memory_bytes = row.Integer("memory_bytes");
+  run.level_asked = row.Integer("level_asked");
+  run.deep = row.Number("deep");
+  run.ring_ns = row.Integer("ring_ns");
+  run.trigger_text = row.Text("trigger_text");
   return run;
 }
 
@@ -229,6 +241,7 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
     op.source = row.Text("source");
     op.stage_index = row.Number("stage_index");
     op.position_index = row.Number("position_index");
+    op.residual_ns = row.Integer("residual_ns");
     view->operators.push_back(std::move(op));
   });
   database.EachOf("queue_summary", id, "", [&](const Row& row) {
@@ -257,11 +270,12 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
   database.EachOf("host_summary", id, "metric", [&](const Row& row) {
     view->hosts.push_back({row.Text("metric"), row.Text("unit"), row.Text("source"),
                            row.Real("mean_value"), row.Real("minimum_value"),
-                           row.Real("maximum_value"), row.Real("last_value")});
+                           row.Real("maximum_value"), row.Real("last_value"), row.Text("subject"),
+                           row.Text("cause")});
   });
   database.EachOf("probe_status", id, "probe", [&](const Row& row) {
-    view->probes.push_back(
-        {row.Text("probe"), row.Text("state"), row.Text("reason"), row.Text("fix")});
+    view->probes.push_back({row.Text("probe"), row.Text("state"), row.Text("reason"),
+                            row.Text("fix"), row.Text("affects")});
   });
   database.EachOf("loss_summary", id, "what", [&](const Row& row) {
     view->losses.push_back(
@@ -345,6 +359,98 @@ void ReadWindows(Database& database, int64_t id, RunView* view) {
   windows.Finish();
 }
 
+void ReadProcesses(Database& database, int64_t id, RunView* view) {
+  database.EachOf("process_summary", id, "process_id", [&](const Row& row) {
+    ProcessRow process;
+    process.process_id = row.Number("process_id");
+    process.pid = row.Number("pid");
+    process.parent_pid = row.Number("parent_pid");
+    process.process = row.Text("process");
+    process.command = row.Text("command");
+    process.role = row.Text("role");
+    process.exit_text = row.Text("exit_text");
+    process.has_accounts = row.Number("has_accounts") != 0;
+    process.started_ns = row.Number("started_ns");
+    process.ended_ns = row.Integer("ended_ns");
+    process.cpu_ns = row.Integer("cpu_ns");
+    process.read_bytes = row.Integer("read_bytes");
+    process.threads_count = row.Integer("threads_count");
+    process.mean_rss_bytes = row.Real("mean_rss_bytes");
+    process.maximum_rss_bytes = row.Real("maximum_rss_bytes");
+    view->processes.push_back(std::move(process));
+  });
+}
+
+void ReadMeasurements(Database& database, int64_t id, RunView* view) {
+  database.EachOf("measurement_summary", id, "metric", [&](const Row& row) {
+    MeasurementRow m;
+    m.metric = row.Text("metric");
+    m.unit = row.Text("unit");
+    m.kind = row.Text("kind");
+    m.source = row.Text("source");
+    m.operator_name = row.Text("operator");
+    m.stage = row.Text("stage");
+    m.process_id = row.Integer("process_id");
+    m.process = row.Text("process");
+    m.pid = row.Number("pid");
+    m.thread = row.Text("thread");
+    m.subject = row.Text("subject");
+    m.cause = row.Text("cause");
+    m.bucket = row.Integer("bucket");
+    m.value = row.Real("value");
+    m.minimum_value = row.Real("minimum_value");
+    m.maximum_value = row.Real("maximum_value");
+    m.last_value = row.Real("last_value");
+    m.running_ratio = row.Real("running_ratio");
+    view->measurements.push_back(std::move(m));
+  });
+  database.EachOf("stack_summary", id, fmt::format("time_ns DESC LIMIT {}", kMaxStacks),
+                  [&](const Row& row) {
+                    StackRow stack;
+                    stack.kind = row.Text("kind");
+                    stack.operator_name = row.Text("operator");
+                    stack.stage = row.Text("stage");
+                    stack.process_id = row.Integer("process_id");
+                    stack.process = row.Text("process");
+                    stack.pid = row.Number("pid");
+                    stack.thread = row.Text("thread");
+                    stack.folded = row.Text("folded");
+                    stack.samples_count = row.Number("samples_count");
+                    stack.time_ns = row.Number("time_ns");
+                    view->stacks.push_back(std::move(stack));
+                  });
+  database.EachOf("metric_list", id, "metric",
+                  [&](const Row& row) { view->metrics.push_back(row.Text("metric")); });
+  database.EachOf("detail_range", id, "start_ns", [&](const Row& row) {
+    view->details.push_back({row.Number("start_ns"), row.Number("end_ns"), row.Text("reason")});
+  });
+}
+
+// Slices are as long as the longest stored interval at least, so that each holds whole ones, and a
+// long recording has some hundreds of them.
+void ReadCourse(Database& database, int64_t id, RunView* view) {
+  constexpr const char* kMetrics =
+      "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
+      "'sampled_off_cpu_ns')";
+  constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300;
+  int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
+  database.Each("SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = ?1",
+                id,
+                [&](const Row& row) { slice_ns = std::max(slice_ns, row.Number("longest_ns")); });
+  view->course_slice_ns = slice_ns;
+  database.Each(
+      fmt::format("SELECT start_ns / {} AS slice, metric, process_id, thread, subject, "
+                  "cause, SUM(value) AS value FROM measurement_interval WHERE run_id = "
+                  "?1 AND process_id IS NOT NULL AND operator IS NULL AND metric IN {} "
+                  "GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1",
+                  slice_ns, kMetrics),
+      id, [&](const Row& row) {
+        view->course.push_back({row.Number("slice"), row.Text("metric"), row.Number("process_id"),
+                                row.Text("thread"), row.Text("subject"), row.Text("cause"),
+                                row.Real("value").value_or(0)});
+      });
+}
+
 }  // namespace
 
 const HostRow* RunView::FindHost(const std::string& metric) const {
@@ -354,6 +460,10 @@ const HostRow* RunView::FindHost(const std::string& metric) const {
   return nullptr;
 }
 
+bool RunView::Has(const std::string& metric) const {
+  return std::find(metrics.begin(), metrics.end(), metric) != metrics.end();
+}
+
 RunView LoadRun(const std::string& path, const std::string& run) {
   Database database(path);
   const int64_t id = FindRun(database, path, run);
@@ -361,6 +471,11 @@ RunView LoadRun(const std::string& path, const std::string& run) {
   database.EachOf("run_summary", id, "", [&](const Row& row) { view.run = ReadRun(row); });
   ReadSummaries(database, id, &view);
   ReadWindows(database, id, &view);
+  if (database.Has("measurement_summary")) {
+    ReadProcesses(database, id, &view);
+    ReadMeasurements(database, id, &view);
+    if (view.operators.empty()) ReadCourse(database, id, &view);
+  }
   return view;
 }
 

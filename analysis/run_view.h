@@ -22,6 +22,10 @@ struct RunRow {
   int64_t accounting_level = 0;  // 0: no accounts, seen from outside only
   Real cores_count;
   Count memory_bytes;
+  Count level_asked;  // --level; empty: all that works
+  int64_t deep = 0;   // 1: --deep
+  Count ring_ns;      // flight recorder: detail kept before a trigger; empty: all was kept
+  std::string trigger_text;
 };
 
 // Counters of an operator, over the run or over one interval.
@@ -38,6 +42,7 @@ struct OperatorCounters {
 struct OperatorRow : OperatorCounters {
   std::string name, kind, stage, source;
   int64_t stage_index = 0, position_index = 0;
+  Count residual_ns;  // c by eBPF less c by the thread CPU clock
 };
 
 struct StageCounters {
@@ -96,14 +101,66 @@ struct WindowRow {
 struct HostRow {
   std::string metric, unit, source;
   Real mean_value, minimum_value, maximum_value, last_value;
+  std::string subject, cause;
 };
 struct ProbeRow {
   std::string probe, state, reason, fix;
+  std::string affects;  // what the pages lack without it
 };
 struct LossRow {
   std::string what;
   int64_t lost_count = 0;
   Count total_count;
+};
+
+// A process of the recorded tree.
+struct ProcessRow {
+  int64_t process_id = 0, pid = 0, parent_pid = 0;
+  std::string process, command, role, exit_text;
+  bool has_accounts = false;
+  int64_t started_ns = 0;  // since the run began; negative: before it
+  Count ended_ns;          // empty: alive at the end of the recording
+  Count cpu_ns, read_bytes, threads_count;
+  Real mean_rss_bytes, maximum_rss_bytes;
+};
+
+// A metric of a probe with its labels, over the run. Counters: `value` is the total; gauges: the
+// mean.
+struct MeasurementRow {
+  std::string metric, unit, kind, source;
+  std::string operator_name, stage;  // empty: no operator, or all of them
+  Count process_id;                  // empty: the machine
+  std::string process;
+  int64_t pid = 0;
+  std::string thread, subject, cause;
+  Count bucket;  // lower bound of a histogram bucket
+  Real value, minimum_value, maximum_value, last_value;
+  Real running_ratio;  // share of the time the counter really counted
+};
+
+// Growth of a counter with its labels in a slice of the run (RunView::course_slice_ns long).
+struct CourseRow {
+  int64_t slice = 0;
+  std::string metric;
+  int64_t process_id = 0;
+  std::string thread, subject, cause;
+  double value = 0;
+};
+
+struct StackRow {
+  std::string kind;                  // "cpu", "off_cpu"
+  std::string operator_name, stage;  // empty: outside every operator
+  Count process_id;
+  std::string process;
+  int64_t pid = 0;
+  std::string thread, folded;  // root first, frames separated by ';'
+  int64_t samples_count = 0, time_ns = 0;
+};
+
+// Where the flight recorder kept full detail.
+struct DetailRow {
+  int64_t start_ns = 0, end_ns = 0;
+  std::string reason;
 };
 
 struct RunView {
@@ -117,6 +174,14 @@ struct RunView {
   std::vector<HostRow> hosts;
   std::vector<ProbeRow> probes;
   std::vector<LossRow> losses;
+  std::vector<ProcessRow> processes;         // by process_id
+  std::vector<MeasurementRow> measurements;  // by metric
+  std::vector<StackRow> stacks;              // longest first; at most kMaxStacks
+  std::vector<DetailRow> details;
+  // Threads' times and wake-ups of a run without operators, by slice; empty for other runs.
+  std::vector<CourseRow> course;
+  int64_t course_slice_ns = 0;
+  std::vector<std::string> metrics;  // names of all metrics the run holds
 
   // What a command about this run needs to find its database: " --db FILE", or empty for the
   // default.
@@ -126,7 +191,11 @@ struct RunView {
 
   // The row of that metric, or null.
   const HostRow* FindHost(const std::string& metric) const;
+  // Whether a probe delivered the metric at all.
+  bool Has(const std::string& metric) const;
 };
+
+inline constexpr int64_t kMaxStacks = 5000;
 
 // Reads run `run` ("latest", an id, or a name) of the database `path`, read-only.
 // Throws Error kBadData: not a headrace database, no such run.

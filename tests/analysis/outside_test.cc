@@ -1,0 +1,172 @@
+// Verdicts on runs seen from outside: who is the consumer, who feeds it, what limits, how sure.
+#include "analysis/outside.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+using testing::HasSubstr;
+
+const Unit& Culprit(const Outside& seen) { return seen.units[seen.culprit]; }
+
+TEST(Outside, NamesWorkersThatComputeTooSlowly) {
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view);
+  ASSERT_TRUE(seen.withheld.empty()) << seen.withheld;
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kWakers);
+  EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_GT(seen.findings[0].probability, 0.95);
+  EXPECT_EQ(Culprit(seen).name, "2 processes pt_data_worker");
+  EXPECT_NEAR(Culprit(seen).shares.on_cpu, 0.95, 0.04);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
+  ASSERT_TRUE(seen.stall_interval);
+  EXPECT_LT(seen.stall_interval->low, seen.stall_ratio);
+  EXPECT_GT(seen.stall_interval->high, seen.stall_ratio);
+  EXPECT_EQ(seen.units[0].role, UnitRole::kConsumer);
+  EXPECT_EQ(seen.units[0].name, "python's main thread");
+}
+
+TEST(Outside, NamesTheCoresWhenNoneIsLeft) {
+  OutsideRun run = Loader(4, 0.15, 0.6, 0.5, 0, 0.03, 3.95);
+  for (int w = 0; w < 4; ++w) run.Runnable(200 + w, "pt_data_worker (main)", 0.45);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kCores);
+  EXPECT_EQ(Culprit(seen).name, "4 processes pt_data_worker");
+}
+
+TEST(Outside, NamesStorageBehindTheWorkers) {
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.15, 0.8, 0.03).view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);
+  EXPECT_GT(seen.findings[0].probability, 0.95);
+  EXPECT_EQ(Culprit(seen).name, "2 processes pt_data_worker");
+}
+
+TEST(Outside, NamesTheTrainerThatComputesTooSlowly) {
+  const Outside seen = LookFromOutside(Loader(2, 0.93, 0.05, 0.1, 0, 0.88).view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_GT(seen.findings[0].probability, 0.95);
+  EXPECT_LT(seen.stall_ratio, 0.1);
+  EXPECT_EQ(seen.culprit, 0u);
+}
+
+TEST(Outside, CannotChooseBetweenEquals) {
+  const Outside seen = LookFromOutside(Loader(1, 0.5, 0.48, 0.5, 0, 0.48).view);
+  EXPECT_LT(seen.findings[0].probability, 0.95);
+}
+
+TEST(Outside, CountsOfWakeUpsDoWithLessSureness) {
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03, 1.2, false).view);
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCounts);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_LE(seen.findings[0].probability, 0.95);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.05);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("how long each wait")));
+}
+
+TEST(Outside, CausesAloneAreTakenAsWaitsForTheOtherSide) {
+  OutsideRun run;
+  run.Process(1, 0, "reader").OnCpu(1, "reader (main)", 0.1);
+  run.Blocked(1, "reader (main)", "lock", 0.9);
+  run.OnCpu(1, "reader", 1.9);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCauses);
+  EXPECT_TRUE(seen.stall_assumed);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_LE(seen.findings[0].probability, 0.85);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("who ends the waits")));
+}
+
+TEST(Outside, CpuAloneDecidesNothing) {
+  OutsideRun run;
+  run.view.metrics = {"on_cpu_ns", "runnable_ns"};
+  run.Process(1, 0, "reader").OnCpu(1, "reader (main)", 0.1).OnCpu(1, "reader", 1.9);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCpu);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_THAT(seen.measure, HasSubstr("CAP_BPF"));
+}
+
+// fetch -> decode -> main thread, all in one process; what limits is two steps away.
+TEST(Outside, WalksToTheStageThatLimits) {
+  OutsideRun run;
+  run.Process(1, 0, "pipe");
+  run.OnCpu(1, "pipe (main)", 0.1).Waits(1, "pipe (main)", "lock", 0.9, "1/decode-");
+  run.OnCpu(1, "decode-", 0.4).Waits(1, "decode-", "lock", 1.6, "1/fetch-");
+  run.OnCpu(1, "fetch-", 0.1).Blocked(1, "fetch-", "network", 0.88);
+  run.Waits(1, "fetch-", "lock", 0.02, "1/decode-");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kNetwork);
+  EXPECT_EQ(Culprit(seen).name, "threads fetch-");
+  EXPECT_EQ(Culprit(seen).distance, 2);
+}
+
+TEST(Outside, NamesALockThatTheReadersHoldInTurn) {
+  OutsideRun run;
+  run.Process(1, 0, "pipe");
+  run.OnCpu(1, "pipe (main)", 0.1).Waits(1, "pipe (main)", "lock", 0.9, "1/reader-");
+  run.OnCpu(1, "reader-", 0.2).Blocked(1, "reader-", "sleep", 0.9);
+  run.Waits(1, "reader-", "lock", 2.8, "1/reader-");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
+}
+
+TEST(Outside, OneThreadForEverythingIsSaidSo) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py");
+  run.OnCpu(1, "python (main)", 0.97).OnCpu(1, "python", 0.01);
+  run.Blocked(1, "python (main)", "storage", 0.02);
+  run.Waits(1, "python", "lock", 0.99, "1/python (main)");
+  Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kAlone);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_FALSE(seen.measure.empty());
+
+  OutsideRun slow;
+  slow.Process(1, 0, "python").OnCpu(1, "python (main)", 0.2);
+  slow.Blocked(1, "python (main)", "storage", 0.8);
+  seen = LookFromOutside(slow.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.culprit, 0u);
+}
+
+TEST(Outside, LooksBelowALauncher) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.view.processes[0].parent_pid = 50;
+  run.Process(50, 1, "bash");
+  run.OnCpu(50, "bash (main)", 0.001).Blocked(50, "bash (main)", "child", 0.99);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.units[0].name, "python's main thread");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+}
+
+TEST(Outside, WithholdsWhatItCannotKnow) {
+  EXPECT_THAT(LookFromOutside(RunView{}).withheld, HasSubstr("no thread was seen"));
+  OutsideRun run(1);
+  run.Process(1, 0, "x").OnCpu(1, "x (main)", 1);
+  EXPECT_THAT(LookFromOutside(run.view).withheld, HasSubstr("too short"));
+}
+
+// Rows that no probe would write must neither crash nor invent a process.
+TEST(Outside, BearsDamagedRows) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "");
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "/");
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "x/y");
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "99999999999999999999999/y");
+  run.Add("wakeups_count", 100, "python (main)", "no such cause", 5, "200/pt_data_worker");
+  run.Add("on_cpu_ns", 31337, "ghost", "", 1);
+  run.view.processes.push_back(run.view.processes[0]);  // its own parent, twice
+  run.view.processes.back().parent_pid = run.view.processes.back().pid;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  for (const ThreadGroup& group : seen.groups) EXPECT_NE(group.thread, "ghost");
+}
+
+}  // namespace
+}  // namespace headrace::analysis
