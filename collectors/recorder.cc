@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +14,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/units.h"
+#include "collectors/account_tree.h"
 #include "collectors/environment.h"
-#include "collectors/sampler.h"
+#include "collectors/flight_recorder.h"
+#include "collectors/measurement_sink.h"
+#include "collectors/probe_runner.h"
+#include "collectors/process_tree.h"
 #include "probes/process.h"
 
 namespace headrace::collectors {
@@ -21,6 +28,11 @@ namespace {
 
 constexpr int64_t kPollNs = 20'000'000;  // how soon an appearing segment or a stop is noticed
 constexpr int64_t kRollupNs = 60'000'000'000;
+constexpr int64_t kFineNs = 5'000'000'000;   // histograms and stacks into the store
+constexpr int64_t kScanNs = 1'000'000'000;   // for new processes, once the run is a while old
+constexpr int64_t kYoungNs = 3'000'000'000;  // until then at every tick
+constexpr int64_t kMostDetailNs = 600'000'000'000;  // kept by the flight recorder, all ranges
+constexpr int64_t kMostRingNs = 600'000'000'000;
 
 std::string UserName(uint32_t uid) {
   const passwd* user = getpwuid(uid);
@@ -72,6 +84,12 @@ class Reserve {
 
 struct OwnCost {
   int64_t cpu_begin_ns = ProcessCpuNs();
+  int64_t written_begin_bytes = Written();
+
+  static int64_t Written() {
+    const auto io = probes::ReadProcessIo(getpid());
+    return io ? io->written_call_bytes : 0;
+  }
 
   void AddTo(const std::string& database, IntervalSample* sample) const {
     sample->hosts.push_back({"collector_cpu_ns", "ns", MetricKind::kCounter, "counter",
@@ -80,6 +98,8 @@ struct OwnCost {
       sample->hosts.push_back({"collector_rss_bytes", "bytes", MetricKind::kGauge, "counter",
                                static_cast<double>(self->rss_bytes)});
     }
+    sample->hosts.push_back({"collector_written_bytes", "bytes", MetricKind::kCounter, "counter",
+                             static_cast<double>(Written() - written_begin_bytes)});
     double bytes = 0;
     for (const char* end : {"", "-wal"}) {
       struct stat info;
@@ -89,17 +109,36 @@ struct OwnCost {
   }
 };
 
+RunInfo Describe(const RecorderOptions& options) {
+  RunInfo info = DescribeRun(options.pid, options.run_name, options.pipeline_path);
+  if (!options.command.empty()) info.command = options.command;
+  info.level_asked = options.level;
+  info.deep = options.deep;
+  if (options.trigger) {
+    info.ring_ns = options.ring_ns;
+    info.trigger_text = options.trigger->text();
+  }
+  return info;
+}
+
 class RecorderLoop {
  public:
   explicit RecorderLoop(const RecorderOptions& options)
       : options_(options),
-        target_(probes::ReadProcessStat(options.pid)),
         store_(options.database),
         reserve_(options.database),
         start_ns_(MonotonicNs()),
-        sampler_(options.pid, start_ns_) {
-    result_.run_id =
-        store_.BeginRun(DescribeRun(options.pid, options.run_name, options.pipeline_path));
+        pidfd_(static_cast<int>(syscall(SYS_pidfd_open, options.pid, 0))),
+        tree_(options.pid, start_ns_),
+        accounts_(start_ns_),
+        sink_({[this](int64_t pid) { return tree_.ProcessId(pid); },
+               [this](int64_t pid, uint32_t op) { return accounts_.OperatorId(pid, op); }}),
+        runner_(host_, target_, &sink_) {
+    if (options.trigger) flight_.emplace(options.ring_ns);
+    result_.run_id = store_.BeginRun(Describe(options));
+  }
+  ~RecorderLoop() {
+    if (pidfd_ >= 0) close(pidfd_);
   }
 
   Recording Run() {
@@ -113,30 +152,33 @@ class RecorderLoop {
   }
 
  private:
-  bool Alive() const { return target_ && probes::IsAlive(options_.pid, target_->start_ticks); }
+  int level() const { return options_.level.value_or(kMostLevel); }
 
   void Loop() {
+    target_.root_pid = options_.pid;
+    target_.deep = options_.deep;
+    Scan(start_ns_);
+    // Probes first: what the accounts count from now on, the kernel's figures must cover.
+    runner_.Start(level(), options_.deep, start_ns_);
     Attach();
-    sampler_.TryAttach(true);
-    pending_.push_back(sampler_.Take(true));  // first values of counters; a very short interval
-    Commit();
-    if (options_.ready) options_.ready(result_.run_id, result_.has_accounts);
+    Sample(false);  // first values of counters; a very short interval
+    Commit(false);
+    if (options_.ready) options_.ready(result_.run_id, accounts_.ever_attached());
     int64_t next_tick = MonotonicNs() + options_.tick_ns;
     int64_t next_commit = start_ns_ + options_.commit_ns;
     int64_t next_rollup = start_ns_ + kRollupNs;
     for (bool going = true; going;) {
       const bool alive = WaitUntil(next_tick);
-      Attach();
       const int64_t now = MonotonicNs();
+      if (now > next_tick + options_.tick_ns) late_ticks_++;
       const bool over = options_.duration_ns > 0 && now - start_ns_ >= options_.duration_ns;
       going = alive && !over && !(options_.stop && options_.stop());
-      IntervalSample sample = sampler_.Take(alive);
-      cost_.AddTo(options_.database, &sample);
-      result_.duration_ns = sample.start_ns + sample.duration_ns;
-      pending_.push_back(std::move(sample));
+      if (!going || now >= next_scan_ns_) Scan(now);
+      Attach();
+      Sample(!going);
       if (!alive) result_.target_ended = true;
       if (now >= next_commit || !going) {
-        Commit();
+        Commit(!going);
         next_commit = now + options_.commit_ns - options_.tick_ns / 2;
       }
       if (now >= next_rollup) {
@@ -146,10 +188,25 @@ class RecorderLoop {
       // After a long sleep of the machine the tick starts afresh instead of catching up.
       next_tick = std::max(next_tick + options_.tick_ns, MonotonicNs() + options_.tick_ns / 4);
     }
-    const bool died = result_.target_ended && result_.has_accounts && !sampler_.closed();
+    runner_.Stop();
+    const auto& left = accounts_.left_behind();
+    const bool died = result_.target_ended && left.count(options_.pid) > 0;
     result_.state = died ? RunState::kInterrupted : RunState::kComplete;
     store_.FinishRun(result_.run_id, result_.state);
-    if (died) unlink(sampler_.segment()->path().c_str());  // nobody else will
+    for (const auto& [pid, path] : left) unlink(path.c_str());  // nobody else will
+  }
+
+  // Whether the target lives: its descriptor becomes readable when it ends. Waits until `until_ns`.
+  bool Alive(int64_t until_ns) {
+    if (pidfd_ < 0) {  // an old kernel
+      SleepUntilNs(until_ns);
+      const TreeProcess* root = tree_.Find(options_.pid);
+      return root && probes::IsAlive(options_.pid, root->start_ticks);
+    }
+    pollfd descriptor{pidfd_, POLLIN, 0};
+    const int64_t left = std::max<int64_t>(0, until_ns - MonotonicNs());
+    const timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
+    return ppoll(&descriptor, 1, &timeout, nullptr) <= 0;
   }
 
   // Sleeps to the tick in short naps; returns whether the target lives. Ends early when it is to
@@ -157,59 +214,255 @@ class RecorderLoop {
   bool WaitUntil(int64_t tick_ns) {
     if (options_.duration_ns > 0) tick_ns = std::min(tick_ns, start_ns_ + options_.duration_ns);
     while (true) {
-      const bool alive = Alive();
+      if (!Alive(0)) return false;
       const int64_t now = MonotonicNs();
-      if (!alive || now >= tick_ns || (options_.stop && options_.stop()) || sampler_.closed()) {
-        if (alive && sampler_.closed() && now < tick_ns) {
-          SleepUntilNs(std::min(tick_ns, now + kPollNs));
-          continue;
-        }
-        return alive;
+      if (now >= tick_ns || (options_.stop && options_.stop())) return true;
+      if (level() > 0 && !accounts_.Has(options_.pid) && !accounts_.closed(options_.pid)) {
+        AttachTo(options_.pid);
       }
-      if (!sampler_.segment()) Attach();
-      SleepUntilNs(std::min(tick_ns, now + kPollNs));
+      Alive(std::min(tick_ns, now + kPollNs));
+    }
+  }
+
+  void Scan(int64_t now) {
+    tree_.Update(now);
+    next_scan_ns_ =
+        now + (now - start_ns_ < kYoungNs ? options_.tick_ns : kScanNs) - options_.tick_ns / 2;
+    target_.pids = tree_.live();
+  }
+
+  void AttachTo(int64_t pid) {
+    TreeProcess* process = tree_.Find(pid);
+    if (!process) return;
+    if (images_[pid] != process->images) {
+      images_[pid] = process->images;
+      accounts_.ImageChanged(pid);
+    }
+    try {
+      accounts_.TryAttach(pid, process->alive, process->row.started_ns);
+    } catch (const Error& error) {
+      if (pid == options_.pid && !accounts_.ever_attached()) throw;
+      refused_ = error.what();
+    }
+    if (accounts_.Has(pid) && !process->row.has_accounts) {
+      process->row.has_accounts = true;
+      tree_.Touch(pid);
     }
   }
 
   void Attach() {
-    const bool had = sampler_.segment() != nullptr;
-    const bool has = sampler_.TryAttach(true);
-    if (had == has && described_) return;
-    described_ = true;
-    result_.has_accounts = has;
-    if (!has) {
-      const auto stat = probes::ReadProcessStat(options_.pid);
-      store_.SetAccounting(result_.run_id, stat ? Printable(stat->name) : "", 0,
-                           "seen from outside: the process keeps no operator accounts");
-      store_.SetProbe(result_.run_id, "operator accounts", "unavailable", "the process keeps none",
-                      "write them with headrace/account.h");
-      return;
-    }
-    const account::AccountSegment& segment = *sampler_.segment();
-    const bool level2 = segment.level() >= 2;
-    store_.SetAccounting(result_.run_id, segment.program(), segment.level(),
-                         level2 ? "c by the thread CPU clock, q by the scheduler, b the rest"
-                                : "c, b and q in one figure");
-    store_.SetProbe(result_.run_id, "operator accounts", "active", "", "");
-    store_.SetProbe(result_.run_id, "account clock", segment.uses_tsc() ? "active" : "degraded",
-                    segment.uses_tsc() ? "" : "no invariant time-stamp counter: clock_gettime", "");
-    store_.SetProbe(result_.run_id, "thread CPU clock", level2 ? "active" : "unavailable",
-                    level2 ? "" : "HEADRACE_ACCOUNT_LEVEL=1",
-                    level2 ? "" : "leave HEADRACE_ACCOUNT_LEVEL unset");
+    if (level() == 0) return;
+    for (const int64_t pid : tree_.live()) AttachTo(pid);
+    target_.accounts = accounts_.Accounted();
   }
 
-  void Commit() {
-    store_.Append(result_.run_id, pending_);
-    pending_.clear();
-    const bool readable = probes::ReadTaskTime(getpid(), getpid()).has_value();
-    store_.SetProbe(result_.run_id, "scheduler times", readable ? "active" : "unavailable",
-                    readable ? "" : "/proc/PID/task/TID/schedstat cannot be read",
-                    readable ? "" : "a kernel with CONFIG_SCHED_INFO");
-    const Sampler::Losses& losses = sampler_.losses();
-    store_.SetLoss(result_.run_id, "step details", losses.step_details, losses.steps);
-    for (const auto& [what, count] : losses.over_limit) {
-      if (count > 0) store_.SetLoss(result_.run_id, what + " over the limit", count, std::nullopt);
+  void Sample(bool last) {
+    const int64_t now = MonotonicNs();
+    runner_.Read(now - start_ns_, last);
+    IntervalSample sample = accounts_.Take(
+        [this](int64_t pid) {
+          const TreeProcess* process = tree_.Find(pid);
+          return process && probes::IsAlive(pid, process->start_ticks);
+        },
+        runner_.ReadSplits());
+    if (last || now >= next_host_ns_) {
+      SampleHost(&sample);
+      cost_.AddTo(options_.database, &sample);
+      next_host_ns_ = now + options_.commit_ns - options_.tick_ns / 2;
     }
+    result_.has_accounts = accounts_.ever_attached();
+    result_.steps += sample.steps.steps;
+    const int64_t end = MonotonicNs();
+    sample.start_ns = last_ns_;
+    sample.duration_ns = end - start_ns_ - last_ns_;
+    last_ns_ = end - start_ns_;
+    result_.duration_ns = last_ns_;
+    if (flight_) {
+      flight_->Add(sample, options_.trigger->Pulled(accounts_.moment(), sample.duration_ns));
+    }
+    // Ticks shorter than a stored interval are put together, except for the first.
+    if (!pending_.empty() && pending_.back().start_ns > 0 &&
+        pending_.back().duration_ns + sample.duration_ns / 2 < options_.store_ns) {
+      Extend(&pending_.back(), sample);
+    } else {
+      pending_.push_back(std::move(sample));
+    }
+  }
+
+  void SampleHost(IntervalSample* out) {
+    tree_.ReadUsage();
+    const auto add = [out](std::string metric, const char* unit, MetricKind kind, double value) {
+      out->hosts.push_back({std::move(metric), unit, kind, "counter", value});
+    };
+    add("process_cpu_ns", "ns", MetricKind::kCounter, static_cast<double>(tree_.cpu_ns()));
+    if (tree_.root_alive()) {
+      add("process_rss_bytes", "bytes", MetricKind::kGauge, static_cast<double>(tree_.rss_bytes()));
+      add("process_threads_count", "count", MetricKind::kGauge,
+          static_cast<double>(tree_.threads()));
+    }
+    if (const auto bytes = tree_.read_bytes()) {
+      add("process_read_bytes", "bytes", MetricKind::kCounter, static_cast<double>(*bytes));
+    }
+    if (const auto bytes = tree_.read_call_bytes()) {
+      add("process_read_call_bytes", "bytes", MetricKind::kCounter, static_cast<double>(*bytes));
+    }
+    if (const auto cpu = probes::ReadHostCpu()) {
+      const int64_t now = MonotonicNs();
+      if (host_busy_ns_ && now - host_read_ns_ >= 10'000'000) {
+        add("host_busy_cores", "cores", MetricKind::kGauge,
+            std::max(0.0, static_cast<double>(cpu->busy_ns - *host_busy_ns_) /
+                              static_cast<double>(now - host_read_ns_)));
+      }
+      host_busy_ns_ = cpu->busy_ns;
+      host_read_ns_ = now;
+      add("host_cores", "cores", MetricKind::kGauge, static_cast<double>(cpu->num_cpus));
+    }
+    if (late_ticks_ > 0) {
+      add("collector_ticks_late_count", "count", MetricKind::kCounter,
+          static_cast<double>(late_ticks_));
+    }
+    if (!accounts_.ever_attached()) {  // seen from outside: who uses the CPU, by thread name
+      for (const probes::ThreadGroup& group : probes::ReadThreadGroups(options_.pid)) {
+        for (const auto& [what, ns] :
+             {std::pair<std::string, int64_t>{"on_cpu_ns", group.time.on_cpu_ns},
+              std::pair<std::string, int64_t>{"runnable_ns", group.time.runnable_ns}}) {
+          const std::string metric = "threads." + group.name + "." + what;
+          const int64_t base = thread_group_base_.emplace(metric, ns).first->second;
+          // Ended threads take their time with them: the counter then rests at its highest.
+          add(metric, "ns", MetricKind::kCounter,
+              static_cast<double>(std::max<int64_t>(0, ns - base)));
+        }
+      }
+    }
+  }
+
+  // What the run row says of how time was split. Written when it changes.
+  void DescribeAccounting() {
+    const account::AccountSegment* segment = accounts_.first();
+    if (segment) {
+      program_ = segment->program();
+      account_level_ = segment->level();
+      if (!described_clock_) {
+        described_clock_ = true;
+        store_.SetProbe(
+            result_.run_id, "account clock", segment->uses_tsc() ? "active" : "degraded",
+            segment->uses_tsc() ? "" : "no invariant time-stamp counter: clock_gettime", "");
+        const bool clock = segment->level() >= 2;
+        store_.SetProbe(result_.run_id, "thread CPU clock", clock ? "active" : "unavailable",
+                        clock ? "" : "HEADRACE_ACCOUNT_LEVEL=1",
+                        clock ? "" : "leave HEADRACE_ACCOUNT_LEVEL unset");
+      }
+    } else if (!accounts_.ever_attached()) {
+      if (const auto stat = probes::ReadProcessStat(options_.pid); stat && stat->state != 'Z') {
+        program_ = Printable(stat->name);
+      }
+    }
+    int64_t reached = 0;
+    std::string note;
+    const bool kernel = runner_.has_splits();
+    if (!accounts_.ever_attached()) {
+      note = level() == 0 ? "seen from outside: --level 0"
+             : kernel     ? "seen from outside, with eBPF: the process keeps no operator accounts"
+                          : "seen from outside: the process keeps no operator accounts";
+    } else {
+      reached = std::min(account_level_, int64_t{level()});
+      note = account_level_ >= 2 ? "c by the thread CPU clock, q by the scheduler, b the rest"
+                                 : "c, b and q in one figure";
+      if (kernel) {
+        reached = 3;
+        note = "b and q by eBPF at every switch of a thread, c the rest";
+      }
+      if (runner_.level_reached() >= 4) {
+        reached = 4;
+        note += "; hardware counters by operator";
+      }
+    }
+    const std::string all = fmt::format("{} {} {}", reached, program_, note);
+    if (all == described_) return;
+    described_ = all;
+    store_.SetAccounting(result_.run_id, program_, reached, note);
+    const bool has = accounts_.ever_attached();
+    store_.SetProbe(result_.run_id, "operator accounts", has ? "active" : "unavailable",
+                    has            ? refused_
+                    : level() == 0 ? "left out by --level 0"
+                                   : "the process keeps none",
+                    has            ? ""
+                    : level() == 0 ? "--level 1"
+                                   : "write them with headrace/account.h",
+                    has ? "" : "operators, queues, steps");
+  }
+
+  void Commit(bool last) {
+    const int64_t now = last_ns_;
+    const bool fine = last || now >= next_fine_ns_;
+    if (fine) next_fine_ns_ = now + kFineNs;
+    MeasurementBatch batch = sink_.Take(now, fine, last);
+    batch.processes = tree_.TakeChanged();
+    // The interval under way waits for the rest of it.
+    std::vector<IntervalSample> rest;
+    if (!last && pending_.size() > 1 && !flight_ &&
+        pending_.back().duration_ns + options_.tick_ns / 2 < options_.store_ns) {
+      rest.push_back(std::move(pending_.back()));
+      pending_.pop_back();
+    }
+    store_.Append(result_.run_id, pending_, batch,
+                  flight_ ? AppendPart::kTotals : AppendPart::kAll);
+    pending_ = std::move(rest);
+    if (flight_) StoreFlight(last);
+    DescribeAccounting();
+    for (const ProbeStatus& s : runner_.TakeChanged()) {
+      store_.SetProbe(result_.run_id, s.probe, s.state, s.reason, s.fix, s.affects);
+    }
+    const int scheduler = probes::ReadTaskTime(getpid(), getpid()).has_value();
+    if (scheduler != scheduler_times_) {
+      scheduler_times_ = scheduler;
+      store_.SetProbe(result_.run_id, "scheduler times", scheduler ? "active" : "unavailable",
+                      scheduler ? "" : "/proc/PID/task/TID/schedstat cannot be read",
+                      scheduler ? "" : "a kernel with CONFIG_SCHED_INFO");
+    }
+    StoreLosses();
+  }
+
+  void StoreFlight(bool last) {
+    if (last) flight_->Finish();
+    store_.Append(result_.run_id, flight_->TakeCoarse(), {}, AppendPart::kCourse);
+    store_.Append(result_.run_id, flight_->TakeDetail(), {}, AppendPart::kDetail);
+    if (const auto range = flight_->TakeRange()) {
+      store_.SetDetailRange(result_.run_id, *range);
+      if (ranges_.empty() || ranges_.back().start_ns != range->start_ns) ranges_.push_back(*range);
+      ranges_.back() = *range;
+      int64_t sum = 0;
+      for (const DetailRange& r : ranges_) sum += r.end_ns - r.start_ns;
+      while (sum > kMostDetailNs && ranges_.size() > 1) {
+        sum -= ranges_.front().end_ns - ranges_.front().start_ns;
+        store_.ReleaseDetailRange(result_.run_id, ranges_.front());
+        ranges_.erase(ranges_.begin());
+        released_ranges_++;
+      }
+    }
+    if (last && !accounts_.ever_attached()) {
+      store_.SetProbe(result_.run_id, "flight recorder", "unavailable",
+                      "the trigger needs steps and queues, which come with operator accounts", "",
+                      "detail around stalls");
+    }
+  }
+
+  void StoreLosses() {
+    const auto set = [this](const std::string& what, int64_t lost, std::optional<int64_t> total,
+                            bool always = false) {
+      if (lost == 0 && !always) return;
+      const auto [it, first] = stored_losses_.emplace(what, std::pair(lost, total.value_or(-1)));
+      if (!first && it->second == std::pair(lost, total.value_or(-1))) return;
+      it->second = {lost, total.value_or(-1)};
+      store_.SetLoss(result_.run_id, what, lost, total);
+    };
+    const Sampler::Losses own = accounts_.losses();
+    set("step details", own.step_details, own.steps, true);
+    for (const auto& [what, count] : own.over_limit) set(what + " over the limit", count, {});
+    for (const auto& [what, loss] : sink_.losses()) set(what, loss.lost, loss.total, true);
+    set("processes over the limit", tree_.over_limit(), {});
+    if (flight_) set("ring seconds beyond its memory", flight_->intervals_cut() / 10, {});
+    set("ranges of detail released", released_ranges_, {});
   }
 
   void Abandon(const Error& error) {
@@ -224,18 +477,46 @@ class RecorderLoop {
   }
 
   const RecorderOptions& options_;
-  std::optional<probes::ProcessStat> target_;
   RunStore store_;
   Reserve reserve_;
   int64_t start_ns_;
-  Sampler sampler_;
+  int pidfd_;
+  probes::Host host_;
+  probes::Target target_;
+  ProcessTree tree_;
+  AccountTree accounts_;
+  MeasurementSink sink_;
+  ProbeRunner runner_;
+  std::optional<FlightRecorder> flight_;
   OwnCost cost_;
   Recording result_;
   std::vector<IntervalSample> pending_;
-  bool described_ = false;
+  int64_t last_ns_ = 0;  // end of the last interval, since the run began
+  int64_t next_scan_ns_ = 0, next_host_ns_ = 0, next_fine_ns_ = 0;
+  int64_t late_ticks_ = 0, released_ranges_ = 0;
+  std::map<int64_t, int64_t> images_;
+  std::map<std::string, int64_t> thread_group_base_;
+  std::optional<int64_t> host_busy_ns_;
+  int64_t host_read_ns_ = 0;
+  std::string program_, described_, refused_;
+  int64_t account_level_ = 1;
+  bool described_clock_ = false;
+  int scheduler_times_ = -1;
+  std::vector<DetailRange> ranges_;
+  std::map<std::string, std::pair<int64_t, int64_t>> stored_losses_;
 };
 
 }  // namespace
+
+void SetFlightRecorder(const std::string& ring, const std::string& trigger,
+                       RecorderOptions* options) {
+  if (ring.empty() && trigger.empty()) return;
+  options->ring_ns = ParseDuration(ring.empty() ? "30s" : ring, "--ring");
+  if (options->ring_ns < 1'000'000'000 || options->ring_ns > kMostRingNs) {
+    throw Error(ExitCode::kUsage, "must be between 1s and 10m", "--ring", "try 30s");
+  }
+  options->trigger = Trigger::Parse(trigger.empty() ? "stall > 200ms" : trigger);
+}
 
 Recording Record(const RecorderOptions& options) {
   CheckTarget(options.pid);

@@ -1,24 +1,38 @@
-// Recorder: the loop of the collector. Every tick it reads the target's operator accounts, its
-// threads' scheduler figures, the process and the machine; about once a second it stores what it
-// read. Its own cost and every loss are stored like any other figure.
+// Recorder: the loop of the collector. Every tick it reads the operator accounts of the target and
+// of all it started, and the probes that are due; about once a second it stores what it read. Its
+// own cost and every loss are stored like any other figure.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "collectors/store/store.h"
+#include "collectors/trigger.h"
 
 namespace headrace::collectors {
+
+constexpr int kMostLevel = 4;
 
 struct RecorderOptions {
   int64_t pid = 0;  // of the target
   std::string database;
   std::string run_name;       // "" makes one from program and time
   std::string pipeline_path;  // "" when there is none
-  int64_t tick_ns = 250'000'000;
+  std::string command;        // "" is the target's command line
+  // What to measure with: 0 from outside only, 1 accounts, /proc and /sys, 2 the pipeline's CPU
+  // clock, 3 eBPF, 4 hardware counters by operator. Absent: all that works.
+  std::optional<int> level;
+  bool deep = false;                  // also what costs more
+  int64_t tick_ns = 100'000'000;      // between readings
+  int64_t store_ns = 200'000'000;     // length of a stored interval
   int64_t commit_ns = 1'000'000'000;  // what `kill -9` of the collector may lose at most
   int64_t duration_ns = 0;            // 0: until the target ends or `stop`
-  // Called once, when the run exists and the first reading is done.
+  // Flight recorder: full detail only this long before and after `trigger`. 0: all is kept.
+  int64_t ring_ns = 0;
+  std::optional<Trigger> trigger;
+  // Called once, when the run exists, the probes are started and the first reading is done.
   std::function<void(int64_t run_id, bool has_accounts)> ready;
   std::function<bool()> stop;  // asked several times a tick
 };
@@ -29,7 +43,13 @@ struct Recording {
   bool has_accounts = false;
   bool target_ended = false;
   int64_t duration_ns = 0;
+  int64_t steps = 0;  // of the consumer
 };
+
+// The options' ring and trigger from what a user wrote; either may be "" (a trigger alone has a
+// ring of 30 s, a ring alone waits for 'stall > 200ms'). Throws Error kUsage.
+void SetFlightRecorder(const std::string& ring, const std::string& trigger,
+                       RecorderOptions* options);
 
 // Records until the target ends, `stop` says so, or the duration is over. The run ends as complete
 // (stopped, or the target closed its accounts), interrupted (the target died), or truncated (disk

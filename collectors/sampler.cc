@@ -9,8 +9,13 @@ namespace headrace::collectors {
 
 using account::SegmentSnapshot;
 
-Sampler::Sampler(int64_t pid, int64_t start_ns)
-    : pid_(pid), start_ns_(start_ns), last_ns_(start_ns) {}
+Sampler::Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive)
+    : pid_(pid), start_ns_(start_ns), segment_(std::move(segment)) {
+  if (segment_.opened_monotonic_ns() >= start_ns_) return;
+  IntervalSample before;
+  SampleSegment(ReadSegment(alive), nullptr, &before);
+  losses_.step_details = losses_.steps = 0;
+}
 
 int64_t Sampler::Delta(const char* field, int64_t id, int64_t now) {
   int64_t& last = last_[{field, id}];
@@ -24,21 +29,8 @@ std::optional<int64_t> Sampler::Delta(const char* field, int64_t id, std::option
   return Delta(field, id, *now);
 }
 
-bool Sampler::TryAttach(bool alive) {
-  if (segment_) return true;
-  auto found = account::AccountSegment::Attach(pid_);
-  if (!found) return false;
-  segment_.emplace(std::move(*found));
-  if (segment_->opened_monotonic_ns() < start_ns_) {
-    IntervalSample before;
-    SampleSegment(ReadSegment(alive), &before);
-    losses_.step_details = losses_.steps = 0;
-  }
-  return true;
-}
-
 SegmentSnapshot Sampler::ReadSegment(bool alive) {
-  return segment_->Read(alive, [this](int64_t tid) -> std::optional<account::ThreadTime> {
+  return segment_.Read(alive, [this](int64_t tid) -> std::optional<account::ThreadTime> {
     const auto time = probes::ReadTaskTime(pid_, tid);
     if (!time) return std::nullopt;
     schedstat_readable_ = true;
@@ -46,22 +38,22 @@ SegmentSnapshot Sampler::ReadSegment(bool alive) {
   });
 }
 
-IntervalSample Sampler::Take(bool alive) {
+IntervalSample Sampler::Take(bool alive, const KernelSplits* splits) {
   IntervalSample sample;
-  if (segment_) {
-    const SegmentSnapshot snapshot = ReadSegment(alive);
-    closed_ = snapshot.closed;
-    SampleSegment(snapshot, &sample);
+  SegmentSnapshot snapshot = ReadSegment(alive);
+  closed_ = snapshot.closed;
+  SampleSegment(snapshot, splits, &sample);
+  waiting_ns_ = 0;
+  for (const SegmentSnapshot::Thread& thread : snapshot.threads) {
+    if (thread.doing == HR_WAITING_IN) waiting_ns_ = std::max(waiting_ns_, thread.in_flight_ns);
   }
-  SampleHost(&sample);
-  const int64_t now = MonotonicNs();
-  sample.start_ns = last_ns_ - start_ns_;
-  sample.duration_ns = now - last_ns_;
-  last_ns_ = now;
+  last_steps_ = std::move(snapshot.steps);
+  last_queues_ = std::move(snapshot.queues);
   return sample;
 }
 
-void Sampler::SampleSegment(const SegmentSnapshot& snapshot, IntervalSample* out) {
+void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits* splits,
+                            IntervalSample* out) {
   const auto num_stages = static_cast<uint32_t>(snapshot.stages.size());
   const auto stage_id = [&](uint32_t index) {  // the "" stage keeps its number as others appear
     return index + 1 < num_stages ? int64_t{index} : int64_t{HR_MAX_STAGES};
@@ -85,6 +77,13 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, IntervalSample* out
   }
   std::map<int64_t, int64_t> positions;
   std::map<int64_t, int64_t> off_cpu;  // inside operators, by stage
+  // The kernel knows this process's operators from the first figure on; what it gives from then on
+  // is exact, what was before stays as the clock has it.
+  const bool split = splits && (split_begun_ || !splits->empty());
+  const bool split_begins = split && !split_begun_;
+  split_begun_ = split;
+  const bool from_birth = split_begins && segment_.opened_monotonic_ns() >= start_ns_ &&
+                          last_.find({"op.busy", 0}) == last_.end();
   for (size_t i = 0; i < snapshot.operators.size(); i++) {
     const SegmentSnapshot::Operator& o = snapshot.operators[i];
     OperatorSample sample;
@@ -102,6 +101,36 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, IntervalSample* out
     sample.wait_in_ns = Delta("op.wait_in", id, o.wait_in_ns);
     sample.wait_out_ns = Delta("op.wait_out", id, o.wait_out_ns);
     sample.on_cpu_ns = Delta("op.on_cpu", id, o.on_cpu_ns);
+    if (split) {
+      const auto index = static_cast<uint32_t>(i);
+      const auto seen = splits->find(index);
+      const KernelSplit now = seen == splits->end() ? KernelSplit{} : seen->second;
+      auto base = split_base_.find(index);
+      if (base == split_base_.end()) {
+        // An operator registered later counts from 0.
+        const bool known = split_begins && !from_birth;
+        base = split_base_
+                   .emplace(index, known ? SplitBase{o.busy_ns, now} : SplitBase{0, KernelSplit{}})
+                   .first;
+      }
+      const int64_t blocked = now.blocked_ns - base->second.split.blocked_ns;
+      const int64_t runnable = now.runnable_ns - base->second.split.runnable_ns;
+      const int64_t busy = o.busy_ns - base->second.busy_ns;
+      const int64_t clock = sample.on_cpu_ns.value_or(0);
+      const bool has_clock = sample.on_cpu_ns.has_value();
+      const int64_t on_cpu =
+          Delta("op.kernel_on_cpu", id, std::max<int64_t>(0, busy - blocked - runnable));
+      const int64_t queued = Delta("op.kernel_runnable", id, std::max<int64_t>(0, runnable));
+      if (!split_begins || from_birth) {
+        sample.on_cpu_ns = on_cpu;
+        sample.runnable_ns = queued;
+        sample.time_source = "ebpf";
+        if (has_clock) sample.residual_ns = *sample.on_cpu_ns - clock;
+        out->operators.push_back(std::move(sample));
+        continue;
+      }
+    }
+    sample.time_source = sample.on_cpu_ns ? "thread_clock" : "account";
     if (sample.on_cpu_ns) {
       off_cpu[sample.stage_id] += std::max<int64_t>(0, sample.busy_ns - *sample.on_cpu_ns);
     }
@@ -110,7 +139,7 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, IntervalSample* out
   // The scheduler gives run-queue time per thread. Within a stage it is shared among operators in
   // proportion to their time off CPU, and is never more than that.
   for (OperatorSample& o : out->operators) {
-    if (!o.on_cpu_ns) continue;
+    if (!o.on_cpu_ns || o.time_source == "ebpf") continue;
     const auto stage = std::find_if(out->stages.begin(), out->stages.end(),
                                     [&](const StageSample& s) { return s.id == o.stage_id; });
     if (stage == out->stages.end() || !stage->runnable_ns) continue;
@@ -169,51 +198,6 @@ void Sampler::SampleSteps(const SegmentSnapshot& snapshot, IntervalSample* out) 
     steps.first_ns = std::min(steps.first_ns.value_or(begin), begin);
     steps.last_ns = std::max(steps.last_ns.value_or(end), end);
     steps.durations_ns.push_back(step.wait_ns + step.compute_ns);
-  }
-}
-
-void Sampler::SampleHost(IntervalSample* out) {
-  const auto add = [out](std::string metric, const char* unit, MetricKind kind, double value) {
-    out->hosts.push_back({std::move(metric), unit, kind, "counter", value});
-  };
-  const auto counter = [&](const char* metric, const char* unit, std::optional<int64_t>* base,
-                           int64_t now) {
-    if (!*base) *base = now;
-    add(metric, unit, MetricKind::kCounter, static_cast<double>(now - **base));
-  };
-  if (const auto stat = probes::ReadProcessStat(pid_); stat && stat->state != 'Z') {
-    counter("process_cpu_ns", "ns", &process_cpu_base_, stat->cpu_ns);
-    add("process_rss_bytes", "bytes", MetricKind::kGauge, static_cast<double>(stat->rss_bytes));
-    add("process_threads_count", "count", MetricKind::kGauge,
-        static_cast<double>(stat->num_threads));
-  }
-  if (const auto io = probes::ReadProcessIo(pid_)) {
-    counter("process_read_bytes", "bytes", &read_base_, io->read_bytes);
-    counter("process_read_call_bytes", "bytes", &written_base_, io->read_call_bytes);
-  }
-  if (const auto cpu = probes::ReadHostCpu()) {
-    const int64_t now = MonotonicNs();
-    if (host_busy_ns_ && now - host_read_ns_ >= 10'000'000) {
-      add("host_busy_cores", "cores", MetricKind::kGauge,
-          std::max(0.0, static_cast<double>(cpu->busy_ns - *host_busy_ns_) /
-                            static_cast<double>(now - host_read_ns_)));
-    }
-    host_busy_ns_ = cpu->busy_ns;
-    host_read_ns_ = now;
-    add("host_cores", "cores", MetricKind::kGauge, static_cast<double>(cpu->num_cpus));
-  }
-  if (!segment_) {  // seen from outside: who uses the CPU, by thread name
-    for (const probes::ThreadGroup& group : probes::ReadThreadGroups(pid_)) {
-      for (const auto& [what, ns] :
-           {std::pair<std::string, int64_t>{"on_cpu_ns", group.time.on_cpu_ns},
-            std::pair<std::string, int64_t>{"runnable_ns", group.time.runnable_ns}}) {
-        const std::string metric = "threads." + group.name + "." + what;
-        const int64_t base = thread_group_base_.emplace(metric, ns).first->second;
-        // Ended threads take their time with them: the counter then rests at its highest.
-        add(metric, "ns", MetricKind::kCounter,
-            static_cast<double>(std::max<int64_t>(0, ns - base)));
-      }
-    }
   }
 }
 

@@ -1,5 +1,5 @@
-// Sampler: turns cumulative readings of one target into the deltas of an interval. Deltas never
-// become negative: an estimate that turned out too high is paid back by the next intervals.
+// Sampler: turns cumulative readings of one process's accounts into deltas. Deltas never become
+// negative: an estimate that turned out too high is paid back by the next intervals.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,19 +11,32 @@
 
 namespace headrace::collectors {
 
+// What the kernel saw of an operator's threads since some begin (level 3).
+struct KernelSplit {
+  int64_t blocked_ns = 0, runnable_ns = 0;
+};
+using KernelSplits = std::map<uint32_t, KernelSplit>;  // by operator index
+
 class Sampler {
  public:
-  // `start_ns`: CLOCK_MONOTONIC instant of the run's start.
-  Sampler(int64_t pid, int64_t start_ns);
+  // `start_ns`: CLOCK_MONOTONIC instant of the run's start. Accounts that existed before are read
+  // once, and only what comes later is counted.
+  Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive);
 
-  // Attaches to the accounts if they have appeared. Accounts that existed before the run began are
-  // read once, and only what comes later is counted. Throws Error as AccountSegment does.
-  bool TryAttach(bool alive);
-  const account::AccountSegment* segment() const { return segment_ ? &*segment_ : nullptr; }
+  const account::AccountSegment& segment() const { return segment_; }
 
-  // Reads everything; the interval ends now and began where the last one ended.
-  IntervalSample Take(bool alive);
-  // True once the target has closed its accounts in order.
+  // What happened since the last call: entities numbered as in the segment, the stage of threads
+  // that joined none being HR_MAX_STAGES. `splits` is null below level 3. Throws Error when the
+  // segment is damaged.
+  IntervalSample Take(bool alive, const KernelSplits* splits);
+  // The steps of that call, one by one.
+  const std::vector<account::SegmentSnapshot::Step>& last_steps() const { return last_steps_; }
+  // Occupancy and capacity of the queues now.
+  const std::vector<account::SegmentSnapshot::Queue>& last_queues() const { return last_queues_; }
+  // The longest time for which a thread has now been waiting for an upstream element.
+  int64_t waiting_ns() const { return waiting_ns_; }
+
+  // True once the process has closed its accounts in order.
   bool closed() const { return closed_; }
   bool schedstat_readable() const { return schedstat_readable_; }
 
@@ -39,17 +52,23 @@ class Sampler {
   int64_t Delta(const char* field, int64_t id, int64_t now);
   std::optional<int64_t> Delta(const char* field, int64_t id, std::optional<int64_t> now);
   account::SegmentSnapshot ReadSegment(bool alive);
-  void SampleSegment(const account::SegmentSnapshot& snapshot, IntervalSample* out);
+  void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
+                     IntervalSample* out);
   void SampleSteps(const account::SegmentSnapshot& snapshot, IntervalSample* out);
-  void SampleHost(IntervalSample* out);
 
-  int64_t pid_, start_ns_, last_ns_;
-  std::optional<account::AccountSegment> segment_;
+  struct SplitBase {
+    int64_t busy_ns = 0;
+    KernelSplit split;
+  };
+
+  int64_t pid_, start_ns_;
+  account::AccountSegment segment_;
   std::map<std::pair<std::string_view, int64_t>, int64_t> last_;
-  std::map<std::string, int64_t> thread_group_base_;
-  std::optional<int64_t> process_cpu_base_, read_base_, written_base_;
-  std::optional<int64_t> host_busy_ns_;
-  int64_t host_read_ns_ = 0;
+  std::map<uint32_t, SplitBase> split_base_;
+  bool split_begun_ = false;
+  std::vector<account::SegmentSnapshot::Step> last_steps_;
+  std::vector<account::SegmentSnapshot::Queue> last_queues_;
+  int64_t waiting_ns_ = 0;
   bool closed_ = false, schedstat_readable_ = false;
   Losses losses_;
 };

@@ -12,6 +12,7 @@ const std::vector<Metric>& Metrics() {
 #define HR_METRIC(name, unit, kind, source, privilege, help) \
   Metric{name, unit, kind, Source::source, privilege, help},
 #include "probes/metrics/bpf.def"
+#include "probes/metrics/collector.def"
 #include "probes/metrics/host.def"
 #include "probes/metrics/links.def"
 #include "probes/metrics/perf.def"

@@ -146,6 +146,15 @@ struct DetailRange {
   std::string reason;
 };
 
+// What Append writes of an interval. A flight recorder writes totals at once and the course later,
+// when it is known how much of it is worth keeping.
+enum class AppendPart {
+  kAll,
+  kTotals,
+  kCourse,
+  kDetail  // the course, exempt from rollup
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
@@ -165,9 +174,11 @@ class RunStore {
   // Stores intervals and measurements in one transaction: deltas, totals, duration. Throws Error
   // kResources when the disk is full; then nothing of this call is stored.
   void Append(int64_t run_id, const std::vector<IntervalSample>& intervals,
-              const MeasurementBatch& measurements = {});
+              const MeasurementBatch& measurements = {}, AppendPart part = AppendPart::kAll);
   // Adds a range of full detail, or moves the end of the one that begins there.
   void SetDetailRange(int64_t run_id, const DetailRange& range);
+  // Lets a range take part in the rollup like all else.
+  void ReleaseDetailRange(int64_t run_id, const DetailRange& range);
   // Merges intervals older than the ages below into longer ones, so that a run stays bounded:
   // as recorded for 10 minutes, 2 s for an hour, 16 s for a day, 128 s beyond. Measurements: 16 s
   // after 10 minutes, 128 s after an hour, 1024 s after a day.
@@ -188,7 +199,7 @@ class RunStore {
   void RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t resolution_ns);
   void AppendMeasurements(int64_t run_id, const MeasurementBatch& batch);
   Statement& Prepared(const char* sql);
-  void AppendOne(int64_t run_id, const IntervalSample& interval);
+  void AppendOne(int64_t run_id, const IntervalSample& interval, AppendPart part);
 
   Database database_;
   std::map<const char*, Statement> prepared_;  // by the address of a literal

@@ -1,0 +1,334 @@
+#include "collectors/account_tree.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace headrace::collectors {
+namespace {
+
+template <typename T>
+T* FindId(std::vector<T>* samples, int64_t id) {
+  const auto it =
+      std::find_if(samples->begin(), samples->end(), [id](const T& s) { return s.id == id; });
+  return it == samples->end() ? nullptr : &*it;
+}
+
+void Add(std::optional<int64_t>* sum, const std::optional<int64_t>& value) {
+  if (value) *sum = sum->value_or(0) + *value;
+}
+
+void AddOperator(OperatorSample* sum, const OperatorSample& o) {
+  sum->completions += o.completions;
+  sum->rows += o.rows;
+  sum->in_bytes += o.in_bytes;
+  sum->out_bytes += o.out_bytes;
+  sum->busy_ns += o.busy_ns;
+  sum->lock_wait_ns += o.lock_wait_ns;
+  sum->wait_in_ns += o.wait_in_ns;
+  sum->wait_out_ns += o.wait_out_ns;
+  Add(&sum->on_cpu_ns, o.on_cpu_ns);
+  Add(&sum->runnable_ns, o.runnable_ns);
+  Add(&sum->residual_ns, o.residual_ns);
+  if (!o.time_source.empty()) sum->time_source = o.time_source;
+}
+
+void AddQueue(QueueSample* sum, const QueueSample& q) {
+  sum->observed_ns += q.observed_ns;
+  sum->occupancy_ns += q.occupancy_ns;
+  sum->capacity_ns += q.capacity_ns;
+  sum->full_ns += q.full_ns;
+  sum->empty_ns += q.empty_ns;
+  sum->puts += q.puts;
+  sum->gets += q.gets;
+}
+
+void AddResource(ResourceSample* sum, const ResourceSample& r) {
+  sum->acquisitions += r.acquisitions;
+  sum->wait_ns += r.wait_ns;
+  sum->hold_ns += r.hold_ns;
+  sum->moved_bytes += r.moved_bytes;
+}
+
+void AddStage(StageSample* sum, const StageSample& s) {
+  sum->parallelism_ns += s.parallelism_ns;
+  sum->lifetime_ns += s.lifetime_ns;
+  sum->unattributed_ns += s.unattributed_ns;
+  Add(&sum->on_cpu_ns, s.on_cpu_ns);
+  Add(&sum->runnable_ns, s.runnable_ns);
+}
+
+void AddSteps(StepSample* sum, const StepSample& s) {
+  sum->steps += s.steps;
+  sum->rows += s.rows;
+  sum->wait_ns += s.wait_ns;
+  sum->compute_ns += s.compute_ns;
+  if (s.first_ns) sum->first_ns = std::min(sum->first_ns.value_or(*s.first_ns), *s.first_ns);
+  if (s.last_ns) sum->last_ns = std::max(sum->last_ns.value_or(*s.last_ns), *s.last_ns);
+  sum->durations_ns.insert(sum->durations_ns.end(), s.durations_ns.begin(), s.durations_ns.end());
+}
+
+uint64_t Inode(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+// Where `pid` has the file of that inode mapped, from /proc/PID/maps; 0 if it is not to be seen.
+uint64_t MappedAt(int64_t pid, uint64_t inode) {
+  FILE* maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
+  if (!maps) return 0;
+  char line[4608];
+  uint64_t found = 0;
+  while (std::fgets(line, sizeof line, maps)) {
+    unsigned long long begin, offset, number;
+    if (std::sscanf(line, "%llx-%*x %*s %llx %*s %llu", &begin, &offset, &number) == 3 &&
+        number == inode && offset == 0) {
+      found = begin;
+      break;
+    }
+  }
+  std::fclose(maps);
+  return found;
+}
+
+}  // namespace
+
+bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
+  if (const auto it = samplers_.find(pid); it != samplers_.end()) {
+    if (it->second.address == 0) it->second.address = MappedAt(pid, it->second.inode);
+    return true;
+  }
+  if (refused_.count(pid)) return false;
+  auto segment = account::AccountSegment::Attach(pid);
+  if (!segment) return false;
+  const uint64_t inode = Inode(segment->path());
+  if (const auto old = forgotten_.find(pid); old != forgotten_.end() && old->second == inode) {
+    return false;
+  }
+  // Start times of processes are known to 10 ms.
+  if (segment->opened_monotonic_ns() - start_ns_ < process_began_ns - 20'000'000) return false;
+  Attached attached;
+  attached.inode = inode;
+  attached.address = MappedAt(pid, inode);
+  attached.sampler = std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive);
+  samplers_[pid] = std::move(attached);
+  order_.push_back(pid);
+  closed_.erase(pid);
+  ever_attached_ = true;
+  return true;
+}
+
+void AccountTree::ImageChanged(int64_t pid) {
+  const auto it = samplers_.find(pid);
+  if (it == samplers_.end() || access(fmt::format("/proc/{}/maps", pid).c_str(), R_OK) != 0) return;
+  if (MappedAt(pid, it->second.inode) != 0) return;  // the new image's own
+  forgotten_[pid] = it->second.inode;
+  Drop(pid);
+}
+
+void AccountTree::Drop(int64_t pid) {
+  const auto it = samplers_.find(pid);
+  if (it == samplers_.end()) return;
+  const Sampler::Losses& lost = it->second.sampler->losses();
+  for (const auto& [what, count] : lost.over_limit) ended_losses_.over_limit[what] += count;
+  ended_losses_.step_details += lost.step_details;
+  ended_losses_.steps += lost.steps;
+  samplers_.erase(it);
+  std::erase(order_, pid);
+}
+
+const account::AccountSegment* AccountTree::first() const {
+  return order_.empty() ? nullptr : &samplers_.at(order_.front()).sampler->segment();
+}
+
+Sampler::Losses AccountTree::losses() const {
+  Sampler::Losses all = ended_losses_;
+  for (const auto& [pid, attached] : samplers_) {
+    const Sampler::Losses& lost = attached.sampler->losses();
+    for (const auto& [what, count] : lost.over_limit) all.over_limit[what] += count;
+    all.step_details += lost.step_details;
+    all.steps += lost.steps;
+  }
+  return all;
+}
+
+std::vector<probes::AccountedProcess> AccountTree::Accounted() const {
+  std::vector<probes::AccountedProcess> all;
+  for (const auto& [pid, attached] : samplers_) all.push_back({pid, attached.address});
+  return all;
+}
+
+std::optional<int64_t> AccountTree::OperatorId(int64_t pid, uint32_t operator_index) const {
+  const auto it = operator_ids_.find({pid, operator_index});
+  if (it == operator_ids_.end()) return std::nullopt;
+  return it->second;
+}
+
+IntervalSample AccountTree::Take(const std::function<bool(int64_t pid)>& alive,
+                                 const std::map<int64_t, KernelSplits>* splits) {
+  static const KernelSplits kNone;
+  IntervalSample all;
+  moment_ = {};
+  std::vector<int64_t> ended;
+  for (auto& [pid, attached] : samplers_) {
+    const bool lives = alive(pid);
+    Sampler& sampler = *attached.sampler;
+    try {
+      const KernelSplits* own = nullptr;
+      if (splits) {
+        const auto found = splits->find(pid);
+        own = found == splits->end() ? &kNone : &found->second;
+      }
+      Merge(pid, sampler.Take(lives, own), &all);
+    } catch (const Error& error) {
+      refused_[pid] = error.what();
+      ended.push_back(pid);
+      continue;
+    }
+    schedstat_readable_ |= sampler.schedstat_readable();
+    for (const auto& step : sampler.last_steps()) {
+      moment_.longest_wait_ns = std::max(moment_.longest_wait_ns, step.wait_ns);
+      moment_.longest_step_ns = std::max(moment_.longest_step_ns, step.wait_ns + step.compute_ns);
+    }
+    for (const auto& q : sampler.last_queues()) {
+      if (q.capacity == 0) continue;
+      const double fill = static_cast<double>(q.occupancy) / static_cast<double>(q.capacity);
+      const auto [it, inserted] = moment_.queue_fill.emplace(q.name, fill);
+      if (!inserted) it->second = (it->second + fill) / 2;
+    }
+    if (sampler.closed()) closed_[pid] = true;
+    if (!lives) {
+      if (!sampler.closed()) left_behind_[pid] = sampler.segment().path();
+      ended.push_back(pid);
+    }
+  }
+  moment_.steps = all.steps.steps;
+  moment_.wait_ns = all.steps.wait_ns;
+  moment_.compute_ns = all.steps.compute_ns;
+  moment_.has_steps = losses().steps > 0;
+  for (const int64_t pid : ended) Drop(pid);
+  return all;
+}
+
+int64_t AccountTree::Number(std::map<std::string, int64_t>* numbers,
+                            const std::string& name) const {
+  return numbers->emplace(name, static_cast<int64_t>(numbers->size())).first->second;
+}
+
+void AccountTree::Merge(int64_t pid, const IntervalSample& own, IntervalSample* all) {
+  std::map<int64_t, int64_t> stage_ids;
+  for (const StageSample& s : own.stages) {
+    // The stage of threads that joined none has a number of its own, behind all others.
+    int64_t id = int64_t{1} << 20;
+    if (s.id != HR_MAX_STAGES) id = Number(&stages_, s.name);
+    stage_ids[s.id] = id;
+    if (StageSample* sum = FindId(&all->stages, id)) {
+      AddStage(sum, s);
+      sum->parallelism += s.parallelism;
+      sum->max_parallelism = sum->max_parallelism == 0 || s.max_parallelism == 0
+                                 ? 0
+                                 : sum->max_parallelism + s.max_parallelism;
+      sum->observed_ns = std::max(sum->observed_ns, s.observed_ns);
+    } else {
+      all->stages.push_back(s);
+      all->stages.back().id = all->stages.back().index = id;
+    }
+  }
+  const auto stage_of = [&](int64_t local) {
+    const auto it = stage_ids.find(local);
+    return it == stage_ids.end() ? int64_t{1} << 20 : it->second;
+  };
+  for (const OperatorSample& o : own.operators) {
+    const int64_t stage = stage_of(o.stage_id);
+    const int64_t id =
+        operators_.emplace(std::pair(stage, o.name), static_cast<int64_t>(operators_.size()))
+            .first->second;
+    operator_ids_[{pid, static_cast<uint32_t>(o.id)}] = id;
+    if (OperatorSample* sum = FindId(&all->operators, id)) {
+      AddOperator(sum, o);
+    } else {
+      all->operators.push_back(o);
+      all->operators.back().id = id;
+      all->operators.back().stage_id = stage;
+    }
+  }
+  for (const QueueSample& q : own.queues) {
+    const int64_t id = Number(&queues_, q.name);
+    if (QueueSample* sum = FindId(&all->queues, id)) {
+      AddQueue(sum, q);
+      sum->capacity += q.capacity;
+    } else {
+      all->queues.push_back(q);
+      QueueSample& sample = all->queues.back();
+      sample.id = id;
+      if (q.producer_stage_id) sample.producer_stage_id = stage_of(*q.producer_stage_id);
+      if (q.consumer_stage_id) sample.consumer_stage_id = stage_of(*q.consumer_stage_id);
+    }
+  }
+  for (const ResourceSample& r : own.resources) {
+    const int64_t id = Number(&resources_, r.name);
+    if (ResourceSample* sum = FindId(&all->resources, id)) {
+      AddResource(sum, r);
+      sum->servers += r.servers;
+    } else {
+      all->resources.push_back(r);
+      all->resources.back().id = id;
+    }
+  }
+  AddSteps(&all->steps, own.steps);
+}
+
+void Extend(IntervalSample* interval, const IntervalSample& next) {
+  interval->duration_ns = next.start_ns + next.duration_ns - interval->start_ns;
+  for (const StageSample& s : next.stages) {
+    if (StageSample* sum = FindId(&interval->stages, s.id)) {
+      AddStage(sum, s);
+      sum->observed_ns += s.observed_ns;
+      sum->parallelism = s.parallelism;
+      sum->max_parallelism = s.max_parallelism;
+    } else {
+      interval->stages.push_back(s);
+    }
+  }
+  for (const OperatorSample& o : next.operators) {
+    if (OperatorSample* sum = FindId(&interval->operators, o.id)) {
+      AddOperator(sum, o);
+    } else {
+      interval->operators.push_back(o);
+    }
+  }
+  for (const QueueSample& q : next.queues) {
+    if (QueueSample* sum = FindId(&interval->queues, q.id)) {
+      AddQueue(sum, q);
+      sum->capacity = q.capacity;
+    } else {
+      interval->queues.push_back(q);
+    }
+  }
+  for (const ResourceSample& r : next.resources) {
+    if (ResourceSample* sum = FindId(&interval->resources, r.id)) {
+      AddResource(sum, r);
+      sum->servers = r.servers;
+    } else {
+      interval->resources.push_back(r);
+    }
+  }
+  AddSteps(&interval->steps, next.steps);
+  for (const HostSample& h : next.hosts) {
+    const auto it = std::find_if(interval->hosts.begin(), interval->hosts.end(),
+                                 [&](const HostSample& old) { return old.metric == h.metric; });
+    if (it == interval->hosts.end()) {
+      interval->hosts.push_back(h);
+    } else {
+      it->value = h.value;
+    }
+  }
+}
+
+}  // namespace headrace::collectors

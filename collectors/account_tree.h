@@ -1,0 +1,89 @@
+// AccountTree: the accounts of all processes of a tree as one pipeline. Stages, operators, queues
+// and resources of equal name are one entity whose figures are added up; so four worker processes
+// that run the same code look like four threads of one stage.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectors/sampler.h"
+#include "collectors/store/store.h"
+#include "probes/probe.h"
+
+namespace headrace::collectors {
+
+// What a trigger may look at, as of the last reading.
+struct Moment {
+  bool has_steps = false;
+  int64_t steps = 0;                         // that ended since the reading before
+  int64_t longest_wait_ns = 0;               // of those steps
+  int64_t longest_step_ns = 0;               // wait + compute
+  int64_t wait_ns = 0, compute_ns = 0;       // sums
+  std::map<std::string, double> queue_fill;  // occupancy / capacity, by queue
+};
+
+class AccountTree {
+ public:
+  explicit AccountTree(int64_t start_ns) : start_ns_(start_ns) {}
+
+  // Attaches to the accounts of a process if they have appeared. `process_began_ns` (since the
+  // run's start): a segment older than its process is another's, left behind. Throws Error as
+  // AccountSegment does.
+  bool TryAttach(int64_t pid, bool alive, int64_t process_began_ns);
+  // The process executed another image: accounts it has not mapped any more are history.
+  void ImageChanged(int64_t pid);
+
+  // Reads all; `alive` tells of a process. A process that ended is read once more and let go.
+  // A segment that cannot be read any more is let go, too, and said in refused(). `splits` is null
+  // below level 3.
+  IntervalSample Take(const std::function<bool(int64_t pid)>& alive,
+                      const std::map<int64_t, KernelSplits>* splits);
+
+  bool Has(int64_t pid) const { return samplers_.count(pid) > 0; }
+  bool ever_attached() const { return ever_attached_; }
+  bool schedstat_readable() const { return schedstat_readable_; }
+  // The root's accounts, or those of whichever process came first: names the program.
+  const account::AccountSegment* first() const;
+  // Closed in order, or ended in disorder (its segment file remains).
+  bool closed(int64_t pid) const { return closed_.count(pid) > 0; }
+  // Files of processes that died without removing them.
+  const std::map<int64_t, std::string>& left_behind() const { return left_behind_; }
+  const std::map<int64_t, std::string>& refused() const { return refused_; }
+  const Moment& moment() const { return moment_; }
+  Sampler::Losses losses() const;
+  std::vector<probes::AccountedProcess> Accounted() const;
+
+  // The entity an operator of a process belongs to; empty if that is not known (yet).
+  std::optional<int64_t> OperatorId(int64_t pid, uint32_t operator_index) const;
+
+ private:
+  struct Attached {
+    std::unique_ptr<Sampler> sampler;
+    uint64_t inode = 0;
+    uint64_t address = 0;  // where the process has its segment mapped; 0 unknown
+  };
+  void Merge(int64_t pid, const IntervalSample& own, IntervalSample* all);
+  void Drop(int64_t pid);
+  int64_t Number(std::map<std::string, int64_t>* numbers, const std::string& name) const;
+
+  int64_t start_ns_;
+  std::map<int64_t, Attached> samplers_;   // by pid
+  std::vector<int64_t> order_;             // in which they were attached
+  std::map<int64_t, uint64_t> forgotten_;  // inodes of histories
+  std::map<int64_t, bool> closed_;
+  std::map<int64_t, std::string> left_behind_, refused_;
+  std::map<std::string, int64_t> stages_, queues_, resources_;
+  std::map<std::pair<int64_t, std::string>, int64_t> operators_;  // (stage, name)
+  std::map<std::pair<int64_t, uint32_t>, int64_t> operator_ids_;  // (pid, index)
+  Sampler::Losses ended_losses_;
+  Moment moment_;
+  bool ever_attached_ = false, schedstat_readable_ = false;
+};
+
+// Adds an interval to the one before it.
+void Extend(IntervalSample* interval, const IntervalSample& next);
+
+}  // namespace headrace::collectors

@@ -1,0 +1,152 @@
+#include "collectors/probe_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kCostShare = 300;  // of the time between two readings, at most one part in 300
+
+const char* StateName(probes::Availability::State state) {
+  switch (state) {
+    case probes::Availability::State::kOk:
+      return "active";
+    case probes::Availability::State::kDegraded:
+      return "degraded";
+    case probes::Availability::State::kUnavailable:
+      break;
+  }
+  return "unavailable";
+}
+
+}  // namespace
+
+struct ProbeRunner::Running {
+  std::string name;
+  const probes::ProbeInfo* info = nullptr;
+  std::unique_ptr<probes::Probe> probe;
+  bool active = false;
+  int64_t next_ns = 0, read_ns = 0, reads = 0;
+};
+
+ProbeRunner::ProbeRunner(const probes::Host& host, const probes::Target& target,
+                         MeasurementSink* sink)
+    : host_(host), target_(target), sink_(sink) {}
+
+ProbeRunner::~ProbeRunner() { Stop(); }
+
+void ProbeRunner::SetStatus(Running* running, const std::string& state, const std::string& reason,
+                            const std::string& fix) {
+  changed_.push_back({running->name, state, Printable(reason, 500), Printable(fix, 500),
+                      state == "active" ? "" : running->info->affects});
+}
+
+void ProbeRunner::Start(int level, bool deep, int64_t now_ns) {
+  for (const auto& [name, info] : Registry<probes::ProbeInfo>::Global().entries()) {
+    auto running = std::make_unique<Running>();
+    running->name = name;
+    running->info = &info;
+    running->next_ns = now_ns;
+    if (info.level > level) {
+      SetStatus(running.get(), "unavailable", fmt::format("left out by --level {}", level),
+                fmt::format("--level {}", info.level));
+    } else if (info.deep_only && !deep) {
+      SetStatus(running.get(), "unavailable", "costs more than the others: only with --deep",
+                "--deep");
+    } else {
+      probes::Availability answer;
+      try {
+        running->probe = info.make();
+        answer = running->probe->Start(host_, target_);
+      } catch (const std::exception& error) {
+        answer = probes::Availability::Unavailable(error.what(), "");
+      }
+      running->active = answer.usable();
+      SetStatus(running.get(), StateName(answer.state), answer.reason, answer.fix);
+      if (!running->active) running->probe.reset();
+    }
+    running_.push_back(std::move(running));
+  }
+}
+
+void ProbeRunner::Fail(Running* running, const std::string& why) {
+  running->active = false;
+  running->probe.reset();
+  SetStatus(running, "degraded", "stopped while recording: " + why, "");
+}
+
+void ProbeRunner::Read(int64_t now_ns, bool all) {
+  for (const auto& running : running_) {
+    if (!running->active || (!all && now_ns < running->next_ns)) continue;
+    const int64_t begin = MonotonicNs();
+    sink_->BeginRead(running->name, now_ns);
+    std::string failure;
+    try {
+      running->probe->Read(*sink_);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    sink_->EndRead();
+    const int64_t cost = MonotonicNs() - begin;
+    running->read_ns += cost;
+    running->reads++;
+    running->next_ns = now_ns +
+                       std::max(running->info->period_ns,
+                                running->read_ns / running->reads * kCostShare) -
+                       5'000'000;  // the loop's ticks are not quite even
+    if (!failure.empty()) Fail(running.get(), failure);
+  }
+  sink_->BeginRead("collector", now_ns);
+  for (const auto& running : running_) {
+    if (running->reads == 0) continue;
+    probes::Measurement m;
+    m.labels.subject = running->name;
+    m.course = false;
+    m.metric = "probe_read_ns";
+    m.value = static_cast<double>(running->read_ns);
+    sink_->Add(m);
+    m.metric = "probe_reads_count";
+    m.value = static_cast<double>(running->reads);
+    sink_->Add(m);
+  }
+  sink_->EndRead();
+}
+
+void ProbeRunner::Stop() {
+  for (const auto& running : running_) {
+    if (!running->active) continue;
+    try {
+      running->probe->Stop();
+    } catch (const std::exception&) {
+      // Its descriptors are closed with it.
+    }
+    running->probe.reset();
+    running->active = false;
+  }
+}
+
+std::vector<ProbeStatus> ProbeRunner::TakeChanged() { return std::exchange(changed_, {}); }
+
+int ProbeRunner::level_reached() const {
+  int level = 0;
+  for (const auto& running : running_) {
+    if (running->active) level = std::max(level, running->info->level);
+  }
+  return level;
+}
+
+int64_t ProbeRunner::num_active() const {
+  return std::count_if(running_.begin(), running_.end(), [](const auto& r) { return r->active; });
+}
+
+bool ProbeRunner::has_splits() const { return false; }
+const std::map<int64_t, KernelSplits>* ProbeRunner::ReadSplits() { return nullptr; }
+
+}  // namespace headrace::collectors

@@ -1,0 +1,57 @@
+// ProbeRunner: starts the registered probes a level allows, reads each when it is due, and stops
+// them. What a probe cannot do, or ceases to do, is a status, never the end of the recording.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/measurement_sink.h"
+#include "collectors/sampler.h"
+#include "probes/probe.h"
+
+namespace headrace::collectors {
+
+// A row of the run's probe list.
+struct ProbeStatus {
+  std::string probe, state, reason, fix, affects;
+};
+
+class ProbeRunner {
+ public:
+  // `target` outlives the runner; its owner keeps it up to date.
+  ProbeRunner(const probes::Host& host, const probes::Target& target, MeasurementSink* sink);
+  ~ProbeRunner();
+
+  // Starts all probes of at most `level`; those for `deep` only if the target says so.
+  void Start(int level, bool deep, int64_t now_ns);
+  // Reads those that are due; `all`: whatever their period. A probe whose reading is slow is read
+  // less often, so that it costs at most a third of a percent of a core.
+  void Read(int64_t now_ns, bool all);
+  void Stop();
+
+  // Statuses that are new or changed since the last call.
+  std::vector<ProbeStatus> TakeChanged();
+  // The highest level of a probe that works; 0 if none does.
+  int level_reached() const;
+  bool has_splits() const;
+  // Level 3: what the kernel saw of every process's operators, open periods included. Null when no
+  // probe gives it.
+  const std::map<int64_t, KernelSplits>* ReadSplits();
+  int64_t num_active() const;
+
+ private:
+  struct Running;
+  void Fail(Running* running, const std::string& why);
+  void SetStatus(Running* running, const std::string& state, const std::string& reason,
+                 const std::string& fix);
+  const probes::Host& host_;
+  const probes::Target& target_;
+  MeasurementSink* sink_;
+  std::vector<std::unique_ptr<Running>> running_;
+  std::vector<ProbeStatus> changed_;
+  std::map<int64_t, KernelSplits> splits_;
+};
+
+}  // namespace headrace::collectors

@@ -1,0 +1,302 @@
+#include "collectors/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "probes/process.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr size_t kMostProcesses = 20'000;  // rows of one run
+constexpr size_t kMostThreads = 400;       // beyond, one pass over /proc is cheaper
+
+std::string ReadText(const std::string& path, size_t limit) {
+  std::string text;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  char buffer[4096];
+  ssize_t n;
+  while (text.size() < limit && (n = read(fd, buffer, sizeof buffer)) > 0) {
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  return text;
+}
+
+std::vector<int64_t> Numbers(const std::string& folder) {
+  std::vector<int64_t> numbers;
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return numbers;
+  while (const dirent* entry = readdir(dir)) {
+    char* end;
+    const long long number = std::strtoll(entry->d_name, &end, 10);
+    if (end != entry->d_name && *end == 0 && number > 0) numbers.push_back(number);
+  }
+  closedir(dir);
+  return numbers;
+}
+
+int64_t ClockNs(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string ReadLink(const std::string& path) {
+  char target[4096];
+  const ssize_t n = readlink(path.c_str(), target, sizeof target);
+  return n > 0 ? std::string(target, static_cast<size_t>(n)) : "";
+}
+
+}  // namespace
+
+std::string ExitText(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("killed by signal {}", WTERMSIG(status));
+  if (WIFEXITED(status)) return fmt::format("exited {}", WEXITSTATUS(status));
+  return "";
+}
+
+ProcessTree::ProcessTree(int64_t root_pid, int64_t start_ns, std::string root)
+    : root_pid_(root_pid),
+      start_ns_(start_ns),
+      boot_offset_ns_(ClockNs(CLOCK_BOOTTIME) - ClockNs(CLOCK_MONOTONIC)),
+      root_(std::move(root)) {
+  has_children_files_ =
+      access(fmt::format("{}/{}/task/{}/children", root_, root_pid, root_pid).c_str(), R_OK) == 0;
+  const auto stat = probes::ReadProcessStat(root_pid, root_);
+  Add(root_pid, stat ? stat->parent_pid : 0, "root");
+  live_ = {root_pid};
+  Update(start_ns);
+}
+
+void ProcessTree::Describe(TreeProcess* process) {
+  const int64_t pid = process->row.pid;
+  const auto stat = probes::ReadProcessStat(pid, root_);
+  if (!stat) return;
+  const std::string command = Printable(probes::ReadCommandLine(pid, root_), 1024);
+  const std::string name = Printable(stat->name);
+  const std::string image = ReadLink(fmt::format("{}/{}/exe", root_, pid));
+  // A forked child that executes something is still the same process.
+  if (!process->image.empty() && !image.empty() && image != process->image) process->images++;
+  if (!image.empty()) process->image = image;
+  if (name == process->row.name && (command.empty() || command == process->row.command)) return;
+  process->row.name = name;
+  if (!command.empty()) process->row.command = command;
+  changed_.insert(process->row.id);
+}
+
+void ProcessTree::Add(int64_t pid, int64_t parent_pid, const char* role) {
+  if (processes_.size() >= kMostProcesses) {
+    over_limit_++;
+    return;
+  }
+  const auto id = static_cast<int64_t>(processes_.size());
+  TreeProcess& process = processes_[id];
+  process.row.id = id;
+  process.row.pid = pid;
+  process.row.parent_pid = parent_pid;
+  process.row.role = role;
+  if (const auto stat = probes::ReadProcessStat(pid, root_)) {
+    process.start_ticks = stat->start_ticks;
+    const int64_t tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
+    process.row.started_ns = stat->start_ticks * tick_ns - boot_offset_ns_ - start_ns_;
+    process.base_cpu_ns = process.cpu_ns = process.row.started_ns < 0 ? stat->cpu_ns : 0;
+  } else {
+    process.alive = false;  // seen by a probe only
+    process.row.started_ns = MonotonicNs() - start_ns_;
+    process.row.ended_ns = process.row.started_ns;
+  }
+  by_pid_[pid] = id;
+  changed_.insert(id);
+  Describe(&process);
+  if (process.row.started_ns < 0) {
+    if (const auto io = probes::ReadProcessIo(pid, root_)) {
+      process.base_read_bytes = io->read_bytes;
+      process.base_read_call_bytes = io->read_call_bytes;
+    }
+  }
+}
+
+void ProcessTree::End(TreeProcess* process, int64_t now_ns, const std::string& exit_text) {
+  process->alive = false;
+  process->rss_bytes = process->threads = 0;
+  process->row.ended_ns = now_ns - start_ns_;
+  process->row.exit_text = exit_text;
+  changed_.insert(process->row.id);
+}
+
+std::vector<int64_t> ProcessTree::ChildrenOf(int64_t pid) const {
+  std::vector<int64_t> children;
+  for (const int64_t tid : Numbers(fmt::format("{}/{}/task", root_, pid))) {
+    const std::string text =
+        ReadText(fmt::format("{}/{}/task/{}/children", root_, pid, tid), 1 << 20);
+    const char* at = text.c_str();
+    while (true) {
+      char* end;
+      const long long child = std::strtoll(at, &end, 10);
+      if (end == at) break;
+      if (child > 0) children.push_back(child);
+      at = end;
+    }
+  }
+  return children;
+}
+
+std::map<int64_t, std::vector<int64_t>> ProcessTree::AllChildren() const {
+  std::map<int64_t, std::vector<int64_t>> children;
+  for (const int64_t pid : Numbers(root_)) {
+    if (const auto stat = probes::ReadProcessStat(pid, root_)) {
+      children[stat->parent_pid].push_back(pid);
+    }
+  }
+  return children;
+}
+
+bool ProcessTree::root_alive() const { return processes_.begin()->second.alive; }
+
+void ProcessTree::Update(int64_t now_ns) {
+  std::vector<int64_t> queue;
+  size_t num_threads = 0;
+  for (const int64_t pid : live_) {
+    TreeProcess& process = processes_[by_pid_[pid]];
+    if (!process.alive) continue;
+    const auto stat = probes::ReadProcessStat(pid, root_);
+    if (stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' &&
+        stat->state != 'X') {
+      num_threads += static_cast<size_t>(std::max<int64_t>(1, stat->num_threads));
+      Describe(&process);
+      queue.push_back(pid);
+      continue;
+    }
+    std::string how;
+    if (stat && stat->start_ticks == process.start_ticks) {
+      process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
+      // A zombie's stat line ends in its exit code, for those who may trace it; else in 0.
+      const std::string text = ReadText(fmt::format("{}/{}/stat", root_, pid), 4096);
+      const size_t blank = text.rfind(' ', text.empty() ? 0 : text.size() - 2);
+      const int code = blank == std::string::npos ? 0 : std::atoi(text.c_str() + blank);
+      if (code != 0 || geteuid() == 0 || probes::ReadOwner(pid, root_) == geteuid()) {
+        how = ExitText(code);
+      }
+    }
+    End(&process, now_ns, how);
+  }
+  const bool by_files = has_children_files_ && num_threads <= kMostThreads;
+  std::map<int64_t, std::vector<int64_t>> all;
+  if (!by_files) all = AllChildren();
+  live_.clear();
+  std::set<int64_t> seen(queue.begin(), queue.end());
+  for (size_t i = 0; i < queue.size(); i++) {  // the queue grows by what is found
+    const int64_t pid = queue[i];
+    live_.push_back(pid);
+    for (const int64_t child : by_files ? ChildrenOf(pid) : all[pid]) {
+      if (child == getpid() || !seen.insert(child).second) continue;
+      const auto known = by_pid_.find(child);
+      if (known != by_pid_.end()) {
+        const TreeProcess& old = processes_[known->second];
+        const auto stat = probes::ReadProcessStat(child, root_);
+        if (!stat) continue;
+        if (stat->start_ticks == old.start_ticks) {  // a zombie whose end was noted has no more
+          if (old.alive) queue.push_back(child);
+          continue;
+        }
+      }
+      Add(child, pid, "child");
+      const auto added = by_pid_.find(child);
+      if (added == by_pid_.end()) continue;
+      TreeProcess& process = processes_[added->second];
+      const auto stat = probes::ReadProcessStat(child, root_);
+      if (!stat || stat->state == 'Z') {
+        if (process.alive) End(&process, now_ns, "");
+        continue;
+      }
+      if (process.alive) queue.push_back(child);
+    }
+  }
+}
+
+void ProcessTree::ReadUsage() {
+  for (const int64_t pid : live_) {
+    TreeProcess& process = processes_[by_pid_[pid]];
+    if (const auto stat = probes::ReadProcessStat(pid, root_)) {
+      process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
+      process.rss_bytes = stat->state == 'Z' ? 0 : stat->rss_bytes;
+      process.threads = stat->num_threads;
+    }
+    if (const auto io = probes::ReadProcessIo(pid, root_)) {
+      process.read_bytes = std::max(process.read_bytes.value_or(0), io->read_bytes);
+      process.read_call_bytes = std::max(process.read_call_bytes.value_or(0), io->read_call_bytes);
+    }
+  }
+}
+
+TreeProcess* ProcessTree::Find(int64_t pid) {
+  const auto it = by_pid_.find(pid);
+  return it == by_pid_.end() ? nullptr : &processes_[it->second];
+}
+
+int64_t ProcessTree::ProcessId(int64_t pid) {
+  const auto it = by_pid_.find(pid);
+  if (it != by_pid_.end()) return it->second;
+  const auto stat = probes::ReadProcessStat(pid, root_);
+  Add(pid, stat ? stat->parent_pid : 0, "child");
+  const auto added = by_pid_.find(pid);
+  if (added == by_pid_.end()) return 0;  // no room: the root stands for it
+  TreeProcess& process = processes_[added->second];
+  if (process.alive) live_.push_back(pid);
+  return added->second;
+}
+
+int64_t ProcessTree::cpu_ns() const {
+  int64_t sum = 0;
+  for (const auto& [id, p] : processes_) sum += p.cpu_ns - p.base_cpu_ns;
+  return sum;
+}
+int64_t ProcessTree::rss_bytes() const {
+  int64_t sum = 0;
+  for (const auto& [id, p] : processes_) sum += p.rss_bytes;
+  return sum;
+}
+int64_t ProcessTree::threads() const {
+  int64_t sum = 0;
+  for (const auto& [id, p] : processes_) sum += p.threads;
+  return sum;
+}
+std::optional<int64_t> ProcessTree::read_bytes() const {
+  std::optional<int64_t> sum;
+  for (const auto& [id, p] : processes_) {
+    if (p.read_bytes) sum = sum.value_or(0) + *p.read_bytes - p.base_read_bytes;
+  }
+  return sum;
+}
+std::optional<int64_t> ProcessTree::read_call_bytes() const {
+  std::optional<int64_t> sum;
+  for (const auto& [id, p] : processes_) {
+    if (p.read_call_bytes) sum = sum.value_or(0) + *p.read_call_bytes - p.base_read_call_bytes;
+  }
+  return sum;
+}
+
+void ProcessTree::Touch(int64_t pid) {
+  if (const TreeProcess* process = Find(pid)) changed_.insert(process->row.id);
+}
+
+std::vector<ProcessRow> ProcessTree::TakeChanged() {
+  std::vector<ProcessRow> rows;
+  for (const int64_t id : changed_) rows.push_back(processes_[id].row);
+  changed_.clear();
+  return rows;
+}
+
+}  // namespace headrace::collectors

@@ -1,0 +1,82 @@
+// ProcessTree: the target and everything it started, kept up to date from /proc. A process is known
+// by pid and start time, so that a pid that comes back is another process. Children whose parent
+// died stay in the tree; the collector itself and what it started are never in it.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectors/store/store.h"
+
+namespace headrace::collectors {
+
+struct TreeProcess {
+  ProcessRow row;  // row.id numbers the process within the run
+  int64_t start_ticks = 0;
+  bool alive = true;
+  std::string image;   // of /proc/PID/exe; "" unreadable
+  int64_t images = 0;  // how often it executed another image since it was found
+  int64_t cpu_ns = 0, rss_bytes = 0, threads = 0;
+  std::optional<int64_t> read_bytes, read_call_bytes;
+  int64_t base_cpu_ns = 0, base_read_bytes = 0, base_read_call_bytes = 0;
+};
+
+class ProcessTree {
+ public:
+  // `start_ns`: CLOCK_MONOTONIC instant of the run's start. `root` replaces "/proc" in tests.
+  ProcessTree(int64_t root_pid, int64_t start_ns, std::string root = "/proc");
+
+  // Looks for new processes, ended ones and those that executed another image.
+  void Update(int64_t now_ns);
+  // Reads CPU time, memory and IO of the live ones.
+  void ReadUsage();
+
+  int64_t root_pid() const { return root_pid_; }
+  bool root_alive() const;
+  // Live processes, the root first.
+  const std::vector<int64_t>& live() const { return live_; }
+  TreeProcess* Find(int64_t pid);  // the live or last process of that pid; null if unknown
+  // The number of a process for a probe's label. One that the tree has not seen (too short-lived)
+  // gets a number of its own.
+  int64_t ProcessId(int64_t pid);
+
+  // Sums over all processes since they were found, ended ones included.
+  int64_t cpu_ns() const;
+  int64_t rss_bytes() const;  // of live ones
+  int64_t threads() const;
+  std::optional<int64_t> read_bytes() const;
+  std::optional<int64_t> read_call_bytes() const;
+
+  // Says that the row of a process has changed.
+  void Touch(int64_t pid);
+  // Rows that are new or changed since the last call.
+  std::vector<ProcessRow> TakeChanged();
+  // Processes that did not fit into the limit of the run.
+  int64_t over_limit() const { return over_limit_; }
+
+ private:
+  void Add(int64_t pid, int64_t parent_pid, const char* role);
+  void Describe(TreeProcess* process);
+  void End(TreeProcess* process, int64_t now_ns, const std::string& exit_text);
+  std::vector<int64_t> ChildrenOf(int64_t pid) const;
+  std::map<int64_t, std::vector<int64_t>> AllChildren() const;
+
+  int64_t root_pid_, start_ns_, boot_offset_ns_;
+  std::string root_;
+  bool has_children_files_ = true;
+  std::map<int64_t, TreeProcess> processes_;  // by number
+  std::map<int64_t, int64_t> by_pid_;         // pid -> number, the newest
+  std::vector<int64_t> live_;
+  std::set<int64_t> changed_;
+  int64_t over_limit_ = 0;
+};
+
+// How a process ended, from the wait status: "exited 1", "killed by signal 9".
+std::string ExitText(int status);
+
+}  // namespace headrace::collectors
