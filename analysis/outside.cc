@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace headrace::analysis {
 namespace {
@@ -56,6 +58,10 @@ class Builder {
     FindKinds();
     const bool sampled = !run_.Has("off_cpu_ns") && run_.Has("sampled_off_cpu_ns");
     const std::string blocked = sampled ? "sampled_off_cpu_ns" : "off_cpu_ns";
+    // Without the off-CPU program the scheduler's own account stands in for it.
+    const bool scheduler = !run_.Has("on_cpu_ns");
+    const std::string on_cpu = scheduler ? "thread_on_cpu_ns" : "on_cpu_ns";
+    const std::string runnable = scheduler ? "thread_runnable_ns" : "runnable_ns";
     std::set<int64_t> slices;
     for (const CourseRow& row : run_.course) slices.insert(row.slice);
     std::map<int64_t, size_t> position;
@@ -69,9 +75,9 @@ class Builder {
       std::vector<ThreadTimes>& slice = result.times[position[row.slice]];
       if (slice.size() <= *group) slice.resize(*group + 1);
       const double seconds = row.value * 1e-9;
-      if (row.metric == "on_cpu_ns") {
+      if (row.metric == on_cpu) {
         slice[*group].on_cpu_s += seconds;
-      } else if (row.metric == "runnable_ns") {
+      } else if (row.metric == runnable) {
         slice[*group].runnable_s += seconds;
       } else if (row.metric == blocked) {
         causes = true;
@@ -253,8 +259,7 @@ Totals Sum(const Outside& out, const Slices& slices, const std::vector<size_t>& 
 // Assigns units and measures their shares.
 class Judge {
  public:
-  Judge(const RunView& run, Outside* out, const Slices* slices)
-      : run_(run), out_(out), slices_(slices) {}
+  Judge(const RunView& run, Outside* out) : run_(run), out_(out) {}
 
   // Finds the consumer and the units from the whole run. False if there is no consumer.
   bool FindUnits(const Totals& totals) {
@@ -478,8 +483,14 @@ class Judge {
 
   void FindDistances(const Totals& totals) {
     if (out_->knowledge < OutsideKnowledge::kCounts) {
-      // Nobody saw who wakes whom: everything that works feeds the consumer.
-      for (size_t u = 1; u < out_->units.size(); ++u) out_->units[u].distance = 1;
+      // Nobody saw who wakes whom: threads of the same process, and processes that can send to it,
+      // may feed the consumer.
+      const std::set<size_t> linked = LinkedKinds(out_->units[0].kind);
+      for (size_t u = 1; u < out_->units.size(); ++u) {
+        const size_t kind = out_->units[u].kind;
+        const bool may = kind == out_->units[0].kind || linked.contains(kind);
+        if (may || !run_.Has("link_count")) out_->units[u].distance = 1;
+      }
       return;
     }
     std::vector<size_t> front = {0};
@@ -508,6 +519,25 @@ class Judge {
       }
       front = std::move(next);
     }
+  }
+
+  // Kinds of which a process has a channel into one of kind `home`.
+  std::set<size_t> LinkedKinds(size_t home) const {
+    std::map<int64_t, size_t> kind_of;
+    for (size_t k = 0; k < out_->kinds.size(); ++k) {
+      for (const int64_t pid : out_->kinds[k].pids) kind_of[pid] = k;
+    }
+    std::set<size_t> linked;
+    for (const MeasurementRow& row : run_.measurements) {
+      if (row.metric != "link_count" || row.maximum_value.value_or(0) <= 0) continue;
+      const size_t arrow = row.subject.find('>');
+      if (arrow == std::string::npos) continue;
+      const auto from = kind_of.find(row.pid);
+      const auto to = kind_of.find(std::strtoll(row.subject.c_str() + arrow + 1, nullptr, 10));
+      if (from != kind_of.end() && to != kind_of.end() && to->second == home)
+        linked.insert(from->second);
+    }
+    return linked;
   }
 
   // Whether `other` is on the consumer's side as seen from `unit`.
@@ -613,7 +643,6 @@ class Judge {
 
   const RunView& run_;
   Outside* out_;
-  const Slices* slices_;
   size_t consumer_ = 0;
   std::vector<size_t> unit_of_;  // by group
 };
@@ -632,6 +661,32 @@ OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
     if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
   }
   return OutsideFlavour::kPlain;
+}
+
+// Without causes, the rest of a thread's life is off the CPU for a reason nobody saw.
+void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
+  std::vector<double> threads(out.groups.size());
+  for (size_t g = 0; g < out.groups.size(); ++g) {
+    const ThreadGroup& group = out.groups[g];
+    const std::vector<int64_t>& members = out.kinds[group.kind].process_ids;
+    for (const MeasurementRow& row : run.measurements) {
+      if (row.metric != "threads_count" || !row.value || !row.process_id) continue;
+      if (row.thread != group.thread && !(group.main && IsMainThread(row.thread))) continue;
+      if (std::find(members.begin(), members.end(), *row.process_id) == members.end()) continue;
+      threads[g] += *row.value;
+    }
+    if (threads[g] <= 0 && group.main) threads[g] = static_cast<double>(members.size());
+  }
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  const double slice_s = static_cast<double>(run.course_slice_ns) * 1e-9;
+  for (size_t s = 0; s < slices->times.size(); ++s) {
+    const double length = std::min(slice_s, seconds - static_cast<double>(s) * slice_s);
+    for (size_t g = 0; g < out.groups.size(); ++g) {
+      ThreadTimes& time = slices->times[s][g];
+      const double rest = length * threads[g] - time.on_cpu_s - time.runnable_s;
+      time.blocked_s[Index(WaitCause::kOther)] += std::max(0.0, rest);
+    }
+  }
 }
 
 void SayUnknown(const RunView& run, Outside* out) {
@@ -665,7 +720,7 @@ void SayUnknown(const RunView& run, Outside* out) {
     default:
       break;
   }
-  if (!run.Has("gpu_busy_ratio") && !run.Has("gpu_utilisation_ratio")) {
+  if (!run.Has("gpu_use_ratio")) {
     out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
   }
 }
@@ -733,20 +788,9 @@ Outside LookFromOutside(const RunView& run) {
   }
   SayUnknown(run, &out);
   if (!out.withheld.empty()) return out;
-  if (out.knowledge == OutsideKnowledge::kCpu) {
-    // The rest of a thread's life is off the CPU for a reason nobody saw.
-    for (auto& slice : slices.times) {
-      const double length = std::min(static_cast<double>(run.course_slice_ns) * 1e-9, seconds);
-      for (size_t g = 0; g < slice.size(); ++g) {
-        if (!out.groups[g].main) continue;
-        const double processes = static_cast<double>(out.kinds[out.groups[g].kind].pids.size());
-        const double rest = length * processes - slice[g].on_cpu_s - slice[g].runnable_s;
-        slice[g].blocked_s[Index(WaitCause::kOther)] += std::max(0.0, rest);
-      }
-    }
-  }
+  if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
   const Totals whole = Sum(out, slices, all);
-  Judge judge(run, &out, &slices);
+  Judge judge(run, &out);
   if (!judge.FindUnits(whole)) {
     out.withheld = "no process of the tree could be followed";
     return out;

@@ -101,11 +101,11 @@ struct WindowRow {
 struct HostRow {
   std::string metric, unit, source;
   Real mean_value, minimum_value, maximum_value, last_value;
-  std::string subject, cause;
+  std::string subject = "", cause = "";
 };
 struct ProbeRow {
   std::string probe, state, reason, fix;
-  std::string affects;  // what the pages lack without it
+  std::string affects = "";  // what the pages lack without it
 };
 struct LossRow {
   std::string what;

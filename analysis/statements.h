@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/allocation.h"
+#include "analysis/outside.h"
 
 namespace headrace::analysis {
 
@@ -13,6 +14,7 @@ struct Statements {
   std::optional<Bottleneck> bottleneck;
   std::optional<Allocation> allocation;  // with the run's own budgets
   std::string withheld;                  // "too short for a verdict (...)"
+  std::optional<Outside> outside;        // of a run without operators
 };
 
 // `run` must outlive the result. Never throws for a run that is merely too short or has no

@@ -20,8 +20,9 @@ Report MakeReport(const analysis::RunView& run, const analysis::Statements& stat
       report.sections.push_back(std::move(*section));
     }
   }
-  report.decided = statements.bottleneck.has_value() &&
-                   statements.bottleneck->verdict != analysis::Verdict::kUndecided;
+  report.decided = statements.bottleneck.has_value()
+                       ? statements.bottleneck->verdict != analysis::Verdict::kUndecided
+                       : statements.outside.has_value() && statements.outside->decided;
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "dashboards/report/outside_words.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
 
@@ -223,10 +224,18 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
     section.sentences.push_back(
         {"NOTE", fmt::format("this run is {}: figures cover what was recorded", run.run.state)});
   }
+  if (!statements.bottleneck && statements.outside && statements.outside->withheld.empty()) {
+    AddOutsideVerdict(run, *statements.outside, &section);
+    return section;
+  }
   if (!statements.bottleneck) {
-    section.sentences.push_back({"VERDICT", "withheld: " + statements.withheld});
+    std::string why = statements.withheld;
+    if (statements.outside && !statements.outside->withheld.empty()) {
+      why += "; seen from outside: " + statements.outside->withheld;
+    }
+    section.sentences.push_back({"VERDICT", "withheld: " + why});
     section.facts.push_back({"state", "withheld"});
-    section.facts.push_back({"reason", statements.withheld});
+    section.facts.push_back({"reason", why});
     return section;
   }
   const PipelineModel& model = *statements.model;
