@@ -1,0 +1,199 @@
+/* Which processes are measured, which threads they have, and what each thread is doing: shared by
+ * all our programs. The maps `targets` and `threads` exist once per collector; every object's own
+ * declaration of them is replaced by those when it is loaded.
+ *
+ * A thread's current operator is the word `current` of its slot in the operator accounts
+ * (probes/account/account.h), in the memory of the measured process. It can be read only in the
+ * thread's own context; when the thread is switched out, the word is kept in its thread_state for
+ * those who meet it later: wake-ups, completions, the next switch.
+ *
+ * The slot is found here, not by user space: once per thread the thread's number is looked up in
+ * the slots, and every later read checks that the slot still carries it. So a thread is attributed
+ * from its first event on. */
+#ifndef HEADRACE_PROBES_BPF_OPERATOR_BPF_H_
+#define HEADRACE_PROBES_BPF_OPERATOR_BPF_H_
+
+/* clang-format off: libbpf's headers need the kernel's types first */
+#include "probes/bpf/kernel_types.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+/* clang-format on */
+
+
+/* Parts of the accounts' ABI, version 1; program.cc asserts that they agree with account.h. */
+enum {
+  HR_ABI_NUM_SLOTS = 88, /* offset of header.num_slots */
+  HR_ABI_SLOTS = 344064, /* offset of the first slot */
+  HR_ABI_SLOT_SIZE = 36864,
+  HR_ABI_MAX_SLOTS = 512,
+};
+struct hr_slot_head {
+  __u32 sequence, used, tid, stage, current;
+};
+
+struct hr_target {
+  __u64 segment_address; /* user address of the process's accounts; 0: it has none (known) */
+};
+struct hr_thread_state {
+  __u64 slot_address; /* user address of the thread's slot; 0: not found yet */
+  __u64 retry_ns;     /* when to look for it again */
+  __u64 retry_step_ns;
+  __u64 off_since_ns; /* 0: on a CPU */
+  __u64 woken_ns;     /* 0: blocked; else runnable since then */
+  __u64 on_since_ns;  /* 0: not seen being switched in */
+  __u64 on_cpu_ns;    /* sum up to on_since_ns */
+  __u32 word;         /* at the last switch-out */
+  __u32 cause;        /* of the present off-CPU period */
+  __u32 tgid;
+  __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */
+  char comm[16];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32); /* tgid in the initial pid namespace */
+  __type(value, struct hr_target);
+} targets SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32); /* tid in the initial pid namespace */
+  __type(value, struct hr_thread_state);
+} threads SEC(".maps");
+
+/* Threads and processes there was no room for; reported as losses like every lost_*_count. */
+__u64 lost_threads_count = 0;
+
+static __always_inline struct hr_target* hr_target_of(__u32 tgid) {
+  return bpf_map_lookup_elem(&targets, &tgid);
+}
+
+/* The target that the current thread belongs to, or null. */
+static __always_inline struct hr_target* hr_current_target(void) {
+  return hr_target_of(bpf_get_current_pid_tgid() >> 32);
+}
+
+/* A task's number in its own pid namespace. */
+static __always_inline __u32 hr_own_number(struct task_struct* task) {
+  struct pid* pid = BPF_CORE_READ(task, thread_pid);
+  if (!pid) return 0;
+  unsigned int level = BPF_CORE_READ(pid, level);
+  if (level > 31) return 0;
+  struct upid number = {};
+  bpf_core_read(&number.nr, sizeof number.nr,
+                (void*)((char*)&pid->numbers[0] + level * bpf_core_type_size(struct upid)));
+  return number.nr;
+}
+
+/* The state of a target's thread, made at first sight; null if there is no room (counted). */
+static __always_inline struct hr_thread_state* hr_thread(struct task_struct* task) {
+  __u32 tid = BPF_CORE_READ(task, pid);
+  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
+  if (t) return t;
+  struct hr_thread_state fresh = {};
+  fresh.tgid = BPF_CORE_READ(task, tgid);
+  fresh.own_tid = hr_own_number(task);
+  bpf_core_read(&fresh.comm, sizeof fresh.comm, &task->comm);
+  bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
+  t = bpf_map_lookup_elem(&threads, &tid);
+  if (!t) __sync_fetch_and_add(&lost_threads_count, 1);
+  return t;
+}
+
+/* The user address of the slot that carries `own_tid`, or 0. In the context of that process. */
+static __noinline __u64 hr_find_slot(__u64 segment_address, __u32 own_tid) {
+  __u32 num_slots = 0;
+  if (bpf_probe_read_user(&num_slots, sizeof num_slots,
+                          (void*)(segment_address + HR_ABI_NUM_SLOTS)))
+    return 0;
+  for (__u32 i = 0; i < HR_ABI_MAX_SLOTS; i++) {
+    if (i >= num_slots) break;
+    __u64 address = segment_address + HR_ABI_SLOTS + (__u64)i * HR_ABI_SLOT_SIZE;
+    struct hr_slot_head head;
+    if (bpf_probe_read_user(&head, sizeof head, (void*)address)) continue;
+    if (head.used && head.tid == own_tid) return address;
+  }
+  return 0;
+}
+
+/* What the current thread, whose state `t` is, is doing now: bits 0-15 operator + 1 (0: none),
+ * 16-17 HR_BUSY or a wait, 20-31 resource + 1. 0 without accounts. May be called only in its
+ * context. */
+static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
+  struct hr_target* target = hr_target_of(t->tgid);
+  if (!target || !target->segment_address) return 0;
+  struct hr_slot_head head;
+  if (t->slot_address) {
+    if (!bpf_probe_read_user(&head, sizeof head, (void*)t->slot_address) && head.used &&
+        head.tid == t->own_tid)
+      return head.current;
+    t->slot_address = 0;
+    t->retry_step_ns = 0;
+    t->retry_ns = 0;
+  }
+  /* Threads that never enter an operator have no slot: they are asked less and less often, at most
+   * every 10 ms. */
+  __u64 now = bpf_ktime_get_ns();
+  if (now < t->retry_ns) return 0;
+  t->slot_address = hr_find_slot(target->segment_address, t->own_tid);
+  if (!t->slot_address) {
+    t->retry_step_ns = t->retry_step_ns ? t->retry_step_ns * 2 : 20000;
+    if (t->retry_step_ns > 10000000) t->retry_step_ns = 10000000;
+    t->retry_ns = now + t->retry_step_ns;
+    return 0;
+  }
+  if (bpf_probe_read_user(&head, sizeof head, (void*)t->slot_address)) return 0;
+  return head.current;
+}
+
+/* The word of the current thread if it is a target's, made known at first sight. `*tgid` is 0 when
+ * it is not a target's. */
+static __always_inline __u32 hr_word_here(__u32* tgid) {
+  __u64 id = bpf_get_current_pid_tgid();
+  *tgid = 0;
+  if (!hr_target_of(id >> 32)) return 0;
+  struct hr_thread_state* t = hr_thread((struct task_struct*)bpf_get_current_task());
+  if (!t) return 0;
+  *tgid = id >> 32;
+  return hr_current_word(t);
+}
+
+/* floor(log2(v)); 0 for 0 and 1. */
+static __always_inline __u32 hr_log2(__u64 v) {
+  __u32 r = 0;
+  if (v >> 32) v >>= 32, r += 32;
+  if (v >> 16) v >>= 16, r += 16;
+  if (v >> 8) v >>= 8, r += 8;
+  if (v >> 4) v >>= 4, r += 4;
+  if (v >> 2) v >>= 2, r += 2;
+  if (v >> 1) r += 1;
+  return r;
+}
+
+/* The value of `key` in an output map, made of zeros at first; null if there is no room, which adds
+ * to `*lost`. Members are added to with __sync_fetch_and_add. */
+#define HR_VALUE(map, key, zero, lost)                        \
+  ({                                                          \
+    void* value_ = bpf_map_lookup_elem((map), (key));         \
+    if (!value_) {                                            \
+      bpf_map_update_elem((map), (key), (zero), BPF_NOEXIST); \
+      value_ = bpf_map_lookup_elem((map), (key));             \
+      if (!value_) __sync_fetch_and_add((lost), 1);           \
+    }                                                         \
+    value_;                                                   \
+  })
+
+/* Declares the output map `name` of struct key_type -> struct value_type. Its members are read by
+ * name (program.h): members of the key are dimensions, members of the value are metrics. */
+#define HR_OUTPUT(name, key_type, value_type, entries) \
+  struct {                                             \
+    __uint(type, BPF_MAP_TYPE_HASH);                   \
+    __uint(max_entries, entries);                      \
+    __type(key, struct key_type);                      \
+    __type(value, struct value_type);                  \
+  } name SEC(".maps")
+
+#endif /* HEADRACE_PROBES_BPF_OPERATOR_BPF_H_ */

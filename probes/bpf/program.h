@@ -1,0 +1,121 @@
+// Program: one of our BPF objects, loaded into the kernel. Also what all of them share: which
+// processes are measured, kept true as they come and go.
+//
+// Nothing is read from disk but the kernel's own type information; nothing is pinned, so whatever
+// happens to this process, the kernel frees all of it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "probes/probe.h"
+
+namespace headrace::probes::bpf {
+
+struct Member;  // of a structure in an object's type information
+
+// A key or a value of an output map, its members by name as in the .bpf.c file. Valid during the
+// visit only. Asking for a member that does not exist is a bug.
+class Record {
+ public:
+  Record(const std::map<std::string, Member, std::less<>>& members, const void* data)
+      : members_(members), data_(data) {}
+
+  uint64_t Number(std::string_view member) const;
+  // Of an enum: the enumerator's name in small letters without the part all of them begin with
+  // (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
+  std::string Word(std::string_view member) const;
+  // Of a char array: up to its NUL, control characters replaced by '?'.
+  std::string Text(std::string_view member) const;
+
+ private:
+  const Member& Find(std::string_view member) const;
+  const std::map<std::string, Member, std::less<>>& members_;
+  const void* data_;
+};
+
+// An operator word (probes/account/account.h: hr_slot.current) taken apart.
+struct Word {
+  std::optional<uint32_t> operator_index;
+  int doing = 0;  // HR_BUSY, HR_WAITING_*
+  std::optional<uint32_t> resource_index;
+};
+Word TakeApart(uint32_t word);
+
+// Thread names of one group have one name: digits at the end, and one separator before them, go.
+std::string ThreadGroupName(std::string_view comm);
+
+class Program {
+ public:
+  // `object`: name of a .bpf.c file of this folder, without endings.
+  explicit Program(std::string object);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Before Load. Of these functions, the first whose kernel hook exists is used, the others are
+  // not; if none exists, Load fails unless `optional`.
+  void Prefer(std::vector<std::string> functions, bool optional = false);
+  // A function whose hook may be absent; then it is left out and named by absent().
+  void Optional(const std::string& function) { Prefer({function}, true); }
+  // A `const volatile` global of the object.
+  void SetConstant(const std::string& name, uint64_t value);
+  // A function that is not used at all.
+  void Disable(const std::string& function);
+
+  // Loads and attaches, and begins to follow the target. Ok, Degraded when optional hooks are
+  // absent, or Unavailable with the failing call, errno in words, and what would change it.
+  // Functions of type perf_event are loaded, not attached: the caller opens the events.
+  Availability Load(const Host& host, const Target& target);
+  bool loaded() const { return object_ != nullptr; }
+  void Unload();
+
+  // Hooks this kernel does not have, of those asked for.
+  const std::vector<std::string>& absent() const { return absent_; }
+  // Which function of a Prefer group is in use; "" if none.
+  std::string Chosen(const std::vector<std::string>& functions) const;
+
+  // Takes over processes that came or went. Call at the beginning of every Read.
+  void Follow(const Target& target);
+  // Visits every entry of an output map. Entries that appear meanwhile may be missed until the next
+  // time; entries are seen at most once, unless the map changes under a kernel without batch reads.
+  void ForEach(const std::string& map,
+               const std::function<void(const Record& key, const Record& value)>& visit);
+  // Removes entries for which `remove` is true.
+  void RemoveIf(const std::string& map,
+                const std::function<bool(const Record& key, const Record& value)>& remove);
+  // A global variable.
+  uint64_t Global(const std::string& name) const;
+  // Reports every global named lost_<what>_count ("threads" for lost_threads_count), as what this
+  // object lost: "<object>: threads".
+  void ReportLosses(Sink& sink) const;
+
+  int map_fd(const std::string& map) const;
+  int program_fd(const std::string& function) const;
+
+ private:
+  struct Shared;
+  struct Object;
+  struct Layout;
+  const Layout& LayoutOf(const std::string& map);
+
+  std::string name_;
+  std::vector<std::pair<std::vector<std::string>, bool>> groups_;
+  std::map<std::string, uint64_t> constants_;
+  std::vector<std::string> disabled_, absent_;
+  std::unique_ptr<Object> object_;
+  std::shared_ptr<Shared> shared_;
+  std::map<std::string, std::unique_ptr<Layout>> layouts_;
+};
+
+// Whether BPF programs of ours can be loaded here at all, and if not why: tries the smallest one.
+Availability CheckBpf(const Host& host);
+
+// Where a process has its operator accounts mapped, from /proc/PID/maps; 0 if nowhere.
+uint64_t FindSegmentAddress(const Host& host, int64_t pid);
+
+}  // namespace headrace::probes::bpf
