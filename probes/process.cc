@@ -100,6 +100,16 @@ std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root) {
   return info.st_uid;
 }
 
+std::string ThreadGroupLabel(std::string_view name, bool first) {
+  size_t end = name.size();
+  while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
+  if (end < name.size()) {
+    while (end > 0 && std::string_view("-_:/").find(name[end - 1]) != std::string_view::npos) --end;
+  }
+  std::string label(name.substr(0, end == 0 ? name.size() : end));
+  return first ? label + " (main)" : label;
+}
+
 std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root) {
   std::map<std::string, ThreadGroup> groups;
   const std::string folder = fmt::format("{}/{}/task", root, pid);

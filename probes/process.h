@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headrace::probes {
@@ -30,6 +31,11 @@ struct ProcessIo {
   int64_t read_call_bytes = 0;  // through read calls, page cache included
   int64_t written_call_bytes = 0;
 };
+
+// What measurements call the group that a thread belongs to: its name without digits at the end and
+// a separator before them. A process's first thread has a group of its own, "NAME (main)": in most
+// pipelines it takes the batches, and helpers that inherited its name must not be mixed with it.
+std::string ThreadGroupLabel(std::string_view name, bool first);
 
 struct ThreadGroup {  // threads of one name, digits at its end left out
   std::string name;

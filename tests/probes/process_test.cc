@@ -47,6 +47,15 @@ TEST(Process, ParsesNamesWithBlanksAndParentheses) {
   std::filesystem::remove_all(root);
 }
 
+TEST(Process, LabelsGroupsOfThreads) {
+  EXPECT_EQ(ThreadGroupLabel("reader-12", false), "reader");
+  EXPECT_EQ(ThreadGroupLabel("tf_data_7", false), "tf_data");
+  EXPECT_EQ(ThreadGroupLabel("python", true), "python (main)");
+  EXPECT_EQ(ThreadGroupLabel("reader-", false), "reader-") << "nothing numbered";
+  EXPECT_EQ(ThreadGroupLabel("12", false), "12");
+  EXPECT_EQ(ThreadGroupLabel("", false), "");
+}
+
 TEST(Process, AbsentIsAbsentNotZero) {
   const std::string root = "/nonexistent";
   EXPECT_FALSE(ReadProcessStat(1, root));
