@@ -1,0 +1,27 @@
+// Off-CPU time by operator and cause, and the exact split of an operator's busy time that follows:
+// on a CPU = busy - blocked - runnable.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace headrace::probes::bpf {
+
+// Of one operator of one process, over all its threads, since the probe's start; periods that are
+// still open are counted up to now.
+struct OperatorSplit {
+  int64_t pid = 0;
+  uint32_t operator_index = 0;
+  int64_t blocked_ns = 0;   // off the CPU and not ready, inside the operator (locks included)
+  int64_t runnable_ns = 0;  // ready, waiting for a CPU, inside the operator
+  int64_t wait_ns = 0;      // off the CPU while waiting for an element or for room
+};
+
+// What the probe "off-CPU time" offers besides measurements.
+class SplitSource {
+ public:
+  virtual ~SplitSource() = default;
+  // As of the last Read. A period that ends while it is being read may be missing until the next.
+  virtual const std::vector<OperatorSplit>& Splits() const = 0;
+};
+
+}  // namespace headrace::probes::bpf
