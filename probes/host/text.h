@@ -1,0 +1,39 @@
+// Bounded reading of the small text files of /proc and /sys. A line counts only when it ends in a
+// newline, and a number only when all of its field is one: what is cut off or damaged is absent.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "probes/host.h"
+
+namespace headrace::probes {
+
+// Takes the next complete line off the front of `text`; false when there is none left.
+bool NextLine(std::string_view* text, std::string_view* line);
+// Words of a line, separated by blanks and tabs; at most `limit` of them.
+std::vector<std::string_view> Fields(std::string_view line, size_t limit = 64);
+// The whole of `field` as a decimal (or hexadecimal) integer.
+std::optional<int64_t> Integer(std::string_view field, int base = 10);
+// The same, but a negative number is absent too: counters and sizes.
+std::optional<int64_t> Count(std::string_view field, int base = 10);
+// The number after `key` in lines "key number ..." or "key: number ..."; the first such line
+// counts.
+std::optional<int64_t> KeyedCount(std::string_view text, std::string_view key);
+// A file of one line holding one integer. errno is EINVAL when it holds something else.
+std::optional<int64_t> ReadInteger(const Host& host, const std::string& path);
+std::optional<int64_t> ReadCount(const Host& host, const std::string& path);
+// A file of one line, without its end.
+std::optional<std::string> ReadWord(const Host& host, const std::string& path);
+// The number N of a name "prefixN", as in node0 or cpu12.
+std::optional<int64_t> NumberAfter(std::string_view name, std::string_view prefix);
+
+// "open PATH: No such file or directory": why the last read of PATH failed, from errno; EINVAL
+// means that its content was not understood.
+std::string ReadFailure(const std::string& path);
+// What changes a refused read: more rights if errno says so, else `otherwise`.
+std::string ReadFix(const std::string& otherwise);
+
+}  // namespace headrace::probes
