@@ -464,6 +464,9 @@ Availability Program::Load(const Host& host, const Target& target) {
     const std::string map_name = bpf_map__name(map);
     if (map_name == "targets") bpf_map__reuse_fd(map, shared_->targets);
     if (map_name == "threads") bpf_map__reuse_fd(map, shared_->threads);
+    if (const auto it = max_entries_.find(map_name); it != max_entries_.end()) {
+      bpf_map__set_max_entries(map, it->second);
+    }
     const uint32_t limit = EntriesLimit();
     if (limit != 0 && bpf_map__type(map) == BPF_MAP_TYPE_HASH && map_name != "targets" &&
         map_name != "threads") {

@@ -64,6 +64,8 @@ class Program {
   void Optional(const std::string& function) { Prefer({function}, true); }
   // A `const volatile` global of the object.
   void SetConstant(const std::string& name, uint64_t value);
+  // The size of a map: entries, or bytes of a ring buffer (a power of two).
+  void SetMaxEntries(const std::string& map, uint32_t entries) { max_entries_[map] = entries; }
   // A function that is not used at all.
   void Disable(const std::string& function);
 
@@ -106,6 +108,7 @@ class Program {
   std::string name_;
   std::vector<std::pair<std::vector<std::string>, bool>> groups_;
   std::map<std::string, uint64_t> constants_;
+  std::map<std::string, uint32_t> max_entries_;
   std::vector<std::string> disabled_, absent_;
   std::unique_ptr<Object> object_;
   std::shared_ptr<Shared> shared_;
