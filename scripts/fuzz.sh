@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs the DWRF reader's fuzzer for SECONDS under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
+# Runs the fuzzers of the DWRF reader and, for a fifth of that, of the stack sampler's parsers for SECONDS under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
 # the tree and with the example files where they exist.
 set -eu
 seconds=${1:-600}
 root=$(cd "$(dirname "$0")/.." && pwd)
 cmake --preset fuzz -S "$root" > /dev/null
-cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz
+cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/seeds" "$work/corpus"
@@ -23,3 +23,11 @@ for target in dwrf_fuzz feature_fuzz; do
   "$root/build-fuzz/$target" -max_total_time=$((seconds / 2)) -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
     -print_final_stats=1 -verbosity=0 "$work/corpus" "$work/seeds"
 done
+
+# The stack sampler's parsers: seeded with a small program.
+echo "== elf_symbols_fuzz, $((seconds / 5)) s"
+mkdir "$work/elf"
+printf 'int f(int x) { return x + 1; }\nint main(int c, char** v) { (void)v; return f(c); }\n' > "$work/p.c"
+cc -O1 -o "$work/elf/program" "$work/p.c" && printf '\000' >> "$work/elf/program"
+"$root/build-fuzz/elf_symbols_fuzz" -max_total_time=$((seconds / 5)) -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
+  -print_final_stats=1 -verbosity=0 "$work/elf"

@@ -16,17 +16,22 @@ void ReadUntil(Probe& probe, RecordingSink& sink, int64_t samples) {
   }
 }
 
+Target TargetOf(const TargetProcess& process) {
+  Target target;
+  target.root_pid = process.pid();
+  target.pids = {process.pid()};
+  return target;
+}
+
 class ThreadStacksOf : public testing::TestWithParam<const char*> {};
 
-TEST_P(ThreadStacksOf, KnownProgramHaveKnownShares) {
+TEST_P(ThreadStacksOf, KnownProgramHasKnownShares) {
   const Host host;
   const Availability found = ThreadStacks::Check(host);
   if (!found.usable()) GTEST_SKIP() << found.reason;
   TargetProcess process("spin", GetParam());
   ASSERT_TRUE(process.ready());
-  Target target;
-  target.root_pid = process.pid();
-  target.pids = {process.pid()};
+  const Target target = TargetOf(process);
   ThreadStacksOptions options;
   options.frequency = 499;
   ThreadStacks probe(options);
@@ -47,6 +52,94 @@ TEST_P(ThreadStacksOf, KnownProgramHaveKnownShares) {
 
 INSTANTIATE_TEST_SUITE_P(FramePointers, ThreadStacksOf, testing::Values("with", "without"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(ThreadStacks, CodeMadeAtRunTimeHasTheNameOfItsPerfMap) {
+  const Host host;
+  if (!ThreadStacks::Check(host).usable()) GTEST_SKIP() << ThreadStacks::Check(host).reason;
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the target makes code for x86-64 only";
+#endif
+  TargetProcess process("jit");
+  ASSERT_TRUE(process.ready());
+  const Target target = TargetOf(process);
+  ThreadStacks probe;
+  ASSERT_TRUE(probe.Start(host, target).usable());
+  RecordingSink sink;
+  ReadUntil(probe, sink, 20);
+  EXPECT_GT(sink.Share(";run_jit;made_at_run_time"), 0.8) << sink.Text();
+  unlink(("/tmp/perf-" + std::to_string(process.pid()) + ".map").c_str());
+}
+
+TEST(ThreadStacks, WhatATinyRingLosesIsCounted) {
+  const Host host;
+  if (!ThreadStacks::Check(host).usable()) GTEST_SKIP() << ThreadStacks::Check(host).reason;
+  TargetProcess process("spin");
+  ASSERT_TRUE(process.ready());
+  const Target target = TargetOf(process);
+  ThreadStacksOptions options;
+  options.frequency = 2000;
+  options.ring_pages = 2;
+  ThreadStacks probe(options);
+  ASSERT_TRUE(probe.Start(host, target).usable());
+  RecordingSink sink;
+  const int64_t end = MonotonicNs() + 10'000'000'000;
+  // The kernel tells of a loss with the next sample that finds room.
+  while (sink.lost["cpu stack samples"].first == 0 && MonotonicNs() < end) {
+    usleep(200'000);
+    probe.Read(sink);
+  }
+  const auto [lost, total] = sink.lost["cpu stack samples"];
+  EXPECT_GT(lost, 0);
+  EXPECT_EQ(total, lost + sink.Samples());
+}
+
+TEST(ThreadStacks, ThreadsBeyondTheLimitAreCounted) {
+  const Host host;
+  if (!ThreadStacks::Check(host).usable()) GTEST_SKIP() << ThreadStacks::Check(host).reason;
+  TargetProcess process("sleep");
+  ASSERT_TRUE(process.ready());
+  const Target target = TargetOf(process);
+  ThreadStacksOptions options;
+  options.max_threads = 1;
+  ThreadStacks probe(options);
+  ASSERT_TRUE(probe.Start(host, target).usable());
+  RecordingSink sink;
+  probe.Read(sink);
+  EXPECT_EQ(sink.lost["threads without cpu stack samples"].first, 2);
+}
+
+TEST(ThreadStacks, AFixtureIsNoMachineToSample) {
+  const Host host("/nonexistent");
+  const Availability found = ThreadStacks::Check(host);
+  EXPECT_EQ(found.state, Availability::State::kUnavailable);
+  EXPECT_FALSE(found.reason.empty());
+  EXPECT_FALSE(found.fix.empty());
+}
+
+// What an ordinary user gets: stacks of own processes, without the kernel's part, or the reason.
+TEST(ThreadStacks, OrdinaryUsersGetTheirOwnOrAReason) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  constexpr uint32_t kNobody = 65534;
+  TargetProcess process("spin", "with", "", kNobody);
+  if (!process.ready()) GTEST_SKIP() << "the build folder is closed to other users";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(kNobody) != 0 || setuid(kNobody) != 0) _exit(10);
+    const Host host;
+    const Target target = TargetOf(process);
+    ThreadStacks probe;
+    const Availability found = probe.Start(host, target);
+    if (found.state == Availability::State::kOk) _exit(11);
+    if (found.reason.empty() || found.fix.empty()) _exit(12);
+    if (!found.usable()) _exit(0);
+    RecordingSink sink;
+    ReadUntil(probe, sink, 20);
+    _exit(sink.Share("run_spin") > 0.5 ? 0 : 13);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 }  // namespace
 }  // namespace headrace::probes::stack

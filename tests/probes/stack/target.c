@@ -3,9 +3,10 @@
  *   target sleep    thread "napper-1" sleeps in take_a_nap, thread "locked-1" waits in want_lock
  *   target jit      code made at run time, named "made_at_run_time" in /tmp/perf-PID.map
  * Prints "ready", then runs until its input ends or, at most, for a minute. */
-#include "probes/account/account.h"
-
 #include <poll.h>
+#include <sys/prctl.h>
+
+#include "probes/account/account.h"
 
 #if defined(__clang__)
 #define NOINLINE __attribute__((noinline))
@@ -22,18 +23,18 @@ NOINLINE static void spin(long iterations) {
   for (long i = 0; i < iterations; ++i) x = x * 6364136223846793005u + 1442695040888963407u;
   sink = x;
 }
-#define HOT(percent)                                   \
-  NOINLINE static void hot_##percent(long unit) {      \
-    volatile char room[percent * 8];                   \
-    room[0] = (char)unit;                              \
-    spin(unit * percent);                              \
-    room[1] = (char)sink;                              \
-  }                                                    \
-  NOINLINE static void middle_##percent(long unit) {   \
-    volatile char room[percent * 4];                   \
-    room[0] = (char)unit;                              \
-    hot_##percent(unit);                               \
-    room[1] = (char)sink;                              \
+#define HOT(percent)                                 \
+  NOINLINE static void hot_##percent(long unit) {    \
+    volatile char room[percent * 8];                 \
+    room[0] = (char)unit;                            \
+    spin(unit* percent);                             \
+    room[1] = (char)sink;                            \
+  }                                                  \
+  NOINLINE static void middle_##percent(long unit) { \
+    volatile char room[percent * 4];                 \
+    room[0] = (char)unit;                            \
+    hot_##percent(unit);                             \
+    room[1] = (char)sink;                            \
   }
 HOT(10)
 HOT(20)
@@ -80,7 +81,7 @@ NOINLINE static void take_a_nap(void) {
   sink++;
 }
 static void* napper(void* unused) {
-  pthread_setname_np(pthread_self(), "napper-1");
+  prctl(PR_SET_NAME, "napper-1");
   while (!done()) take_a_nap();
   return unused;
 }
@@ -90,7 +91,7 @@ NOINLINE static void want_lock(void) {
   sink++;
 }
 static void* locked(void* unused) {
-  pthread_setname_np(pthread_self(), "locked-1");
+  prctl(PR_SET_NAME, "locked-1");
   while (!done()) want_lock();
   return unused;
 }
@@ -110,12 +111,13 @@ NOINLINE static void run_sleep(void) {
   pthread_join(b, NULL);
 }
 
-static int run_jit(void) {
+NOINLINE static int run_jit(void) {
 #if defined(__x86_64__)
   /* push rbp; mov rbp,rsp; mov ecx,edi; 1: dec ecx; jnz 1b; pop rbp; ret */
-  static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x89, 0xf9, 0xff, 0xc9,
-                                       0x75, 0xfc, 0x5d, 0xc3};
-  unsigned char* made = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x89, 0xf9,
+                                       0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
+  unsigned char* made =
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char path[64];
   FILE* map;
   if (made == MAP_FAILED) return 1;
@@ -138,7 +140,9 @@ static int run_jit(void) {
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "spin";
   if (strcmp(what, "jit") == 0) return run_jit();
-  if (strcmp(what, "sleep") == 0) run_sleep();
-  else run_spin();
+  if (strcmp(what, "sleep") == 0)
+    run_sleep();
+  else
+    run_spin();
   return 0;
 }

@@ -1,6 +1,7 @@
 // Runs the programs with known stacks, and a Sink that remembers.
 #pragma once
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@ class TargetProcess {
     if (pid_ == 0) {
       dup2(in[0], 0);
       dup2(out[1], 1);
-      if (uid != 0 && setuid(uid) != 0) _exit(126);
+      if (uid != 0 && (setgroups(0, nullptr) != 0 || setgid(uid) != 0 || setuid(uid) != 0))
+        _exit(126);
       execl(program.c_str(), program.c_str(), mode.c_str(), nullptr);
       _exit(127);
     }
