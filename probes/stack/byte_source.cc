@@ -53,7 +53,7 @@ bool FileSource::Read(uint64_t offset, void* out, size_t size) const {
 
 bool MemorySource::Read(uint64_t offset, void* out, size_t size) const {
   if (offset > bytes_.size() || size > bytes_.size() - offset) return false;
-  std::memcpy(out, bytes_.data() + offset, size);
+  if (size > 0) std::memcpy(out, bytes_.data() + offset, size);
   return true;
 }
 

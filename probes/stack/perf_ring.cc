@@ -111,7 +111,7 @@ int OpenCpuClock(const SampleRequest& request, int64_t tid, int cpu) {
   attr.config = PERF_COUNT_SW_CPU_CLOCK;
   attr.freq = 1;
   attr.sample_freq = static_cast<uint64_t>(request.frequency);
-  attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN;
+  attr.sample_type = request.bare ? 0 : PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN;
   // A sample that hits the kernel still has the user's stack below it; without leave to look into
   // the kernel such samples are not taken at all.
   attr.exclude_kernel = request.with_kernel ? 0 : 1;

@@ -17,6 +17,7 @@ namespace headrace::probes::stack {
 struct SampleRequest {
   int frequency = 99;        // per second of CPU time
   bool with_kernel = true;   // kernel frames
+  bool bare = false;         // nothing but the event, for a BPF program
   uint32_t stack_bytes = 0;  // also the user registers and as much of the stack, for unwinding
 };
 

@@ -9,26 +9,17 @@ constexpr size_t kMaxFrames = 160;  // of a text; deeper ones are recursion
 
 }  // namespace
 
-std::string ThreadGroupName(std::string_view comm) {
-  size_t end = comm.size();
-  while (end > 0 && comm[end - 1] >= '0' && comm[end - 1] <= '9') --end;
-  if (end < comm.size()) {
-    while (end > 0 && std::string_view("-_:/").find(comm[end - 1]) != std::string_view::npos) --end;
-  }
-  return std::string(comm.substr(0, end == 0 ? comm.size() : end));
-}
-
 void StackFolder::Look(const std::vector<int64_t>& pids, int64_t now_ns) {
   for (const int64_t pid : pids) symboliser_.Look(pid, now_ns);
 }
 
 RawStack StackFolder::Unwind(int64_t pid, const Registers& registers, const StackCopy& copy,
-                             std::vector<uint64_t> chain) {
+                             std::vector<uint64_t> chain, bool same_chain) {
   UnwoundStack unwound =
       unwinder_.Unwind(registers, copy, [&](uint64_t pc) { return symboliser_.Find(pid, pc); });
   RawStack stack;
-  stack.complete = unwound.complete;
-  if (unwound.complete) {
+  stack.complete = unwound.complete && !same_chain;
+  if (stack.complete) {
     stack.user = std::move(unwound.addresses);
     return stack;
   }
@@ -46,6 +37,10 @@ RawStack StackFolder::Unwind(int64_t pid, const Registers& registers, const Stac
   if (unwound.same_frame_pointer && chain.size() > 1) {
     stack.user = std::move(unwound.addresses);
     stack.user.insert(stack.user.end(), chain.begin() + 1, chain.end());
+    return stack;
+  }
+  if (same_chain) {
+    stack.user = std::move(chain);
     return stack;
   }
   // They do not: the chain is right if it leads to the thread's begin.

@@ -22,10 +22,6 @@
 
 namespace headrace::probes::stack {
 
-// Name of a thread without the digits at its end, nor a separator before them: "worker-12" is
-// "worker". A name of digits alone stays.
-std::string ThreadGroupName(std::string_view comm);
-
 // Code addresses, innermost first. `user` begins with the program counter, the others are return
 // addresses.
 struct RawStack {
@@ -62,8 +58,10 @@ class StackFolder {
   // top of the stack, which .eh_frame makes more of: with a large copy the whole stack, with a
   // small one the callers that the chain leaves out, because a function without a frame of its own
   // (most leaf functions, most of the C library) hides its caller.
+  // `same_chain`: the copy is another sample's that had the same chain. Then only what leads back
+  // to the chain is taken: the call site there says which function was called.
   RawStack Unwind(int64_t pid, const Registers& registers, const StackCopy& copy,
-                  std::vector<uint64_t> chain);
+                  std::vector<uint64_t> chain, bool same_chain = false);
   // Text of a stack, without the thread group; `complete` (may be null) says if it has its root.
   std::string Fold(int64_t pid, const RawStack& stack, bool* complete);
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "probes/bpf/program.h"
 
 namespace headrace::probes::stack {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr double kUnwindShare = 0.1;  // of truncated samples, from which on a process is unwound
 
 SampleRequest Request(const ThreadStacksOptions& options, bool with_kernel, bool unwound) {
-  return {options.frequency, with_kernel, unwound ? options.stack_bytes : 256};
+  return {options.frequency, with_kernel, false, unwound ? options.stack_bytes : 256};
 }
 
 }  // namespace
@@ -99,7 +100,8 @@ void ThreadStacks::Follow() {
       std::string comm =
           host_->Read(fmt::format("/proc/{}/task/{}/comm", pid, tid), 64).value_or("");
       while (comm.ends_with('\n')) comm.pop_back();
-      thread.group = ThreadGroupName(comm);
+      thread.group = bpf::ThreadGroupName(comm);
+      for (char& c : thread.group) c = c == ';' ? '?' : c;
       threads_.emplace(tid, std::move(thread));
     }
   }

@@ -1,0 +1,85 @@
+// StackProgram: the user's half of the stack sampling programs
+// (probes/bpf/{cpu,off_cpu}_stack.bpf.c): loads one, tells it the processes, and moves what it
+// counted into a StackFolder. Not for use by several threads.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "probes/bpf/program.h"
+#include "probes/bpf/stack_record.h"
+#include "probes/stack/stack_folder.h"
+
+struct ring_buffer;
+
+namespace headrace::probes::stack {
+
+struct StackProgramOptions {
+  uint32_t max_stacks = 1024;  // in the kernel, per generation: between two reads or a few more
+  uint32_t max_counts = 4096;
+  uint32_t ring_bytes = 1 << 20;  // copied stacks between two reads, 10 KiB each
+  bool with_kernel = true;
+  std::map<std::string, uint64_t> constants;  // of the program
+
+  // As above, scaled to this machine's CPUs; HEADRACE_BPF_MAP_ENTRIES and HEADRACE_BPF_RING_BYTES
+  // replace the sizes, for tests of losses.
+  static StackProgramOptions ForThisMachine();
+};
+
+class StackProgram {
+ public:
+  StackProgram(const std::string& name, StackProgramOptions options);
+  ~StackProgram();
+  StackProgram(const StackProgram&) = delete;
+
+  // Loads it, and attaches what hangs on tracepoints.
+  Availability Load(const Host& host, const Target& target);
+  // Attaches `function` to the software clock of every CPU, at `frequency` per second.
+  Availability AttachClock(const std::string& function, int frequency);
+
+  // Brings the processes up to date, looking at new ones. Call it before Read.
+  void SetTarget(const Target& target, StackFolder& folder);
+  // Moves what was counted since the last call. `causes`: names by number, for the first frame.
+  void Read(StackFolder& folder, const std::vector<std::string>& causes);
+  void EmitLosses(Sink& sink);
+
+ private:
+  struct KeyHash {
+    size_t operator()(const hr_stack_key& key) const;
+  };
+  struct KeyEqual {
+    bool operator()(const hr_stack_key& a, const hr_stack_key& b) const;
+  };
+  struct Generation {
+    int stacks_fd = -1, counts_fd = -1;
+    std::unordered_map<hr_stack_key, hr_stack_count, KeyHash, KeyEqual> credited;
+    std::unordered_map<uint64_t, RawStack> known;  // by id, resolved
+  };
+
+  void ReadCounts(Generation& generation, StackFolder& folder,
+                  const std::vector<std::string>& causes);
+  const RawStack& Resolve(Generation& generation, uint64_t id, int64_t pid, StackFolder& folder);
+  void Clear(Generation& generation);
+
+  int TakeCopy(const void* data, size_t size);
+  static int TakeCopyFor(void* self, void* data, size_t size);
+
+  bpf::Program program_;
+  StackProgramOptions options_;
+  std::vector<int> events_;
+  Generation generations_[2];
+  uint32_t filled_ = 0;  // index of the generation that the program fills
+  int roots_fd_ = -1;
+  ring_buffer* ring_ = nullptr;
+  StackFolder* folder_ = nullptr;  // while the ring is read
+  std::unordered_map<uint64_t, RawStack> copied_;
+  std::map<int64_t, bool> unwound_;  // processes whose stacks are copied
+  bool old_is_pending_ = false;      // the generation that is not filled was not yet cleared
+  int64_t missing_ = 0;              // samples whose stack was not found
+};
+
+}  // namespace headrace::probes::stack

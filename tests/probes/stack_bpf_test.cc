@@ -1,0 +1,66 @@
+#include "base/clock.h"
+#include "probes/account/account.h"
+#include "probes/stack/cpu_stacks.h"
+#include "tests/probes/stack/target.h"
+
+namespace headrace::probes::stack {
+namespace {
+
+Target TargetOf(const TargetProcess& process) {
+  Target target;
+  target.root_pid = process.pid();
+  target.pids = {process.pid()};
+  if (const uint64_t address = bpf::FindSegmentAddress(Host(), process.pid())) {
+    target.accounts = {{process.pid(), address}};
+  }
+  return target;
+}
+
+void ReadUntil(Probe& probe, RecordingSink& sink, int64_t samples) {
+  const int64_t end = MonotonicNs() + 10'000'000'000;
+  while (sink.Samples() < samples && MonotonicNs() < end) {
+    usleep(100'000);
+    probe.Read(sink);
+  }
+}
+
+class CpuStacksOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(CpuStacksOf, OperatorsHaveTheirSharesAndTheirFunctions) {
+  const Host host;
+  const Availability found = CpuStacks::Check(host);
+  if (!found.usable()) GTEST_SKIP() << found.reason;
+  TargetProcess process("spin", GetParam());
+  ASSERT_TRUE(process.ready());
+  const Target target = TargetOf(process);
+  ASSERT_EQ(target.accounts.size(), 1u);
+  CpuStacks probe(499);
+  const Availability started = probe.Start(host, target);
+  ASSERT_EQ(started.state, Availability::State::kOk) << started.reason;
+  RecordingSink sink;
+  ReadUntil(probe, sink, 700);
+  ASSERT_GE(sink.Samples(), 500) << sink.Text();
+  for (uint32_t i = 0; i < 4; ++i) {
+    const int percent = 10 * (static_cast<int>(i) + 1);
+    EXPECT_NEAR(sink.OperatorShare(i), percent / 100.0, 0.075) << sink.Text();
+    double own = 0, others = 0;
+    for (const auto& [key, s] : sink.stacks) {
+      if (s.operator_index != i || s.folded.find("hot_") == std::string::npos) continue;
+      const bool mine = s.folded.find("main;run_spin;middle_" + std::to_string(percent) + ";hot_" +
+                                      std::to_string(percent)) != std::string::npos;
+      (mine ? own : others) += static_cast<double>(s.samples);
+    }
+    // The word is read at the instant of the sample: no operator gets another's function.
+    EXPECT_GT(own, 0) << i;
+    EXPECT_EQ(others, 0) << i << "\n" << sink.Text();
+  }
+  EXPECT_LT(sink.Share("[truncated]"), 0.2) << sink.Text();  // until it was seen to need copies
+  for (const auto& [what, n] : sink.lost) EXPECT_EQ(n.first, 0) << what;
+  probe.Stop();
+}
+
+INSTANTIATE_TEST_SUITE_P(FramePointers, CpuStacksOf, testing::Values("with", "without"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace headrace::probes::stack
