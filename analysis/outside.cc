@@ -22,6 +22,7 @@ constexpr double kActive = 0.03;
 // An exchange counts when it is this much of the waiting thread's waits.
 constexpr double kExchange = 0.1;
 constexpr double kSaturated = 0.93;
+constexpr double kModerateStall = 0.2;  // from here on the report calls a stall high
 
 size_t Index(WaitCause cause) { return static_cast<size_t>(cause); }
 
@@ -59,9 +60,10 @@ class Builder {
     const bool sampled = !run_.Has("off_cpu_ns") && run_.Has("sampled_off_cpu_ns");
     const std::string blocked = sampled ? "sampled_off_cpu_ns" : "off_cpu_ns";
     // Without the off-CPU program the scheduler's own account stands in for it.
-    const bool scheduler = !run_.Has("on_cpu_ns");
-    const std::string on_cpu = scheduler ? "thread_on_cpu_ns" : "on_cpu_ns";
-    const std::string runnable = scheduler ? "thread_runnable_ns" : "runnable_ns";
+    const std::string prefix = run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns") ? ""
+                               : sampled                                       ? "sampled_"
+                                                                               : "thread_";
+    const std::string on_cpu = prefix + "on_cpu_ns", runnable = prefix + "runnable_ns";
     std::set<int64_t> slices;
     for (const CourseRow& row : run_.course) slices.insert(row.slice);
     std::map<int64_t, size_t> position;
@@ -342,6 +344,9 @@ class Judge {
       walked.insert(at);
       wait_consumer = Shares(at, totals).wait_consumer;
     }
+    // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
+    // then the consumer's own time off the CPU is what there is to judge by.
+    if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kModerateStall;
     if (wait_consumer > stall) {
       if (own.storage > 0.5) return {OutsideLimit::kStorage, 0};
       if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};

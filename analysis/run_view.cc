@@ -431,7 +431,8 @@ void ReadMeasurements(Database& database, int64_t id, RunView* view) {
 void ReadCourse(Database& database, int64_t id, RunView* view) {
   constexpr const char* kMetrics =
       "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
-      "'sampled_off_cpu_ns', 'thread_on_cpu_ns', 'thread_runnable_ns')";
+      "'sampled_off_cpu_ns', 'thread_on_cpu_ns', 'thread_runnable_ns', "
+      "'sampled_on_cpu_ns', 'sampled_runnable_ns')";
   constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300;
   int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
   database.Each("SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = ?1",
