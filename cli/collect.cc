@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/verdict.h"
 #include "collectors/recorder.h"
 
 namespace headrace::cli {
@@ -14,6 +15,7 @@ namespace {
 
 struct Options {
   collectors::RecorderOptions recorder;
+  MeasureOptions measure;
   int ready_fd = -1;
 };
 
@@ -33,6 +35,7 @@ int Collect(Options& options) {
     answered = true;
   };
   try {
+    options.measure.Apply(&options.recorder);
     const auto result = collectors::Record(options.recorder);
     return result.state == collectors::RunState::kTruncated ? static_cast<int>(ExitCode::kResources)
                                                             : 0;
@@ -58,6 +61,7 @@ HR_COMMAND("collect",
               app.add_option("--name", options->recorder.run_name, "Name the run");
               app.add_option("--pipeline", options->recorder.pipeline_path,
                              "Keep this pipeline file with the run");
+              options->measure.AddTo(&app);
               app.add_option("--ready-fd", options->ready_fd,
                              "Say on this descriptor when recording has begun");
               return [options] { return Collect(*options); };

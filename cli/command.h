@@ -62,6 +62,10 @@ std::string DefaultDatabase();
 // Set by SIGINT and SIGTERM after InstallInterruptHandler(); a second signal kills the process.
 void InstallInterruptHandler();
 bool Interrupted();
+// The signal that came, and whether the terminal sent it, so that a child of this process group got
+// it as well; 0 before there was one.
+int InterruptSignal();
+bool InterruptFromTerminal();
 
 // A check for options that take a number above 0: the message, or nothing.
 std::string Positive(const std::string& text);

@@ -1,14 +1,20 @@
-// headrace profile: records a running process into the run store.
+// headrace profile: records a running process and all it starts, or a command from its first
+// instruction on. A command's own input, output and exit status stay its own.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/verdict.h"
+#include "collectors/child.h"
+#include "collectors/process_tree.h"
 #include "collectors/recorder.h"
 #include "probes/process.h"
 
@@ -17,36 +23,57 @@ namespace {
 
 struct Options {
   collectors::RecorderOptions recorder;
+  MeasureOptions measure;
   std::string duration;
   bool quiet = false;
+  const CLI::App* app = nullptr;
 };
 
-int Profile(Options& options) {
-  collectors::RecorderOptions& recorder = options.recorder;
-  if (!options.duration.empty()) {
-    recorder.duration_ns = ParseDuration(options.duration, "--duration");
-    if (recorder.duration_ns <= 0) {
-      throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 10s, 2m, 1h30m");
-    }
+void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+// What was given after "--", or without a dash before it.
+std::vector<std::string> CommandOf(const Options& options) {
+  std::vector<std::string> command = options.app->remaining();
+  if (!command.empty() && command[0] == "--") {
+    command.erase(command.begin());
+    return command;
   }
+  if (!command.empty() && !command[0].empty() && command[0][0] == '-') {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : options.app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::string near = NearestName(command[0], names);
+    throw Error(ExitCode::kUsage,
+                fmt::format("unknown option '{}'{}", Printable(command[0]),
+                            near.empty() ? "" : fmt::format(". Did you mean '{}'?", near)),
+                "", "try 'headrace profile --help'");
+  }
+  return command;
+}
+
+void SayAttached(int64_t pid, bool has_accounts) {
+  const auto stat = probes::ReadProcessStat(pid);
+  const collectors::ProcessTree tree(pid, MonotonicNs());
+  const size_t processes = tree.live().size();
+  Say(fmt::format("attached to {} ({}, {})\n", pid, stat ? Printable(stat->name) : "?",
+                  processes > 1 ? fmt::format("{} processes", processes)
+                                : fmt::format("{} thread{}", stat ? stat->num_threads : 0,
+                                              stat && stat->num_threads == 1 ? "" : "s")));
+  if (has_accounts) return;
+  Say("no operator accounts yet: seen from outside (CPU, off-CPU causes, IO, stacks by process and "
+      "thread name);\nnot seen: operators, queues, steps. Write accounts with headrace/account.h, "
+      "see docs/accounts.md\n");
+}
+
+int ProfileProcess(Options& options) {
+  collectors::RecorderOptions& recorder = options.recorder;
   InstallInterruptHandler();
   Progress progress("profiling");
   const int64_t begin_ns = MonotonicNs();
   int64_t drawn_ns = 0;
   recorder.ready = [&](int64_t, bool has_accounts) {
-    if (options.quiet) return;
-    const auto stat = probes::ReadProcessStat(recorder.pid);
-    std::fprintf(stderr, "attached to %lld (%s, %lld thread%s)\n",
-                 static_cast<long long>(recorder.pid), stat ? Printable(stat->name).c_str() : "?",
-                 stat ? static_cast<long long>(stat->num_threads) : 0,
-                 stat && stat->num_threads == 1 ? "" : "s");
-    if (has_accounts) return;
-    std::fputs(
-        "no operator accounts: seen from outside only (CPU, run queue, memory and IO by process "
-        "and "
-        "thread name);\nnot seen: operators, queues, steps. Write accounts with "
-        "headrace/account.h, see docs/accounts.md\n",
-        stderr);
+    if (!options.quiet) SayAttached(recorder.pid, has_accounts);
   };
   recorder.stop = [&] {
     const int64_t now = MonotonicNs();
@@ -61,22 +88,15 @@ int Profile(Options& options) {
   const std::string span = FormatDuration(static_cast<double>(result.duration_ns));
   if (!options.quiet) {
     if (result.target_ended) {
-      std::fprintf(stderr, "process %lld %s\n", static_cast<long long>(recorder.pid),
-                   result.state == collectors::RunState::kInterrupted
-                       ? "died without closing its accounts: the run is marked interrupted"
-                       : "ended");
+      Say(fmt::format("process {} {}\n", recorder.pid,
+                      result.state == collectors::RunState::kInterrupted
+                          ? "died without closing its accounts: the run is marked interrupted"
+                          : "ended"));
     }
-    progress.Finish(
-        fmt::format("saved {} as run {} in {}", span, result.run_id, recorder.database));
-    if (result.has_accounts) {
-      std::fprintf(stderr, "next: %s report %lld --db %s\n", ShellWord(ProgramName()).c_str(),
-                   static_cast<long long>(result.run_id), ShellWord(recorder.database).c_str());
-    } else {
-      std::fprintf(stderr,
-                   "next: %s query --db %s \"SELECT metric, unit, mean_value, last_value "
-                   "FROM host_summary WHERE run_id = %lld\"\n",
-                   ShellWord(ProgramName()).c_str(), ShellWord(recorder.database).c_str(),
-                   static_cast<long long>(result.run_id));
+    progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
+                                span, result.run_id, recorder.database));
+    if (result.state != collectors::RunState::kTruncated) {
+      Say(MakeVerdictBlock(recorder.database, result.run_id, STDERR_FILENO).text);
     }
   }
   if (result.state == collectors::RunState::kTruncated) {
@@ -88,31 +108,152 @@ int Profile(Options& options) {
   return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
 
-HR_COMMAND("profile",
-           {.summary = "records a running process: its operators if it keeps accounts, else what "
-                       "is seen from outside",
-            .examples = "  headrace profile -p 4242 -d 10s        # ten seconds of process 4242\n"
-                        "  headrace profile -p 4242 --name before # until it ends or Ctrl-C\n",
-            .exit_codes = "0 ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk "
-                          "full, 130 interrupted (what was recorded is kept)",
-            .next = "headrace report latest",
-            .configure = [](CLI::App& app) -> std::function<int()> {
-              auto options = std::make_shared<Options>();
-              options->recorder.database = DefaultDatabase();
-              app.add_option("-p,--pid", options->recorder.pid, "Record this process")
-                  ->required()
-                  ->check(Positive);
-              app.add_option("-d,--duration", options->duration,
-                             "Stop after this long, e.g. 10s, 2m (default: when the process ends)");
-              app.add_option("--db", options->recorder.database,
-                             "Write to this database (default $HEADRACE_DB or ./headrace.db)");
-              app.add_option("--name", options->recorder.run_name,
-                             "Name the run (default: program and time)");
-              app.add_option("--pipeline", options->recorder.pipeline_path,
-                             "Keep this pipeline file with the run");
-              app.add_flag("-q,--quiet", options->quiet, "Say nothing but errors");
-              return [options] { return Profile(*options); };
-            }});
+std::string HowItEnded(int status) {
+  const int code = collectors::ShellStatus(status);
+  return code > 128 && collectors::ExitText(status).rfind("killed", 0) == 0
+             ? fmt::format("was {}", collectors::ExitText(status))
+             : fmt::format("exited {}", code);
+}
+
+// A recording that fails once the command runs does not take the command with it.
+collectors::Recording RecordUntilLost(const collectors::RecorderOptions& recorder,
+                                      const collectors::Child& child, std::optional<Error>* lost) {
+  try {
+    return collectors::Record(recorder);
+  } catch (const Error& error) {
+    if (!child.released()) throw;  // it never ran
+    lost->emplace(error);
+  }
+  return {};
+}
+
+int ProfileCommand(Options& options, const std::vector<std::string>& command) {
+  collectors::RecorderOptions& recorder = options.recorder;
+  for (const std::string& word : command) {
+    recorder.command += (recorder.command.empty() ? "" : " ") + Printable(word, 4096);
+  }
+  recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
+  collectors::Child child = collectors::Child::Start(command);
+  recorder.pid = child.pid();
+  InstallInterruptHandler();
+  const int64_t begin_ns = MonotonicNs();
+  bool forwarded = false;
+  std::optional<Error> failure;
+  int64_t run_id = 0;
+  recorder.ready = [&](int64_t id, bool) {
+    run_id = id;
+    try {
+      child.Release();
+    } catch (const Error& error) {
+      failure = error;
+    }
+  };
+  // A signal from the terminal has reached the command as well, and the command decides what it
+  // means; one that was sent to this process alone is passed on.
+  recorder.stop = [&] {
+    if (Interrupted() && !InterruptFromTerminal() && !forwarded) {
+      forwarded = true;
+      child.Signal(InterruptSignal());
+    }
+    return failure.has_value();
+  };
+  std::optional<Error> lost;
+  const collectors::Recording result = RecordUntilLost(recorder, child, &lost);
+  if (failure) {
+    child.Wait();
+    collectors::RunStore(recorder.database).RemoveRun(run_id);  // nothing happened in it
+    throw *failure;
+  }
+  if (!result.target_ended) {  // the recording is over, the command is not
+    if (lost && !options.quiet) {
+      Say(fmt::format("headrace profile: recording stopped, the command goes on: {}\n",
+                      lost->what()));
+    }
+    while (probes::IsAlive(child.pid())) {
+      recorder.stop();
+      SleepUntilNs(MonotonicNs() + 20'000'000);
+    }
+  }
+  const int status = child.Wait();
+  const int code = collectors::ShellStatus(status);
+  if (options.quiet) return code;
+  const double seconds = static_cast<double>(MonotonicNs() - begin_ns) / 1e9;
+  if (lost) {
+    Say(fmt::format("headrace profile: {}; what was recorded before is run {} in {}\n",
+                    lost->what(), run_id, recorder.database));
+  } else if (result.state == collectors::RunState::kTruncated) {
+    Say(fmt::format(
+        "headrace profile: {}: disk full; run {} is complete to {} and marked "
+        "truncated; free space, or use --db elsewhere\n",
+        recorder.database, result.run_id, FormatDuration(static_cast<double>(result.duration_ns))));
+  } else if (result.duration_ns < 2'000'000'000 && result.steps < 20) {
+    Say(
+        fmt::format("command {} after {:.2f} s; too short for a verdict (need >= 2 s or 20 steps). "
+                    "Saved run {} in {}\n",
+                    HowItEnded(status), seconds, result.run_id, recorder.database));
+  } else {
+    Say(fmt::format("command {} after {:.1f} s; saved {} as run {} in {}\n", HowItEnded(status),
+                    seconds, FormatDuration(static_cast<double>(result.duration_ns)), result.run_id,
+                    recorder.database));
+    Say(MakeVerdictBlock(recorder.database, result.run_id, STDERR_FILENO).text);
+  }
+  return code;
+}
+
+int Profile(Options& options) {
+  collectors::RecorderOptions& recorder = options.recorder;
+  const std::vector<std::string> command = CommandOf(options);
+  if (recorder.pid == 0 && command.empty()) {
+    throw Error(ExitCode::kUsage, "say what to record: -p PID, or -- COMMAND", "",
+                "try 'headrace profile --help'");
+  }
+  if (recorder.pid != 0 && !command.empty()) {
+    throw Error(ExitCode::kUsage, "takes -p PID or a command, not both", "",
+                "try 'headrace profile --help'");
+  }
+  if (!options.duration.empty()) {
+    recorder.duration_ns = ParseDuration(options.duration, "--duration");
+    if (recorder.duration_ns <= 0) {
+      throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 10s, 2m, 1h30m");
+    }
+  }
+  options.measure.Apply(&recorder);
+  return command.empty() ? ProfileProcess(options) : ProfileCommand(options, command);
+}
+
+HR_COMMAND(
+    "profile",
+    {.summary = "records a running process or a command, with all it starts: its operators if it "
+                "keeps accounts, else what is seen from outside",
+     .examples =
+         "  headrace profile -- python train.py    # a command, from its first instruction\n"
+         "  headrace profile -p 4242 -d 10s        # ten seconds of process 4242\n"
+         "  headrace profile -p 4242 --name before # until it ends or Ctrl-C\n"
+         "  headrace profile --ring 30s --trigger 'stall > 200ms' -- python train.py\n",
+     .exit_codes = "-- COMMAND: its own, 128 + signal, 126 not executable, 127 not found; else 0 "
+                   "ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk full, "
+                   "130 interrupted (what was recorded is kept)",
+     .next = "headrace report latest",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<Options>();
+       options->app = &app;
+       options->recorder.database = DefaultDatabase();
+       app.prefix_command();  // what follows the options is the command, untouched
+       app.add_option("-p,--pid", options->recorder.pid, "Record this process and all it starts")
+           ->check(Positive);
+       app.add_option("-d,--duration", options->duration,
+                      "Stop recording after this long, e.g. 10s, 2m (default: when the process "
+                      "ends)");
+       app.add_option("--db", options->recorder.database,
+                      "Write to this database (default $HEADRACE_DB or ./headrace.db)");
+       app.add_option("--name", options->recorder.run_name,
+                      "Name the run (default: program and time)");
+       app.add_option("--pipeline", options->recorder.pipeline_path,
+                      "Keep this pipeline file with the run");
+       options->measure.AddTo(&app);
+       app.add_flag("-q,--quiet", options->quiet, "Say nothing but errors");
+       return [options] { return Profile(*options); };
+     }});
 
 }  // namespace
 }  // namespace headrace::cli

@@ -2,12 +2,9 @@
 #include "dashboards/report/report.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
-#include <cstring>
 
 #include "analysis/run_view.h"
 #include "analysis/statements.h"
@@ -15,6 +12,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/render/render.h"
 
@@ -25,29 +23,6 @@ struct ReportOptions {
   std::string run = "latest", format = "text", output, database = DefaultDatabase();
   bool json = false, force = false;
 };
-
-int TerminalWidth() {
-  if (const char* columns = std::getenv("COLUMNS")) {
-    const int width = std::atoi(columns);
-    if (width > 0) return width;
-  }
-  winsize size = {};
-  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-      size.ws_col > 0) {
-    return size.ws_col;
-  }
-  return 120;
-}
-
-// UTF-8 names are printed as they are unless the locale asks for plain ASCII.
-bool AsciiOnly() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    return std::strcmp(value, "C") == 0 || std::strcmp(value, "POSIX") == 0;
-  }
-  return true;
-}
 
 int Run(const ReportOptions& options) {
   // Refuses what is no run store, and marks a run whose collector died as interrupted.
@@ -65,7 +40,7 @@ int Run(const ReportOptions& options) {
   } else if (format == "md") {
     text = dashboards::RenderMarkdown(report);
   } else {
-    const int width = options.output.empty() ? TerminalWidth() : 120;
+    const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
     if (view.operators.empty()) {
       // Without accounts there is nothing to plan; what was seen from outside is in the store.

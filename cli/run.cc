@@ -1,6 +1,7 @@
 // headrace run: runs the reference pipeline and has it recorded by a collector process.
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "reader/pipeline/pipeline.h"
 #include "workloads/trainer.h"
@@ -34,6 +36,7 @@ struct RunOptions {
   std::vector<std::string> set;
   std::optional<uint64_t> epochs;
   bool no_record = false, quiet = false, json = false, checksum = false;
+  MeasureOptions measure;
 };
 
 // The "settings" of a plan file (schema headrace.plan/1).
@@ -149,7 +152,20 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, double se
                ShellWord(ProgramName()), run_id, database);
 }
 
+// The options of `headrace collect` that say what to measure; checked before anything is started.
+std::vector<std::string> MeasureArguments(const MeasureOptions& measure) {
+  collectors::RecorderOptions checked;
+  measure.Apply(&checked);
+  std::vector<std::string> arguments;
+  if (measure.level >= 0) arguments = {"--level", std::to_string(measure.level)};
+  if (measure.deep) arguments.push_back("--deep");
+  if (!measure.ring.empty()) arguments.insert(arguments.end(), {"--ring", measure.ring});
+  if (!measure.trigger.empty()) arguments.insert(arguments.end(), {"--trigger", measure.trigger});
+  return arguments;
+}
+
 int Run(const RunOptions& options) {
+  const std::vector<std::string> measure = MeasureArguments(options.measure);
   const int64_t duration_ns =
       options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
   if (!options.duration.empty() && duration_ns <= 0)
@@ -175,6 +191,7 @@ int Run(const RunOptions& options) {
     agent_options.database = options.database;
     agent_options.run_name = options.name.empty() ? pipeline.spec().name : options.name;
     agent_options.pipeline_path = std::filesystem::absolute(options.pipeline).string();
+    agent_options.arguments = measure;
     agent.emplace(collectors::Agent::Start(agent_options));
   }
   const int64_t start = MonotonicNs();
@@ -205,11 +222,15 @@ int Run(const RunOptions& options) {
   PrintSummary(options, pipeline, seconds, run_id, checksums);
   if (failure) throw *failure;
   if (Interrupted()) {
-    if (run_id > 0)
+    if (run_id > 0) {
       std::fputs(fmt::format("stopped; saved {:.1f} s as run {} in {}\n", seconds, run_id,
                              options.database)
                      .c_str(),
                  stderr);
+      if (!options.quiet) {
+        std::fputs(MakeVerdictBlock(options.database, run_id, STDERR_FILENO).text.c_str(), stderr);
+      }
+    }
     return static_cast<int>(ExitCode::kInterrupted);
   }
   return 0;
@@ -244,6 +265,7 @@ HR_COMMAND(
            ->allow_extra_args(false);
        app.add_option("--plan", options->plan, "Apply the settings of a plan file");
        app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
+       options->measure.AddTo(&app);
        app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums");
        app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
        app.add_flag("--json", options->json, "Print one JSON object (schema headrace.run/1)");

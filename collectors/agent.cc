@@ -51,6 +51,7 @@ Agent Agent::Start(const AgentOptions& options) {
   if (!options.pipeline_path.empty()) {
     arguments.insert(arguments.end(), {"--pipeline", options.pipeline_path});
   }
+  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

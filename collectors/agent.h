@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace headrace::collectors {
 
@@ -12,8 +13,9 @@ struct AgentOptions {
   std::string executable;  // of headrace; "" is /proc/self/exe
   int64_t pid = 0;         // the pipeline; 0 is the calling process
   std::string database;
-  std::string run_name;       // "" lets the collector make one
-  std::string pipeline_path;  // "" when there is none
+  std::string run_name;                // "" lets the collector make one
+  std::string pipeline_path;           // "" when there is none
+  std::vector<std::string> arguments;  // further options of `headrace collect`
 };
 
 class Agent {

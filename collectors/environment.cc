@@ -14,12 +14,14 @@
 
 namespace headrace::collectors {
 
-RunInfo DescribeRun(int64_t pid, const std::string& name, const std::string& pipeline_path) {
+RunInfo DescribeRun(int64_t pid, const std::string& name, const std::string& pipeline_path,
+                    const std::string& program) {
   RunInfo info;
   info.pid = pid;
   info.started_realtime_ns = RealtimeNs();
   info.command = Printable(probes::ReadCommandLine(pid), 4096);
   if (const auto stat = probes::ReadProcessStat(pid)) info.program = Printable(stat->name);
+  if (!program.empty()) info.program = program;
   info.name = name;
   if (name.empty()) {
     const std::time_t now = std::time(nullptr);

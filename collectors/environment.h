@@ -6,6 +6,7 @@ namespace headrace::collectors {
 
 // Fills everything but the accounting fields. `pipeline_path` may be empty; a file that cannot be
 // read leaves pipeline_text empty.
-RunInfo DescribeRun(int64_t pid, const std::string& name, const std::string& pipeline_path);
+RunInfo DescribeRun(int64_t pid, const std::string& name, const std::string& pipeline_path,
+                    const std::string& program = "");
 
 }  // namespace headrace::collectors

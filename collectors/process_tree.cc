@@ -87,6 +87,7 @@ void ProcessTree::Describe(TreeProcess* process) {
   const std::string command = Printable(probes::ReadCommandLine(pid, root_), 1024);
   const std::string name = Printable(stat->name);
   const std::string image = ReadLink(fmt::format("{}/{}/exe", root_, pid));
+  if (!own_image_.empty() && image == own_image_) return;  // forked, has not executed yet
   // A forked child that executes something is still the same process.
   if (!process->image.empty() && !image.empty() && image != process->image) process->images++;
   if (!image.empty()) process->image = image;
@@ -161,6 +162,14 @@ std::map<int64_t, std::vector<int64_t>> ProcessTree::AllChildren() const {
     }
   }
   return children;
+}
+
+void ProcessTree::SetRootCommand(const std::string& name, const std::string& command) {
+  own_image_ = ReadLink("/proc/self/exe");
+  ProcessRow& row = processes_.begin()->second.row;
+  row.name = name;
+  row.command = command;
+  changed_.insert(row.id);
 }
 
 bool ProcessTree::root_alive() const { return processes_.begin()->second.alive; }

@@ -31,6 +31,9 @@ class ProcessTree {
   // `start_ns`: CLOCK_MONOTONIC instant of the run's start. `root` replaces "/proc" in tests.
   ProcessTree(int64_t root_pid, int64_t start_ns, std::string root = "/proc");
 
+  // What the root will execute; says what it is as long as it has not.
+  void SetRootCommand(const std::string& name, const std::string& command);
+
   // Looks for new processes, ended ones and those that executed another image.
   void Update(int64_t now_ns);
   // Reads CPU time, memory and IO of the live ones.
@@ -67,7 +70,7 @@ class ProcessTree {
   std::map<int64_t, std::vector<int64_t>> AllChildren() const;
 
   int64_t root_pid_, start_ns_, boot_offset_ns_;
-  std::string root_;
+  std::string root_, own_image_;
   bool has_children_files_ = true;
   std::map<int64_t, TreeProcess> processes_;  // by number
   std::map<int64_t, int64_t> by_pid_;         // pid -> number, the newest

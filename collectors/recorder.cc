@@ -110,7 +110,8 @@ struct OwnCost {
 };
 
 RunInfo Describe(const RecorderOptions& options) {
-  RunInfo info = DescribeRun(options.pid, options.run_name, options.pipeline_path);
+  RunInfo info =
+      DescribeRun(options.pid, options.run_name, options.pipeline_path, options.program);
   if (!options.command.empty()) info.command = options.command;
   info.level_asked = options.level;
   info.deep = options.deep;
@@ -134,6 +135,8 @@ class RecorderLoop {
         sink_({[this](int64_t pid) { return tree_.ProcessId(pid); },
                [this](int64_t pid, uint32_t op) { return accounts_.OperatorId(pid, op); }}),
         runner_(host_, target_, &sink_) {
+    program_ = options.program;
+    if (!options.command.empty()) tree_.SetRootCommand(options.program, options.command);
     if (options.trigger) flight_.emplace(options.ring_ns);
     result_.run_id = store_.BeginRun(Describe(options));
   }
@@ -353,9 +356,7 @@ class RecorderLoop {
                         clock ? "" : "leave HEADRACE_ACCOUNT_LEVEL unset");
       }
     } else if (!accounts_.ever_attached()) {
-      if (const auto stat = probes::ReadProcessStat(options_.pid); stat && stat->state != 'Z') {
-        program_ = Printable(stat->name);
-      }
+      if (const TreeProcess* root = tree_.Find(options_.pid)) program_ = root->row.name;
     }
     int64_t reached = 0;
     std::string note;

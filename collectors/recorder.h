@@ -20,7 +20,8 @@ struct RecorderOptions {
   std::string database;
   std::string run_name;       // "" makes one from program and time
   std::string pipeline_path;  // "" when there is none
-  std::string command;        // "" is the target's command line
+  // What the target is about to execute; "" takes its command line as it is.
+  std::string program, command;
   // What to measure with: 0 from outside only, 1 accounts, /proc and /sys, 2 the pipeline's CPU
   // clock, 3 eBPF, 4 hardware counters by operator. Absent: all that works.
   std::optional<int> level;

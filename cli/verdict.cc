@@ -1,0 +1,90 @@
+#include "cli/verdict.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "analysis/run_view.h"
+#include "analysis/statements.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "dashboards/render/render.h"
+#include "dashboards/report/report.h"
+
+namespace headrace::cli {
+
+int TerminalWidth(int descriptor) {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int width = std::atoi(columns);
+    if (width > 0) return width;
+  }
+  winsize size = {};
+  if (isatty(descriptor) == 1 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return 120;
+}
+
+bool AsciiOnly() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    return std::strcmp(value, "C") == 0 || std::strcmp(value, "POSIX") == 0;
+  }
+  return true;
+}
+
+std::string DatabaseOption(const std::string& database) {
+  return database == DefaultDatabase() ? "" : " --db " + ShellWord(database);
+}
+
+VerdictBlock MakeVerdictBlock(const std::string& database, int64_t run_id, int descriptor) {
+  VerdictBlock block;
+  const std::string program = ShellWord(ProgramName());
+  try {
+    analysis::RunView view = analysis::LoadRun(database, std::to_string(run_id));
+    view.program = program;
+    view.database_option = DatabaseOption(database);
+    const analysis::Statements statements = analysis::MakeStatements(view);
+    dashboards::Report report = dashboards::MakeReport(view, statements);
+    block.decided = report.decided;
+    // The first block that says something to people; what follows is evidence.
+    for (dashboards::Section& section : report.sections) {
+      if (section.sentences.empty()) continue;
+      dashboards::Report verdict;
+      verdict.title = report.title;
+      section.tables.clear();
+      verdict.sections.push_back(std::move(section));
+      block.text = dashboards::RenderText(verdict, {TerminalWidth(descriptor), AsciiOnly()});
+      break;
+    }
+  } catch (const std::exception& error) {
+    block.text = fmt::format("no verdict: {}\n", Printable(error.what(), 500));
+  }
+  block.text += fmt::format("next: {} report {}{}\n", program, run_id, DatabaseOption(database));
+  return block;
+}
+
+void MeasureOptions::AddTo(CLI::App* app) {
+  app->add_option("--level", level,
+                  "Measure up to this level: 0 outside, 1 accounts and /proc, 2 CPU clock, 3 eBPF, "
+                  "4 hardware counters (default: all that works)")
+      ->check(CLI::Range(0, collectors::kMostLevel));
+  app->add_flag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
+  app->add_option("--ring", ring,
+                  "Keep full detail only this long before and after the trigger, e.g. 30s");
+  app->add_option("--trigger", trigger,
+                  "What makes detail be kept, e.g. 'stall > 200ms', 'queue:ready < 10%'");
+}
+
+void MeasureOptions::Apply(collectors::RecorderOptions* options) const {
+  if (level >= 0) options->level = level;
+  options->deep = deep;
+  collectors::SetFlightRecorder(ring, trigger, options);
+}
+
+}  // namespace headrace::cli
