@@ -110,8 +110,7 @@ struct OwnCost {
 };
 
 RunInfo Describe(const RecorderOptions& options) {
-  RunInfo info =
-      DescribeRun(options.pid, options.run_name, options.pipeline_path, options.program);
+  RunInfo info = DescribeRun(options.pid, options.run_name, options.pipeline_path, options.program);
   if (!options.command.empty()) info.command = options.command;
   info.level_asked = options.level;
   info.deep = options.deep;

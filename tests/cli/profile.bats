@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# headrace profile: commands and process trees; what the child is and gives stays its own.
+bats_require_minimum_version 1.5.0
+load helpers
+
+sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
+
+@test "the command's streams are its own, ours says nothing on stdout" {
+  echo in > input
+  "$HEADRACE" profile -- sh -c 'cat; echo err >&2' < input > out 2> err
+  [ "$(cat out)" = in ]
+  [ "$(head -1 err)" = err ]
+  grep -q 'too short for a verdict.*Saved run 1 in' err
+  "$HEADRACE" profile -q -- sh -c 'echo err >&2' 2> err
+  [ "$(cat err)" = err ]
+}
+
+@test "the exit status is the command's own" {
+  for code in 0 1 7 42; do
+    run "$HEADRACE" profile -q -- sh -c "exit $code"
+    [ "$status" -eq $code ]
+  done
+  for signal in 9 15 2; do
+    run "$HEADRACE" profile -q -- sh -c "kill -$signal \$\$"
+    [ "$status" -eq $((128 + signal)) ]
+  done
+  [ "$(sql "SELECT exit_text FROM process_summary WHERE run_id = 3 AND role = 'root'")" = "exited 7" ]
+  [ "$(sql "SELECT exit_text FROM process_summary WHERE run_id = 5 AND role = 'root'")" = "killed by signal 9" ]
+}
+
+@test "a command that cannot run: 127 and 126 as in sh, and no run is left" {
+  run -127 "$HEADRACE" profile -- ./nope
+  one_line_error 127 "cannot run './nope': no such file"
+  run -127 "$HEADRACE" profile -- no-such-command-anywhere
+  one_line_error 127 "cannot run 'no-such-command-anywhere'"
+  echo hi > notexec
+  run "$HEADRACE" profile -- ./notexec
+  one_line_error 126 "'./notexec' is not executable \(mode 0"
+  run "$HEADRACE" profile -- ./
+  [ "$status" -eq 126 ]
+  printf '#!/no/such/interpreter\n' > orphan
+  chmod +x orphan
+  run -127 "$HEADRACE" profile -- ./orphan
+  [ "$status" -eq 127 ]
+  [ ! -e "$HEADRACE_DB" ] || [ "$(sql 'SELECT COUNT(*) FROM run_summary')" = 0 ]
+}
+
+@test "arguments reach the command untouched" {
+  run "$HEADRACE" profile -q -- printf '%s|' -- --db x '' '{}' '%%' 'a b' "q'q"
+  [ "$output" = "--|--db|x||{}|%%|a b|q'q|" ]
+  printf 'echo script "$1"' > script
+  chmod +x script
+  run "$HEADRACE" profile -q -- ./script one
+  [ "$output" = "script one" ]
+}
+
+@test "signals the command gets are those of a plain start" {
+  plain=$(sh -c 'grep -E "SigIgn|SigBlk|SigCgt" /proc/self/status')
+  run "$HEADRACE" profile -q -- sh -c 'grep -E "SigIgn|SigBlk|SigCgt" /proc/self/status'
+  [ "$output" = "$plain" ]
+  run "$HEADRACE" profile -q -- sh -c 'ls /proc/self/fd | wc -l'
+  [ "$output" = "$(sh -c 'ls /proc/self/fd | wc -l')" ]
+}
+
+@test "-p and a command, neither, and mistyped options are usage errors" {
+  run "$HEADRACE" profile
+  one_line_error 2 "say what to record: -p PID, or -- COMMAND"
+  run "$HEADRACE" profile -p 1 -- true
+  one_line_error 2 "not both"
+  run "$HEADRACE" profile --pdi 1
+  one_line_error 2 "unknown option '--pdi'. Did you mean '--pid'"
+  run "$HEADRACE" profile --level 9 -- true
+  [ "$status" -eq 2 ]
+}
+
+@test "a bad trigger is refused with what there is, before anything runs" {
+  run "$HEADRACE" profile --trigger 'stal > 1s' -- touch ran
+  one_line_error 2 "nothing is called 'stal'; did you mean 'stall'"
+  run "$HEADRACE" profile --trigger 'stall' -- touch ran
+  one_line_error 2 "compares nothing"
+  run "$HEADRACE" profile --trigger 'queue:ready < 200%' -- touch ran
+  one_line_error 2 "more than 100%"
+  run "$HEADRACE" run small.toml --ring 5h
+  one_line_error 2 "between 1s and 10m"
+  [ ! -e ran ]
+}
+
+@test "the whole tree is recorded, from the first fork" {
+  "$HEADRACE" profile -q -- sh -c 'sleep 0.5 & sh -c "sleep 0.6; true"; wait'
+  [ "$(sql "SELECT COUNT(*) FROM process_summary WHERE process = 'sleep' AND role = 'child'")" = 2 ]
+  [ "$(sql "SELECT COUNT(DISTINCT parent_pid) FROM process_summary WHERE process = 'sleep'")" = 2 ]
+  [ "$(sql "SELECT state FROM run_summary")" = complete ]
+  [ "$(sql "SELECT COUNT(*) FROM process_summary WHERE process LIKE 'headrace%'")" = 0 ]
+}
+
+@test "a pipeline under profile: its operators, the verdict and the next command on stderr" {
+  "$HEADRACE" profile --name with -- env HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 3s > out 2> err
+  [ ! -s out ]
+  grep -q 'saved .* as run 1 in' err
+  grep -q '^VERDICT' err
+  grep -q '^next: .* report 1' err
+  [ "$(sql "SELECT COUNT(*) FROM operator_summary JOIN run_summary USING (run_id) WHERE name = 'with'")" = 3 ]
+  [ "$(sql "SELECT has_accounts FROM process_summary JOIN run_summary USING (run_id) WHERE name = 'with' AND role = 'root'")" = 1 ]
+}
+
+@test "--level 0 sees no accounts, says so, and --level is kept" {
+  "$HEADRACE" profile -q --level 0 -- env HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet
+  [ "$(sql "SELECT level_asked, accounting_level FROM run_summary")" = 0,0 ]
+  [ "$(sql "SELECT COUNT(*) FROM operator_summary")" = 0 ]
+  [ "$(sql "SELECT state, reason FROM probe_status WHERE probe = 'operator accounts'")" = "unavailable,left out by --level 0" ]
+  [ "$(sql "SELECT COUNT(*) FROM probe_status WHERE state = 'unavailable' AND reason = ''")" = 0 ]
+}
+
+@test "SIGTERM to the profiler reaches the command, whose status it returns" {
+  "$HEADRACE" profile -- sh -c 'trap "echo got; exit 5" TERM; while :; do sleep 0.05; done' > out 2> err &
+  pid=$!
+  sleep 0.7
+  kill -TERM $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 5 ]
+  [ "$(cat out)" = got ]
+  grep -q 'too short' err
+}
+
+@test "Ctrl-C on -p saves, shows the verdict block, exits 130" {
+  "$HEADRACE" run small.toml --no-record --quiet --duration 60s &
+  target=$!
+  sleep 0.3
+  "$HEADRACE" profile -p $target 2> err &
+  pid=$!
+  sleep 2.6
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  kill $target
+  [ "$code" -eq 130 ]
+  grep -q 'saved .* as run 1' err
+  grep -q '^VERDICT' err
+  grep -q '^next: ' err
+}
+
+@test "a database that cannot be used: the command does not run" {
+  echo text > not.db
+  run "$HEADRACE" profile --db not.db -- touch ran
+  one_line_error 5 "not a headrace database"
+  [ ! -e ran ]
+}
+
+@test "the flight recorder keeps full detail only around a stall" {
+  cat > stall.toml <<'TOML'
+pipeline = { name = "stall" }
+source = { synthetic = { elements = 4000, rows = 8 } }
+consumer = { step = "1ms" }
+stage = [{ name = "load", operators = [{ sleep = "1ms" }] }]
+TOML
+  "$HEADRACE" run stall.toml --quiet --duration 5s --ring 1s --trigger 'stall > 150ms or step > 150ms' &
+  pid=$!
+  sleep 2.5
+  kill -STOP $pid
+  sleep 0.3
+  kill -CONT $pid
+  wait $pid
+  [ "$(sql "SELECT ring_ns, trigger_text FROM run_summary")" = "1000000000,stall > 150ms or step > 150ms" ]
+  [ "$(sql "SELECT COUNT(*) >= 1 FROM detail_range WHERE reason LIKE 'st% > 150 ms'")" = 1 ]
+  # A coarse interval before it, fine ones around it; nothing is lost of the sums.
+  [ "$(sql "SELECT MAX(duration_ns) > 900000000 FROM step_interval")" = 1 ]
+  [ "$(sql "SELECT COUNT(*) > 8 FROM step_interval, detail_range WHERE step_interval.start_ns >= detail_range.start_ns AND step_interval.start_ns < detail_range.end_ns AND step_interval.duration_ns < 400000000")" = 1 ]
+  [ "$(sql "SELECT (SELECT SUM(steps_count) FROM step_interval) = (SELECT steps_count FROM step_summary)")" = 1 ]
+  [ "$(sql "SELECT (SELECT SUM(busy_ns) FROM operator_interval) = (SELECT SUM(busy_ns) FROM operator_summary)")" = 1 ]
+}
