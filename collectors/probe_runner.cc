@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "probes/bpf/offcpu.h"
 
 namespace headrace::collectors {
 namespace {
@@ -33,6 +34,7 @@ struct ProbeRunner::Running {
   const probes::ProbeInfo* info = nullptr;
   std::unique_ptr<probes::Probe> probe;
   bool active = false;
+  bool every_tick = false;  // its figures are set against those of the accounts
   int64_t next_ns = 0, read_ns = 0, reads = 0;
 };
 
@@ -71,6 +73,10 @@ void ProbeRunner::Start(int level, bool deep, int64_t now_ns) {
       running->active = answer.usable();
       SetStatus(running.get(), StateName(answer.state), answer.reason, answer.fix);
       if (!running->active) running->probe.reset();
+      if (const auto* source = dynamic_cast<probes::bpf::SplitSource*>(running->probe.get())) {
+        split_source_ = source;
+        running->every_tick = true;
+      }
     }
     running_.push_back(std::move(running));
   }
@@ -78,13 +84,14 @@ void ProbeRunner::Start(int level, bool deep, int64_t now_ns) {
 
 void ProbeRunner::Fail(Running* running, const std::string& why) {
   running->active = false;
+  if (running->every_tick) split_source_ = nullptr;
   running->probe.reset();
   SetStatus(running, "degraded", "stopped while recording: " + why, "");
 }
 
 void ProbeRunner::Read(int64_t now_ns, bool all) {
   for (const auto& running : running_) {
-    if (!running->active || (!all && now_ns < running->next_ns)) continue;
+    if (!running->active || (!all && !running->every_tick && now_ns < running->next_ns)) continue;
     const int64_t begin = MonotonicNs();
     sink_->BeginRead(running->name, now_ns);
     std::string failure;
@@ -120,6 +127,7 @@ void ProbeRunner::Read(int64_t now_ns, bool all) {
 }
 
 void ProbeRunner::Stop() {
+  split_source_ = nullptr;
   for (const auto& running : running_) {
     if (!running->active) continue;
     try {
@@ -146,7 +154,14 @@ int64_t ProbeRunner::num_active() const {
   return std::count_if(running_.begin(), running_.end(), [](const auto& r) { return r->active; });
 }
 
-bool ProbeRunner::has_splits() const { return false; }
-const std::map<int64_t, KernelSplits>* ProbeRunner::ReadSplits() { return nullptr; }
+bool ProbeRunner::has_splits() const { return split_source_ != nullptr; }
+
+const std::map<int64_t, KernelSplits>* ProbeRunner::ReadSplits() {
+  if (!split_source_) return nullptr;
+  for (const probes::bpf::OperatorSplit& split : split_source_->Splits()) {
+    splits_[split.pid][split.operator_index] = {split.blocked_ns, split.runnable_ns};
+  }
+  return &splits_;
+}
 
 }  // namespace headrace::collectors

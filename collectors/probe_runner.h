@@ -11,6 +11,10 @@
 #include "collectors/sampler.h"
 #include "probes/probe.h"
 
+namespace headrace::probes::bpf {
+class SplitSource;
+}
+
 namespace headrace::collectors {
 
 // A row of the run's probe list.
@@ -51,6 +55,7 @@ class ProbeRunner {
   MeasurementSink* sink_;
   std::vector<std::unique_ptr<Running>> running_;
   std::vector<ProbeStatus> changed_;
+  const probes::bpf::SplitSource* split_source_ = nullptr;
   std::map<int64_t, KernelSplits> splits_;
 };
 
