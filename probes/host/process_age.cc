@@ -19,15 +19,4 @@ bool ProcessAge::IsOlder(const Host& host, int64_t pid) const {
   return stat && stat->start_ticks < begin_ticks_;
 }
 
-std::string GroupName(std::string_view thread) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::string_view name = thread;
-  while (!name.empty() && is_digit(name.back())) name.remove_suffix(1);
-  if (name.size() == thread.size()) return std::string(thread);
-  while (!name.empty() && std::string_view("-_:/#").find(name.back()) != std::string_view::npos) {
-    name.remove_suffix(1);
-  }
-  return std::string(name.empty() ? thread : name);
-}
-
 }  // namespace headrace::probes

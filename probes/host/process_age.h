@@ -1,9 +1,6 @@
 // ProcessAge: whether a process is older than a probe's start; what it did before is not counted.
 #pragma once
 #include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
 
 #include "probes/host.h"
 
@@ -18,9 +15,5 @@ class ProcessAge {
  private:
   int64_t begin_ticks_ = INT64_MAX;  // since boot
 };
-
-// A thread's name with the digits at its end and a '-', '_', ':', '/' or '#' before them left out:
-// threads of one pool are one group.
-std::string GroupName(std::string_view thread);
 
 }  // namespace headrace::probes

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "probes/host/host_probe.h"
 #include "probes/host/process_age.h"
+#include "probes/process.h"
 
 namespace headrace::probes {
 namespace {
@@ -37,7 +38,7 @@ class Scheduler : public HostProbe {
         const bool known_process = pids_.contains(pid);
         const bool from_zero = before == last_.end() && (past_counts || known_process);
         const Times base = before != last_.end() ? before->second : from_zero ? Times{} : *times;
-        const Group group{pid, GroupName(Printable(*comm, 64))};
+        const Group group{pid, ThreadGroupLabel(Printable(*comm, 64), *tid == pid)};
         totals_[group].AddGrowth(base, *times);
         seen.emplace(thread, *times);
         sizes[group]++;

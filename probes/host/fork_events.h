@@ -1,0 +1,42 @@
+// ForkEvents: the kernel's own news of processes that begin and end (process events), so that no
+// child is missed however short it lives. The fallback where no BPF program follows forks; without
+// it trees are found by looking again and again.
+//
+// Not thread-safe; nothing here blocks.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "probes/probe.h"
+
+namespace headrace::probes {
+
+struct ForkEvent {
+  int64_t pid = 0;                 // as this pid namespace numbers it
+  int64_t parent_pid = 0;          // of a begin; 0: this is an end
+  std::optional<int> wait_status;  // of an end, as wait(2) gives it
+};
+
+class ForkEvents {
+ public:
+  ForkEvents() = default;
+  ~ForkEvents();
+  ForkEvents(const ForkEvents&) = delete;
+  ForkEvents& operator=(const ForkEvents&) = delete;
+
+  // Subscribes. Unavailable without CAP_NET_ADMIN in the initial namespaces, or without
+  // CONFIG_PROC_EVENTS. `host` must be this machine.
+  Availability Start(const Host& host);
+  // Begins and ends of processes (not of threads) since the last call, of all the machine, in the
+  // order of a process's life.
+  std::vector<ForkEvent> Take();
+  // How often the kernel had to drop news because we were late. After it grows, look at /proc.
+  int64_t lost() const { return lost_; }
+
+ private:
+  int socket_ = -1;
+  int64_t lost_ = 0;
+};
+
+}  // namespace headrace::probes
