@@ -161,7 +161,7 @@ class RecorderLoop {
     target_.deep = options_.deep;
     Scan(start_ns_);
     // Probes first: what the accounts count from now on, the kernel's figures must cover.
-    runner_.Start(level(), options_.deep, start_ns_);
+    runner_.Start(level(), options_.deep, 0);
     Attach();
     Sample(false);  // first values of counters; a very short interval
     Commit(false);
