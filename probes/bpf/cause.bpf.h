@@ -1,5 +1,5 @@
-/* Why a thread blocks: told at its switch-out, where it is still current, from the kernel's mark for
- * waits on devices, else from the system call it is in and the kind of file it uses. */
+/* Why a thread blocks: told at its switch-out, where it is still current, from the kernel's mark
+ * for waits on devices, else from the system call it is in and the kind of file it uses. */
 #ifndef HEADRACE_PROBES_BPF_CAUSE_BPF_H_
 #define HEADRACE_PROBES_BPF_CAUSE_BPF_H_
 

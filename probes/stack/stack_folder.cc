@@ -75,30 +75,33 @@ std::string StackFolder::Fold(int64_t pid, const RawStack& stack, bool* complete
   return text;
 }
 
-bool StackFolder::Add(const SampleOrigin& origin, const RawStack& stack, int64_t samples,
-                      int64_t time_ns) {
-  bool complete = false;
+std::pair<const StackFolder::Key, StackFolder::Total>& StackFolder::TotalOf(
+    const SampleOrigin& origin, const RawStack& stack, int64_t samples, bool* complete) {
   Key key{origin, origin.thread};
   if (!origin.cause.empty()) key.folded += ";" + origin.cause;
-  key.folded += ";" + Fold(origin.pid, stack, &complete);
-
+  key.folded += ";" + Fold(origin.pid, stack, complete);
   auto it = totals_.find(key);
   if (it == totals_.end() &&
       (totals_.size() >= limits_.max_stacks || bytes_ + key.folded.size() > limits_.max_bytes)) {
     overflowed_ += samples;
     key.folded = origin.thread + ";[other stacks]";
+    key.origin.cause.clear();
     it = totals_.find(key);
   }
   if (it == totals_.end()) {
     bytes_ += key.folded.size();
     it = totals_.emplace(std::move(key), Total{}).first;
   }
-  it->second.samples += samples;
-  it->second.time_ns += time_ns;
   it->second.changed = true;
-  SampleOrigin place = origin;
-  place.cause.clear();
-  time_ns_[place] += time_ns;
+  return *it;
+}
+
+bool StackFolder::Add(const SampleOrigin& origin, const RawStack& stack, int64_t samples,
+                      int64_t time_ns) {
+  bool complete = false;
+  Total& total = TotalOf(origin, stack, samples, &complete).second;
+  total.samples += samples;
+  total.time_ns += time_ns;
   Counts& counts = by_pid_[origin.pid];
   counts.samples += samples;
   samples_ += samples;
@@ -109,6 +112,15 @@ bool StackFolder::Add(const SampleOrigin& origin, const RawStack& stack, int64_t
   return complete;
 }
 
+void StackFolder::AddOpen(const SampleOrigin& origin, const RawStack& stack, int64_t samples,
+                          int64_t time_ns) {
+  bool complete = false;
+  auto& entry = TotalOf(origin, stack, 0, &complete);
+  if (entry.second.open_samples == 0) open_.push_back(&entry);
+  entry.second.open_samples += samples;
+  entry.second.open_ns += time_ns;
+}
+
 std::optional<double> StackFolder::TruncatedShare(int64_t pid) const {
   const auto it = by_pid_.find(pid);
   if (it == by_pid_.end() || it->second.samples < 20) return std::nullopt;
@@ -116,24 +128,19 @@ std::optional<double> StackFolder::TruncatedShare(int64_t pid) const {
 }
 
 void StackFolder::Emit(Sink& sink) {
+  const auto add = [&](std::string_view metric, int64_t value, const Labels& labels) {
+    sink.Add({metric, static_cast<double>(value), labels, std::nullopt, std::nullopt, false});
+  };
   for (auto& [key, total] : totals_) {
     if (!total.changed) continue;
     total.changed = false;
+    total.emitted_samples = std::max(total.emitted_samples, total.samples + total.open_samples);
+    total.emitted_ns = std::max(total.emitted_ns, total.time_ns + total.open_ns);
     sink.AddStack({key.origin.pid, key.origin.operator_index, key.origin.thread, kind_, key.folded,
-                   total.samples, total.time_ns});
+                   total.emitted_samples, total.emitted_ns});
   }
-  const auto add = [&](std::string_view metric, int64_t value, const Labels& labels) {
-    Measurement m{metric, static_cast<double>(value), labels, std::nullopt, std::nullopt, false};
-    sink.Add(m);
-  };
-  for (const auto& [origin, ns] : time_ns_) {
-    Labels labels;
-    labels.pid = origin.pid;
-    labels.operator_index = origin.operator_index;
-    labels.thread = origin.thread;
-    labels.cause = kind_;
-    add("stack_time_ns", ns, labels);
-  }
+  for (auto* entry : open_) entry->second.open_samples = entry->second.open_ns = 0;
+  open_.clear();
   for (const auto& [pid, counts] : by_pid_) {
     Labels labels;
     labels.pid = pid;

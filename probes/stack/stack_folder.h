@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "probes/probe.h"
@@ -54,6 +54,9 @@ class StackFolder {
 
   // Adds samples of one stack. Returns false if it was truncated.
   bool Add(const SampleOrigin& origin, const RawStack& stack, int64_t samples, int64_t time_ns);
+  // Adds time that a stack has gone on for and that is not over: it holds until the next Emit, and
+  // is to be given again before the one after, or by Add when it is over.
+  void AddOpen(const SampleOrigin& origin, const RawStack& stack, int64_t samples, int64_t time_ns);
   // The user's part of a stack from the chain of frame pointers (innermost first) and a copy of the
   // top of the stack, which .eh_frame makes more of: with a large copy the whole stack, with a
   // small one the callers that the chain leaves out, because a function without a frame of its own
@@ -82,18 +85,23 @@ class StackFolder {
   };
   struct Total {
     int64_t samples = 0, time_ns = 0;
+    int64_t open_samples = 0, open_ns = 0;
+    int64_t emitted_samples = 0, emitted_ns = 0;  // what the sink was told: it never falls
     bool changed = false;
   };
   struct Counts {
     int64_t samples = 0, truncated = 0;
   };
 
+  std::pair<const Key, Total>& TotalOf(const SampleOrigin& origin, const RawStack& stack,
+                                       int64_t samples, bool* complete);
+
   std::string kind_;
   FoldLimits limits_;
   Symboliser symboliser_;
   Unwinder unwinder_;
   std::map<Key, Total> totals_;
-  std::map<SampleOrigin, int64_t> time_ns_;  // by origin without cause
+  std::vector<std::pair<const Key, Total>*> open_;
   std::map<int64_t, Counts> by_pid_;
   size_t bytes_ = 0;
   int64_t samples_ = 0, truncated_ = 0, overflowed_ = 0;

@@ -177,6 +177,11 @@ const RawStack& StackProgram::Resolve(Generation& generation, uint64_t id, int64
   if (const auto known = generation.known.find(id); known != generation.known.end()) {
     return known->second;
   }
+  // A period may have begun while the other generation was filled.
+  Generation& other = generations_[&generation == &generations_[0] ? 1 : 0];
+  if (const auto known = other.known.find(id); known != other.known.end()) {
+    return generation.known.emplace(*known).first->second;
+  }
   if ((id & HR_STACK_COPIED) != 0) {
     auto copied = copied_.extract(id);
     if (copied.empty()) {  // made while the counts were read
@@ -189,7 +194,6 @@ const RawStack& StackProgram::Resolve(Generation& generation, uint64_t id, int64
   hr_stack stack;
   if (bpf_map_lookup_elem(generation.stacks_fd, &id, &stack) != 0) {
     // Stored just before the generations changed?
-    Generation& other = generations_[&generation == &generations_[0] ? 1 : 0];
     if (bpf_map_lookup_elem(other.stacks_fd, &id, &stack) != 0) return kNone;
   }
   RawStack raw = FromFramePointers(stack);
@@ -205,6 +209,38 @@ const RawStack& StackProgram::Resolve(Generation& generation, uint64_t id, int64
     raw.kernel = std::move(kernel);
   }
   return generation.known.emplace(id, std::move(raw)).first->second;
+}
+
+SampleOrigin StackProgram::OriginOf(const hr_stack_key& key,
+                                    const std::vector<std::string>& causes) {
+  SampleOrigin origin;
+  origin.pid = key.tgid;
+  const uint32_t index = key.word & 0xffff;
+  if (index != 0) origin.operator_index = index - 1;
+  origin.thread.assign(key.group, strnlen(key.group, sizeof key.group));
+  for (char& c : origin.thread) c = c == ';' || static_cast<unsigned char>(c) < 32 ? '?' : c;
+  if (key.cause < causes.size()) origin.cause = causes[key.cause];
+  return origin;
+}
+
+void StackProgram::ReadOpen(StackFolder& folder, const std::vector<std::string>& causes,
+                            int64_t min_ns) {
+  constexpr uint32_t kEntries = 8192;
+  std::vector<uint32_t> tids(kEntries);
+  std::vector<hr_sleeper> sleepers(kEntries);
+  uint32_t position = 0, count = kEntries;
+  const int error = bpf_map_lookup_batch(program_.map_fd("sleepers"), nullptr, &position,
+                                         tids.data(), sleepers.data(), &count, nullptr);
+  if (error != 0 && error != -ENOENT) return;
+  const int64_t now = MonotonicNs();
+  for (uint32_t i = 0; i < count; ++i) {
+    const hr_sleeper& s = sleepers[i];
+    const int64_t ns = now - static_cast<int64_t>(s.begin_ns);
+    if (s.begin_ns == 0 || ns < min_ns) continue;
+    folder.AddOpen(OriginOf(s.key, causes),
+                   Resolve(generations_[filled_], s.key.stack, s.key.tgid, folder), s.weight,
+                   ns * s.weight);
+  }
 }
 
 void StackProgram::ReadCounts(Generation& generation, StackFolder& folder,
@@ -223,13 +259,7 @@ void StackProgram::ReadCounts(Generation& generation, StackFolder& folder,
       hr_stack_count& credited = generation.credited[keys[i]];
       const auto samples = static_cast<int64_t>(values[i].samples_count - credited.samples_count);
       if (samples <= 0) continue;
-      SampleOrigin origin;
-      origin.pid = keys[i].tgid;
-      const uint32_t index = keys[i].word & 0xffff;
-      if (index != 0) origin.operator_index = index - 1;
-      origin.thread.assign(keys[i].group, strnlen(keys[i].group, sizeof keys[i].group));
-      for (char& c : origin.thread) c = c == ';' || static_cast<unsigned char>(c) < 32 ? '?' : c;
-      if (keys[i].cause < causes.size()) origin.cause = causes[keys[i].cause];
+      const SampleOrigin origin = OriginOf(keys[i], causes);
       const RawStack& stack = Resolve(generation, keys[i].stack, origin.pid, folder);
       if (keys[i].stack != 0 && stack.user.empty() && stack.kernel.empty()) missing_ += samples;
       folder.Add(origin, stack, samples,

@@ -45,7 +45,10 @@ class StackProgram {
   void SetTarget(const Target& target, StackFolder& folder);
   // Moves what was counted since the last call. `causes`: names by number, for the first frame.
   void Read(StackFolder& folder, const std::vector<std::string>& causes);
+  // Off-CPU: adds the periods that go on now, of at least `min_ns`, with StackFolder::AddOpen.
+  void ReadOpen(StackFolder& folder, const std::vector<std::string>& causes, int64_t min_ns);
   void EmitLosses(Sink& sink);
+  uint64_t Global(const std::string& name) const { return program_.Global(name); }
 
  private:
   struct KeyHash {
@@ -62,6 +65,7 @@ class StackProgram {
 
   void ReadCounts(Generation& generation, StackFolder& folder,
                   const std::vector<std::string>& causes);
+  static SampleOrigin OriginOf(const hr_stack_key& key, const std::vector<std::string>& causes);
   const RawStack& Resolve(Generation& generation, uint64_t id, int64_t pid, StackFolder& folder);
   void Clear(Generation& generation);
 

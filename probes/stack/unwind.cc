@@ -600,9 +600,14 @@ bool Step(const ElfImage& image, const UnwindRule& rule, const StackCopy& stack,
           return false;
         }
         break;
-      case Kind::kAtCfa:
-        value = stack.Word(*cfa + static_cast<uint64_t>(r.offset));
+      case Kind::kAtCfa: {
+        const uint64_t place = *cfa + static_cast<uint64_t>(r.offset);
+        // Below the stack pointer: it was taken from there already (compilers leave the note behind
+        // `leave` as it was), so the register has it.
+        if (place < registers->Get(static_cast<uint64_t>(sp)).value_or(0)) continue;
+        value = stack.Word(place);
         break;
+      }
       case Kind::kCfaPlus:
         value = *cfa + static_cast<uint64_t>(r.offset);
         break;

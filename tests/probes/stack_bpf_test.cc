@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "probes/account/account.h"
 #include "probes/stack/cpu_stacks.h"
+#include "probes/stack/off_cpu_stacks.h"
 #include "tests/probes/stack/target.h"
 
 namespace headrace::probes::stack {
@@ -61,6 +62,88 @@ TEST_P(CpuStacksOf, OperatorsHaveTheirSharesAndTheirFunctions) {
 
 INSTANTIATE_TEST_SUITE_P(FramePointers, CpuStacksOf, testing::Values("with", "without"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
+  const Host host;
+  const Availability found = OffCpuStacks::Check(host);
+  if (!found.usable()) GTEST_SKIP() << found.reason;
+  TargetProcess process("sleep");
+  ASSERT_TRUE(process.ready());
+  const Target target = TargetOf(process);
+  OffCpuStacks probe;
+  ASSERT_TRUE(probe.Start(host, target).usable());
+  const int64_t begin = MonotonicNs();
+  RecordingSink sink;
+  for (int i = 0; i < 10; ++i) {
+    usleep(100'000);
+    probe.Read(sink);
+  }
+  const auto elapsed = static_cast<double>(MonotonicNs() - begin);
+  double napped = 0, locked = 0;
+  for (const auto& [key, s] : sink.stacks) {
+    const auto ns = static_cast<double>(s.time_ns);
+    if (s.folded.starts_with("napper;[sleep];") &&
+        s.folded.find("napper;take_a_nap") != std::string::npos) {
+      napped += ns;
+    }
+    if (s.folded.starts_with("locked;[lock];") &&
+        s.folded.find("locked;want_lock") != std::string::npos) {
+      locked += ns;
+    }
+  }
+  // Both threads do nothing else; the first periods begin with the first switch.
+  EXPECT_GT(napped, 0.7 * elapsed) << sink.Text();
+  EXPECT_LT(napped, 1.05 * elapsed) << sink.Text();
+  EXPECT_GT(locked, 0.7 * elapsed) << sink.Text();
+  EXPECT_LT(locked, 1.05 * elapsed) << sink.Text();
+}
+
+TEST(CpuStacks, WhatTinyMapsLoseIsCounted) {
+  const Host host;
+  if (!CpuStacks::Check(host).usable()) GTEST_SKIP() << CpuStacks::Check(host).reason;
+  TargetProcess process("spin");
+  ASSERT_TRUE(process.ready());
+  const Target target = TargetOf(process);
+  StackProgramOptions options;
+  options.max_stacks = 2;
+  options.max_counts = 2;
+  CpuStacks probe(999, options);
+  ASSERT_TRUE(probe.Start(host, target).usable());
+  RecordingSink sink;
+  int64_t lost = 0;
+  for (int i = 0; i < 20 && lost == 0; ++i) {
+    usleep(100'000);
+    probe.Read(sink);
+    lost = 0;
+    for (const auto& [what, n] : sink.lost) lost += n.first;
+  }
+  EXPECT_GT(lost, 0);
+}
+
+TEST(CpuStacks, AFixtureIsUnavailableWithAReason) {
+  const Host host("/nonexistent");
+  for (const Availability& found : {CpuStacks::Check(host), OffCpuStacks::Check(host)}) {
+    EXPECT_EQ(found.state, Availability::State::kUnavailable);
+    EXPECT_FALSE(found.reason.empty());
+    EXPECT_FALSE(found.fix.empty());
+  }
+}
+
+TEST(CpuStacks, OrdinaryUsersGetAReason) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(10);
+    const Host host;
+    for (const Availability& found : {CpuStacks::Check(host), OffCpuStacks::Check(host)}) {
+      if (found.usable() || found.reason.empty() || found.fix.empty()) _exit(11);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 }  // namespace
 }  // namespace headrace::probes::stack
