@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ class TargetProcess {
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) return;
     pid_ = fork();
     if (pid_ == 0) {
+      unsetenv("HEADRACE_ACCOUNT_DIR");  // another test may have set it
       dup2(in[0], 0);
       dup2(out[1], 1);
       if (uid != 0 && (setgroups(0, nullptr) != 0 || setgid(uid) != 0 || setuid(uid) != 0))
