@@ -19,6 +19,7 @@
 #include "collectors/agent.h"
 #include "probes/account/account_segment.h"
 #include "probes/account/scope.h"
+#include "probes/probe.h"
 
 namespace headrace::collectors {
 namespace {
@@ -43,6 +44,60 @@ using testing::HasSubstr;
   exit(0);
 }
 
+// A probe of the test: its behaviour is set before a recording.
+struct FakeBehaviour {
+  bool start_throws = false, available = false;
+  int fail_at_read = -1;
+  int reads = 0, stops = 0;
+  int64_t pid = 0;
+  std::vector<int64_t> pids;
+  std::vector<probes::AccountedProcess> accounts;
+} fake;
+
+class FakeProbe : public probes::Probe {
+ public:
+  probes::Availability Start(const probes::Host&, const probes::Target& target) override {
+    if (fake.start_throws) throw std::runtime_error("start went wrong");
+    target_ = &target;
+    return fake.available ? probes::Availability::Degraded("half of it", "more of it")
+                          : probes::Availability::Unavailable("not wanted", "want it");
+  }
+  void Read(probes::Sink& sink) override {
+    if (++fake.reads == fake.fail_at_read) throw std::runtime_error("read went wrong");
+    fake.pids = target_->pids;
+    fake.accounts = target_->accounts;
+    probes::Measurement m;
+    m.metric = "probe_reads_count";
+    m.value = fake.reads * 10;
+    m.labels.pid = fake.pid;
+    m.labels.operator_index = 0;
+    m.labels.subject = "fake";
+    sink.Add(m);
+    m.labels.pid = 0;
+    m.labels.operator_index.reset();
+    m.labels.subject = "machine";
+    sink.Add(m);
+    probes::StackSample stack;
+    stack.pid = fake.pid;
+    stack.kind = "cpu";
+    stack.folded = "main;work";
+    stack.samples = fake.reads;
+    stack.time_ns = fake.reads * 100;
+    sink.AddStack(stack);
+    sink.Lost("fake events", fake.reads, 1000);
+  }
+  void Stop() override { fake.stops++; }
+
+ private:
+  const probes::Target* target_ = nullptr;
+};
+
+HR_PROBE("a fake of the test", {.summary = "for tests",
+                                .affects = "nothing real",
+                                .level = 1,
+                                .check = nullptr,
+                                .make = [] { return std::make_unique<FakeProbe>(); }});
+
 class Recorder : public testing::Test {
  protected:
   void SetUp() override {
@@ -50,6 +105,7 @@ class Recorder : public testing::Test {
     folder_ = mkdtemp(folder);
     setenv("HEADRACE_ACCOUNT_DIR", folder_.c_str(), 1);
     options_.database = folder_ + "/t.db";
+    fake = {};
   }
   void TearDown() override {
     for (const pid_t pid : children_) {
@@ -330,6 +386,141 @@ TEST_F(Recorder, ExampleProgramAppearsWithItsOperators) {
       Integer("SELECT on_cpu_ns > blocked_ns FROM operator_summary WHERE operator = 'decode'"), 1);
   EXPECT_GT(Integer("SELECT steps_count FROM step_summary"), 5);
   EXPECT_EQ(Text("SELECT queue FROM queue_summary"), "ready");
+}
+
+TEST_F(Recorder, ProbesAreReadStoredAndStopped) {
+  fake.available = true;
+  options_.pid = fake.pid = StartPipeline(30);
+  options_.duration_ns = 1300 * kMs;
+  Record(options_);
+  EXPECT_GE(fake.reads, 8);
+  EXPECT_EQ(fake.stops, 1);
+  EXPECT_EQ(fake.pids, std::vector<int64_t>{options_.pid});
+  ASSERT_EQ(fake.accounts.size(), 1u);
+  EXPECT_NE(fake.accounts[0].segment_address, 0u) << "where the process has its segment mapped";
+  EXPECT_EQ(Text("SELECT state || reason || fix || affects FROM probe_status WHERE probe = 'a fake "
+                 "of the test'"),
+            "degradedhalf of itmore of itnothing real");
+  EXPECT_EQ(Text("SELECT operator || stage || process || kind FROM measurement_summary WHERE "
+                 "subject = 'fake'"),
+            "napwork" + Text("SELECT process FROM process_summary") + "counter");
+  EXPECT_EQ(Integer(fmt::format("SELECT value = {} FROM measurement_summary WHERE subject = 'fake'",
+                                fake.reads * 10)),
+            1)
+      << "the last reading is stored";
+  EXPECT_EQ(Integer("SELECT (SELECT SUM(value) FROM measurement_interval WHERE subject = 'fake') = "
+                    "(SELECT value FROM measurement_summary WHERE subject = 'fake')"),
+            1)
+      << "the course adds up to the total";
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM host_summary WHERE subject = 'machine'"), 1);
+  EXPECT_EQ(Integer("SELECT samples_count FROM stack_summary"), fake.reads);
+  EXPECT_EQ(Integer("SELECT lost_count FROM loss_summary WHERE what = 'fake events'"), fake.reads);
+  EXPECT_EQ(Integer("SELECT total_count FROM loss_summary WHERE what = 'fake events'"), 1000);
+  EXPECT_EQ(Integer("SELECT value > 0 FROM measurement_summary WHERE metric = 'probe_read_ns' AND "
+                    "subject = 'a fake of the test'"),
+            1)
+      << "what reading a probe costs";
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM metric_list WHERE metric = 'probe_read_ns'"), 1);
+  EXPECT_EQ(Text("PRAGMA integrity_check"), "ok");
+}
+
+TEST_F(Recorder, AProbeThatFailsNeverEndsTheRecording) {
+  fake.available = true;
+  fake.fail_at_read = 3;
+  options_.pid = fake.pid = StartPipeline(30);
+  options_.duration_ns = 800 * kMs;
+  EXPECT_EQ(Record(options_).state, RunState::kComplete);
+  EXPECT_EQ(fake.reads, 3) << "it is not asked again";
+  EXPECT_EQ(Text("SELECT state || reason FROM probe_status WHERE probe = 'a fake of the test'"),
+            "degradedstopped while recording: read went wrong");
+  EXPECT_EQ(Integer("SELECT CAST(value AS INTEGER) FROM measurement_summary WHERE subject = "
+                    "'machine'"),
+            20)
+      << "what it gave before is kept";
+  fake = {};
+  fake.start_throws = true;
+  EXPECT_EQ(Record(options_).state, RunState::kComplete);
+  EXPECT_EQ(Text("SELECT state || reason FROM probe_status WHERE run_id = 2 AND probe = 'a fake of "
+                 "the test'"),
+            "unavailablestart went wrong");
+}
+
+TEST_F(Recorder, TheLevelLeavesProbesAndAccountsOut) {
+  fake.available = true;
+  options_.pid = StartPipeline(30);
+  options_.duration_ns = 300 * kMs;
+  options_.level = 0;
+  const Recording result = Record(options_);
+  EXPECT_FALSE(result.has_accounts);
+  EXPECT_EQ(fake.reads, 0);
+  EXPECT_EQ(Text("SELECT reason || '; ' || fix FROM probe_status WHERE probe = 'a fake of the "
+                 "test'"),
+            "left out by --level 0; --level 1");
+  EXPECT_EQ(Integer("SELECT level_asked FROM run_summary"), 0);
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM operator_summary"), 0);
+}
+
+// Two worker processes with the same code: one set of operators.
+TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t root = fork();
+  if (root == 0) {
+    for (int i = 0; i < 2; i++) {
+      if (fork() == 0) Pipeline(1.2, fds[1]);
+    }
+    while (waitpid(-1, nullptr, 0) > 0) {
+    }
+    _exit(0);
+  }
+  children_.push_back(root);
+  char x;
+  ASSERT_EQ(read(fds[0], &x, 1), 1);
+  options_.pid = root;
+  const Recording result = Record(options_);
+  End(root);
+  EXPECT_TRUE(result.has_accounts);
+  EXPECT_EQ(result.state, RunState::kComplete);
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM operator_summary"), 1);
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM process_summary"), 3);
+  EXPECT_EQ(Integer("SELECT SUM(has_accounts) FROM process_summary"), 2);
+  EXPECT_EQ(Integer("SELECT MAX(parallelism_count) > 1.5 FROM stage_interval"), 1);
+  const int64_t busy = Integer("SELECT busy_ns FROM operator_summary");
+  EXPECT_GT(busy, 1600 * kMs) << "of both";
+  EXPECT_LT(busy, 2600 * kMs);
+  EXPECT_EQ(Integer("SELECT completions_count FROM operator_summary"),
+            Integer("SELECT steps_count FROM step_summary"));
+  EXPECT_EQ(Integer("SELECT ABS(SUM(o.busy_ns + o.wait_in_ns + o.wait_out_ns) + s.unattributed_ns "
+                    "- s.lifetime_ns) * 20 < s.lifetime_ns FROM operator_summary AS o JOIN "
+                    "stage_summary AS s USING (run_id, stage)"),
+            1);
+}
+
+// The image changes, the process stays; the segment of the old image is history.
+TEST_F(Recorder, ATargetThatExecutesAnotherImageIsFollowed) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    hr_account_open("first");
+    const uint32_t op = hr_operator("old", "sleep", hr_stage("work", 1, 0));
+    [[maybe_unused]] const ssize_t n = write(fds[1], "x", 1);
+    hr_enter(op);
+    SleepUntilNs(MonotonicNs() + 400 * kMs);
+    execlp("sleep", "sleep", "0.6", nullptr);
+    _exit(127);
+  }
+  children_.push_back(child);
+  char x;
+  ASSERT_EQ(read(fds[0], &x, 1), 1);
+  options_.pid = child;
+  const Recording result = Record(options_);
+  End(child);
+  EXPECT_TRUE(result.has_accounts);
+  EXPECT_TRUE(result.target_ended);
+  EXPECT_EQ(Text("SELECT process FROM process_summary WHERE role = 'root'"), "sleep");
+  EXPECT_LT(Integer("SELECT busy_ns FROM operator_summary WHERE operator = 'old'"), 800 * kMs)
+      << "an image that is gone does not go on working";
 }
 
 TEST_F(Recorder, AgentStartsAndStopsTheCollectorProcess) {

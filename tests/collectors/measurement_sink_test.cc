@@ -1,0 +1,186 @@
+#include "collectors/measurement_sink.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+using probes::Measurement;
+
+MeasurementSink::Names Names(std::optional<int64_t> operator_id = 5) {
+  return {[](int64_t pid) { return pid * 10; },
+          [operator_id](int64_t, uint32_t) { return operator_id; }};
+}
+
+Measurement Of(std::string_view metric, double value, std::string subject = "") {
+  Measurement m;
+  m.metric = metric;
+  m.value = value;
+  m.labels.subject = std::move(subject);
+  return m;
+}
+
+// One reading of one measurement.
+void Read(MeasurementSink* sink, int64_t now_ns, const Measurement& m,
+          const std::string& probe = "p") {
+  sink->BeginRead(probe, now_ns);
+  sink->Add(m);
+  sink->EndRead();
+}
+
+TEST(MeasurementSink, CountersHaveTotalsAndGrowth) {
+  MeasurementSink sink(Names());
+  Read(&sink, kSecond, Of("probe_read_ns", 10));
+  MeasurementBatch batch = sink.Take(kSecond, true, false);
+  ASSERT_EQ(batch.definitions.size(), 1u);
+  EXPECT_EQ(batch.metrics.size(), 1u);
+  EXPECT_EQ(batch.metrics[0].unit, "ns");
+  EXPECT_EQ(batch.totals[0].last, 10);
+  ASSERT_EQ(batch.intervals.size(), 1u);
+  EXPECT_EQ(batch.intervals[0].value, 10);
+  EXPECT_EQ(batch.intervals[0].start_ns, 0);
+  EXPECT_EQ(batch.intervals[0].duration_ns, kSecond);
+  Read(&sink, 2 * kSecond, Of("probe_read_ns", 25));
+  batch = sink.Take(2 * kSecond, true, false);
+  EXPECT_TRUE(batch.definitions.empty());
+  EXPECT_EQ(batch.totals[0].last, 25);
+  EXPECT_EQ(batch.intervals[0].value, 15);
+  Read(&sink, 3 * kSecond, Of("probe_read_ns", 25));
+  batch = sink.Take(3 * kSecond, true, false);
+  EXPECT_TRUE(batch.totals.empty()) << "nothing changed, nothing is written";
+}
+
+TEST(MeasurementSink, ACounterThatBeginsAgainGoesOn) {
+  MeasurementSink sink(Names());
+  Read(&sink, kSecond, Of("probe_read_ns", 100));
+  Read(&sink, 2 * kSecond, Of("probe_read_ns", 7));
+  const MeasurementBatch batch = sink.Take(2 * kSecond, true, false);
+  EXPECT_EQ(batch.totals[0].last, 107);
+}
+
+TEST(MeasurementSink, LabelsThatComeTwiceInOneReadAreAdded) {
+  MeasurementSink sink(Names());
+  sink.BeginRead("p", kSecond);
+  sink.Add(Of("probe_read_ns", 3, "a"));
+  sink.Add(Of("probe_read_ns", 4, "a"));
+  sink.Add(Of("probe_read_ns", 5, "b"));
+  sink.EndRead();
+  const MeasurementBatch batch = sink.Take(kSecond, true, false);
+  ASSERT_EQ(batch.totals.size(), 2u);
+  EXPECT_EQ(batch.totals[0].last + batch.totals[1].last, 12);
+  EXPECT_NE(batch.totals[0].last, batch.totals[1].last);
+}
+
+TEST(MeasurementSink, TwoProbesOfOneMetricAreKeptApart) {
+  MeasurementSink sink(Names());
+  Read(&sink, kSecond, Of("probe_read_ns", 3), "one");
+  Read(&sink, kSecond, Of("probe_read_ns", 4), "two");
+  EXPECT_EQ(sink.Take(kSecond, true, false).totals.size(), 2u);
+}
+
+TEST(MeasurementSink, GaugesHaveATimeWeightedMeanAndARange) {
+  MeasurementSink sink(Names());
+  Read(&sink, kSecond, Of("store_bytes", 100));
+  Read(&sink, 2 * kSecond, Of("store_bytes", 200));
+  Read(&sink, 5 * kSecond, Of("store_bytes", 50));
+  const MeasurementBatch batch = sink.Take(5 * kSecond, true, false);
+  const MeasurementTotal& t = batch.totals[0];
+  EXPECT_EQ(t.weight_ns, 4 * kSecond);
+  EXPECT_DOUBLE_EQ(t.weighted_sum / static_cast<double>(t.weight_ns), (200 + 3 * 50) / 4.0);
+  EXPECT_EQ(t.minimum, 50);
+  EXPECT_EQ(t.maximum, 200);
+  EXPECT_NEAR(batch.intervals[0].value, 350 / 3.0, 1e-9);
+}
+
+TEST(MeasurementSink, AnOperatorNotKnownYetWaits) {
+  std::optional<int64_t> known;
+  MeasurementSink sink(
+      {[](int64_t pid) { return pid; }, [&known](int64_t, uint32_t) { return known; }});
+  Measurement m = Of("probe_read_ns", 9);
+  m.labels.pid = 3;
+  m.labels.operator_index = 2;
+  Read(&sink, kSecond, m);
+  EXPECT_TRUE(sink.Take(kSecond, true, false).definitions.empty());
+  known = 8;
+  MeasurementBatch batch = sink.Take(2 * kSecond, true, false);
+  ASSERT_EQ(batch.definitions.size(), 1u);
+  EXPECT_EQ(batch.definitions[0].operator_id, 8);
+  EXPECT_EQ(batch.definitions[0].process_id, 3);
+  EXPECT_EQ(batch.totals[0].last, 9);
+
+  MeasurementSink other(Names(std::nullopt));
+  Read(&other, kSecond, m);
+  batch = other.Take(kSecond, true, true);
+  ASSERT_EQ(batch.definitions.size(), 1u) << "at the end it is stored without";
+  EXPECT_FALSE(batch.definitions[0].operator_id.has_value());
+}
+
+TEST(MeasurementSink, UnlistedAndUnmeasuredValuesAreNoNumbers) {
+  MeasurementSink sink(Names());
+  Read(&sink, kSecond, Of("no_such_metric_count", 1));
+  Read(&sink, kSecond, Of("probe_read_ns", std::nan("")));
+  Read(&sink, kSecond, Of("probe_read_ns", std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(sink.Take(kSecond, true, true).totals.empty());
+  EXPECT_EQ(sink.losses().at("measurements of metrics that are not listed").lost, 1);
+}
+
+TEST(MeasurementSink, HistogramsComeWithFineOnlyAndHaveNoCourse) {
+  MeasurementSink sink(Names());
+  Measurement m = Of("probe_reads_count", 4);
+  m.labels.bucket = 64;
+  Read(&sink, kSecond, m);
+  EXPECT_TRUE(sink.Take(kSecond, false, false).totals.empty());
+  const MeasurementBatch batch = sink.Take(2 * kSecond, true, false);
+  EXPECT_EQ(batch.totals.size(), 1u);
+  EXPECT_TRUE(batch.intervals.empty());
+  EXPECT_EQ(batch.definitions[0].bucket, 64);
+}
+
+TEST(MeasurementSink, WhatGoesBeyondTheLimitsIsCounted) {
+  MeasurementSink::Limits limits;
+  limits.measurements = 3;
+  limits.courses = 1;
+  limits.stacks = 2;
+  MeasurementSink sink(Names(), limits);
+  sink.BeginRead("p", kSecond);
+  for (int i = 0; i < 5; i++) sink.Add(Of("probe_read_ns", i + 1, "s" + std::to_string(i)));
+  for (int i = 0; i < 5; i++) {
+    probes::StackSample stack;
+    stack.kind = "cpu";
+    stack.folded = "main;f" + std::to_string(i);
+    stack.samples = 1;
+    sink.AddStack(stack);
+  }
+  sink.Lost("events", 7, 70);
+  sink.EndRead();
+  const MeasurementBatch batch = sink.Take(kSecond, true, false);
+  EXPECT_EQ(batch.totals.size(), 3u);
+  EXPECT_EQ(batch.intervals.size(), 1u);
+  EXPECT_EQ(batch.stacks.size(), 2u);
+  const auto losses = sink.losses();
+  EXPECT_EQ(losses.at("measurements beyond the limit of a run").lost, 2);
+  EXPECT_EQ(losses.at("courses of measurements beyond the limit of a run").lost, 2);
+  EXPECT_EQ(losses.at("stacks beyond the limit of a run").lost, 3);
+  EXPECT_EQ(losses.at("events").lost, 7);
+  EXPECT_EQ(losses.at("events").total, 70);
+}
+
+TEST(MeasurementSink, LossesOfSeveralProbesAddUp) {
+  MeasurementSink sink(Names());
+  for (int read = 1; read <= 2; read++) {
+    for (const char* probe : {"one", "two"}) {
+      sink.BeginRead(probe, read * kSecond);
+      sink.Lost("threads", read * 5, std::nullopt);
+      sink.EndRead();
+    }
+  }
+  EXPECT_EQ(sink.losses().at("threads").lost, 20) << "since the start, of each";
+}
+
+}  // namespace
+}  // namespace headrace::collectors

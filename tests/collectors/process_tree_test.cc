@@ -1,0 +1,170 @@
+#include "collectors/process_tree.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/clock.h"
+#include "collectors/child.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+bool Contains(const std::vector<int64_t>& list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// A child that has a child of its own; its pid comes through the pipe.
+pid_t StartFamily(int64_t* grandchild) {
+  int fds[2];
+  EXPECT_EQ(pipe(fds), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const pid_t own = fork();
+    if (own == 0) {
+      pause();
+      _exit(0);
+    }
+    const int64_t number = own;
+    [[maybe_unused]] const ssize_t n = write(fds[1], &number, sizeof number);
+    pause();
+    _exit(0);
+  }
+  EXPECT_EQ(read(fds[0], grandchild, sizeof *grandchild), static_cast<ssize_t>(sizeof *grandchild));
+  close(fds[0]);
+  close(fds[1]);
+  return child;
+}
+
+TEST(ProcessTree, FollowsChildrenAndNotesTheirEnd) {
+  int64_t grandchild = 0;
+  const pid_t child = StartFamily(&grandchild);
+  const int64_t begin = MonotonicNs();
+  ProcessTree tree(child, begin);
+  EXPECT_EQ(tree.live().front(), child);
+  EXPECT_TRUE(Contains(tree.live(), grandchild));
+  EXPECT_EQ(tree.TakeChanged().size(), 2u);
+  EXPECT_TRUE(tree.TakeChanged().empty());
+  EXPECT_NE(tree.ProcessId(child), tree.ProcessId(grandchild));
+  EXPECT_LE(tree.Find(child)->row.started_ns, 20 * kMs);
+
+  kill(static_cast<pid_t>(grandchild), SIGKILL);
+  SleepUntilNs(MonotonicNs() + 20 * kMs);
+  tree.Update(MonotonicNs());
+  EXPECT_FALSE(Contains(tree.live(), grandchild));
+  std::vector<ProcessRow> rows = tree.TakeChanged();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows[0].ended_ns.has_value());
+  EXPECT_EQ(rows[0].exit_text, "killed by signal 9") << "a zombie tells, nobody has waited for it";
+
+  kill(child, SIGKILL);
+  SleepUntilNs(MonotonicNs() + 20 * kMs);
+  tree.Update(MonotonicNs());
+  EXPECT_TRUE(tree.live().empty());
+  EXPECT_FALSE(tree.root_alive());
+  waitpid(child, nullptr, 0);
+}
+
+TEST(ProcessTree, AnOrphanStaysInTheTree) {
+  int64_t grandchild = 0;
+  const pid_t child = StartFamily(&grandchild);
+  const pid_t other = fork();
+  if (other == 0) {
+    pause();
+    _exit(0);
+  }
+  ProcessTree tree(child, MonotonicNs());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  tree.Update(MonotonicNs());
+  EXPECT_TRUE(Contains(tree.live(), grandchild));
+  EXPECT_FALSE(Contains(tree.live(), other)) << "a stranger";
+  kill(static_cast<pid_t>(grandchild), SIGKILL);
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+}
+
+TEST(ProcessTree, TheObserverIsNotPartOfWhatItObserves) {
+  const ProcessTree tree(getppid(), MonotonicNs());
+  EXPECT_FALSE(Contains(tree.live(), getpid()));
+}
+
+TEST(ProcessTree, NoticesAnotherImage) {
+  Child child = Child::Start({"sleep", "5"});
+  ProcessTree tree(child.pid(), MonotonicNs());
+  const int64_t before = tree.Find(child.pid())->images;
+  child.Release();
+  tree.Update(MonotonicNs());
+  EXPECT_EQ(tree.Find(child.pid())->images, before + 1);
+  EXPECT_EQ(tree.Find(child.pid())->row.name, "sleep");
+  EXPECT_EQ(tree.Find(child.pid())->row.command, "sleep 5");
+  child.Signal(SIGKILL);
+  EXPECT_EQ(ShellStatus(child.Wait()), 137);
+}
+
+TEST(ProcessTree, AProcessThatWasNeverSeenGetsANumberAndNoFigures) {
+  ProcessTree tree(getpid(), MonotonicNs());
+  const int64_t id = tree.ProcessId(4'194'303);
+  EXPECT_EQ(tree.ProcessId(4'194'303), id);
+  EXPECT_FALSE(tree.Find(4'194'303)->alive);
+  EXPECT_FALSE(tree.Find(4'194'303)->read_bytes.has_value());
+}
+
+// /proc is the kernel's, but a fixture may hold anything.
+TEST(ProcessTree, DamagedProcFilesAreNoCrash) {
+  char folder[] = "/tmp/headrace-tree-XXXXXX";
+  const std::string root = mkdtemp(folder);
+  std::mt19937_64 random(3);
+  const std::string valid =
+      "7 (x) S 1 7 7 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 100 1000 50 18446744073709551615\n";
+  for (int i = 0; i < 60; i++) {
+    std::filesystem::create_directories(root + "/7/task/7");
+    std::string stat = valid, children = "8 9 99999999999999999999 -4 x";
+    for (uint64_t n = random() % 6; n > 0; n--) {
+      stat[random() % stat.size()] = static_cast<char>(random());
+      children[random() % children.size()] = static_cast<char>(random());
+    }
+    if (i % 5 == 0) stat.resize(random() % stat.size());
+    std::ofstream(root + "/7/stat") << stat;
+    std::ofstream(root + "/7/task/7/children") << children;
+    std::ofstream(root + "/7/io") << "rchar: " << random() << "\nread_bytes: -5\n";
+    ProcessTree tree(7, 0, root);
+    tree.Update(kMs);
+    tree.ReadUsage();
+    tree.TakeChanged();
+  }
+  std::filesystem::remove_all(root);
+  ProcessTree tree(7, 0, root);  // an empty /proc
+  EXPECT_FALSE(tree.root_alive());
+  EXPECT_TRUE(tree.live().empty());
+}
+
+TEST(Child, WaitsForReleaseAndGivesItsOwnStatus) {
+  Child child = Child::Start({"sh", "-c", "exit 5"});
+  SleepUntilNs(MonotonicNs() + 30 * kMs);
+  EXPECT_EQ(kill(child.pid(), 0), 0);
+  child.Release();
+  EXPECT_EQ(ShellStatus(child.Wait()), 5);
+}
+
+TEST(Child, UnreleasedItNeverRuns) {
+  char folder[] = "/tmp/headrace-child-XXXXXX";
+  const std::string file = std::string(mkdtemp(folder)) + "/ran";
+  { Child child = Child::Start({"touch", file}); }
+  EXPECT_FALSE(std::filesystem::exists(file));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace headrace::collectors
