@@ -13,6 +13,7 @@
 namespace headrace::collectors {
 namespace {
 
+constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
 constexpr int64_t kCostShare = 300;  // of the time between two readings, at most one part in 300
 
 const char* StateName(probes::Availability::State state) {
@@ -89,26 +90,32 @@ void ProbeRunner::Fail(Running* running, const std::string& why) {
   SetStatus(running, "degraded", "stopped while recording: " + why, "");
 }
 
+void ProbeRunner::ReadOne(Running* running, int64_t now_ns) {
+  const int64_t begin = ThreadCpuNs();
+  sink_->BeginRead(running->name, now_ns);
+  std::string failure;
+  try {
+    running->probe->Read(*sink_);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  sink_->EndRead();
+  running->read_ns += ThreadCpuNs() - begin;
+  running->reads++;
+  running->next_ns =
+      now_ns + std::max(running->info->period_ns, running->read_ns / running->reads * kCostShare) -
+      kTickJitterNs;
+  if (!failure.empty()) Fail(running, failure);
+}
+
 void ProbeRunner::Read(int64_t now_ns, bool all) {
   for (const auto& running : running_) {
-    if (!running->active || (!all && !running->every_tick && now_ns < running->next_ns)) continue;
-    const int64_t begin = MonotonicNs();
-    sink_->BeginRead(running->name, now_ns);
-    std::string failure;
-    try {
-      running->probe->Read(*sink_);
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-    sink_->EndRead();
-    const int64_t cost = MonotonicNs() - begin;
-    running->read_ns += cost;
-    running->reads++;
-    running->next_ns = now_ns +
-                       std::max(running->info->period_ns,
-                                running->read_ns / running->reads * kCostShare) -
-                       5'000'000;  // the loop's ticks are not quite even
-    if (!failure.empty()) Fail(running.get(), failure);
+    if (!running->active || running->every_tick) continue;
+    if (all || now_ns >= running->next_ns) ReadOne(running.get(), now_ns);
+  }
+  // Last, so that its figures and those of the accounts, read next, are of one instant.
+  for (const auto& running : running_) {
+    if (running->active && running->every_tick) ReadOne(running.get(), now_ns);
   }
   sink_->BeginRead("collector", now_ns);
   for (const auto& running : running_) {

@@ -28,7 +28,8 @@ class ProbeRunner {
   ProbeRunner(const probes::Host& host, const probes::Target& target, MeasurementSink* sink);
   ~ProbeRunner();
 
-  // Starts all probes of at most `level`; those for `deep` only if the target says so.
+  // Starts all probes of at most `level`; those for `deep` only if the target says so. Times are
+  // since the run's start.
   void Start(int level, bool deep, int64_t now_ns);
   // Reads those that are due; `all`: whatever their period. A probe whose reading is slow is read
   // less often, so that it costs at most a third of a percent of a core.
@@ -47,6 +48,7 @@ class ProbeRunner {
 
  private:
   struct Running;
+  void ReadOne(Running* running, int64_t now_ns);
   void Fail(Running* running, const std::string& why);
   void SetStatus(Running* running, const std::string& state, const std::string& reason,
                  const std::string& fix);

@@ -127,13 +127,13 @@ class RecorderLoop {
       : options_(options),
         store_(options.database),
         reserve_(options.database),
-        start_ns_(MonotonicNs()),
         pidfd_(static_cast<int>(syscall(SYS_pidfd_open, options.pid, 0))),
-        tree_(options.pid, start_ns_),
-        accounts_(start_ns_),
         sink_({[this](int64_t pid) { return tree_.ProcessId(pid); },
                [this](int64_t pid, uint32_t op) { return accounts_.OperatorId(pid, op); }}),
-        runner_(host_, target_, &sink_) {
+        runner_(host_, target_, &sink_),
+        start_ns_(StartProbes()),
+        tree_(options.pid, start_ns_),
+        accounts_(start_ns_) {
     program_ = options.program;
     if (!options.command.empty()) tree_.SetRootCommand(options.program, options.command);
     if (options.trigger) flight_.emplace(options.ring_ns);
@@ -156,12 +156,18 @@ class RecorderLoop {
  private:
   int level() const { return options_.level.value_or(kMostLevel); }
 
-  void Loop() {
+  // Probes first: what the accounts count in the run, the kernel's figures must cover. Returns the
+  // instant at which the run begins.
+  int64_t StartProbes() {
     target_.root_pid = options_.pid;
     target_.deep = options_.deep;
-    Scan(start_ns_);
-    // Probes first: what the accounts count from now on, the kernel's figures must cover.
+    target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, 0);
+    return MonotonicNs();
+  }
+
+  void Loop() {
+    Scan(start_ns_);
     Attach();
     Sample(false);  // first values of counters; a very short interval
     Commit(false);
@@ -479,16 +485,16 @@ class RecorderLoop {
   const RecorderOptions& options_;
   RunStore store_;
   Reserve reserve_;
-  int64_t start_ns_;
   int pidfd_;
   probes::Host host_;
   probes::Target target_;
-  ProcessTree tree_;
-  AccountTree accounts_;
+  OwnCost cost_;  // begins before the probes start
   MeasurementSink sink_;
   ProbeRunner runner_;
+  int64_t start_ns_;
+  ProcessTree tree_;
+  AccountTree accounts_;
   std::optional<FlightRecorder> flight_;
-  OwnCost cost_;
   Recording result_;
   std::vector<IntervalSample> pending_;
   int64_t last_ns_ = 0;  // end of the last interval, since the run began

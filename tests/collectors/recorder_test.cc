@@ -157,7 +157,7 @@ TEST_F(Recorder, RecordsARunningPipelineForADuration) {
   EXPECT_EQ(result.state, RunState::kComplete);
   EXPECT_NEAR(static_cast<double>(result.duration_ns), 1.5e9, 0.4e9);
   EXPECT_EQ(Text("SELECT program FROM run_summary"), "tiny");
-  EXPECT_EQ(Integer("SELECT accounting_level FROM run_summary"), 2);
+  EXPECT_GE(Integer("SELECT accounting_level FROM run_summary"), 2) << "3 where eBPF works";
   const int64_t busy = Integer("SELECT busy_ns FROM operator_summary WHERE operator = 'nap'");
   EXPECT_NEAR(static_cast<double>(busy), static_cast<double>(result.duration_ns), 0.15e9)
       << "what was before the recording does not count";
