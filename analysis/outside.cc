@@ -115,19 +115,33 @@ class Builder {
     for (auto& slice : result.counts) slice.resize(result.num_edges);
     if (waits) result.waits.resize(slices.size());
     for (auto& slice : result.waits) slice.resize(result.num_edges);
+    // The off-CPU program tells times on the CPU too; what never waited has no waits to show.
+    const bool kernel = run_.Has("on_cpu_ns");
     if (!result.num_groups) {
       out_->knowledge = OutsideKnowledge::kNothing;
-    } else if (!causes) {
-      out_->knowledge = OutsideKnowledge::kCpu;
-    } else if (waits && !sampled) {
-      out_->knowledge = OutsideKnowledge::kWakers;
-    } else {
+    } else if (kernel && (waits || !counts)) {
+      out_->knowledge =
+          waits || !HasThreadWaits(result) ? OutsideKnowledge::kWakers : OutsideKnowledge::kCauses;
+    } else if (causes) {
       out_->knowledge = counts ? OutsideKnowledge::kCounts : OutsideKnowledge::kCauses;
+    } else {
+      out_->knowledge = OutsideKnowledge::kCpu;
     }
     return result;
   }
 
  private:
+  static bool HasThreadWaits(const Slices& slices) {
+    for (const auto& slice : slices.times) {
+      for (const ThreadTimes& time : slice) {
+        for (size_t c = 0; c < kNumWaitCauses; ++c) {
+          if (EndedByThreads(static_cast<WaitCause>(c)) && time.blocked_s[c] > 0) return true;
+        }
+      }
+    }
+    return false;
+  }
+
   // Processes are of one kind when they have one name and their parents are of one kind. The name
   // is that of the first thread where it is known: a forked worker renames itself after it began.
   void FindKinds() {
@@ -311,9 +325,10 @@ class Judge {
       if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
     }
     if (producers.empty()) {
-      if (own.storage > 0.5) return {OutsideLimit::kStorage, 0};
-      if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};
-      if (own.sleep > 0.5) return {OutsideLimit::kSleep, 0};
+      const double most = std::max({0.35, own.on_cpu, own.runnable});
+      if (own.storage > most) return {OutsideLimit::kStorage, 0};
+      if (own.network > most) return {OutsideLimit::kNetwork, 0};
+      if (own.sleep > most) return {OutsideLimit::kSleep, 0};
       return {OutsideLimit::kAlone, 0};
     }
     // The nearest producers are those the consumer deals with; the busiest of them decides.
@@ -784,6 +799,10 @@ Outside LookFromOutside(const RunView& run) {
     double available = *cores->mean_value;
     if (run.run.cores_count) available = std::min(available, *run.run.cores_count);
     out.cores_busy_ratio = std::min(1.0, *busy->mean_value / available);
+    double own = 0;
+    for (const ThreadGroup& group : out.groups) own += group.time.on_cpu_s;
+    if (seconds > 0) out.cores_used = own / seconds;
+    if (out.cores_used) out.cores_others = std::max(0.0, *busy->mean_value - *out.cores_used);
   }
 
   if (out.knowledge == OutsideKnowledge::kNothing) {

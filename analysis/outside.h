@@ -148,6 +148,8 @@ struct Outside {
   std::optional<Interval> stall_interval;  // 90 %
   bool stall_assumed = false;  // nobody saw who ended the waits: all of them are counted
   std::optional<double> cores_busy_ratio;  // of the machine
+  std::optional<double> cores_used;        // by the tree, of the threads that were seen
+  std::optional<double> cores_others;      // by other programs
   std::vector<std::string> unknown;        // what cannot be said, a sentence each
   std::string measure;                     // undecided: what would decide it
 };

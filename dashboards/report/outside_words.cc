@@ -130,6 +130,10 @@ std::string Advice(const RunView& run, const Outside& seen) {
           cores, unit.shares.on_cpu, cheaper);
     }
     case OutsideLimit::kCores:
+      if (seen.cores_others && *seen.cores_others > 0.25 * run.run.cores_count.value_or(1)) {
+        return fmt::format("keep other programs off these cores: they use {:.1f}; else {}",
+                           *seen.cores_others, cheaper);
+      }
       return fmt::format("{}, or more cores: more threads or processes gain nothing", cheaper);
     case OutsideLimit::kStorage:
       return "larger or fewer reads, more of them at once, or data on a faster device" +
@@ -279,6 +283,9 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
     if (seen.cores_busy_ratio && run.run.cores_count) {
       because += fmt::format("{}{:.1f} of {:.1f} cores in use", because.empty() ? "" : "; ",
                              *seen.cores_busy_ratio * *run.run.cores_count, *run.run.cores_count);
+      if (seen.cores_others && *seen.cores_others > 0.1) {
+        because += fmt::format(", {:.1f} of them by other programs", *seen.cores_others);
+      }
     }
     section->sentences.push_back({"BECAUSE", because});
   }

@@ -5,20 +5,6 @@
 
 #include "probes/bpf/operator.bpf.h"
 
-enum hr_cause {
-  HR_CAUSE_OTHER = 0,
-  HR_CAUSE_STORAGE,
-  HR_CAUSE_NETWORK,
-  HR_CAUSE_LOCK,
-  HR_CAUSE_SLEEP,
-  HR_CAUSE_PIPE,
-  HR_CAUSE_POLL,
-  HR_CAUSE_CHILD,
-  HR_CAUSE_FAULT,
-  HR_CAUSE_PREEMPTED, /* never blocked: runnable from the switch-out on */
-  HR_CAUSE_START,     /* a new thread before its first instruction */
-};
-
 enum { kTaskDead = 0x80, kExiting = 0x4 /* PF_EXITING */ };
 enum { kSocket = 0140000, kPipe = 0010000, kRegular = 0100000, kFormat = 0170000 };
 enum { kFamilyUnix = 1 };

@@ -15,6 +15,7 @@ struct off_key {
   __u32 word;
   enum hr_cause cause;
   char comm[16]; /* of the thread */
+  __u32 first;   /* 1: it is the first of its process */
 };
 struct off_value {
   __u64 blocked_ns, blocked_count;
@@ -26,6 +27,7 @@ __u64 lost_off_cpu_periods_count = 0;
 struct thread_key {
   __u32 tgid;
   char comm[16];
+  __u32 first;
 };
 struct thread_value {
   __u64 on_cpu_ns; /* of ended threads; living ones carry theirs in `threads` */
@@ -49,9 +51,11 @@ struct wakeup_key {
   enum hr_cause cause;
   char waker_comm[16];
   char comm[16];
+  __u32 waker_first, first;
 };
 struct wakeup_value {
   __u64 wakeups_count;
+  __u64 wait_ns; /* that the woken thread had waited */
 };
 HR_OUTPUT(wakeups, wakeup_key, wakeup_value, 8192);
 __u64 lost_wakeups_count = 0;
@@ -59,6 +63,7 @@ __u64 lost_wakeups_count = 0;
 static __always_inline void fill_thread_key(struct thread_key* key, struct hr_thread_state* t) {
   key->tgid = t->tgid;
   __builtin_memcpy(key->comm, t->comm, sizeof key->comm);
+  key->first = t->first;
 }
 
 static __always_inline void count_switch(struct hr_thread_state* t, bool voluntary,
@@ -112,6 +117,7 @@ static __noinline int switched_in(struct task_struct* task, __u64 now) {
   key.word = t->word;
   key.cause = t->cause;
   __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
+  key.first = t->first;
   struct off_value zero = {};
   struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
   if (value) {
@@ -159,13 +165,18 @@ static __always_inline int woken(struct task_struct* task) {
   if ((__u32)id == 0 || !hr_target_of(id >> 32)) return 0;
   struct wakeup_key key = {};
   key.waker_tgid = id >> 32;
+  key.waker_first = (__u32)id == key.waker_tgid;
   key.tgid = t->tgid;
   key.cause = cause;
   bpf_get_current_comm(&key.waker_comm, sizeof key.waker_comm);
   __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
+  key.first = t->first;
   struct wakeup_value zero = {};
   struct wakeup_value* value = HR_VALUE(&wakeups, &key, &zero, &lost_wakeups_count);
-  if (value) __sync_fetch_and_add(&value->wakeups_count, 1);
+  if (!value) return 0;
+  __sync_fetch_and_add(&value->wakeups_count, 1);
+  if (t->woken_ns > t->off_since_ns)
+    __sync_fetch_and_add(&value->wait_ns, t->woken_ns - t->off_since_ns);
   return 0;
 }
 

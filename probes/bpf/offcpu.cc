@@ -10,6 +10,7 @@
 #include "probes/account/account.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
+#include "probes/process.h"
 
 namespace headrace::probes::bpf {
 namespace {
@@ -51,17 +52,18 @@ class OffCpuProbe final : public Probe, public SplitSource {
   };
   using ThreadGroup = std::pair<int64_t, std::string>;
 
-  static Place PlaceOf(const Record& where, uint32_t word, const std::string& comm,
-                       std::string cause) {
-    word &= 0x3ffff;
+  static std::string LabelOf(const Record& thread) {
+    return ThreadGroupLabel(thread.Text("comm"), thread.Number("first") != 0);
+  }
+  static Place PlaceOf(const Record& where) {
+    const uint32_t word = static_cast<uint32_t>(where.Number("word")) & 0x3ffff;
     return {static_cast<int64_t>(where.Number("tgid")), word,
-            (word & 0xffff) != 0 ? "" : ThreadGroupName(comm), std::move(cause)};
+            (word & 0xffff) != 0 ? "" : LabelOf(where), where.Word("cause")};
   }
 
   void ReadClosed(Sink& sink) {
     program_.ForEach("off_cpu", [&](const Record& key, const Record& value) {
-      Period& period = periods_[PlaceOf(key, static_cast<uint32_t>(key.Number("word")),
-                                        key.Text("comm"), key.Word("cause"))];
+      Period& period = periods_[PlaceOf(key)];
       period.blocked_ns += static_cast<int64_t>(value.Number("blocked_ns"));
       period.blocked_count += static_cast<int64_t>(value.Number("blocked_count"));
       period.runnable_ns += static_cast<int64_t>(value.Number("runnable_ns"));
@@ -69,7 +71,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
     });
     program_.ForEach("thread_times", [&](const Record& key, const Record& value) {
       const auto pid = static_cast<int64_t>(key.Number("tgid"));
-      const std::string thread = ThreadGroupName(key.Text("comm"));
+      const std::string thread = LabelOf(key);
       on_cpu_ns_[{pid, thread}] += static_cast<int64_t>(value.Number("on_cpu_ns"));
       for (const auto& [member, cause] : {std::pair{"voluntary_count", "voluntary"},
                                           std::pair{"involuntary_count", "involuntary"}}) {
@@ -89,18 +91,16 @@ class OffCpuProbe final : public Probe, public SplitSource {
   void ReadOpen() {
     program_.ForEach("threads", [&](const Record&, const Record& state) {
       const auto now = static_cast<uint64_t>(MonotonicNs());
-      const std::string comm = state.Text("comm");
       const uint64_t on_since = state.Number("on_since_ns");
       uint64_t on_cpu = state.Number("on_cpu_ns");
       if (on_since != 0 && now > on_since) on_cpu += now - on_since;
-      on_cpu_ns_[{static_cast<int64_t>(state.Number("tgid")), ThreadGroupName(comm)}] +=
+      on_cpu_ns_[{static_cast<int64_t>(state.Number("tgid")), LabelOf(state)}] +=
           static_cast<int64_t>(on_cpu);
       const uint64_t since = state.Number("off_since_ns");
       if (since == 0 || now <= since) return;
       const uint64_t woken = state.Number("woken_ns");
       const uint64_t end = woken != 0 ? std::clamp(woken, since, now) : now;
-      Period& period = periods_[PlaceOf(state, static_cast<uint32_t>(state.Number("word")), comm,
-                                        state.Word("cause"))];
+      Period& period = periods_[PlaceOf(state)];
       period.blocked_ns += static_cast<int64_t>(end - since);
       period.runnable_ns += static_cast<int64_t>(now - end);
     });
@@ -167,12 +167,17 @@ class OffCpuProbe final : public Probe, public SplitSource {
       Measurement m;
       m.metric = "wakeups_count";
       m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.thread = ThreadGroupName(key.Text("comm"));
+      m.labels.thread = LabelOf(key);
       m.labels.subject =
-          fmt::format("{}/{}", key.Number("waker_tgid"), ThreadGroupName(key.Text("waker_comm")));
+          fmt::format("{}/{}", key.Number("waker_tgid"),
+                      ThreadGroupLabel(key.Text("waker_comm"), key.Number("waker_first") != 0));
       m.labels.cause = key.Word("cause");
       m.value = static_cast<double>(value.Number("wakeups_count"));
-      m.course = false;
+      // Programs without accounts are judged by their wake-ups, drawn from the course.
+      m.course = target_->accounts.empty();
+      sink.Add(m);
+      m.metric = "wakeup_wait_ns";
+      m.value = static_cast<double>(value.Number("wait_ns"));
       sink.Add(m);
     });
   }

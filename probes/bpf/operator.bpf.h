@@ -35,6 +35,21 @@ struct hr_slot_head {
 struct hr_target {
   __u64 segment_address; /* user address of the process's accounts; 0: it has none (known) */
 };
+/* Why a thread is off the CPU; found by cause.bpf.h. */
+enum hr_cause {
+  HR_CAUSE_OTHER = 0,
+  HR_CAUSE_STORAGE,
+  HR_CAUSE_NETWORK,
+  HR_CAUSE_LOCK,
+  HR_CAUSE_SLEEP,
+  HR_CAUSE_PIPE,
+  HR_CAUSE_POLL,
+  HR_CAUSE_CHILD,
+  HR_CAUSE_FAULT,
+  HR_CAUSE_PREEMPTED, /* never blocked: runnable from the switch-out on */
+  HR_CAUSE_START,     /* a new thread before its first instruction */
+};
+
 struct hr_thread_state {
   __u64 slot_address; /* user address of the thread's slot; 0: not found yet */
   __u64 retry_ns;     /* when to look for it again */
@@ -44,10 +59,12 @@ struct hr_thread_state {
   __u64 on_since_ns;  /* 0: not seen being switched in */
   __u64 on_cpu_ns;    /* sum up to on_since_ns */
   __u32 word;         /* at the last switch-out */
-  __u32 cause;        /* of the present off-CPU period */
+  enum hr_cause cause; /* of the present off-CPU period */
   __u32 tgid;
   __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */
   char comm[16];
+  __u32 first; /* 1: the first thread of its process */
+  __u32 reserved;
 };
 
 struct {
@@ -95,6 +112,7 @@ static __always_inline struct hr_thread_state* hr_thread(struct task_struct* tas
   if (t) return t;
   struct hr_thread_state fresh = {};
   fresh.tgid = BPF_CORE_READ(task, tgid);
+  fresh.first = tid == fresh.tgid;
   fresh.own_tid = hr_own_number(task);
   bpf_core_read(&fresh.comm, sizeof fresh.comm, &task->comm);
   bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
