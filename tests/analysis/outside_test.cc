@@ -83,8 +83,10 @@ TEST(Outside, CausesAloneAreTakenAsWaitsForTheOtherSide) {
 
 TEST(Outside, CpuAloneDecidesNothing) {
   OutsideRun run;
-  run.view.metrics = {"on_cpu_ns", "runnable_ns"};
-  run.Process(1, 0, "reader").OnCpu(1, "reader (main)", 0.1).OnCpu(1, "reader", 1.9);
+  run.view.metrics = {"thread_on_cpu_ns", "thread_runnable_ns"};
+  run.Process(1, 0, "reader");
+  run.Add("thread_on_cpu_ns", 1, "reader (main)", "", 0.1);
+  run.Add("thread_on_cpu_ns", 1, "reader", "", 1.9);
   const Outside seen = LookFromOutside(run.view);
   EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCpu);
   EXPECT_FALSE(seen.decided);
