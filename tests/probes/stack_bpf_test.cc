@@ -35,7 +35,7 @@ TEST_P(CpuStacksOf, OperatorsHaveTheirSharesAndTheirFunctions) {
   ASSERT_TRUE(process.ready());
   const Target target = TargetOf(process);
   ASSERT_EQ(target.accounts.size(), 1u);
-  CpuStacks probe(499);
+  CpuStacks probe(999);
   const Availability started = probe.Start(host, target);
   ASSERT_EQ(started.state, Availability::State::kOk) << started.reason;
   RecordingSink sink;

@@ -33,7 +33,7 @@ TEST_P(ThreadStacksOf, KnownProgramHasKnownShares) {
   ASSERT_TRUE(process.ready());
   const Target target = TargetOf(process);
   ThreadStacksOptions options;
-  options.frequency = 499;
+  options.frequency = 999;
   ThreadStacks probe(options);
   const Availability started = probe.Start(host, target);
   ASSERT_EQ(started.state, Availability::State::kDegraded) << started.reason;
