@@ -82,7 +82,7 @@ static __always_inline void falls_asleep(void* ctx, struct task_struct* task, __
   s->key.reserved = 0;
   bpf_get_current_comm(comm, sizeof(comm));
   hr_group(s->key.group, comm);
-  s->key.stack = hr_store_stack(ctx, t->tgid, 0);
+  s->key.stack = hr_store_stack(ctx, t->tgid, 1);
   s->begin_ns = now;
 }
 

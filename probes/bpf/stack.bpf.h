@@ -162,8 +162,55 @@ static __always_inline __u64 hr_copy_stack(const struct hr_stack* s, const struc
   return id;
 }
 
-// Stores the current task's stack and returns its id; 0 if it could not be stored.
-static __always_inline __u64 hr_store_stack(void* ctx, __u32 tgid, __u64 kernel_flags) {
+// Where a thread blocks it blocks again: a stack that has the same depth, the same innermost code
+// and the same code addresses in its top words as one that was copied is not copied again.
+struct hr_recent_key {
+  __u64 pc, sp, code;
+  __u32 tid, reserved;
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 2048);
+  __type(key, struct hr_recent_key);
+  __type(value, __u64);
+} recent SEC(".maps");
+
+static __always_inline int hr_is_code(const struct hr_stack_root* root, __u64 address,
+                                      __u32 ranges) {
+  for (__u32 i = 0; i < HR_STACK_RANGES; i++) {
+    if (i >= ranges) break;
+    if (address >= root->range[i].begin && address < root->range[i].end) return 1;
+  }
+  return 0;
+}
+
+// The id of a copy of the current stack, made before or now; 0 if there is none.
+static __noinline __u64 hr_copied_stack(struct hr_scratch* room, const struct hr_stack_root* root,
+                                        int reuse) {
+  if (!room || !root) return 0;
+  const __u64 id = bpf_get_current_pid_tgid();
+  if (!reuse) return hr_copy_stack(&room->stack, &room->registers, id >> 32);
+  struct hr_recent_key key = {};
+  key.pc = room->registers.pc;
+  key.sp = room->registers.sp;
+  key.tid = (__u32)id;
+  if (!bpf_probe_read_user(room->stack.top, sizeof(room->stack.top), (void*)key.sp)) {
+    for (int i = 0; i < HR_STACK_TOP_WORDS; i++) {
+      const __u64 word = room->stack.top[i];
+      if (hr_is_code(root, word, HR_STACK_RANGES))
+        key.code = (key.code ^ word) * 0x9e3779b97f4a7c15ull;
+    }
+  }
+  const __u64* known = bpf_map_lookup_elem(&recent, &key);
+  if (known) return *known;
+  const __u64 copied = hr_copy_stack(&room->stack, &room->registers, id >> 32);
+  if (copied) bpf_map_update_elem(&recent, &key, &copied, BPF_ANY);
+  return copied;
+}
+
+// Stores the current task's stack and returns its id; 0 if it could not be stored. `reuse`: a copy
+// of an equal stack will do.
+static __always_inline __u64 hr_store_stack(void* ctx, __u32 tgid, int reuse) {
   __u32 zero = 0;
   struct hr_scratch* room = bpf_map_lookup_elem(&scratch, &zero);
   if (!room) return 0;
@@ -171,7 +218,7 @@ static __always_inline __u64 hr_store_stack(void* ctx, __u32 tgid, __u64 kernel_
   struct hr_registers* registers = &room->registers;
   long n = bpf_get_stack(ctx, s->user, sizeof(s->user), BPF_F_USER_STACK);
   s->user_count = n > 0 ? (__u32)n / 8 : 0;
-  n = with_kernel ? bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), kernel_flags) : 0;
+  n = with_kernel ? bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0) : 0;
   s->kernel_count = n > 0 ? (__u32)n / 8 : 0;
   s->top_count = 0;
   s->reserved = 0;
@@ -184,8 +231,8 @@ static __always_inline __u64 hr_store_stack(void* ctx, __u32 tgid, __u64 kernel_
     const __u32 last = s->user_count - 1;
     __u64 end = 0;
     if (last > 0 && last < HR_STACK_USER_FRAMES) end = s->user[last];
-    if (end < root->begin || end >= root->end) {
-      const __u64 id = hr_copy_stack(s, registers, tgid);
+    if (!end || !hr_is_code(root, end, root->num_roots)) {
+      const __u64 id = hr_copied_stack(room, root, reuse);
       if (id) return id;
     }
   }

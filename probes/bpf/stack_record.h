@@ -61,9 +61,14 @@ struct hr_stack_copy {
   unsigned char bytes[HR_STACK_COPY_BYTES];
 };
 
-/* Processes whose stacks are to be copied when their chain does not end in [begin, end). */
+/* Code of a process whose stacks are to be copied when their chain does not end where threads
+ * begin: in one of the first num_roots ranges. The others are the program's own code. */
+enum { HR_STACK_RANGES = 8 };
 struct hr_stack_root {
-  __u64 begin, end;
+  __u32 num_roots, reserved;
+  struct {
+    __u64 begin, end;
+  } range[HR_STACK_RANGES]; /* unused ones are empty */
 };
 
 #endif

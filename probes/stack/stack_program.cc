@@ -18,7 +18,7 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr size_t kMaxCopied = 4096;   // copies whose count has not come yet
+constexpr size_t kMaxCopied = 8192;  // unwound copies kept; the program refers to 2048 again
 constexpr double kUnwindShare = 0.1;  // of truncated samples, from which on stacks are copied
 
 uint32_t FromEnvironment(const char* name, uint32_t otherwise) {
@@ -138,7 +138,11 @@ int StackProgram::TakeCopyFor(void* self, void* data, size_t size) {
 int StackProgram::TakeCopy(const void* data, size_t size) {
   const auto* copy = static_cast<const hr_stack_copy*>(data);
   if (size < sizeof(hr_stack_copy)) return 0;
-  if (copied_.size() >= kMaxCopied) copied_.clear();  // their samples will miss them, and say so
+  copied_order_.push_back(copy->id);
+  if (copied_order_.size() > kMaxCopied) {
+    copied_.erase(copied_order_.front());
+    copied_order_.pop_front();
+  }
   RawStack chain = FromFramePointers(copy->stack);
   const Registers registers = RegistersOf(copy->registers, copy->pc);
   const uint64_t sp = copy->registers[kStackRegister];
@@ -156,8 +160,17 @@ void StackProgram::SetTarget(const Target& target, StackFolder& folder) {
   for (const int64_t pid : target.pids) {
     const auto share = folder.TruncatedShare(pid);
     if (!share || *share < kUnwindShare || unwound_[pid]) continue;
-    const Symboliser::Range range = folder.symboliser().RootRange(pid);
-    const hr_stack_root root{range.begin, range.end};
+    const Symboliser::CodeRanges ranges = folder.symboliser().Ranges(pid);
+    hr_stack_root root = {};
+    uint32_t n = 0;
+    for (const auto* list : {&ranges.roots, &ranges.program}) {
+      for (const auto& range : *list) {
+        if (n + (list == &ranges.roots ? 1 : 0) >= HR_STACK_RANGES) break;
+        root.range[n].begin = range.begin;
+        root.range[n++].end = range.end;
+      }
+      if (list == &ranges.roots) root.num_roots = n;
+    }
     const auto key = static_cast<uint32_t>(pid);
     unwound_[pid] = bpf_map_update_elem(roots_fd_, &key, &root, BPF_ANY) == 0;
   }
@@ -183,13 +196,12 @@ const RawStack& StackProgram::Resolve(Generation& generation, uint64_t id, int64
     return generation.known.emplace(*known).first->second;
   }
   if ((id & HR_STACK_COPIED) != 0) {
-    auto copied = copied_.extract(id);
-    if (copied.empty()) {  // made while the counts were read
+    auto copied = copied_.find(id);
+    if (copied == copied_.end()) {  // made while the counts were read
       ring_buffer__consume(ring_);
-      copied = copied_.extract(id);
+      copied = copied_.find(id);
     }
-    if (copied.empty()) return kNone;
-    return generation.known.insert(std::move(copied)).position->second;
+    return copied == copied_.end() ? kNone : copied->second;
   }
   hr_stack stack;
   if (bpf_map_lookup_elem(generation.stacks_fd, &id, &stack) != 0) {

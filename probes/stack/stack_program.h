@@ -3,6 +3,7 @@
 // counted into a StackFolder. Not for use by several threads.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,11 +80,12 @@ class StackProgram {
   uint32_t filled_ = 0;  // index of the generation that the program fills
   int roots_fd_ = -1;
   ring_buffer* ring_ = nullptr;
-  StackFolder* folder_ = nullptr;  // while the ring is read
-  std::unordered_map<uint64_t, RawStack> copied_;
-  std::map<int64_t, bool> unwound_;  // processes whose stacks are copied
-  bool old_is_pending_ = false;      // the generation that is not filled was not yet cleared
-  int64_t missing_ = 0;              // samples whose stack was not found
+  StackFolder* folder_ = nullptr;                  // while the ring is read
+  std::unordered_map<uint64_t, RawStack> copied_;  // by id
+  std::deque<uint64_t> copied_order_;              // oldest first
+  std::map<int64_t, bool> unwound_;                // processes whose stacks are copied
+  bool old_is_pending_ = false;  // the generation that is not filled was not yet cleared
+  int64_t missing_ = 0;          // samples whose stack was not found
 };
 
 }  // namespace headrace::probes::stack

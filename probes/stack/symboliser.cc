@@ -97,9 +97,12 @@ std::string_view CutCopies(std::string_view symbol) {
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-bool IsCLibrary(const std::string& module) {
-  static constexpr std::string_view kStarts[] = {"libc.so",  "libc-2",  "libpthread",
-                                                 "ld-linux", "ld-musl", "libc.musl"};
+// Libraries whose functions are the first of a thread. They are compiled without frame pointers, so
+// that a chain of them ends there.
+bool BeginsThreads(const std::string& module) {
+  static constexpr std::string_view kStarts[] = {"libc.so", "libc-2",    "libpthread", "ld-linux",
+                                                 "ld-musl", "libc.musl", "libc++",     "libstdc++",
+                                                 "libgomp", "libiomp5.", "libomp.",    "libtbb"};
   return std::any_of(std::begin(kStarts), std::end(kStarts),
                      [&](std::string_view start) { return module.starts_with(start); });
 }
@@ -130,6 +133,12 @@ std::string ReadableName(const std::string& text, size_t max_bytes) {
     if (c == '\n' || c == '\r') c = ' ';
   }
   return Printable(name, max_bytes);
+}
+
+Symboliser::Symboliser(const Host& host) : host_(host) {
+  kernel_to_come_ = std::async(std::launch::async, [host] {
+    return SymbolList::FromKallsyms(host.Read("/proc/kallsyms", 64 << 20).value_or(""));
+  });
 }
 
 std::shared_ptr<Symboliser::Module> Symboliser::OpenModule(int64_t pid, const Mapping& mapping) {
@@ -296,9 +305,7 @@ const std::string& Symboliser::Name(int64_t pid, uint64_t address) {
 }
 
 const std::string& Symboliser::KernelName(uint64_t address) {
-  if (!kernel_) {
-    kernel_ = SymbolList::FromKallsyms(host_.Read("/proc/kallsyms", 64 << 20).value_or(""));
-  }
+  if (!kernel_) kernel_ = kernel_to_come_.get();
   if (kernel_names_.size() >= kMaxNamesKept) kernel_names_.clear();
   const auto [it, added] = kernel_names_.try_emplace(address);
   if (added) {
@@ -328,7 +335,7 @@ bool Symboliser::IsRoot(int64_t pid, uint64_t address) {
   const auto it = processes_.find(pid);
   const Mapping* mapping = it == processes_.end() ? nullptr : Locate(pid, it->second, address);
   if (!mapping) return false;
-  if (IsCLibrary(BaseName(mapping->path))) return true;
+  if (BeginsThreads(BaseName(mapping->path))) return true;
   const std::string& name = Name(pid, address);
   return std::find(std::begin(kRoots), std::end(kRoots), name) != std::end(kRoots);
 }
@@ -352,13 +359,19 @@ LoadedImage Symboliser::Find(int64_t pid, uint64_t address) {
   return {module->image, address - *at};
 }
 
-Symboliser::Range Symboliser::RootRange(int64_t pid) {
+Symboliser::CodeRanges Symboliser::Ranges(int64_t pid) {
+  CodeRanges ranges;
   const auto it = processes_.find(pid);
-  if (it == processes_.end()) return {};
+  if (it == processes_.end() || it->second.maps.empty()) return ranges;
+  const std::string& program = it->second.maps.front().path;  // linked at the lowest addresses
   for (const Mapping& mapping : it->second.maps) {
-    if (BaseName(mapping.path).starts_with("libc.so")) return {mapping.start, mapping.end};
+    if (BeginsThreads(BaseName(mapping.path))) {
+      ranges.roots.push_back({mapping.start, mapping.end});
+    } else if (mapping.path == program || BaseName(mapping.path).starts_with("libpython")) {
+      ranges.program.push_back({mapping.start, mapping.end});
+    }
   }
-  return {};
+  return ranges;
 }
 
 }  // namespace headrace::probes::stack

@@ -7,6 +7,7 @@
 // several threads.
 #pragma once
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,7 +30,8 @@ std::string ReadableName(const std::string& symbol, size_t max_bytes = 256);
 
 class Symboliser {
  public:
-  explicit Symboliser(const Host& host) : host_(host) {}
+  // Begins to read the kernel's symbols, in a thread of its own: 30 ms that no reading waits for.
+  explicit Symboliser(const Host& host);
 
   // Looks at a process while it lives. Later calls only tell the time: when an address lies in no
   // known mapping (a library was loaded, the process became another program), it is looked at again
@@ -48,11 +50,15 @@ class Symboliser {
   bool IsCode(int64_t pid, uint64_t address);
   // For unwinding: the file at an address. Null image where there is none.
   LoadedImage Find(int64_t pid, uint64_t address);
-  // The text of the C library in a process: where the frames of thread starts are.
+  // Executable mappings of a process: first those of libraries in which threads begin (IsRoot),
+  // then the program's own.
   struct Range {
     uint64_t begin = 0, end = 0;
   };
-  Range RootRange(int64_t pid);
+  struct CodeRanges {
+    std::vector<Range> roots, program;
+  };
+  CodeRanges Ranges(int64_t pid);
 
   struct Cost {
     int64_t names = 0;    // looked up, not from the cache
@@ -92,6 +98,7 @@ class Symboliser {
   std::map<int64_t, Process> processes_;
   // Files by (inode, path): most processes of a tree share theirs.
   std::map<std::pair<uint64_t, std::string>, std::weak_ptr<Module>> modules_;
+  std::future<SymbolList> kernel_to_come_;
   std::optional<SymbolList> kernel_;
   std::unordered_map<uint64_t, std::string> kernel_names_;
   Cost cost_;
