@@ -367,18 +367,23 @@ class Judge {
       if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};
       return {OutsideLimit::kConsumer, 0};
     }
-    return {LimitOf(Shares(at, totals)), at};
+    return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
   }
 
   size_t consumer() const { return consumer_; }
 
  private:
-  OutsideLimit LimitOf(const UnitShares& shares) const {
+  OutsideLimit LimitOf(const UnitShares& shares, double threads) const {
+    // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
+    // much and only one of them at a time gets on.
+    const double going = threads * (shares.work() - shares.lock);
+    if (threads > 1.5 && shares.lock > 0.25 && going > 0.5 && going < 1.3) {
+      return OutsideLimit::kLock;
+    }
     const double cpu = shares.on_cpu + shares.runnable;
     const std::pair<double, OutsideLimit> parts[] = {{cpu, OutsideLimit::kProducers},
                                                      {shares.storage, OutsideLimit::kStorage},
                                                      {shares.network, OutsideLimit::kNetwork},
-                                                     {shares.lock, OutsideLimit::kLock},
                                                      {shares.sleep, OutsideLimit::kSleep}};
     const auto* most =
         std::max_element(std::begin(parts), std::end(parts),
@@ -676,6 +681,9 @@ OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
   }
   for (const ThreadGroup& group : out.groups) {
     if (group.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
+  }
+  for (const MeasurementRow& row : run.measurements) {  // idle threads are listed there too
+    if (row.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
   }
   for (const ProcessRow& process : run.processes) {
     if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;

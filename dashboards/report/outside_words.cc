@@ -41,7 +41,7 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
       {shares.runnable, "ready but without a CPU"},
       {shares.storage, "blocked on storage"},
       {shares.network, "blocked on the network"},
-      {shares.lock, "waiting for locks they hold in turn"},
+      {shares.lock, "waiting for each other"},
       {shares.sleep, "asleep by a timer"},
       {shares.wait_consumer, "waiting for " + ConsumerWord(seen)},
       {shares.wait_input, consumer ? "waiting for the other threads" : "waiting for their input"},

@@ -155,6 +155,17 @@ static __always_inline int woken(struct task_struct* task) {
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
   if (!t || !t->off_since_ns || t->woken_ns) return 0;
   t->woken_ns = bpf_ktime_get_ns();
+  return 0;
+}
+
+/* sched_wakeup of a thread on another CPU may come there, in an interrupt of whoever runs; this one
+ * comes in the waker's own context. */
+static __always_inline int waking(struct task_struct* task) {
+  if (!hr_target_of(task->tgid)) return 0;
+  __u32 tid = task->pid;
+  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
+  if (!t || !t->off_since_ns || t->woken_ns) return 0;
+  __u64 now = bpf_ktime_get_ns();
   /* The current task is the waker only if it is doing something for itself: a lock, a pipe or a
    * socket it writes, a child it ends. Devices and timers wake from interrupts of anyone. */
   __u32 cause = t->cause;
@@ -175,10 +186,12 @@ static __always_inline int woken(struct task_struct* task) {
   struct wakeup_value* value = HR_VALUE(&wakeups, &key, &zero, &lost_wakeups_count);
   if (!value) return 0;
   __sync_fetch_and_add(&value->wakeups_count, 1);
-  if (t->woken_ns > t->off_since_ns)
-    __sync_fetch_and_add(&value->wait_ns, t->woken_ns - t->off_since_ns);
+  if (now > t->off_since_ns) __sync_fetch_and_add(&value->wait_ns, now - t->off_since_ns);
   return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct* task) { return woken(task); }
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct* task) { return waking(task); }
