@@ -1,33 +1,31 @@
 // Capability: what this machine lets a profiler see, found by trying it (a failing call and its
-// errno), never by version or name. `headrace doctor` prints them; a run stores those that matter
-// to it.
+// errno), never by version or name: what every run builds on, and every registered probe.
+// `headrace doctor` prints them.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "probes/host.h"
+#include "probes/probe.h"
+
 namespace headrace::probes {
 
-enum class CapabilityState { kOk, kDegraded, kUnavailable };
-const char* CapabilityStateName(CapabilityState state);  // "ok", "degraded", "unavailable"
+// "ok", "degraded", "unavailable".
+const char* StateName(Availability::State state);
 
 struct Capability {
-  std::string name;  // "hardware counters"
-  CapabilityState state = CapabilityState::kUnavailable;
-  std::string detail;   // what was found, or the failing call and its error
-  std::string fix;      // what would change it; empty when ok
-  std::string affects;  // which answers need it; empty when ok
+  std::string name;     // "operator accounts", "off-CPU time"
+  std::string summary;  // what it measures
+  std::string affects;  // what the pages lack without it
+  int level = 0;        // least accounting level that uses it
+  bool deep_only = false;
+  // `reason` is never empty: when all is well it says what was found.
+  Availability availability;
 };
 
-// The outside world a check reads: folders holding proc/ and sys/ and the calls that can be
-// refused. The default is this machine; tests pass fixture folders and refusing calls.
-struct CapabilityHost {
-  std::string root = "";  // "" or a folder with proc/, sys/, dev/ below it
-  std::function<int(unsigned type, unsigned long long config)> open_perf_event;  // 0, or errno
-  static CapabilityHost ThisMachine();
-};
-
-// All checks, in the order they are printed. Opens and closes a few descriptors; changes nothing.
-std::vector<Capability> CheckCapabilities(const CapabilityHost& host);
+// Accounts and clocks first, then the registered probes by level and name. A check that throws is
+// an unavailable probe. Loads and unloads BPF programs, opens and closes descriptors; changes
+// nothing; takes about a second.
+std::vector<Capability> CheckCapabilities(const Host& host);
 
 }  // namespace headrace::probes

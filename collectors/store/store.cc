@@ -759,6 +759,45 @@ void RunStore::FinishRun(int64_t run_id, RunState state) {
 
 int64_t RunStore::FindRun(const std::string& run) { return FindRunOrThrow(database_, run); }
 
+int64_t RunStore::AddCalibration(const CalibrationInfo& info,
+                                 const std::vector<CeilingRow>& ceilings) {
+  Transaction transaction(database_);
+  Prepared(
+      "INSERT INTO calibrations (measured_realtime_ns, hostname, kernel, cpu_model, folder, "
+      "headrace_version) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+      .Bind(info.measured_realtime_ns)
+      .Bind(std::string_view(info.hostname))
+      .Bind(std::string_view(info.kernel))
+      .Bind(std::string_view(info.cpu_model))
+      .Bind(std::string_view(info.folder))
+      .Bind(std::string_view(HEADRACE_VERSION))
+      .Run();
+  const int64_t id = database_.last_id();
+  int64_t number = 0;
+  for (const CeilingRow& row : ceilings) {
+    Prepared(
+        "INSERT INTO ceilings (calibration_id, ceiling_id, metric, unit, subject, threads_count, "
+        "size_bytes, depth_count, value, minimum_value, maximum_value, repetitions_count, note) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")
+        .Bind(id)
+        .Bind(number++)
+        .Bind(std::string_view(row.metric))
+        .Bind(std::string_view(row.unit))
+        .Bind(std::string_view(row.subject))
+        .Bind(row.threads_count)
+        .Bind(row.size_bytes)
+        .Bind(row.depth_count)
+        .Bind(row.value)
+        .Bind(row.minimum)
+        .Bind(row.maximum)
+        .Bind(row.repetitions_count)
+        .Bind(std::string_view(row.note))
+        .Run();
+  }
+  transaction.Commit();
+  return id;
+}
+
 void RunStore::RemoveRun(int64_t run_id) {
   Transaction transaction(database_);
   Prepared("DELETE FROM runs WHERE run_id = ?1").Bind(run_id).Run();  // the rest cascades

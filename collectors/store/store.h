@@ -155,6 +155,19 @@ enum class AppendPart {
   kDetail  // the course, exempt from rollup
 };
 
+// A ceiling of a machine (columns of view calibration_summary).
+struct CeilingRow {
+  std::string metric, unit, subject;
+  std::optional<int64_t> threads_count, size_bytes, depth_count;
+  double value = 0, minimum = 0, maximum = 0;
+  int64_t repetitions_count = 0;
+  std::string note;
+};
+struct CalibrationInfo {
+  int64_t measured_realtime_ns = 0;
+  std::string hostname, kernel, cpu_model, folder;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
@@ -184,6 +197,9 @@ class RunStore {
   // after 10 minutes, 128 s after an hour, 1024 s after a day.
   void Rollup(int64_t run_id, int64_t now_ns);
   void FinishRun(int64_t run_id, RunState state);
+
+  // Adds the ceilings measured on a machine, in one transaction. Returns the calibration's id.
+  int64_t AddCalibration(const CalibrationInfo& info, const std::vector<CeilingRow>& ceilings);
 
   // Throw Error kBadData when there is no such run. `run`: id, name or "latest".
   int64_t FindRun(const std::string& run);

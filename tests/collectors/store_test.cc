@@ -618,6 +618,22 @@ TEST_F(Store, AVersion1DatabaseIsUpgradedWithItsRows) {
   EXPECT_EQ(Row("SELECT COUNT(*) FROM measurement_summary"), "0");
 }
 
+TEST_F(Store, CeilingsOfAMachineAreStoredBesideItsRuns) {
+  RunStore store(path_);
+  CalibrationInfo info;
+  info.hostname = "host";
+  info.cpu_model = "cpu";
+  info.folder = "/data";
+  CeilingRow read{"storage_read_bytes_per_s", "B/s", "", {}, 4096, 32, 3e8, 1e8, 3e8, 3, ""};
+  CeilingRow zstd{"decompress_bytes_per_s", "B/s", "zstd", 1, {}, {}, 9e8, 8e8, 9e8, 5, "n"};
+  EXPECT_EQ(store.AddCalibration(info, {read, zstd}), 1);
+  EXPECT_EQ(store.AddCalibration(info, {read}), 2);
+  EXPECT_EQ(Row("SELECT COUNT(*), MAX(calibration_id) FROM calibration_summary"), "3|2");
+  EXPECT_EQ(Row("SELECT subject, threads_count, depth_count, value, minimum_value, note, folder "
+                "FROM calibration_summary WHERE metric = 'decompress_bytes_per_s'"),
+            "zstd|1||9e+08|8e+08|n|/data");
+}
+
 // A day at 100 operators: the last quarter of an hour as it is recorded, what is before in the
 // steps that the rollup leaves of it; and of 1000 measurements a course a second long.
 TEST_F(Store, ADayAtAHundredOperatorsStaysBelow256MiB) {
