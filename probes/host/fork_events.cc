@@ -56,7 +56,7 @@ Availability ForkEvents::Start(const Host& host) {
     socket_ = -1;
     return Availability::Unavailable(
         why + ": children that live shorter than the time between two looks are missed",
-        "CAP_NET_ADMIN in the initial user and pid namespaces (run as root), or level 3");
+        "the initial user and pid namespaces, and before Linux 6.6 CAP_NET_ADMIN; or level 3");
   };
   const auto fail_call = [&](const char* call) {
     return fail(fmt::format("{}: {}", call, std::strerror(errno)));

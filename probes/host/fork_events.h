@@ -25,8 +25,8 @@ class ForkEvents {
   ForkEvents(const ForkEvents&) = delete;
   ForkEvents& operator=(const ForkEvents&) = delete;
 
-  // Subscribes. Unavailable without CAP_NET_ADMIN in the initial namespaces, or without
-  // CONFIG_PROC_EVENTS. `host` must be this machine.
+  // Subscribes. Unavailable outside the initial namespaces, without CONFIG_PROC_EVENTS, and before
+  // Linux 6.6 without CAP_NET_ADMIN. `host` must be this machine.
   Availability Start(const Host& host);
   // Begins and ends of processes (not of threads) since the last call, of all the machine, in the
   // order of a process's life.

@@ -128,6 +128,10 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
       {"stage_interval",
        "run_id start_ns duration_ns stage stage_index parallelism_count lifetime_ns "
        "on_cpu_ns runnable_ns unattributed_ns"},
+      {"calibration_summary",
+       "calibration_id measured_realtime_ns hostname kernel cpu_model folder metric unit subject "
+       "threads_count size_bytes depth_count value minimum_value maximum_value repetitions_count "
+       "note"},
       {"queue_summary",
        "run_id queue producer_stage consumer_stage capacity_count mean_occupancy_ratio "
        "full_ratio empty_ratio puts_count gets_count"},
