@@ -14,7 +14,8 @@ namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
-constexpr int64_t kCostShare = 300;  // of the time between two readings, at most one part in 300
+constexpr int64_t kCostShare = 2000;  // of the time between two readings, at most one part in this
+constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
 
 const char* StateName(probes::Availability::State state) {
   switch (state) {
@@ -36,7 +37,7 @@ struct ProbeRunner::Running {
   std::unique_ptr<probes::Probe> probe;
   bool active = false;
   bool every_tick = false;  // its figures are set against those of the accounts
-  int64_t next_ns = 0, read_ns = 0, reads = 0;
+  int64_t next_ns = 0, read_ns = 0, recent_ns = 0, reads = 0;
 };
 
 ProbeRunner::ProbeRunner(const probes::Host& host, const probes::Target& target,
@@ -100,10 +101,13 @@ void ProbeRunner::ReadOne(Running* running, int64_t now_ns) {
     failure = error.what();
   }
   sink_->EndRead();
-  running->read_ns += ThreadCpuNs() - begin;
+  const int64_t cost = ThreadCpuNs() - begin;
+  running->recent_ns = running->reads == 0 ? cost : (3 * running->recent_ns + cost) / 4;
+  running->read_ns += cost;
   running->reads++;
   running->next_ns =
-      now_ns + std::max(running->info->period_ns, running->read_ns / running->reads * kCostShare) -
+      now_ns +
+      std::max(running->info->period_ns, std::min(running->recent_ns * kCostShare, kMostPeriodNs)) -
       kTickJitterNs;
   if (!failure.empty()) Fail(running, failure);
 }
@@ -155,6 +159,14 @@ int ProbeRunner::level_reached() const {
     if (running->active) level = std::max(level, running->info->level);
   }
   return level;
+}
+
+int64_t ProbeRunner::every_tick_ns() const {
+  int64_t sum = 0;
+  for (const auto& running : running_) {
+    if (running->active && running->every_tick) sum += running->recent_ns;
+  }
+  return sum;
 }
 
 int64_t ProbeRunner::num_active() const {

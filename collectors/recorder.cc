@@ -109,6 +109,35 @@ struct OwnCost {
   }
 };
 
+// CPU time of the parts of the loop.
+class Parts {
+ public:
+  // Adds what the calling thread used since the last call to a part; returns it.
+  int64_t End(const char* part) {
+    const int64_t now = ThreadCpuNs();
+    const int64_t spent = now - last_ns_;
+    spent_ns_[part] += spent;
+    last_ns_ = now;
+    return spent;
+  }
+  void Read(int64_t now_ns, MeasurementSink* sink) const {
+    sink->BeginRead("collector parts", now_ns);
+    for (const auto& [part, ns] : spent_ns_) {
+      probes::Measurement m;
+      m.metric = "collector_part_ns";
+      m.value = static_cast<double>(ns);
+      m.labels.subject = part;
+      m.course = false;
+      sink->Add(m);
+    }
+    sink->EndRead();
+  }
+
+ private:
+  int64_t last_ns_ = ThreadCpuNs();
+  std::map<std::string, int64_t> spent_ns_;
+};
+
 RunInfo Describe(const RecorderOptions& options) {
   RunInfo info = DescribeRun(options.pid, options.run_name, options.pipeline_path, options.program);
   if (!options.command.empty()) info.command = options.command;
@@ -163,6 +192,8 @@ class RecorderLoop {
     target_.deep = options_.deep;
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, 0);
+    parts_.End("start");
+    cost_ = {};  // what comes from here on happens while the target runs
     return MonotonicNs();
   }
 
@@ -178,7 +209,8 @@ class RecorderLoop {
     for (bool going = true; going;) {
       const bool alive = WaitUntil(next_tick);
       const int64_t now = MonotonicNs();
-      if (now > next_tick + options_.tick_ns) late_ticks_++;
+      const int64_t tick_ns = TickNs();
+      if (now > next_tick + tick_ns) late_ticks_++;
       const bool over = options_.duration_ns > 0 && now - start_ns_ >= options_.duration_ns;
       going = alive && !over && !(options_.stop && options_.stop());
       if (!going || now >= next_scan_ns_) Scan(now);
@@ -194,7 +226,7 @@ class RecorderLoop {
         next_rollup = now + kRollupNs;
       }
       // After a long sleep of the machine the tick starts afresh instead of catching up.
-      next_tick = std::max(next_tick + options_.tick_ns, MonotonicNs() + options_.tick_ns / 4);
+      next_tick = std::max(next_tick + tick_ns, MonotonicNs() + tick_ns / 4);
     }
     runner_.Stop();
     const auto& left = accounts_.left_behind();
@@ -202,6 +234,13 @@ class RecorderLoop {
     result_.state = died ? RunState::kInterrupted : RunState::kComplete;
     store_.FinishRun(result_.run_id, result_.state);
     for (const auto& [pid, path] : left) unlink(path.c_str());  // nobody else will
+  }
+
+  // Reading the accounts of many threads takes a while; the ticks are then further apart, so that
+  // it costs about half a percent of a core.
+  int64_t TickNs() const {
+    return std::clamp(tick_cost_ns_ * 200, options_.tick_ns,
+                      std::max(options_.tick_ns, options_.commit_ns));
   }
 
   // Whether the target lives: its descriptor becomes readable when it ends. Waits until `until_ns`.
@@ -237,6 +276,7 @@ class RecorderLoop {
     next_scan_ns_ =
         now + (now - start_ns_ < kYoungNs ? options_.tick_ns : kScanNs) - options_.tick_ns / 2;
     target_.pids = tree_.live();
+    parts_.End("processes");
   }
 
   void AttachTo(int64_t pid) {
@@ -265,18 +305,23 @@ class RecorderLoop {
   }
 
   void Sample(bool last) {
+    int64_t cost = parts_.End("accounts");  // looking for them
     const int64_t now = MonotonicNs();
     runner_.Read(now - start_ns_, last);
+    parts_.End("probes");
     IntervalSample sample = accounts_.Take(
         [this](int64_t pid) {
           const TreeProcess* process = tree_.Find(pid);
           return process && probes::IsAlive(pid, process->start_ticks);
         },
         runner_.ReadSplits());
+    cost += parts_.End("accounts") + runner_.every_tick_ns();
+    tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
     if (last || now >= next_host_ns_) {
       SampleHost(&sample);
       cost_.AddTo(options_.database, &sample);
       next_host_ns_ = now + options_.commit_ns - options_.tick_ns / 2;
+      parts_.End("processes");
     }
     result_.has_accounts = accounts_.ever_attached();
     result_.steps += sample.steps.steps;
@@ -402,6 +447,7 @@ class RecorderLoop {
     const int64_t now = last_ns_;
     const bool fine = last || now >= next_fine_ns_;
     if (fine) next_fine_ns_ = now + kFineNs;
+    if (fine) parts_.Read(now, &sink_);
     MeasurementBatch batch = sink_.Take(now, fine, last);
     batch.processes = tree_.TakeChanged();
     // The interval under way waits for the rest of it.
@@ -427,6 +473,7 @@ class RecorderLoop {
                       scheduler ? "" : "a kernel with CONFIG_SCHED_INFO");
     }
     StoreLosses();
+    parts_.End("store");
   }
 
   void StoreFlight(bool last) {
@@ -488,7 +535,8 @@ class RecorderLoop {
   int pidfd_;
   probes::Host host_;
   probes::Target target_;
-  OwnCost cost_;  // begins before the probes start
+  OwnCost cost_;
+  Parts parts_;
   MeasurementSink sink_;
   ProbeRunner runner_;
   int64_t start_ns_;
@@ -499,6 +547,7 @@ class RecorderLoop {
   std::vector<IntervalSample> pending_;
   int64_t last_ns_ = 0;  // end of the last interval, since the run began
   int64_t next_scan_ns_ = 0, next_host_ns_ = 0, next_fine_ns_ = 0;
+  int64_t tick_cost_ns_ = 0;
   int64_t late_ticks_ = 0, released_ranges_ = 0;
   std::map<int64_t, int64_t> images_;
   std::map<std::string, int64_t> thread_group_base_;
