@@ -53,6 +53,7 @@ HR_PROBE("CPU stacks",
          {.summary = "call stacks by operator at 99 Hz of every CPU (perf_event and eBPF)",
           .affects = "what the CPU time of an operator is spent on, by function",
           .level = 3,
+          .period_ns = 500'000'000,
           .check = [](const Host& host) { return CpuStacks::Check(host); },
           .make = [] { return std::make_unique<CpuStacks>(); }});
 

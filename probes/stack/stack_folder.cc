@@ -10,7 +10,9 @@ constexpr size_t kMaxFrames = 160;  // of a text; deeper ones are recursion
 }  // namespace
 
 void StackFolder::Look(const std::vector<int64_t>& pids, int64_t now_ns) {
-  for (const int64_t pid : pids) symboliser_.Look(pid, now_ns);
+  symboliser_.SetNow(now_ns);
+  for (const int64_t pid : pids) symboliser_.Look(pid);
+  if (++looks_ % 64 == 0) symboliser_.Forget(pids);
 }
 
 RawStack StackFolder::Unwind(int64_t pid, const Registers& registers, const StackCopy& copy,

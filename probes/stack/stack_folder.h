@@ -104,6 +104,7 @@ class StackFolder {
   std::vector<std::pair<const Key, Total>*> open_;
   std::map<int64_t, Counts> by_pid_;
   size_t bytes_ = 0;
+  int64_t looks_ = 0;
   int64_t samples_ = 0, truncated_ = 0, overflowed_ = 0;
 };
 

@@ -18,7 +18,7 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr size_t kMaxCopied = 8192;  // unwound copies kept; the program refers to 2048 again
+constexpr size_t kMaxCopied = 8192;   // unwound copies kept; the program refers to 2048 again
 constexpr double kUnwindShare = 0.1;  // of truncated samples, from which on stacks are copied
 
 uint32_t FromEnvironment(const char* name, uint32_t otherwise) {
@@ -238,8 +238,10 @@ SampleOrigin StackProgram::OriginOf(const hr_stack_key& key,
 void StackProgram::ReadOpen(StackFolder& folder, const std::vector<std::string>& causes,
                             int64_t min_ns) {
   constexpr uint32_t kEntries = 8192;
-  std::vector<uint32_t> tids(kEntries);
-  std::vector<hr_sleeper> sleepers(kEntries);
+  std::vector<uint32_t>& tids = tids_;
+  std::vector<hr_sleeper>& sleepers = sleepers_;
+  tids.resize(kEntries);
+  sleepers.resize(kEntries);
   uint32_t position = 0, count = kEntries;
   const int error = bpf_map_lookup_batch(program_.map_fd("sleepers"), nullptr, &position,
                                          tids.data(), sleepers.data(), &count, nullptr);
@@ -257,14 +259,21 @@ void StackProgram::ReadOpen(StackFolder& folder, const std::vector<std::string>&
 
 void StackProgram::ReadCounts(Generation& generation, StackFolder& folder,
                               const std::vector<std::string>& causes) {
-  std::vector<hr_stack_key> keys(options_.max_counts);
-  std::vector<hr_stack_count> values(options_.max_counts);
+  std::vector<hr_stack_key>& keys = keys_;
+  std::vector<hr_stack_count>& values = values_;
+  keys.resize(std::min<uint32_t>(options_.max_counts, 1024));  // room for one batch
+  values.resize(keys.size());
   uint32_t position = 0;
   bool first = true;
   while (true) {
     auto count = static_cast<uint32_t>(keys.size());
     const int error = bpf_map_lookup_batch(generation.counts_fd, first ? nullptr : &position,
                                            &position, keys.data(), values.data(), &count, nullptr);
+    if (error == -ENOSPC) {  // a bucket of the table does not fit
+      keys.resize(keys.size() * 2);
+      values.resize(keys.size());
+      continue;
+    }
     if (error != 0 && error != -ENOENT) return;  // ENOENT: that was the rest
     first = false;
     for (uint32_t i = 0; i < count; ++i) {

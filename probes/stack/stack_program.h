@@ -22,7 +22,7 @@ namespace headrace::probes::stack {
 struct StackProgramOptions {
   uint32_t max_stacks = 1024;  // in the kernel, per generation: between two reads or a few more
   uint32_t max_counts = 4096;
-  uint32_t ring_bytes = 1 << 20;  // copied stacks between two reads, 10 KiB each
+  uint32_t ring_bytes = 2 << 20;  // copied stacks between two reads, 10 KiB each
   bool with_kernel = true;
   std::map<std::string, uint64_t> constants;  // of the program
 
@@ -85,7 +85,12 @@ class StackProgram {
   std::deque<uint64_t> copied_order_;              // oldest first
   std::map<int64_t, bool> unwound_;                // processes whose stacks are copied
   bool old_is_pending_ = false;  // the generation that is not filled was not yet cleared
-  int64_t missing_ = 0;          // samples whose stack was not found
+  // Room for reading maps, kept between reads.
+  std::vector<hr_stack_key> keys_;
+  std::vector<hr_stack_count> values_;
+  std::vector<uint32_t> tids_;
+  std::vector<hr_sleeper> sleepers_;
+  int64_t missing_ = 0;  // samples whose stack was not found
 };
 
 }  // namespace headrace::probes::stack

@@ -16,6 +16,7 @@
 namespace headrace::probes::stack {
 namespace {
 
+constexpr int kMaxLooks = 16;
 constexpr int64_t kLookAgainNs = 1'000'000'000;
 constexpr size_t kMaxNamesKept = 65536;  // per process; then the cache begins anew
 constexpr size_t kMaxSymbolBytes = 1024;
@@ -176,10 +177,14 @@ std::shared_ptr<Symboliser::Module> Symboliser::OpenModule(int64_t pid, const Ma
   return module;
 }
 
-void Symboliser::Look(int64_t pid, int64_t now_ns) {
+void Symboliser::SetNow(int64_t now_ns) {
   now_ns_ = now_ns;
+  looks_ = 0;
+}
+
+void Symboliser::Look(int64_t pid) {
   Process& process = processes_[pid];
-  if (process.looked_ns == INT64_MIN) ReadProcess(pid, process);
+  if (process.looked_ns == INT64_MIN && ++looks_ <= kMaxLooks) ReadProcess(pid, process);
 }
 
 bool Symboliser::LookAgain(int64_t pid, Process& process) {

@@ -33,10 +33,13 @@ class Symboliser {
   // Begins to read the kernel's symbols, in a thread of its own: 30 ms that no reading waits for.
   explicit Symboliser(const Host& host);
 
-  // Looks at a process while it lives. Later calls only tell the time: when an address lies in no
-  // known mapping (a library was loaded, the process became another program), it is looked at again
-  // at once, at most every second if that does not help.
-  void Look(int64_t pid, int64_t now_ns);
+  // Tells the time: of a reading that begins now.
+  void SetNow(int64_t now_ns);
+  // Looks at a process while it lives, if it was not yet looked at; at most 16 of them a reading,
+  // the others when one of their addresses is asked for. When an address lies in no known mapping
+  // (a library was loaded, the process became another program), it is looked at again at once, at
+  // most every second if that does not help.
+  void Look(int64_t pid);
   // Forgets processes that are not in `pids` and have not been asked for since the last call.
   void Forget(const std::vector<int64_t>& pids);
 
@@ -95,6 +98,7 @@ class Symboliser {
 
   const Host& host_;
   int64_t now_ns_ = 0;
+  int looks_ = 0;  // in this reading
   std::map<int64_t, Process> processes_;
   // Files by (inode, path): most processes of a tree share theirs.
   std::map<std::pair<uint64_t, std::string>, std::weak_ptr<Module>> modules_;

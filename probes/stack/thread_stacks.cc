@@ -157,6 +157,7 @@ HR_PROBE("CPU stacks without BPF",
          {.summary = "call stacks of every thread at 99 Hz of its CPU time (perf_event)",
           .affects = "what the CPU time is spent on, by function",
           .level = 1,
+          .period_ns = 200'000'000,
           .check = [](const Host& host) { return ThreadStacks::Check(host); },
           .make = [] { return std::make_unique<ThreadStacks>(); }});
 

@@ -103,7 +103,8 @@ TEST(Symboliser, FindsOwnFunctionsAndTheKernels) {
   (void)x;
   const Host host;
   Symboliser symboliser(host);
-  symboliser.Look(getpid(), MonotonicNs());
+  symboliser.SetNow(MonotonicNs());
+  symboliser.Look(getpid());
   EXPECT_EQ(symboliser.Name(getpid(), reinterpret_cast<uintptr_t>(&FunctionToBeFound) + 2),
             "FunctionToBeFound");
   EXPECT_EQ(symboliser.Name(getpid(), 1), "[unknown]");
@@ -124,7 +125,8 @@ TEST(Symboliser, NamesAfterTheProcessAndItsFileAreGone) {
   std::filesystem::remove(copy);  // before anybody looked
   const Host host;
   Symboliser symboliser(host);
-  symboliser.Look(pid, MonotonicNs());
+  symboliser.SetNow(MonotonicNs());
+  symboliser.Look(pid);
   uint64_t start = 0, offset = 0;
   for (const Mapping& m : ReadMaps(host, pid)) {
     if (m.path == copy) {
