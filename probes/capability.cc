@@ -1,6 +1,8 @@
 #include "probes/capability.h"
 
 #include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,6 +45,34 @@ Availability CheckForkEvents(const Host& host) {
   return events.Start(host);
 }
 
+// Of the machine's PMU, for as long as no probe says it better.
+Availability CheckHardwareCounters(const Host& host) {
+  perf_event_attr attributes = {};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.config = PERF_COUNT_HW_CPU_CYCLES;
+  attributes.disabled = 1;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  if (!host.is_this_machine()) {
+    return Availability::Unavailable("perf_event_open speaks of this machine only",
+                                     "run on the machine itself");
+  }
+  const long fd = syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+  if (fd >= 0) {
+    close(static_cast<int>(fd));
+    return Availability::Ok("cycles can be counted");
+  }
+  const int error = errno;
+  const std::string why = fmt::format("perf_event_open(cycles): {}", std::strerror(error));
+  if (error == EACCES || error == EPERM) {
+    return Availability::Unavailable(why,
+                                     "CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1 or less");
+  }
+  return Availability::Unavailable(why + " (no PMU is visible: usual in a virtual machine)",
+                                   "bare metal, or a virtual PMU switched on by the hypervisor");
+}
+
 Availability Guarded(const std::function<Availability(const Host&)>& check, const Host& host) {
   if (!check) return Availability::Unavailable("it has no check", "report this as a defect");
   try {
@@ -78,8 +108,16 @@ std::vector<Capability> CheckCapabilities(const Host& host) {
        "children that live for less than a tick, where no BPF program follows forks", 1, false,
        CheckForkEvents(host)},
   };
+  const auto& registered = Registry<ProbeInfo>::Global().entries();
+  if (std::none_of(registered.begin(), registered.end(), [](const auto& entry) {
+        return entry.first.starts_with("hardware counters");
+      })) {
+    all.push_back({"hardware counters", "cycles, instructions and cache misses",
+                   "instructions per cycle, cache misses, memory bandwidth by counter", 4, false,
+                   CheckHardwareCounters(host)});
+  }
   const size_t num_own = all.size();
-  for (const auto& [name, info] : Registry<ProbeInfo>::Global().entries()) {
+  for (const auto& [name, info] : registered) {
     all.push_back(
         {name, info.summary, info.affects, info.level, info.deep_only, Guarded(info.check, host)});
   }

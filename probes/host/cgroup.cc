@@ -224,19 +224,25 @@ void AddFirstVersionMemory(const Host& host, const Cgroup& group, Reading& out) 
 
 class CgroupProbe : public HostProbe {
   void Sample(const Host& host, const Target& target, Reading& out) override {
-    const std::string path = fmt::format("/proc/{}/cgroup", target.root_pid);
     const std::string fix = "a kernel built with CONFIG_CGROUPS, and cgroupfs mounted";
-    if (!host.Read(path, 65536)) {
-      out.MissingFile(path, fix);
-      return;
-    }
-    std::set<std::string> seen;  // several processes of the target may share a group
+    if (starting()) mounts_.Load(host);
+    std::set<std::string> texts;  // most processes of a target are in the same groups
     for (const int64_t pid : target.pids) {
+      const std::string path = fmt::format("/proc/{}/cgroup", pid);
+      auto text = host.Read(path, 65536);
+      if (text) {
+        texts.insert(std::move(*text));
+      } else if (starting()) {
+        out.MissingFile(path, fix);
+      }
+    }
+    std::set<std::string> seen;
+    for (const std::string& text : texts) {
       const auto once = [&](const std::string& controller, auto add) {
-        const auto group = FindCgroup(host, pid, controller);
+        const auto group = mounts_.Find(text, controller);
         if (group && seen.insert(controller + group->folder).second) add(host, *group, out);
       };
-      const bool unified_time = !FindCgroup(host, pid, "cpuacct");
+      const bool unified_time = !mounts_.Find(text, "cpuacct");
       once("", [&](const Host& h, const Cgroup& group, Reading& o) {
         AddUnified(h, group, unified_time, o);
       });
@@ -255,6 +261,8 @@ class CgroupProbe : public HostProbe {
     }
     if (out.empty()) out.Missing("no control group of the process is mounted and readable", fix);
   }
+
+  CgroupMounts mounts_;
 };
 
 HR_PROBE("cgroup", {.summary = "CPU quota, throttling, memory and limits of the control group",

@@ -1,9 +1,6 @@
 #include "probes/host/cgroup_path.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "probes/host/text.h"
 
@@ -20,54 +17,47 @@ bool Contains(std::string_view list, std::string_view word) {
   }
 }
 
-struct Mount {
-  std::string root, point;
-};
+}  // namespace
 
 // A line of mountinfo: "31 23 0:28 ROOT POINT options [fields] - TYPE SOURCE SUPER_OPTIONS".
-std::optional<Mount> FindMount(const Host& host, const std::string& controller) {
+void CgroupMounts::Load(const Host& host) {
+  mounts_.clear();
   const auto text = host.Read("/proc/self/mountinfo");
-  if (!text) return std::nullopt;
+  if (!text) return;
   std::string_view rest = *text;
   for (std::string_view line; NextLine(&rest, &line);) {
-    const size_t dash = line.find(" - ");
+    const size_t dash = line.find(" - cgroup");
     if (dash == std::string_view::npos) continue;
     const auto left = Fields(line.substr(0, dash)), right = Fields(line.substr(dash + 3));
     if (left.size() < 5 || right.size() < 3) continue;
-    const bool wanted = controller.empty() ? right[0] == "cgroup2"
-                                           : right[0] == "cgroup" && Contains(right[2], controller);
-    if (wanted) return Mount{std::string(left[3]), std::string(left[4])};
+    mounts_.push_back(
+        {right[0] == "cgroup2", std::string(right[2]), std::string(left[3]), std::string(left[4])});
   }
-  errno = ENOENT;
-  return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Cgroup> FindCgroup(const Host& host, int64_t pid, const std::string& controller) {
-  const auto text = host.Read(fmt::format("/proc/{}/cgroup", pid), 65536);
-  if (!text) return std::nullopt;
-  std::string_view rest = *text;
-  for (std::string_view line; NextLine(&rest, &line);) {  // "4:memory:/pipeline"
+std::optional<Cgroup> CgroupMounts::Find(std::string_view cgroup_text,
+                                         std::string_view controller) const {
+  for (std::string_view line; NextLine(&cgroup_text, &line);) {  // "4:memory:/pipeline"
     const size_t first = line.find(':');
     const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (controller.empty() ? !controllers.empty() : !Contains(controllers, controller)) continue;
-    const auto mount = FindMount(host, controller);
-    if (!mount) return std::nullopt;
+    const auto mount = std::find_if(mounts_.begin(), mounts_.end(), [&](const Mount& m) {
+      return controller.empty() ? m.unified : !m.unified && Contains(m.controllers, controller);
+    });
+    if (mount == mounts_.end()) return std::nullopt;
     Cgroup group{std::string(line.substr(second + 1)), mount->point, mount->point};
     // In a container the mount may show only a part of the hierarchy, from its own root on.
     std::string_view below = group.name;
+    if (below.find("/..") != std::string_view::npos) return group;  // above what we can see
     if (mount->root != "/") {
       if (!below.starts_with(mount->root)) return group;
       below.remove_prefix(mount->root.size());
     }
     if (below != "/") group.folder += below;
-    if (group.name.find("/..") != std::string::npos) group.folder = mount->point;
     return group;
   }
-  errno = ENOENT;
   return std::nullopt;
 }
 

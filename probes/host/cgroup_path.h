@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "probes/host.h"
 
@@ -14,12 +15,23 @@ struct Cgroup {
   std::string folder;  // its folder below the root: mount + name; the mount itself at the top
 };
 
-// The unified (v2) group of a process, or the v1 group in `controller`'s hierarchy ("memory").
-// Nothing if the process is not in one, or it is not mounted here; errno then says why.
-std::optional<Cgroup> FindCgroup(const Host& host, int64_t pid, const std::string& controller);
-inline std::optional<Cgroup> FindUnifiedCgroup(const Host& host, int64_t pid) {
-  return FindCgroup(host, pid, "");
-}
+// The mounted hierarchies, as of Load().
+class CgroupMounts {
+ public:
+  // Reads /proc/self/mountinfo, which can be long.
+  void Load(const Host& host);
+  // The group in `controller`'s v1 hierarchy ("memory"), or with "" the unified (v2) one, out of
+  // the contents of a /proc/PID/cgroup. Nothing if the process is in none or it is not mounted.
+  std::optional<Cgroup> Find(std::string_view cgroup_text, std::string_view controller) const;
+
+ private:
+  struct Mount {
+    bool unified = false;
+    std::string controllers, root, point;
+  };
+  std::vector<Mount> mounts_;
+};
+
 // The group above; nothing at the mount.
 std::optional<Cgroup> Parent(const Cgroup& cgroup);
 

@@ -41,13 +41,17 @@ class Pressure : public HostProbe {
         out.Missing(path + ": content not understood", fix);
       }
     }
-    const auto group = FindUnifiedCgroup(host, target.root_pid);
+    if (starting()) mounts_.Load(host);
+    const auto groups = host.Read(fmt::format("/proc/{}/cgroup", target.root_pid), 65536);
+    const auto group = groups ? mounts_.Find(*groups, "") : std::nullopt;
     if (!group || group->folder == group->mount) return;  // the top group is the machine
     for (const std::string resource : kResources) {
       const auto text = host.Read(fmt::format("{}/{}.pressure", group->folder, resource), 4096);
       if (text) AddPressure(*text, resource, group->name, out);
     }
   }
+
+  CgroupMounts mounts_;
 };
 
 HR_PROBE("pressure", {.summary = "waiting for cpu, io and memory (PSI)",
