@@ -1,13 +1,16 @@
-// headrace collect: the collector process, started by `run` through collectors/agent.h.
+// headrace collect: the collector process, started by `run` through collectors/agent.h; with
+// --discover the always-on service that starts one for each pipeline it finds.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/verdict.h"
+#include "collectors/discovery.h"
 #include "collectors/recorder.h"
 
 namespace headrace::cli {
@@ -17,6 +20,9 @@ struct Options {
   collectors::RecorderOptions recorder;
   MeasureOptions measure;
   int ready_fd = -1;
+  bool discover = false;
+  std::string older_than, max_size;
+  int64_t keep = -1;
 };
 
 void Answer(int fd, std::string text) {
@@ -26,8 +32,25 @@ void Answer(int fd, std::string text) {
   close(fd);
 }
 
+int DiscoverAll(const Options& options) {
+  collectors::DiscoveryOptions discovery;
+  discovery.database = options.recorder.database;
+  discovery.arguments = options.measure.Arguments();
+  discovery.retention = MakeRetention(options.older_than, options.keep, options.max_size);
+  discovery.stop = Interrupted;
+  discovery.log = [](const std::string& line) {
+    std::fputs((Printable(line, 500) + "\n").c_str(), stderr);
+  };
+  collectors::Discover(discovery);
+  return 0;
+}
+
 int Collect(Options& options) {
   InstallInterruptHandler();
+  if (options.discover) return DiscoverAll(options);
+  if (options.recorder.pid == 0) {
+    throw Error(ExitCode::kUsage, "say what to record: --pid PID, or --discover");
+  }
   bool answered = false;
   options.recorder.stop = Interrupted;
   options.recorder.ready = [&](int64_t run_id, bool) {
@@ -48,25 +71,36 @@ int Collect(Options& options) {
   }
 }
 
-HR_COMMAND("collect",
-           {.summary = "records a process into the run store until it ends",
-            .examples = "  headrace collect --pid 4242 --db headrace.db --name nightly\n",
-            .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full",
-            .next = "headrace report latest",
-            .configure = [](CLI::App& app) -> std::function<int()> {
-              auto options = std::make_shared<Options>();
-              options->recorder.database = DefaultDatabase();
-              app.add_option("--pid", options->recorder.pid, "Record this process")->required();
-              app.add_option("--db", options->recorder.database, "Write to this database");
-              app.add_option("--name", options->recorder.run_name, "Name the run");
-              app.add_option("--pipeline", options->recorder.pipeline_path,
-                             "Keep this pipeline file with the run");
-              options->measure.AddTo(&app);
-              app.add_option("--ready-fd", options->ready_fd,
-                             "Say on this descriptor when recording has begun");
-              return [options] { return Collect(*options); };
-            },
-            .hidden = true});
+HR_COMMAND(
+    "collect",
+    {.summary = "records a process into the run store until it ends",
+     .examples = "  headrace collect --pid 4242 --db headrace.db --name nightly\n"
+                 "  headrace collect --discover --db headrace.db --max-size 4GiB\n",
+     .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full",
+     .next = "headrace report latest",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<Options>();
+       options->recorder.database = DefaultDatabase();
+       app.add_option("--pid", options->recorder.pid, "Record this process")->check(Positive);
+       app.add_flag("--discover", options->discover,
+                    "Record every pipeline that keeps operator accounts, until stopped");
+       app.add_option("--older-than", options->older_than,
+                      "With --discover: remove runs that began longer ago, e.g. 7d");
+       app.add_option("--keep", options->keep,
+                      "With --discover: keep only so many of the newest runs")
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+       app.add_option("--max-size", options->max_size,
+                      "With --discover: remove the oldest runs to stay below, e.g. 4GiB");
+       app.add_option("--db", options->recorder.database, "Write to this database");
+       app.add_option("--name", options->recorder.run_name, "Name the run");
+       app.add_option("--pipeline", options->recorder.pipeline_path,
+                      "Keep this pipeline file with the run");
+       options->measure.AddTo(&app);
+       app.add_option("--ready-fd", options->ready_fd,
+                      "Say on this descriptor when recording has begun");
+       return [options] { return Collect(*options); };
+     },
+     .hidden = true});
 
 }  // namespace
 }  // namespace headrace::cli

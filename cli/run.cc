@@ -152,20 +152,8 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, double se
                ShellWord(ProgramName()), run_id, database);
 }
 
-// The options of `headrace collect` that say what to measure; checked before anything is started.
-std::vector<std::string> MeasureArguments(const MeasureOptions& measure) {
-  collectors::RecorderOptions checked;
-  measure.Apply(&checked);
-  std::vector<std::string> arguments;
-  if (measure.level >= 0) arguments = {"--level", std::to_string(measure.level)};
-  if (measure.deep) arguments.push_back("--deep");
-  if (!measure.ring.empty()) arguments.insert(arguments.end(), {"--ring", measure.ring});
-  if (!measure.trigger.empty()) arguments.insert(arguments.end(), {"--trigger", measure.trigger});
-  return arguments;
-}
-
 int Run(const RunOptions& options) {
-  const std::vector<std::string> measure = MeasureArguments(options.measure);
+  const std::vector<std::string> measure = options.measure.Arguments();
   const int64_t duration_ns =
       options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
   if (!options.duration.empty() && duration_ns <= 0)

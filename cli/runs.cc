@@ -10,13 +10,15 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/verdict.h"
 #include "collectors/store/store.h"
 
 namespace headrace::cli {
 namespace {
 
 struct Options {
-  std::string database, output, tags;
+  std::string database, output, tags, older_than, max_size;
+  int64_t keep = -1;
   std::vector<std::string> runs;
   std::string run;
   bool json = false;
@@ -92,9 +94,19 @@ int Runs(const Options& options) {
   { collectors::ReadStore exists(options.database); }  // never makes a database by a typing error
   collectors::RunStore store(options.database);
   if (options.remove->parsed()) {
+    const collectors::Retention retention =
+        MakeRetention(options.older_than, options.keep, options.max_size);
+    const bool any = retention.older_than_ns || retention.keep || retention.max_bytes;
+    if (!any && options.runs.empty()) {
+      throw Error(ExitCode::kUsage, "say which: runs, --older-than, --keep or --max-size",
+                  "runs rm", "e.g. headrace runs rm --older-than 7d");
+    }
     std::vector<int64_t> ids;  // all are found before one is removed
     for (const std::string& run : options.runs) ids.push_back(store.FindRun(run));
     for (const int64_t id : ids) store.RemoveRun(id);
+    if (any) {
+      for (const int64_t id : store.Retain(retention)) ids.push_back(id);
+    }
     std::fprintf(stderr, "removed %zu run%s\n", ids.size(), ids.size() == 1 ? "" : "s");
   } else if (options.tag->parsed()) {
     const int64_t id = store.FindRun(options.run);
@@ -115,7 +127,8 @@ HR_COMMAND(
      .examples = "  headrace runs                          # what is recorded here\n"
                  "  headrace runs tag nightly 'rm1 before' # words to find it by\n"
                  "  headrace runs copy nightly -o one.db   # one run as a database of its own\n"
-                 "  headrace runs rm 3 4\n",
+                 "  headrace runs rm 3 4\n"
+                 "  headrace runs rm --older-than 7d --keep 20\n",
      .exit_codes = "0 ok, 2 usage, 5 no such run or not a run store",
      .next = "headrace report RUN",
      .configure = [](CLI::App& app) -> std::function<int()> {
@@ -127,8 +140,15 @@ HR_COMMAND(
        app.fallthrough();  // --db may stand after rm, tag, copy
        options->remove = app.add_subcommand("rm", "removes runs");
        options->remove->fallthrough();
-       options->remove->add_option("RUN", options->runs, "Remove these: id, name or latest")
-           ->required();
+       options->remove->add_option("RUN", options->runs, "Remove these: id, name or latest");
+       options->remove->add_option("--older-than", options->older_than,
+                                   "Remove finished runs that began longer ago, e.g. 7d, 12h");
+       options->remove
+           ->add_option("--keep", options->keep, "Remove finished runs but the newest of them")
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+       options->remove->add_option(
+           "--max-size", options->max_size,
+           "Remove the oldest finished runs until the database is no larger, e.g. 2GiB");
        options->tag = app.add_subcommand("tag", "sets the tags of a run");
        options->tag->fallthrough();
        options->tag->add_option("RUN", options->run, "Tag this: id, name or latest")->required();

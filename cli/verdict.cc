@@ -69,6 +69,26 @@ VerdictBlock MakeVerdictBlock(const std::string& database, int64_t run_id, int d
   return block;
 }
 
+collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
+                                    const std::string& max_size) {
+  collectors::Retention retention;
+  if (!older_than.empty()) {
+    char* end = nullptr;
+    const double days = std::strtod(older_than.c_str(), &end);
+    const bool in_days = end != older_than.c_str() && std::strcmp(end, "d") == 0;
+    if (in_days && (days < 0 || days > 36500)) {
+      throw Error(ExitCode::kUsage, "is no number of days", "--older-than", "try 7d, 12h");
+    }
+    retention.older_than_ns =
+        in_days ? static_cast<int64_t>(days * 86400e9) : ParseDuration(older_than, "--older-than");
+  }
+  if (keep >= 0) retention.keep = keep;
+  if (!max_size.empty()) {
+    retention.max_bytes = static_cast<int64_t>(ParseBytes(max_size, "--max-size"));
+  }
+  return retention;
+}
+
 void MeasureOptions::AddTo(CLI::App* app) {
   app->add_option("--level", level,
                   "Measure up to this level: 0 outside, 1 accounts and /proc, 2 CPU clock, 3 eBPF, "
@@ -85,6 +105,17 @@ void MeasureOptions::Apply(collectors::RecorderOptions* options) const {
   if (level >= 0) options->level = level;
   options->deep = deep;
   collectors::SetFlightRecorder(ring, trigger, options);
+}
+
+std::vector<std::string> MeasureOptions::Arguments() const {
+  collectors::RecorderOptions checked;
+  Apply(&checked);
+  std::vector<std::string> arguments;
+  if (level >= 0) arguments = {"--level", std::to_string(level)};
+  if (deep) arguments.push_back("--deep");
+  if (!ring.empty()) arguments.insert(arguments.end(), {"--ring", ring});
+  if (!trigger.empty()) arguments.insert(arguments.end(), {"--trigger", trigger});
+  return arguments;
 }
 
 }  // namespace headrace::cli

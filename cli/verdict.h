@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "collectors/recorder.h"
 
@@ -33,6 +34,13 @@ struct MeasureOptions {
   void AddTo(CLI::App* app);
   // Checks them and puts them into a recorder's. Throws Error kUsage.
   void Apply(collectors::RecorderOptions* options) const;
+  // The same for the command line of `headrace collect`; checked as by Apply.
+  std::vector<std::string> Arguments() const;
 };
+
+// What finished runs may go, from what a user wrote: a duration (also in days), a number or -1, a
+// size; "" is no limit. Throws Error kUsage.
+collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
+                                    const std::string& max_size);
 
 }  // namespace headrace::cli

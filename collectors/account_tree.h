@@ -28,6 +28,9 @@ struct Moment {
 class AccountTree {
  public:
   explicit AccountTree(int64_t start_ns) : start_ns_(start_ns) {}
+  ~AccountTree();
+  AccountTree(const AccountTree&) = delete;
+  AccountTree& operator=(const AccountTree&) = delete;
 
   // Attaches to the accounts of a process if they have appeared. `process_began_ns` (since the
   // run's start): a segment older than its process is another's, left behind. Throws Error as
@@ -64,6 +67,7 @@ class AccountTree {
     std::unique_ptr<Sampler> sampler;
     uint64_t inode = 0;
     uint64_t address = 0;  // where the process has its segment mapped; 0 unknown
+    int mark = -1;         // a shared lock on the segment: somebody records it
   };
   void Merge(int64_t pid, const IntervalSample& own, IntervalSample* all);
   void Drop(int64_t pid);
@@ -82,6 +86,9 @@ class AccountTree {
   Moment moment_;
   bool ever_attached_ = false, schedstat_readable_ = false;
 };
+
+// True while some collector records the accounts at `path`.
+bool IsBeingRecorded(const std::string& path);
 
 // Adds an interval to the one before it.
 void Extend(IntervalSample* interval, const IntervalSample& next);

@@ -97,19 +97,28 @@ Agent Agent::Start(const AgentOptions& options) {
 
 Agent::Agent(Agent&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      reaped_(other.reaped_),
+      status_(other.status_),
       run_id_(other.run_id_),
       database_(std::move(other.database_)) {}
 
 Agent::~Agent() {
-  if (pid_ <= 0) return;
+  if (pid_ <= 0 || reaped_) return;
   kill(pid_, SIGTERM);
   Wait(pid_);
 }
 
+bool Agent::ended() {
+  if (pid_ <= 0 || reaped_) return true;
+  reaped_ = waitpid(pid_, &status_, WNOHANG) == pid_;
+  return reaped_;
+}
+
 int64_t Agent::Stop() {
   if (pid_ <= 0) return run_id_;
-  kill(pid_, SIGTERM);
-  const int status = Wait(std::exchange(pid_, -1));
+  if (!reaped_) kill(pid_, SIGTERM);
+  const int status = reaped_ ? status_ : Wait(pid_);
+  pid_ = -1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return run_id_;
   if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources)) {
     throw Error(ExitCode::kResources,

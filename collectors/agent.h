@@ -30,6 +30,8 @@ class Agent {
 
   int64_t run_id() const { return run_id_; }
   pid_t collector_pid() const { return pid_; }
+  // True once the collector has ended by itself; Stop then tells how.
+  bool ended();
   // Ends the recording after a last snapshot; call while the pipeline's accounts still exist.
   // Returns the run id. Throws Error when the collector died: kResources when the disk was full
   // (the run is marked truncated), kFailure otherwise.
@@ -38,6 +40,8 @@ class Agent {
  private:
   Agent() = default;
   pid_t pid_ = -1;
+  bool reaped_ = false;
+  int status_ = 0;  // once reaped
   int64_t run_id_ = 0;
   std::string database_;
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -53,7 +54,8 @@ void CheckTarget(int64_t pid) {
                                    : "running with operator accounts: " + candidates);
   }
   const auto owner = probes::ReadOwner(pid);
-  if (owner && geteuid() != 0 && *owner != geteuid()) {
+  if (owner && geteuid() != 0 && *owner != geteuid() &&
+      !probes::Host().HasCapability(CAP_SYS_PTRACE)) {
     throw Error(ExitCode::kPrivilege,
                 fmt::format("not allowed to read process {} (owner: {}, you: {})", pid,
                             UserName(*owner), UserName(geteuid())),

@@ -146,6 +146,13 @@ struct DetailRange {
   std::string reason;
 };
 
+// Which finished runs may go. Empty: no such limit.
+struct Retention {
+  std::optional<int64_t> older_than_ns;  // begun longer ago than this
+  std::optional<int64_t> keep;           // the newest of them stay
+  std::optional<int64_t> max_bytes;      // the oldest go until the database is no larger
+};
+
 // What Append writes of an interval. A flight recorder writes totals at once and the course later,
 // when it is known how much of it is worth keeping.
 enum class AppendPart {
@@ -204,6 +211,11 @@ class RunStore {
   // Throw Error kBadData when there is no such run. `run`: id, name or "latest".
   int64_t FindRun(const std::string& run);
   void RemoveRun(int64_t run_id);
+  // Removes the finished runs that `retention` lets go, the oldest first, and gives their room back
+  // to the disk. Returns their ids.
+  std::vector<int64_t> Retain(const Retention& retention);
+  // What the runs take of the file, room that is free again left out.
+  int64_t used_bytes();
   void SetTags(int64_t run_id, const std::string& tags);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# Old runs go; always-on recording finds pipelines by itself; the unit is sound.
+load helpers
+
+sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
+# fake NAME AGE_IN_DAYS: a finished run.
+runs() {
+  "$HEADRACE" profile -q --name "$1" -- true
+  python3 - "$HEADRACE_DB" "$2" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE runs SET started_realtime_ns = started_realtime_ns - ? WHERE run_id = (SELECT MAX(run_id) FROM runs)",
+           (int(float(sys.argv[2]) * 86400e9),))
+db.commit()
+PY
+}
+
+@test "runs rm by age and number" {
+  runs a 30; runs b 8; runs c 2; runs d 0
+  "$HEADRACE" runs rm --older-than 7d
+  [ "$(sql "SELECT GROUP_CONCAT(name, '') FROM run_summary")" = cd ]
+  "$HEADRACE" runs rm --keep 1
+  [ "$(sql "SELECT GROUP_CONCAT(name, '') FROM run_summary")" = d ]
+  "$HEADRACE" runs rm --older-than 12h
+  [ "$(sql "SELECT COUNT(*) FROM run_summary")" = 1 ]
+}
+
+@test "runs rm by size gives the room back to the disk" {
+  runs a 3; runs b 2
+  python3 - "$HEADRACE_DB" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE runs SET pipeline_text = ? WHERE run_id = 1", ("x" * 3000000,))
+db.commit()
+db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+PY
+  [ "$(stat -c %s "$HEADRACE_DB")" -gt 3000000 ]
+  "$HEADRACE" runs rm --max-size 1MiB
+  [ "$(sql "SELECT GROUP_CONCAT(name, '') FROM run_summary")" = b ]
+  [ "$(stat -c %s "$HEADRACE_DB")" -lt 1000000 ]
+}
+
+@test "runs rm without saying which, and nonsense, are usage errors" {
+  runs a 0
+  run "$HEADRACE" runs rm
+  one_line_error 2 "say which"
+  run "$HEADRACE" runs rm --older-than soon
+  one_line_error 2 "not a duration"
+  run "$HEADRACE" runs rm --max-size big
+  [ "$status" -eq 2 ]
+  [ "$(sql "SELECT COUNT(*) FROM run_summary")" = 1 ]
+}
+
+@test "collect --discover records pipelines that appear, once each, and leaves recorded ones alone" {
+  export HEADRACE_ACCOUNT_DIR=$DIR/accounts
+  mkdir accounts
+  "$HEADRACE" collect --discover --level 1 --keep 5 2> log &
+  daemon=$!
+  sleep 0.5
+  HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 4s &
+  one=$!
+  "$HEADRACE" run small.toml --db other.db --quiet --duration 4s &
+  two=$!
+  wait $one $two
+  sleep 2.5
+  kill -TERM $daemon
+  wait $daemon
+  grep -q "recording process $one as run 1" log || { cat log; false; }
+  grep -q 'run 1 of process' log || { cat log; false; }
+  [ "$(sql "SELECT COUNT(*), MIN(state), MIN(pid) FROM run_summary")" = "1,complete,$one" ]
+  [ "$(sql "SELECT COUNT(*) FROM operator_summary")" = 3 ]
+}
+
+@test "the systemd unit verifies and is hardened" {
+  command -v systemd-analyze > /dev/null || skip "no systemd-analyze"
+  unit=$BATS_TEST_DIRNAME/../../packaging/headrace-collect.service.in
+  sed "s|@CMAKE_INSTALL_FULL_BINDIR@/headrace|$(realpath "$HEADRACE")|" "$unit" > headrace-collect.service
+  run systemd-analyze verify ./headrace-collect.service
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  ! grep -i 'headrace-collect.service:' <<< "$output" || { echo "$output"; false; }
+  run systemd-analyze security --offline=true --threshold=30 ./headrace-collect.service
+  [ "$status" -eq 0 ] || { echo "$output" | tail -3; false; }
+  for capability in CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH; do
+    grep -q "^CapabilityBoundingSet=.*$capability" headrace-collect.service
+  done
+  [ "$(grep -o 'CAP_[A-Z_]*' <(grep '^CapabilityBoundingSet' headrace-collect.service) | wc -l)" -eq 4 ]
+}
