@@ -3,7 +3,7 @@
 //
 // The cost is bounded by sampling that does not look at the period itself, so that sums stay right:
 // a thread that blocks less than once in 10 ms is always taken; of the others one in k, which then
-// counts for k, with k such that a CPU takes about 1000 stacks a second.
+// counts for k, with k such that a CPU takes about 500 stacks a second.
 //
 // Needs tp_btf sched_switch. Wake-ups are told by the program `offcpu`, if it is loaded: without it
 // waiting for a CPU after the wake-up counts as blocked.
@@ -14,7 +14,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 const volatile __u64 rare_ns = 10000000;     // a thread that blocks less often is always taken
 const volatile __u64 window_ns = 100000000;  // in which a CPU's switches are counted
-const volatile __u32 window_stacks = 100;    // that it may take in a window
+const volatile __u32 window_stacks = 50;     // that it may take in a window
 const volatile __u32 max_weight = 64;
 
 struct {

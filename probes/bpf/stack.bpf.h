@@ -153,7 +153,7 @@ static __always_inline __u64 hr_copy_stack(const struct hr_stack* s, const struc
   __builtin_memcpy(copy->registers, r->value, sizeof(copy->registers));
   bpf_probe_read_kernel(&copy->stack, sizeof(copy->stack), s);
   __u32 size = 0;
-  for (int i = 0; i < 8; i++) {  // up to the end of the stack's memory
+  for (int i = 0; i < HR_STACK_COPY_BYTES / 1024; i++) {  // up to the end of the stack's memory
     if (bpf_probe_read_user(copy->bytes + i * 1024, 1024, (void*)(r->sp + i * 1024))) break;
     size += 1024;
   }
@@ -189,7 +189,10 @@ static __noinline __u64 hr_copied_stack(struct hr_scratch* room, const struct hr
                                         int reuse) {
   if (!room || !root) return 0;
   const __u64 id = bpf_get_current_pid_tgid();
-  if (!reuse) return hr_copy_stack(&room->stack, &room->registers, id >> 32);
+  if (!reuse) {
+    if (root->one_in > 1 && bpf_get_prandom_u32() % root->one_in) return 0;
+    return hr_copy_stack(&room->stack, &room->registers, id >> 32);
+  }
   struct hr_recent_key key = {};
   key.pc = room->registers.pc;
   key.sp = room->registers.sp;
@@ -203,6 +206,7 @@ static __noinline __u64 hr_copied_stack(struct hr_scratch* room, const struct hr
   }
   const __u64* known = bpf_map_lookup_elem(&recent, &key);
   if (known) return *known;
+  if (root->one_in > 1 && bpf_get_prandom_u32() % root->one_in) return 0;
   const __u64 copied = hr_copy_stack(&room->stack, &room->registers, id >> 32);
   if (copied) bpf_map_update_elem(&recent, &key, &copied, BPF_ANY);
   return copied;

@@ -65,7 +65,7 @@ struct hr_stack_copy {
  * begin: in one of the first num_roots ranges. The others are the program's own code. */
 enum { HR_STACK_RANGES = 8 };
 struct hr_stack_root {
-  __u32 num_roots, reserved;
+  __u32 num_roots, one_in;
   struct {
     __u64 begin, end;
   } range[HR_STACK_RANGES]; /* unused ones are empty */

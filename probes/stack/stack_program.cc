@@ -18,8 +18,7 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr size_t kMaxCopied = 8192;   // unwound copies kept; the program refers to 2048 again
-constexpr double kUnwindShare = 0.1;  // of truncated samples, from which on stacks are copied
+constexpr size_t kMaxCopied = 8192;  // unwound copies kept; the program refers to 2048 again
 
 uint32_t FromEnvironment(const char* name, uint32_t otherwise) {
   const char* text = std::getenv(name);
@@ -138,6 +137,7 @@ int StackProgram::TakeCopyFor(void* self, void* data, size_t size) {
 int StackProgram::TakeCopy(const void* data, size_t size) {
   const auto* copy = static_cast<const hr_stack_copy*>(data);
   if (size < sizeof(hr_stack_copy)) return 0;
+  ++copies_taken_;
   copied_order_.push_back(copy->id);
   if (copied_order_.size() > kMaxCopied) {
     copied_.erase(copied_order_.front());
@@ -158,8 +158,10 @@ void StackProgram::SetTarget(const Target& target, StackFolder& folder) {
   folder.Look(target.pids, MonotonicNs());
   program_.Follow(target);
   for (const int64_t pid : target.pids) {
-    const auto share = folder.TruncatedShare(pid);
-    if (!share || *share < kUnwindShare || unwound_[pid]) continue;
+    const int64_t looked_ns = folder.symboliser().LookedNs(pid);
+    const auto known = unwound_.find(pid);
+    if (looked_ns == 0 || (known != unwound_.end() && known->second.looked_ns == looked_ns))
+      continue;
     const Symboliser::CodeRanges ranges = folder.symboliser().Ranges(pid);
     hr_stack_root root = {};
     uint32_t n = 0;
@@ -172,7 +174,9 @@ void StackProgram::SetTarget(const Target& target, StackFolder& folder) {
       if (list == &ranges.roots) root.num_roots = n;
     }
     const auto key = static_cast<uint32_t>(pid);
-    unwound_[pid] = bpf_map_update_elem(roots_fd_, &key, &root, BPF_ANY) == 0;
+    root.one_in = one_in_;
+    if (bpf_map_update_elem(roots_fd_, &key, &root, BPF_ANY) == 0)
+      unwound_[pid] = {looked_ns, root};
   }
   for (auto it = unwound_.begin(); it != unwound_.end();) {
     const auto key = static_cast<uint32_t>(it->first);
@@ -180,6 +184,24 @@ void StackProgram::SetTarget(const Target& target, StackFolder& folder) {
         std::find(target.pids.begin(), target.pids.end(), it->first) != target.pids.end();
     if (!live) bpf_map_delete_elem(roots_fd_, &key);
     it = live ? std::next(it) : unwound_.erase(it);
+  }
+}
+
+void StackProgram::PaceCopies() {
+  const uint64_t lost = program_.Global("lost_copies_count");
+  const size_t room = options_.ring_bytes / sizeof(hr_stack_copy);
+  const uint32_t before = one_in_;
+  if (lost > lost_copies_)
+    one_in_ = std::min(one_in_ * 2, 1024u);
+  else if (copies_taken_ < room / 4)
+    one_in_ = std::max(one_in_ / 2, 1u);
+  lost_copies_ = lost;
+  copies_taken_ = 0;
+  if (one_in_ == before) return;
+  for (auto& [pid, told] : unwound_) {
+    const auto key = static_cast<uint32_t>(pid);
+    told.root.one_in = one_in_;
+    bpf_map_update_elem(roots_fd_, &key, &told.root, BPF_EXIST);
   }
 }
 
@@ -312,6 +334,7 @@ void StackProgram::Read(StackFolder& folder, const std::vector<std::string>& cau
   ring_buffer__consume(ring_);
   Generation& filled = generations_[filled_];
   Generation& old = generations_[filled_ ^ 1];
+  PaceCopies();
   ReadCounts(filled, folder, causes);
   if (old_is_pending_) {
     // Programs that began before the change have long ended: one period is their grace.

@@ -66,6 +66,7 @@ class StackProgram {
 
   void ReadCounts(Generation& generation, StackFolder& folder,
                   const std::vector<std::string>& causes);
+  void PaceCopies();
   static SampleOrigin OriginOf(const hr_stack_key& key, const std::vector<std::string>& causes);
   const RawStack& Resolve(Generation& generation, uint64_t id, int64_t pid, StackFolder& folder);
   void Clear(Generation& generation);
@@ -83,8 +84,15 @@ class StackProgram {
   StackFolder* folder_ = nullptr;                  // while the ring is read
   std::unordered_map<uint64_t, RawStack> copied_;  // by id
   std::deque<uint64_t> copied_order_;              // oldest first
-  std::map<int64_t, bool> unwound_;                // processes whose stacks are copied
-  bool old_is_pending_ = false;  // the generation that is not filled was not yet cleared
+  struct Told {
+    int64_t looked_ns = 0;  // when the process was looked at for this
+    hr_stack_root root = {};
+  };
+  std::map<int64_t, Told> unwound_;  // where each process's code is, as the program was told
+  uint32_t one_in_ = 1;              // of the copies wanted one in as many is made
+  uint64_t lost_copies_ = 0;         // until the last reading
+  size_t copies_taken_ = 0;          // in this reading
+  bool old_is_pending_ = false;      // the generation that is not filled was not yet cleared
   // Room for reading maps, kept between reads.
   std::vector<hr_stack_key> keys_;
   std::vector<hr_stack_count> values_;

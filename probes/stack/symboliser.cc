@@ -364,6 +364,11 @@ LoadedImage Symboliser::Find(int64_t pid, uint64_t address) {
   return {module->image, address - *at};
 }
 
+int64_t Symboliser::LookedNs(int64_t pid) const {
+  const auto it = processes_.find(pid);
+  return it == processes_.end() || it->second.maps.empty() ? 0 : it->second.looked_ns;
+}
+
 Symboliser::CodeRanges Symboliser::Ranges(int64_t pid) {
   CodeRanges ranges;
   const auto it = processes_.find(pid);

@@ -62,6 +62,8 @@ class Symboliser {
     std::vector<Range> roots, program;
   };
   CodeRanges Ranges(int64_t pid);
+  // When a process was last looked at; 0 never, or nothing was seen.
+  int64_t LookedNs(int64_t pid) const;
 
   struct Cost {
     int64_t names = 0;    // looked up, not from the cache

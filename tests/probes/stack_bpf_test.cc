@@ -55,7 +55,7 @@ TEST_P(CpuStacksOf, OperatorsHaveTheirSharesAndTheirFunctions) {
     EXPECT_GT(own, 0) << i;
     EXPECT_EQ(others, 0) << i << "\n" << sink.Text();
   }
-  EXPECT_LT(sink.Share("[truncated]"), 0.3) << sink.Text();  // until it was seen to need copies
+  EXPECT_LT(sink.Share("[truncated]"), 0.1) << sink.Text();
   for (const auto& [what, n] : sink.lost) EXPECT_EQ(n.first, 0) << what;
   probe.Stop();
 }
