@@ -121,7 +121,8 @@ collectors::Recording RecordUntilLost(const collectors::RecorderOptions& recorde
   try {
     return collectors::Record(recorder);
   } catch (const Error& error) {
-    if (!child.released()) throw;  // it never ran
+    // Held back, it never runs; unless it was killed meanwhile, which is then what there is to say.
+    if (!child.released() && probes::IsAlive(child.pid())) throw;
     lost->emplace(error);
   }
   return {};
