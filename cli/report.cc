@@ -43,12 +43,9 @@ int Run(const ReportOptions& options) {
     const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
     if (view.operators.empty()) {
-      // Without accounts there is nothing to plan; what was seen from outside is in the store.
-      text += fmt::format(
-          "\nnext: {} query{} \"SELECT metric, unit, mean_value, last_value FROM host_summary "
-          "WHERE "
-          "run_id = {}\"\n",
-          view.program, view.database_option, view.run.run_id);
+      // Without accounts there is nothing to plan; Markdown has the tables whole.
+      text += fmt::format("\nnext: {} report {}{} --format md -o report.md\n", view.program,
+                          view.run.run_id, view.database_option);
     } else {
       text += fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
                           view.database_option);

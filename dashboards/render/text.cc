@@ -37,9 +37,15 @@ std::string RenderText(const Report& report, const TextOptions& options) {
     for (const Table& table : section.tables) {
       if (table.machine_only || table.rows.empty()) continue;
       if (!table.title.empty()) out += table.title + "\n";
-      for (const std::string& line : LayOut(table, width - 2)) {
+      Table shown = table;
+      const size_t more = table.text_rows > 0 && table.rows.size() > table.text_rows
+                              ? table.rows.size() - table.text_rows
+                              : 0;
+      shown.rows.resize(table.rows.size() - more);
+      for (const std::string& line : LayOut(shown, width - 2)) {
         out += line.empty() ? "\n" : "  " + line + "\n";
       }
+      if (more > 0) out += fmt::format("  ({} more rows: --format md)\n", more);
     }
   }
   if (options.ascii) {

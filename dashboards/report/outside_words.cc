@@ -259,7 +259,7 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
   } else if (seen.decided) {
     section->sentences.push_back(
         {"CULPRIT",
-         fmt::format("{}, {}: {} ({}; pid {}) is {}", IsLimit(word), Probability(first.probability),
+         fmt::format("{}, {}: {} ({}; pid {}): {}", IsLimit(word), Probability(first.probability),
                      unit.name, analysis::UnitRoleName(unit.role), Pids(seen, unit),
                      WhereTimeGoes(seen, seen.culprit))});
   } else {

@@ -46,6 +46,9 @@ struct Table {
   // Where the table is too wide, the columns from here on stand in a second block under the first,
   // again headed by the row's name. 0: the table has one block only.
   size_t second_block = 0;
+  // Text shows that many rows at most, and says how many more there are; Markdown and JSON have
+  // all. 0: all.
+  size_t text_rows = 0;
 };
 
 struct Section {

@@ -84,7 +84,7 @@ class WaitSampler final : public Probe {
     host_ = &host;
     target_ = &target;
     for (const auto& [name, info] : Registry<ProbeInfo>::Global().entries()) {
-      if (name.find("off-CPU") == std::string::npos || name == kName) continue;
+      if (name != "off-CPU time") continue;
       if (info.check && info.check(host).usable()) {
         return Availability::Unavailable(
             "not needed: the kernel counts causes exactly (" + name + ")", "");

@@ -2,11 +2,28 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
 namespace {
+
+// Each kind of loss, its share, and what it makes wrong: probes name the parts they serve.
+std::string LostText(const analysis::RunView& run) {
+  std::string text;
+  for (const analysis::LossRow& loss : run.losses) {
+    if (loss.lost_count <= 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", loss.lost_count, loss.what);
+    if (loss.total_count && *loss.total_count > 0) {
+      const double share =
+          static_cast<double>(loss.lost_count) / static_cast<double>(*loss.total_count);
+      text += fmt::format(" ({})", FormatPercent(share));
+      if (share > 0.01) text += ": figures made of them are low";
+    }
+  }
+  return text;
+}
 
 std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statements&) {
   Section section{"cost", "", {}, {}, {}};
@@ -33,10 +50,32 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
   text += total > 0 ? fmt::format("; {} of {} events lost", lost, total)
                     : fmt::format("; {} events lost", lost);
   section.sentences.push_back({"COST", text});
-  if (lost > 0 && total > 0 && lost * 100 > total) {
-    section.sentences.push_back(
-        {"WARNING", "more than 1 % of the events are missing: figures are low"});
+  if (lost > 0) section.sentences.push_back({"LOST", LostText(run)});
+  Table losses{
+      "losses", "", {{"what", "what"}, {"lost_count", "lost"}, {"total_count", "of"}}, {}, true};
+  for (const analysis::LossRow& loss : run.losses) {
+    std::optional<double> all;
+    if (loss.total_count) all = static_cast<double>(*loss.total_count);
+    losses.rows.push_back({loss.what,
+                           Number(static_cast<double>(loss.lost_count), Unit::kCount, ""),
+                           Number(all, Unit::kCount, "how many there were is not known")});
   }
+  section.tables.push_back(std::move(losses));
+  // What the collector spent on whom.
+  Table probes{"probe_cost",
+               "",
+               {{"probe", "probe"}, {"read_seconds", "reading"}, {"reads_count", "readings"}},
+               {},
+               true};
+  for (const analysis::MeasurementRow& row : run.measurements) {
+    if (row.metric != "probe_read_ns") continue;
+    const auto reads = SumOf(run, "probe_reads_count", [&](const analysis::MeasurementRow& each) {
+      return each.subject == row.subject;
+    });
+    probes.rows.push_back({row.subject, Number(row.value, Unit::kNanoseconds, "not recorded"),
+                           Number(reads, Unit::kCount, "not recorded")});
+  }
+  if (!probes.rows.empty()) section.tables.push_back(std::move(probes));
   return section;
 }
 
@@ -61,10 +100,29 @@ std::optional<Section> Probes(const analysis::RunView& run,
   }
   Table table{"probes",
               "",
-              {{"probe", "probe"}, {"state", "state"}, {"reason", "reason"}, {"fix", "fix"}},
-              {}};
+              {{"probe", "probe"},
+               {"state", "state"},
+               {"reason", "reason"},
+               {"fix", "fix"},
+               {"affects", "missing without it"}},
+              {},
+              true};
+  std::string active;
   for (const analysis::ProbeRow& probe : run.probes) {
-    table.rows.push_back({probe.probe, probe.state, probe.reason, probe.fix});
+    table.rows.push_back({probe.probe, probe.state, probe.reason, probe.fix, probe.affects});
+    if (probe.state == "active") {
+      active += (active.empty() ? "" : ", ") + probe.probe;
+      continue;
+    }
+    std::string text = probe.state + ": " + probe.reason;
+    if (!probe.fix.empty()) text += "; to change it: " + probe.fix;
+    if (!probe.affects.empty()) text += "; without it: " + probe.affects;
+    section.sentences.push_back({"-", probe.probe + " " + text});
+  }
+  if (!active.empty()) {
+    section.sentences.insert(
+        section.sentences.begin() + static_cast<std::ptrdiff_t>(statements.model ? 2 : 0),
+        {"active", active});
   }
   if (!table.rows.empty()) section.tables.push_back(std::move(table));
   return section;
