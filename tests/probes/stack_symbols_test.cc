@@ -246,5 +246,28 @@ TEST(StackFolder, TextsBeyondTheLimitKeepTheirTimeAndAreCounted) {
   EXPECT_TRUE(again.stacks.empty());  // nothing changed
 }
 
+TEST(StackFolder, APeriodStillOpenIsNotCountedTwiceWhenItEnds) {
+  const Host host;
+  StackFolder folder(host, "off_cpu");
+  const SampleOrigin origin{1, std::nullopt, "reader", "[storage]"};
+  const auto time_after = [&] {
+    RecordingSink sink;
+    folder.Emit(sink);
+    EXPECT_LE(sink.stacks.size(), 1u);
+    return sink.stacks.empty() ? -1 : sink.stacks.begin()->second.time_ns;
+  };
+  folder.AddOpen(origin, {}, 1, 100);
+  EXPECT_EQ(time_after(), 100);
+  folder.AddOpen(origin, {}, 1, 200);
+  EXPECT_EQ(time_after(), 200);
+  folder.Add(origin, {}, 1, 250);
+  EXPECT_EQ(time_after(), 250);
+  folder.AddOpen(origin, {}, 1, 10);
+  EXPECT_EQ(time_after(), 260);
+  folder.Add(origin, {}, 1, 5);  // it never falls, whatever the clocks say
+  EXPECT_EQ(time_after(), 260);
+  EXPECT_EQ(time_after(), -1);  // nothing new
+}
+
 }  // namespace
 }  // namespace headrace::probes::stack
