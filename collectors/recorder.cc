@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -475,6 +476,9 @@ class RecorderLoop {
                       scheduler ? "" : "a kernel with CONFIG_SCHED_INFO");
     }
     StoreLosses();
+#ifdef __GLIBC__
+    if (fine) malloc_trim(256 << 10);
+#endif
     parts_.End("store");
   }
 
@@ -577,6 +581,12 @@ void SetFlightRecorder(const std::string& ring, const std::string& trigger,
 
 Recording Record(const RecorderOptions& options) {
   CheckTarget(options.pid);
+#ifdef __GLIBC__
+  // Reading symbols takes much memory for a moment. Without these the allocator would keep it.
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
   return RecorderLoop(options).Run();
 }
 
