@@ -1,5 +1,5 @@
 /* Keeps `targets` and `threads` right as the measured processes fork and exec: a child is measured
- * from its first instruction on. Ended ones are removed by user space (program.cc). */
+ * from its first instruction on, and forgotten when the kernel forgets it. */
 #include "probes/bpf/operator.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -25,16 +25,38 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct* task) {
+int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
   __u32 tgid = BPF_CORE_READ(task, tgid);
   struct hr_target* target = hr_target_of(tgid);
   if (!target) return 0;
   target->segment_address = 0;
-  __u32 tid = BPF_CORE_READ(task, pid);
-  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
-  if (t) {
-    t->slot_address = 0;
-    bpf_core_read(&t->comm, sizeof t->comm, &task->comm);
+  /* A thread that is not the first takes the first one's number: its state goes with it. */
+  __u32 tid = BPF_CORE_READ(task, pid), before = old_tid;
+  if (before != tid) {
+    struct hr_thread_state* was = bpf_map_lookup_elem(&threads, &before);
+    if (was) {
+      struct hr_thread_state state = *was;
+      state.first = 1;
+      bpf_map_update_elem(&threads, &tid, &state, BPF_ANY);
+      bpf_map_delete_elem(&threads, &before);
+    }
   }
+  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
+  if (!t) return 0;
+  t->slot_address = 0;
+  t->own_tid = hr_own_number(task);
+  hr_take_name(t, task);
+  return 0;
+}
+
+/* Comes for every thread some time after its last switch. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct* task) {
+  __u32 tgid = BPF_CORE_READ(task, tgid), tid = BPF_CORE_READ(task, pid);
+  if (!hr_target_of(tgid)) return 0;
+  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
+  if (t && t->tgid == tgid && !t->off_since_ns && !t->on_since_ns)
+    bpf_map_delete_elem(&threads, &tid);
+  if (tid == tgid) bpf_map_delete_elem(&targets, &tgid);
   return 0;
 }

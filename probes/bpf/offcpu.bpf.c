@@ -84,9 +84,10 @@ static __noinline int switched_out(struct task_struct* task, __u64 now, int pree
   struct hr_thread_state* t = hr_thread(task);
   if (!t) return 0;
   unsigned int state = task_state(task);
-  if (t->on_since_ns) t->on_cpu_ns += now - t->on_since_ns;
-  t->on_since_ns = 0;
-  bpf_core_read(&t->comm, sizeof t->comm, &task->comm); /* it may have given itself a name */
+  __u64 on_since = t->on_since_ns;
+  *(volatile __u64*)&t->on_since_ns = 0;
+  if (on_since && now > on_since) *(volatile __u64*)&t->on_cpu_ns += now - on_since;
+  hr_take_name(t, task); /* it may have given itself another one */
   if (state & kTaskDead) {
     count_switch(t, true, t->on_cpu_ns);
     __u32 tid = BPF_CORE_READ(task, pid);
@@ -179,7 +180,12 @@ static __always_inline int waking(struct task_struct* task) {
   key.waker_first = (__u32)id == key.waker_tgid;
   key.tgid = t->tgid;
   key.cause = cause;
-  bpf_get_current_comm(&key.waker_comm, sizeof key.waker_comm);
+  __u32 waker_tid = id;
+  struct hr_thread_state* waker = bpf_map_lookup_elem(&threads, &waker_tid);
+  if (waker)
+    __builtin_memcpy(key.waker_comm, waker->comm, sizeof key.waker_comm);
+  else
+    bpf_get_current_comm(&key.waker_comm, sizeof key.waker_comm);
   __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
   key.first = t->first;
   struct wakeup_value zero = {};

@@ -1,9 +1,12 @@
 #include "probes/bpf/offcpu.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/clock.h"
@@ -28,12 +31,11 @@ class OffCpuProbe final : public Probe, public SplitSource {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
-    periods_.clear();
-    on_cpu_ns_.clear();
-    ReadClosed(sink);
-    ReadOpen();
-    Report(sink);
-    ReadQueueAndWakeups(sink);
+    FoldEnded();
+    Totals now = ended_;
+    AddClosed(&now, nullptr);
+    AddOpen(&now);
+    Report(now, sink);
     program_.ReportLosses(sink);
   }
 
@@ -51,64 +53,135 @@ class OffCpuProbe final : public Probe, public SplitSource {
     auto operator<=>(const Place&) const = default;
   };
   using ThreadGroup = std::pair<int64_t, std::string>;
+  struct Switches {
+    int64_t voluntary = 0, involuntary = 0;
+  };
+  struct Edge {
+    int64_t pid;
+    std::string thread, subject, cause;
+    auto operator<=>(const Edge&) const = default;
+  };
+  struct Wakeups {
+    int64_t count = 0, wait_ns = 0;
+  };
+  struct Totals {
+    std::map<Place, Period> periods;
+    std::map<ThreadGroup, int64_t> on_cpu_ns;
+    std::map<ThreadGroup, Switches> switches;
+    std::map<std::pair<int64_t, uint64_t>, int64_t> queue_waits;  // by process and log2(ns)
+    std::map<Edge, Wakeups> wakeups;
+  };
 
   static std::string LabelOf(const Record& thread) {
     return ThreadGroupLabel(thread.Text("comm"), thread.Number("first") != 0);
   }
   static Place PlaceOf(const Record& where) {
     const uint32_t word = static_cast<uint32_t>(where.Number("word")) & 0x3ffff;
-    return {static_cast<int64_t>(where.Number("tgid")), word,
-            (word & 0xffff) != 0 ? "" : LabelOf(where), where.Word("cause")};
+    return {Pid(where), word, (word & 0xffff) != 0 ? "" : LabelOf(where), where.Word("cause")};
+  }
+  static int64_t Pid(const Record& key) { return static_cast<int64_t>(key.Number("tgid")); }
+  static int64_t Count(const Record& value, std::string_view member) {
+    return static_cast<int64_t>(value.Number(member));
   }
 
-  void ReadClosed(Sink& sink) {
+  // Moves what ended processes left in the kernel's maps to ended_, so that a target that starts
+  // processes without end does not fill them. A process is over kEndedNs after it is gone: its
+  // threads have had their last switches then.
+  void FoldEnded() {
+    const int64_t now = MonotonicNs();
+    if (now - folded_ns_ < kEndedNs) return;
+    folded_ns_ = now;
+    std::map<int64_t, bool> gone;  // pid -> seen gone the last time too
+    const auto look = [&](const Record& key, const Record&) {
+      const auto [it, fresh] = gone.try_emplace(Pid(key), false);
+      if (!fresh) return;
+      if (kill(static_cast<pid_t>(it->first), 0) == 0 || errno != ESRCH) {
+        gone.erase(it);
+      } else {
+        it->second = gone_before_.count(it->first) != 0;
+      }
+    };
+    for (const char* map : kMaps) program_.ForEach(map, look);
+    gone_before_.clear();
+    std::set<int64_t> over;
+    for (const auto& [pid, twice] : gone) (twice ? over : gone_before_).insert(pid);
+    if (over.empty()) return;
+    AddClosed(&ended_, &over);
+    for (const char* map : kMaps) {
+      program_.RemoveIf(
+          map, [&](const Record& key, const Record&) { return over.count(Pid(key)) != 0; });
+    }
+  }
+
+  // Adds what the kernel has counted; of the processes `only`, if given.
+  void AddClosed(Totals* to, const std::set<int64_t>* only) {
+    const auto left_out = [&](const Record& key) { return only && only->count(Pid(key)) == 0; };
     program_.ForEach("off_cpu", [&](const Record& key, const Record& value) {
-      Period& period = periods_[PlaceOf(key)];
-      period.blocked_ns += static_cast<int64_t>(value.Number("blocked_ns"));
-      period.blocked_count += static_cast<int64_t>(value.Number("blocked_count"));
-      period.runnable_ns += static_cast<int64_t>(value.Number("runnable_ns"));
-      period.runnable_count += static_cast<int64_t>(value.Number("runnable_count"));
+      if (left_out(key)) return;
+      Period& period = to->periods[PlaceOf(key)];
+      period.blocked_ns += Count(value, "blocked_ns");
+      period.blocked_count += Count(value, "blocked_count");
+      period.runnable_ns += Count(value, "runnable_ns");
+      period.runnable_count += Count(value, "runnable_count");
     });
     program_.ForEach("thread_times", [&](const Record& key, const Record& value) {
-      const auto pid = static_cast<int64_t>(key.Number("tgid"));
-      const std::string thread = LabelOf(key);
-      on_cpu_ns_[{pid, thread}] += static_cast<int64_t>(value.Number("on_cpu_ns"));
-      for (const auto& [member, cause] : {std::pair{"voluntary_count", "voluntary"},
-                                          std::pair{"involuntary_count", "involuntary"}}) {
-        Measurement m;
-        m.metric = "switches_count";
-        m.labels.pid = pid;
-        m.labels.thread = thread;
-        m.labels.cause = cause;
-        m.value = static_cast<double>(value.Number(member));
-        m.course = false;
-        if (m.value > 0) sink.Add(m);
-      }
+      if (left_out(key)) return;
+      const ThreadGroup group = {Pid(key), LabelOf(key)};
+      to->on_cpu_ns[group] += Count(value, "on_cpu_ns");
+      to->switches[group].voluntary += Count(value, "voluntary_count");
+      to->switches[group].involuntary += Count(value, "involuntary_count");
+    });
+    program_.ForEach("run_queue", [&](const Record& key, const Record& value) {
+      if (left_out(key)) return;
+      to->queue_waits[{Pid(key), key.Number("bucket")}] += Count(value, "waits_count");
+    });
+    program_.ForEach("wakeups", [&](const Record& key, const Record& value) {
+      if (left_out(key)) return;
+      Wakeups& wakeups = to->wakeups[{
+          Pid(key), LabelOf(key),
+          fmt::format("{}/{}", key.Number("waker_tgid"),
+                      ThreadGroupLabel(key.Text("waker_comm"), key.Number("waker_first") != 0)),
+          key.Word("cause")}];
+      wakeups.count += Count(value, "wakeups_count");
+      wakeups.wait_ns += Count(value, "wait_ns");
     });
   }
 
-  // Threads that are off a CPU now, or on one.
-  void ReadOpen() {
+  // Adds the present period of every living thread, and its time on a CPU.
+  void AddOpen(Totals* to) {
     program_.ForEach("threads", [&](const Record&, const Record& state) {
       const auto now = static_cast<uint64_t>(MonotonicNs());
       const uint64_t on_since = state.Number("on_since_ns");
       uint64_t on_cpu = state.Number("on_cpu_ns");
       if (on_since != 0 && now > on_since) on_cpu += now - on_since;
-      on_cpu_ns_[{static_cast<int64_t>(state.Number("tgid")), LabelOf(state)}] +=
-          static_cast<int64_t>(on_cpu);
+      to->on_cpu_ns[{Pid(state), LabelOf(state)}] += static_cast<int64_t>(on_cpu);
       const uint64_t since = state.Number("off_since_ns");
       if (since == 0 || now <= since) return;
       const uint64_t woken = state.Number("woken_ns");
       const uint64_t end = woken != 0 ? std::clamp(woken, since, now) : now;
-      Period& period = periods_[PlaceOf(state)];
+      Period& period = to->periods[PlaceOf(state)];
       period.blocked_ns += static_cast<int64_t>(end - since);
       period.runnable_ns += static_cast<int64_t>(now - end);
     });
   }
 
-  void Report(Sink& sink) {
+  // A period that ends while the maps are being read is in neither of them until the next time: no
+  // sum is given smaller than before.
+  template <typename Key>
+  static int64_t Grown(std::map<Key, int64_t>* given, const Key& key, int64_t value) {
+    int64_t& last = (*given)[key];
+    last = std::max(last, value);
+    return last;
+  }
+
+  void Report(const Totals& now, Sink& sink) {
     std::map<std::pair<int64_t, uint32_t>, OperatorSplit> splits;
-    for (const auto& [place, period] : periods_) {
+    for (const auto& [place, seen] : now.periods) {
+      Period& period = given_periods_[place];
+      period.blocked_ns = std::max(period.blocked_ns, seen.blocked_ns);
+      period.blocked_count = std::max(period.blocked_count, seen.blocked_count);
+      period.runnable_ns = std::max(period.runnable_ns, seen.runnable_ns);
+      period.runnable_count = std::max(period.runnable_count, seen.runnable_count);
       const Word word = TakeApart(place.word);
       const bool waits = word.doing == HR_WAITING_IN || word.doing == HR_WAITING_OUT;
       Measurement m;
@@ -143,49 +216,62 @@ class OffCpuProbe final : public Probe, public SplitSource {
     }
     splits_.clear();
     for (const auto& [key, split] : splits) splits_.push_back(split);
-    for (const auto& [group, on_cpu] : on_cpu_ns_) {
+    for (const auto& [group, on_cpu] : now.on_cpu_ns) {
       Measurement m;
       m.metric = "on_cpu_ns";
       m.labels.pid = group.first;
       m.labels.thread = group.second;
-      m.value = static_cast<double>(on_cpu);
+      m.value = static_cast<double>(Grown(&given_on_cpu_, group, on_cpu));
       sink.Add(m);
     }
-  }
-
-  void ReadQueueAndWakeups(Sink& sink) {
-    program_.ForEach("run_queue", [&](const Record& key, const Record& value) {
+    for (const auto& [group, switches] : now.switches) {
+      Measurement m;
+      m.metric = "switches_count";
+      m.labels.pid = group.first;
+      m.labels.thread = group.second;
+      m.course = false;
+      for (const auto& [count, cause] : {std::pair{switches.voluntary, "voluntary"},
+                                         std::pair{switches.involuntary, "involuntary"}}) {
+        m.labels.cause = cause;
+        m.value = static_cast<double>(count);
+        if (count > 0) sink.Add(m);
+      }
+    }
+    for (const auto& [key, waits] : now.queue_waits) {
       Measurement m;
       m.metric = "run_queue_latency_count";
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
-      m.value = static_cast<double>(value.Number("waits_count"));
+      m.labels.pid = key.first;
+      m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.second, 62);
+      m.value = static_cast<double>(waits);
       m.course = false;
       sink.Add(m);
-    });
-    program_.ForEach("wakeups", [&](const Record& key, const Record& value) {
+    }
+    for (const auto& [edge, wakeups] : now.wakeups) {
       Measurement m;
       m.metric = "wakeups_count";
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.thread = LabelOf(key);
-      m.labels.subject =
-          fmt::format("{}/{}", key.Number("waker_tgid"),
-                      ThreadGroupLabel(key.Text("waker_comm"), key.Number("waker_first") != 0));
-      m.labels.cause = key.Word("cause");
-      m.value = static_cast<double>(value.Number("wakeups_count"));
+      m.labels.pid = edge.pid;
+      m.labels.thread = edge.thread;
+      m.labels.subject = edge.subject;
+      m.labels.cause = edge.cause;
+      m.value = static_cast<double>(wakeups.count);
       // Programs without accounts are judged by their wake-ups, drawn from the course.
       m.course = target_->accounts.empty();
       sink.Add(m);
       m.metric = "wakeup_wait_ns";
-      m.value = static_cast<double>(value.Number("wait_ns"));
+      m.value = static_cast<double>(wakeups.wait_ns);
       sink.Add(m);
-    });
+    }
   }
 
+  static constexpr int64_t kEndedNs = 1'000'000'000;
+  static constexpr const char* kMaps[] = {"off_cpu", "thread_times", "run_queue", "wakeups"};
   Program program_{"offcpu"};
   const Target* target_ = nullptr;
-  std::map<Place, Period> periods_;
-  std::map<ThreadGroup, int64_t> on_cpu_ns_;
+  Totals ended_;
+  int64_t folded_ns_ = 0;
+  std::set<int64_t> gone_before_;
+  std::map<Place, Period> given_periods_;
+  std::map<ThreadGroup, int64_t> given_on_cpu_;
   std::vector<OperatorSplit> splits_;
 };
 

@@ -56,13 +56,16 @@ struct hr_thread_state {
   __u64 retry_step_ns;
   __u64 off_since_ns; /* 0: on a CPU */
   __u64 woken_ns;     /* 0: blocked; else runnable since then */
-  __u64 on_since_ns;  /* 0: not seen being switched in */
-  __u64 on_cpu_ns;    /* sum up to on_since_ns */
+  /* The sum stands before the begin of what is not yet in it: a reader who copies both while they
+   * change gets too little, never too much. */
+  __u64 on_cpu_ns;   /* sum up to on_since_ns */
+  __u64 on_since_ns; /* 0: not seen being switched in */
   __u32 word;         /* at the last switch-out */
   enum hr_cause cause; /* of the present off-CPU period */
   __u32 tgid;
   __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */
-  char comm[16];
+  char name[16]; /* as the thread has it */
+  char comm[16]; /* digits at its end replaced by one 0: the same for all threads of a group */
   __u32 first; /* 1: the first thread of its process */
   __u32 reserved;
 };
@@ -105,6 +108,35 @@ static __always_inline __u32 hr_own_number(struct task_struct* task) {
   return number.nr;
 }
 
+/* Takes over the thread's present name. Pools number their threads without end; the name of the
+ * group is what figures are counted under, so that a map's size bounds groups, not threads. */
+static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct* task) {
+  if (!t || !task) return 0;
+  char now[16] = {};
+  bpf_core_read(&now, sizeof now, &task->comm);
+  const __u64 *a = (const __u64*)now, *b = (const __u64*)t->name;
+  if (a[0] == b[0] && a[1] == b[1]) return 0;
+  __builtin_memcpy(t->name, now, sizeof now);
+  bool in_end = true, only_digits = true;
+  int first_digit = -1;
+#pragma unroll
+  for (int i = 15; i >= 0; i--) {
+    char c = now[i];
+    bool digit = c >= '0' && c <= '9';
+    if (c && !digit) only_digits = in_end = false;
+    if (in_end && digit) first_digit = i;
+  }
+  if (!only_digits && first_digit >= 0) {
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+      if (i == first_digit) now[i] = '0';
+      if (i > first_digit) now[i] = 0;
+    }
+  }
+  __builtin_memcpy(t->comm, now, sizeof now);
+  return 0;
+}
+
 /* The state of a target's thread, made at first sight; null if there is no room (counted). */
 static __always_inline struct hr_thread_state* hr_thread(struct task_struct* task) {
   __u32 tid = BPF_CORE_READ(task, pid);
@@ -114,10 +146,12 @@ static __always_inline struct hr_thread_state* hr_thread(struct task_struct* tas
   fresh.tgid = BPF_CORE_READ(task, tgid);
   fresh.first = tid == fresh.tgid;
   fresh.own_tid = hr_own_number(task);
-  bpf_core_read(&fresh.comm, sizeof fresh.comm, &task->comm);
   bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
   t = bpf_map_lookup_elem(&threads, &tid);
-  if (!t) __sync_fetch_and_add(&lost_threads_count, 1);
+  if (t)
+    hr_take_name(t, task);
+  else
+    __sync_fetch_and_add(&lost_threads_count, 1);
   return t;
 }
 

@@ -43,6 +43,10 @@ struct TargetValue {
 };
 constexpr uint64_t kInitialPidNamespace = 4026531836;
 constexpr int64_t kFollowPeriodNs = 20'000'000;
+// A thread can be gone for /proc and still have its last switch before it.
+constexpr int64_t kGoneNs = 1'000'000'000;
+// Without being asked for more, the kernel measures our programs in one of ten seconds.
+constexpr int64_t kCostPeriodNs = 10'000'000'000, kCostWindowNs = 1'000'000'000;
 static_assert(offsetof(hr_header, num_slots) == 88 && offsetof(hr_segment, slots) == 344064 &&
                   sizeof(hr_slot) == 36864 && HR_MAX_THREADS == 512,
               "operator.bpf.h repeats parts of the accounts' ABI");
@@ -282,6 +286,11 @@ struct Program::Shared {
   size_t thread_state_size = 0;
   std::map<int64_t, uint64_t> known;  // pid -> segment address as told to the kernel
   int64_t followed_ns = 0;
+  std::map<uint32_t, int64_t> gone_processes, gone_threads;  // since when
+  // While open, the kernel measures the run time of all BPF programs (needs CAP_SYS_ADMIN).
+  int stats_fd = -1;
+  bool stats_refused = false;
+  int64_t stats_begin_ns = 0;
 
   static std::shared_ptr<Shared>& Instance(std::weak_ptr<Shared>** weak) {
     static std::weak_ptr<Shared> instance;
@@ -291,8 +300,40 @@ struct Program::Shared {
   }
 
   ~Shared() {
+    if (stats_fd >= 0) close(stats_fd);
     for (bpf_link* link : links) bpf_link__destroy(link);
     bpf_object__close(object);
+  }
+
+  // Turns the kernel's measuring of BPF programs on or off, as it is due.
+  void SwitchStats(const Target& target, int64_t now) {
+    static const bool asked = std::getenv("HEADRACE_BPF_STATS") != nullptr;
+    if (stats_begin_ns == 0) stats_begin_ns = now;
+    const bool want =
+        asked || target.deep || (now - stats_begin_ns) % kCostPeriodNs < kCostWindowNs;
+    if (want && stats_fd < 0 && !stats_refused) {
+      stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+      stats_refused = stats_fd < 0;
+    } else if (!want && stats_fd >= 0) {
+      close(stats_fd);
+      stats_fd = -1;
+    }
+  }
+
+  // Of `keys`, those that stayed without a process since kGoneNs.
+  static std::vector<uint32_t> LongGone(const std::vector<uint32_t>& keys, int64_t now,
+                                        std::map<uint32_t, int64_t>* since) {
+    std::map<uint32_t, int64_t> still;
+    std::vector<uint32_t> result;
+    for (const uint32_t key : keys) {
+      if (ProcessExists(key)) continue;
+      const auto it = since->find(key);
+      const int64_t begin = it == since->end() ? now : it->second;
+      still[key] = begin;
+      if (now - begin >= kGoneNs) result.push_back(key);
+    }
+    *since = std::move(still);
+    return result;
   }
 
   // Loads it; an errno on failure.
@@ -322,6 +363,7 @@ struct Program::Shared {
     const int64_t now = MonotonicNs();
     if (!now_please && now - followed_ns < kFollowPeriodNs) return;
     followed_ns = now;
+    SwitchStats(target, now);
     std::map<int64_t, uint64_t> addresses;
     for (const int64_t pid : target.pids) addresses[pid] = 0;
     for (const AccountedProcess& process : target.accounts) {
@@ -338,25 +380,34 @@ struct Program::Shared {
         known[pid] = address;
       }
     }
-    std::vector<uint32_t> gone;
+    // What a kernel program removes by itself, unless its event was missed.
+    std::vector<uint32_t> pids, tids;
     ForEachEntry(targets, 16384, sizeof(uint32_t), sizeof(TargetValue),
-                 [&](const void* key, const void*) {
+                 [&](const void* key, const void* value) {
                    uint32_t pid;
+                   TargetValue target_value;
                    std::memcpy(&pid, key, sizeof pid);
-                   if (!ProcessExists(pid)) gone.push_back(pid);
+                   std::memcpy(&target_value, value, sizeof target_value);
+                   pids.push_back(pid);
+                   // An exec takes the address away; a new segment may come to the same one.
+                   const auto it = known.find(pid);
+                   if (it != known.end()) it->second = target_value.segment_address;
                  });
-    for (const uint32_t pid : gone) {
+    for (const uint32_t pid : LongGone(pids, now, &gone_processes)) {
       bpf_map_delete_elem(targets, &pid);
-      known.erase(pid);
     }
-    std::vector<uint32_t> ended;
     ForEachEntry(threads, 16384, sizeof(uint32_t), thread_state_size,
                  [&](const void* key, const void*) {
                    uint32_t tid;
                    std::memcpy(&tid, key, sizeof tid);
-                   if (!ProcessExists(tid)) ended.push_back(tid);
+                   tids.push_back(tid);
                  });
-    for (const uint32_t tid : ended) bpf_map_delete_elem(threads, &tid);
+    for (const uint32_t tid : LongGone(tids, now, &gone_threads)) {
+      bpf_map_delete_elem(threads, &tid);
+    }
+    std::erase_if(known, [&](const auto& entry) {
+      return addresses.count(entry.first) == 0 && !ProcessExists(entry.first);
+    });
   }
 };
 
@@ -384,6 +435,7 @@ Program::~Program() { Unload(); }
 
 void Program::Unload() {
   layouts_.clear();
+  costs_.clear();
   object_.reset();
   shared_.reset();
 }
@@ -622,8 +674,9 @@ uint64_t Program::Global(const std::string& name) const {
   return *found;
 }
 
-void Program::ReportLosses(Sink& sink) const {
+void Program::ReportLosses(Sink& sink) {
   if (!object_) return;
+  ReportCost(sink);
   constexpr std::string_view kPrefix = "lost_", kSuffix = "_count";
   const auto report = [&](const std::string& owner, bpf_object* object) {
     ForEachGlobal(object, [&](std::string_view name, uint64_t value) {
@@ -635,6 +688,56 @@ void Program::ReportLosses(Sink& sink) const {
   };
   report(name_, object_->object);
   report("follow", shared_->object);
+}
+
+void Program::ReportCost(Sink& sink) {
+  if (!object_ || (shared_->stats_fd < 0 && costs_.empty())) return;
+  const int64_t now = MonotonicNs();
+  const bool measuring = shared_->stats_fd >= 0;
+  const auto report = [&](const std::string& owner, bpf_object* object) {
+    bpf_program* program;
+    bpf_object__for_each_program(program, object) {
+      const int fd = bpf_program__fd(program);
+      bpf_prog_info info = {};
+      uint32_t size = sizeof info;
+      if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0) continue;
+      Cost& cost = costs_[owner + "/" + bpf_program__name(program)];
+      const auto run = static_cast<double>(info.run_time_ns);
+      const auto count = static_cast<double>(info.run_cnt);
+      if (cost.read_ns != 0) {
+        const auto passed = static_cast<double>(now - cost.read_ns);
+        if (cost.measuring) {
+          cost.run_ns += run - cost.measured_run_ns;
+          cost.runs += count - cost.measured_runs;
+          cost.measured_ns += passed;
+        } else if (cost.measured_ns > 0) {
+          cost.run_ns += run / cost.measured_ns * passed;
+          cost.runs += count / cost.measured_ns * passed;
+          cost.estimated = true;
+        }
+      } else {
+        cost.run_ns = run;
+        cost.runs = count;
+      }
+      cost.read_ns = now;
+      cost.measuring = measuring;
+      cost.measured_run_ns = run;
+      cost.measured_runs = count;
+    }
+  };
+  report(name_, object_->object);
+  if (name_ == "offcpu") report("follow", shared_->object);  // it serves all, and is said once
+  for (const auto& [program, cost] : costs_) {
+    Measurement m;
+    m.labels.cause = program;
+    if (cost.estimated) m.source = Source::kEstimate;
+    m.metric = "bpf_run_time_ns";
+    m.value = cost.run_ns;
+    sink.Add(m);
+    m.metric = "bpf_runs_count";
+    m.value = cost.runs;
+    sink.Add(m);
+  }
 }
 
 int Program::map_fd(const std::string& map) const {

@@ -93,8 +93,12 @@ class Program {
   // A global variable.
   uint64_t Global(const std::string& name) const;
   // Reports every global named lost_<what>_count ("threads" for lost_threads_count), as what this
-  // object lost: "<object>: threads".
-  void ReportLosses(Sink& sink) const;
+  // object lost: "<object>: threads". And what its programs cost: bpf_run_time_ns and
+  // bpf_runs_count by program, as the kernel measures them; between its measurements (one of ten
+  // seconds; all the time when the target is deep or HEADRACE_BPF_STATS is set, because measuring
+  // costs too) their rate is carried on. Nothing where the kernel refuses to measure: it takes
+  // CAP_SYS_ADMIN. Call at the end of every Read.
+  void ReportLosses(Sink& sink);
 
   int map_fd(const std::string& map) const;
   int program_fd(const std::string& function) const;
@@ -103,7 +107,16 @@ class Program {
   struct Shared;
   struct Object;
   struct Layout;
+  struct Cost {
+    double run_ns = 0, runs = 0;                    // measured and carried on
+    double measured_run_ns = 0, measured_runs = 0;  // the kernel's sums at the last Read
+    double measured_ns = 0;                         // time in which they grew
+    int64_t read_ns = 0;
+    bool measuring = false;  // since then
+    bool estimated = false;
+  };
   const Layout& LayoutOf(const std::string& map);
+  void ReportCost(Sink& sink);
 
   std::string name_;
   std::vector<std::pair<std::vector<std::string>, bool>> groups_;
@@ -113,6 +126,7 @@ class Program {
   std::unique_ptr<Object> object_;
   std::shared_ptr<Shared> shared_;
   std::map<std::string, std::unique_ptr<Layout>> layouts_;
+  std::map<std::string, Cost> costs_;
 };
 
 // Whether BPF programs of ours can be loaded here at all, and if not why: tries the smallest one.
