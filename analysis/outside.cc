@@ -672,6 +672,35 @@ class Judge {
   std::vector<size_t> unit_of_;  // by group
 };
 
+// Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
+// runs no pipeline. All slices where that is never seen.
+std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t consumer,
+                           const std::vector<size_t>& all) {
+  std::vector<double> exchange;
+  for (const size_t s : all) {
+    double count = 0;
+    for (size_t e = 0; e < slices.num_edges; ++e) {
+      const WakeEdge& edge = out.edges[e];
+      if (!edge.waker || *edge.waker == edge.wakee) continue;
+      if (*edge.waker == consumer || edge.wakee == consumer) count += slices.counts[s][e];
+    }
+    exchange.push_back(count);
+  }
+  constexpr size_t kFewest = 4;
+  if (exchange.size() < kFewest) return all;
+  const double enough = 0.2 * Quantile(exchange, 0.75);
+  if (enough <= 0) return all;
+  size_t first = 0, last = exchange.size();
+  while (first < last && exchange[first] < enough) ++first;
+  while (last > first && exchange[last - 1] < enough) --last;
+  // The slices in which it begins and ends are only partly of the pipeline.
+  if (first > 0 && last - first > kFewest) ++first;
+  if (last < exchange.size() && last - first > kFewest) --last;
+  if (last - first < kFewest) return all;
+  return {all.begin() + static_cast<std::ptrdiff_t>(first),
+          all.begin() + static_cast<std::ptrdiff_t>(last)};
+}
+
 OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
   for (const ThreadGroup& group : out.groups) {
     const std::string thread = WithoutMain(group.thread);
@@ -821,6 +850,12 @@ Outside LookFromOutside(const RunView& run) {
   SayUnknown(run, &out);
   if (!out.withheld.empty()) return out;
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
+  {
+    Outside first = out;  // who the consumer is, to see when it began to take batches
+    Judge look(run, &first);
+    if (look.FindUnits(Sum(out, slices, all))) all = Steady(out, slices, look.consumer(), all);
+  }
+  out.steady_slices = all.size();
   const Totals whole = Sum(out, slices, all);
   Judge judge(run, &out);
   if (!judge.FindUnits(whole)) {

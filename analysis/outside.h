@@ -146,6 +146,7 @@ struct Outside {
   bool decided = false;                    // findings[0] is probable enough
   double stall_ratio = 0;                  // of the consumer's time
   std::optional<Interval> stall_interval;  // 90 %
+  size_t steady_slices = 0;    // the verdict is about: without start and end of the program
   bool stall_assumed = false;  // nobody saw who ended the waits: all of them are counted
   std::optional<double> cores_busy_ratio;  // of the machine
   std::optional<double> cores_used;        // by the tree, of the threads that were seen

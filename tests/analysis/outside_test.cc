@@ -147,6 +147,21 @@ TEST(Outside, LooksBelowALauncher) {
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
 }
 
+// Ten seconds of loading libraries before the pipeline begins are not the pipeline's.
+TEST(Outside, LeavesOutTheStartOfTheProgram) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  const int64_t shift = 20;
+  for (CourseRow& row : run.view.course) row.slice += shift;
+  for (int64_t s = 0; s < shift; ++s) {
+    run.view.course.push_back({s, "on_cpu_ns", 100, "python (main)", "", "", 500e6});
+  }
+  run.view.run.duration_ns *= 2;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
+  EXPECT_LE(seen.steady_slices, 20u);
+}
+
 TEST(Outside, WithholdsWhatItCannotKnow) {
   EXPECT_THAT(LookFromOutside(RunView{}).withheld, HasSubstr("no thread was seen"));
   OutsideRun run(1);
