@@ -55,7 +55,7 @@ StackProgramOptions StackProgramOptions::ForThisMachine() {
   const auto scale = static_cast<uint32_t>(std::clamp(sysconf(_SC_NPROCESSORS_CONF) / 16, 1l, 8l));
   options.max_stacks = FromEnvironment("HEADRACE_BPF_MAP_ENTRIES", options.max_stacks * scale);
   options.max_counts = FromEnvironment("HEADRACE_BPF_MAP_ENTRIES", options.max_counts * scale);
-  options.ring_bytes = options.ring_bytes * (scale > 4 ? 8 : scale > 1 ? 4 : 1);
+  options.ring_bytes *= scale > 4 ? 4 : scale > 1 ? 2 : 1;
   options.ring_bytes = FromEnvironment("HEADRACE_BPF_RING_BYTES", options.ring_bytes);
   return options;
 }
@@ -193,7 +193,7 @@ void StackProgram::PaceCopies() {
   const uint32_t before = one_in_;
   if (lost > lost_copies_)
     one_in_ = std::min(one_in_ * 2, 1024u);
-  else if (copies_taken_ < room / 4)
+  else if (copies_taken_ * 8 < room * 3)
     one_in_ = std::max(one_in_ / 2, 1u);
   lost_copies_ = lost;
   copies_taken_ = 0;

@@ -22,7 +22,7 @@ namespace headrace::probes::stack {
 struct StackProgramOptions {
   uint32_t max_stacks = 1024;  // in the kernel, per generation: between two reads or a few more
   uint32_t max_counts = 4096;
-  uint32_t ring_bytes = 2 << 20;  // copied stacks between two reads, 10 KiB each
+  uint32_t ring_bytes = 4 << 20;  // copied stacks between two reads, 10 KiB each
   bool with_kernel = true;
   std::map<std::string, uint64_t> constants;  // of the program
 
