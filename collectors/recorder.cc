@@ -240,9 +240,9 @@ class RecorderLoop {
   }
 
   // Reading the accounts of many threads takes a while; the ticks are then further apart, so that
-  // it costs about half a percent of a core.
+  // it costs about a third of a percent of a core.
   int64_t TickNs() const {
-    return std::clamp(tick_cost_ns_ * 200, options_.tick_ns,
+    return std::clamp(tick_cost_ns_ * 300, options_.tick_ns,
                       std::max(options_.tick_ns, options_.commit_ns));
   }
 
