@@ -1,0 +1,89 @@
+// Read and write calls by operator, for --deep.
+#include <algorithm>
+
+#include "probes/bpf/program.h"
+#include "probes/probe.h"
+
+namespace headrace::probes::bpf {
+namespace {
+
+class FileCallProbe final : public Probe {
+ public:
+  Availability Start(const Host& host, const Target& target) override {
+    target_ = &target;
+    program_.Optional("on_io_start");
+    return program_.Load(host, target);
+  }
+
+  void Read(Sink& sink) override {
+    program_.Follow(*target_);
+    program_.ForEach("totals", [&](const Record& key, const Record& value) {
+      Measurement m;
+      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+      m.labels.subject = key.Word("call");
+      const bool writes = m.labels.subject.find("write") != std::string::npos;
+      const std::string kind = key.Word("kind");
+      const bool file = kind == "file";
+      m.labels.cause = file ? Service(key) : kind;
+      const auto add = [&](std::string_view metric, const char* member) {
+        m.metric = metric;
+        m.value = static_cast<double>(value.Number(member));
+        sink.Add(m);
+      };
+      if (file && !writes) {
+        add("file_reads_count", "calls_count");
+        add("file_read_bytes", "bytes");
+        add("file_read_ns", "call_ns");
+      } else if (file) {
+        add("file_writes_count", "calls_count");
+        add("file_write_bytes", "bytes");
+        add("file_write_ns", "call_ns");
+      } else if (!writes) {
+        add("stream_reads_count", "calls_count");
+        add("stream_read_bytes", "bytes");
+        add("stream_read_ns", "call_ns");
+      } else {
+        add("stream_writes_count", "calls_count");
+        add("stream_write_bytes", "bytes");
+        add("stream_write_ns", "call_ns");
+      }
+      if (value.Number("failed_count") > 0) add("failed_calls_count", "failed_count");
+    });
+    program_.ForEach("latencies", [&](const Record& key, const Record& value) {
+      Measurement m;
+      m.course = false;
+      m.metric = key.Number("writes") ? "file_write_latency_count" : "file_read_latency_count";
+      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+      m.labels.cause = Service(key);
+      m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
+      m.value = static_cast<double>(value.Number("calls_count"));
+      sink.Add(m);
+    });
+    program_.ReportLosses(sink);
+  }
+
+  void Stop() override { program_.Unload(); }
+
+ private:
+  static const char* Service(const Record& key) {
+    return key.Number("device") ? "device" : "cache";
+  }
+
+  Program program_{"file_call"};
+  const Target* target_ = nullptr;
+};
+
+HR_PROBE(
+    "system calls",
+    {.summary = "calls of the read and write families by operator: bytes, time, from memory or "
+                "from a device (sys_enter, sys_exit)",
+     .affects = "exact bytes and latency of reads by operator, cached ones included",
+     .level = 3,
+     .deep_only = true,
+     .check = [](const Host& host) { return CheckBpf(host); },
+     .make = [] { return std::make_unique<FileCallProbe>(); }});
+
+}  // namespace
+}  // namespace headrace::probes::bpf

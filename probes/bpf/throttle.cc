@@ -1,0 +1,52 @@
+// Time operators lose to memory being short.
+#include "probes/bpf/program.h"
+#include "probes/probe.h"
+
+namespace headrace::probes::bpf {
+namespace {
+
+class ThrottleProbe final : public Probe {
+ public:
+  Availability Start(const Host& host, const Target& target) override {
+    target_ = &target;
+    program_.Optional("on_throttled");
+    return program_.Load(host, target);
+  }
+
+  void Read(Sink& sink) override {
+    program_.Follow(*target_);
+    program_.ForEach("stops", [&](const Record& key, const Record& value) {
+      Measurement m;
+      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+      const std::string cause = key.Word("cause");
+      const bool sleep = cause == "sleep";
+      m.labels.cause = sleep ? "memory" : cause;
+      m.metric = sleep ? "throttled_ns" : "reclaim_ns";
+      m.value = static_cast<double>(value.Number("stop_ns"));
+      sink.Add(m);
+      m.metric = sleep ? "throttled_count" : "reclaim_count";
+      m.value = static_cast<double>(value.Number("stops_count"));
+      sink.Add(m);
+    });
+    program_.ReportLosses(sink);
+  }
+
+  void Stop() override { program_.Unload(); }
+
+ private:
+  Program program_{"throttle"};
+  const Target* target_ = nullptr;
+};
+
+HR_PROBE("memory reclaim",
+         {.summary = "time operators reclaim memory themselves, for the machine or for their "
+                     "control group's limit, or are made to sleep for it (mm_vmscan_*). Time "
+                     "stopped by a CPU quota is within runnable_ns: the kernel has no event for it",
+          .affects = "operators' time lost to memory being short",
+          .level = 3,
+          .check = [](const Host& host) { return CheckBpf(host); },
+          .make = [] { return std::make_unique<ThrottleProbe>(); }});
+
+}  // namespace
+}  // namespace headrace::probes::bpf
