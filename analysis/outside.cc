@@ -871,8 +871,12 @@ Outside LookFromOutside(const RunView& run) {
   std::vector<double> stalls;
   const size_t block = all.size() >= 12 ? 2 : 1;
   for (size_t draw = 0; draw < kDraws; ++draw) {
-    const Totals drawn =
-        all.size() >= 3 ? Sum(out, slices, BlockResample(all.size(), block, random)) : whole;
+    std::vector<size_t> picks = all;
+    if (all.size() >= 3) {
+      picks = BlockResample(all.size(), block, random);
+      for (size_t& pick : picks) pick = all[pick];
+    }
+    const Totals drawn = Sum(out, slices, picks);
     ++wins[judge.Decide(drawn).first];
     stalls.push_back(judge.Stall(drawn));
   }
