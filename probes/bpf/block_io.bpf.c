@@ -56,6 +56,7 @@ struct request_key {
 };
 struct request_value {
   __u64 requests_count, bytes;
+  __u64 sequential_count; /* begin where the one before on the device ended */
   __u64 completions_count, latency_ns;
 };
 HR_OUTPUT(requests, request_key, request_value, 4096);
@@ -94,7 +95,6 @@ struct device_key {
 struct device_value {
   __u64 end_sector; /* after the last request started */
   __u64 in_flight_count;
-  __u64 sequential_count, placed_count;
 };
 HR_OUTPUT(devices, device_key, device_value, 256);
 
@@ -143,11 +143,10 @@ static __always_inline struct bucket_value* bucket_of(struct request_key* owner,
 
 /* Where the request lies relative to the one before it on the device. */
 static __always_inline void place(struct device_value* device, struct request_key* owner,
-                                  __u64 sector, __u64 bytes) {
+                                  struct request_value* request, __u64 sector, __u64 bytes) {
   __u64 end = __sync_lock_test_and_set(&device->end_sector, sector + (bytes >> 9));
   if (!end) return; /* the first of all */
-  __sync_fetch_and_add(&device->placed_count, 1);
-  if (end == sector) __sync_fetch_and_add(&device->sequential_count, 1);
+  if (end == sector) __sync_fetch_and_add(&request->sequential_count, 1);
   __u64 gap = (sector > end ? sector - end : end - sector) << 9;
   struct gap_key key = {.device = owner->device, .direction = owner->direction};
   key.bucket = hr_log2(gap);
@@ -184,7 +183,7 @@ static __noinline int started(__u64 address, __u32 device, unsigned int flags, _
   } else if (state) {
     __sync_fetch_and_add(&state->in_flight_count, 1);
   }
-  if (state && bytes) place(state, &start.owner, sector, bytes); /* a flush has no place */
+  if (state && bytes) place(state, &start.owner, value, sector, bytes); /* a flush has no place */
   return 0;
 }
 

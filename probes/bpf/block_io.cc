@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -44,28 +45,32 @@ class BlockIoProbe final : public Probe {
   }
 
   void ReadRequests(Sink& sink) {
-    program_.ForEach("requests", [&](const Record& key, const Record& value) {
-      Measurement m = About(key);
-      const auto add = [&](std::string_view metric, const char* member) {
-        m.metric = metric;
-        m.value = static_cast<double>(value.Number(member));
-        sink.Add(m);
-      };
-      add("block_requests_count", "requests_count");
-      add("block_bytes", "bytes");
-      add("block_latency_ns", "latency_ns");
-    });
-    program_.ForEach("buckets", [&](const Record& key, const Record& value) {
-      Measurement m = About(key);
-      m.course = false;
-      m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
-      for (const auto& [metric, member] : {std::pair{"block_latency_count", "latency_count"},
-                                           std::pair{"block_size_count", "size_count"}}) {
-        m.metric = metric;
-        m.value = static_cast<double>(value.Number(member));
-        if (m.value > 0) sink.Add(m);
-      }
-    });
+    ended_.ForEach(program_, "requests", sink,
+                   [&](const Record& key, const Record& value, Sink& out) {
+                     Measurement m = About(key);
+                     const auto add = [&](std::string_view metric, const char* member) {
+                       m.metric = metric;
+                       m.value = static_cast<double>(value.Number(member));
+                       out.Add(m);
+                     };
+                     add("block_requests_count", "requests_count");
+                     add("block_bytes", "bytes");
+                     add("block_latency_ns", "latency_ns");
+                     if (m.labels.cause != "flush")
+                       add("block_sequential_count", "sequential_count");
+                   });
+    ended_.ForEach(
+        program_, "buckets", sink, [&](const Record& key, const Record& value, Sink& out) {
+          Measurement m = About(key);
+          m.course = false;
+          m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
+          for (const auto& [metric, member] : {std::pair{"block_latency_count", "latency_count"},
+                                               std::pair{"block_size_count", "size_count"}}) {
+            m.metric = metric;
+            m.value = static_cast<double>(value.Number(member));
+            if (m.value > 0) out.Add(m);
+          }
+        });
   }
 
   void ReadDevices(Sink& sink) {
@@ -73,19 +78,11 @@ class BlockIoProbe final : public Probe {
       const uint64_t device = key.Number("device");
       Measurement m;
       m.labels.subject = DeviceName(device);
-      const auto add = [&](std::string_view metric, const char* member) {
-        m.metric = metric;
-        m.value = static_cast<double>(value.Number(member));
-        sink.Add(m);
-      };
       m.metric = "block_queue_depth_count";
       // Two CPUs may be between their marks: the level is then one too low for a moment.
       m.value = static_cast<double>(std::max<int64_t>(
           0, static_cast<int64_t>(value.Number("in_flight_count")) - expired_[device]));
       sink.Add(m);
-      m.course = false;
-      add("block_sequential_count", "sequential_count");
-      add("block_placed_count", "placed_count");
     });
     program_.ForEach("gaps", [&](const Record& key, const Record& value) {
       Measurement m;
@@ -130,6 +127,7 @@ class BlockIoProbe final : public Probe {
   Program program_{"block_io"};
   const Host* host_ = nullptr;
   const Target* target_ = nullptr;
+  EndedFigures ended_;
   std::map<uint64_t, std::string> names_;
   std::map<uint64_t, int64_t> expired_;
   int64_t expired_ns_ = 0;

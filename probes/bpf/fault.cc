@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -45,25 +46,27 @@ class FaultProbe final : public Probe {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
-    program_.ForEach("faults", [&](const Record& key, const Record& value) {
-      Measurement m;
-      m.metric = "page_faults_count";
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
-      const uint64_t all = value.Number("all_count"), major = value.Number("major_count");
-      const auto add = [&](const char* cause, uint64_t count) {
-        m.labels.cause = cause;
-        m.value = static_cast<double>(count);
-        sink.Add(m);
-      };
-      if (!has_events_) {
-        add("any", all);
-        return;
-      }
-      // The hook runs before the event: a fault between them is minor until the next Read.
-      add("minor", by_hook_ ? all - std::min(all, major) : value.Number("minor_count"));
-      add("major", major);
-    });
+    ended_.ForEach(
+        program_, "faults", sink, [&](const Record& key, const Record& value, Sink& out) {
+          Measurement m;
+          m.metric = "page_faults_count";
+          m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+          m.labels.operator_index =
+              TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+          const uint64_t all = value.Number("all_count"), major = value.Number("major_count");
+          const auto add = [&](const char* cause, uint64_t count) {
+            m.labels.cause = cause;
+            m.value = static_cast<double>(count);
+            out.Add(m);
+          };
+          if (!has_events_) {
+            add("any", all);
+            return;
+          }
+          // The hook runs before the event: a fault between them is minor until the next Read.
+          add("minor", by_hook_ ? all - std::min(all, major) : value.Number("minor_count"));
+          add("major", major);
+        });
     program_.ReportLosses(sink);
   }
 
@@ -105,6 +108,7 @@ class FaultProbe final : public Probe {
 
   Program program_{"fault"};
   const Target* target_ = nullptr;
+  EndedFigures ended_;
   bool by_hook_ = false, has_events_ = false;
   std::vector<int> events_;
 };

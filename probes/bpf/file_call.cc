@@ -1,6 +1,7 @@
 // Read and write calls by operator, for --deep.
 #include <algorithm>
 
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -17,50 +18,55 @@ class FileCallProbe final : public Probe {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
-    program_.ForEach("totals", [&](const Record& key, const Record& value) {
-      Measurement m;
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
-      m.labels.subject = key.Word("call");
-      const bool writes = m.labels.subject.find("write") != std::string::npos;
-      const std::string kind = key.Word("kind");
-      const bool file = kind == "file";
-      m.labels.cause = file ? Service(key) : kind;
-      const auto add = [&](std::string_view metric, const char* member) {
-        m.metric = metric;
-        m.value = static_cast<double>(value.Number(member));
-        sink.Add(m);
-      };
-      if (file && !writes) {
-        add("file_reads_count", "calls_count");
-        add("file_read_bytes", "bytes");
-        add("file_read_ns", "call_ns");
-      } else if (file) {
-        add("file_writes_count", "calls_count");
-        add("file_write_bytes", "bytes");
-        add("file_write_ns", "call_ns");
-      } else if (!writes) {
-        add("stream_reads_count", "calls_count");
-        add("stream_read_bytes", "bytes");
-        add("stream_read_ns", "call_ns");
-      } else {
-        add("stream_writes_count", "calls_count");
-        add("stream_write_bytes", "bytes");
-        add("stream_write_ns", "call_ns");
-      }
-      if (value.Number("failed_count") > 0) add("failed_calls_count", "failed_count");
-    });
-    program_.ForEach("latencies", [&](const Record& key, const Record& value) {
-      Measurement m;
-      m.course = false;
-      m.metric = key.Number("writes") ? "file_write_latency_count" : "file_read_latency_count";
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
-      m.labels.cause = Service(key);
-      m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
-      m.value = static_cast<double>(value.Number("calls_count"));
-      sink.Add(m);
-    });
+    ended_.ForEach(program_, "totals", sink,
+                   [&](const Record& key, const Record& value, Sink& out) {
+                     Measurement m;
+                     m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+                     m.labels.operator_index =
+                         TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+                     m.labels.subject = key.Word("call");
+                     const bool writes = m.labels.subject.find("write") != std::string::npos;
+                     const std::string kind = key.Word("kind");
+                     const bool file = kind == "file";
+                     m.labels.cause = file ? Service(key) : kind;
+                     const auto add = [&](std::string_view metric, const char* member) {
+                       m.metric = metric;
+                       m.value = static_cast<double>(value.Number(member));
+                       out.Add(m);
+                     };
+                     if (file && !writes) {
+                       add("file_reads_count", "calls_count");
+                       add("file_read_bytes", "bytes");
+                       add("file_read_ns", "call_ns");
+                     } else if (file) {
+                       add("file_writes_count", "calls_count");
+                       add("file_write_bytes", "bytes");
+                       add("file_write_ns", "call_ns");
+                     } else if (!writes) {
+                       add("stream_reads_count", "calls_count");
+                       add("stream_read_bytes", "bytes");
+                       add("stream_read_ns", "call_ns");
+                     } else {
+                       add("stream_writes_count", "calls_count");
+                       add("stream_write_bytes", "bytes");
+                       add("stream_write_ns", "call_ns");
+                     }
+                     if (value.Number("failed_count") > 0)
+                       add("failed_calls_count", "failed_count");
+                   });
+    ended_.ForEach(
+        program_, "latencies", sink, [&](const Record& key, const Record& value, Sink& out) {
+          Measurement m;
+          m.course = false;
+          m.metric = key.Number("writes") ? "file_write_latency_count" : "file_read_latency_count";
+          m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+          m.labels.operator_index =
+              TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+          m.labels.cause = Service(key);
+          m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
+          m.value = static_cast<double>(value.Number("calls_count"));
+          out.Add(m);
+        });
     program_.ReportLosses(sink);
   }
 
@@ -73,6 +79,7 @@ class FileCallProbe final : public Probe {
 
   Program program_{"file_call"};
   const Target* target_ = nullptr;
+  EndedFigures ended_;
 };
 
 HR_PROBE(

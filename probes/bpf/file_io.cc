@@ -1,6 +1,7 @@
 // What operators bring into the page cache.
 #include <unistd.h>
 
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -18,14 +19,14 @@ class FileIoProbe final : public Probe {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
-    program_.ForEach("adds", [&](const Record& key, const Record& value) {
+    ended_.ForEach(program_, "adds", sink, [&](const Record& key, const Record& value, Sink& out) {
       Measurement m;
       m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
       m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
       const auto add = [&](std::string_view metric, const char* member) {
         m.metric = metric;
         m.value = static_cast<double>(value.Number(member));
-        sink.Add(m);
+        out.Add(m);
       };
       add("page_cache_added_bytes", "added_bytes");
       // What is still in the cache, or was taken for want of memory, may have been read or not.
@@ -41,6 +42,7 @@ class FileIoProbe final : public Probe {
  private:
   Program program_{"file_io"};
   const Target* target_ = nullptr;
+  EndedFigures ended_;
 };
 
 HR_PROBE("file reads",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -66,27 +67,30 @@ class IoUringProbe final : public Probe {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
-    program_.ForEach("requests", [&](const Record& key, const Record& value) {
-      Measurement m = About(key);
-      const auto add = [&](std::string_view metric, const char* member) {
-        m.metric = metric;
-        m.value = static_cast<double>(value.Number(member));
-        sink.Add(m);
-      };
-      add("io_uring_submitted_count", "submitted_count");
-      add("io_uring_completed_count", "completed_count");
-      add("io_uring_latency_ns", "latency_ns");
-      if (MovesBytes(key.Number("opcode"))) add("io_uring_bytes", "bytes");
-      if (value.Number("failed_count") > 0) add("io_uring_failed_count", "failed_count");
-    });
-    program_.ForEach("buckets", [&](const Record& key, const Record& value) {
-      Measurement m = About(key);
-      m.course = false;
-      m.metric = "io_uring_latency_count";
-      m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
-      m.value = static_cast<double>(value.Number("latency_count"));
-      sink.Add(m);
-    });
+    ended_.ForEach(program_, "requests", sink,
+                   [&](const Record& key, const Record& value, Sink& out) {
+                     Measurement m = About(key);
+                     const auto add = [&](std::string_view metric, const char* member) {
+                       m.metric = metric;
+                       m.value = static_cast<double>(value.Number(member));
+                       out.Add(m);
+                     };
+                     add("io_uring_submitted_count", "submitted_count");
+                     add("io_uring_completed_count", "completed_count");
+                     add("io_uring_latency_ns", "latency_ns");
+                     if (MovesBytes(key.Number("opcode"))) add("io_uring_bytes", "bytes");
+                     if (value.Number("failed_count") > 0)
+                       add("io_uring_failed_count", "failed_count");
+                   });
+    ended_.ForEach(program_, "buckets", sink,
+                   [&](const Record& key, const Record& value, Sink& out) {
+                     Measurement m = About(key);
+                     m.course = false;
+                     m.metric = "io_uring_latency_count";
+                     m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
+                     m.value = static_cast<double>(value.Number("latency_count"));
+                     out.Add(m);
+                   });
     program_.ReportLosses(sink);
   }
 
@@ -114,6 +118,7 @@ class IoUringProbe final : public Probe {
 
   Program program_{"io_uring"};
   const Target* target_ = nullptr;
+  EndedFigures ended_;
 };
 
 HR_PROBE("io_uring",

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -39,29 +40,31 @@ class SocketProbe final : public Probe {
   void Read(Sink& sink) override {
     Program& program = Used();
     program.Follow(*target_);
-    program.ForEach("sockets", [&](const Record& key, const Record& value) {
-      Measurement m;
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
-      m.labels.subject = NameOf(key);
-      const auto add = [&](std::string_view metric, const char* member) {
-        m.metric = metric;
-        m.value = static_cast<double>(value.Number(member));
-        if (m.value > 0) sink.Add(m);
-      };
-      add("socket_received_bytes", "received_bytes");
-      add("socket_sent_bytes", "sent_bytes");
-      add("socket_receives_count", "receives_count");
-      add("socket_sends_count", "sends_count");
-      add("tcp_retransmits_count", "retransmits_count");
-      add("tcp_receive_window_stalls_count", "window_stalls_count");
-      const uint64_t round_trip_us = value.Number("round_trip_us");
-      if (round_trip_us == 0) return;
-      m.metric = "tcp_round_trip_ns";
-      m.course = false;
-      m.value = static_cast<double>(round_trip_us) * 1e3;
-      round_trips_[m.labels.subject] = m;
-    });
+    ended_.ForEach(program, "sockets", sink,
+                   [&](const Record& key, const Record& value, Sink& out) {
+                     Measurement m;
+                     m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+                     m.labels.operator_index =
+                         TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+                     m.labels.subject = NameOf(key);
+                     const auto add = [&](std::string_view metric, const char* member) {
+                       m.metric = metric;
+                       m.value = static_cast<double>(value.Number(member));
+                       if (m.value > 0) out.Add(m);
+                     };
+                     add("socket_received_bytes", "received_bytes");
+                     add("socket_sent_bytes", "sent_bytes");
+                     add("socket_receives_count", "receives_count");
+                     add("socket_sends_count", "sends_count");
+                     add("tcp_retransmits_count", "retransmits_count");
+                     add("tcp_receive_window_stalls_count", "window_stalls_count");
+                     const uint64_t round_trip_us = value.Number("round_trip_us");
+                     if (round_trip_us == 0) return;
+                     m.metric = "tcp_round_trip_ns";
+                     m.course = false;
+                     m.value = static_cast<double>(round_trip_us) * 1e3;
+                     round_trips_[m.labels.subject] = m;
+                   });
     for (auto& [subject, m] : round_trips_) {
       m.labels.operator_index.reset();  // a property of the socket, not of who used it last
       sink.Add(m);
@@ -106,6 +109,7 @@ class SocketProbe final : public Probe {
   Program program_{"socket"}, old_{"socket"};
   bool old_program_ = false;
   const Target* target_ = nullptr;
+  EndedFigures ended_;
   std::map<std::string, Measurement> round_trips_;
 };
 

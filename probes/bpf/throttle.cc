@@ -1,4 +1,5 @@
 // Time operators lose to memory being short.
+#include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 
@@ -15,7 +16,7 @@ class ThrottleProbe final : public Probe {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
-    program_.ForEach("stops", [&](const Record& key, const Record& value) {
+    ended_.ForEach(program_, "stops", sink, [&](const Record& key, const Record& value, Sink& out) {
       Measurement m;
       m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
       m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
@@ -24,10 +25,10 @@ class ThrottleProbe final : public Probe {
       m.labels.cause = sleep ? "memory" : cause;
       m.metric = sleep ? "throttled_ns" : "reclaim_ns";
       m.value = static_cast<double>(value.Number("stop_ns"));
-      sink.Add(m);
+      out.Add(m);
       m.metric = sleep ? "throttled_count" : "reclaim_count";
       m.value = static_cast<double>(value.Number("stops_count"));
-      sink.Add(m);
+      out.Add(m);
     });
     program_.ReportLosses(sink);
   }
@@ -37,6 +38,7 @@ class ThrottleProbe final : public Probe {
  private:
   Program program_{"throttle"};
   const Target* target_ = nullptr;
+  EndedFigures ended_;
 };
 
 HR_PROBE("memory reclaim",
