@@ -1,11 +1,14 @@
 // What several commands say of a recorded run: the verdict block of its report and what to do next.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "collectors/recorder.h"
+
+namespace CLI {
+class App;
+}
 
 namespace headrace::cli {
 

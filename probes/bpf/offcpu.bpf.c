@@ -159,6 +159,38 @@ static __always_inline int woken(struct task_struct* task) {
   return 0;
 }
 
+/* Whether the current task, in whose context a futex wait ends, ended it: by a futex or semaphore
+ * call, or by its own end. Otherwise a timer did, in an interrupt of anyone. */
+static __always_inline bool current_unlocks(void) {
+  if ((__u32)bpf_get_current_pid_tgid() == 0) return false;
+  struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  if (!registers) return true;
+#if defined(__TARGET_ARCH_x86)
+  switch ((int)BPF_CORE_READ(registers, orig_ax)) {
+    case 202: /* futex */
+    case 454: /* futex_wake */
+    case 456: /* futex_requeue */
+    case 65:  /* semop */
+    case 220: /* semtimedop */
+    case 60:  /* exit */
+    case 231: /* exit_group */
+      return true;
+  }
+#else
+  switch (BPF_CORE_READ((struct pt_regs___arm64*)registers, syscallno)) {
+    case 98:  /* futex */
+    case 454: /* futex_wake */
+    case 456: /* futex_requeue */
+    case 193: /* semop */
+    case 192: /* semtimedop */
+    case 93:  /* exit */
+    case 94:  /* exit_group */
+      return true;
+  }
+#endif
+  return false;
+}
+
 /* sched_wakeup of a thread on another CPU may come there, in an interrupt of whoever runs; this one
  * comes in the waker's own context. */
 static __always_inline int waking(struct task_struct* task) {
@@ -167,6 +199,8 @@ static __always_inline int waking(struct task_struct* task) {
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
   if (!t || !t->off_since_ns || t->woken_ns) return 0;
   __u64 now = bpf_ktime_get_ns();
+  /* A wait with a time-out that ran out was a sleep, whatever it waited for. */
+  if (t->cause == HR_CAUSE_LOCK && !current_unlocks()) t->cause = HR_CAUSE_SLEEP;
   /* The current task is the waker only if it is doing something for itself: a lock, a pipe or a
    * socket it writes, a child it ends. Devices and timers wake from interrupts of anyone. */
   __u32 cause = t->cause;
