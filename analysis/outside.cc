@@ -304,7 +304,7 @@ class Judge {
       if (u == 0) continue;
       if (IsAncestor(unit.kind, home)) {
         unit.role = UnitRole::kLauncher;
-      } else if (IsProducer(u)) {
+      } else if (IsProducer(u, totals)) {
         unit.role = UnitRole::kProducer;
       }
     }
@@ -639,14 +639,16 @@ class Judge {
     return waits;
   }
 
-  bool IsProducer(size_t u) const {
+  // A unit that works or sleeps for a part of the consumer's own lifetime; what only lived for a
+  // moment, a tool run while libraries load, feeds nobody.
+  bool IsProducer(size_t u, const Totals& totals) const {
     const Unit& unit = out_->units[u];
-    if (unit.distance < 0) return false;
+    const double lifetime = totals.times[consumer_].total();
+    if (unit.distance < 0 || lifetime <= 0) return false;
+    const double alive = totals.times[unit.key_group].total() / lifetime;
     const UnitShares& shares = unit.shares;
-    return unit.threads_count *
-                   (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
-               kActive ||
-           shares.sleep > 0.3;
+    return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) > kActive ||
+           alive * shares.sleep > 0.3;
   }
 
   // The unit further out that ends most of the waits of `u`.

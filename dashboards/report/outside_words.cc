@@ -244,6 +244,8 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
       {"basis_text", Basis(seen)},
       {"grade", StallGradeKey(seen.stall_ratio)},
       {"stall_ratio", stall},
+      {"cores_used_by_others",
+       Number(seen.cores_others, headrace::Unit::kCores, "the machine's load was not recorded")},
       {"limit.name", LimitWord(seen, first.limit)},
       {"limit.kind", OutsideLimitName(first.limit)},
       {"limit.group", seen.units[seen.culprit].name},

@@ -147,6 +147,19 @@ TEST(Outside, LooksBelowALauncher) {
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
 }
 
+TEST(Outside, AToolThatRanForAMomentFeedsNobody) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.98);
+  run.Process(2, 1, "ldconfig");
+  run.view.course.push_back({0, "on_cpu_ns", 2, "ldconfig (main)", "", "", 30e6});
+  run.view.course.push_back({0, "off_cpu_ns", 1, "python (main)", "", "pipe", 30e6});
+  run.view.course.push_back(
+      {0, "wakeups_count", 1, "python (main)", "2/ldconfig (main)", "pipe", 5});
+  run.view.course.push_back(
+      {0, "wakeup_wait_ns", 1, "python (main)", "2/ldconfig (main)", "pipe", 30e6});
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kAlone);
+}
+
 // Ten seconds of loading libraries before the pipeline begins are not the pipeline's.
 TEST(Outside, LeavesOutTheStartOfTheProgram) {
   OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
