@@ -56,6 +56,7 @@ struct request_key {
 };
 struct request_value {
   __u64 requests_count, bytes;
+  __u64 merged_count;     /* became parts of other requests */
   __u64 sequential_count; /* begin where the one before on the device ended */
   __u64 completions_count, latency_ns;
 };
@@ -95,6 +96,7 @@ struct device_key {
 struct device_value {
   __u64 end_sector; /* after the last request started */
   __u64 in_flight_count;
+  __u64 absorbed_bytes; /* counted by requests that were merged into others still in flight */
 };
 HR_OUTPUT(devices, device_key, device_value, 256);
 
@@ -203,6 +205,40 @@ int BPF_PROG(on_getrq, struct bio* bio) {
                  BPF_CORE_READ(bio, bi_iter.bi_size));
 }
 
+/* A request becomes a part of another, which grows by its bytes: these stay with its owner. */
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(on_merge, struct request* request) {
+  struct pending_key key = {.address = (__u64)request};
+  struct pending_value* start = bpf_map_lookup_elem(&pending, &key);
+  if (!start) {
+    key.address = (__u64)request->bio;
+    if (!key.address) return 0;
+    start = bpf_map_lookup_elem(&pending, &key);
+    if (!start) return 0;
+  }
+  struct pending_value merged = *start;
+  bpf_map_delete_elem(&pending, &key);
+  struct request_value* value = bpf_map_lookup_elem(&requests, &merged.owner);
+  if (value) __sync_fetch_and_add(&value->merged_count, 1);
+  struct device_key device = {.device = merged.owner.device};
+  struct device_value* state = bpf_map_lookup_elem(&devices, &device);
+  if (!state) return 0;
+  __sync_fetch_and_add(&state->in_flight_count, -1);
+  __sync_fetch_and_add(&state->absorbed_bytes, merged.start_bytes);
+  return 0;
+}
+
+/* Bytes a completed request counts that nobody has counted yet. */
+static __always_inline __u64 growth_of(struct pending_value* done, struct device_value* device) {
+  if (done->done_bytes <= done->start_bytes) return 0;
+  __u64 growth = done->done_bytes - done->start_bytes;
+  __u64 absorbed = device ? device->absorbed_bytes : 0;
+  if (!absorbed) return growth;
+  if (absorbed > growth) absorbed = growth;
+  __sync_fetch_and_add(&device->absorbed_bytes, -absorbed);
+  return growth - absorbed;
+}
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request* request, int error, unsigned int bytes) {
   struct pending_key key = {.address = (__u64)request};
@@ -226,12 +262,15 @@ int BPF_PROG(on_complete, struct request* request, int error, unsigned int bytes
   __u64 latency_ns = bpf_ktime_get_ns() - start->start_ns;
   struct pending_value done = *start;
   bpf_map_delete_elem(&pending, &key);
+  struct device_key device = {.device = done.owner.device};
+  struct device_value* state = bpf_map_lookup_elem(&devices, &device);
+  if (state) __sync_fetch_and_add(&state->in_flight_count, -1);
   struct request_value* value = bpf_map_lookup_elem(&requests, &done.owner);
   if (value) {
     __sync_fetch_and_add(&value->completions_count, 1);
     __sync_fetch_and_add(&value->latency_ns, latency_ns);
-    if (done.done_bytes > done.start_bytes)
-      __sync_fetch_and_add(&value->bytes, done.done_bytes - done.start_bytes);
+    __u64 growth = growth_of(&done, state);
+    if (growth) __sync_fetch_and_add(&value->bytes, growth);
   }
   struct bucket_value* bucket = bucket_of(&done.owner, latency_ns);
   if (bucket) __sync_fetch_and_add(&bucket->latency_count, 1);
@@ -239,8 +278,5 @@ int BPF_PROG(on_complete, struct request* request, int error, unsigned int bytes
     bucket = bucket_of(&done.owner, done.done_bytes);
     if (bucket) __sync_fetch_and_add(&bucket->size_count, 1);
   }
-  struct device_key device = {.device = done.owner.device};
-  struct device_value* state = bpf_map_lookup_elem(&devices, &device);
-  if (state) __sync_fetch_and_add(&state->in_flight_count, -1);
   return 0;
 }

@@ -21,6 +21,7 @@ class BlockIoProbe final : public Probe {
     host_ = &host;
     target_ = &target;
     program_.Prefer({"on_io_start", "on_getrq"});
+    program_.Optional("on_merge");
     return program_.Load(host, target);
   }
 
@@ -56,6 +57,8 @@ class BlockIoProbe final : public Probe {
                      add("block_requests_count", "requests_count");
                      add("block_bytes", "bytes");
                      add("block_latency_ns", "latency_ns");
+                     if (value.Number("merged_count") > 0)
+                       add("block_merged_count", "merged_count");
                      if (m.labels.cause != "flush")
                        add("block_sequential_count", "sequential_count");
                    });
