@@ -43,9 +43,11 @@ int Run(const ReportOptions& options) {
     const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
     if (view.operators.empty()) {
-      // Without accounts there is nothing to plan; Markdown has the tables whole.
-      text += fmt::format("\nnext: {} report {}{} --format md -o report.md\n", view.program,
-                          view.run.run_id, view.database_option);
+      // Without accounts there is nothing to plan; the store has all that was seen.
+      text += fmt::format(
+          "\nnext: {} query{} \"SELECT metric, process, thread, cause, value FROM "
+          "measurement_summary WHERE run_id = {} AND pid IS NOT NULL\"\n",
+          view.program, view.database_option, view.run.run_id);
     } else {
       text += fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
                           view.database_option);

@@ -15,7 +15,7 @@ namespace {
 
 using analysis::StackRow;
 
-constexpr size_t kMostFrames = 4;
+constexpr size_t kMostFrames = 4, kMostFrame = 32, kMostText = 50;  // so that tables fit
 
 // The innermost frames, caller first; the kernel's are taken together as one.
 std::string Top(const std::string& folded) {
@@ -32,11 +32,11 @@ std::string Top(const std::string& folded) {
     frames.push_back(kernel ? "[kernel]" : frame);
   }
   std::string text;
-  const size_t first = frames.size() > kMostFrames ? frames.size() - kMostFrames : 0;
-  for (size_t i = first; i < frames.size(); ++i) {
-    std::string frame = frames[i];
-    if (frame.size() > 32) frame = frame.substr(0, 29) + "...";
-    text += (text.empty() ? "" : ";") + frame;
+  for (size_t i = frames.size(), taken = 0; i > 0 && taken < kMostFrames; --i, ++taken) {
+    std::string frame = frames[i - 1];
+    if (frame.size() > kMostFrame) frame = frame.substr(0, kMostFrame - 3) + "...";
+    if (text.size() + frame.size() > kMostText) break;
+    text = text.empty() ? frame : frame + ";" + text;
   }
   return text;
 }

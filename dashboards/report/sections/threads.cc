@@ -48,8 +48,7 @@ Table Groups(const Outside& seen) {
                {"sleep_ratio", "sleep"},
                {"pipe_ratio", "pipe"},
                {"poll_ratio", "poll"},
-               {"other_ratio", "other"},
-               {"pids", "pids"}},
+               {"other_ratio", "other"}},
               {}};
   table.text_rows = 8;
   std::vector<size_t> order(seen.groups.size());
@@ -74,10 +73,6 @@ Table Groups(const Outside& seen) {
     for (const WaitCause cause : {WaitCause::kChild, WaitCause::kFault, WaitCause::kOther}) {
       other += time.blocked_s[static_cast<size_t>(cause)];
     }
-    std::string pids;
-    for (const int64_t pid : seen.kinds[group.kind].pids) {
-      pids += (pids.empty() ? "" : " ") + std::to_string(pid);
-    }
     const std::string reason = causes ? "no time was seen" : "the threads' lifetime is not known";
     table.rows.push_back(
         {GroupName(seen, g), RoleOf(seen, g),
@@ -88,7 +83,7 @@ Table Groups(const Outside& seen) {
          Ratio(causes ? share(time.runnable_s) : std::nullopt, reason),
          blocked(WaitCause::kStorage), blocked(WaitCause::kNetwork), blocked(WaitCause::kLock),
          blocked(WaitCause::kSleep), blocked(WaitCause::kPipe), blocked(WaitCause::kPoll),
-         Ratio(causes ? share(other) : std::nullopt, reason), pids});
+         Ratio(causes ? share(other) : std::nullopt, reason)});
   }
   return table;
 }
