@@ -174,6 +174,44 @@ void ProcessTree::SetRootCommand(const std::string& name, const std::string& com
 
 bool ProcessTree::root_alive() const { return processes_.begin()->second.alive; }
 
+void ProcessTree::Saw(const probes::ForkEvent& event) {
+  const auto known = by_pid_.find(event.pid);
+  TreeProcess* process = known == by_pid_.end() ? nullptr : &processes_[known->second];
+  if (event.parent_pid == 0) {
+    if (!process) return;
+    const auto stat = probes::ReadProcessStat(event.pid, root_);
+    const bool readable = stat && stat->start_ticks == process->start_ticks;
+    const bool open =
+        process->alive || (process->start_ticks == 0 && process->row.exit_text.empty());
+    // What is still a zombie has last figures, which Update reads.
+    if (open && !readable) End(process, event.time_ns, ExitText(event.wait_status.value_or(0)));
+    return;
+  }
+  const auto parent = by_pid_.find(event.parent_pid);
+  if (parent == by_pid_.end() || event.pid == getpid()) return;
+  const TreeProcess& of = processes_[parent->second];
+  // Numbers of ended processes come back: only a parent that was alive then is ours.
+  if (!of.alive && of.start_ticks != 0 && of.row.ended_ns.value_or(0) + start_ns_ < event.time_ns)
+    return;
+  if (process) {
+    const bool found_by_update =
+        process->alive || process->row.ended_ns.value_or(0) + start_ns_ >= event.time_ns;
+    if (found_by_update) return;
+  }
+  const std::string name = of.row.name;
+  Add(event.pid, event.parent_pid, "child");
+  const auto added = by_pid_.find(event.pid);
+  if (added == by_pid_.end() || &processes_[added->second] == process) return;  // no room
+  TreeProcess& child = processes_[added->second];
+  if (child.alive) {
+    live_.push_back(event.pid);
+    return;
+  }
+  child.row.started_ns = event.time_ns - start_ns_;  // gone already; its end is told next
+  child.row.ended_ns = child.row.started_ns;
+  if (child.row.name.empty()) child.row.name = name;  // what it was forked from
+}
+
 void ProcessTree::Update(int64_t now_ns) {
   std::vector<int64_t> queue;
   size_t num_threads = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collectors/store/store.h"
+#include "probes/host/fork_events.h"
 
 namespace headrace::collectors {
 
@@ -36,6 +37,9 @@ class ProcessTree {
 
   // Looks for new processes, ended ones and those that executed another image.
   void Update(int64_t now_ns);
+  // Takes in what the kernel told of a process: a child of one of ours, however short it lived, or
+  // how one of ours ended. Before Update.
+  void Saw(const probes::ForkEvent& event);
   // Reads CPU time, memory and IO of the live ones.
   void ReadUsage();
 

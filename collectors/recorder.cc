@@ -23,6 +23,7 @@
 #include "collectors/measurement_sink.h"
 #include "collectors/probe_runner.h"
 #include "collectors/process_tree.h"
+#include "probes/host/fork_events.h"
 #include "probes/process.h"
 
 namespace headrace::collectors {
@@ -193,6 +194,7 @@ class RecorderLoop {
   int64_t StartProbes() {
     target_.root_pid = options_.pid;
     target_.deep = options_.deep;
+    forks_status_ = forks_.Start(host_);
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, 0);
     parts_.End("start");
@@ -275,6 +277,7 @@ class RecorderLoop {
   }
 
   void Scan(int64_t now) {
+    for (const probes::ForkEvent& event : forks_.Take()) tree_.Saw(event);
     tree_.Update(now);
     next_scan_ns_ =
         now + (now - start_ns_ < kYoungNs ? options_.tick_ns : kScanNs) - options_.tick_ns / 2;
@@ -475,6 +478,13 @@ class RecorderLoop {
                       scheduler ? "" : "/proc/PID/task/TID/schedstat cannot be read",
                       scheduler ? "" : "a kernel with CONFIG_SCHED_INFO");
     }
+    if (!forks_told_) {
+      forks_told_ = true;
+      store_.SetProbe(result_.run_id, "fork events",
+                      forks_status_.usable() ? "active" : "unavailable",
+                      forks_status_.usable() ? "" : forks_status_.reason, forks_status_.fix,
+                      "children that live for less than a tick");
+    }
     StoreLosses();
 #ifdef __GLIBC__
     if (fine) malloc_trim(256 << 10);
@@ -519,6 +529,7 @@ class RecorderLoop {
     set("step details", own.step_details, own.steps, true);
     for (const auto& [what, count] : own.over_limit) set(what + " over the limit", count, {});
     for (const auto& [what, loss] : sink_.losses()) set(what, loss.lost, loss.total, true);
+    set("fork events", forks_.lost(), {});
     set("processes over the limit", tree_.over_limit(), {});
     if (flight_) set("ring seconds beyond its memory", flight_->intervals_cut() / 10, {});
     set("ranges of detail released", released_ranges_, {});
@@ -540,6 +551,9 @@ class RecorderLoop {
   Reserve reserve_;
   int pidfd_;
   probes::Host host_;
+  probes::ForkEvents forks_;
+  probes::Availability forks_status_;
+  bool forks_told_ = false;
   probes::Target target_;
   OwnCost cost_;
   Parts parts_;

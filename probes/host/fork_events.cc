@@ -14,7 +14,7 @@
 namespace headrace::probes {
 namespace {
 
-constexpr int kReceiveBytes = 1 << 20;
+constexpr int kReceiveBytes = 8 << 20;
 constexpr size_t kMaxMessages = 100'000;  // in one Take
 constexpr size_t kHeaderBytes = NLMSG_HDRLEN + sizeof(cn_msg);
 
@@ -101,15 +101,16 @@ std::vector<ForkEvent> ForkEvents::Take() {
     }
     const auto event = ParseEvent(message, static_cast<size_t>(n));
     if (!event) continue;
+    const auto time_ns = static_cast<int64_t>(event->timestamp_ns);
     if (event->what == proc_event::PROC_EVENT_FORK) {
       const auto& fork = event->event_data.fork;
       if (fork.child_pid == fork.child_tgid) {
-        events.push_back({fork.child_tgid, fork.parent_tgid, {}});
+        events.push_back({fork.child_tgid, fork.parent_tgid, {}, time_ns});
       }
     } else if (event->what == proc_event::PROC_EVENT_EXIT) {
       const auto& exit = event->event_data.exit;
       if (exit.process_pid == exit.process_tgid) {
-        events.push_back({exit.process_tgid, 0, static_cast<int>(exit.exit_code)});
+        events.push_back({exit.process_tgid, 0, static_cast<int>(exit.exit_code), time_ns});
       }
     }
   }

@@ -16,6 +16,7 @@ struct ForkEvent {
   int64_t pid = 0;                 // as this pid namespace numbers it
   int64_t parent_pid = 0;          // of a begin; 0: this is an end
   std::optional<int> wait_status;  // of an end, as wait(2) gives it
+  int64_t time_ns = 0;             // CLOCK_MONOTONIC
 };
 
 class ForkEvents {

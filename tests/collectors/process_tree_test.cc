@@ -47,6 +47,36 @@ pid_t StartFamily(int64_t* grandchild) {
   return child;
 }
 
+TEST(ProcessTree, ChildrenTooShortLivedToBeSeenAreToldByTheKernel) {
+  int64_t grandchild = 0;
+  const pid_t child = StartFamily(&grandchild);
+  const int64_t begin = MonotonicNs();
+  ProcessTree tree(child, begin);
+  EXPECT_EQ(tree.TakeChanged().size(), 2u);
+  constexpr int64_t kGone = 4'194'300, kGoneToo = 4'194'301;  // no process has these numbers
+  tree.Saw({kGone, child, {}, begin + 10 * kMs});
+  tree.Saw({kGoneToo, kGone, {}, begin + 11 * kMs});
+  tree.Saw({kGone, 0, 3 << 8, begin + 12 * kMs});
+  tree.Saw({4'194'299, 4'194'298, {}, begin + 13 * kMs});  // no child of ours
+  tree.Saw({grandchild, child, {}, begin});                // known
+  auto rows = tree.TakeChanged();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].pid, kGone);
+  EXPECT_EQ(rows[0].parent_pid, child);
+  EXPECT_EQ(rows[0].started_ns, 10 * kMs);
+  EXPECT_EQ(rows[0].ended_ns, 12 * kMs);
+  EXPECT_EQ(rows[0].exit_text, "exited 3");
+  EXPECT_FALSE(rows[0].name.empty());
+  EXPECT_EQ(rows[1].parent_pid, kGone);
+  tree.Update(MonotonicNs());
+  EXPECT_EQ(tree.live(), (std::vector<int64_t>{child, grandchild}));
+  tree.Saw({kGone, child, {}, begin + 20 * kMs});  // the number given to another
+  EXPECT_EQ(tree.TakeChanged().size(), 1u);
+  kill(static_cast<pid_t>(grandchild), SIGKILL);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 TEST(ProcessTree, FollowsChildrenAndNotesTheirEnd) {
   int64_t grandchild = 0;
   const pid_t child = StartFamily(&grandchild);
