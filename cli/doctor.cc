@@ -66,7 +66,7 @@ void PrintTable(const std::vector<Capability>& capabilities) {
   for (const Capability& c : capabilities) {
     PrintRow(c.name, StateName(c.availability.state), c.availability.reason);
     if (IsOk(c)) continue;
-    PrintRow("", "", "missing: " + c.affects);
+    PrintRow("", "", (c.availability.usable() ? "affected: " : "missing: ") + c.affects);
     if (!c.availability.fix.empty()) PrintRow("", "", "to change it: " + c.availability.fix);
   }
   const CoreBudget cores = ReadCoreBudget();
