@@ -340,7 +340,9 @@ TEST_F(BpfIo, WhatEntersThePageCacheReachesTheOperator) {
   for (size_t i = 0; i < kOperators; i++) {
     int64_t pages = 0;
     for (const auto& page : touched[i]) pages += page;
-    EXPECT_EQ(seen.Sum("page_cache_added_bytes", operators_[i]), pages * 4096);
+    // Never less; the file system may have to read blocks of its own to find the page.
+    EXPECT_GE(seen.Sum("page_cache_added_bytes", operators_[i]), pages * 4096);
+    EXPECT_LE(seen.Sum("page_cache_added_bytes", operators_[i]), (pages + 2) * 4096);
   }
   EXPECT_EQ(seen.AllLost(), 0);
 }
