@@ -41,6 +41,9 @@ struct files_struct {
   struct fdtable* fdt;
 };
 
+struct sched_entity {
+  __u64 sum_exec_runtime;
+};
 struct task_struct {
   unsigned int __state;
   int pid;
@@ -51,6 +54,7 @@ struct task_struct {
   char comm[16];
   unsigned int in_iowait : 1;
   struct files_struct* files;
+  struct sched_entity se;
 };
 
 #if defined(__TARGET_ARCH_x86)

@@ -23,6 +23,7 @@ struct off_value {
 };
 HR_OUTPUT(off_cpu, off_key, off_value, 16384);
 __u64 lost_off_cpu_periods_count = 0;
+__u64 lost_switches_count = 0;
 
 struct thread_key {
   __u32 tgid;
@@ -80,13 +81,55 @@ static __always_inline void count_switch(struct hr_thread_state* t, bool volunta
     __sync_fetch_and_add(&value->involuntary_count, 1);
 }
 
+/* Credits the thread's off-CPU period, which ended at `end`. */
+static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
+  if (!t) return 0;
+  __u64 since = t->off_since_ns;
+  if (!since) return 0;
+  t->off_since_ns = 0;
+  if (end < since) end = since;
+  __u64 woken = t->woken_ns ? t->woken_ns : end;
+  if (woken < since) woken = since;
+  if (woken > end) woken = end;
+  struct off_key key = {};
+  key.tgid = t->tgid;
+  key.word = t->word;
+  key.cause = t->cause;
+  __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
+  key.first = t->first;
+  struct off_value zero = {};
+  struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
+  if (value) {
+    if (woken > since) {
+      __sync_fetch_and_add(&value->blocked_ns, woken - since);
+      __sync_fetch_and_add(&value->blocked_count, 1);
+    }
+    __sync_fetch_and_add(&value->runnable_ns, end - woken);
+    __sync_fetch_and_add(&value->runnable_count, 1);
+  }
+  struct queue_key queue = {.tgid = t->tgid, .bucket = hr_log2(end - woken)};
+  struct queue_value none = {};
+  struct queue_value* waits = HR_VALUE(&run_queue, &queue, &none, &lost_run_queue_waits_count);
+  if (waits) __sync_fetch_and_add(&waits->waits_count, 1);
+  return 0;
+}
+
 static __noinline int switched_out(struct task_struct* task, __u64 now, int preempted) {
   struct hr_thread_state* t = hr_thread(task);
   if (!t) return 0;
   unsigned int state = task_state(task);
+  __u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime);
   __u64 on_since = t->on_since_ns;
+  if (!on_since && t->off_since_ns) {
+    /* Kernels were seen to skip this program at some switches. The scheduler's own sum says how
+     * long the thread has run since its last switch-out, and so when it was switched in. */
+    __u64 run = ran - t->ran_ns;
+    on_since = run < now - t->off_since_ns ? now - run : t->off_since_ns;
+    end_period(t, on_since);
+  }
   *(volatile __u64*)&t->on_since_ns = 0;
   if (on_since && now > on_since) *(volatile __u64*)&t->on_cpu_ns += now - on_since;
+  t->ran_ns = ran;
   hr_take_name(t, task); /* it may have given itself another one */
   if (state & kTaskDead) {
     count_switch(t, true, t->on_cpu_ns);
@@ -106,33 +149,10 @@ static __noinline int switched_out(struct task_struct* task, __u64 now, int pree
 static __noinline int switched_in(struct task_struct* task, __u64 now) {
   struct hr_thread_state* t = hr_thread(task);
   if (!t) return 0;
+  /* Its switch-out was not seen: what it did then is not known. */
+  if (t->on_since_ns) __sync_fetch_and_add(&lost_switches_count, 1);
   t->on_since_ns = now;
-  __u64 since = t->off_since_ns;
-  if (!since) return 0;
-  t->off_since_ns = 0;
-  __u64 woken = t->woken_ns ? t->woken_ns : now;
-  if (woken < since) woken = since;
-  if (woken > now) woken = now;
-  struct off_key key = {};
-  key.tgid = t->tgid;
-  key.word = t->word;
-  key.cause = t->cause;
-  __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
-  key.first = t->first;
-  struct off_value zero = {};
-  struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
-  if (value) {
-    if (woken > since) {
-      __sync_fetch_and_add(&value->blocked_ns, woken - since);
-      __sync_fetch_and_add(&value->blocked_count, 1);
-    }
-    __sync_fetch_and_add(&value->runnable_ns, now - woken);
-    __sync_fetch_and_add(&value->runnable_count, 1);
-  }
-  struct queue_key queue = {.tgid = t->tgid, .bucket = hr_log2(now - woken)};
-  struct queue_value none = {};
-  struct queue_value* waits = HR_VALUE(&run_queue, &queue, &none, &lost_run_queue_waits_count);
-  if (waits) __sync_fetch_and_add(&waits->waits_count, 1);
+  end_period(t, now);
   return 0;
 }
 

@@ -27,6 +27,7 @@ enum {
   HR_ABI_SLOTS = 344064, /* offset of the first slot */
   HR_ABI_SLOT_SIZE = 36864,
   HR_ABI_MAX_SLOTS = 512,
+  HR_YOUNG_NS = 50000000,
 };
 struct hr_slot_head {
   __u32 sequence, used, tid, stage, current;
@@ -52,14 +53,16 @@ enum hr_cause {
 
 struct hr_thread_state {
   __u64 slot_address; /* user address of the thread's slot; 0: not found yet */
-  __u64 retry_ns;     /* when to look for it again */
-  __u64 retry_step_ns;
+  __u64 seen_ns;      /* when the thread was first seen */
+  __u64 searched_ns;  /* when its slot was last looked for ... */
+  __u64 search_ns;    /* ... and how long that took */
   __u64 off_since_ns; /* 0: on a CPU */
   __u64 woken_ns;     /* 0: blocked; else runnable since then */
   /* The sum stands before the begin of what is not yet in it: a reader who copies both while they
    * change gets too little, never too much. */
   __u64 on_cpu_ns;   /* sum up to on_since_ns */
   __u64 on_since_ns; /* 0: not seen being switched in */
+  __u64 ran_ns;      /* the kernel's own sum at the last switch-out */
   __u32 word;         /* at the last switch-out */
   enum hr_cause cause; /* of the present off-CPU period */
   __u32 tgid;
@@ -183,20 +186,17 @@ static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
         head.tid == t->own_tid)
       return head.current;
     t->slot_address = 0;
-    t->retry_step_ns = 0;
-    t->retry_ns = 0;
+    t->seen_ns = 0; /* it left its stage, and may join another: search as for a new thread */
   }
-  /* Threads that never enter an operator have no slot: they are asked less and less often, at most
-   * every 10 ms. */
+  /* A new thread is looked for every time, so that its first operator is seen. One that has no slot
+   * after a while may never enter an operator: for it searching may take a twentieth of the time. */
   __u64 now = bpf_ktime_get_ns();
-  if (now < t->retry_ns) return 0;
+  if (!t->seen_ns) t->seen_ns = now;
+  if (now - t->seen_ns > HR_YOUNG_NS && now - t->searched_ns < 20 * t->search_ns) return 0;
   t->slot_address = hr_find_slot(target->segment_address, t->own_tid);
-  if (!t->slot_address) {
-    t->retry_step_ns = t->retry_step_ns ? t->retry_step_ns * 2 : 20000;
-    if (t->retry_step_ns > 10000000) t->retry_step_ns = 10000000;
-    t->retry_ns = now + t->retry_step_ns;
-    return 0;
-  }
+  t->searched_ns = bpf_ktime_get_ns();
+  t->search_ns = t->searched_ns - now;
+  if (!t->slot_address) return 0;
   if (bpf_probe_read_user(&head, sizeof head, (void*)t->slot_address)) return 0;
   return head.current;
 }

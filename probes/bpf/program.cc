@@ -685,6 +685,16 @@ void Program::ReportLosses(Sink& sink) {
       std::replace(what.begin(), what.end(), '_', ' ');
       sink.Lost(owner + ": " + what, static_cast<int64_t>(value), std::nullopt);
     });
+    // A program that would interrupt itself on the same CPU is not run.
+    bpf_program* program;
+    bpf_object__for_each_program(program, object) {
+      bpf_prog_info info = {};
+      uint32_t size = sizeof info;
+      const int fd = bpf_program__fd(program);
+      if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0) continue;
+      sink.Lost(fmt::format("{}: runs of {}", owner, bpf_program__name(program)),
+                static_cast<int64_t>(info.recursion_misses), std::nullopt);
+    }
   };
   report(name_, object_->object);
   report("follow", shared_->object);
