@@ -1,10 +1,19 @@
 // Off-CPU time against what threads themselves know of their sleeps, locks and waits.
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -156,10 +165,11 @@ TEST_F(OffCpu, SplitsOperatorsByCauseAsTheThreadsThemselvesDo) {
   const auto snapshot = segment->Read(true, {});
   const auto& splits = dynamic_cast<SplitSource&>(*probe_).Splits();
   double on_cpu = 0;
+  for (const auto& o : snapshot.operators) on_cpu += static_cast<double>(o.busy_ns);
   for (const OperatorSplit& split : splits) {
     const auto& o = snapshot.operators.at(split.operator_index);
     EXPECT_GE(o.busy_ns + 1'000'000, split.blocked_ns + split.runnable_ns) << o.name;
-    on_cpu += static_cast<double>(o.busy_ns - split.blocked_ns - split.runnable_ns);
+    on_cpu -= static_cast<double>(split.blocked_ns + split.runnable_ns);
   }
   EXPECT_NEAR(on_cpu, static_cast<double>(cpu), 0.1 * static_cast<double>(cpu));
   EXPECT_EQ(seen.lost.at("offcpu: off cpu periods"), 0);
@@ -188,6 +198,277 @@ TEST_F(OffCpu, FollowsChildrenFromTheFork) {
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "sleep", child), 49e6);
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "child", child), 25e6);
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "child", getpid()), 70e6);
+}
+
+// Kinds of waiting, each in an operator of its own; the thread knows by its clocks how long it was
+// off the CPU.
+TEST_F(OffCpu, NamesTheCauseOfEveryWait) {
+  ASSERT_EQ(hr_account_open("offcpu_causes"), 0);
+  const uint32_t stage = hr_stage("stage", 1, 0);
+  Start();
+  if (IsSkipped()) {
+    hr_account_close();
+    return;
+  }
+  int stream[2], datagram[2], pipes[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, stream), 0);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, datagram), 0);
+  ASSERT_EQ(pipe(pipes), 0);
+  char name[] = "offcpu_test.XXXXXX";
+  const int plain = mkstemp(name);
+  ASSERT_GE(plain, 0);
+  std::vector<char> chunk(4 << 20, 'x');
+  ASSERT_EQ(write(plain, chunk.data(), chunk.size()), static_cast<ssize_t>(chunk.size()));
+  ASSERT_EQ(fsync(plain), 0);
+  const int direct = open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);  // a tmpfs may have none
+  unlink(name);
+  void* aligned = nullptr;
+  ASSERT_EQ(posix_memalign(&aligned, 4096, 1 << 20), 0);
+  std::thread feeder([&] {
+    for (int i = 0; i < 10; i++) {
+      for (const int fd : {pipes[1], stream[1], datagram[1]}) {
+        SleepUntilNs(MonotonicNs() + 4'000'000);
+        if (write(fd, "x", 1) != 1) return;
+      }
+    }
+  });
+  char byte;
+  const std::vector<std::pair<std::string, std::function<void()>>> waits = {
+      {"pipe", [&] { ASSERT_EQ(read(pipes[0], &byte, 1), 1); }},
+      {"pipe", [&] { ASSERT_EQ(recv(stream[0], &byte, 1, 0), 1); }},
+      {"poll",
+       [&] {
+         pollfd wait = {datagram[0], POLLIN, 0};
+         ASSERT_EQ(poll(&wait, 1, -1), 1);
+         ASSERT_EQ(read(datagram[0], &byte, 1), 1);
+       }},
+      {"child",
+       [&] {
+         const pid_t child = fork();
+         if (child == 0) {
+           usleep(4000);
+           _exit(0);
+         }
+         int status;
+         waitpid(child, &status, 0);
+       }},
+      {"storage",
+       [&] {
+         for (int i = 0; i < 4 && direct >= 0; i++) {
+           ASSERT_EQ(pread(direct, aligned, 1 << 20, i << 20), 1 << 20);
+         }
+       }},
+  };
+  std::vector<int64_t> off(waits.size());
+  std::thread worker([&] {
+    hr_thread_begin(stage);
+    for (int round = 0; round < 10; round++) {
+      for (uint32_t i = 0; i < waits.size(); i++) {
+        const uint32_t op = hr_operator(fmt::format("{} {}", i, waits[i].first).c_str(), "", stage);
+        hr_enter(op);
+        const int64_t wall = MonotonicNs(), cpu = ThreadCpuNs();
+        waits[i].second();
+        off[op] += cpu - ThreadCpuNs();
+        off[op] += MonotonicNs() - wall;
+        hr_leave();
+      }
+    }
+    hr_thread_end();
+  });
+  worker.join();
+  feeder.join();
+  const Collected seen = Read();
+  for (uint32_t i = 0; i < waits.size(); i++) {
+    if (waits[i].first == "storage" && direct < 0) continue;
+    const double blocked = seen.Sum("off_cpu_ns", i, waits[i].first);
+    const double all = seen.Sum("off_cpu_ns", i, "") + seen.Sum("runnable_ns", i, "");
+    const auto expected = static_cast<double>(off[i]);
+    EXPECT_NEAR(all, expected, 0.02 * expected + 1e6) << waits[i].first;
+    EXPECT_GT(blocked, 0.5 * seen.Sum("off_cpu_ns", i, "")) << waits[i].first;
+  }
+  for (const int fd : {stream[0], stream[1], datagram[0], datagram[1], pipes[0], pipes[1], plain}) {
+    close(fd);
+  }
+  if (direct >= 0) close(direct);
+  free(aligned);
+  hr_account_close();
+}
+
+TEST_F(OffCpu, TimeOnTheCpuHoldsUnderOversubscription) {
+  ASSERT_EQ(hr_account_open("offcpu_spin"), 0);
+  const uint32_t stage = hr_stage("stage", 1, 0);
+  Start();
+  if (IsSkipped()) {
+    hr_account_close();
+    return;
+  }
+  cpu_set_t cpus;
+  ASSERT_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+  for (const int times : {1, 2, 4}) {
+    const uint32_t op = hr_operator(fmt::format("{}x", times).c_str(), "", stage);
+    std::atomic<int64_t> cpu_ns = 0, off_ns = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < times * CPU_COUNT(&cpus); i++) {
+      threads.emplace_back([&] {
+        hr_thread_begin(stage);
+        hr_enter(op);
+        const int64_t wall = MonotonicNs(), cpu = ThreadCpuNs();
+        Spin(100'000'000 / times);
+        const int64_t used = ThreadCpuNs() - cpu;
+        off_ns += MonotonicNs() - wall - used;
+        cpu_ns += used;
+        hr_leave();
+        hr_thread_end();
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    const Collected seen = Read();
+    auto segment = account::AccountSegment::Attach(getpid());
+    ASSERT_TRUE(segment);
+    const auto snapshot = segment->Read(true, {});
+    const double blocked = seen.Sum("off_cpu_ns", op, "");
+    const double runnable = seen.Sum("runnable_ns", op, "");
+    const double c = static_cast<double>(snapshot.operators.at(op).busy_ns) - blocked - runnable;
+    const auto cpu = static_cast<double>(cpu_ns);
+    EXPECT_NEAR(c, cpu, 0.02 * cpu + 2e6) << times;
+    EXPECT_NEAR(blocked + runnable, static_cast<double>(off_ns),
+                0.02 * static_cast<double>(off_ns) + 2e6)
+        << times;
+  }
+  hr_account_close();
+}
+
+TEST_F(OffCpu, EndedThreadsKeepTheirTime) {
+  Start();
+  if (IsSkipped()) return;
+  std::atomic<int64_t> cpu_ns = 0;
+  for (int i = 0; i < 100; i += 4) {
+    std::vector<std::thread> threads;
+    for (int j = i; j < i + 4; j++) {
+      threads.emplace_back([&, j] {
+        pthread_setname_np(pthread_self(), fmt::format("churn-{}", j).c_str());
+        Spin(2'000'000);
+        cpu_ns += ThreadCpuNs();
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+  const Collected seen = Read();
+  double on_cpu = 0;
+  int groups = 0;
+  for (const auto& [key, value] : seen.values) {
+    if (key.first != "on_cpu_ns" || key.second.thread.rfind("churn", 0) != 0) continue;
+    on_cpu += value;
+    ++groups;
+  }
+  EXPECT_EQ(groups, 1);  // numbers of threads are not part of their group's name
+  EXPECT_NEAR(on_cpu, static_cast<double>(cpu_ns), 0.02 * static_cast<double>(cpu_ns) + 10e6);
+}
+
+TEST_F(OffCpu, AnExecByAnyThreadIsFollowed) {
+  Start();
+  if (IsSkipped()) return;
+  const int64_t begin = MonotonicNs();
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread([] {
+      Spin(5'000'000);
+      execlp("sleep", "sleep", "0.05", nullptr);
+      _exit(127);
+    }).join();
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  const auto lifetime = static_cast<double>(MonotonicNs() - begin);
+  const Collected seen = Read();
+  EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "sleep", child), 49e6);
+  const double on_cpu = seen.Sum("on_cpu_ns", std::nullopt, "", child);
+  EXPECT_GE(on_cpu, 4e6);
+  EXPECT_LE(on_cpu, lifetime);
+}
+
+TEST_F(OffCpu, EndedProcessesKeepTheirTimeAndLeaveTheMaps) {
+  Start();
+  if (IsSkipped()) return;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 50; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      usleep(3000);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
+  const Collected before = Read();
+  for (int i = 0; i < 3; i++) {  // ended ones are folded over two reads a second apart
+    SleepUntilNs(MonotonicNs() + 1'050'000'000);
+    Read();
+  }
+  const Collected after = Read();
+  for (const pid_t child : children) {
+    const double slept = before.Sum("off_cpu_ns", std::nullopt, "sleep", child);
+    EXPECT_GE(slept, 2.9e6);
+    EXPECT_EQ(after.Sum("off_cpu_ns", std::nullopt, "sleep", child), slept);
+  }
+  for (const auto& [key, value] : before.values) {
+    if (key.first != "bpf_run_time_ns") {
+      EXPECT_GE(after.values.at(key), value) << key.first;
+    }
+  }
+}
+
+TEST_F(OffCpu, StopLeavesNothingInTheKernel) {
+  Program program("offcpu");
+  target_.accounts = {};
+  const Availability available = program.Load(host_, target_);
+  if (!available.usable()) GTEST_SKIP() << "no BPF here: " << available.reason;
+  std::vector<uint32_t> programs, maps;
+  for (const char* function : {"on_switch", "on_wakeup", "on_waking"}) {
+    bpf_prog_info info = {};
+    uint32_t size = sizeof info;
+    ASSERT_EQ(bpf_obj_get_info_by_fd(program.program_fd(function), &info, &size), 0);
+    programs.push_back(info.id);
+  }
+  for (const char* map : {"targets", "threads", "off_cpu"}) {
+    bpf_map_info info = {};
+    uint32_t size = sizeof info;
+    ASSERT_EQ(bpf_obj_get_info_by_fd(program.map_fd(map), &info, &size), 0);
+    maps.push_back(info.id);
+  }
+  program.Unload();
+  const auto remains = [](int fd) {
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+  };
+  // The kernel frees them after a grace period.
+  for (int i = 0; i < 300; i++) {
+    bool left = false;
+    for (const uint32_t id : programs) left = left || remains(bpf_prog_get_fd_by_id(id));
+    for (const uint32_t id : maps) left = left || remains(bpf_map_get_fd_by_id(id));
+    if (!left) return;
+    SleepUntilNs(MonotonicNs() + 10'000'000);
+  }
+  FAIL() << "programs or maps are left in the kernel";
+}
+
+TEST_F(OffCpu, WithoutPrivilegeItIsUnavailableAndSaysWhy) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
+    const Availability available = probe_->Start(host_, target_);
+    const std::string text = available.usable() ? "usable" : available.reason + "|" + available.fix;
+    _exit(write(fds[1], text.data(), text.size()) < 0);
+  }
+  close(fds[1]);
+  char text[512] = "";
+  ASSERT_GT(read(fds[0], text, sizeof text - 1), 0);
+  close(fds[0]);
+  waitpid(child, nullptr, 0);
+  EXPECT_NE(std::string(text).find("CAP_BPF"), std::string::npos) << text;
 }
 
 TEST_F(OffCpu, ATinyMapLosesAloud) {
