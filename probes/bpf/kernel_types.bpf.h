@@ -41,6 +41,9 @@ struct files_struct {
   struct fdtable* fdt;
 };
 
+struct sched_info {
+  unsigned long long run_delay;
+};
 struct sched_entity {
   __u64 sum_exec_runtime;
 };
@@ -55,6 +58,7 @@ struct task_struct {
   unsigned int in_iowait : 1;
   struct files_struct* files;
   struct sched_entity se;
+  struct sched_info sched_info;
 };
 
 #if defined(__TARGET_ARCH_x86)

@@ -2,9 +2,9 @@
  * time on it by thread; how long ready threads waited for a CPU; who woke whom.
  *
  * A period begins at the switch-out, where the thread is still current: its operator word and the
- * cause are read there and kept. It ends blocked at the wake-up, runnable at the switch-in, where
- * both parts are credited to the kept word. A period still open is added by user space (offcpu.cc),
- * which finds it in `threads`. */
+ * cause are read there and kept. It ends blocked at the wake-up, runnable at the switch-in; at the
+ * next switch-out both parts are credited to the kept word. What is not yet credited is added by
+ * user space (offcpu.cc), which finds it in `threads`. */
 #include "probes/bpf/cause.bpf.h"
 #include "probes/bpf/operator.bpf.h"
 
@@ -31,7 +31,7 @@ struct thread_key {
   __u32 first;
 };
 struct thread_value {
-  __u64 on_cpu_ns; /* of ended threads; living ones carry theirs in `threads` */
+  __u64 on_cpu_ns; /* all of ended threads; living ones carry theirs in `threads` */
   __u64 voluntary_count, involuntary_count;
 };
 HR_OUTPUT(thread_times, thread_key, thread_value, 8192);
@@ -67,21 +67,20 @@ static __always_inline void fill_thread_key(struct thread_key* key, struct hr_th
   key->first = t->first;
 }
 
-static __always_inline void count_switch(struct hr_thread_state* t, bool voluntary,
-                                         __u64 on_cpu_ns) {
+/* An ended thread's figures move to its group's. */
+static __always_inline void fold(struct hr_thread_state* t) {
   struct thread_key key = {};
   fill_thread_key(&key, t);
   struct thread_value zero = {};
   struct thread_value* value = HR_VALUE(&thread_times, &key, &zero, &lost_thread_times_count);
   if (!value) return;
-  if (on_cpu_ns) __sync_fetch_and_add(&value->on_cpu_ns, on_cpu_ns);
-  if (voluntary)
-    __sync_fetch_and_add(&value->voluntary_count, 1);
-  else
-    __sync_fetch_and_add(&value->involuntary_count, 1);
+  __sync_fetch_and_add(&value->on_cpu_ns, t->on_cpu_ns);
+  __sync_fetch_and_add(&value->voluntary_count, t->voluntary_count);
+  __sync_fetch_and_add(&value->involuntary_count, t->involuntary_count);
 }
 
-/* Credits the thread's off-CPU period, which ended at `end`. */
+/* Credits the thread's off-CPU period, which ended at `end`. Done at the next switch-out, where the
+ * scheduler's sums can confirm it. */
 static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   if (!t) return 0;
   __u64 since = t->off_since_ns;
@@ -119,20 +118,28 @@ static __noinline int switched_out(struct task_struct* task, __u64 now, int pree
   if (!t) return 0;
   unsigned int state = task_state(task);
   __u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime);
-  __u64 on_since = t->on_since_ns;
-  if (!on_since && t->off_since_ns) {
-    /* Kernels were seen to skip this program at some switches. The scheduler's own sum says how
-     * long the thread has run since its last switch-out, and so when it was switched in. */
-    __u64 run = ran - t->ran_ns;
-    on_since = run < now - t->off_since_ns ? now - run : t->off_since_ns;
+  __u64 delayed = 0;
+  if (bpf_core_field_exists(task->sched_info.run_delay))
+    delayed = BPF_CORE_READ(task, sched_info.run_delay);
+  __u64 on_since = t->on_since_ns, since = t->off_since_ns;
+  if (since) {
+    /* The period before this time on the CPU. Kernels were seen to skip our programs now and then.
+     * When the switch-in was skipped, the scheduler's own sum says how long the thread has run since
+     * its last switch-out; when the wake-up was skipped, how long it has waited for a CPU. */
+    __u64 off = now - since, run = ran - t->ran_ns;
+    if (!on_since) on_since = run < off ? now - run : since;
+    __u64 wait = delayed - t->delayed_ns;
+    __u64 woken = wait < on_since - since ? on_since - wait : since;
+    if (!t->woken_ns || t->woken_ns > woken) t->woken_ns = woken;
     end_period(t, on_since);
   }
   *(volatile __u64*)&t->on_since_ns = 0;
   if (on_since && now > on_since) *(volatile __u64*)&t->on_cpu_ns += now - on_since;
   t->ran_ns = ran;
+  t->delayed_ns = delayed;
   hr_take_name(t, task); /* it may have given itself another one */
   if (state & kTaskDead) {
-    count_switch(t, true, t->on_cpu_ns);
+    fold(t);
     __u32 tid = BPF_CORE_READ(task, pid);
     bpf_map_delete_elem(&threads, &tid);
     return 0;
@@ -142,7 +149,10 @@ static __noinline int switched_out(struct task_struct* task, __u64 now, int pree
   t->cause = runnable ? HR_CAUSE_PREEMPTED : cause_of(task);
   t->woken_ns = runnable ? now : 0;
   t->off_since_ns = now;
-  count_switch(t, !runnable, 0);
+  if (runnable)
+    t->involuntary_count++;
+  else
+    t->voluntary_count++;
   return 0;
 }
 
@@ -152,7 +162,6 @@ static __noinline int switched_in(struct task_struct* task, __u64 now) {
   /* Its switch-out was not seen: what it did then is not known. */
   if (t->on_since_ns) __sync_fetch_and_add(&lost_switches_count, 1);
   t->on_since_ns = now;
-  end_period(t, now);
   return 0;
 }
 
@@ -174,7 +183,7 @@ static __always_inline int woken(struct task_struct* task) {
   if (!hr_target_of(task->tgid)) return 0;
   __u32 tid = task->pid;
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
-  if (!t || !t->off_since_ns || t->woken_ns) return 0;
+  if (!t || !t->off_since_ns || t->on_since_ns || t->woken_ns) return 0;
   t->woken_ns = bpf_ktime_get_ns();
   return 0;
 }
@@ -217,7 +226,7 @@ static __always_inline int waking(struct task_struct* task) {
   if (!hr_target_of(task->tgid)) return 0;
   __u32 tid = task->pid;
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
-  if (!t || !t->off_since_ns || t->woken_ns) return 0;
+  if (!t || !t->off_since_ns || t->on_since_ns || t->woken_ns) return 0;
   __u64 now = bpf_ktime_get_ns();
   /* A wait with a time-out that ran out was a sleep, whatever it waited for. */
   if (t->cause == HR_CAUSE_LOCK && !current_unlocks()) t->cause = HR_CAUSE_SLEEP;

@@ -154,14 +154,18 @@ class OffCpuProbe final : public Probe, public SplitSource {
       const uint64_t on_since = state.Number("on_since_ns");
       uint64_t on_cpu = state.Number("on_cpu_ns");
       if (on_since != 0 && now > on_since) on_cpu += now - on_since;
-      to->on_cpu_ns[{Pid(state), LabelOf(state)}] += static_cast<int64_t>(on_cpu);
+      const ThreadGroup group = {Pid(state), LabelOf(state)};
+      to->on_cpu_ns[group] += static_cast<int64_t>(on_cpu);
+      to->switches[group].voluntary += Count(state, "voluntary_count");
+      to->switches[group].involuntary += Count(state, "involuntary_count");
       const uint64_t since = state.Number("off_since_ns");
       if (since == 0 || now <= since) return;
       const uint64_t woken = state.Number("woken_ns");
-      const uint64_t end = woken != 0 ? std::clamp(woken, since, now) : now;
+      const uint64_t until = on_since > since && on_since < now ? on_since : now;
+      const uint64_t end = woken != 0 ? std::clamp(woken, since, until) : until;
       Period& period = to->periods[PlaceOf(state)];
       period.blocked_ns += static_cast<int64_t>(end - since);
-      period.runnable_ns += static_cast<int64_t>(now - end);
+      period.runnable_ns += static_cast<int64_t>(until - end);
     });
   }
 
@@ -230,8 +234,11 @@ class OffCpuProbe final : public Probe, public SplitSource {
       m.labels.pid = group.first;
       m.labels.thread = group.second;
       m.course = false;
-      for (const auto& [count, cause] : {std::pair{switches.voluntary, "voluntary"},
-                                         std::pair{switches.involuntary, "involuntary"}}) {
+      Switches& given = given_switches_[group];
+      given.voluntary = std::max(given.voluntary, switches.voluntary);
+      given.involuntary = std::max(given.involuntary, switches.involuntary);
+      for (const auto& [count, cause] :
+           {std::pair{given.voluntary, "voluntary"}, std::pair{given.involuntary, "involuntary"}}) {
         m.labels.cause = cause;
         m.value = static_cast<double>(count);
         if (count > 0) sink.Add(m);
@@ -272,6 +279,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   std::set<int64_t> gone_before_;
   std::map<Place, Period> given_periods_;
   std::map<ThreadGroup, int64_t> given_on_cpu_;
+  std::map<ThreadGroup, Switches> given_switches_;
   std::vector<OperatorSplit> splits_;
 };
 

@@ -62,7 +62,9 @@ struct hr_thread_state {
    * change gets too little, never too much. */
   __u64 on_cpu_ns;   /* sum up to on_since_ns */
   __u64 on_since_ns; /* 0: not seen being switched in */
-  __u64 ran_ns;      /* the kernel's own sum at the last switch-out */
+  __u64 ran_ns;      /* the kernel's own sums at the last switch-out: of time on a CPU ... */
+  __u64 delayed_ns;  /* ... and of waiting for one */
+  __u64 voluntary_count, involuntary_count; /* switches-out */
   __u32 word;         /* at the last switch-out */
   enum hr_cause cause; /* of the present off-CPU period */
   __u32 tgid;
