@@ -36,6 +36,11 @@ int Wait(pid_t pid) {
   return status;
 }
 
+std::string HowItEnded(int status) {
+  return WIFSIGNALED(status) ? fmt::format("was killed by signal {}", WTERMSIG(status))
+                             : fmt::format("exited {}", WEXITSTATUS(status));
+}
+
 }  // namespace
 
 Agent Agent::Start(const AgentOptions& options) {
@@ -84,7 +89,7 @@ Agent Agent::Start(const AgentOptions& options) {
     return agent;
   }
   kill(pid, SIGKILL);
-  Wait(pid);
+  const int status = Wait(pid);
   int code = 1;
   int used = 0;
   if (std::sscanf(answer.c_str(), "error %d %n", &code, &used) == 1 && used > 0) {
@@ -92,7 +97,9 @@ Agent Agent::Start(const AgentOptions& options) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     throw Error(static_cast<ExitCode>(code), text);
   }
-  throw Error(ExitCode::kFailure, "the collector did not start", executable);
+  throw Error(ExitCode::kFailure,
+              fmt::format("the collector {} before it recorded anything", HowItEnded(status)),
+              executable);
 }
 
 Agent::Agent(Agent&& other) noexcept
@@ -127,12 +134,10 @@ int64_t Agent::Stop() {
                             run_id_),
                 database_, "free space, or use --db elsewhere");
   }
-  const std::string how = WIFSIGNALED(status)
-                              ? fmt::format("was killed by signal {}", WTERMSIG(status))
-                              : fmt::format("exited {}", WEXITSTATUS(status));
-  throw Error(ExitCode::kFailure,
-              fmt::format("the collector {}; run {} is recorded up to then", how, run_id_),
-              database_, "");
+  throw Error(
+      ExitCode::kFailure,
+      fmt::format("the collector {}; run {} is recorded up to then", HowItEnded(status), run_id_),
+      database_, "");
 }
 
 }  // namespace headrace::collectors

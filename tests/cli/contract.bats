@@ -85,7 +85,8 @@ load helpers
 @test "Ctrl-C stops within a second, saves the run, exits 130" {
   "$HEADRACE" run small.toml --name stopped --duration 60s --quiet 2> err &
   pid=$!
-  sleep 1.5
+  until_true 10 newest_run_is recording
+  sleep 0.5
   kill -INT $pid
   start=$(date +%s%N)
   code=0
@@ -181,7 +182,7 @@ load helpers
 @test "a failed recording is said once" {
   "$HEADRACE" run small.toml --name killed --duration 3s --quiet 2> err &
   pid=$!
-  sleep 1
+  until_true 10 newest_run_is recording
   kill -9 "$(pgrep -P $pid)"
   code=0
   wait $pid || code=$?
@@ -193,11 +194,11 @@ load helpers
 @test "kill -9 of the pipeline: the run is interrupted and can be reported" {
   "$HEADRACE" run small.toml --name dead --duration 60s --quiet &
   pid=$!
-  sleep 2
+  until_true 10 newest_run_is recording
+  sleep 1
   kill -9 $pid
   wait $pid || true
-  sleep 1
-  [ "$("$HEADRACE" runs --json | jq -r '.runs[0].state')" = interrupted ]
+  until_true 10 newest_run_is interrupted
   run "$HEADRACE" report dead
   [[ "$output" == *"this run is interrupted"* ]]
 }

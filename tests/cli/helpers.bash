@@ -22,3 +22,16 @@ one_line_error() {
   [ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ] || { echo "more than one line: $output"; return 1; }
   [[ "$output" =~ $2 ]] || { echo "does not match '$2': $output"; return 1; }
 }
+
+# until_true SECONDS COMMAND...: waits until the command succeeds; fails after so long. How long a start takes is the
+# machine's affair, so tests wait for what they need instead of sleeping.
+until_true() {
+  local left=$(($1 * 20))
+  shift
+  until "$@" > /dev/null 2>&1; do
+    [ $((left -= 1)) -gt 0 ] || { echo "still not true: $*"; return 1; }
+    sleep 0.05
+  done
+}
+# The newest run is of this state: recording, complete, interrupted, ...
+newest_run_is() { [ "$("$HEADRACE" runs --json | jq -r '.runs[0].state')" = "$1" ]; }

@@ -112,9 +112,9 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
 }
 
 @test "SIGTERM to the profiler reaches the command, whose status it returns" {
-  "$HEADRACE" profile -- sh -c 'trap "echo got; exit 5" TERM; while :; do sleep 0.05; done' > out 2> err &
+  "$HEADRACE" profile -- sh -c 'trap "echo got; exit 5" TERM; touch ready; while :; do sleep 0.05; done' > out 2> err &
   pid=$!
-  sleep 0.7
+  until_true 10 test -e ready
   kill -TERM $pid
   code=0
   wait $pid || code=$?
@@ -129,7 +129,8 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
   sleep 0.3
   "$HEADRACE" profile -p $target 2> err &
   pid=$!
-  sleep 2.6
+  until_true 10 newest_run_is recording
+  sleep 2.4
   kill -INT $pid
   code=0
   wait $pid || code=$?
@@ -156,7 +157,8 @@ stage = [{ name = "load", operators = [{ sleep = "1ms" }] }]
 TOML
   "$HEADRACE" run stall.toml --quiet --duration 5s --ring 1s --trigger 'stall > 150ms or step > 150ms' &
   pid=$!
-  sleep 2.5
+  until_true 10 newest_run_is recording
+  sleep 2
   kill -STOP $pid
   sleep 0.3
   kill -CONT $pid
