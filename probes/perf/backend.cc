@@ -25,6 +25,7 @@ int KernelBackend::Open(const OpenRequest& request) {
   attr.disabled = request.leader < 0 && request.disabled;
   attr.pinned = request.leader < 0 && request.pinned;
   attr.inherit = request.inherit;
+  attr.inherit_thread = request.inherit && request.threads_only;
   if (!request.uncore) {  // PMUs outside the cores refuse these
     attr.exclude_kernel = request.exclude_kernel;
     attr.exclude_hv = 1;

@@ -28,6 +28,7 @@ struct OpenRequest {
   int leader = -1;       // handle of the group's leader; -1: it leads a group
   bool pinned = false;   // leaders only: always on the PMU, or in error
   bool inherit = false;  // threads and processes started from now on are counted too
+  bool threads_only = false;  // with inherit: threads only (Linux 5.13)
   bool exclude_kernel = true;
   bool uncore = false;  // a PMU that knows neither user nor kernel
   bool disabled = true;
@@ -37,7 +38,8 @@ struct OpenRequest {
 class PerfBackend {
  public:
   virtual ~PerfBackend() = default;
-  // A handle (>= 0) or -errno. All events are read as a group with ids and times.
+  // A handle (>= 0) or -errno. All events are read as a group with ids and times. Handles of the
+  // kernel are file descriptors.
   virtual int Open(const OpenRequest& request) = 0;
   // The event's id within its group's readings; 0 if it cannot be told.
   virtual uint64_t Id(int handle) = 0;
@@ -50,7 +52,7 @@ class PerfBackend {
   virtual void Close(int handle) = 0;
 };
 
-// The kernel's perf_event_open. Handles are file descriptors.
+// The kernel's perf_event_open.
 class KernelBackend final : public PerfBackend {
  public:
   int Open(const OpenRequest& request) override;
