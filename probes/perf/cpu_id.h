@@ -1,0 +1,25 @@
+// CpuId: which processor this is, as its maker numbers it.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "probes/host.h"
+
+namespace headrace::probes::perf {
+
+struct CpuId {
+  enum class Vendor : uint8_t { kUnknown, kIntel, kAmd, kArm };
+  Vendor vendor = Vendor::kUnknown;
+  int family = 0, model = 0, stepping = 0;  // x86; the extended ones, as /proc/cpuinfo shows them
+  int implementer = 0, part = 0;            // Arm: of MIDR_EL1; Arm Ltd. is implementer 0x41
+  std::string name;                         // as the machine calls itself; "" if it does not
+
+  bool operator==(const CpuId&) const = default;
+};
+
+// Of the first processor: /proc/cpuinfo, and on Arm /sys/.../midr_el1 where cpuinfo does not say.
+// What cannot be read stays unknown. Chinese and other makers of x86 and Arm cores (Hygon, Ampere,
+// ...) are unknown vendors: their counters are not those of the catalogue.
+CpuId ReadCpuId(const Host& host);
+
+}  // namespace headrace::probes::perf
