@@ -26,16 +26,16 @@ struct task_struct___old { /* before 5.14 */
 } __attribute__((preserve_access_index));
 
 static __always_inline unsigned int task_state(struct task_struct* task) {
-  if (bpf_core_field_exists(task->__state)) return BPF_CORE_READ(task, __state);
+  if (bpf_core_field_exists(task->__state)) return task->__state;
   return (unsigned int)BPF_CORE_READ((struct task_struct___old*)task, state);
 }
 
 /* What a thread blocked in read or write of `fd` waits for. */
 static __always_inline enum hr_cause cause_of_file(struct task_struct* task, unsigned int fd) {
-  struct files_struct* files = BPF_CORE_READ(task, files);
-  struct fdtable* table = files ? BPF_CORE_READ(files, fdt) : 0;
-  if (!table || fd >= BPF_CORE_READ(table, max_fds)) return HR_CAUSE_OTHER;
-  struct file** list = BPF_CORE_READ(table, fd);
+  struct files_struct* files = task->files;
+  struct fdtable* table = files ? files->fdt : 0;
+  if (!table || fd >= table->max_fds) return HR_CAUSE_OTHER;
+  struct file** list = table->fd;
   struct file* file = 0;
   bpf_core_read(&file, sizeof file, list + fd);
   if (!file) return HR_CAUSE_OTHER;
@@ -176,15 +176,16 @@ static __always_inline enum hr_cause cause_of_call(struct task_struct* task, int
 
 /* Why the thread that is being switched out blocks. */
 static __always_inline enum hr_cause cause_of(struct task_struct* task) {
-  if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait)) return HR_CAUSE_STORAGE;
-  struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  if (BPF_CORE_READ_BITFIELD(task, in_iowait)) return HR_CAUSE_STORAGE;
+  struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(task);
   if (!registers) return HR_CAUSE_OTHER;
 #if defined(__TARGET_ARCH_x86)
-  int call = (int)BPF_CORE_READ(registers, orig_ax);
-  unsigned int fd = (unsigned int)BPF_CORE_READ(registers, di);
+  int call = (int)registers->orig_ax;
+  unsigned int fd = (unsigned int)registers->di;
 #else
-  int call = BPF_CORE_READ((struct pt_regs___arm64*)registers, syscallno);
-  unsigned int fd = (unsigned int)BPF_CORE_READ((struct pt_regs___arm64*)registers, orig_x0);
+  struct pt_regs___arm64* saved = (struct pt_regs___arm64*)registers;
+  int call = saved->syscallno;
+  unsigned int fd = (unsigned int)saved->orig_x0;
 #endif
   return cause_of_call(task, call, fd);
 }

@@ -8,16 +8,19 @@ __u64 lost_processes_count = 0;
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
-  __u32 parent_tgid = BPF_CORE_READ(parent, tgid);
+  __u32 parent_tgid = parent->tgid;
   if (!hr_target_of(parent_tgid)) return 0;
-  __u32 tgid = BPF_CORE_READ(child, tgid);
+  __u32 tgid = child->tgid;
   if (tgid != parent_tgid) {
     struct hr_target fresh = {};
+    __u32 index = tgid % HR_TARGET_MARKS;
+    const __u8 mark = 1;
+    bpf_map_update_elem(&target_marks, &index, &mark, BPF_ANY);
     if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))
       __sync_fetch_and_add(&lost_processes_count, 1);
   }
   /* A number that was another thread's before starts afresh, waiting for its first CPU. */
-  __u32 tid = BPF_CORE_READ(child, pid);
+  __u32 tid = child->pid;
   bpf_map_delete_elem(&threads, &tid);
   struct hr_thread_state* t = hr_thread(child);
   if (t) t->off_since_ns = t->woken_ns = bpf_ktime_get_ns();
@@ -26,12 +29,12 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
-  __u32 tgid = BPF_CORE_READ(task, tgid);
+  __u32 tgid = task->tgid;
   struct hr_target* target = hr_target_of(tgid);
   if (!target) return 0;
   target->segment_address = 0;
   /* A thread that is not the first takes the first one's number: its state goes with it. */
-  __u32 tid = BPF_CORE_READ(task, pid), before = old_tid;
+  __u32 tid = task->pid, before = old_tid;
   if (before != tid) {
     struct hr_thread_state* was = bpf_map_lookup_elem(&threads, &before);
     if (was) {
@@ -52,7 +55,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
 /* Comes for every thread some time after its last switch. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct* task) {
-  __u32 tgid = BPF_CORE_READ(task, tgid), tid = BPF_CORE_READ(task, pid);
+  __u32 tgid = task->tgid, tid = task->pid;
   if (!hr_target_of(tgid)) return 0;
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
   if (t && t->tgid == tgid && !t->off_since_ns && !t->on_since_ns)

@@ -1,33 +1,31 @@
 // Off-CPU stacks: where the target's threads block. The stack, the operator word and the cause are
 // taken when a thread is switched out, and credited with the blocked time when it is switched in.
 //
-// The cost is bounded by sampling that does not look at the period itself, so that sums stay right:
-// a thread that blocks less than once in 10 ms is always taken; of the others one in k, which then
-// counts for k, with k such that a CPU takes about 500 stacks a second.
+// What is taken is a matter of time, not of the number of switches: of each thread's off-CPU time a
+// stack is taken about every quantum_ns, however often it blocks. How long a period will be is not
+// known when its stack could be taken; the usual length of the thread's periods stands for it. So a
+// period's chance is usual / quantum, whatever its own length turns out to be, and a short one
+// counts for quantum / usual: sums stay right. A long one, of more than a quantum, counts once,
+// with its stack if it was taken and else without, so that no single period is multiplied to more
+// time than there was.
 //
-// Needs tp_btf sched_switch. Wake-ups are told by the program `offcpu`, if it is loaded: without it
-// waiting for a CPU after the wake-up counts as blocked.
+// Needs tp_btf sched_switch. Wake-ups, and what a long period without stack was for, are told by
+// the program `offcpu`, if it is loaded: without it waiting for a CPU after the wake-up counts as
+// blocked.
 #include "probes/bpf/cause.bpf.h"
 #include "probes/bpf/stack.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile __u64 rare_ns = 10000000;     // a thread that blocks less often is always taken
-const volatile __u64 window_ns = 100000000;  // in which a CPU's switches are counted
-const volatile __u32 window_stacks = 50;     // that it may take in a window
-const volatile __u32 max_weight = 64;
-
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 8192);
-  __type(key, __u32); /* tid */
-  __type(value, struct hr_sleeper);
-} sleepers SEC(".maps");
-__u64 lost_sleepers_count = 0;
+const volatile __u32 quantum_ns = 20000000;
+const volatile __u32 max_weight = 64;        // that a short period may count for
+const volatile __u64 window_ns = 100000000;  // in which a CPU's stacks are counted
+const volatile __u32 window_stacks = 20;     // that it may take in a window
+__u64 lost_long_periods_count = 0;           // neither a stack nor a cause is known
 
 struct hr_pace {
   __u64 window_ns; /* when it began */
-  __u32 seen, weight;
+  __u32 chosen, one_in;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -36,77 +34,100 @@ struct {
   __type(value, struct hr_pace);
 } paces SEC(".maps");
 
-// One in how many is taken now, from what the last window saw.
-static __always_inline __u32 hr_weight(__u64 now) {
+// One in how many of the chosen ones is taken by this CPU, from what its last window saw: 1 but
+// with hundreds of threads.
+static __always_inline __u32 one_in_now(__u64 now) {
   __u32 zero = 0;
   struct hr_pace* pace = bpf_map_lookup_elem(&paces, &zero);
   if (!pace) return 1;
   if (now - pace->window_ns > window_ns) {
     // Two windows later the last one says nothing any more.
-    const __u32 seen = now - pace->window_ns < 2 * window_ns ? pace->seen : 0;
-    pace->weight = seen / window_stacks + 1;
-    if (pace->weight > max_weight) pace->weight = max_weight;
+    const __u32 chosen = now - pace->window_ns < 2 * window_ns ? pace->chosen : 0;
+    pace->one_in = chosen / window_stacks + 1;
+    if (pace->one_in > max_weight) pace->one_in = max_weight;
     pace->window_ns = now;
-    pace->seen = 0;
+    pace->chosen = 0;
   }
-  pace->seen++;
-  return pace->weight ? pace->weight : 1;
+  pace->chosen++;
+  return pace->one_in ? pace->one_in : 1;
 }
 
-static __always_inline void falls_asleep(void* ctx, struct task_struct* task, __u32 tid) {
-  struct hr_sleeper* s = bpf_map_lookup_elem(&sleepers, &tid);
-  if (!s) {
-    const struct hr_sleeper fresh = {};
-    bpf_map_update_elem(&sleepers, &tid, &fresh, BPF_NOEXIST);
-    s = bpf_map_lookup_elem(&sleepers, &tid);
-    if (!s) {
-      __sync_fetch_and_add(&lost_sleepers_count, 1);
-      return;
+// Whether this period's stack is taken. Every period passes by with its usual length, and marks at
+// distances of a quantum, a quarter more or less so that no rhythm of the thread's keeps step, say
+// which are taken.
+static __always_inline bool choose(struct hr_thread_state* t, __u64 now) {
+  const __u32 never_more = quantum_ns / 4 * 3;
+  __u32 step =
+      t->usual_off_ns > quantum_ns / max_weight ? t->usual_off_ns : quantum_ns / max_weight;
+  // One that has not blocked for a quantum, or never, is always taken.
+  if (!t->blocked_ns || now - t->blocked_ns >= quantum_ns || step > never_more) {
+    step = quantum_ns;
+  } else {
+    if (t->stack_due_ns > step) {
+      t->stack_due_ns -= step;
+      return false;
     }
+    t->stack_due_ns += never_more + bpf_get_prandom_u32() % (quantum_ns / 2 + 1) - step;
   }
-  const __u64 now = bpf_ktime_get_ns(), since = now - s->out_ns;
-  s->out_ns = now;
-  s->begin_ns = 0;
-  __u32 weight = 1;
-  if (since < rare_ns) {
-    weight = hr_weight(now);
-    if (weight > 1 && bpf_get_prandom_u32() % weight) return;
-  }
-  struct hr_thread_state* t = hr_thread(task);
-  if (!t) return;
-  char comm[HR_STACK_GROUP_BYTES];
-  s->weight = weight;
-  s->key.tgid = t->tgid;
-  s->key.word = hr_current_word(t);
-  s->key.cause = cause_of(task);
-  s->key.reserved = 0;
-  bpf_get_current_comm(comm, sizeof(comm));
-  hr_group(s->key.group, comm);
-  s->key.stack = hr_store_stack(ctx, t->tgid, 1);
-  s->begin_ns = now;
+  const __u32 one_in = one_in_now(now);
+  if (one_in > 1 && bpf_get_prandom_u32() % one_in) return false;
+  t->stack_weight = (quantum_ns / 16 * one_in) / (step / 256 + 1);
+  return true;
 }
 
-static __always_inline void wakes(__u32 tid) {
-  struct hr_sleeper* s = bpf_map_lookup_elem(&sleepers, &tid);
-  if (!s || !s->begin_ns) return;
+static __always_inline void falls_asleep(void* ctx, struct hr_thread_state* t,
+                                         struct task_struct* task) {
+  const __u64 now = bpf_ktime_get_ns();
+  t->stack_weight = 0;
+  const bool take = choose(t, now);
+  t->blocked_ns = now;
+  t->blocked = 1;
+  if (!take) return;
+  t->stack_word = hr_current_word(t);
+  t->stack_cause = cause_of(task);
+  t->stack = hr_store_stack(ctx, t->tgid, 1);
+}
+
+static __always_inline void wakes(struct hr_thread_state* t) {
+  if (!t->blocked) return;
+  t->blocked = 0;
   __u64 end = bpf_ktime_get_ns();
-  const struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
-  if (t && t->woken_ns > s->begin_ns && t->woken_ns < end) end = t->woken_ns;
-  hr_count_stack(&s->key, s->weight, (end - s->begin_ns) * s->weight);
-  s->begin_ns = 0;
+  if (t->woken_ns > t->blocked_ns && t->woken_ns < end) end = t->woken_ns;
+  const __u64 ns = end - t->blocked_ns;
+  // A sleep of minutes is forgotten after some short periods.
+  const __u32 recent = ns < 2 * quantum_ns ? (__u32)ns : 2 * quantum_ns;
+  t->usual_off_ns = t->usual_off_ns ? t->usual_off_ns / 4 * 3 + recent / 4 : recent;
+  if (!t->stack_weight && ns <= quantum_ns) return;
+  struct hr_stack_key key = {};
+  key.tgid = t->tgid;
+  hr_group(key.group, t->comm);
+  if (t->stack_weight) {
+    key.stack = t->stack;
+    key.word = t->stack_word;
+    key.cause = t->stack_cause;
+  } else if (t->off_since_ns) {
+    key.word = t->word;
+    key.cause = t->cause;
+  } else {
+    __sync_fetch_and_add(&lost_long_periods_count, 1);
+    return;
+  }
+  if (ns > quantum_ns) {
+    hr_count_stack(&key, 1, ns);
+  } else {
+    const __u64 samples = (t->stack_weight + 8) / 16;
+    hr_count_stack(&key, samples ? samples : 1, ns * t->stack_weight / 16);
+  }
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(off_cpu_stack, bool preempt, struct task_struct* prev, struct task_struct* next) {
-  if (hr_target_of(prev->tgid)) {
+  struct hr_thread_state* t = hr_target_thread(prev);
+  if (t && !preempt) {
     const unsigned int state = task_state(prev);
-    __u32 tid = prev->pid;
-    if (state & kTaskDead) {
-      bpf_map_delete_elem(&sleepers, &tid);
-    } else if (!preempt && state != 0) {
-      falls_asleep(ctx, prev, tid);
-    }
+    if (state != 0 && !(state & kTaskDead)) falls_asleep(ctx, t, prev);
   }
-  if (hr_target_of(next->tgid)) wakes(next->pid);
+  t = hr_target_thread(next);
+  if (t) wakes(t);
   return 0;
 }

@@ -113,19 +113,18 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   return 0;
 }
 
-static __noinline int switched_out(struct task_struct* task, __u64 now, int preempted) {
-  struct hr_thread_state* t = hr_thread(task);
-  if (!t) return 0;
+static __noinline int switched_out(struct hr_thread_state* t, struct task_struct* task, __u64 now,
+                                   int preempted) {
+  if (!t || !task) return 0;
   unsigned int state = task_state(task);
-  __u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime);
+  __u64 ran = task->se.sum_exec_runtime;
   __u64 delayed = 0;
-  if (bpf_core_field_exists(task->sched_info.run_delay))
-    delayed = BPF_CORE_READ(task, sched_info.run_delay);
+  if (bpf_core_field_exists(task->sched_info.run_delay)) delayed = task->sched_info.run_delay;
   __u64 on_since = t->on_since_ns, since = t->off_since_ns;
   if (since) {
     /* The period before this time on the CPU. Kernels were seen to skip our programs now and then.
-     * When the switch-in was skipped, the scheduler's own sum says how long the thread has run since
-     * its last switch-out; when the wake-up was skipped, how long it has waited for a CPU. */
+     * When the switch-in was skipped, the scheduler's own sum says how long the thread has run
+     * since its last switch-out; when the wake-up was skipped, how long it has waited for a CPU. */
     __u64 off = now - since, run = ran - t->ran_ns;
     if (!on_since) on_since = run < off ? now - run : since;
     __u64 wait = delayed - t->delayed_ns;
@@ -140,7 +139,7 @@ static __noinline int switched_out(struct task_struct* task, __u64 now, int pree
   hr_take_name(t, task); /* it may have given itself another one */
   if (state & kTaskDead) {
     fold(t);
-    __u32 tid = BPF_CORE_READ(task, pid);
+    __u32 tid = task->pid;
     bpf_map_delete_elem(&threads, &tid);
     return 0;
   }
@@ -156,34 +155,37 @@ static __noinline int switched_out(struct task_struct* task, __u64 now, int pree
   return 0;
 }
 
-static __noinline int switched_in(struct task_struct* task, __u64 now) {
-  struct hr_thread_state* t = hr_thread(task);
-  if (!t) return 0;
+static __always_inline void switched_in(struct hr_thread_state* t, __u64 now) {
   /* Its switch-out was not seen: what it did then is not known. */
   if (t->on_since_ns) __sync_fetch_and_add(&lost_switches_count, 1);
   t->on_since_ns = now;
-  return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
   __u64 now = 0;
-  if (hr_target_of(prev->tgid)) {
+  struct hr_thread_state* t = hr_target_thread(prev);
+  if (t) {
     now = bpf_ktime_get_ns();
-    switched_out(prev, now, preempt);
+    switched_out(t, prev, now, preempt);
   }
-  if (hr_target_of(next->tgid)) {
-    if (!now) now = bpf_ktime_get_ns();
-    switched_in(next, now);
-  }
+  t = hr_target_thread(next);
+  if (t) switched_in(t, now ? now : bpf_ktime_get_ns());
   return 0;
 }
 
-static __always_inline int woken(struct task_struct* task) {
-  if (!hr_target_of(task->tgid)) return 0;
-  __u32 tid = task->pid;
+/* The state of a target's thread that is off the CPU and not yet woken; else null. */
+static __always_inline struct hr_thread_state* sleeping(struct task_struct* task) {
+  __u32 tgid = task->tgid, tid = task->pid;
+  if (!hr_may_be_target(tgid)) return 0;
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
-  if (!t || !t->off_since_ns || t->on_since_ns || t->woken_ns) return 0;
+  if (!t || t->tgid != tgid || !t->off_since_ns || t->on_since_ns || t->woken_ns) return 0;
+  return t;
+}
+
+static __always_inline int woken(struct task_struct* task) {
+  struct hr_thread_state* t = sleeping(task);
+  if (!t) return 0;
   t->woken_ns = bpf_ktime_get_ns();
   return 0;
 }
@@ -191,11 +193,12 @@ static __always_inline int woken(struct task_struct* task) {
 /* Whether the current task, in whose context a futex wait ends, ended it: by a futex or semaphore
  * call, or by its own end. Otherwise a timer did, in an interrupt of anyone. */
 static __always_inline bool current_unlocks(void) {
-  if ((__u32)bpf_get_current_pid_tgid() == 0) return false;
-  struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  struct task_struct* task = bpf_get_current_task_btf();
+  if (task->pid == 0) return false;
+  struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(task);
   if (!registers) return true;
 #if defined(__TARGET_ARCH_x86)
-  switch ((int)BPF_CORE_READ(registers, orig_ax)) {
+  switch ((int)registers->orig_ax) {
     case 202: /* futex */
     case 454: /* futex_wake */
     case 456: /* futex_requeue */
@@ -206,7 +209,7 @@ static __always_inline bool current_unlocks(void) {
       return true;
   }
 #else
-  switch (BPF_CORE_READ((struct pt_regs___arm64*)registers, syscallno)) {
+  switch (((struct pt_regs___arm64*)registers)->syscallno) {
     case 98:  /* futex */
     case 454: /* futex_wake */
     case 456: /* futex_requeue */
@@ -223,10 +226,8 @@ static __always_inline bool current_unlocks(void) {
 /* sched_wakeup of a thread on another CPU may come there, in an interrupt of whoever runs; this one
  * comes in the waker's own context. */
 static __always_inline int waking(struct task_struct* task) {
-  if (!hr_target_of(task->tgid)) return 0;
-  __u32 tid = task->pid;
-  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
-  if (!t || !t->off_since_ns || t->on_since_ns || t->woken_ns) return 0;
+  struct hr_thread_state* t = sleeping(task);
+  if (!t) return 0;
   __u64 now = bpf_ktime_get_ns();
   /* A wait with a time-out that ran out was a sleep, whatever it waited for. */
   if (t->cause == HR_CAUSE_LOCK && !current_unlocks()) t->cause = HR_CAUSE_SLEEP;
@@ -236,19 +237,14 @@ static __always_inline int waking(struct task_struct* task) {
   if (cause == HR_CAUSE_STORAGE || cause == HR_CAUSE_SLEEP || cause == HR_CAUSE_FAULT ||
       cause == HR_CAUSE_NETWORK || cause == HR_CAUSE_OTHER)
     return 0;
-  __u64 id = bpf_get_current_pid_tgid();
-  if ((__u32)id == 0 || !hr_target_of(id >> 32)) return 0;
+  struct hr_thread_state* waker = hr_target_thread(bpf_get_current_task_btf());
+  if (!waker) return 0;
   struct wakeup_key key = {};
-  key.waker_tgid = id >> 32;
-  key.waker_first = (__u32)id == key.waker_tgid;
+  key.waker_tgid = waker->tgid;
+  key.waker_first = waker->first;
   key.tgid = t->tgid;
   key.cause = cause;
-  __u32 waker_tid = id;
-  struct hr_thread_state* waker = bpf_map_lookup_elem(&threads, &waker_tid);
-  if (waker)
-    __builtin_memcpy(key.waker_comm, waker->comm, sizeof key.waker_comm);
-  else
-    bpf_get_current_comm(&key.waker_comm, sizeof key.waker_comm);
+  __builtin_memcpy(key.waker_comm, waker->comm, sizeof key.waker_comm);
   __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
   key.first = t->first;
   struct wakeup_value zero = {};

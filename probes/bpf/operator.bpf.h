@@ -13,13 +13,13 @@
 #ifndef HEADRACE_PROBES_BPF_OPERATOR_BPF_H_
 #define HEADRACE_PROBES_BPF_OPERATOR_BPF_H_
 
-/* clang-format off: libbpf's headers need the kernel's types first */
+/* libbpf's headers need the kernel's types first. */
+// clang-format off
 #include "probes/bpf/kernel_types.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-/* clang-format on */
-
+// clang-format on
 
 /* Parts of the accounts' ABI, version 1; program.cc asserts that they agree with account.h. */
 enum {
@@ -65,13 +65,22 @@ struct hr_thread_state {
   __u64 ran_ns;      /* the kernel's own sums at the last switch-out: of time on a CPU ... */
   __u64 delayed_ns;  /* ... and of waiting for one */
   __u64 voluntary_count, involuntary_count; /* switches-out */
-  __u32 word;         /* at the last switch-out */
-  enum hr_cause cause; /* of the present off-CPU period */
+  __u32 word;                               /* at the last switch-out */
+  enum hr_cause cause;                      /* of the present off-CPU period */
   __u32 tgid;
   __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */
   char name[16]; /* as the thread has it */
   char comm[16]; /* digits at its end replaced by one 0: the same for all threads of a group */
-  __u32 first; /* 1: the first thread of its process */
+  __u32 first;   /* 1: the first thread of its process */
+  /* Of off_cpu_stack.bpf.c: */
+  __u32 blocked;    /* 1: the period since blocked_ns goes on */
+  __u64 blocked_ns; /* last switch-out that blocked; 0: none yet */
+  __u64 stack;      /* of that period, */
+  __u32 stack_word; /* what the thread was doing, */
+  enum hr_cause stack_cause;
+  __u32 stack_weight; /* and how much it counts, in 16ths; 0: no stack was taken */
+  __u32 usual_off_ns; /* length of its periods, the latest weigh most; 0: not known */
+  __u32 stack_due_ns; /* time of usual periods until the next stack */
   __u32 reserved;
 };
 
@@ -89,11 +98,27 @@ struct {
   __type(value, struct hr_thread_state);
 } threads SEC(".maps");
 
+/* Not 0 where a target's number may be: tells almost every other process apart in one load, where
+ * `targets` takes a hash. Marks stay when a target ends; they only cost the hash then. */
+enum { HR_TARGET_MARKS = 4096 };
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, HR_TARGET_MARKS);
+  __type(key, __u32); /* tgid modulo HR_TARGET_MARKS */
+  __type(value, __u8);
+} target_marks SEC(".maps");
+
 /* Threads and processes there was no room for; reported as losses like every lost_*_count. */
 __u64 lost_threads_count = 0;
 
+static __always_inline bool hr_may_be_target(__u32 tgid) {
+  __u32 index = tgid % HR_TARGET_MARKS;
+  const __u8* mark = bpf_map_lookup_elem(&target_marks, &index);
+  return mark && *mark;
+}
+
 static __always_inline struct hr_target* hr_target_of(__u32 tgid) {
-  return bpf_map_lookup_elem(&targets, &tgid);
+  return hr_may_be_target(tgid) ? bpf_map_lookup_elem(&targets, &tgid) : 0;
 }
 
 /* The target that the current thread belongs to, or null. */
@@ -117,10 +142,10 @@ static __always_inline __u32 hr_own_number(struct task_struct* task) {
  * group is what figures are counted under, so that a map's size bounds groups, not threads. */
 static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct* task) {
   if (!t || !task) return 0;
+  const __u64 *present = (const __u64*)task->comm, *known = (const __u64*)t->name;
+  if (present[0] == known[0] && present[1] == known[1]) return 0;
   char now[16] = {};
   bpf_core_read(&now, sizeof now, &task->comm);
-  const __u64 *a = (const __u64*)now, *b = (const __u64*)t->name;
-  if (a[0] == b[0] && a[1] == b[1]) return 0;
   __builtin_memcpy(t->name, now, sizeof now);
   bool in_end = true, only_digits = true;
   int first_digit = -1;
@@ -142,13 +167,16 @@ static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct
   return 0;
 }
 
-/* The state of a target's thread, made at first sight; null if there is no room (counted). */
+/* Here and below `task` is a pointer the verifier knows, an argument of the hook or
+ * bpf_get_current_task_btf(): its members are plain loads.
+ *
+ * The state of a target's thread, made at first sight; null if there is no room (counted). */
 static __always_inline struct hr_thread_state* hr_thread(struct task_struct* task) {
-  __u32 tid = BPF_CORE_READ(task, pid);
+  __u32 tid = task->pid;
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
   if (t) return t;
   struct hr_thread_state fresh = {};
-  fresh.tgid = BPF_CORE_READ(task, tgid);
+  fresh.tgid = task->tgid;
   fresh.first = tid == fresh.tgid;
   fresh.own_tid = hr_own_number(task);
   bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
@@ -158,6 +186,15 @@ static __always_inline struct hr_thread_state* hr_thread(struct task_struct* tas
   else
     __sync_fetch_and_add(&lost_threads_count, 1);
   return t;
+}
+
+/* The same of a thread that may be nobody's target: null then too. */
+static __always_inline struct hr_thread_state* hr_target_thread(struct task_struct* task) {
+  __u32 tgid = task->tgid, tid = task->pid;
+  if (!hr_may_be_target(tgid)) return 0;
+  struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
+  if (t && t->tgid == tgid) return t;
+  return bpf_map_lookup_elem(&targets, &tgid) ? hr_thread(task) : 0;
 }
 
 /* The user address of the slot that carries `own_tid`, or 0. In the context of that process. */
@@ -180,8 +217,6 @@ static __noinline __u64 hr_find_slot(__u64 segment_address, __u32 own_tid) {
  * 16-17 HR_BUSY or a wait, 20-31 resource + 1. 0 without accounts. May be called only in its
  * context. */
 static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
-  struct hr_target* target = hr_target_of(t->tgid);
-  if (!target || !target->segment_address) return 0;
   struct hr_slot_head head;
   if (t->slot_address) {
     if (!bpf_probe_read_user(&head, sizeof head, (void*)t->slot_address) && head.used &&
@@ -190,8 +225,12 @@ static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
     t->slot_address = 0;
     t->seen_ns = 0; /* it left its stage, and may join another: search as for a new thread */
   }
+  __u32 tgid = t->tgid;
+  struct hr_target* target = bpf_map_lookup_elem(&targets, &tgid);
+  if (!target || !target->segment_address) return 0;
   /* A new thread is looked for every time, so that its first operator is seen. One that has no slot
-   * after a while may never enter an operator: for it searching may take a twentieth of the time. */
+   * after a while may never enter an operator: for it searching may take a twentieth of the time.
+   */
   __u64 now = bpf_ktime_get_ns();
   if (!t->seen_ns) t->seen_ns = now;
   if (now - t->seen_ns > HR_YOUNG_NS && now - t->searched_ns < 20 * t->search_ns) return 0;
@@ -206,12 +245,10 @@ static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
 /* The word of the current thread if it is a target's, made known at first sight. `*tgid` is 0 when
  * it is not a target's. */
 static __always_inline __u32 hr_word_here(__u32* tgid) {
-  __u64 id = bpf_get_current_pid_tgid();
   *tgid = 0;
-  if (!hr_target_of(id >> 32)) return 0;
-  struct hr_thread_state* t = hr_thread((struct task_struct*)bpf_get_current_task());
+  struct hr_thread_state* t = hr_target_thread(bpf_get_current_task_btf());
   if (!t) return 0;
-  *tgid = id >> 32;
+  *tgid = t->tgid;
   return hr_current_word(t);
 }
 

@@ -41,6 +41,7 @@ using Members = std::map<std::string, Member, std::less<>>;
 struct TargetValue {
   uint64_t segment_address;
 };
+constexpr uint32_t kTargetMarks = 4096;
 constexpr uint64_t kInitialPidNamespace = 4026531836;
 constexpr int64_t kFollowPeriodNs = 20'000'000;
 // A thread can be gone for /proc and still have its last switch before it.
@@ -282,7 +283,7 @@ std::string ThreadGroupName(std::string_view comm) {
 struct Program::Shared {
   bpf_object* object = nullptr;
   std::vector<bpf_link*> links;
-  int targets = -1, threads = -1;
+  int targets = -1, target_marks = -1, threads = -1;
   size_t thread_state_size = 0;
   std::map<int64_t, uint64_t> known;  // pid -> segment address as told to the kernel
   int64_t followed_ns = 0;
@@ -354,6 +355,7 @@ struct Program::Shared {
       links.push_back(link);
     }
     targets = bpf_object__find_map_fd_by_name(object, "targets");
+    target_marks = bpf_object__find_map_fd_by_name(object, "target_marks");
     threads = bpf_object__find_map_fd_by_name(object, "threads");
     thread_state_size = bpf_map__value_size(bpf_object__find_map_by_name(object, "threads"));
     return 0;
@@ -374,6 +376,9 @@ struct Program::Shared {
       if (it != known.end() && (it->second == address || address == 0)) continue;
       const auto key = static_cast<uint32_t>(pid);
       const TargetValue value = {address};
+      const uint32_t index = key % kTargetMarks;
+      const uint8_t mark = 1;
+      bpf_map_update_elem(target_marks, &index, &mark, BPF_ANY);
       // Without an address, what the kernel put there while following a fork stays.
       if (bpf_map_update_elem(targets, &key, &value, address ? BPF_ANY : BPF_NOEXIST) == 0 ||
           errno == EEXIST) {
@@ -515,6 +520,7 @@ Availability Program::Load(const Host& host, const Target& target) {
   bpf_object__for_each_map(map, object) {
     const std::string map_name = bpf_map__name(map);
     if (map_name == "targets") bpf_map__reuse_fd(map, shared_->targets);
+    if (map_name == "target_marks") bpf_map__reuse_fd(map, shared_->target_marks);
     if (map_name == "threads") bpf_map__reuse_fd(map, shared_->threads);
     if (const auto it = max_entries_.find(map_name); it != max_entries_.end()) {
       bpf_map__set_max_entries(map, it->second);
@@ -776,6 +782,7 @@ uint64_t FindSegmentAddress(const Host& host, int64_t pid) {
     const std::string_view line(maps->data() + at, end - at);
     at = end + 1;
     if (line.find(file) == std::string_view::npos) continue;
+    if (line.ends_with(" (deleted)")) continue;  // closed accounts stay mapped
     unsigned long long begin = 0, stop = 0, offset = 0;
     char rights[8] = "";
     if (std::sscanf(std::string(line).c_str(), "%llx-%llx %7s %llx", &begin, &stop, rights,

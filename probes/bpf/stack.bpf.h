@@ -70,29 +70,31 @@ struct {
 
 static __always_inline int hr_user_registers(struct hr_registers* r) {
   struct pt_regs___hr* p = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  if (!p) return 0;
 #if defined(__TARGET_ARCH_arm64)
-  for (int i = 0; i < 31; i++) r->value[i] = BPF_CORE_READ(p, regs[i]);
-  r->value[31] = r->sp = BPF_CORE_READ(p, sp);
-  r->pc = BPF_CORE_READ(p, pc);
+#pragma unroll
+  for (int i = 0; i < 31; i++) r->value[i] = p->regs[i];
+  r->value[31] = r->sp = p->sp;
+  r->pc = p->pc;
   r->fp = r->value[29];
 #else
-  r->value[0] = BPF_CORE_READ(p, ax);
-  r->value[1] = BPF_CORE_READ(p, dx);
-  r->value[2] = BPF_CORE_READ(p, cx);
-  r->value[3] = BPF_CORE_READ(p, bx);
-  r->value[4] = BPF_CORE_READ(p, si);
-  r->value[5] = BPF_CORE_READ(p, di);
-  r->value[6] = r->fp = BPF_CORE_READ(p, bp);
-  r->value[7] = r->sp = BPF_CORE_READ(p, sp);
-  r->value[8] = BPF_CORE_READ(p, r8);
-  r->value[9] = BPF_CORE_READ(p, r9);
-  r->value[10] = BPF_CORE_READ(p, r10);
-  r->value[11] = BPF_CORE_READ(p, r11);
-  r->value[12] = BPF_CORE_READ(p, r12);
-  r->value[13] = BPF_CORE_READ(p, r13);
-  r->value[14] = BPF_CORE_READ(p, r14);
-  r->value[15] = BPF_CORE_READ(p, r15);
-  r->pc = BPF_CORE_READ(p, ip);
+  r->value[0] = p->ax;
+  r->value[1] = p->dx;
+  r->value[2] = p->cx;
+  r->value[3] = p->bx;
+  r->value[4] = p->si;
+  r->value[5] = p->di;
+  r->value[6] = r->fp = p->bp;
+  r->value[7] = r->sp = p->sp;
+  r->value[8] = p->r8;
+  r->value[9] = p->r9;
+  r->value[10] = p->r10;
+  r->value[11] = p->r11;
+  r->value[12] = p->r12;
+  r->value[13] = p->r13;
+  r->value[14] = p->r14;
+  r->value[15] = p->r15;
+  r->pc = p->ip;
 #endif
   return r->pc != 0;
 }

@@ -41,15 +41,6 @@ struct hr_stack_count {
   __u64 time_ns;
 };
 
-/* A thread that blocks, by tid. */
-struct hr_sleeper {
-  __u64 out_ns;   /* last switch-out that blocked */
-  __u64 begin_ns; /* of the period whose stack was taken; 0: none is open */
-  __u32 weight;   /* periods that this one stands for */
-  __u32 reserved;
-  struct hr_stack_key key;
-};
-
 /* A stack too poor in frame pointers, to be unwound from its registers and bytes. */
 struct hr_stack_copy {
   __u64 id; /* with HR_STACK_COPIED */

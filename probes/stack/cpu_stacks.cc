@@ -14,13 +14,14 @@ StackProgramOptions WithPeriod(StackProgramOptions options, int frequency) {
 
 Availability CpuStacks::Check(const Host& host) {
   const Target nobody;
-  StackProgram program("cpu_stack", WithPeriod({}, 99));
+  StackProgram program("cpu_stack", WithPeriod({}, 49));
   const Availability loaded = program.Load(host, nobody);
-  return loaded.usable() ? program.AttachClock("cpu_stack", 99) : loaded;
+  return loaded.usable() ? program.AttachClock("cpu_stack", 49) : loaded;
 }
 
 Availability CpuStacks::Start(const Host& host, const Target& target) {
   target_ = &target;
+  if (frequency_ == 0) frequency_ = target.deep ? 199 : 49;
   folder_ = std::make_unique<StackFolder>(host, "cpu");
   program_ = std::make_unique<StackProgram>("cpu_stack", WithPeriod(options_, frequency_));
   Availability found = program_->Load(host, target);
@@ -49,12 +50,14 @@ void CpuStacks::Stop() {
   folder_.reset();
 }
 
-HR_PROBE("CPU stacks",
-         {.summary = "call stacks by operator at 99 Hz of every CPU (perf_event and eBPF)",
-          .affects = "what the CPU time of an operator is spent on, by function",
-          .level = 3,
-          .period_ns = 500'000'000,
-          .check = [](const Host& host) { return CpuStacks::Check(host); },
-          .make = [] { return std::make_unique<CpuStacks>(); }});
+HR_PROBE(
+    "CPU stacks",
+    {.summary =
+         "call stacks by operator at 49 Hz of every CPU, 199 Hz with --deep (perf_event and eBPF)",
+     .affects = "what the CPU time of an operator is spent on, by function",
+     .level = 3,
+     .period_ns = 500'000'000,
+     .check = [](const Host& host) { return CpuStacks::Check(host); },
+     .make = [] { return std::make_unique<CpuStacks>(); }});
 
 }  // namespace headrace::probes::stack

@@ -10,7 +10,8 @@ namespace headrace::probes::stack {
 
 class CpuStacks : public Probe {
  public:
-  explicit CpuStacks(int frequency = 99,
+  // `frequency`: samples per second of each CPU; 0: 49, or 199 if the target is deep.
+  explicit CpuStacks(int frequency = 0,
                      StackProgramOptions options = StackProgramOptions::ForThisMachine())
       : frequency_(frequency), options_(std::move(options)) {}
   ~CpuStacks() override { Stop(); }

@@ -259,24 +259,22 @@ SampleOrigin StackProgram::OriginOf(const hr_stack_key& key,
 
 void StackProgram::ReadOpen(StackFolder& folder, const std::vector<std::string>& causes,
                             int64_t min_ns) {
-  constexpr uint32_t kEntries = 8192;
-  std::vector<uint32_t>& tids = tids_;
-  std::vector<hr_sleeper>& sleepers = sleepers_;
-  tids.resize(kEntries);
-  sleepers.resize(kEntries);
-  uint32_t position = 0, count = kEntries;
-  const int error = bpf_map_lookup_batch(program_.map_fd("sleepers"), nullptr, &position,
-                                         tids.data(), sleepers.data(), &count, nullptr);
-  if (error != 0 && error != -ENOENT) return;
-  const int64_t now = MonotonicNs();
-  for (uint32_t i = 0; i < count; ++i) {
-    const hr_sleeper& s = sleepers[i];
-    const int64_t ns = now - static_cast<int64_t>(s.begin_ns);
-    if (s.begin_ns == 0 || ns < min_ns) continue;
-    folder.AddOpen(OriginOf(s.key, causes),
-                   Resolve(generations_[filled_], s.key.stack, s.key.tgid, folder), s.weight,
-                   ns * s.weight);
-  }
+  program_.ForEach("threads", [&](const bpf::Record&, const bpf::Record& thread) {
+    if (thread.Number("blocked") == 0) return;
+    const int64_t ns = MonotonicNs() - static_cast<int64_t>(thread.Number("blocked_ns"));
+    if (ns < min_ns) return;
+    hr_stack_key key = {};
+    const bool taken = thread.Number("stack_weight") != 0;
+    if (!taken && thread.Number("off_since_ns") == 0) return;  // it is told by nobody
+    key.tgid = static_cast<uint32_t>(thread.Number("tgid"));
+    key.word = static_cast<uint32_t>(thread.Number(taken ? "stack_word" : "word"));
+    key.cause = static_cast<uint32_t>(thread.Number(taken ? "stack_cause" : "cause"));
+    if (taken) key.stack = thread.Number("stack");
+    const std::string group = bpf::ThreadGroupName(thread.Text("comm"));
+    std::memcpy(key.group, group.data(), std::min(group.size(), sizeof key.group));
+    folder.AddOpen(OriginOf(key, causes),
+                   Resolve(generations_[filled_], key.stack, key.tgid, folder), 1, ns);
+  });
 }
 
 void StackProgram::ReadCounts(Generation& generation, StackFolder& folder,

@@ -96,8 +96,6 @@ class StackProgram {
   // Room for reading maps, kept between reads.
   std::vector<hr_stack_key> keys_;
   std::vector<hr_stack_count> values_;
-  std::vector<uint32_t> tids_;
-  std::vector<hr_sleeper> sleepers_;
   int64_t missing_ = 0;  // samples whose stack was not found
 };
 

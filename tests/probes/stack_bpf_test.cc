@@ -91,11 +91,12 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
       locked += ns;
     }
   }
-  // Both threads do nothing else; the first periods begin with the first switch.
+  // Both threads do nothing else; the first periods begin with the first switch. Of naps of 5 ms one
+  // in four is taken: some 50 stacks.
   EXPECT_GT(napped, 0.7 * elapsed) << sink.Text();
-  EXPECT_LT(napped, 1.05 * elapsed) << sink.Text();
+  EXPECT_LT(napped, 1.2 * elapsed) << sink.Text();
   EXPECT_GT(locked, 0.7 * elapsed) << sink.Text();
-  EXPECT_LT(locked, 1.05 * elapsed) << sink.Text();
+  EXPECT_LT(locked, 1.2 * elapsed) << sink.Text();
 }
 
 TEST(CpuStacks, WhatTinyMapsLoseIsCounted) {
