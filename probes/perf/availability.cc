@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 
 #include "probes/perf/group.h"
 
@@ -260,13 +259,13 @@ class Prover {
     OpenRequest request;
     request.pinned = true;
     if (pinned.Open(request, plan_.groups[0].codes).ok()) pinned.Enable();
-    std::deque<std::vector<WishedEvent>> open;
-    for (const WishedGroup& group : rotated) open.push_back(group.events);
-    while (!open.empty()) {
-      std::vector<WishedEvent> group = std::move(open.front());
-      open.pop_front();
-      if (group.empty()) continue;
-      if (auto rest = ProveGroup(std::move(group)); !rest.empty()) open.push_front(std::move(rest));
+    for (const WishedGroup& group : rotated) {
+      if (group.whole) {
+        ProveWhole(group.events);
+        continue;
+      }
+      std::vector<WishedEvent> open = group.events;
+      while (!open.empty()) open = ProveGroup(std::move(open));
     }
     return std::move(plan_);
   }
@@ -352,6 +351,29 @@ class Prover {
     options_.known_loop(options_.iterations / 10);
     group.Disable();
     plan_.inherit = group.Read().status == GroupDelta::Status::kCounted;
+  }
+
+  // All of it or nothing.
+  void ProveWhole(const std::vector<WishedEvent>& events) {
+    const size_t num_groups = plan_.groups.size();
+    const size_t num_missing = plan_.missing.size();
+    const auto rest = ProveGroup(events);
+    if (rest.empty() && plan_.groups.size() > num_groups &&
+        plan_.groups.back().codes.size() == events.size()) {
+      return;
+    }
+    plan_.groups.resize(num_groups);
+    const CounterAvailability why =
+        plan_.missing.size() > num_missing
+            ? plan_.missing.back().second
+            : CounterAvailability{CounterState::kTooMany,
+                                  fmt::format("{} and {} others need more counters at a time than "
+                                              "the PMU has free",
+                                              events[0].name, events.size() - 1),
+                                  options_.around.nmi_watchdog
+                                      ? "sysctl kernel.nmi_watchdog=0 frees one"
+                                      : "end other profilers"};
+    for (const WishedEvent& event : events) Miss(event.name, why);
   }
 
   // Proves one group, and returns what must be tried in a group of its own. The first event is what

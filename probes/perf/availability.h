@@ -70,6 +70,7 @@ struct WishedEvent {
 };
 struct WishedGroup {
   std::vector<WishedEvent> events;
+  bool whole = false;  // says nothing unless all of it counts: never split
 };
 
 // Which of the wished events count here, and in which groups. Group 0 is the base: always on.
