@@ -23,11 +23,11 @@ struct EventCode {
 
 struct OpenRequest {
   EventCode code;
-  int64_t tid = 0;       // thread; 0: the calling one; -1: all of `cpu`
-  int cpu = -1;          // -1: wherever the thread runs
-  int leader = -1;       // handle of the group's leader; -1: it leads a group
-  bool pinned = false;   // leaders only: always on the PMU, or in error
-  bool inherit = false;  // threads and processes started from now on are counted too
+  int64_t tid = 0;            // thread; 0: the calling one; -1: all of `cpu`
+  int cpu = -1;               // -1: wherever the thread runs
+  int leader = -1;            // handle of the group's leader; -1: it leads a group
+  bool pinned = false;        // leaders only: always on the PMU, or in error
+  bool inherit = false;       // threads and processes started from now on are counted too
   bool threads_only = false;  // with inherit: threads only (Linux 5.13)
   bool exclude_kernel = true;
   bool uncore = false;  // a PMU that knows neither user nor kernel

@@ -76,6 +76,7 @@ class ThreadCounters {
   bool Read(Totals* totals);
   void Close();
 
+  int64_t tid() const { return where_.tid; }
   size_t num_handles() const;
   int reopens() const { return reopens_; }
 
