@@ -131,14 +131,17 @@ void PipelineModel::ReadShape() {
 }
 
 void PipelineModel::ReadSplit() {
-  bool by_operator = true, by_stage = !run_->stages.empty();
-  for (const OperatorRow& row : run_->operators)
+  bool by_operator = true, by_kernel = !run_->operators.empty(), by_stage = !run_->stages.empty();
+  for (const OperatorRow& row : run_->operators) {
     by_operator = by_operator && row.on_cpu_ns.has_value();
+    by_kernel = by_kernel && row.source == "ebpf";
+  }
   for (const StageRow& row : run_->stages) by_stage = by_stage && row.on_cpu_ns.has_value();
   splits_cpu_ = by_operator || by_stage;
-  split_source_ = by_operator ? "per-thread CPU clock at operator borders"
-                  : by_stage  ? "the scheduler's account of each thread, shared by busy time"
-                              : "";
+  split_source_ = by_operator && by_kernel ? "eBPF at context switches"
+                  : by_operator            ? "per-thread CPU clock at operator borders"
+                  : by_stage ? "the scheduler's account of each thread, shared by busy time"
+                             : "";
 }
 
 // Start and fill are over at the first window that reaches four fifths of the typical rate, and the

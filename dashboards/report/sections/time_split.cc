@@ -72,8 +72,8 @@ std::optional<Section> TimeSplit(const analysis::RunView& run, const analysis::S
     row.push_back(Ratio(share(static_cast<double>(op.wait_in_ns + op.wait_out_ns)), reason));
     row.push_back(op.source);
     std::optional<double> residual;
-    if (op.residual_ns && op.busy_ns > 0) {
-      residual = static_cast<double>(*op.residual_ns) / static_cast<double>(op.busy_ns);
+    if (op.residual_ns && whole > 0) {  // of all its time, as every other column of the row
+      residual = static_cast<double>(*op.residual_ns) / whole;
       worst = std::max(worst, std::abs(*residual));
     }
     row.push_back(Ratio(residual, "only one of the two ways to find c was in use"));
