@@ -260,3 +260,31 @@ int BPF_PROG(on_wakeup, struct task_struct* task) { return woken(task); }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct* task) { return waking(task); }
+
+struct bpf_iter__task {
+  struct bpf_iter_meta* meta;
+  struct task_struct* task;
+};
+enum { kInterruptible = 1, kUninterruptible = 2 };
+
+/* Run once over all tasks when the probe starts: threads that are blocked already, and may stay so.
+ * What a thread with accounts is doing cannot be read from here, so those are left to their next
+ * switch. */
+SEC("iter/task")
+int on_start(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  if (!task) return 0;
+  struct hr_target* target = hr_target_of(task->tgid);
+  if (!target || target->segment_address) return 0;
+  if (!(task_state(task) & (kInterruptible | kUninterruptible))) return 0;
+  __u32 tid = task->pid;
+  if (bpf_map_lookup_elem(&threads, &tid)) return 0;
+  struct hr_thread_state* t = hr_thread(task);
+  if (!t || t->on_since_ns) return 0;
+  t->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+  if (bpf_core_field_exists(task->sched_info.run_delay))
+    t->delayed_ns = BPF_CORE_READ(task, sched_info.run_delay);
+  t->cause = cause_of(task);
+  t->off_since_ns = bpf_ktime_get_ns();
+  return 0;
+}

@@ -419,11 +419,23 @@ struct Program::Shared {
 struct Program::Object {
   bpf_object* object = nullptr;
   std::vector<bpf_link*> links;
+  std::map<std::string, std::pair<uint32_t, uint32_t>> types;  // of key and value, by map
   ~Object() {
     for (bpf_link* link : links) bpf_link__destroy(link);
     bpf_object__close(object);
   }
 };
+
+// An iterator's program runs while its output, which ours do not write, is read.
+static void RunOnce(int link_fd) {
+  const int fd = bpf_iter_create(link_fd);
+  if (fd < 0) return;
+  char buffer[64];
+  ssize_t n;
+  while ((n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EAGAIN)) {
+  }
+  close(fd);
+}
 
 struct Program::Layout {
   int fd = -1;
@@ -519,6 +531,8 @@ Availability Program::Load(const Host& host, const Target& target) {
   bpf_map* map;
   bpf_object__for_each_map(map, object) {
     const std::string map_name = bpf_map__name(map);
+    // Once a map is another object's, its type numbers are of that object's type information.
+    opened->types[map_name] = {bpf_map__btf_key_type_id(map), bpf_map__btf_value_type_id(map)};
     if (map_name == "targets") bpf_map__reuse_fd(map, shared_->targets);
     if (map_name == "target_marks") bpf_map__reuse_fd(map, shared_->target_marks);
     if (map_name == "threads") bpf_map__reuse_fd(map, shared_->threads);
@@ -577,6 +591,7 @@ Availability Program::Load(const Host& host, const Target& target) {
           "HEADRACE_BPF_VERBOSE=1 says more");
     }
     opened->links.push_back(link);
+    if (bpf_program__expected_attach_type(program) == BPF_TRACE_ITER) RunOnce(bpf_link__fd(link));
   }
   object_ = std::move(opened);
   if (absent_.empty()) return Availability::Ok();
@@ -611,8 +626,9 @@ const Program::Layout& Program::LayoutOf(const std::string& name) {
   layout->key_size = bpf_map__key_size(map);
   layout->value_size = bpf_map__value_size(map);
   const btf* types = bpf_object__btf(object_->object);
-  layout->key = MembersOf(types, bpf_map__btf_key_type_id(map));
-  layout->value = MembersOf(types, bpf_map__btf_value_type_id(map));
+  const auto [key_type, value_type] = object_->types.at(name);
+  layout->key = MembersOf(types, key_type);
+  layout->value = MembersOf(types, value_type);
   return *layout;
 }
 

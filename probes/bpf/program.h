@@ -71,7 +71,8 @@ class Program {
 
   // Loads and attaches, and begins to follow the target. Ok, Degraded when optional hooks are
   // absent, or Unavailable with the failing call, errno in words, and what would change it.
-  // Functions of type perf_event are loaded, not attached: the caller opens the events.
+  // Functions of type perf_event are loaded, not attached: the caller opens the events. Iterators
+  // are run once.
   Availability Load(const Host& host, const Target& target);
   bool loaded() const { return object_ != nullptr; }
   void Unload();

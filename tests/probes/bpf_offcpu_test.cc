@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -198,6 +199,34 @@ TEST_F(OffCpu, FollowsChildrenFromTheFork) {
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "sleep", child), 49e6);
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "child", child), 25e6);
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "child", getpid()), 70e6);
+}
+
+TEST_F(OffCpu, SeesThreadsThatSleepFromBeforeTheStart) {
+  int channel[2];
+  ASSERT_EQ(pipe(channel), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    std::thread sleeper([] { sleep(60); });
+    char byte;
+    while (read(channel[0], &byte, 1) < 0) {
+    }
+    _exit(0);
+  }
+  usleep(100'000);
+  target_.root_pid = child;
+  target_.pids = {child};
+  const Availability available = probe_->Start(host_, target_);
+  usleep(100'000);
+  const Collected seen = Read();
+  kill(child, SIGKILL);
+  int status;
+  waitpid(child, &status, 0);
+  close(channel[0]);
+  close(channel[1]);
+  if (!available.usable()) GTEST_SKIP() << "no BPF here: " << available.reason;
+  EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "sleep", child), 99e6);
+  EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "pipe", child), 99e6);
 }
 
 // Kinds of waiting, each in an operator of its own; the thread knows by its clocks how long it was

@@ -22,6 +22,9 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
+// Of requests that are not the target's.
+constexpr const char* kOthers = "others";
+
 Table Requests(const RunView& run, bool by_owner) {
   Table table{by_owner ? "block_io_by_owner" : "block_io",
               by_owner ? "By operator or thread" : "",
@@ -39,16 +42,20 @@ Table Requests(const RunView& run, bool by_owner) {
               {}};
   table.text_rows = by_owner ? 6 : 8;
   const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  const auto owner_of = [&](const MeasurementRow& row) -> std::string {
+    if (!by_owner) return "all";
+    return !row.process_id ? kOthers : OwnerOf(row);
+  };
   std::set<Place> places;
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != "block_requests_count" || row.bucket) continue;
-    places.insert({by_owner ? OwnerOf(row) : "all", row.subject, row.cause});
+    places.insert({owner_of(row), row.subject, row.cause});
   }
   std::vector<std::pair<double, std::vector<Value>>> rows;
   for (const Place& place : places) {
     const Wanted of = [&](const MeasurementRow& row) {
       return row.subject == place.device && row.cause == place.direction &&
-             (!by_owner || OwnerOf(row) == place.owner);
+             owner_of(row) == place.owner;
     };
     const Wanted plain = [&](const MeasurementRow& row) { return of(row) && !row.bucket; };
     const double requests = SumOf(run, "block_requests_count", plain).value_or(0);
@@ -89,7 +96,11 @@ std::optional<Section> BlockIo(const RunView& run, const analysis::Statements&) 
   section.title = "Block requests (percentiles within a factor of two)";
   section.tables.push_back(Requests(run, false));
   Table owners = Requests(run, true);
-  if (owners.rows.size() > 1) section.tables.push_back(std::move(owners));
+  const bool any_own =
+      std::any_of(run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
+        return row.metric == "block_requests_count" && row.process_id.has_value();
+      });
+  if (any_own) section.tables.push_back(std::move(owners));
   return section;
 }
 
