@@ -100,7 +100,7 @@ std::optional<Section> BlockIo(const RunView& run, const analysis::Statements&) 
       std::any_of(run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
         return row.metric == "block_requests_count" && row.process_id.has_value();
       });
-  if (any_own) section.tables.push_back(std::move(owners));
+  if (any_own && owners.rows.size() > 1) section.tables.push_back(std::move(owners));
   return section;
 }
 
