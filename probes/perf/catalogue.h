@@ -73,7 +73,8 @@ struct CatalogueGroup {
 };
 
 struct CpuFamily {
-  std::string_view name;    // "Intel Sapphire Rapids"
+  std::string_view name;  // "Intel Sapphire Rapids"
+  bool (*matches)(const CpuId&) = nullptr;
   std::string_view libpfm;  // libpfm4's PMU; "" if version 4.13 does not know it
   std::vector<CatalogueEvent> events;
   std::vector<CatalogueGroup> groups;  // groups[0] is the base: cycles, instructions

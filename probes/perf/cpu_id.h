@@ -10,9 +10,10 @@ namespace headrace::probes::perf {
 struct CpuId {
   enum class Vendor : uint8_t { kUnknown, kIntel, kAmd, kArm };
   Vendor vendor = Vendor::kUnknown;
-  int family = 0, model = 0, stepping = 0;  // x86; the extended ones, as /proc/cpuinfo shows them
-  int implementer = 0, part = 0;            // Arm: of MIDR_EL1; Arm Ltd. is implementer 0x41
-  std::string name;                         // as the machine calls itself; "" if it does not
+  int family = 0, model = 0;      // x86; the extended ones, as /proc/cpuinfo shows them
+  int stepping = 0;               // Arm: variant * 16 + revision, so r0p3 is 0x03
+  int implementer = 0, part = 0;  // Arm: of MIDR_EL1; Arm Ltd. is implementer 0x41
+  std::string name;               // as the machine calls itself; "" if it does not
 
   bool operator==(const CpuId&) const = default;
 };
