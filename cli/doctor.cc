@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -63,11 +64,14 @@ void PrintRow(const std::string& name, const std::string& state, const std::stri
 bool IsOk(const Capability& c) { return c.availability.state == Availability::State::kOk; }
 
 void PrintTable(const std::vector<Capability>& capabilities) {
+  std::map<std::string, std::string> told;  // fix -> the first probe it was told for
   for (const Capability& c : capabilities) {
     PrintRow(c.name, StateName(c.availability.state), c.availability.reason);
     if (IsOk(c)) continue;
     PrintRow("", "", (c.availability.usable() ? "affected: " : "missing: ") + c.affects);
-    if (!c.availability.fix.empty()) PrintRow("", "", "to change it: " + c.availability.fix);
+    if (c.availability.fix.empty()) continue;
+    const auto [first, fresh] = told.emplace(c.availability.fix, c.name);
+    PrintRow("", "", "to change it: " + (fresh ? c.availability.fix : "as for " + first->second));
   }
   const CoreBudget cores = ReadCoreBudget();
   const MemoryBudget memory = ReadMemoryBudget();

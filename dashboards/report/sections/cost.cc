@@ -79,6 +79,22 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
   return section;
 }
 
+// Probes that fail for one reason are told of once.
+struct Failure {
+  const analysis::ProbeRow* row;  // the first of them
+  std::string probes, affects;
+};
+
+Failure& FailureOf(std::vector<Failure>* failures, const analysis::ProbeRow& probe) {
+  for (Failure& failure : *failures) {
+    if (failure.row->state == probe.state && failure.row->reason == probe.reason &&
+        failure.row->fix == probe.fix) {
+      return failure;
+    }
+  }
+  return failures->emplace_back(Failure{&probe, "", ""});
+}
+
 std::optional<Section> Probes(const analysis::RunView& run,
                               const analysis::Statements& statements) {
   Section section{"measurements", "Measurements", {}, {}, {}};
@@ -108,16 +124,25 @@ std::optional<Section> Probes(const analysis::RunView& run,
               {},
               true};
   std::string active;
+  std::vector<Failure> failures;
   for (const analysis::ProbeRow& probe : run.probes) {
     table.rows.push_back({probe.probe, probe.state, probe.reason, probe.fix, probe.affects});
     if (probe.state == "active") {
       active += (active.empty() ? "" : ", ") + probe.probe;
       continue;
     }
-    std::string text = probe.state + ": " + probe.reason;
-    if (!probe.fix.empty()) text += "; to change it: " + probe.fix;
-    if (!probe.affects.empty()) text += "; without it: " + probe.affects;
-    section.sentences.push_back({"-", probe.probe + " " + text});
+    Failure& failure = FailureOf(&failures, probe);
+    failure.probes += (failure.probes.empty() ? "" : ", ") + probe.probe;
+    if (!probe.affects.empty()) {
+      failure.affects += (failure.affects.empty() ? "" : "; ") + probe.affects;
+    }
+  }
+  for (const Failure& failure : failures) {
+    std::string text =
+        fmt::format("{} {}: {}", failure.probes, failure.row->state, failure.row->reason);
+    if (!failure.row->fix.empty()) text += "; to change it: " + failure.row->fix;
+    if (!failure.affects.empty()) text += "; without it: " + failure.affects;
+    section.sentences.push_back({"-", text});
   }
   if (!active.empty()) {
     section.sentences.insert(
