@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
@@ -46,7 +47,7 @@ class SocketProbe final : public Probe {
                      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
                      m.labels.operator_index =
                          TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
-                     m.labels.subject = NameOf(key);
+                     m.labels.subject = SubjectOf(m.labels.pid, key);
                      const auto add = [&](std::string_view metric, const char* member) {
                        m.metric = metric;
                        m.value = static_cast<double>(value.Number(member));
@@ -88,13 +89,20 @@ class SocketProbe final : public Probe {
  private:
   Program& Used() { return old_program_ ? old_ : program_; }
 
+  // A process's first sockets are told apart, those after them are one: a connection per request
+  // would fill the store with rows nobody reads.
+  std::string SubjectOf(int64_t pid, const Record& key) {
+    std::string name = NameOf(key);
+    std::set<std::string>& names = names_[pid];
+    if (names.size() < kMostNames) names.insert(name);
+    return names.count(name) != 0 ? name : "other sockets";
+  }
+
   // "10.0.0.1:443>10.0.0.2:5000", from this end to the other.
   static std::string NameOf(const Record& key) {
     const uint64_t family = key.Number("family");
-    if (family == AF_UNIX) return fmt::format("unix:{}", key.Number("local_low"));
-    if (family != AF_INET && family != AF_INET6) {
-      return fmt::format("family {}:{}", family, key.Number("local_low"));
-    }
+    if (family == AF_UNIX) return "unix";
+    if (family != AF_INET && family != AF_INET6) return fmt::format("family {}", family);
     const auto end = [&](const char* low, const char* high, const char* port) {
       const std::array<uint64_t, 2> address = {key.Number(low), key.Number(high)};
       char text[INET6_ADDRSTRLEN] = "";
@@ -106,10 +114,12 @@ class SocketProbe final : public Probe {
            end("remote_low", "remote_high", "remote_port");
   }
 
+  static constexpr size_t kMostNames = 128;
   Program program_{"socket"}, old_{"socket"};
   bool old_program_ = false;
   const Target* target_ = nullptr;
   EndedFigures ended_;
+  std::map<int64_t, std::set<std::string>> names_;
   std::map<std::string, Measurement> round_trips_;
 };
 
