@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
 constexpr int64_t kCostShare = 2000;  // of the time between two readings, at most one part in this
+constexpr int64_t kCostPeriodNs = 1'000'000'000;
 constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
 
 const char* StateName(probes::Availability::State state) {
@@ -36,7 +37,6 @@ struct ProbeRunner::Running {
   const probes::ProbeInfo* info = nullptr;
   std::unique_ptr<probes::Probe> probe;
   bool active = false;
-  bool every_tick = false;  // its figures are set against those of the accounts
   int64_t next_ns = 0, read_ns = 0, recent_ns = 0, reads = 0;
 };
 
@@ -75,9 +75,9 @@ void ProbeRunner::Start(int level, bool deep, int64_t now_ns) {
       running->active = answer.usable();
       SetStatus(running.get(), StateName(answer.state), answer.reason, answer.fix);
       if (!running->active) running->probe.reset();
-      if (const auto* source = dynamic_cast<probes::bpf::SplitSource*>(running->probe.get())) {
+      if (auto* source = dynamic_cast<probes::bpf::SplitSource*>(running->probe.get())) {
         split_source_ = source;
-        running->every_tick = true;
+        split_owner_ = running.get();
       }
     }
     running_.push_back(std::move(running));
@@ -86,7 +86,7 @@ void ProbeRunner::Start(int level, bool deep, int64_t now_ns) {
 
 void ProbeRunner::Fail(Running* running, const std::string& why) {
   running->active = false;
-  if (running->every_tick) split_source_ = nullptr;
+  if (running == split_owner_) split_source_ = nullptr;
   running->probe.reset();
   SetStatus(running, "degraded", "stopped while recording: " + why, "");
 }
@@ -114,13 +114,10 @@ void ProbeRunner::ReadOne(Running* running, int64_t now_ns) {
 
 void ProbeRunner::Read(int64_t now_ns, bool all) {
   for (const auto& running : running_) {
-    if (!running->active || running->every_tick) continue;
-    if (all || now_ns >= running->next_ns) ReadOne(running.get(), now_ns);
+    if (running->active && (all || now_ns >= running->next_ns)) ReadOne(running.get(), now_ns);
   }
-  // Last, so that its figures and those of the accounts, read next, are of one instant.
-  for (const auto& running : running_) {
-    if (running->active && running->every_tick) ReadOne(running.get(), now_ns);
-  }
+  if (!all && now_ns < next_cost_ns_) return;
+  next_cost_ns_ = now_ns + kCostPeriodNs;
   sink_->BeginRead("collector", now_ns);
   for (const auto& running : running_) {
     if (running->reads == 0) continue;
@@ -161,14 +158,6 @@ int ProbeRunner::level_reached() const {
   return level;
 }
 
-int64_t ProbeRunner::every_tick_ns() const {
-  int64_t sum = 0;
-  for (const auto& running : running_) {
-    if (running->active && running->every_tick) sum += running->recent_ns;
-  }
-  return sum;
-}
-
 int64_t ProbeRunner::num_active() const {
   return std::count_if(running_.begin(), running_.end(), [](const auto& r) { return r->active; });
 }
@@ -177,9 +166,11 @@ bool ProbeRunner::has_splits() const { return split_source_ != nullptr; }
 
 const std::map<int64_t, KernelSplits>* ProbeRunner::ReadSplits() {
   if (!split_source_) return nullptr;
+  const int64_t begin = ThreadCpuNs();
   for (const probes::bpf::OperatorSplit& split : split_source_->Splits()) {
     splits_[split.pid][split.operator_index] = {split.blocked_ns, split.runnable_ns};
   }
+  split_owner_->read_ns += ThreadCpuNs() - begin;
   return &splits_;
 }
 

@@ -41,11 +41,9 @@ class ProbeRunner {
   // The highest level of a probe that works; 0 if none does.
   int level_reached() const;
   bool has_splits() const;
-  // Level 3: what the kernel saw of every process's operators, open periods included. Null when no
-  // probe gives it.
+  // Level 3: what the kernel has seen of every process's operators until now, open periods
+  // included. Null when no probe gives it.
   const std::map<int64_t, KernelSplits>* ReadSplits();
-  // What the probes that are read at every tick cost the last time.
-  int64_t every_tick_ns() const;
   int64_t num_active() const;
 
  private:
@@ -59,7 +57,9 @@ class ProbeRunner {
   MeasurementSink* sink_;
   std::vector<std::unique_ptr<Running>> running_;
   std::vector<ProbeStatus> changed_;
-  const probes::bpf::SplitSource* split_source_ = nullptr;
+  probes::bpf::SplitSource* split_source_ = nullptr;
+  Running* split_owner_ = nullptr;
+  int64_t next_cost_ns_ = 0;
   std::map<int64_t, KernelSplits> splits_;
 };
 

@@ -29,7 +29,7 @@
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kPollNs = 20'000'000;  // how soon an appearing segment or a stop is noticed
+constexpr int64_t kPollNs = 20'000'000;  // how soon an appearing segment is noticed
 constexpr int64_t kRollupNs = 60'000'000'000;
 constexpr int64_t kFineNs = 5'000'000'000;   // histograms and stacks into the store
 constexpr int64_t kScanNs = 1'000'000'000;   // for new processes, once the run is a while old
@@ -269,10 +269,13 @@ class RecorderLoop {
       if (!Alive(0)) return false;
       const int64_t now = MonotonicNs();
       if (now >= tick_ns || (options_.stop && options_.stop())) return true;
+      // A signal ends the sleep; only an appearing segment must be looked for.
+      int64_t until_ns = std::min(tick_ns, now + options_.tick_ns);
       if (level() > 0 && !accounts_.Has(options_.pid) && !accounts_.closed(options_.pid)) {
         AttachTo(options_.pid);
+        until_ns = std::min(until_ns, now + kPollNs);
       }
-      Alive(std::min(tick_ns, now + kPollNs));
+      Alive(until_ns);
     }
   }
 
@@ -321,7 +324,7 @@ class RecorderLoop {
           return process && probes::IsAlive(pid, process->start_ticks);
         },
         runner_.ReadSplits());
-    cost += parts_.End("accounts") + runner_.every_tick_ns();
+    cost += parts_.End("accounts");
     tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
     if (last || now >= next_host_ns_) {
       SampleHost(&sample);

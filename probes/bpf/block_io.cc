@@ -142,6 +142,7 @@ HR_PROBE(
                 "(block_io_start or block_getrq, block_rq_complete)",
      .affects = "IO sizes and latencies by operator and device",
      .level = 3,
+     .period_ns = 1'000'000'000,
      .check = [](const Host& host) { return CheckBpf(host); },
      .make = [] { return std::make_unique<BlockIoProbe>(); }});
 

@@ -118,6 +118,7 @@ HR_PROBE("page faults",
                      "software events)",
           .affects = "memory faults by operator",
           .level = 3,
+          .period_ns = 1'000'000'000,
           .check = [](const Host& host) { return CheckBpf(host); },
           .make = [] { return std::make_unique<FaultProbe>(); }});
 

@@ -91,6 +91,7 @@ HR_PROBE(
      .affects = "exact bytes and latency of reads by operator, cached ones included",
      .level = 3,
      .deep_only = true,
+     .period_ns = 1'000'000'000,
      .check = [](const Host& host) { return CheckBpf(host); },
      .make = [] { return std::make_unique<FileCallProbe>(); }});
 

@@ -50,6 +50,7 @@ HR_PROBE("file reads",
                      "dropped (mm_filemap_add_to_page_cache, mm_filemap_delete_from_page_cache)",
           .affects = "bytes each operator brought in from devices; read-ahead waste",
           .level = 3,
+          .period_ns = 1'000'000'000,
           .check = [](const Host& host) { return CheckBpf(host); },
           .make = [] { return std::make_unique<FileIoProbe>(); }});
 

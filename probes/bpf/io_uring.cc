@@ -127,6 +127,7 @@ HR_PROBE("io_uring",
                      "kernel thread that submits (SQPOLL) by process",
           .affects = "asynchronous reads and sends by operator",
           .level = 3,
+          .period_ns = 1'000'000'000,
           .check =
               [](const Host& host) {
                 const Availability bpf = CheckBpf(host);

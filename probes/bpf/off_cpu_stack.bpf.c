@@ -17,10 +17,10 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile __u32 quantum_ns = 20000000;
+const volatile __u32 quantum_ns = 40000000;
 const volatile __u32 max_weight = 64;        // that a short period may count for
 const volatile __u64 window_ns = 100000000;  // in which a CPU's stacks are counted
-const volatile __u32 window_stacks = 20;     // that it may take in a window
+const volatile __u32 window_stacks = 10;     // that it may take in a window
 __u64 lost_long_periods_count = 0;           // neither a stack nor a cause is known
 
 struct hr_pace {

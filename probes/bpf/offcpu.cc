@@ -41,7 +41,34 @@ class OffCpuProbe final : public Probe, public SplitSource {
 
   void Stop() override { program_.Unload(); }
 
-  const std::vector<OperatorSplit>& Splits() const override { return splits_; }
+  const std::vector<OperatorSplit>& Splits() override {
+    program_.Follow(*target_);
+    std::map<std::pair<int64_t, uint32_t>, OperatorSplit> now;
+    for (const auto& [place, period] : ended_.periods) {
+      AddToSplit(place.pid, place.word, period.blocked_ns, period.runnable_ns, &now);
+    }
+    program_.ForEach("off_cpu", [&](const Record& key, const Record& value) {
+      AddToSplit(Pid(key), static_cast<uint32_t>(key.Number("word")), Count(value, "blocked_ns"),
+                 Count(value, "runnable_ns"), &now);
+    });
+    program_.ForEach("threads", [&](const Record&, const Record& state) {
+      if (const auto open = OpenPeriod(state)) {
+        AddToSplit(Pid(state), static_cast<uint32_t>(state.Number("word")), open->blocked_ns,
+                   open->runnable_ns, &now);
+      }
+    });
+    for (const auto& [key, split] : now) {
+      OperatorSplit& given = given_splits_[key];
+      given.pid = split.pid;
+      given.operator_index = split.operator_index;
+      given.blocked_ns = std::max(given.blocked_ns, split.blocked_ns);
+      given.runnable_ns = std::max(given.runnable_ns, split.runnable_ns);
+      given.wait_ns = std::max(given.wait_ns, split.wait_ns);
+    }
+    splits_.clear();
+    for (const auto& [key, split] : given_splits_) splits_.push_back(split);
+    return splits_;
+  }
 
  private:
   // What a period is counted under: an operator, or a group of threads outside every operator.
@@ -82,6 +109,39 @@ class OffCpuProbe final : public Probe, public SplitSource {
   static int64_t Pid(const Record& key) { return static_cast<int64_t>(key.Number("tgid")); }
   static int64_t Count(const Record& value, std::string_view member) {
     return static_cast<int64_t>(value.Number(member));
+  }
+
+  static bool Waits(const Word& word) {
+    return word.doing == HR_WAITING_IN || word.doing == HR_WAITING_OUT;
+  }
+
+  static void AddToSplit(int64_t pid, uint32_t word, int64_t blocked_ns, int64_t runnable_ns,
+                         std::map<std::pair<int64_t, uint32_t>, OperatorSplit>* to) {
+    const Word apart = TakeApart(word);
+    if (!apart.operator_index) return;
+    OperatorSplit& split = (*to)[{pid, *apart.operator_index}];
+    split.pid = pid;
+    split.operator_index = *apart.operator_index;
+    if (Waits(apart)) {
+      split.wait_ns += blocked_ns + runnable_ns;
+    } else {
+      split.blocked_ns += blocked_ns;
+      split.runnable_ns += runnable_ns;
+    }
+  }
+
+  // The period off the CPU that a thread is in, or that has ended and is not yet counted.
+  static std::optional<Period> OpenPeriod(const Record& state) {
+    const auto now = static_cast<uint64_t>(MonotonicNs());
+    const uint64_t since = state.Number("off_since_ns");
+    if (since == 0 || now <= since) return std::nullopt;
+    const uint64_t on_since = state.Number("on_since_ns"), woken = state.Number("woken_ns");
+    const uint64_t until = on_since > since && on_since < now ? on_since : now;
+    const uint64_t end = woken != 0 ? std::clamp(woken, since, until) : until;
+    Period period;
+    period.blocked_ns = static_cast<int64_t>(end - since);
+    period.runnable_ns = static_cast<int64_t>(until - end);
+    return period;
   }
 
   // Moves what ended processes left in the kernel's maps to ended_, so that a target that starts
@@ -158,14 +218,11 @@ class OffCpuProbe final : public Probe, public SplitSource {
       to->on_cpu_ns[group] += static_cast<int64_t>(on_cpu);
       to->switches[group].voluntary += Count(state, "voluntary_count");
       to->switches[group].involuntary += Count(state, "involuntary_count");
-      const uint64_t since = state.Number("off_since_ns");
-      if (since == 0 || now <= since) return;
-      const uint64_t woken = state.Number("woken_ns");
-      const uint64_t until = on_since > since && on_since < now ? on_since : now;
-      const uint64_t end = woken != 0 ? std::clamp(woken, since, until) : until;
+      const auto open = OpenPeriod(state);
+      if (!open) return;
       Period& period = to->periods[PlaceOf(state)];
-      period.blocked_ns += static_cast<int64_t>(end - since);
-      period.runnable_ns += static_cast<int64_t>(until - end);
+      period.blocked_ns += open->blocked_ns;
+      period.runnable_ns += open->runnable_ns;
     });
   }
 
@@ -179,7 +236,6 @@ class OffCpuProbe final : public Probe, public SplitSource {
   }
 
   void Report(const Totals& now, Sink& sink) {
-    std::map<std::pair<int64_t, uint32_t>, OperatorSplit> splits;
     for (const auto& [place, seen] : now.periods) {
       Period& period = given_periods_[place];
       period.blocked_ns = std::max(period.blocked_ns, seen.blocked_ns);
@@ -187,7 +243,6 @@ class OffCpuProbe final : public Probe, public SplitSource {
       period.runnable_ns = std::max(period.runnable_ns, seen.runnable_ns);
       period.runnable_count = std::max(period.runnable_count, seen.runnable_count);
       const Word word = TakeApart(place.word);
-      const bool waits = word.doing == HR_WAITING_IN || word.doing == HR_WAITING_OUT;
       Measurement m;
       m.labels.pid = place.pid;
       m.labels.operator_index = word.operator_index;
@@ -198,7 +253,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
         m.value = static_cast<double>(value);
         sink.Add(m);
       };
-      if (waits) {
+      if (Waits(word)) {
         add("off_cpu_wait_ns", period.blocked_ns + period.runnable_ns);
       } else {
         add("runnable_ns", period.runnable_ns);
@@ -207,19 +262,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
         add("off_cpu_ns", period.blocked_ns);
         add("off_cpu_count", period.blocked_count);
       }
-      if (!word.operator_index) continue;
-      OperatorSplit& split = splits[{place.pid, *word.operator_index}];
-      split.pid = place.pid;
-      split.operator_index = *word.operator_index;
-      if (waits) {
-        split.wait_ns += period.blocked_ns + period.runnable_ns;
-      } else {
-        split.blocked_ns += period.blocked_ns;
-        split.runnable_ns += period.runnable_ns;
-      }
     }
-    splits_.clear();
-    for (const auto& [key, split] : splits) splits_.push_back(split);
     for (const auto& [group, on_cpu] : now.on_cpu_ns) {
       Measurement m;
       m.metric = "on_cpu_ns";
@@ -280,6 +323,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   std::map<Place, Period> given_periods_;
   std::map<ThreadGroup, int64_t> given_on_cpu_;
   std::map<ThreadGroup, Switches> given_switches_;
+  std::map<std::pair<int64_t, uint32_t>, OperatorSplit> given_splits_;
   std::vector<OperatorSplit> splits_;
 };
 
@@ -290,6 +334,7 @@ HR_PROBE(
      .affects = "the exact split of an operator's time; causes of blocking; roles of processes "
                 "without accounts",
      .level = 3,
+     .period_ns = 1'000'000'000,
      .check = [](const Host& host) { return CheckBpf(host); },
      .make = [] { return std::make_unique<OffCpuProbe>(); }});
 

@@ -20,8 +20,9 @@ struct OperatorSplit {
 class SplitSource {
  public:
   virtual ~SplitSource() = default;
-  // As of the last Read. A period that ends while it is being read may be missing until the next.
-  virtual const std::vector<OperatorSplit>& Splits() const = 0;
+  // As of now, at a small part of the cost of a Read; valid until the next call. A period that ends
+  // while it is being read may be missing until then.
+  virtual const std::vector<OperatorSplit>& Splits() = 0;
 };
 
 }  // namespace headrace::probes::bpf

@@ -198,16 +198,24 @@ bool ProcessExists(int64_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 |
 // Calls `visit` for all entries of a hash, in batches where the kernel can.
 void ForEachEntry(int fd, uint32_t max_entries, size_t key_size, size_t value_size,
                   const std::function<void(const void* key, const void* value)>& visit) {
-  const uint32_t room = std::min<uint32_t>(max_entries, 1024);
-  std::vector<uint8_t> keys(key_size * room), values(value_size * room);
+  uint32_t room = std::min<uint32_t>(max_entries, 256);
+  // Kept: memory of this size is new from the kernel each time, page by page.
+  static thread_local std::vector<uint8_t> key_room, value_room;
+  std::vector<uint8_t> keys = std::move(key_room), values = std::move(value_room);
   uint64_t at = 0, next = 0;
   bool first = true, batches = true;
   LIBBPF_OPTS(bpf_map_batch_opts, options);
   for (uint32_t seen = 0; seen < max_entries + room;) {
+    if (keys.size() < key_size * room) keys.resize(key_size * room);
+    if (values.size() < value_size * room) values.resize(value_size * room);
     uint32_t count = room;
     const int result = bpf_map_lookup_batch(fd, first ? nullptr : &at, &next, keys.data(),
                                             values.data(), &count, &options);
     const int error = result < 0 ? errno : 0;
+    if (error == ENOSPC && room < max_entries) {  // one bucket of the table does not fit
+      room = std::min(room * 4, max_entries);
+      continue;
+    }
     if (error != 0 && error != ENOENT) {
       batches = !first || error == EFAULT;
       if (error == ENOSPC) batches = false;
@@ -217,10 +225,12 @@ void ForEachEntry(int fd, uint32_t max_entries, size_t key_size, size_t value_si
       visit(keys.data() + i * key_size, values.data() + i * value_size);
     }
     seen += count;
-    if (error == ENOENT) return;
     at = next;
     first = false;
+    if (error == ENOENT) break;
   }
+  key_room = std::move(keys);
+  value_room = std::move(values);
   if (batches) return;
   std::vector<uint8_t> key(key_size), after(key_size), value(value_size);
   for (bool begin = true; bpf_map_get_next_key(fd, begin ? nullptr : key.data(), after.data()) == 0;
@@ -286,7 +296,7 @@ struct Program::Shared {
   int targets = -1, target_marks = -1, threads = -1;
   size_t thread_state_size = 0;
   std::map<int64_t, uint64_t> known;  // pid -> segment address as told to the kernel
-  int64_t followed_ns = 0;
+  int64_t followed_ns = 0, threads_looked_ns = 0;
   std::map<uint32_t, int64_t> gone_processes, gone_threads;  // since when
   // While open, the kernel measures the run time of all BPF programs (needs CAP_SYS_ADMIN).
   int stats_fd = -1;
@@ -401,6 +411,11 @@ struct Program::Shared {
     for (const uint32_t pid : LongGone(pids, now, &gone_processes)) {
       bpf_map_delete_elem(targets, &pid);
     }
+    std::erase_if(known, [&](const auto& entry) {
+      return addresses.count(entry.first) == 0 && !ProcessExists(entry.first);
+    });
+    if (now - threads_looked_ns < kGoneNs / 2) return;
+    threads_looked_ns = now;
     ForEachEntry(threads, 16384, sizeof(uint32_t), thread_state_size,
                  [&](const void* key, const void*) {
                    uint32_t tid;
@@ -410,9 +425,6 @@ struct Program::Shared {
     for (const uint32_t tid : LongGone(tids, now, &gone_threads)) {
       bpf_map_delete_elem(threads, &tid);
     }
-    std::erase_if(known, [&](const auto& entry) {
-      return addresses.count(entry.first) == 0 && !ProcessExists(entry.first);
-    });
   }
 };
 

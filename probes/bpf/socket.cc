@@ -128,6 +128,7 @@ HR_PROBE("sockets",
                      "retransmissions, closed receive windows, round trips; softirq time by kind",
           .affects = "network bytes by operator and peer; who closes a TCP window",
           .level = 3,
+          .period_ns = 1'000'000'000,
           .check = [](const Host& host) { return CheckBpf(host); },
           .make = [] { return std::make_unique<SocketProbe>(); }});
 

@@ -47,6 +47,7 @@ HR_PROBE("memory reclaim",
                      "stopped by a CPU quota is within runnable_ns: the kernel has no event for it",
           .affects = "operators' time lost to memory being short",
           .level = 3,
+          .period_ns = 1'000'000'000,
           .check = [](const Host& host) { return CheckBpf(host); },
           .make = [] { return std::make_unique<ThrottleProbe>(); }});
 

@@ -39,6 +39,22 @@ FileSource::~FileSource() { close(fd_); }
 
 bool FileSource::Read(uint64_t offset, void* out, size_t size) const {
   if (offset > size_ || size > size_ - offset) return false;
+  const uint64_t number = offset / kBlockBytes, begin = number * kBlockBytes;
+  if (size > 64 || offset + size > begin + kBlockBytes || size_ - begin < kBlockBytes) {
+    return ReadFile(offset, out, size);
+  }
+  if (!blocks_) blocks_ = std::make_unique<std::array<Block, kNumBlocks>>();
+  Block& block = (*blocks_)[number % kNumBlocks];
+  if (block.number != number) {
+    block.number = UINT64_MAX;
+    if (!ReadFile(begin, block.bytes.data(), kBlockBytes)) return false;
+    block.number = number;
+  }
+  std::memcpy(out, block.bytes.data() + (offset - begin), size);
+  return true;
+}
+
+bool FileSource::ReadFile(uint64_t offset, void* out, size_t size) const {
   char* to = static_cast<char*>(out);
   while (size > 0) {
     const ssize_t n = pread(fd_, to, size, static_cast<off_t>(offset));

@@ -1,6 +1,7 @@
 // ByteSource: bytes of an untrusted file, read at offsets, never mapped: a file that shrinks or is
 // replaced while it is read gives a failed read, never a signal.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,7 +24,8 @@ class ByteSource {
   std::string ReadText(uint64_t offset, size_t limit) const;
 };
 
-// A regular file, held open, so that it can be read after its name and its process are gone.
+// A regular file, held open, so that it can be read after its name and its process are gone. Not
+// for use by several threads.
 class FileSource : public ByteSource {
  public:
   // Null if it cannot be opened or is no regular file.
@@ -38,6 +40,15 @@ class FileSource : public ByteSource {
 
  private:
   FileSource() = default;
+  bool ReadFile(uint64_t offset, void* out, size_t size) const;
+
+  // The last blocks of small reads: an unwinder's come by the dozen from a few places.
+  static constexpr size_t kBlockBytes = 1024, kNumBlocks = 16;
+  struct Block {
+    uint64_t number = UINT64_MAX;
+    std::array<char, kBlockBytes> bytes;
+  };
+  mutable std::unique_ptr<std::array<Block, kNumBlocks>> blocks_;
   int fd_ = -1;
   uint64_t size_ = 0, inode_ = 0, device_ = 0;
 };

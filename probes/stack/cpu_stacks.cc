@@ -56,7 +56,7 @@ HR_PROBE(
          "call stacks by operator at 49 Hz of every CPU, 199 Hz with --deep (perf_event and eBPF)",
      .affects = "what the CPU time of an operator is spent on, by function",
      .level = 3,
-     .period_ns = 500'000'000,
+     .period_ns = 1'000'000'000,
      .check = [](const Host& host) { return CpuStacks::Check(host); },
      .make = [] { return std::make_unique<CpuStacks>(); }});
 

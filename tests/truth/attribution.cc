@@ -534,7 +534,7 @@ class Truth {
   void CompareTimes(int times) {
     const auto splits = [&] {
       std::map<uint32_t, bpf::OperatorSplit> result;
-      const auto& source = dynamic_cast<const bpf::SplitSource&>(*probes_.at("off-CPU time"));
+      auto& source = dynamic_cast<bpf::SplitSource&>(*probes_.at("off-CPU time"));
       for (const bpf::OperatorSplit& split : source.Splits()) {
         if (split.pid == child_) result[split.operator_index] = split;
       }
