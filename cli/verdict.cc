@@ -97,9 +97,11 @@ void MeasureOptions::AddTo(CLI::App* app) {
       ->check(CLI::Range(0, collectors::kMostLevel));
   app->add_flag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
   app->add_option("--ring", ring,
-                  "Keep full detail only this long before and after the trigger, e.g. 30s");
+                  "Keep full detail only this long before and after the trigger (default with "
+                  "--trigger: 30s)");
   app->add_option("--trigger", trigger,
-                  "What makes detail be kept, e.g. 'stall > 200ms', 'queue:ready < 10%'");
+                  "What makes detail be kept, e.g. 'step > 1s', 'queue:ready < 10%' (default with "
+                  "--ring: 'stall > 200ms')");
 }
 
 void MeasureOptions::Apply(collectors::RecorderOptions* options) const {
