@@ -1,10 +1,10 @@
-/* Hardware counters of the target's threads, by operator. The counters belong to the CPUs; a
- * program reads them at every switch of a thread, and at every overflow of the first one, and
- * credits what was counted since the last time to the thread that ran, and the operator it is in
- * now.
+/* Hardware counters of the target's threads. The counters belong to the CPUs.
  *
- * So a thread's sum is exact, and within one time on a CPU the operators share it as the overflows
- * fell (counters.md says how exact that is).
+ * What a thread counted is exact: the counters are read at every switch of threads, and credited to
+ * the group of threads that ran. How its operators share in it is sampled: when a counter
+ * overflows, the operator that the thread is in then gets the events that the overflow stands for.
+ * Operators can change any number of times between two switches, so reading the counters there and
+ * looking at the operator would give all to the one that happens to wait.
  *
  * Per CPU there are HR_COUNTER_STRIDE places in `events`: the base (always counting), then the sets
  * that user space lets count in turns. */
@@ -39,21 +39,19 @@ struct {
 
 struct counter_key {
   __u32 tgid;
-  __u32 word;    /* the operator's part of it */
-  char comm[16]; /* outside operators */
+  char comm[16];
   __u32 first;
 };
 struct counter_value {
   __u64 first_count, second_count; /* of the base */
   __u64 enabled_ns, running_ns;
-  __u64 samples_count, slices_count;
+  __u64 slices_count;
 };
 HR_OUTPUT(base_counters, counter_key, counter_value, 4096);
 __u64 lost_base_counts_count = 0;
 
 struct set_key {
   __u32 tgid;
-  __u32 word;
   char comm[16];
   __u32 first;
   __u32 set;
@@ -66,6 +64,22 @@ struct set_value {
 };
 HR_OUTPUT(set_counters, set_key, set_value, 8192);
 __u64 lost_set_counts_count = 0;
+
+/* Overflows, by what the thread did. */
+struct sample_key {
+  __u32 tgid;
+  __u32 word; /* the operator's part of it */
+  char comm[16];
+  __u32 first;
+  __u32 set;   /* that counted, plus 1; 0: none */
+  __u32 event; /* place in the base, or HR_COUNTER_BASE + place in the set */
+};
+struct sample_value {
+  __u64 samples_count;
+  __u64 events_count; /* that they stand for */
+};
+HR_OUTPUT(samples, sample_key, sample_value, 16384);
+__u64 lost_samples_count = 0;
 
 /* Times on a CPU whose begin was not seen: what they counted is credited to nobody. */
 __u64 lost_time_slices_count = 0;
@@ -82,7 +96,7 @@ struct reading {
 };
 struct cpu_state {
   __u32 tid;  /* whose counts they are since `last`; 0: not a target's */
-  __u32 busy; /* the switch program runs: an overflow that interrupts it leaves all to it */
+  __u32 busy; /* the switch program runs: an overflow that interrupts it leaves this to it */
   __u32 seen; /* a switch of a target's thread was seen on this CPU */
   __u32 reserved;
   struct reading last, now;
@@ -131,16 +145,12 @@ static __noinline int read_counters(struct cpu_state* s) {
   return 0;
 }
 
-static __noinline int credit(struct cpu_state* s, struct hr_thread_state* t, __u32 word,
-                             __u32 sample) {
+static __noinline int credit(struct cpu_state* s, struct hr_thread_state* t) {
   if (!s || !t) return 0;
   struct set_key key = {};
   key.tgid = t->tgid;
-  key.word = word & 0xffff;
-  if (!key.word) {
-    __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
-    key.first = t->first;
-  }
+  __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
+  key.first = t->first;
   struct counter_value zero = {};
   struct counter_value* value =
       HR_VALUE(&base_counters, (struct counter_key*)&key, &zero, &lost_base_counts_count);
@@ -149,10 +159,7 @@ static __noinline int credit(struct cpu_state* s, struct hr_thread_state* t, __u
     __sync_fetch_and_add(&value->second_count, s->now.base[1] - s->last.base[1]);
     __sync_fetch_and_add(&value->enabled_ns, s->now.enabled_ns - s->last.enabled_ns);
     __sync_fetch_and_add(&value->running_ns, s->now.running_ns - s->last.running_ns);
-    if (sample)
-      __sync_fetch_and_add(&value->samples_count, 1);
-    else
-      __sync_fetch_and_add(&value->slices_count, 1);
+    __sync_fetch_and_add(&value->slices_count, 1);
   }
   if (!s->now.set || s->now.set != s->last.set) return 0;
   if (s->now.extra_running_ns == s->last.extra_running_ns) return 0;
@@ -173,11 +180,9 @@ static __noinline int credit(struct cpu_state* s, struct hr_thread_state* t, __u
 }
 
 /* Credits what was counted since the last time to the current thread, if it ran all that time. */
-static __always_inline void settle(struct cpu_state* s, struct hr_thread_state* t, __u32 tid,
-                                   __u32 sample) {
-  __u32 word = hr_current_word(t);
+static __always_inline void settle(struct cpu_state* s, struct hr_thread_state* t, __u32 tid) {
   if (s->tid == tid && s->now.ok && s->last.ok)
-    credit(s, t, word, sample);
+    credit(s, t);
   else if (s->seen) /* before that, threads run that were there before us */
     __sync_fetch_and_add(&lost_time_slices_count, 1);
 }
@@ -187,35 +192,61 @@ static __always_inline struct cpu_state* here(void) {
   return bpf_map_lookup_elem(&cpus, &zero);
 }
 
+/* struct bpf_perf_event_data: behind the user's registers. */
+struct sample_context {
+#if defined(__TARGET_ARCH_x86)
+  __u64 registers[21];
+#else
+  __u64 registers[34];
+#endif
+  __u64 sample_period;
+};
+
+/* The cookie of the attachment is the event's place, as in sample_key. */
 SEC("perf_event")
-int counter_overflow(void* ctx) {
-  __u64 id = bpf_get_current_pid_tgid();
-  if (!hr_target_of(id >> 32)) return 0;
+int counter_overflow(struct sample_context* context) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct hr_thread_state* t = hr_target_thread(task);
+  if (!t) return 0;
+  struct sample_key key = {};
+  key.tgid = t->tgid;
+  key.word = hr_current_word(t) & 0xffff;
+  __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
+  key.first = t->first;
+  key.event = bpf_get_attach_cookie(context);
+  __u32 place = 0;
+  __u32* active = bpf_map_lookup_elem(&active_set, &place);
+  if (active) key.set = *active;
+  struct sample_value zero = {};
+  struct sample_value* value = HR_VALUE(&samples, &key, &zero, &lost_samples_count);
+  if (value) {
+    __sync_fetch_and_add(&value->samples_count, 1);
+    __sync_fetch_and_add(&value->events_count, context->sample_period);
+  }
+  if (key.event != 0) return 0;
+  /* A thread may run for long without a switch. */
   struct cpu_state* s = here();
   if (!s || s->busy) return 0;
-  struct hr_thread_state* t = hr_thread((struct task_struct*)bpf_get_current_task());
-  if (!t) return 0;
   read_counters(s);
-  settle(s, t, id, 1);
-  s->tid = id;
+  settle(s, t, task->pid);
+  s->tid = task->pid;
   s->last = s->now;
   return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(counter_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
-  bool out = hr_target_of(prev->tgid), in = hr_target_of(next->tgid);
-  if (!out && !in) return 0;
+  struct hr_thread_state* t = hr_target_thread(prev);
+  __u32 next_tid = 0;
+  if (hr_target_of(next->tgid)) next_tid = next->pid;
+  if (!t && !next_tid) return 0;
   struct cpu_state* s = here();
   if (!s) return 0;
   *(volatile __u32*)&s->busy = 1;
   read_counters(s);
-  if (out) {
-    struct hr_thread_state* t = hr_thread(prev);
-    if (t) settle(s, t, prev->pid, 0);
-  }
+  if (t) settle(s, t, prev->pid);
   s->seen = 1;
-  s->tid = in ? next->pid : 0;
+  s->tid = next_tid;
   s->last = s->now;
   *(volatile __u32*)&s->busy = 0;
   return 0;

@@ -31,6 +31,10 @@ int KernelBackend::Open(const OpenRequest& request) {
     attr.exclude_hv = 1;
   }
   attr.sample_period = request.sample_period;
+  if (request.sample_frequency != 0) {
+    attr.freq = 1;
+    attr.sample_freq = request.sample_frequency;
+  }
   const long fd = syscall(SYS_perf_event_open, &attr, request.tid, request.cpu, request.leader,
                           PERF_FLAG_FD_CLOEXEC);
   return fd < 0 ? -errno : static_cast<int>(fd);

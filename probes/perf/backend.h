@@ -32,7 +32,8 @@ struct OpenRequest {
   bool exclude_kernel = true;
   bool uncore = false;  // a PMU that knows neither user nor kernel
   bool disabled = true;
-  uint64_t sample_period = 0;  // an interrupt every so many events, for a BPF program
+  uint64_t sample_period = 0;     // an interrupt every so many events, for a BPF program ...
+  uint64_t sample_frequency = 0;  // ... or about so many a second
 };
 
 class PerfBackend {
