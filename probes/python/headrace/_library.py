@@ -48,18 +48,23 @@ _SIGNATURES = {
 
 
 def _candidates():
-    """Paths to try, in order: the one asked for alone; or beside the package, the loader's, a prefix's lib."""
+    """Paths to try, in order: the one asked for alone; or beside the package, where it was installed, the loader's."""
     asked = os.environ.get("HEADRACE_ACCOUNT_LIBRARY")
     if asked:
         return [asked]
     here = os.path.dirname(os.path.abspath(__file__))
     paths = [os.path.join(here, _NAME)]
-    # PREFIX/share/headrace/python/headrace, as `cmake --install` leaves it, and the usual prefixes.
-    prefixes = [os.path.abspath(os.path.join(here, *[os.pardir] * 4)), sys.prefix, "/usr/local", "/usr"]
-    for prefix in prefixes:
-        paths += [os.path.join(prefix, folder, _NAME) for folder in ("lib", "lib64")]
+    # PREFIX/share/headrace/python/headrace, as `cmake --install` leaves it, perhaps moved as a whole
+    prefix = os.path.abspath(os.path.join(here, *[os.pardir] * 4))
+    paths += [os.path.join(prefix, folder, _NAME) for folder in ("lib", "lib64")]
+    try:
+        from headrace import _installed  # says where, in a copy made by pip
+        paths.append(_installed.LIBRARY)
+    except ImportError:
+        pass
     paths = [path for path in paths if os.path.exists(path)]
-    return paths[:1] + [_NAME] + paths[1:] if paths else [_NAME]
+    others = [os.path.join("/usr/local/lib", _NAME)]  # the dynamic loader's cache may be older than an installation
+    return paths + [_NAME] + [path for path in others if os.path.exists(path)]
 
 
 def _load():

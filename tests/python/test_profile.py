@@ -1,0 +1,116 @@
+"""`headrace profile -- python program.py`: operators of all processes as one, and the planted limit by name. What is
+planted sleeps, so that other load on the machine does not move it."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from programs import HEADRACE, ProgramTest
+
+LOADER = """
+import sys, time
+import fake_loader, headrace
+
+ITEM_S, STEP_S = {"workers": (0.02, 0.002), "trainer": (0.0005, 0.03)}[sys.argv[1]]
+
+class Items:
+    def __len__(self): return 1 << 20
+    def __getitem__(self, i):
+        with headrace.operator("decode"): time.sleep(ITEM_S)
+        return i
+
+if __name__ == "__main__":
+    loader = headrace.wrap(fake_loader.DataLoader(Items(), batch_size=4, num_workers=int(sys.argv[2]),
+                                                  context=sys.argv[3]))
+    end = time.monotonic() + float(sys.argv[4])
+    for batch in loader:
+        time.sleep(STEP_S)
+        if time.monotonic() > end: break
+    if loader.num_workers: loader._iterator.shutdown()
+"""
+
+POOL = """
+import multiprocessing, sys, time
+import headrace
+
+ITEM_S, STEP_S = {"workers": (0.03, 0.002), "trainer": (0.001, 0.02)}[sys.argv[1]]
+
+@headrace.operator("decode")
+def decode(i):
+    time.sleep(ITEM_S)
+    return [i] * 8
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[3]).Pool(int(sys.argv[2])) as pool:
+        end = time.monotonic() + float(sys.argv[4])
+        n = int(float(sys.argv[4]) / min(STEP_S, ITEM_S / 2))
+        for rows in headrace.wrap(pool.imap(decode, range(n))):
+            time.sleep(STEP_S)
+            if time.monotonic() > end: break
+"""
+
+
+class Profile(ProgramTest):
+    seconds = 2.5
+
+    def profile(self, code, *arguments):
+        if not os.path.exists(HEADRACE):
+            self.skipTest(f"{HEADRACE} is not built")
+        database = str(self.folder / "runs.db")
+        done = subprocess.run([HEADRACE, "profile", "--db", database, "--name", "run", "--quiet", "--", self.python,
+                               self.script(code), *map(str, arguments), str(self.seconds)], capture_output=True, text=True,
+                              timeout=120, env=self.environment(), cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr[-2000:])
+        self.assertEqual(os.listdir(self.accounts), [])
+        report = subprocess.run([HEADRACE, "report", "run", "--db", database, "--json"], capture_output=True, text=True)
+        self.assertTrue(report.stdout, report.stderr)
+        query = subprocess.run([HEADRACE, "query", "--db", database, "--json",
+                                "SELECT operator, stage, completions_count FROM operator_summary"],
+                               capture_output=True, text=True)
+        self.assertEqual(query.returncode, 0, query.stderr)
+        rows = json.loads(query.stdout)
+        rows = rows if isinstance(rows, list) else rows["rows"]
+        return json.loads(report.stdout), rows
+
+    def check(self, code, arguments, kinds, stage, operators):
+        """Other load on the machine can be the true limit: then once more, and the answer is not judged."""
+        for attempt in range(2):
+            report, rows = self.profile(code, *arguments)
+            verdict = report["verdict"]
+            counted = {(row["stage"], row["operator"]): row["completions_count"] for row in rows}
+            limit = verdict.get("limit", {})
+            right = limit.get("kind") in kinds and (limit["kind"] != "stage" or limit["name"] == stage)
+            if right and rows:
+                break
+            self.folder.joinpath("runs.db").unlink()
+        self.assertTrue(rows, "no accounts were recorded")
+        for operator in operators:
+            self.assertGreater(counted.get((stage, operator), 0), 20, counted)
+        self.assertGreater(counted.get(("trainer", "step"), 0), 10, counted)
+        others = verdict.get("cores_used_by_others") or 0
+        if not right and others > 0.3:
+            self.skipTest(f"limited by {limit.get('name')}: other programs used {others:.2f} cores")
+        self.assertTrue(right, verdict)
+
+    def test_loader_limited_by_its_workers(self):
+        self.check(LOADER, ("workers", 2, "fork"), {"stage"}, "workers", ["decode", "getitem", "collate"])
+
+    def test_loader_limited_by_its_trainer(self):
+        self.check(LOADER, ("trainer", 2, "fork"), {"consumer"}, "workers", ["decode", "getitem", "collate"])
+
+    def test_spawned_loader(self):
+        self.check(LOADER, ("workers", 2, "spawn"), {"stage"}, "workers", ["decode", "getitem", "collate"])
+
+    def test_loader_without_workers(self):
+        self.check(LOADER, ("workers", 0, "fork"), {"stage"}, "loader", ["decode", "getitem", "collate"])
+
+    def test_pool_limited_by_its_workers(self):
+        self.check(POOL, ("workers", 2, "fork"), {"stage"}, "ForkPoolWorker", ["decode"])
+
+    def test_pool_limited_by_its_trainer(self):
+        self.check(POOL, ("trainer", 2, "spawn"), {"consumer"}, "SpawnPoolWorker", ["decode"])
+
+
+if __name__ == "__main__":
+    unittest.main()
