@@ -409,6 +409,7 @@ TEST_F(OffCpu, AnExecByAnyThreadIsFollowed) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_EQ(status, 0);
+  usleep(50'000);  // the last switch comes after the exit; figures move to their last place then
   const auto lifetime = static_cast<double>(MonotonicNs() - begin);
   const Collected seen = Read();
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "sleep", child), 49e6);
