@@ -29,6 +29,8 @@ _LOADER_ATTRIBUTES = ("dataset", "collate_fn", "worker_init_fn", "num_workers", 
 
 def _first_dimension(value):
     shape = getattr(value, "shape", None)
+    if shape is None:
+        return None
     try:
         return int(shape[0])
     except (TypeError, ValueError, IndexError, KeyError):

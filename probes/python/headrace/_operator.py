@@ -11,7 +11,7 @@ _end_one = function("hrx_end_one")
 _count = function("hrx_count")
 _count_here = function("hrx_count_here")
 
-_operators = {}  # (name, kind, stage) -> Operator
+_operators = {}  # (name, kind, stage) as given -> Operator
 
 
 class Operator:
@@ -191,14 +191,15 @@ def operator(name, kind=None, stage=None):
     The time of a nested operator is its own, not the outer one's. `kind` groups operators in reports (the name by
     default). `stage` is the name of the stage it belongs to: by default the calling thread's. Exceptions, results and
     signatures are those of the code inside."""
-    if not isinstance(name, str):
-        raise TypeError(f"an operator's name is a str, not {type(name).__name__!r}: write @headrace.operator(\"name\")")
-    key = (name, kind if kind is not None else name, stage)
-    known = _operators.get(key)
+    known = _operators.get((name, kind, stage))
     if known is None:
+        if not isinstance(name, str):
+            raise TypeError(f"an operator's name is a str, not {type(name).__name__!r}: write "
+                            "@headrace.operator(\"name\")")
         make = Operator if active() else _Off
         with _account.Process.lock:
-            known = _operators.setdefault(key, make(*key, len(_operators)))
+            made = make(name, kind if kind is not None else name, stage, len(_operators))
+            known = _operators.setdefault((name, kind, stage), made)
     return known
 
 
