@@ -204,10 +204,10 @@ TEST(ThreadCounters, PropertyScaledSumsEqualTheTruth) {
       if (plan.groups.size() > 1) counters.Rotate(active = active % (plan.groups.size() - 1) + 1);
     }
     // One more turn for each, so that no time is left that its group has not settled.
-    for (size_t g = 1; g < plan.groups.size(); ++g) {
+    for (size_t g = 0; g < plan.groups.size(); ++g) {
       pmu.Run(100, 50'000'000);
       ASSERT_TRUE(counters.Read(&totals));
-      counters.Rotate(active = active % (plan.groups.size() - 1) + 1);
+      if (plan.groups.size() > 1) counters.Rotate(active = active % (plan.groups.size() - 1) + 1);
     }
     for (size_t g = 0; g < plan.groups.size(); ++g) {
       // Time since the last turn of a group waits for its next one.

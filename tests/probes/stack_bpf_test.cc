@@ -92,11 +92,11 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
     }
   }
   // Both threads do nothing else; the first periods begin with the first switch. Of naps of 5 ms one
-  // in four is taken: some 50 stacks.
-  EXPECT_GT(napped, 0.7 * elapsed) << sink.Text();
-  EXPECT_LT(napped, 1.2 * elapsed) << sink.Text();
-  EXPECT_GT(locked, 0.7 * elapsed) << sink.Text();
-  EXPECT_LT(locked, 1.2 * elapsed) << sink.Text();
+  // in four is taken: some 50 stacks, fewer where other programs keep the threads from their CPU.
+  EXPECT_GT(napped, 0.5 * elapsed) << sink.Text();
+  EXPECT_LT(napped, 1.4 * elapsed) << sink.Text();
+  EXPECT_GT(locked, 0.5 * elapsed) << sink.Text();
+  EXPECT_LT(locked, 1.4 * elapsed) << sink.Text();
 }
 
 TEST(CpuStacks, WhatTinyMapsLoseIsCounted) {
