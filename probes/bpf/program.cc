@@ -301,7 +301,8 @@ struct Program::Shared {
   // While open, the kernel measures the run time of all BPF programs (needs CAP_SYS_ADMIN).
   int stats_fd = -1;
   bool stats_refused = false;
-  int64_t stats_begin_ns = 0;
+  int64_t stats_begin_ns = 0;                 // the first window is a second after it
+  int64_t stats_on_ns = 0, stats_sum_ns = 0;  // since when it is open, and how long it was before
 
   static std::shared_ptr<Shared>& Instance(std::weak_ptr<Shared>** weak) {
     static std::weak_ptr<Shared> instance;
@@ -320,15 +321,21 @@ struct Program::Shared {
   void SwitchStats(const Target& target, int64_t now) {
     static const bool asked = std::getenv("HEADRACE_BPF_STATS") != nullptr;
     if (stats_begin_ns == 0) stats_begin_ns = now;
-    const bool want =
-        asked || target.deep || (now - stats_begin_ns) % kCostPeriodNs < kCostWindowNs;
+    const int64_t at = (now - stats_begin_ns) % kCostPeriodNs;
+    const bool want = asked || target.deep || (at >= kCostWindowNs && at < 2 * kCostWindowNs);
     if (want && stats_fd < 0 && !stats_refused) {
       stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
       stats_refused = stats_fd < 0;
+      stats_on_ns = MonotonicNs();
     } else if (!want && stats_fd >= 0) {
       close(stats_fd);
       stats_fd = -1;
+      stats_sum_ns += MonotonicNs() - stats_on_ns;
     }
+  }
+  // How long the kernel has measured, all windows together.
+  int64_t StatsNs(int64_t now) const {
+    return stats_sum_ns + (stats_fd >= 0 ? now - stats_on_ns : 0);
   }
 
   // Of `keys`, those that stayed without a process since kGoneNs.
@@ -606,6 +613,8 @@ Availability Program::Load(const Host& host, const Target& target) {
     if (bpf_program__expected_attach_type(program) == BPF_TRACE_ITER) RunOnce(bpf_link__fd(link));
   }
   object_ = std::move(opened);
+  loaded_ns_ = MonotonicNs();
+  stats_before_ns_ = shared_->StatsNs(loaded_ns_);
   if (absent_.empty()) return Availability::Ok();
   std::string list;
   for (const std::string& hook : absent_) list += (list.empty() ? "" : "; ") + hook;
@@ -735,9 +744,14 @@ void Program::ReportLosses(Sink& sink) {
 }
 
 void Program::ReportCost(Sink& sink) {
-  if (!object_ || (shared_->stats_fd < 0 && costs_.empty())) return;
+  if (!object_) return;
   const int64_t now = MonotonicNs();
-  const bool measuring = shared_->stats_fd >= 0;
+  const auto passed = static_cast<double>(now - loaded_ns_);
+  // Before it the programs had not been loaded: nothing of theirs is in the kernel's sums.
+  const auto measured = static_cast<double>(shared_->StatsNs(now) - stats_before_ns_);
+  if (measured <= 0) return;
+  const bool carried_on = measured < 0.95 * passed;
+  const double scale = carried_on ? passed / measured : 1;
   const auto report = [&](const std::string& owner, bpf_object* object) {
     bpf_program* program;
     bpf_object__for_each_program(program, object) {
@@ -745,28 +759,10 @@ void Program::ReportCost(Sink& sink) {
       bpf_prog_info info = {};
       uint32_t size = sizeof info;
       if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0) continue;
+      // The rate may fall; a sum does not.
       Cost& cost = costs_[owner + "/" + bpf_program__name(program)];
-      const auto run = static_cast<double>(info.run_time_ns);
-      const auto count = static_cast<double>(info.run_cnt);
-      if (cost.read_ns != 0) {
-        const auto passed = static_cast<double>(now - cost.read_ns);
-        if (cost.measuring) {
-          cost.run_ns += run - cost.measured_run_ns;
-          cost.runs += count - cost.measured_runs;
-          cost.measured_ns += passed;
-        } else if (cost.measured_ns > 0) {
-          cost.run_ns += run / cost.measured_ns * passed;
-          cost.runs += count / cost.measured_ns * passed;
-          cost.estimated = true;
-        }
-      } else {
-        cost.run_ns = run;
-        cost.runs = count;
-      }
-      cost.read_ns = now;
-      cost.measuring = measuring;
-      cost.measured_run_ns = run;
-      cost.measured_runs = count;
+      cost.run_ns = std::max(cost.run_ns, static_cast<double>(info.run_time_ns) * scale);
+      cost.runs = std::max(cost.runs, static_cast<double>(info.run_cnt) * scale);
     }
   };
   report(name_, object_->object);
@@ -774,7 +770,7 @@ void Program::ReportCost(Sink& sink) {
   for (const auto& [program, cost] : costs_) {
     Measurement m;
     m.labels.cause = program;
-    if (cost.estimated) m.source = Source::kEstimate;
+    if (carried_on) m.source = Source::kEstimate;
     m.metric = "bpf_run_time_ns";
     m.value = cost.run_ns;
     sink.Add(m);

@@ -109,12 +109,7 @@ class Program {
   struct Object;
   struct Layout;
   struct Cost {
-    double run_ns = 0, runs = 0;                    // measured and carried on
-    double measured_run_ns = 0, measured_runs = 0;  // the kernel's sums at the last Read
-    double measured_ns = 0;                         // time in which they grew
-    int64_t read_ns = 0;
-    bool measuring = false;  // since then
-    bool estimated = false;
+    double run_ns = 0, runs = 0;  // measured and carried on
   };
   const Layout& LayoutOf(const std::string& map);
   void ReportCost(Sink& sink);
@@ -128,6 +123,8 @@ class Program {
   std::shared_ptr<Shared> shared_;
   std::map<std::string, std::unique_ptr<Layout>> layouts_;
   std::map<std::string, Cost> costs_;
+  int64_t loaded_ns_ = 0;
+  int64_t stats_before_ns_ = 0;  // how long the kernel had measured when it was loaded
 };
 
 // Whether BPF programs of ours can be loaded here at all, and if not why: tries the smallest one.

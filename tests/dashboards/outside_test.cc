@@ -158,7 +158,11 @@ TEST(OutsideReport, EverythingMeasuredIsShown) {
   EXPECT_EQ(json["stacks"][0]["frames"], "b;parse_record;inflate;[kernel]");
   EXPECT_EQ(json["losses"][0]["lost_count"], 30);
   const std::string text = RenderText(Make(run), {120, true});
-  EXPECT_THAT(text, HasSubstr("30 block completions (3.0 %): figures made of them are low"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "LOST     block IO: latencies of those requests missing (lost: 30 block completions "
+          "of 1000 (3.0 %))"));
   EXPECT_THAT(text, HasSubstr("energy unavailable: no RAPL zone"));
   EXPECT_THAT(text, HasSubstr("without it: joules per row"));
 }

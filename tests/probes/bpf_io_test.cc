@@ -643,6 +643,31 @@ TEST_F(BpfIo, ASocketPerMessageIsNotARowPerMessage) {
   EXPECT_EQ(seen.AllLost(), 0);
 }
 
+// What there was no room for and what was counted are together what happened.
+TEST_F(BpfIo, EveryFaultIsCountedOrCountedAsLost) {
+  setenv("HEADRACE_BPF_MAP_ENTRIES", "3", 1);
+  const bool started = Start("page faults");
+  unsetenv("HEADRACE_BPF_MAP_ENTRIES");
+  if (!started) GTEST_SKIP() << reason_;
+  const auto pages = Run(40, [&](size_t, std::mt19937&, int) -> int64_t {
+    const size_t size = 4096 * 64;
+    char* memory = static_cast<char*>(
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (memory == MAP_FAILED) return 0;
+    madvise(memory, size, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < size; at += 4096) memory[at] = 1;
+    munmap(memory, size);
+    return static_cast<int64_t>(size / 4096);
+  });
+  const Collected seen = Read();
+  int64_t happened = 0;
+  for (const int64_t count : pages) happened += count;
+  const int64_t lost = seen.lost.at("fault: faults") + seen.lost.at("fault: threads");
+  EXPECT_GT(lost, 0);
+  EXPECT_NEAR(seen.All("page_faults_count") + static_cast<double>(lost),
+              static_cast<double>(happened), 400);  // the test's own code faults too
+}
+
 TEST_F(BpfIo, PageFaultsReachTheOperatorThatTouches) {
   if (!Start("page faults")) GTEST_SKIP() << reason_;
   const auto pages = Run(40, [&](size_t op, std::mt19937&, int) -> int64_t {

@@ -2,28 +2,13 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "dashboards/report/losses.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
 namespace {
-
-// Each kind of loss, its share, and what it makes wrong: probes name the parts they serve.
-std::string LostText(const analysis::RunView& run) {
-  std::string text;
-  for (const analysis::LossRow& loss : run.losses) {
-    if (loss.lost_count <= 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", loss.lost_count, loss.what);
-    if (loss.total_count && *loss.total_count > 0) {
-      const double share =
-          static_cast<double>(loss.lost_count) / static_cast<double>(*loss.total_count);
-      text += fmt::format(" ({})", FormatPercent(share));
-      if (share > 0.01) text += ": figures made of them are low";
-    }
-  }
-  return text;
-}
 
 std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statements&) {
   Section section{"cost", "", {}, {}, {}};
@@ -34,31 +19,50 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
     cpu_ratio = *cpu->last_value / static_cast<double>(run.run.duration_ns);
   }
   if (rss != nullptr) bytes = rss->maximum_value;
-  int64_t lost = 0, total = 0;
-  for (const analysis::LossRow& loss : run.losses) {
-    lost += loss.lost_count;
-    total += loss.total_count.value_or(0);
+  int64_t lost = 0;
+  for (const analysis::LossRow& loss : run.losses) lost += loss.lost_count;
+  // What our programs in the kernel took of the CPUs, and all of it as a share of the machine.
+  const auto kernel_ns = SumOf(run, "bpf_run_time_ns");
+  std::optional<double> kernel_ratio, machine_ratio;
+  if (kernel_ns && run.run.duration_ns > 0) {
+    kernel_ratio = *kernel_ns / static_cast<double>(run.run.duration_ns);
+  }
+  const analysis::HostRow* cores = run.FindHost("host_cores");
+  if (cpu_ratio && cores != nullptr && cores->last_value && *cores->last_value > 0) {
+    machine_ratio = (*cpu_ratio + kernel_ratio.value_or(0)) / *cores->last_value;
   }
   section.facts = {
       {"collector_cpu_ratio", Ratio(cpu_ratio, "the collector's CPU time was not recorded")},
+      {"kernel_programs_cpu_ratio",
+       Ratio(kernel_ratio, "no eBPF program ran, or the kernel does not measure them")},
+      {"machine_ratio", Ratio(machine_ratio, "the collector's CPU time was not recorded")},
       {"collector_rss_bytes", Bytes(bytes, "the collector's memory was not recorded")},
       {"events_lost_count", Number(static_cast<double>(lost), Unit::kCount, "")}};
   std::string text = cpu_ratio
                          ? fmt::format("recording used {} of one core", FormatPercent(*cpu_ratio))
                          : std::string("recording cost unavailable (not recorded)");
   if (bytes) text += ", " + FormatBytes(*bytes);
-  text += total > 0 ? fmt::format("; {} of {} events lost", lost, total)
-                    : fmt::format("; {} events lost", lost);
+  if (kernel_ratio) text += fmt::format("; its eBPF programs {}", FormatPercent(*kernel_ratio));
+  if (machine_ratio && kernel_ratio) {
+    text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*machine_ratio),
+                        *cores->last_value);
+  }
+  text += fmt::format("; {} events lost", lost);
   section.sentences.push_back({"COST", text});
-  if (lost > 0) section.sentences.push_back({"LOST", LostText(run)});
+  for (const std::string& line : LossLines(run.losses)) section.sentences.push_back({"LOST", line});
   Table losses{
-      "losses", "", {{"what", "what"}, {"lost_count", "lost"}, {"total_count", "of"}}, {}, true};
+      "losses",
+      "",
+      {{"what", "what"}, {"lost_count", "lost"}, {"total_count", "of"}, {"affects", "affects"}},
+      {},
+      true};
   for (const analysis::LossRow& loss : run.losses) {
     std::optional<double> all;
     if (loss.total_count) all = static_cast<double>(*loss.total_count);
     losses.rows.push_back({loss.what,
                            Number(static_cast<double>(loss.lost_count), Unit::kCount, ""),
-                           Number(all, Unit::kCount, "how many there were is not known")});
+                           Number(all, Unit::kCount, "how many there were is not known"),
+                           std::string(loss.lost_count > 0 ? AffectedBy(loss.what) : "")});
   }
   section.tables.push_back(std::move(losses));
   // What the collector spent on whom.

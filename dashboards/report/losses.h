@@ -1,0 +1,18 @@
+// What losses make wrong: which parts of a report, and in which direction.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/run_view.h"
+
+namespace headrace::dashboards {
+
+// What a loss of that name (loss_summary.what) affects: "page faults: too low". Never empty.
+std::string_view AffectedBy(std::string_view what);
+
+// One line for each thing affected, with what was lost and how much of it:
+// "page faults: too low (17787 faults, 12 threads)". The largest losses first; empty without any.
+std::vector<std::string> LossLines(const std::vector<analysis::LossRow>& losses);
+
+}  // namespace headrace::dashboards
