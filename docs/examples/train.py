@@ -18,7 +18,7 @@ class Records(Dataset):
     def __init__(self, num_records):
         draw = random.Random(1)
         values = torch.tensor([[draw.gauss(0, 1) for _ in range(512)] for _ in range(64)])
-        self.records = [zlib.compress(row.numpy().tobytes() * 200) for row in values]
+        self.records = [zlib.compress(row.numpy().tobytes() * 50) for row in values]
         self.num_records = num_records
 
     def __len__(self):
@@ -38,7 +38,7 @@ def main():
     torch.set_num_threads(1)
     model = torch.nn.Linear(512, 64)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
-    loader = headrace.wrap(DataLoader(Records(8000), batch_size=32, num_workers=2, shuffle=True))
+    loader = headrace.wrap(DataLoader(Records(32000), batch_size=32, num_workers=2, shuffle=True))
     for batch in loader:
         optimiser.zero_grad()
         model(batch).square().mean().backward()
