@@ -64,6 +64,9 @@ void AddEverything(RunView* run, const std::string& op) {
   of(Add(run, "page_faults_count", 5000, "", "minor"));
   of(Add(run, "cycles_count", 3e9)).running_ratio = 0.5;
   of(Add(run, "instructions_count", 4.5e9)).running_ratio = 0.5;
+  of(Add(run, "llc_misses_count", 9e6)).running_ratio = 0.2;
+  of(Add(run, "branch_misses_count", 9e9)).running_ratio = 0.01;
+  of(Add(run, "topdown_backend_ratio", 0.7)).running_ratio = 0.2;
   Add(run, "pressure_ns", 2e9, "", "cpu some");
   Add(run, "steal_ns", 3e8);
   Add(run, "nic_received_bytes", 8e6, "eth0");
@@ -154,7 +157,13 @@ TEST(OutsideReport, EverythingMeasuredIsShown) {
   EXPECT_NEAR(json["block_io"][0]["sequential_ratio"], 0.05, 1e-9);
   EXPECT_NEAR(json["file_io"]["device_bytes_per_byte_read"], 1.5, 1e-9);
   EXPECT_EQ(json["hardware_counters"][0]["ipc_ratio"], 1.5);
-  EXPECT_EQ(json["hardware_counters"][0]["running_ratio"], 0.5);
+  EXPECT_EQ(json["hardware_counters"][0]["running_ratio"], 0.2);
+  EXPECT_EQ(json["hardware_counters"][0]["llc_misses_per_kiloinstruction"], 2);
+  EXPECT_GT(json["hardware_counters"][0]["llc_misses_per_row"], 0);
+  // One hundredth of the time says nothing.
+  EXPECT_TRUE(json["hardware_counters"][0]["branch_misses_per_kiloinstruction"].is_null());
+  EXPECT_EQ(json["topdown"][0]["backend_ratio"], 0.7);
+  EXPECT_TRUE(json["topdown"][0]["retiring_ratio"].is_null());
   EXPECT_EQ(json["stacks"][0]["frames"], "b;parse_record;inflate;[kernel]");
   EXPECT_EQ(json["losses"][0]["lost_count"], 30);
   const std::string text = RenderText(Make(run), {120, true});

@@ -8,7 +8,8 @@ CREATE VIEW counter_summary AS SELECT
   running_ratio  -- share of the time the counter really counted; the value is scaled by it
 FROM measurement_summary
 WHERE bucket IS NULL AND (running_ratio IS NOT NULL
-  OR metric IN ('cycles_count', 'instructions_count', 'ipc_ratio', 'memory_read_bytes',
-    'memory_write_bytes', 'energy_joules', 'branches_count')
+  OR metric IN ('cycles_count', 'instructions_count', 'ipc_ratio', 'branches_count',
+    'task_clock_ns', 'cpu_migrations_count', 'counter_samples_count', 'memory_read_bytes',
+    'memory_write_bytes', 'energy_joules')
   OR metric LIKE '%\_misses\_count' ESCAPE '\' OR metric LIKE 'topdown\_%' ESCAPE '\'
-  OR metric LIKE 'stall%\_cycles\_count' ESCAPE '\');
+  OR metric LIKE 'stalls\_%' ESCAPE '\');

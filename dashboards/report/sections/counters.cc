@@ -1,5 +1,5 @@
-// Hardware counters by operator or process: per instruction and per second, with the share of the
-// time in which each counter really counted.
+// Hardware counters by operator or process: per instruction, per row and per second, with the share
+// of the time in which each counter really counted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +16,28 @@ namespace {
 
 using analysis::MeasurementRow;
 
+// A counter that counted less of the time says too little to be shown as a figure.
+constexpr double kLeastRunning = 0.1;
+constexpr char kTooShort[] = "counted in less than a tenth of the time";
+
 bool IsCounter(const MeasurementRow& row) {
   const std::string& m = row.metric;
   return m == "cycles_count" || m == "instructions_count" || m == "ipc_ratio" ||
          m == "branches_count" || m == "memory_read_bytes" || m == "memory_write_bytes" ||
          (m.ends_with("_misses_count") && m.find("page") == std::string::npos) ||
-         m.starts_with("topdown_") || (m.starts_with("stall") && m.ends_with("_cycles_count")) ||
-         row.running_ratio.has_value();
+         m.starts_with("topdown_") || m.starts_with("stalls_") || row.running_ratio.has_value();
+}
+
+// Rows that each operator gave, by the name its counters have.
+std::map<std::string, double> RowsByOwner(const analysis::RunView& run) {
+  std::map<std::string, double> rows;
+  for (const analysis::OperatorRow& op : run.operators) {
+    MeasurementRow owner;
+    owner.operator_name = op.name;
+    owner.stage = op.stage;
+    rows[OwnerOf(owner)] += static_cast<double>(op.rows_count);
+  }
+  return rows;
 }
 
 std::optional<Section> Counters(const analysis::RunView& run, const analysis::Statements&) {
@@ -33,7 +48,7 @@ std::optional<Section> Counters(const analysis::RunView& run, const analysis::St
       owners[OwnerOf(row)][row.metric].push_back(&row);
   }
   if (owners.empty()) {
-    section.facts.push_back({"unavailable", WhyNot(run, {"counter", "perf", "PMU"})});
+    section.facts.push_back({"unavailable", WhyNot(run, {"hardware counters"})});
     return section;
   }
   section.title = "Hardware counters";
@@ -48,6 +63,11 @@ std::optional<Section> Counters(const analysis::RunView& run, const analysis::St
                {"branch_misses_per_kiloinstruction", "branch misses/1000"},
                {"running_ratio", "counted"}},
               {}};
+  const std::map<std::string, double> rows_by_owner = RowsByOwner(run);
+  if (!rows_by_owner.empty()) {  // before "counted"
+    table.columns.insert(table.columns.end() - 1, {"cycles_per_row", "cycles/row"});
+    table.columns.insert(table.columns.end() - 1, {"llc_misses_per_row", "LLC misses/row"});
+  }
   table.text_rows = 10;
   Table detail{"counter_values",
                "",
@@ -60,15 +80,29 @@ std::optional<Section> Counters(const analysis::RunView& run, const analysis::St
                 {"source", "source"}},
                {},
                true};
-  std::vector<std::pair<double, std::vector<Value>>> rows;
+  Table topdown{"topdown",
+                "",
+                {{"owner", "owner"},
+                 {"retiring_ratio", "useful"},
+                 {"bad_speculation_ratio", "thrown away"},
+                 {"frontend_ratio", "no instructions"},
+                 {"backend_ratio", "memory, units"}},
+                {}};
+  topdown.text_rows = 10;
+  std::vector<std::pair<double, std::vector<Value>>> rows, slots;
   for (const auto& [owner, metrics] : owners) {
     std::optional<double> least;
+    bool too_short = false;
     const auto sum = [&](const std::string& metric) -> std::optional<double> {
       const auto it = metrics.find(metric);
       if (it == metrics.end()) return std::nullopt;
-      double total = 0;
+      std::optional<double> total;
       for (const MeasurementRow* row : it->second) {
-        total += *row->value;
+        if (row->running_ratio && *row->running_ratio < kLeastRunning) {
+          too_short = true;
+          continue;
+        }
+        total = total.value_or(0) + *row->value;
         if (row->running_ratio) least = std::min(least.value_or(1), *row->running_ratio);
       }
       return total;
@@ -89,20 +123,49 @@ std::optional<Section> Counters(const analysis::RunView& run, const analysis::St
     const auto rate = [&](const std::optional<double>& a) {
       return a && seconds > 0 ? std::optional<double>(*a / seconds) : std::nullopt;
     };
+    const auto mean = [&](const std::string& metric) -> std::optional<double> {
+      const auto it = metrics.find(metric);
+      return it == metrics.end() ? std::nullopt : it->second.front()->value;
+    };
+    const auto retiring = mean("topdown_retiring_ratio"),
+               thrown = mean("topdown_bad_speculation_ratio");
+    const auto frontend = mean("topdown_frontend_ratio"), backend = mean("topdown_backend_ratio");
+    if (retiring || thrown || frontend || backend) {
+      const std::string no_slots = "this counter was not to be had";
+      slots.push_back({cycles.value_or(0),
+                       {owner, Ratio(retiring, no_slots), Ratio(thrown, no_slots),
+                        Ratio(frontend, no_slots), Ratio(backend, no_slots)}});
+    }
     if (!cycles && !instructions && !llc && !branches) continue;
-    const std::string none = "this counter was not to be had";
-    rows.push_back(
-        {cycles.value_or(0),
-         {owner, Number(part(instructions, cycles, 1), Unit::kCount, none),
-          Number(rate(cycles), Unit::kCount, none), Number(rate(instructions), Unit::kCount, none),
-          Number(part(llc, instructions, 1000), Unit::kCount, none),
-          Number(part(branches, instructions, 1000), Unit::kCount, none),
-          Ratio(least.value_or(1), "")}});
+    const std::string none = too_short ? kTooShort : "this counter was not to be had";
+    const auto owned_rows = rows_by_owner.find(owner);
+    const double owner_rows = owned_rows == rows_by_owner.end() ? 0 : owned_rows->second;
+    const auto per_row = [&](const std::optional<double>& count) {
+      return owner_rows > 0 && count ? std::optional<double>(*count / owner_rows) : std::nullopt;
+    };
+    const std::string no_rows = owner_rows > 0 ? none : "rows are known of operators only";
+    std::vector<Value> row = {owner,
+                              Number(part(instructions, cycles, 1), Unit::kCount, none),
+                              Number(rate(cycles), Unit::kCount, none),
+                              Number(rate(instructions), Unit::kCount, none),
+                              Number(part(llc, instructions, 1000), Unit::kCount, none),
+                              Number(part(branches, instructions, 1000), Unit::kCount, none)};
+    if (!rows_by_owner.empty()) {
+      row.push_back(Number(per_row(cycles), Unit::kCount, no_rows));
+      row.push_back(Number(per_row(llc), Unit::kCount, no_rows));
+    }
+    row.push_back(Ratio(least.value_or(1), ""));
+    rows.emplace_back(cycles.value_or(0), std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (auto& [weight, row] : rows) table.rows.push_back(std::move(row));
-  if (!table.rows.empty()) section.tables.push_back(std::move(table));
+
+  const auto add = [&](auto* sorted, Table* to) {
+    std::stable_sort(sorted->begin(), sorted->end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (auto& [weight, row] : *sorted) to->rows.push_back(std::move(row));
+    if (!to->rows.empty()) section.tables.push_back(std::move(*to));
+  };
+  add(&rows, &table);
+  add(&slots, &topdown);
   section.tables.push_back(std::move(detail));
   const auto memory = [&](const char* metric) {
     const auto bytes = SumOf(run, metric);
