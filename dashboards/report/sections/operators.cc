@@ -58,6 +58,8 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
       const double last = static_cast<double>(stage.last_parallelism_count);
       if (threads && std::abs(*threads - last) < 0.15 * last) threads = last;
     }
+    // Operators of a stage may run on threads of another: a loader's part of the trainer's thread.
+    const std::string why_no_split = lifetime > 0 ? no_split : "no thread lifetime recorded";
     Count off_cpu;
     if (op.on_cpu_ns) off_cpu = std::max<int64_t>(0, op.busy_ns - *op.on_cpu_ns);
     std::optional<double> alone, visits;
@@ -74,18 +76,19 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
       return seconds > 0 ? std::optional<double>(static_cast<double>(count) / seconds)
                          : std::nullopt;
     };
-    // An operator that counted no byte over a whole run does not count bytes.
-    const auto counted = [&](int64_t bytes) {
-      return bytes > 0 ? per_second(bytes) : std::optional<double>();
+    // An operator that counted no byte over a whole run does not count bytes; rows likewise.
+    const auto counted = [&](int64_t count) {
+      return count > 0 ? per_second(count) : std::optional<double>();
     };
     table.rows.push_back(
         {op.name, op.stage, Number(threads, Unit::kCount, "its stage was not declared"),
          Ratio(Share(op.busy_ns, lifetime), "no thread lifetime recorded"),
-         Ratio(Share(op.on_cpu_ns, lifetime), no_split), Ratio(Share(off_cpu, lifetime), no_split),
+         Ratio(Share(op.on_cpu_ns, lifetime), why_no_split),
+         Ratio(Share(off_cpu, lifetime), why_no_split),
          Ratio(Share(op.wait_in_ns, lifetime), "no thread lifetime recorded"),
          Ratio(Share(op.wait_out_ns, lifetime), "no thread lifetime recorded"),
          Ratio(Share(op.lock_wait_ns, lifetime), "no thread lifetime recorded"), op.kind,
-         Number(per_second(op.rows_count), Unit::kRowsPerSecond, "no duration recorded"),
+         Number(counted(op.rows_count), Unit::kRowsPerSecond, "the operator counted no rows"),
          Number(alone, Unit::kPerSecond, "no work recorded"),
          Number(visits, Unit::kCount, "no verdict"),
          Number(counted(op.bytes_in_bytes), Unit::kBytesPerSecond, "the operator counted no bytes"),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
@@ -62,6 +63,24 @@ std::string StageEvidence(const RunView& run, const PipelineModel& model, size_t
   return text;
 }
 
+// "; it waits for storage 63 % of the time it is busy", where the kernel's split says that one
+// cause takes most of an operator's time.
+std::string WaitEvidence(const RunView& run, const analysis::OperatorRow& op) {
+  if (op.busy_ns <= 0) return "";
+  for (const char* cause : {"storage", "network", "lock", "sleep"}) {
+    const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
+      return row.operator_name == op.name && row.stage == op.stage && row.cause == cause;
+    });
+    const double share = waited.value_or(0) / static_cast<double>(op.busy_ns);
+    if (share < 0.5) continue;
+    return fmt::format(
+        "; it {} {} of the time it is busy",
+        std::string(cause) == "sleep" ? "sleeps" : fmt::format("waits for {}", cause),
+        FormatPercent(std::min(1.0, share)));
+  }
+  return "";
+}
+
 std::string CulpritText(const RunView& run, const PipelineModel& model, const Finding& finding) {
   const std::string op = finding.culprit ? model.operators()[*finding.culprit].name : "";
   const std::string probability = "probability " + Probability(finding.probability);
@@ -87,8 +106,9 @@ std::string CulpritText(const RunView& run, const PipelineModel& model, const Fi
       const bool fused = model.stages()[finding.limit.index].operators.size() > 1;
       const std::string name =
           fused ? fmt::format("{} (operator {})", finding.limit.name, op) : finding.limit.name;
-      return fmt::format("{}, {}: {}", name, probability,
-                         StageEvidence(run, model, finding.limit.index));
+      return fmt::format("{}, {}: {}{}", name, probability,
+                         StageEvidence(run, model, finding.limit.index),
+                         finding.culprit ? WaitEvidence(run, run.operators[*finding.culprit]) : "");
     }
     default:
       return fmt::format("{}{}, {}: held {} of the time", Name(finding.limit),
