@@ -183,7 +183,7 @@ static __always_inline enum hr_cause cause_of(struct task_struct* task) {
   int call = (int)registers->orig_ax;
   unsigned int fd = (unsigned int)registers->di;
 #else
-  struct pt_regs___arm64* saved = (struct pt_regs___arm64*)registers;
+  struct pt_regs___hr_arm64* saved = (struct pt_regs___hr_arm64*)registers;
   int call = saved->syscallno;
   unsigned int fd = (unsigned int)saved->orig_x0;
 #endif

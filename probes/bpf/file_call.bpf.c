@@ -143,7 +143,7 @@ int BPF_PROG(on_enter, struct pt_regs* registers, long number) {
 #if defined(__TARGET_ARCH_x86)
   unsigned int fd = BPF_CORE_READ(registers, di);
 #else
-  unsigned int fd = BPF_CORE_READ((struct pt_regs___arm64*)registers, orig_x0);
+  unsigned int fd = BPF_CORE_READ((struct pt_regs___hr_arm64*)registers, orig_x0);
 #endif
   struct call begun = {};
   begun.number = call;

@@ -66,7 +66,7 @@ struct pt_regs {
   unsigned long di, si, dx, orig_ax, ip, sp, bp;
 };
 #elif defined(__TARGET_ARCH_arm64)
-struct pt_regs___arm64 {
+struct pt_regs___hr_arm64 {
   unsigned long orig_x0;
   int syscallno;
 };

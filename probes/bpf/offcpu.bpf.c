@@ -209,7 +209,7 @@ static __always_inline bool current_unlocks(void) {
       return true;
   }
 #else
-  switch (((struct pt_regs___arm64*)registers)->syscallno) {
+  switch (((struct pt_regs___hr_arm64*)registers)->syscallno) {
     case 98:  /* futex */
     case 454: /* futex_wake */
     case 456: /* futex_requeue */
