@@ -21,7 +21,7 @@ struct off_value {
   __u64 blocked_ns, blocked_count;
   __u64 runnable_ns, runnable_count;
 };
-HR_OUTPUT(off_cpu, off_key, off_value, 16384);
+HR_OUTPUT(off_cpu, off_key, off_value, 8192);
 __u64 lost_off_cpu_periods_count = 0;
 __u64 lost_switches_count = 0;
 

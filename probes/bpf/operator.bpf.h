@@ -93,7 +93,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
+  __uint(max_entries, 8192);
   __type(key, __u32); /* tid in the initial pid namespace */
   __type(value, struct hr_thread_state);
 } threads SEC(".maps");

@@ -46,8 +46,9 @@ constexpr uint64_t kInitialPidNamespace = 4026531836;
 constexpr int64_t kFollowPeriodNs = 20'000'000;
 // A thread can be gone for /proc and still have its last switch before it.
 constexpr int64_t kGoneNs = 1'000'000'000;
-// Without being asked for more, the kernel measures our programs in one of ten seconds.
-constexpr int64_t kCostPeriodNs = 10'000'000'000, kCostWindowNs = 1'000'000'000;
+// Without being asked for more, the kernel measures our programs a tenth of the time.
+constexpr int64_t kCostPeriodNs = 2'000'000'000, kCostWindowNs = 200'000'000;
+constexpr double kLeastMeasuredNs = 100e6;  // shorter ones say nothing
 static_assert(offsetof(hr_header, num_slots) == 88 && offsetof(hr_segment, slots) == 344064 &&
                   sizeof(hr_slot) == 36864 && HR_MAX_THREADS == 512,
               "operator.bpf.h repeats parts of the accounts' ABI");
@@ -298,10 +299,11 @@ struct Program::Shared {
   std::map<int64_t, uint64_t> known;  // pid -> segment address as told to the kernel
   int64_t followed_ns = 0, threads_looked_ns = 0;
   std::map<uint32_t, int64_t> gone_processes, gone_threads;  // since when
+  const Program* speaker = nullptr;  // who reports this object's losses and cost
   // While open, the kernel measures the run time of all BPF programs (needs CAP_SYS_ADMIN).
   int stats_fd = -1;
   bool stats_refused = false;
-  int64_t stats_begin_ns = 0;                 // the first window is a second after it
+  int64_t stats_begin_ns = 0;                 // the first window is a window after it
   int64_t stats_on_ns = 0, stats_sum_ns = 0;  // since when it is open, and how long it was before
 
   static std::shared_ptr<Shared>& Instance(std::weak_ptr<Shared>** weak) {
@@ -470,6 +472,7 @@ Program::Program(std::string object) : name_(std::move(object)) {
 Program::~Program() { Unload(); }
 
 void Program::Unload() {
+  if (shared_ && shared_->speaker == this) shared_->speaker = nullptr;
   layouts_.clear();
   costs_.clear();
   object_.reset();
@@ -719,65 +722,50 @@ uint64_t Program::Global(const std::string& name) const {
 
 void Program::ReportLosses(Sink& sink) {
   if (!object_) return;
-  ReportCost(sink);
-  constexpr std::string_view kPrefix = "lost_", kSuffix = "_count";
+  const int64_t now = MonotonicNs();
+  const auto passed = static_cast<double>(now - loaded_ns_);
+  // Before it the programs had not been loaded: nothing of theirs is in the kernel's sums.
+  const auto measured = static_cast<double>(shared_->StatsNs(now) - stats_before_ns_);
+  const bool carried_on = measured < 0.95 * passed;
+  const double scale = carried_on ? passed / measured : 1;
   const auto report = [&](const std::string& owner, bpf_object* object) {
+    constexpr std::string_view kPrefix = "lost_", kSuffix = "_count";
     ForEachGlobal(object, [&](std::string_view name, uint64_t value) {
       if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return;
       std::string what(name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
       std::replace(what.begin(), what.end(), '_', ' ');
       sink.Lost(owner + ": " + what, static_cast<int64_t>(value), std::nullopt);
     });
-    // A program that would interrupt itself on the same CPU is not run.
     bpf_program* program;
     bpf_object__for_each_program(program, object) {
       bpf_prog_info info = {};
       uint32_t size = sizeof info;
       const int fd = bpf_program__fd(program);
       if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0) continue;
-      sink.Lost(fmt::format("{}: runs of {}", owner, bpf_program__name(program)),
+      const std::string name = bpf_program__name(program);
+      // A program that would interrupt itself on the same CPU is not run.
+      sink.Lost(fmt::format("{}: runs of {}", owner, name),
                 static_cast<int64_t>(info.recursion_misses), std::nullopt);
-    }
-  };
-  report(name_, object_->object);
-  report("follow", shared_->object);
-}
-
-void Program::ReportCost(Sink& sink) {
-  if (!object_) return;
-  const int64_t now = MonotonicNs();
-  const auto passed = static_cast<double>(now - loaded_ns_);
-  // Before it the programs had not been loaded: nothing of theirs is in the kernel's sums.
-  const auto measured = static_cast<double>(shared_->StatsNs(now) - stats_before_ns_);
-  if (measured <= 0) return;
-  const bool carried_on = measured < 0.95 * passed;
-  const double scale = carried_on ? passed / measured : 1;
-  const auto report = [&](const std::string& owner, bpf_object* object) {
-    bpf_program* program;
-    bpf_object__for_each_program(program, object) {
-      const int fd = bpf_program__fd(program);
-      bpf_prog_info info = {};
-      uint32_t size = sizeof info;
-      if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) != 0) continue;
+      if (measured < kLeastMeasuredNs) continue;
       // The rate may fall; a sum does not.
-      Cost& cost = costs_[owner + "/" + bpf_program__name(program)];
+      Cost& cost = costs_[owner + "/" + name];
       cost.run_ns = std::max(cost.run_ns, static_cast<double>(info.run_time_ns) * scale);
       cost.runs = std::max(cost.runs, static_cast<double>(info.run_cnt) * scale);
+      Measurement m;
+      m.labels.cause = owner + "/" + name;
+      if (carried_on) m.source = Source::kEstimate;
+      m.metric = "bpf_run_time_ns";
+      m.value = cost.run_ns;
+      sink.Add(m);
+      m.metric = "bpf_runs_count";
+      m.value = cost.runs;
+      sink.Add(m);
     }
   };
   report(name_, object_->object);
-  if (name_ == "offcpu") report("follow", shared_->object);  // it serves all, and is said once
-  for (const auto& [program, cost] : costs_) {
-    Measurement m;
-    m.labels.cause = program;
-    if (carried_on) m.source = Source::kEstimate;
-    m.metric = "bpf_run_time_ns";
-    m.value = cost.run_ns;
-    sink.Add(m);
-    m.metric = "bpf_runs_count";
-    m.value = cost.runs;
-    sink.Add(m);
-  }
+  // What serves all of them is said by one.
+  if (!shared_->speaker) shared_->speaker = this;
+  if (shared_->speaker == this) report("follow", shared_->object);
 }
 
 int Program::map_fd(const std::string& map) const {

@@ -95,8 +95,8 @@ class Program {
   uint64_t Global(const std::string& name) const;
   // Reports every global named lost_<what>_count ("threads" for lost_threads_count), as what this
   // object lost: "<object>: threads". And what its programs cost: bpf_run_time_ns and
-  // bpf_runs_count by program, as the kernel measures them; between its measurements (one of ten
-  // seconds; all the time when the target is deep or HEADRACE_BPF_STATS is set, because measuring
+  // bpf_runs_count by program, as the kernel measures them; between its measurements (a tenth of
+  // the time; all the time when the target is deep or HEADRACE_BPF_STATS is set, because measuring
   // costs too) their rate is carried on. Nothing where the kernel refuses to measure: it takes
   // CAP_SYS_ADMIN. Call at the end of every Read.
   void ReportLosses(Sink& sink);
@@ -112,7 +112,6 @@ class Program {
     double run_ns = 0, runs = 0;  // measured and carried on
   };
   const Layout& LayoutOf(const std::string& map);
-  void ReportCost(Sink& sink);
 
   std::string name_;
   std::vector<std::pair<std::vector<std::string>, bool>> groups_;
