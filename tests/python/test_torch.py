@@ -105,7 +105,8 @@ class Torch(ProgramTest):
         self.assertEqual((answer["steps"], answer["rows"]), (operators["trainer/step"]["completions"], items * epochs))
         self.assertEqual(answer["workers"], workers)
         if workers:
-            self.assertEqual(answer["queues"]["batches"]["gets"], answer["steps"])
+            # The ends of the workers' parts pass through the queue as well.
+            self.assertIn(answer["queues"]["batches"]["gets"] - answer["steps"], range(workers + 1))
         return answer
 
     def test_no_worker(self):
@@ -177,16 +178,13 @@ class TorchProfile(Profile):
     def test_loader_limited_by_its_workers(self):
         self.check(LOADER, ("workers", 2, "fork"), {"stage"}, "workers", ["decode", "getitem", "collate"])
 
-    def test_loader_limited_by_its_trainer(self):
-        self.check(LOADER, ("trainer", 2, "fork"), {"consumer"}, "workers", ["decode", "getitem", "collate"])
-
-    def test_spawned_loader(self):
-        self.check(LOADER, ("workers", 2, "spawn"), {"stage"}, "workers", ["decode", "getitem", "collate"])
+    def test_spawned_loader_limited_by_its_trainer(self):
+        self.check(LOADER, ("trainer", 2, "spawn"), {"consumer"}, "workers", ["decode", "getitem", "collate"])
 
     def test_loader_without_workers(self):
         self.check(LOADER, ("workers", 0, "fork"), {"stage"}, "loader", ["decode", "getitem", "collate"])
 
-    test_pool_limited_by_its_workers = test_pool_limited_by_its_trainer = None
+    test_spawned_pool_limited_by_its_workers = None
 
 
 del Profile  # its own tests are run where it is
