@@ -452,6 +452,15 @@ void ReadCourse(Database& database, int64_t id, RunView* view) {
       });
 }
 
+// Of the latest calibration of the run's host and CPU.
+void ReadCeilings(Database& database, int64_t id, RunView* view) {
+  database.Each(
+      "SELECT MAX(c.value) AS value FROM run_summary AS r JOIN calibration_summary AS c "
+      "USING (hostname, cpu_model) WHERE r.run_id = ?1 AND c.metric = 'memory_read_bytes_per_s' "
+      "GROUP BY c.calibration_id ORDER BY c.calibration_id DESC LIMIT 1",
+      id, [&](const Row& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
+}
+
 }  // namespace
 
 const HostRow* RunView::FindHost(const std::string& metric) const {
@@ -477,6 +486,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     ReadMeasurements(database, id, &view);
     if (view.operators.empty()) ReadCourse(database, id, &view);
   }
+  if (database.Has("calibration_summary")) ReadCeilings(database, id, &view);
   return view;
 }
 

@@ -181,6 +181,9 @@ struct RunView {
   // Threads' times and wake-ups of a run without operators, by slice; empty for other runs.
   std::vector<CourseRow> course;
   int64_t course_slice_ns = 0;
+  // The best that the run's machine was measured to read, at its latest calibration in the same
+  // database; empty if there was none.
+  Real memory_ceiling_bytes_per_s;
   std::vector<std::string> metrics;  // names of all metrics the run holds
 
   // What a command about this run needs to find its database: " --db FILE", or empty for the

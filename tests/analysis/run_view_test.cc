@@ -98,6 +98,24 @@ TEST_F(LoadRunTest, ReadsRowsInPipelineOrderAndKeepsNullApartFromZero) {
   EXPECT_FALSE(run.windows[0].operators[1].blocked_ns.has_value());
 }
 
+TEST_F(LoadRunTest, TheCeilingIsOfTheSameMachineAndItsLatestCalibration) {
+  Make(kHandMade);
+  EXPECT_FALSE(LoadRun(path_, "first").memory_ceiling_bytes_per_s);
+  Make(R"sql(
+    ALTER TABLE run_summary ADD hostname;
+    ALTER TABLE run_summary ADD cpu_model;
+    UPDATE run_summary SET hostname = 'here', cpu_model = 'cpu' WHERE run_id = 1;
+    UPDATE run_summary SET hostname = 'elsewhere', cpu_model = 'cpu' WHERE run_id = 2;
+    CREATE TABLE calibration_summary(calibration_id, hostname, cpu_model, metric, value);
+    INSERT INTO calibration_summary VALUES
+      (1, 'here', 'cpu', 'memory_read_bytes_per_s', 90), (2, 'here', 'cpu', 'other', 99),
+      (2, 'here', 'cpu', 'memory_read_bytes_per_s', 40),
+      (2, 'here', 'cpu', 'memory_read_bytes_per_s', 70),
+      (3, 'here', 'other cpu', 'memory_read_bytes_per_s', 80);)sql");
+  EXPECT_EQ(LoadRun(path_, "first").memory_ceiling_bytes_per_s, 70);
+  EXPECT_FALSE(LoadRun(path_, "second").memory_ceiling_bytes_per_s);
+}
+
 TEST_F(LoadRunTest, FindsRunsByLatestIdAndName) {
   Make(kHandMade);
   EXPECT_EQ(LoadRun(path_, "latest").run.name, "second");

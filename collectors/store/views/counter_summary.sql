@@ -10,6 +10,6 @@ FROM measurement_summary
 WHERE bucket IS NULL AND (running_ratio IS NOT NULL
   OR metric IN ('cycles_count', 'instructions_count', 'ipc_ratio', 'branches_count',
     'task_clock_ns', 'cpu_migrations_count', 'counter_samples_count', 'memory_read_bytes',
-    'memory_write_bytes', 'energy_joules')
+    'memory_write_bytes', 'memory_bytes', 'energy_joules')
   OR metric LIKE '%\_misses\_count' ESCAPE '\' OR metric LIKE 'topdown\_%' ESCAPE '\'
   OR metric LIKE 'stalls\_%' ESCAPE '\');

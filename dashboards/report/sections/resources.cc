@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/memory_bandwidth.h"
 #include "base/units.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
@@ -56,6 +57,23 @@ std::optional<Section> Resources(const analysis::RunView& run,
                                    run.run.cores_bound_by);
     if (other) text += fmt::format(", {:.2f} by other processes", *other);
     section.sentences.push_back({"cores", text});
+  }
+  if (const auto memory = analysis::MemoryBandwidthOf(run)) {
+    section.facts.push_back({"memory_bandwidth", memory->bytes_per_s});
+    section.facts.push_back({"memory_bandwidth_told_by", memory->told_by});
+    section.facts.push_back(
+        {"memory_bandwidth_ceiling",
+         Number(memory->ceiling_bytes_per_s, Unit::kBytesPerSecond,
+                "this machine was not calibrated: headrace doctor --calibrate")});
+    std::string text = FormatBytesRate(memory->bytes_per_s.value());
+    if (memory->ceiling_bytes_per_s && *memory->ceiling_bytes_per_s > 0) {
+      text += fmt::format(" of {} that this machine can read",
+                          FormatBytesRate(*memory->ceiling_bytes_per_s));
+    }
+    text += fmt::format(" ({}{}{})",
+                        memory->bytes_per_s.source() == Source::kEstimate ? "estimate: " : "",
+                        memory->told_by, memory->whole_machine ? ", the whole machine" : "");
+    section.sentences.push_back({"memory", text});
   }
   if (!run.resources.empty()) {
     Table table{"locks_and_devices",
