@@ -638,8 +638,7 @@ std::string CatalogueDocument() {
       "the others take turns. A ratio is computed only from events of one group and of the base "
       "group.\n"
       "\n"
-      "Memory controllers and energy are not here: their events come from the kernel (sysfs), see "
-      "`probes/perf/uncore.h`.\n"
+      "Memory bandwidth and energy are at the end: their events come from the kernel (sysfs).\n"
       "\n"
       "## What is counted\n"
       "\n"
@@ -678,6 +677,27 @@ std::string CatalogueDocument() {
       }
     }
   }
+  out += R"(
+## Memory bandwidth and energy
+
+Counted for everything that runs, by the PMUs that `/sys/bus/event_source/devices` describes (type, CPUs, packing of fields,
+named events with scale and unit), which takes root or CAP_PERFMON. The best that works is used; the label `cause` says which.
+
+| cause | where | events | bytes of a count | source |
+| --- | --- | --- | --- | --- |
+| memory controllers | Intel: `uncore_imc*` | `cas_count_read*`, `cas_count_write*`; desktops: `data_read`, `data_write` | scale and unit; else 64 | counter |
+| memory controllers | AMD, Linux 6.7 and later: `amd_umc_*` | `event=0x0a`, `rdwrmask` 0x1 read, 0x2 written | 64 | counter |
+| data fabric | AMD Zen 2 and 3: `amd_df` | `event=0x07` + 0x40 a channel (8), `umask=0x38`: both directions | 64 | counter |
+| data fabric | AMD Zen 4: `amd_df` | `event=0x1f` + 0x40 a channel (12), `umask` 0x7fe read, 0x7ff written; for the other socket 0xbfe, 0xbff | 64 | counter |
+| SoC fabric | NVIDIA: `nvidia_scf_pmu_*` | `cmem_rd_data`, `cmem_wr_total_bytes` | 32, 1 | estimate |
+| SoC fabric | Arm's mesh: `arm_cmn_*` | `hnf_mc_reqs` | 64 | estimate |
+| resctrl | `/sys/fs/resctrl`, by last-level cache | `mbm_total_bytes` | 1 | counter |
+| LLC misses | every core | `llc_misses` of the tables above; no write-backs, no DMA | 64 | estimate |
+
+Without any of these, reports take the LLC misses of the run's own processes, else the bytes that operators accounted for, and say so.
+Energy (`energy_joules`) comes from the power capping interface; where that cannot be read, from the PMU `power`
+(`energy-pkg`, `energy-ram`, `energy-cores`, `energy-gpu`, `energy-psys`), never from both.
+)";
   return out;
 }
 
