@@ -119,7 +119,12 @@ std::string HowItEnded(int status) {
 collectors::Recording RecordUntilLost(const collectors::RecorderOptions& recorder,
                                       const collectors::Child& child, std::optional<Error>* lost) {
   try {
-    return collectors::Record(recorder);
+    collectors::Recording result = collectors::Record(recorder);
+    if (!child.released() && result.state == collectors::RunState::kTruncated) {
+      throw Error(ExitCode::kResources, "disk full; the command was not run", recorder.database,
+                  "free space, or use --db elsewhere");
+    }
+    return result;
   } catch (const Error& error) {
     // Held back, it never runs; unless it was killed meanwhile, which is then what there is to say.
     if (!child.released() && probes::IsAlive(child.pid())) throw;
@@ -137,12 +142,13 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
   InstallInterruptHandler();
-  const int64_t begin_ns = MonotonicNs();
+  int64_t begin_ns = MonotonicNs();
   bool forwarded = false;
   std::optional<Error> failure;
   int64_t run_id = 0;
   recorder.ready = [&](int64_t id, bool) {
     run_id = id;
+    begin_ns = MonotonicNs();  // until here it was held back
     try {
       child.Release();
     } catch (const Error& error) {

@@ -298,7 +298,7 @@ class RecorderLoop {
     try {
       accounts_.TryAttach(pid, process->alive, process->row.started_ns);
     } catch (const Error& error) {
-      if (pid == options_.pid && !accounts_.ever_attached()) throw;
+      // Anybody may leave such a file under the process's number: it must not prevent a recording.
       refused_ = error.what();
     }
     if (accounts_.Has(pid) && !process->row.has_accounts) {
@@ -437,15 +437,16 @@ class RecorderLoop {
         note += "; hardware counters by operator";
       }
     }
-    const std::string all = fmt::format("{} {} {}", reached, program_, note);
+    const std::string all = fmt::format("{} {} {} {}", reached, program_, note, refused_);
     if (all == described_) return;
     described_ = all;
     store_.SetAccounting(result_.run_id, program_, reached, note);
     const bool has = accounts_.ever_attached();
     store_.SetProbe(result_.run_id, "operator accounts", has ? "active" : "unavailable",
-                    has            ? refused_
-                    : level() == 0 ? "left out by --level 0"
-                                   : "the process keeps none",
+                    has                ? refused_
+                    : level() == 0     ? "left out by --level 0"
+                    : refused_.empty() ? "the process keeps none"
+                                       : refused_,
                     has            ? ""
                     : level() == 0 ? "--level 1"
                                    : "write them with headrace/account.h",

@@ -171,3 +171,27 @@ TOML
   [ "$(sql "SELECT (SELECT SUM(steps_count) FROM step_interval) = (SELECT steps_count FROM step_summary)")" = 1 ]
   [ "$(sql "SELECT (SELECT SUM(busy_ns) FROM operator_interval) = (SELECT SUM(busy_ns) FROM operator_summary)")" = 1 ]
 }
+
+@test "a file that is no segment of accounts does not prevent a recording" {
+  mkdir accounts
+  sleep 30 3>&- &
+  pid=$!
+  head -c 100000 /dev/zero | tr '\0' x > "accounts/headrace.$pid"
+  HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 30 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
+  kill $pid
+  [ "$status" -eq 0 ]
+  [[ "$(sql "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'operator accounts'")" = \
+    unavailable:*"not a segment of operator accounts"* ]]
+}
+
+@test "no room for a run: the command is not run, and that is said" {
+  [ "$(id -u)" -eq 0 ] || skip "mounting a small file system needs root"
+  mkdir small
+  unshare -m true 2> /dev/null || skip "unshare -m is not allowed here"
+  run timeout 30 unshare -m sh -c 'mount -t tmpfs -o size=200k tmpfs small || exit 99
+    exec "$0" profile --level 1 --db small/x.db -- touch ran' "$HEADRACE"
+  [ "$status" -ne 99 ] || skip "mounting is not allowed here"
+  [ "$status" -eq 7 ]
+  [[ "$output" = *"disk full; the command was not run"* ]]
+  [ ! -e ran ]
+}
