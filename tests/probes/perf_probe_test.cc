@@ -206,6 +206,28 @@ TEST(HardwareCounters, CountAProcessGroupsInTurns) {
   }
 }
 
+TEST(Shares, GiveAllOfTheAmountAsTheSamplesFall) {
+  Shares shares;
+  std::map<uint32_t, double> given;
+  const auto give = [&](uint32_t word, double part) { given[word] += part; };
+  shares.Add(300);
+  shares.Share(give);  // without samples it waits
+  EXPECT_TRUE(given.empty());
+  EXPECT_EQ(shares.waiting(), 300);
+  shares.Sample(1, 10);
+  shares.Sample(2, 20);
+  shares.Share(give);
+  EXPECT_NEAR(given[1], 100, 1e-9);
+  EXPECT_NEAR(given[2], 200, 1e-9);
+  EXPECT_EQ(shares.waiting(), 0);
+  shares.Sample(3, 5);  // samples wait for their amount, too
+  shares.Share(give);
+  EXPECT_EQ(given.count(3), 0u);
+  shares.Add(7);
+  shares.Share(give);
+  EXPECT_NEAR(given[3], 7, 1e-9);
+}
+
 class Operators : public testing::Test {
  protected:
   void SetUp() override {
