@@ -58,10 +58,15 @@ thread_local std::string libbpf_log;
 
 int Log(enum libbpf_print_level level, const char* format, va_list arguments) {
   static const bool verbose = std::getenv("HEADRACE_BPF_VERBOSE") != nullptr;
+  if (verbose) {  // the verifier's reasons are one message of many lines
+    va_list copy;
+    va_copy(copy, arguments);
+    std::vfprintf(stderr, format, copy);
+    va_end(copy);
+  }
   char line[1024];
   std::vsnprintf(line, sizeof line, format, arguments);
   if (level == LIBBPF_WARN && libbpf_log.size() < 16384) libbpf_log += line;
-  if (verbose) std::fputs(line, stderr);
   return 0;
 }
 

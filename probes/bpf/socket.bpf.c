@@ -178,7 +178,8 @@ int BPF_PROG(on_taken, struct sock* sk) {
   return 0;
 }
 
-/* The same before Linux 6.3, where bytes received are those by which the stream moves on. */
+/* The same before Linux 6.3, where bytes received are those by which the stream moves on: from
+ * where it was when it was connected, or, if that was before us, when it is first seen. */
 SEC("tp_btf/tcp_rcv_space_adjust")
 int BPF_PROG(on_taken_bytes, struct sock* sk) {
   if (!hr_current_target()) return 0;
@@ -194,11 +195,24 @@ int BPF_PROG(on_taken_bytes, struct sock* sk) {
   return 0;
 }
 
+enum { kEstablished = 1 };
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_connected, struct sock* sk, int before, int after) {
+  if (after != kEstablished || BPF_CORE_READ(sk, sk_protocol) != kTcp) return 0;
+  struct owner fresh = {};
+  fresh.copied_seq = BPF_CORE_READ((struct tcp_sock*)sk, copied_seq);
+  fresh.known = 1;
+  __u64 address = (__u64)sk;
+  bpf_map_update_elem(&owners, &address, &fresh, BPF_ANY);
+  return 0;
+}
+
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(on_retransmit, struct sock* sk) {
   __u64 address = (__u64)sk;
   struct owner* owner = bpf_map_lookup_elem(&owners, &address);
-  if (!owner) return 0;
+  if (!owner || !owner->key.tgid) return 0;
   struct socket_key key = owner->key;
   struct socket_value* value = value_of(&key);
   if (value) __sync_fetch_and_add(&value->retransmits_count, 1);

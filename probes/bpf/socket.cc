@@ -21,6 +21,7 @@ class SocketProbe final : public Probe {
     program_.Optional("on_receive");
     program_.Optional("on_destroy");
     program_.Disable("on_taken_bytes");
+    program_.Disable("on_connected");
     Availability loaded = program_.Load(host, target);
     if (!loaded.usable() || program_.absent().empty()) return loaded;
     // Linux before 6.3: received bytes of TCP from where its stream is.
@@ -29,6 +30,7 @@ class SocketProbe final : public Probe {
     old_.Optional("on_send");
     old_.Disable("on_receive");
     old_.Optional("on_destroy");
+    old_.Optional("on_connected");
     old_.Disable("on_taken");
     loaded = old_.Load(host, target);
     if (!loaded.usable()) return loaded;
@@ -129,7 +131,11 @@ HR_PROBE("sockets",
           .affects = "network bytes by operator and peer; who closes a TCP window",
           .level = 3,
           .period_ns = 1'000'000'000,
-          .check = [](const Host& host) { return CheckBpf(host); },
+          .check =
+              [](const Host& host) {
+                const Target nobody;
+                return SocketProbe().Start(host, nobody);
+              },
           .make = [] { return std::make_unique<SocketProbe>(); }});
 
 }  // namespace

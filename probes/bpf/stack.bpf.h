@@ -234,9 +234,13 @@ static __always_inline __u64 hr_store_stack(void* ctx, __u32 tgid, int reuse) {
   const int has_registers = hr_user_registers(registers);
   const struct hr_stack_root* root = bpf_map_lookup_elem(&roots, &tgid);
   if (root && has_registers) {
-    const __u32 last = s->user_count - 1;
+    __u32 last = s->user_count - 1;
     __u64 end = 0;
-    if (last > 0 && last < HR_STACK_USER_FRAMES) end = s->user[last];
+    if (last > 0) {
+      // One comparison with one register: older verifiers do not see through what is made of two.
+      asm volatile("" : "+r"(last));
+      if (last < HR_STACK_USER_FRAMES) end = s->user[last];
+    }
     if (!end || !hr_is_code(root, end, root->num_roots)) {
       const __u64 id = hr_copied_stack(room, root, reuse);
       if (id) return id;

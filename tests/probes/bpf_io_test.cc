@@ -121,12 +121,16 @@ class BpfIo : public testing::Test {
       probe_.reset();
       return false;
     }
+    degraded_ = available.state == Availability::State::kDegraded;
+    EXPECT_EQ(available.reason.empty(), !degraded_) << available.reason;
     return true;
   }
 
   // A file on a block device that takes O_DIRECT.
   bool MakeFile() {
-    path_ = std::string(HEADRACE_BINARY_DIR) + "/bpf_io_test." + std::to_string(getpid());
+    const char* folder = std::getenv("HEADRACE_TEST_FOLDER");
+    path_ = std::string(folder ? folder : HEADRACE_BINARY_DIR) + "/bpf_io_test." +
+            std::to_string(getpid());
     const int fd = open(path_.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0) {
       reason_ = path_ + ": cannot be written";
@@ -198,6 +202,7 @@ class BpfIo : public testing::Test {
   Target target_;
   std::unique_ptr<Probe> probe_;
   std::string reason_, path_;
+  bool degraded_ = false;
   int fd_ = -1;
 };
 
@@ -246,6 +251,7 @@ TEST_F(BpfIo, BlockRequestsWithoutRoomAreCounted) {
 
 TEST_F(BpfIo, FiguresOfEndedProcessesStayWhenTheirPlaceIsTaken) {
   if (!Start("sockets")) GTEST_SKIP() << reason_;
+  if (degraded_) GTEST_SKIP() << "bytes sent are not known before Linux 6.3";
   const pid_t child = fork();
   if (child == 0) {
     int ends[2];
@@ -500,6 +506,8 @@ class BpfSockets : public BpfIo, public testing::WithParamInterface<int> {};
 
 TEST_P(BpfSockets, BytesAreExactBySocketAndOperator) {
   if (!Start("sockets")) GTEST_SKIP() << reason_;
+  // Before Linux 6.3 there are the bytes received by TCP, and nothing else is claimed.
+  if (degraded_ && GetParam() == AF_UNIX) GTEST_SKIP() << "sockets other than TCP are not seen";
   std::array<std::array<int, 2>, kThreads> ends;
   for (auto& pair : ends) {
     if (GetParam() == AF_UNIX) {
@@ -535,7 +543,7 @@ TEST_P(BpfSockets, BytesAreExactBySocketAndOperator) {
   const Collected seen = Read();
   for (size_t i = 0; i < kOperators; i++) {
     EXPECT_EQ(seen.Sum("socket_received_bytes", operators_[i]), bytes[i]);
-    EXPECT_EQ(seen.Sum("socket_sent_bytes", operators_[i]), bytes[i]);
+    EXPECT_EQ(seen.Sum("socket_sent_bytes", operators_[i]), degraded_ ? 0 : bytes[i]);
   }
   for (size_t t = 0; t < kThreads; t++) {
     if (GetParam() == AF_UNIX) {  // those have no names
@@ -553,7 +561,7 @@ TEST_P(BpfSockets, BytesAreExactBySocketAndOperator) {
       sent += seen.Sum("socket_sent_bytes", op, "", names[1]);
     }
     EXPECT_EQ(received, by_socket[t]) << names[0];
-    EXPECT_EQ(sent, by_socket[t]) << names[1];
+    EXPECT_EQ(sent, degraded_ ? 0 : by_socket[t].load()) << names[1];
   }
   if (GetParam() == AF_INET) {
     EXPECT_GT(seen.All("softirq_ns"), 0);
@@ -613,7 +621,9 @@ TEST_F(BpfIo, TooManySocketsAreCounted) {
   for (int i = 0; i < 8; i++) {
     const std::array<int, 2> ends = Connection(AF_INET);
     if (ends[0] < 0) GTEST_SKIP() << "no such network here";
+    char got;
     ASSERT_EQ(send(ends[0], "x", 1, 0), 1);
+    ASSERT_EQ(recv(ends[1], &got, 1, 0), 1);
     close(ends[0]);
     close(ends[1]);
   }
@@ -622,6 +632,7 @@ TEST_F(BpfIo, TooManySocketsAreCounted) {
 
 TEST_F(BpfIo, ASocketPerMessageIsNotARowPerMessage) {
   if (!Start("sockets")) GTEST_SKIP() << reason_;
+  if (degraded_) GTEST_SKIP() << "bytes sent are not known before Linux 6.3";
   for (int i = 0; i < 200; i++) {
     const std::array<int, 2> tcp = Connection(AF_INET);
     if (tcp[0] < 0) GTEST_SKIP() << "no such network here";
