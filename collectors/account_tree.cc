@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "probes/process.h"
 
 namespace headrace::collectors {
 namespace {
@@ -76,11 +77,6 @@ void AddSteps(StepSample* sum, const StepSample& s) {
   sum->durations_ns.insert(sum->durations_ns.end(), s.durations_ns.begin(), s.durations_ns.end());
 }
 
-uint64_t Inode(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
-}
-
 // Where `pid` has the file of that inode mapped, from /proc/PID/maps; 0 if it is not to be seen.
 uint64_t MappedAt(int64_t pid, uint64_t inode) {
   FILE* maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
@@ -123,7 +119,9 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   if (refused_.count(pid)) return false;
   auto segment = account::AccountSegment::Attach(pid);
   if (!segment) return false;
-  const uint64_t inode = Inode(segment->path());
+  struct stat file = {};
+  stat(segment->path().c_str(), &file);
+  const uint64_t inode = file.st_ino;
   if (const auto old = forgotten_.find(pid); old != forgotten_.end() && old->second == inode) {
     return false;
   }
@@ -132,6 +130,14 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   Attached attached;
   attached.inode = inode;
   attached.address = MappedAt(pid, inode);
+  // The folder is everybody's: what a process neither has mapped nor owns is not its word.
+  const auto owner = alive ? probes::ReadOwner(pid) : std::nullopt;
+  if (attached.address == 0 && owner && file.st_uid != *owner && file.st_uid != 0) {
+    throw Error(ExitCode::kBadData,
+                fmt::format("operator accounts for process {} written by user {}, not by it", pid,
+                            file.st_uid),
+                segment->path(), "remove the file");
+  }
   attached.mark = open(segment->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (attached.mark >= 0) flock(attached.mark, LOCK_SH | LOCK_NB);
   attached.sampler = std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive);

@@ -195,3 +195,21 @@ TOML
   [[ "$output" = *"disk full; the command was not run"* ]]
   [ ! -e ran ]
 }
+
+@test "accounts that another user wrote for a process are not its own" {
+  [ "$(id -u)" -eq 0 ] || skip "giving files away needs root"
+  mkdir accounts
+  sleep 30 3>&- &
+  pid=$!
+  HEADRACE_ACCOUNT_DIR=$PWD/accounts HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 20s 3>&- &
+  other=$!
+  until_true 10 test -e "accounts/headrace.$other"
+  cp "accounts/headrace.$other" "accounts/headrace.$pid"
+  chown 65534 "accounts/headrace.$pid"
+  HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 30 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
+  kill $pid $other
+  [ "$status" -eq 0 ]
+  [[ "$(sql "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'operator accounts'")" = \
+    unavailable:*"written by user 65534"* ]]
+  [ "$(sql "SELECT COUNT(*) FROM operator_summary")" = 0 ]
+}
