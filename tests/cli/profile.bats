@@ -204,6 +204,7 @@ TOML
   HEADRACE_ACCOUNT_DIR=$PWD/accounts HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 20s 3>&- &
   other=$!
   until_true 10 test -e "accounts/headrace.$other"
+  sleep 0.5  # until it is whole
   cp "accounts/headrace.$other" "accounts/headrace.$pid"
   chown 65534 "accounts/headrace.$pid"
   HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 30 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
