@@ -211,6 +211,6 @@ TOML
   kill $pid $other
   [ "$status" -eq 0 ]
   [[ "$(sql "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'operator accounts'")" = \
-    unavailable:*"written by user 65534"* ]]
+    *unavailable:*"written by user 65534"* ]]
   [ "$(sql "SELECT COUNT(*) FROM operator_summary")" = 0 ]
 }
