@@ -244,7 +244,10 @@ int BPF_PROG(counter_switch, bool preempt, struct task_struct* prev, struct task
   if (!s) return 0;
   *(volatile __u32*)&s->busy = 1;
   read_counters(s);
-  if (t) settle(s, t, prev->pid);
+  if (t) {
+    hr_take_name(t, prev); /* it may have given itself another one */
+    settle(s, t, prev->pid);
+  }
   s->seen = 1;
   s->tid = next_tid;
   s->last = s->now;
