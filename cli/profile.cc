@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -70,17 +71,19 @@ int ProfileProcess(Options& options) {
   collectors::RecorderOptions& recorder = options.recorder;
   InstallInterruptHandler();
   Progress progress("profiling");
-  const int64_t begin_ns = MonotonicNs();
+  int64_t begin_ns = MonotonicNs();
   int64_t drawn_ns = 0;
   recorder.ready = [&](int64_t, bool has_accounts) {
+    begin_ns = MonotonicNs();  // until here the probes were being loaded
     if (!options.quiet) SayAttached(recorder.pid, has_accounts);
   };
   recorder.stop = [&] {
     const int64_t now = MonotonicNs();
     if (!options.quiet && recorder.duration_ns > 0 && now - drawn_ns > 100'000'000) {
       drawn_ns = now;
-      progress.Update(
-          static_cast<double>(now - begin_ns) / static_cast<double>(recorder.duration_ns), "");
+      const double share =
+          static_cast<double>(now - begin_ns) / static_cast<double>(recorder.duration_ns);
+      progress.Update(std::min(share, 1.0), "");
     }
     return Interrupted();
   };
@@ -141,6 +144,7 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
+  recorder.held = true;
   InstallInterruptHandler();
   int64_t begin_ns = MonotonicNs();
   bool forwarded = false;

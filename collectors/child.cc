@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,8 @@ Child Child::Start(const std::vector<std::string>& command) {
   if (pid == 0) {
     signal(SIGPIPE, SIG_DFL);  // ignored by this program, and that would be inherited
     close(go[1]);
+    // What looks at it before it executes the command finds it under the command's name.
+    prctl(PR_SET_NAME, path.c_str() + path.rfind('/') + 1);
     char byte;
     ssize_t n;
     while ((n = read(go[0], &byte, 1)) < 0 && errno == EINTR) {

@@ -194,6 +194,7 @@ class RecorderLoop {
   int64_t StartProbes() {
     target_.root_pid = options_.pid;
     target_.deep = options_.deep;
+    target_.root_held = options_.held;
     forks_status_ = forks_.Start(host_);
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, 0);
@@ -208,6 +209,7 @@ class RecorderLoop {
     Sample(false);  // first values of counters; a very short interval
     Commit(false);
     if (options_.ready) options_.ready(result_.run_id, accounts_.ever_attached());
+    target_.root_held = false;
     int64_t next_tick = MonotonicNs() + options_.tick_ns;
     int64_t next_commit = start_ns_ + options_.commit_ns;
     int64_t next_rollup = start_ns_ + kRollupNs;

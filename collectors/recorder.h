@@ -22,6 +22,7 @@ struct RecorderOptions {
   std::string pipeline_path;  // "" when there is none
   // What the target is about to execute; "" takes its command line as it is.
   std::string program, command;
+  bool held = false;  // it waits for `ready` to execute that: the run's figures begin at its exec
   // What to measure with: 0 from outside only, 1 accounts, /proc and /sys, 2 the pipeline's CPU
   // clock, 3 eBPF, 4 hardware counters by operator. Absent: all that works.
   std::optional<int> level;

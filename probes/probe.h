@@ -89,6 +89,9 @@ struct Target {
   std::vector<int64_t> pids;  // live ones, the root first
   std::vector<AccountedProcess> accounts;
   bool deep = false;  // detail that costs, asked for
+  // The root is held back before it executes its command: what it does until then is not measured
+  // by the kernel's programs. They begin at its exec, also when this is still set then.
+  bool root_held = false;
 };
 
 class Probe {

@@ -5,20 +5,29 @@
 char LICENSE[] SEC("license") = "GPL";
 
 __u64 lost_processes_count = 0;
+/* A process that is to become a target at its exec; 0: none. Told by user space. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} held_process SEC(".maps");
+
+static __always_inline void add_target(__u32 tgid) {
+  struct hr_target fresh = {};
+  __u32 index = tgid % HR_TARGET_MARKS;
+  const __u8 mark = 1;
+  bpf_map_update_elem(&target_marks, &index, &mark, BPF_ANY);
+  if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))
+    __sync_fetch_and_add(&lost_processes_count, 1);
+}
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   __u32 parent_tgid = parent->tgid;
   if (!hr_target_of(parent_tgid)) return 0;
   __u32 tgid = child->tgid;
-  if (tgid != parent_tgid) {
-    struct hr_target fresh = {};
-    __u32 index = tgid % HR_TARGET_MARKS;
-    const __u8 mark = 1;
-    bpf_map_update_elem(&target_marks, &index, &mark, BPF_ANY);
-    if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))
-      __sync_fetch_and_add(&lost_processes_count, 1);
-  }
+  if (tgid != parent_tgid) add_target(tgid);
   /* A number that was another thread's before starts afresh, waiting for its first CPU. */
   __u32 tid = child->pid;
   bpf_map_delete_elem(&threads, &tid);
@@ -30,6 +39,15 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
   __u32 tgid = task->tgid;
+  const __u32 zero = 0;
+  __u32* held = bpf_map_lookup_elem(&held_process, &zero);
+  if (held && *held == tgid) {
+    *held = 0;
+    add_target(tgid);
+    struct hr_thread_state* first = hr_thread(task);
+    if (first) first->on_since_ns = bpf_ktime_get_ns();
+    return 0;
+  }
   struct hr_target* target = hr_target_of(tgid);
   if (!target) return 0;
   target->segment_address = 0;

@@ -299,10 +299,11 @@ std::string ThreadGroupName(std::string_view comm) {
 struct Program::Shared {
   bpf_object* object = nullptr;
   std::vector<bpf_link*> links;
-  int targets = -1, target_marks = -1, threads = -1;
+  int targets = -1, target_marks = -1, threads = -1, held_process = -1;
   size_t thread_state_size = 0;
   std::map<int64_t, uint64_t> known;  // pid -> segment address as told to the kernel
   int64_t followed_ns = 0, threads_looked_ns = 0;
+  int64_t held = 0;  // the process whose exec is waited for, or was
   std::map<uint32_t, int64_t> gone_processes, gone_threads;  // since when
   const Program* speaker = nullptr;  // who reports this object's losses and cost
   // While open, the kernel measures the run time of all BPF programs (needs CAP_SYS_ADMIN).
@@ -381,8 +382,19 @@ struct Program::Shared {
     targets = bpf_object__find_map_fd_by_name(object, "targets");
     target_marks = bpf_object__find_map_fd_by_name(object, "target_marks");
     threads = bpf_object__find_map_fd_by_name(object, "threads");
+    held_process = bpf_object__find_map_fd_by_name(object, "held_process");
     thread_state_size = bpf_map__value_size(bpf_object__find_map_by_name(object, "threads"));
     return 0;
+  }
+
+  // Tells the kernel which process becomes a target at its exec; false if it cannot be told.
+  bool Hold(int64_t pid) {
+    if (held == pid) return true;
+    const auto tgid = static_cast<uint32_t>(pid);
+    const uint32_t zero = 0;
+    if (bpf_map_update_elem(held_process, &zero, &tgid, BPF_ANY) != 0) return false;
+    held = pid;
+    return true;
   }
 
   void Follow(const Target& target, bool now_please) {
@@ -391,7 +403,10 @@ struct Program::Shared {
     followed_ns = now;
     SwitchStats(target, now);
     std::map<int64_t, uint64_t> addresses;
-    for (const int64_t pid : target.pids) addresses[pid] = 0;
+    for (const int64_t pid : target.pids) {
+      if (target.root_held && pid == target.root_pid && Hold(pid)) continue;
+      addresses[pid] = 0;
+    }
     for (const AccountedProcess& process : target.accounts) {
       addresses[process.pid] = process.segment_address;
     }

@@ -214,3 +214,11 @@ TOML
     *unavailable:*"written by user 65534"* ]]
   [ "$(sql "SELECT COUNT(*) FROM operator_summary")" = 0 ]
 }
+
+@test "a command's figures begin when it is released, not while it was held back" {
+  "$HEADRACE" profile -q -- sleep 1
+  [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE metric LIKE '%off_cpu_ns' AND cause = 'pipe'")" = 0 ]
+  [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE thread LIKE 'headrace%'")" = 0 ]
+  [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE metric LIKE '%off_cpu_ns' AND thread = 'sleep (main)'
+            AND cause = 'sleep'")" = 1 ]
+}
