@@ -32,20 +32,59 @@ std::string Pids(const Outside& seen, const Unit& unit) {
   return text;
 }
 
+bool HasProducers(const Outside& seen) {
+  return std::any_of(seen.units.begin(), seen.units.end(),
+                     [](const Unit& unit) { return unit.role == analysis::UnitRole::kProducer; });
+}
+
+// Waits of a thread that nothing feeds, as its whole `share` of the time: "waiting for a lock 60 %,
+// waiting on a pipe 40 %".
+std::vector<std::pair<double, std::string>> WaitsByCause(const Outside& seen, const Unit& unit,
+                                                         double share) {
+  using analysis::WaitCause;
+  constexpr std::pair<WaitCause, const char*> kWords[] = {
+      {WaitCause::kLock, "waiting for a lock"},
+      {WaitCause::kPipe, "waiting on a pipe"},
+      {WaitCause::kPoll, "waiting in poll"},
+      {WaitCause::kChild, "waiting for a child process"},
+      {WaitCause::kNetwork, "waiting on the network"},
+      {WaitCause::kOther, "waiting, nobody saw for what"}};
+  const auto& blocked = seen.groups[unit.key_group].time.blocked_s;
+  double all = 0;
+  for (const auto& [cause, words] : kWords) {
+    // What is not ended by threads has its own share.
+    if (cause != WaitCause::kNetwork || unit.shares.network <= 0) {
+      all += blocked[static_cast<size_t>(cause)];
+    }
+  }
+  if (all <= 0) return {{share, "waiting, nobody saw for what"}};
+  std::vector<std::pair<double, std::string>> parts;
+  for (const auto& [cause, words] : kWords) {
+    if (cause == WaitCause::kNetwork && unit.shares.network > 0) continue;
+    parts.push_back({share * blocked[static_cast<size_t>(cause)] / all, words});
+  }
+  return parts;
+}
+
 // "on a CPU 95 %, blocked on storage 2 %, ..." with the parts that matter.
 std::string WhereTimeGoes(const Outside& seen, size_t u) {
   const UnitShares& shares = seen.units[u].shares;
   const bool consumer = u == 0;
-  const std::pair<double, std::string> parts[] = {
-      {shares.on_cpu, "on a CPU"},
-      {shares.runnable, "ready but without a CPU"},
-      {shares.storage, "blocked on storage"},
-      {shares.network, "blocked on the network"},
-      {shares.lock, "waiting for each other"},
-      {shares.sleep, "asleep by a timer"},
-      {shares.wait_consumer, "waiting for " + ConsumerWord(seen)},
-      {shares.wait_input, consumer ? "waiting for the other threads" : "waiting for their input"},
-      {shares.other, "in waits that no thread of the tree ended"}};
+  std::vector<std::pair<double, std::string>> parts = {{shares.on_cpu, "on a CPU"},
+                                                       {shares.runnable, "ready but without a CPU"},
+                                                       {shares.storage, "blocked on storage"},
+                                                       {shares.network, "blocked on the network"},
+                                                       {shares.sleep, "asleep by a timer"}};
+  if (consumer && !HasProducers(seen)) {
+    const double waits = shares.lock + shares.wait_consumer + shares.wait_input + shares.other;
+    for (auto& part : WaitsByCause(seen, seen.units[u], waits)) parts.push_back(std::move(part));
+  } else {
+    parts.insert(parts.end(), {{shares.lock, "waiting for each other"},
+                               {shares.wait_consumer, "waiting for " + ConsumerWord(seen)},
+                               {shares.wait_input, consumer ? "waiting for the other threads"
+                                                            : "waiting for their input"},
+                               {shares.other, "in waits that no thread of the tree ended"}});
+  }
   std::string text;
   for (const auto& [share, words] : parts) {
     if (share < 0.01) continue;
@@ -218,10 +257,7 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
   }
   const analysis::OutsideFinding& first = seen.findings[0];
   const bool alone = first.limit == OutsideLimit::kAlone || seen.units.size() == 1;
-  bool producers = false;
-  for (const Unit& unit : seen.units) {
-    producers = producers || unit.role == analysis::UnitRole::kProducer;
-  }
+  const bool producers = HasProducers(seen);
   std::string verdict;
   if (!producers) {
     verdict = fmt::format(

@@ -119,6 +119,25 @@ TEST(OutsideReport, JsonNamesLimitGroupAndBasis) {
   EXPECT_EQ(json["processes"].size(), 3u);
 }
 
+// A thread that nothing feeds waits for something, but not for threads that feed it.
+TEST(OutsideReport, AThreadAloneWaitsForACause) {
+  for (const bool ebpf : {true, false}) {
+    analysis::OutsideRun waiting;
+    waiting.Process(1, 0, "cat").OnCpu(1, "cat (main)", 0.001);
+    waiting.Blocked(1, "cat (main)", "pipe", 0.99);
+    if (!ebpf) {  // causes only: waits are not known to be ended by anybody
+      for (analysis::CourseRow& row : waiting.view.course) {
+        row.metric = row.metric == "off_cpu_ns" ? "sampled_off_cpu_ns" : "sampled_on_cpu_ns";
+      }
+      waiting.view.metrics = {"sampled_on_cpu_ns", "sampled_off_cpu_ns"};
+    }
+    const std::string text = RenderText(Make(waiting.view), {200, true});
+    EXPECT_THAT(text, HasSubstr("nothing feeds it"));
+    EXPECT_THAT(text, HasSubstr("waiting on a pipe 99.9 %"));
+    EXPECT_THAT(text, Not(HasSubstr("other threads")));
+  }
+}
+
 TEST(OutsideReport, UnmeasuredPartsSayWhy) {
   RunView run = Workers();
   run.probes.push_back({"block requests", "unavailable", "no CAP_BPF", "run as root", "storage"});
