@@ -74,6 +74,10 @@ std::string_view AffectedBy(std::string_view what) {
   return kOther;
 }
 
+bool IsTotal(const analysis::LossRow& loss) {
+  return loss.total_count && *loss.total_count > 0 && loss.lost_count <= *loss.total_count;
+}
+
 std::vector<std::string> LossLines(const std::vector<analysis::LossRow>& losses) {
   struct Group {
     int64_t lost = 0;
@@ -90,7 +94,7 @@ std::vector<std::string> LossLines(const std::vector<analysis::LossRow>& losses)
     }
     if (!group.list.empty()) group.list += ", ";
     group.list += fmt::format("{} {}", loss.lost_count, what);
-    if (loss.total_count && *loss.total_count > 0) {
+    if (IsTotal(loss)) {
       group.list += fmt::format(" of {} ({})", *loss.total_count,
                                 FormatPercent(static_cast<double>(loss.lost_count) /
                                               static_cast<double>(*loss.total_count)));

@@ -11,6 +11,10 @@ namespace headrace::dashboards {
 // What a loss of that name (loss_summary.what) affects: "page faults: too low". Never empty.
 std::string_view AffectedBy(std::string_view what);
 
+// Whether total_count counts the same things as lost_count, lost and kept: only then is one a part
+// of the other.
+bool IsTotal(const analysis::LossRow& loss);
+
 // One line for each thing affected, with what was lost and how much of it:
 // "page faults: too low (17787 faults, 12 threads)". The largest losses first; empty without any.
 std::vector<std::string> LossLines(const std::vector<analysis::LossRow>& losses);

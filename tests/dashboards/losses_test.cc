@@ -59,5 +59,15 @@ TEST(Losses, OneLineForWhatIsAffectedTheLargestFirst) {
                   "page faults by operator: too low (lost: 7 faults, 2 threads)"));
 }
 
+// A total that the losses exceed is one of something else.
+TEST(Losses, OnlyATotalOfTheSameKindIsShown) {
+  EXPECT_THAT(LossLines({{"step details", 66273, 6}}),
+              ElementsAre("percentiles of step times: from the steps kept (lost: 66273 step "
+                          "details)"));
+  EXPECT_TRUE(IsTotal({"step details", 6, 6}));
+  EXPECT_FALSE(IsTotal({"step details", 6, std::nullopt}));
+  EXPECT_FALSE(IsTotal({"step details", 0, 0}));
+}
+
 }  // namespace
 }  // namespace headrace::dashboards

@@ -1,6 +1,8 @@
 // What recording cost, what was lost, and which measurements were not to be had.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.h"
 #include "dashboards/report/losses.h"
 #include "dashboards/report/measured.h"
@@ -19,8 +21,11 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
     cpu_ratio = *cpu->last_value / static_cast<double>(run.run.duration_ns);
   }
   if (rss != nullptr) bytes = rss->maximum_value;
-  int64_t lost = 0;
-  for (const analysis::LossRow& loss : run.losses) lost += loss.lost_count;
+  // Losses are of many kinds: a sum over them is a part of no total.
+  double lost = 0;
+  for (const analysis::LossRow& loss : run.losses) {
+    lost += static_cast<double>(std::max<int64_t>(0, loss.lost_count));
+  }
   // What our programs in the kernel took of the CPUs, and all of it as a share of the machine.
   const auto kernel_ns = SumOf(run, "bpf_run_time_ns");
   std::optional<double> kernel_ratio, machine_ratio;
@@ -37,7 +42,7 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
        Ratio(kernel_ratio, "no eBPF program ran, or the kernel does not measure them")},
       {"machine_ratio", Ratio(machine_ratio, "the collector's CPU time was not recorded")},
       {"collector_rss_bytes", Bytes(bytes, "the collector's memory was not recorded")},
-      {"events_lost_count", Number(static_cast<double>(lost), Unit::kCount, "")}};
+      {"events_lost_count", Number(lost, Unit::kCount, "")}};
   std::string text = cpu_ratio
                          ? fmt::format("recording used {} of one core", FormatPercent(*cpu_ratio))
                          : std::string("recording cost unavailable (not recorded)");
@@ -47,7 +52,7 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
     text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*machine_ratio),
                         *cores->last_value);
   }
-  text += fmt::format("; {} events lost", lost);
+  text += fmt::format("; {:.0f} events lost", lost);
   section.sentences.push_back({"COST", text});
   for (const std::string& line : LossLines(run.losses)) section.sentences.push_back({"LOST", line});
   Table losses{
@@ -58,7 +63,9 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
       true};
   for (const analysis::LossRow& loss : run.losses) {
     std::optional<double> all;
-    if (loss.total_count) all = static_cast<double>(*loss.total_count);
+    if (IsTotal(loss) || (loss.total_count && loss.lost_count == 0)) {
+      all = static_cast<double>(*loss.total_count);
+    }
     losses.rows.push_back({loss.what,
                            Number(static_cast<double>(loss.lost_count), Unit::kCount, ""),
                            Number(all, Unit::kCount, "how many there were is not known"),
