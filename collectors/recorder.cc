@@ -57,7 +57,7 @@ void CheckTarget(int64_t pid) {
   }
   const auto owner = probes::ReadOwner(pid);
   if (owner && geteuid() != 0 && *owner != geteuid() &&
-      !probes::Host().HasCapability(CAP_SYS_PTRACE)) {
+      !probes::Host().HasCapability(CAP_SYS_PTRACE).value_or(true)) {
     throw Error(ExitCode::kPrivilege,
                 fmt::format("not allowed to read process {} (owner: {}, you: {})", pid,
                             UserName(*owner), UserName(geteuid())),

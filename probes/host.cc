@@ -62,10 +62,10 @@ std::optional<int64_t> Host::ReadInteger(const std::string& path) const {
   return value;
 }
 
-bool Host::HasCapability(int capability) const {
+std::optional<bool> Host::HasCapability(int capability) const {
   const auto status = Read("/proc/self/status");
   const size_t at = status ? status->find("CapEff:") : std::string::npos;
-  if (at == std::string::npos) return true;
+  if (at == std::string::npos) return std::nullopt;
   const uint64_t set = std::strtoull(status->c_str() + at + 7, nullptr, 16);
   const bool admin_counts = capability == CAP_BPF || capability == CAP_PERFMON;
   return (set >> capability & 1) != 0 || (admin_counts && (set >> CAP_SYS_ADMIN & 1) != 0);

@@ -27,8 +27,8 @@ class Host {
   std::optional<int64_t> ReadInteger(const std::string& path) const;
 
   // Whether this process has a capability (CAP_*, or CAP_SYS_ADMIN in its place for CAP_BPF and
-  // CAP_PERFMON), from /proc/self/status. True where that cannot be read: the kernel will say.
-  bool HasCapability(int capability) const;
+  // CAP_PERFMON), from /proc/self/status; nothing, with errno, where that cannot be read.
+  std::optional<bool> HasCapability(int capability) const;
 
  private:
   std::string root_;

@@ -107,7 +107,13 @@ std::optional<Availability> MissingPrivilege(const Host& host) {
   }
   for (const auto& [capability, name] :
        {std::pair{CAP_BPF, "CAP_BPF"}, std::pair{CAP_PERFMON, "CAP_PERFMON"}}) {
-    if (host.HasCapability(capability)) continue;
+    const std::optional<bool> has = host.HasCapability(capability);
+    if (!has) {
+      return Availability::Unavailable(
+          fmt::format("/proc/self/status: {}", std::strerror(errno ? errno : ENOENT)),
+          "whatever keeps /proc from being read: a mount, or the limit of open files (ulimit -n)");
+    }
+    if (*has) continue;
     return Availability::Unavailable(
         fmt::format("this process lacks {}", name),
         "run as root, or give CAP_BPF and CAP_PERFMON; in a container: --cap-add BPF --cap-add "

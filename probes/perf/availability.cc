@@ -76,7 +76,7 @@ std::string_view CounterStateName(CounterState state) {
 Surroundings LookAround(const Host& host) {
   Surroundings around;
   around.paranoid = host.ReadInteger("/proc/sys/kernel/perf_event_paranoid");
-  around.has_perfmon = host.HasCapability(CAP_PERFMON);
+  around.has_perfmon = host.HasCapability(CAP_PERFMON).value_or(false);
   around.seccomp = Contains(host.Read("/proc/self/status"), "\nSeccomp:\t2");
   around.container = host.Read("/.dockerenv", 1) || host.Read("/run/.containerenv", 1) ||
                      Contains(host.Read("/proc/1/environ"), "container=");
