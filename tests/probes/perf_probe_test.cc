@@ -320,6 +320,7 @@ TEST_F(Operators, ShareAThreadsCountsAsItsOwnClockSaysTheyDid) {
     EXPECT_LE(count, 5) << what;
   }
   for (const auto& [key, value] : seen.values) {
+    if (key.first.starts_with("bpf_")) continue;  // a program without events ran 0 times
     EXPECT_GT(value, key.first == "branches_count" || key.first == "llc_misses_count" ? -1 : 0)
         << key.first;
   }
