@@ -469,7 +469,7 @@ TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
   const pid_t root = fork();
   if (root == 0) {
     for (int i = 0; i < 2; i++) {
-      if (fork() == 0) Pipeline(1.2, fds[1]);
+      if (fork() == 0) Pipeline(2.0, fds[1]);
     }
     while (waitpid(-1, nullptr, 0) > 0) {
     }
@@ -489,8 +489,9 @@ TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
   EXPECT_EQ(Integer("SELECT SUM(has_accounts) FROM process_summary"), 2);
   EXPECT_EQ(Integer("SELECT MAX(parallelism_count) > 1.5 FROM stage_interval"), 1);
   const int64_t busy = Integer("SELECT busy_ns FROM operator_summary");
-  EXPECT_GT(busy, 1600 * kMs) << "of both";
-  EXPECT_LT(busy, 2600 * kMs);
+  // Of both; how late the recording began is the machine's affair.
+  EXPECT_GT(static_cast<double>(busy), 1.2 * static_cast<double>(result.duration_ns));
+  EXPECT_LT(static_cast<double>(busy), 2.2 * static_cast<double>(result.duration_ns));
   EXPECT_EQ(Integer("SELECT completions_count FROM operator_summary"),
             Integer("SELECT steps_count FROM step_summary"));
   EXPECT_EQ(Integer("SELECT ABS(SUM(o.busy_ns + o.wait_in_ns + o.wait_out_ns) + s.unattributed_ns "
