@@ -18,6 +18,7 @@
 #include "cli/command.h"
 #include "collectors/environment.h"
 #include "collectors/store/store.h"
+#include "probes/bpf/limits.h"
 #include "probes/calibration/calibration.h"
 #include "probes/capability.h"
 
@@ -233,6 +234,7 @@ int Doctor(DoctorOptions options) {
     const auto parent = std::filesystem::path(options.database).parent_path();
     options.folder = parent.empty() ? "." : parent.string();
   }
+  probes::bpf::CheckLimits();
   const std::vector<Capability> capabilities = probes::CheckCapabilities(probes::Host());
   const bool accounts = capabilities.front().availability.usable();
   if (!options.json) PrintTable(capabilities);

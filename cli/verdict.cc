@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/report.h"
+#include "probes/bpf/limits.h"
 
 namespace headrace::cli {
 
@@ -105,6 +106,7 @@ void MeasureOptions::AddTo(CLI::App* app) {
 }
 
 void MeasureOptions::Apply(collectors::RecorderOptions* options) const {
+  probes::bpf::CheckLimits();
   if (level >= 0) options->level = level;
   options->deep = deep;
   collectors::SetFlightRecorder(ring, trigger, options);

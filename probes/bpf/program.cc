@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "probes/account/account.h"
+#include "probes/bpf/limits.h"
 #include "probes/bpf/objects.h"
 
 namespace headrace::probes::bpf {
@@ -141,11 +142,6 @@ Availability LoadFailure(int error, const std::string& object) {
   if (error == ENOMEM) return Availability::Unavailable(what, "a larger memory limit (memcg)");
   return Availability::Unavailable(what,
                                    "a kernel of 5.8 or later; HEADRACE_BPF_VERBOSE=1 says more");
-}
-
-uint32_t EntriesLimit() {
-  const char* text = std::getenv("HEADRACE_BPF_MAP_ENTRIES");
-  return text ? static_cast<uint32_t>(std::max(1, std::atoi(text))) : 0;
 }
 
 std::string Lower(std::string_view text) {
@@ -374,9 +370,9 @@ struct Program::Shared {
     LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "hr_follow");
     object = bpf_object__open_mem(bytes.data(), bytes.size(), &options);
     if (!object) return errno;
-    if (const uint32_t limit = EntriesLimit()) {
+    if (const auto limit = MapEntriesLimit()) {
       bpf_map* map = bpf_object__find_map_by_name(object, "threads");
-      bpf_map__set_max_entries(map, std::min(limit, bpf_map__max_entries(map)));
+      bpf_map__set_max_entries(map, std::min(*limit, bpf_map__max_entries(map)));
     }
     if (const int error = bpf_object__load(object)) return -error;
     bpf_program* program;
@@ -587,10 +583,10 @@ Availability Program::Load(const Host& host, const Target& target) {
     if (const auto it = max_entries_.find(map_name); it != max_entries_.end()) {
       bpf_map__set_max_entries(map, it->second);
     }
-    const uint32_t limit = EntriesLimit();
-    if (limit != 0 && bpf_map__type(map) == BPF_MAP_TYPE_HASH && map_name != "targets" &&
+    const auto limit = MapEntriesLimit();
+    if (limit && bpf_map__type(map) == BPF_MAP_TYPE_HASH && map_name != "targets" &&
         map_name != "threads") {
-      bpf_map__set_max_entries(map, std::min(limit, bpf_map__max_entries(map)));
+      bpf_map__set_max_entries(map, std::min(*limit, bpf_map__max_entries(map)));
     }
   }
   for (const auto& [name, value] : constants_) {

@@ -13,18 +13,13 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "probes/bpf/limits.h"
 #include "probes/stack/perf_ring.h"
 
 namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMaxCopied = 8192;  // unwound copies kept; the program refers to 2048 again
-
-uint32_t FromEnvironment(const char* name, uint32_t otherwise) {
-  const char* text = std::getenv(name);
-  const unsigned long value = text ? std::strtoul(text, nullptr, 10) : 0;
-  return value > 0 && value <= 1u << 30 ? static_cast<uint32_t>(value) : otherwise;
-}
 
 #if defined(__aarch64__)
 constexpr int kNumSaved = 32, kStackRegister = 31, kFrameRegister = 29;
@@ -53,10 +48,11 @@ RawStack FromFramePointers(const hr_stack& stack) {
 StackProgramOptions StackProgramOptions::ForThisMachine() {
   StackProgramOptions options;
   const auto scale = static_cast<uint32_t>(std::clamp(sysconf(_SC_NPROCESSORS_CONF) / 16, 1l, 8l));
-  options.max_stacks = FromEnvironment("HEADRACE_BPF_MAP_ENTRIES", options.max_stacks * scale);
-  options.max_counts = FromEnvironment("HEADRACE_BPF_MAP_ENTRIES", options.max_counts * scale);
+  const auto entries = bpf::MapEntriesLimit();
+  options.max_stacks = entries.value_or(options.max_stacks * scale);
+  options.max_counts = entries.value_or(options.max_counts * scale);
   options.ring_bytes *= scale > 4 ? 4 : scale > 1 ? 2 : 1;
-  options.ring_bytes = FromEnvironment("HEADRACE_BPF_RING_BYTES", options.ring_bytes);
+  options.ring_bytes = bpf::RingBytesLimit().value_or(options.ring_bytes);
   return options;
 }
 

@@ -28,3 +28,12 @@ unwrapped() { { "$HEADRACE" report || [ $? -eq 4 ]; } | tr -s ' \n' ' '; }
   grep -q '; 0 events lost' report
   ! grep -q ' LOST ' report
 }
+
+@test "limits of maps and rings that make no sense are refused" {
+  for setting in MAP_ENTRIES=-5 MAP_ENTRIES=abc MAP_ENTRIES=0 MAP_ENTRIES=999999999999; do
+    run env "HEADRACE_BPF_$setting" "$HEADRACE" profile -- true
+    one_line_error 2 "HEADRACE_BPF_MAP_ENTRIES: '${setting#*=}' is not allowed: .*1 to 65536"
+  done
+  run env HEADRACE_BPF_RING_BYTES=5000 "$HEADRACE" run small.toml
+  one_line_error 2 "HEADRACE_BPF_RING_BYTES: '5000' is not allowed: .*power of two"
+}

@@ -2,6 +2,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "base/error.h"
+#include "probes/bpf/limits.h"
 #include "probes/bpf/program.h"
 
 namespace headrace::probes::bpf {
@@ -32,6 +36,40 @@ TEST(BpfProgram, TheSmallestProgramLoadsOrSaysWhyNot) {
     EXPECT_NE(available.reason, "");
     EXPECT_NE(available.fix, "");
     GTEST_SKIP() << "no BPF here: " << available.reason;
+  }
+}
+
+// What CheckLimits says while `variable` has the value; "" if it is content.
+std::string SaidOf(const char* variable, const char* value) {
+  setenv(variable, value, 1);
+  std::string said;
+  try {
+    CheckLimits();
+  } catch (const Error& error) {
+    said = error.code() == ExitCode::kUsage ? error.what() : "not a usage error";
+  }
+  unsetenv(variable);
+  return said;
+}
+
+TEST(BpfLimits, NonsenseIsRefusedAndSaysWhatIsAllowed) {
+  for (const char* bad : {"-5", "abc", "0", "999999999999", "65537", "5x", " 5", "1.5", "0x10"}) {
+    const std::string said = SaidOf("HEADRACE_BPF_MAP_ENTRIES", bad);
+    EXPECT_NE(said.find("HEADRACE_BPF_MAP_ENTRIES: '" + std::string(bad) + "'"), std::string::npos)
+        << bad << ": " << said;
+    EXPECT_NE(said.find("from 1 to 65536"), std::string::npos) << bad << ": " << said;
+  }
+  for (const char* bad : {"-4096", "abc", "0", "4095", "5000", "4294967296", "2147483648"}) {
+    const std::string said = SaidOf("HEADRACE_BPF_RING_BYTES", bad);
+    EXPECT_NE(said.find("HEADRACE_BPF_RING_BYTES: '" + std::string(bad) + "'"), std::string::npos)
+        << bad << ": " << said;
+    EXPECT_NE(said.find("power of two from 4096"), std::string::npos) << bad << ": " << said;
+  }
+  for (const char* good : {"1", "3", "65536", ""}) {
+    EXPECT_EQ(SaidOf("HEADRACE_BPF_MAP_ENTRIES", good), "") << good;
+  }
+  for (const char* good : {"4096", "1048576", "1073741824", ""}) {
+    EXPECT_EQ(SaidOf("HEADRACE_BPF_RING_BYTES", good), "") << good;
   }
 }
 
