@@ -11,8 +11,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr const char* kCauseNames[kNumWaitCauses] = {"storage", "network", "lock",  "sleep", "pipe",
-                                                     "poll",    "child",   "fault", "other"};
+constexpr const char* kCauseNames[kNumWaitCauses] = {
+    "storage", "network", "lock", "sleep", "pipe", "poll", "child", "fault", "other", "stopped"};
 constexpr int64_t kShortestNs = 2'000'000'000;
 constexpr size_t kDraws = 300;
 constexpr uint64_t kSeed = 20261121;
@@ -589,6 +589,7 @@ class Judge {
         (time.blocked_s[Index(WaitCause::kStorage)] + time.blocked_s[Index(WaitCause::kFault)]) /
         lifetime;
     shares.sleep = time.blocked_s[Index(WaitCause::kSleep)] / lifetime;
+    shares.stopped = time.blocked_s[Index(WaitCause::kStopped)] / lifetime;
     std::array<double, kNumWaitCauses> left = time.blocked_s;
     for (size_t e = 0; e < out_->edges.size(); ++e) {
       const WakeEdge& edge = out_->edges[e];
@@ -748,6 +749,39 @@ void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
   }
 }
 
+// Kinds whose threads were stopped for most of the time that was seen of them.
+std::vector<size_t> StoppedKinds(const Outside& out) {
+  std::vector<double> stopped(out.kinds.size()), total(out.kinds.size());
+  for (const ThreadGroup& group : out.groups) {
+    stopped[group.kind] += group.time.blocked_s[Index(WaitCause::kStopped)];
+    total[group.kind] += group.time.total();
+  }
+  std::vector<size_t> kinds;
+  for (size_t k = 0; k < out.kinds.size(); ++k) {
+    if (stopped[k] > 0.5 * total[k]) kinds.push_back(k);
+  }
+  return kinds;
+}
+
+std::string StoppedText(const Outside& out, const std::vector<size_t>& kinds) {
+  std::string names, pids;
+  size_t processes = 0;
+  for (const size_t k : kinds) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", out.kinds[k].name);
+    for (const int64_t pid : out.kinds[k].pids) {
+      if (processes < 8) pids += fmt::format(" {}", pid);
+      if (processes == 8) pids += " ...";
+      ++processes;
+    }
+  }
+  const bool whole = out.kinds.size() == 1 && processes == 1;
+  return fmt::format("{} stopped (SIGSTOP, job control or a debugger); kill -CONT{}",
+                     whole            ? "the process is"
+                     : processes == 1 ? fmt::format("process {} is", names)
+                                      : fmt::format("{} processes ({}) are", processes, names),
+                     pids);
+}
+
 void SayUnknown(const RunView& run, Outside* out) {
   switch (out->flavour) {
     case OutsideFlavour::kTorch:
@@ -844,13 +878,25 @@ Outside LookFromOutside(const RunView& run) {
     if (out.cores_used) out.cores_others = std::max(0.0, *busy->mean_value - *out.cores_used);
   }
 
+  const std::vector<size_t> stopped = StoppedKinds(out);
+  bool consumer_stopped = false;
+  if (!stopped.empty()) {
+    Outside first = out;
+    Judge look(run, &first);
+    consumer_stopped =
+        look.FindUnits(totals) && std::find(stopped.begin(), stopped.end(),
+                                            first.groups[look.consumer()].kind) != stopped.end();
+  }
   if (out.knowledge == OutsideKnowledge::kNothing) {
     out.withheld = "no thread was seen: nothing is known of where its time went";
+  } else if (consumer_stopped) {
+    out.withheld = StoppedText(out, stopped);
   } else if (run.run.duration_ns < kShortestNs) {
     out.withheld = fmt::format("too short for a verdict ({:.1f} s; 2 s are needed)", seconds);
   }
   SayUnknown(run, &out);
   if (!out.withheld.empty()) return out;
+  if (!stopped.empty()) out.unknown.push_back(StoppedText(out, stopped));
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
   {
     Outside first = out;  // who the consumer is, to see when it began to take batches
@@ -899,7 +945,9 @@ Outside LookFromOutside(const RunView& run) {
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSure;
   if (!out.decided) {
-    if (out.knowledge < OutsideKnowledge::kCauses) {
+    if (!stopped.empty()) {
+      out.measure = StoppedText(out, stopped);
+    } else if (out.knowledge < OutsideKnowledge::kCauses) {
       out.measure = "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
     } else if (out.findings[0].limit == OutsideLimit::kAlone) {
       out.measure = out.flavour == OutsideFlavour::kTorch

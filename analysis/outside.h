@@ -29,9 +29,10 @@ enum class WaitCause : uint8_t {
   kPoll,
   kChild,
   kFault,
-  kOther
+  kOther,
+  kStopped  // by a signal or a debugger
 };
-inline constexpr size_t kNumWaitCauses = 9;
+inline constexpr size_t kNumWaitCauses = 10;
 const char* WaitCauseName(WaitCause cause);  // "storage", ...
 // kOther for a word it does not know.
 WaitCause WaitCauseOf(const std::string& name);
@@ -85,6 +86,7 @@ struct UnitShares {
   double lock = 0;           // ended by threads of the unit itself
   double wait_consumer = 0;  // ended by the consumer's side: waits for room or for requests
   double wait_input = 0;     // ended by units further away from the consumer
+  double stopped = 0;        // by a signal or a debugger
   double other = 0;          // ended by no thread that is known
 
   // The time it would need for its work alone.

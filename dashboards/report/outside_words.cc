@@ -74,7 +74,8 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
                                                        {shares.runnable, "ready but without a CPU"},
                                                        {shares.storage, "blocked on storage"},
                                                        {shares.network, "blocked on the network"},
-                                                       {shares.sleep, "asleep by a timer"}};
+                                                       {shares.sleep, "asleep by a timer"},
+                                                       {shares.stopped, "stopped"}};
   if (consumer && !HasProducers(seen)) {
     const double waits = shares.lock + shares.wait_consumer + shares.wait_input + shares.other;
     for (auto& part : WaitsByCause(seen, seen.units[u], waits)) parts.push_back(std::move(part));

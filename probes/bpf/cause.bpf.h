@@ -5,7 +5,14 @@
 
 #include "probes/bpf/operator.bpf.h"
 
-enum { kTaskDead = 0x80, kExiting = 0x4 /* PF_EXITING */ };
+/* Bits of a task's state. */
+enum {
+  kInterruptible = 1,
+  kUninterruptible = 2,
+  kStopped = 4, /* by a signal */
+  kTraced = 8,  /* by a debugger */
+  kTaskDead = 0x80,
+};
 enum { kSocket = 0140000, kPipe = 0010000, kRegular = 0100000, kFormat = 0170000 };
 enum { kFamilyUnix = 1 };
 
@@ -174,8 +181,10 @@ static __always_inline enum hr_cause cause_of_call(struct task_struct* task, int
   return HR_CAUSE_OTHER;
 }
 
-/* Why the thread that is being switched out blocks. */
-static __always_inline enum hr_cause cause_of(struct task_struct* task) {
+/* Why the thread that is being switched out in `state` blocks. A stopped one still has the numbers
+ * of the call that it was stopped in. */
+static __always_inline enum hr_cause cause_of(struct task_struct* task, unsigned int state) {
+  if (state & (kStopped | kTraced)) return HR_CAUSE_STOPPED;
   if (BPF_CORE_READ_BITFIELD(task, in_iowait)) return HR_CAUSE_STORAGE;
   struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(task);
   if (!registers) return HR_CAUSE_OTHER;

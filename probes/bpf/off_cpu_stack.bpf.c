@@ -76,7 +76,7 @@ static __always_inline bool choose(struct hr_thread_state* t, __u64 now) {
 }
 
 static __always_inline void falls_asleep(void* ctx, struct hr_thread_state* t,
-                                         struct task_struct* task) {
+                                         struct task_struct* task, unsigned int state) {
   const __u64 now = bpf_ktime_get_ns();
   t->stack_weight = 0;
   const bool take = choose(t, now);
@@ -84,7 +84,7 @@ static __always_inline void falls_asleep(void* ctx, struct hr_thread_state* t,
   t->blocked = 1;
   if (!take) return;
   t->stack_word = hr_current_word(t);
-  t->stack_cause = cause_of(task);
+  t->stack_cause = cause_of(task, state);
   t->stack = hr_store_stack(ctx, t->tgid, 1);
 }
 
@@ -125,7 +125,7 @@ int BPF_PROG(off_cpu_stack, bool preempt, struct task_struct* prev, struct task_
   struct hr_thread_state* t = hr_target_thread(prev);
   if (t && !preempt) {
     const unsigned int state = task_state(prev);
-    if (state != 0 && !(state & kTaskDead)) falls_asleep(ctx, t, prev);
+    if (state != 0 && !(state & kTaskDead)) falls_asleep(ctx, t, prev, state);
   }
   t = hr_target_thread(next);
   if (t) wakes(t);

@@ -145,7 +145,7 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
   }
   t->word = hr_current_word(t);
   int runnable = preempted || state == 0;
-  t->cause = runnable ? HR_CAUSE_PREEMPTED : cause_of(task);
+  t->cause = runnable ? HR_CAUSE_PREEMPTED : cause_of(task, state);
   t->woken_ns = runnable ? now : 0;
   t->off_since_ns = now;
   if (runnable)
@@ -235,7 +235,7 @@ static __always_inline int waking(struct task_struct* task) {
    * socket it writes, a child it ends. Devices and timers wake from interrupts of anyone. */
   __u32 cause = t->cause;
   if (cause == HR_CAUSE_STORAGE || cause == HR_CAUSE_SLEEP || cause == HR_CAUSE_FAULT ||
-      cause == HR_CAUSE_NETWORK || cause == HR_CAUSE_OTHER)
+      cause == HR_CAUSE_NETWORK || cause == HR_CAUSE_OTHER || cause == HR_CAUSE_STOPPED)
     return 0;
   struct hr_thread_state* waker = hr_target_thread(bpf_get_current_task_btf());
   if (!waker) return 0;
@@ -265,9 +265,9 @@ struct bpf_iter__task {
   struct bpf_iter_meta* meta;
   struct task_struct* task;
 };
-enum { kInterruptible = 1, kUninterruptible = 2 };
 
-/* Run once over all tasks when the probe starts: threads that are blocked already, and may stay so.
+/* Run once over all tasks when the probe starts: threads that are blocked or stopped already, and
+ * may stay so.
  * What a thread with accounts is doing cannot be read from here, so those are left to their next
  * switch. */
 SEC("iter/task")
@@ -276,7 +276,8 @@ int on_start(struct bpf_iter__task* ctx) {
   if (!task) return 0;
   struct hr_target* target = hr_target_of(task->tgid);
   if (!target || target->segment_address) return 0;
-  if (!(task_state(task) & (kInterruptible | kUninterruptible))) return 0;
+  unsigned int state = task_state(task);
+  if (!(state & (kInterruptible | kUninterruptible | kStopped | kTraced))) return 0;
   __u32 tid = task->pid;
   if (bpf_map_lookup_elem(&threads, &tid)) return 0;
   struct hr_thread_state* t = hr_thread(task);
@@ -284,7 +285,7 @@ int on_start(struct bpf_iter__task* ctx) {
   t->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
   if (bpf_core_field_exists(task->sched_info.run_delay))
     t->delayed_ns = BPF_CORE_READ(task, sched_info.run_delay);
-  t->cause = cause_of(task);
+  t->cause = cause_of(task, state);
   t->off_since_ns = bpf_ktime_get_ns();
   return 0;
 }

@@ -49,6 +49,7 @@ enum hr_cause {
   HR_CAUSE_FAULT,
   HR_CAUSE_PREEMPTED, /* never blocked: runnable from the switch-out on */
   HR_CAUSE_START,     /* a new thread before its first instruction */
+  HR_CAUSE_STOPPED,   /* by SIGSTOP, job control or a debugger, whatever it was doing */
 };
 
 struct hr_thread_state {

@@ -10,7 +10,7 @@ constexpr int64_t kOpenNs = 100'000'000;  // shorter periods end before they mat
 // By number of enum hr_cause (probes/bpf/cause.bpf.h).
 const std::vector<std::string> kCauses = {"[other]", "[storage]",   "[network]", "[lock]",
                                           "[sleep]", "[pipe]",      "[poll]",    "[child]",
-                                          "[fault]", "[preempted]", "[start]"};
+                                          "[fault]", "[preempted]", "[start]",   "[stopped]"};
 
 }  // namespace
 

@@ -201,6 +201,12 @@ class WaitSampler final : public Probe {
   }
 
   std::optional<std::string> Cause(int64_t pid, const std::string& task) {
+    const auto cause = CauseOfWait(pid, task);
+    if (cause == "running") return cause;
+    return IsStopped(host_->Read(task + "/stat", 512).value_or("")) ? "stopped" : cause;
+  }
+
+  std::optional<std::string> CauseOfWait(int64_t pid, const std::string& task) {
     if (!by_function_) {
       const auto text = host_->Read(task + "/syscall", 256);
       if (text) return CauseOfSyscall(*text, [&](int fd) { return KindOf(pid, task, fd); });
@@ -295,6 +301,13 @@ std::string CauseOfKernelFunction(std::string_view name) {
     if (name.find(part) != std::string_view::npos) return cause;
   }
   return "other";
+}
+
+bool IsStopped(std::string_view stat) {
+  // The name stands in parentheses and may itself contain blanks and parentheses.
+  const size_t close = stat.rfind(") ");
+  if (close == std::string_view::npos || close + 2 >= stat.size()) return false;
+  return stat[close + 2] == 'T' || stat[close + 2] == 't';
 }
 
 namespace {

@@ -182,6 +182,44 @@ TEST(Outside, WithholdsWhatItCannotKnow) {
   EXPECT_THAT(LookFromOutside(run.view).withheld, HasSubstr("too short"));
 }
 
+TEST(Outside, AStoppedProcessHasNoVerdictButAReason) {
+  for (const double seconds : {10.0, 1.0}) {
+    OutsideRun run(seconds);
+    run.Process(42, 1, "python", "python train.py");
+    run.Blocked(42, "python (main)", "stopped", 0.99).Blocked(42, "python", "stopped", 3.0);
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.withheld,
+              "the process is stopped (SIGSTOP, job control or a debugger); kill -CONT 42");
+    EXPECT_EQ(WaitCauseOf("stopped"), WaitCause::kStopped);
+  }
+  // The trainer with its workers; their waits are nobody's work.
+  OutsideRun tree = Loader(2, 0, 0, 0, 0, 0);
+  for (CourseRow& row : tree.view.course) {
+    if (row.metric == "off_cpu_ns") row.cause = "stopped";
+    if (row.metric != "off_cpu_ns") row.value = 0;
+  }
+  tree.Blocked(100, "python (main)", "stopped", 1);
+  EXPECT_THAT(LookFromOutside(tree.view).withheld, HasSubstr("kill -CONT 100 200 201"));
+}
+
+TEST(Outside, AStoppedProcessBesideIsNamedOnly) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.Process(300, 100, "editor").Blocked(300, "editor (main)", "stopped", 1);
+  Outside seen = LookFromOutside(run.view);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("process editor is stopped")));
+
+  // Workers that are stopped are what the trainer waits for.
+  OutsideRun idle;
+  idle.Process(100, 1, "python").Blocked(100, "python (main)", "poll", 0.99);
+  idle.OnCpu(100, "python (main)", 0.01);
+  idle.Process(200, 100, "pt_data_worker").Blocked(200, "pt_data_worker (main)", "stopped", 1);
+  seen = LookFromOutside(idle.view);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_THAT(seen.measure, HasSubstr("kill -CONT 200"));
+}
+
 // Rows that no probe would write must neither crash nor invent a process.
 TEST(Outside, BearsDamagedRows) {
   OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);

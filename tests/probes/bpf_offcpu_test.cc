@@ -229,6 +229,47 @@ TEST_F(OffCpu, SeesThreadsThatSleepFromBeforeTheStart) {
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "pipe", child), 99e6);
 }
 
+TEST_F(OffCpu, StoppedThreadsAreNotTakenForWaitingOnes) {
+  // The first thread of one is stopped before the start, in a system call; the other's while it is
+  // being measured.
+  std::vector<pid_t> children;
+  for (int i = 0; i < 2; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      while (true) usleep(1000);
+    }
+    children.push_back(child);
+  }
+  const auto stop = [](pid_t pid) {
+    int status = 0;
+    return kill(pid, SIGSTOP) == 0 && waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status);
+  };
+  EXPECT_TRUE(stop(children[0]));
+  target_.root_pid = getpid();
+  target_.pids = {getpid(), children[0], children[1]};
+  const Availability available = probe_->Start(host_, target_);
+  EXPECT_TRUE(stop(children[1]));
+  usleep(100'000);
+  const Collected first = Read();
+  kill(children[0], SIGCONT);
+  kill(children[1], SIGCONT);
+  usleep(20'000);
+  const Collected seen = Read();
+  for (const pid_t child : children) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  if (!available.usable()) GTEST_SKIP() << "no BPF here: " << available.reason;
+  for (const pid_t child : children) {
+    EXPECT_GE(first.Sum("off_cpu_ns", std::nullopt, "stopped", child), 99e6);
+    EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "stopped", child), 99e6);
+    // SIGCONT ends no wait: who sends it feeds nobody.
+    EXPECT_EQ(seen.Sum("wakeups_count", std::nullopt, "stopped", child), 0);
+  }
+  EXPECT_GT(seen.Sum("off_cpu_ns", std::nullopt, "sleep", children[0]), 0);
+}
+
 // Kinds of waiting, each in an operator of its own; the thread knows by its clocks how long it was
 // off the CPU.
 TEST_F(OffCpu, NamesTheCauseOfEveryWait) {

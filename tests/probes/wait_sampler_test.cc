@@ -3,9 +3,11 @@
 #include "probes/threads/wait_sampler.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -63,6 +65,15 @@ TEST(WaitSampler, KnowsKernelFunctions) {
   EXPECT_EQ(CauseOfKernelFunction("0"), "running");
   EXPECT_EQ(CauseOfKernelFunction(""), "running");
   EXPECT_EQ(CauseOfKernelFunction("\xff\x01"), "other");
+}
+
+TEST(WaitSampler, KnowsStoppedThreads) {
+  EXPECT_TRUE(IsStopped("42 (sleep) T 1 42 42 0"));
+  EXPECT_TRUE(IsStopped("42 (a) S (b) t 1 42 42 0"));
+  EXPECT_FALSE(IsStopped("42 (T) T) S 1 42 42 0"));
+  for (const char* bad : {"", "T", ")", ") ", "42 (x", "42 (x) ", "42 (x) S 1", "\xff\x01"}) {
+    EXPECT_FALSE(IsStopped(bad)) << bad;
+  }
 }
 
 struct Gathered : Sink {
@@ -131,6 +142,36 @@ TEST(WaitSampler, FindsWhatRealThreadsWaitFor) {
   EXPECT_EQ(waited("wait-lock", "sleep"), 0);
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST(WaitSampler, AStoppedProcessWaitsForNothing) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    while (true) usleep(1000);
+  }
+  int status = 0;
+  ASSERT_EQ(kill(child, SIGSTOP), 0);
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  const Host host;
+  const Target target{.root_pid = child, .pids = {child}, .accounts = {}};
+  const auto probe = Registry<ProbeInfo>::Global().Find("waits by sampling")->make();
+  const Availability said = probe->Start(host, target);
+  Gathered seen;
+  for (int i = 0; said.usable() && i < 4; ++i) {
+    usleep(30'000);
+    probe->Read(seen);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (!said.usable()) GTEST_SKIP() << said.reason;
+  double stopped = 0, other = 0;
+  for (const auto& [key, value] : seen.values) {
+    if (std::get<0>(key) != "sampled_off_cpu_ns") continue;
+    (std::get<2>(key) == "stopped" ? stopped : other) += value;
+  }
+  EXPECT_GT(stopped, 80e6);
+  EXPECT_EQ(other, 0);
 }
 
 TEST(WaitSampler, SaysWhyAThreadCannotBeAsked) {

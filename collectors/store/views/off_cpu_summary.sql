@@ -8,7 +8,7 @@ CREATE VIEW off_cpu_summary AS SELECT
   process,
   pid,
   thread,           -- group of threads by name
-  cause,            -- storage, network, lock, sleep, pipe, poll, child, fault, other
+  cause,            -- storage, network, lock, sleep, pipe, poll, child, fault, other, stopped
   CASE WHEN cause IN ('storage', 'network', 'lock', 'sleep') THEN cause ELSE 'other' END AS class,
   SUM(CASE WHEN metric = 'off_cpu_ns' THEN value END)
     AS blocked_ns,  -- while busy in the operator (b); NULL none seen

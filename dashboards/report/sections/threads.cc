@@ -70,7 +70,8 @@ Table Groups(const Outside& seen) {
                    "causes of waits were not measured");
     };
     double other = 0;
-    for (const WaitCause cause : {WaitCause::kChild, WaitCause::kFault, WaitCause::kOther}) {
+    for (const WaitCause cause :
+         {WaitCause::kChild, WaitCause::kFault, WaitCause::kOther, WaitCause::kStopped}) {
       other += time.blocked_s[static_cast<size_t>(cause)];
     }
     const std::string reason = causes ? "no time was seen" : "the threads' lifetime is not known";
