@@ -17,6 +17,7 @@ constexpr int64_t kShortestNs = 2'000'000'000;
 constexpr size_t kDraws = 300;
 constexpr uint64_t kSeed = 20261121;
 constexpr double kSure = 0.7;
+constexpr double kMostLost = 0.5;  // of what a verdict rests on; with more there is none
 // A unit takes part when this much of a thread's time is work or exchange.
 constexpr double kActive = 0.03;
 // An exchange counts when it is this much of the waiting thread's waits.
@@ -749,6 +750,58 @@ void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
   }
 }
 
+// How much of what the verdict rests on was lost, as a share of all there was: the largest loss,
+// because they overlap. `words` says of what.
+struct LostShare {
+  double share = 0;
+  std::string words;
+};
+
+LostShare ShareLost(const RunView& run) {
+  // A loss counts events; so does the metric, in which an event is seen so many times.
+  struct Counted {
+    const char *loss, *metric;
+    double events;
+    const char* words;
+  };
+  constexpr Counted kCounted[] = {
+      {"offcpu: threads", "switches_count", 2, "the threads' switches"},  // out and in
+      {"offcpu: switches", "switches_count", 1, "the threads' switches"},
+      {"offcpu: off cpu periods", "runnable_count", 1, "the times off the CPU"},
+      {"offcpu: wakeups", "wakeups_count", 1, "the wake-ups"}};
+  std::map<std::string, double> seen;
+  std::set<int64_t> processes;
+  std::set<std::pair<int64_t, std::string>> groups;
+  for (const MeasurementRow& row : run.measurements) {
+    seen[row.metric] += row.value.value_or(0);
+    if (row.metric != "on_cpu_ns") continue;
+    processes.insert(row.pid);
+    groups.emplace(row.pid, row.thread);
+  }
+  LostShare most;
+  const auto consider = [&](int64_t lost, double kept, const char* words) {
+    if (lost <= 0) return;
+    const auto count = static_cast<double>(lost);
+    const double share = count / (count + std::max(0.0, kept));
+    if (share > most.share) most = {share, words};
+  };
+  for (const LossRow& loss : run.losses) {
+    for (const Counted& each : kCounted) {
+      if (loss.what == each.loss)
+        consider(loss.lost_count, each.events * seen[each.metric], each.words);
+    }
+    if (loss.what == "follow: processes") {
+      consider(loss.lost_count, static_cast<double>(processes.size()), "the processes");
+    } else if (loss.what == "offcpu: thread times") {
+      consider(loss.lost_count, static_cast<double>(groups.size()), "the ended threads");
+    } else if (loss.what == "threads whose waits were not sampled" && loss.total_count) {
+      const auto total = static_cast<double>(*loss.total_count);
+      consider(loss.lost_count, total - static_cast<double>(loss.lost_count), "the threads");
+    }
+  }
+  return most;
+}
+
 // Kinds whose threads were stopped for most of the time that was seen of them.
 std::vector<size_t> StoppedKinds(const Outside& out) {
   std::vector<double> stopped(out.kinds.size()), total(out.kinds.size());
@@ -887,7 +940,12 @@ Outside LookFromOutside(const RunView& run) {
         look.FindUnits(totals) && std::find(stopped.begin(), stopped.end(),
                                             first.groups[look.consumer()].kind) != stopped.end();
   }
-  if (out.knowledge == OutsideKnowledge::kNothing) {
+  const LostShare lost = ShareLost(run);
+  const std::string lost_text =
+      fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
+  if (lost.share > kMostLost) {
+    out.withheld = lost_text + ": what is left does not stand for the whole";
+  } else if (out.knowledge == OutsideKnowledge::kNothing) {
     out.withheld = "no thread was seen: nothing is known of where its time went";
   } else if (consumer_stopped) {
     out.withheld = StoppedText(out, stopped);
@@ -896,6 +954,7 @@ Outside LookFromOutside(const RunView& run) {
   }
   SayUnknown(run, &out);
   if (!out.withheld.empty()) return out;
+  if (lost.share >= 0.005) out.unknown.push_back("what was lost: " + lost_text);
   if (!stopped.empty()) out.unknown.push_back(StoppedText(out, stopped));
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
   {
@@ -930,13 +989,14 @@ Outside LookFromOutside(const RunView& run) {
   }
   if (all.size() >= 3) out.stall_interval = CentralInterval(stalls, 0.9);
   const auto [limit, culprit] = judge.Decide(whole);
-  // What is inferred from less is never certain.
+  // What is inferred from less is never certain; what was lost may say something else.
   const double most = out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
                       : out.knowledge == OutsideKnowledge::kCounts ? 0.95
                       : out.knowledge == OutsideKnowledge::kCauses ? 0.85
                                                                    : 0.6;
   for (const auto& [each, count] : wins) {
-    out.findings.push_back({each, most * static_cast<double>(count) / static_cast<double>(kDraws)});
+    const double share = static_cast<double>(count) / static_cast<double>(kDraws);
+    out.findings.push_back({each, most * (1 - lost.share) * share});
   }
   std::stable_sort(out.findings.begin(), out.findings.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
@@ -945,7 +1005,9 @@ Outside LookFromOutside(const RunView& run) {
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSure;
   if (!out.decided) {
-    if (!stopped.empty()) {
+    if (lost.share > 1 - kSure) {
+      out.measure = "fewer processes at once, so that less is lost: " + lost_text;
+    } else if (!stopped.empty()) {
       out.measure = StoppedText(out, stopped);
     } else if (out.knowledge < OutsideKnowledge::kCauses) {
       out.measure = "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";

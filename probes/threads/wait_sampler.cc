@@ -135,7 +135,10 @@ class WaitSampler final : public Probe {
       it = threads_.erase(it);
     }
     most_left_out_ = std::max(most_left_out_, left_out);
-    if (most_left_out_ > 0) sink.Lost("threads whose waits were not sampled", most_left_out_, {});
+    if (most_left_out_ > 0) {
+      sink.Lost("threads whose waits were not sampled", most_left_out_,
+                static_cast<int64_t>(kMaxThreads) + most_left_out_);
+    }
     for (const auto& [group, growth] : groups_) {
       Measurement m;
       m.labels.pid = group.first;

@@ -182,6 +182,57 @@ TEST(Outside, WithholdsWhatItCannotKnow) {
   EXPECT_THAT(LookFromOutside(run.view).withheld, HasSubstr("too short"));
 }
 
+// What is thought of a clear case of which `lost_count` of `what` were lost and `seen` of the
+// metric counted.
+Outside WithLoss(const std::string& what, int64_t lost_count, const std::string& metric,
+                 double seen, Count total = {}) {
+  RunView view = Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
+  MeasurementRow row;
+  row.metric = metric;
+  row.pid = 100;
+  row.value = seen;
+  view.measurements.push_back(row);
+  view.losses.push_back({what, lost_count, total});
+  return LookFromOutside(view);
+}
+
+TEST(Outside, WhatWasLostTakesFromTheProbability) {
+  const double whole =
+      WithLoss("offcpu: threads", 0, "switches_count", 10000).findings[0].probability;
+  ASSERT_GT(whole, 0.95);
+  for (const auto& [what, lost, metric] :
+       {std::tuple{"offcpu: threads", 5000, "switches_count"},  // each switch is out and in
+        std::tuple{"offcpu: switches", 2500, "switches_count"},
+        std::tuple{"offcpu: off cpu periods", 2500, "runnable_count"},
+        std::tuple{"offcpu: wakeups", 2500, "wakeups_count"}}) {
+    const Outside seen = WithLoss(what, lost, metric, 10000);
+    EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers) << what;
+    EXPECT_NEAR(seen.findings[0].probability, 0.8 * whole, 1e-6) << what;
+    EXPECT_TRUE(seen.decided) << what;
+    EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("20 % of"))) << what;
+  }
+  const Outside much = WithLoss("offcpu: wakeups", 4000, "wakeups_count", 6000);
+  EXPECT_TRUE(much.withheld.empty());
+  EXPECT_FALSE(much.decided);
+  EXPECT_THAT(much.measure, HasSubstr("40 % of the wake-ups were lost"));
+  for (const Outside& none : {WithLoss("offcpu: threads", 60000, "switches_count", 10000),
+                              WithLoss("offcpu: threads", 1, "x", 1),
+                              WithLoss("threads whose waits were not sampled", 9000, "x", 1, 13096),
+                              WithLoss("follow: processes", 3, "on_cpu_ns", 1e9)}) {
+    EXPECT_THAT(none.withheld, HasSubstr("were lost"));
+  }
+  for (const char* other : {"block_io: completions", "offcpu: run queue waits",
+                            "cpu_stack: threads", "follow: threads", ""}) {
+    const Outside seen = WithLoss(other, 1 << 20, "switches_count", 1);
+    EXPECT_EQ(seen.findings[0].probability, whole) << other;
+  }
+  // Damaged rows.
+  EXPECT_EQ(WithLoss("offcpu: threads", -5, "switches_count", 10).findings[0].probability, whole);
+  EXPECT_EQ(WithLoss("threads whose waits were not sampled", -5, "x", 1, -7).withheld, "");
+  EXPECT_THAT(WithLoss("threads whose waits were not sampled", 5, "x", 1, -7).withheld,
+              HasSubstr("100 % of the threads"));
+}
+
 TEST(Outside, AStoppedProcessHasNoVerdictButAReason) {
   for (const double seconds : {10.0, 1.0}) {
     OutsideRun run(seconds);
