@@ -32,7 +32,9 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   __u32 tid = child->pid;
   bpf_map_delete_elem(&threads, &tid);
   struct hr_thread_state* t = hr_thread(child);
-  if (t) t->off_since_ns = t->woken_ns = bpf_ktime_get_ns();
+  if (!t) return 0;
+  t->woken_ns = bpf_ktime_get_ns();
+  hr_goes_off(t, t->woken_ns);
   return 0;
 }
 

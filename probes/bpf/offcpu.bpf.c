@@ -94,8 +94,8 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   key.tgid = t->tgid;
   key.word = t->word;
   key.cause = t->cause;
-  __builtin_memcpy(key.comm, t->comm, sizeof key.comm);
-  key.first = t->first;
+  __builtin_memcpy(key.comm, t->off_comm, sizeof key.comm);
+  key.first = t->off_first;
   struct off_value zero = {};
   struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
   if (value) {
@@ -147,7 +147,7 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
   int runnable = preempted || state == 0;
   t->cause = runnable ? HR_CAUSE_PREEMPTED : cause_of(task, state);
   t->woken_ns = runnable ? now : 0;
-  t->off_since_ns = now;
+  hr_goes_off(t, now);
   if (runnable)
     t->involuntary_count++;
   else
@@ -286,6 +286,6 @@ int on_start(struct bpf_iter__task* ctx) {
   if (bpf_core_field_exists(task->sched_info.run_delay))
     t->delayed_ns = BPF_CORE_READ(task, sched_info.run_delay);
   t->cause = cause_of(task, state);
-  t->off_since_ns = bpf_ktime_get_ns();
+  hr_goes_off(t, bpf_ktime_get_ns());
   return 0;
 }

@@ -102,9 +102,13 @@ class OffCpuProbe final : public Probe, public SplitSource {
   static std::string LabelOf(const Record& thread) {
     return ThreadGroupLabel(thread.Text("comm"), thread.Number("first") != 0);
   }
-  static Place PlaceOf(const Record& where) {
+  // `comm` and `first`: the members that name its thread.
+  static Place PlaceOf(const Record& where, std::string_view comm, std::string_view first) {
     const uint32_t word = static_cast<uint32_t>(where.Number("word")) & 0x3ffff;
-    return {Pid(where), word, (word & 0xffff) != 0 ? "" : LabelOf(where), where.Word("cause")};
+    const bool inside = (word & 0xffff) != 0;
+    return {Pid(where), word,
+            inside ? "" : ThreadGroupLabel(where.Text(comm), where.Number(first) != 0),
+            where.Word("cause")};
   }
   static int64_t Pid(const Record& key) { return static_cast<int64_t>(key.Number("tgid")); }
   static int64_t Count(const Record& value, std::string_view member) {
@@ -178,7 +182,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
     const auto left_out = [&](const Record& key) { return only && only->count(Pid(key)) == 0; };
     program_.ForEach("off_cpu", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
-      Period& period = to->periods[PlaceOf(key)];
+      Period& period = to->periods[PlaceOf(key, "comm", "first")];
       period.blocked_ns += Count(value, "blocked_ns");
       period.blocked_count += Count(value, "blocked_count");
       period.runnable_ns += Count(value, "runnable_ns");
@@ -220,7 +224,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
       to->switches[group].involuntary += Count(state, "involuntary_count");
       const auto open = OpenPeriod(state);
       if (!open) return;
-      Period& period = to->periods[PlaceOf(state)];
+      Period& period = to->periods[PlaceOf(state, "off_comm", "off_first")];
       period.blocked_ns += open->blocked_ns;
       period.runnable_ns += open->runnable_ns;
     });

@@ -73,17 +73,26 @@ struct hr_thread_state {
   char name[16]; /* as the thread has it */
   char comm[16]; /* digits at its end replaced by one 0: the same for all threads of a group */
   __u32 first;   /* 1: the first thread of its process */
+  /* comm and first as they were when off_since_ns began: an exec changes both at once. */
+  __u32 off_first;
+  char off_comm[16];
   /* Of off_cpu_stack.bpf.c: */
-  __u32 blocked;    /* 1: the period since blocked_ns goes on */
-  __u64 blocked_ns; /* last switch-out that blocked; 0: none yet */
-  __u64 stack;      /* of that period, */
-  __u32 stack_word; /* what the thread was doing, */
+  __u32 blocked;      /* 1: the period since blocked_ns goes on */
+  __u32 usual_off_ns; /* length of its periods, the latest weigh most; 0: not known */
+  __u64 blocked_ns;   /* last switch-out that blocked; 0: none yet */
+  __u64 stack;        /* of that period, */
+  __u32 stack_word;   /* what the thread was doing, */
   enum hr_cause stack_cause;
   __u32 stack_weight; /* and how much it counts, in 16ths; 0: no stack was taken */
-  __u32 usual_off_ns; /* length of its periods, the latest weigh most; 0: not known */
   __u32 stack_due_ns; /* time of usual periods until the next stack */
-  __u32 reserved;
 };
+
+/* Begins a period off the CPU. */
+static __always_inline void hr_goes_off(struct hr_thread_state* t, __u64 now) {
+  t->off_since_ns = now;
+  t->off_first = t->first;
+  __builtin_memcpy(t->off_comm, t->comm, sizeof t->off_comm);
+}
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);

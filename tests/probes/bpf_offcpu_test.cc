@@ -459,6 +459,37 @@ TEST_F(OffCpu, AnExecByAnyThreadIsFollowed) {
   EXPECT_LE(on_cpu, lifetime);
 }
 
+TEST_F(OffCpu, TimeBeforeAnExecKeepsItsThreadsName) {
+  Start();
+  if (IsSkipped()) return;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 10; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      pthread_setname_np(pthread_self(), "before-exec");
+      usleep(30'000);
+      execlp("sleep", "sleep", "0.03", nullptr);
+      _exit(127);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  const Collected seen = Read();
+  std::map<std::string, double> slept;
+  for (const auto& [key, value] : seen.values) {
+    if (key.first == "off_cpu_ns" && key.second.cause == "sleep" && key.second.pid != getpid()) {
+      slept[key.second.thread] += value;
+    }
+  }
+  // The sleep before the exec is credited after it.
+  EXPECT_GE(slept["before-exec (main)"], 10 * 29.5e6);
+  EXPECT_GE(slept["sleep (main)"], 10 * 29.5e6);
+}
+
 TEST_F(OffCpu, EndedProcessesKeepTheirTimeAndLeaveTheMaps) {
   Start();
   if (IsSkipped()) return;
