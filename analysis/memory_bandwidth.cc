@@ -1,5 +1,7 @@
 #include "analysis/memory_bandwidth.h"
 
+#include "analysis/plausibility.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -42,7 +44,10 @@ std::optional<MemoryBandwidth> MemoryBandwidthOf(const RunView& run) {
                 false);
   }
   double accounted = 0;
-  for (const OperatorRow& row : run.operators) {
+  const Doubts doubts = FindDoubts(run);
+  for (size_t i = 0; i < run.operators.size(); ++i) {
+    const OperatorRow& row = run.operators[i];
+    if (!Doubts::Of(doubts.operators, i).empty()) return std::nullopt;
     accounted += static_cast<double>(row.bytes_in_bytes) + static_cast<double>(row.bytes_out_bytes);
   }
   if (accounted <= 0) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/plausibility.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
 
@@ -64,6 +65,10 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
                 "this run has no operator accounts (profiled from outside)", "run " + run.run.name,
                 "write accounts with the C header (docs/accounts.md), or run the pipeline with "
                 "'headrace run'");
+  }
+  if (const Doubts doubts = FindDoubts(run); doubts.any()) {
+    throw Error(ExitCode::kInconclusive, doubts.Summary(), "run " + run.run.name,
+                "see what writes these accounts (docs/accounts.md)");
   }
   if (run.steps.steps_count == 0) {
     throw Error(ExitCode::kInconclusive, "no step was recorded: the consumer took no batch",

@@ -80,8 +80,8 @@ struct Settings {
 
 class PipelineModel {
  public:
-  // Throws Error kInconclusive when the run has no operator data, no steps, or is too short for a
-  // statement (under 2 s and under 20 steps).
+  // Throws Error kInconclusive when the run has no operator data, no steps, is too short for a
+  // statement (under 2 s and under 20 steps), or when its figures cannot be true.
   explicit PipelineModel(const RunView& run);
 
   const RunView& run() const { return *run_; }

@@ -6,6 +6,7 @@ namespace headrace::analysis {
 
 Statements MakeStatements(const RunView& run) {
   Statements statements;
+  statements.doubts = FindDoubts(run);
   if (run.operators.empty()) statements.outside = LookFromOutside(run);
   try {
     statements.model = std::make_unique<PipelineModel>(run);

@@ -6,6 +6,7 @@
 
 #include "analysis/allocation.h"
 #include "analysis/outside.h"
+#include "analysis/plausibility.h"
 
 namespace headrace::analysis {
 
@@ -15,10 +16,11 @@ struct Statements {
   std::optional<Allocation> allocation;  // with the run's own budgets
   std::string withheld;                  // "too short for a verdict (...)"
   std::optional<Outside> outside;        // of a run without operators
+  Doubts doubts;                         // figures of the accounts that cannot be true
 };
 
-// `run` must outlive the result. Never throws for a run that is merely too short or has no
-// accounts.
+// `run` must outlive the result. Never throws for a run that is merely too short, has no accounts,
+// or accounts that are not to be believed.
 Statements MakeStatements(const RunView& run);
 
 }  // namespace headrace::analysis

@@ -117,6 +117,31 @@ TEST(Report, UnmeasuredIsNeverZero) {
   EXPECT_TRUE(json["cost"]["collector_cpu_ratio"].is_null());
 }
 
+TEST(Report, FiguresThatCannotBeTrueAreWithheld) {
+  RunView run = Recorded(Locked());
+  run.operators[0].busy_ns = int64_t{1} << 53;
+  run.queues[0].full_ratio = 7;
+  run.resources[0].hold_ns = int64_t{1} << 53;
+  run.steps.compute_ns = int64_t{1} << 53;
+  run.losses.push_back({"threads over the limit", int64_t{1} << 53, std::nullopt});
+  const Report report = Make(run);
+  EXPECT_FALSE(report.decided);
+  const nlohmann::json json = nlohmann::json::parse(RenderJson(report, run));
+  EXPECT_EQ(json["verdict"]["state"], "withheld");
+  EXPECT_TRUE(json["operators"][0]["busy_ratio"].is_null());
+  EXPECT_THAT(json["operators"][0]["busy_ratio_unavailable"].get<std::string>(),
+              testing::HasSubstr("stage fetch claim 2502 h of work"));
+  EXPECT_FALSE(json["operators"][1]["busy_ratio"].is_null());
+  EXPECT_TRUE(json["queues"][0]["full_ratio"].is_null());
+  EXPECT_FALSE(json["queues"][1]["full_ratio"].is_null());
+  EXPECT_TRUE(json["locks_and_devices"][0]["held_ratio"].is_null());
+  EXPECT_TRUE(json["steps"][0]["compute_seconds"].is_null());
+  EXPECT_EQ(json["cost"]["events_lost_count"], 0);
+  const std::string text = RenderText(report, {120, true});
+  EXPECT_THAT(text, testing::HasSubstr("not believed"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("9007199254740992")));
+}
+
 TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {
   RunView run = analysis::Record(Decoding(), 0.1, 3);
   Report report = Make(run);

@@ -24,7 +24,9 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
   // Losses are of many kinds: a sum over them is a part of no total.
   double lost = 0;
   for (const analysis::LossRow& loss : run.losses) {
-    lost += static_cast<double>(std::max<int64_t>(0, loss.lost_count));
+    if (analysis::IsPossibleCount(run, loss.lost_count)) {
+      lost += static_cast<double>(loss.lost_count);
+    }
   }
   // What our programs in the kernel took of the CPUs, and all of it as a share of the machine.
   const auto kernel_ns = SumOf(run, "bpf_run_time_ns");
@@ -54,7 +56,18 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
   }
   text += fmt::format("; {:.0f} events lost", lost);
   section.sentences.push_back({"COST", text});
-  for (const std::string& line : LossLines(run.losses)) section.sentences.push_back({"LOST", line});
+  // What the program's accounts say they lost is the program's word, too.
+  std::vector<analysis::LossRow> possible;
+  for (const analysis::LossRow& loss : run.losses) {
+    if (analysis::IsPossibleCount(run, loss.lost_count)) {
+      possible.push_back(loss);
+    } else {
+      section.sentences.push_back(
+          {"LOST", fmt::format("{}: {:.3g} claimed: not believed", loss.what,
+                               static_cast<double>(loss.lost_count))});
+    }
+  }
+  for (const std::string& line : LossLines(possible)) section.sentences.push_back({"LOST", line});
   Table losses{
       "losses",
       "",
@@ -66,8 +79,12 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
     if (IsTotal(loss) || (loss.total_count && loss.lost_count == 0)) {
       all = static_cast<double>(*loss.total_count);
     }
-    losses.rows.push_back({loss.what,
-                           Number(static_cast<double>(loss.lost_count), Unit::kCount, ""),
+    if (all && !analysis::IsPossibleCount(run, *loss.total_count)) all.reset();
+    std::optional<double> count;
+    if (analysis::IsPossibleCount(run, loss.lost_count)) {
+      count = static_cast<double>(loss.lost_count);
+    }
+    losses.rows.push_back({loss.what, Number(count, Unit::kCount, "not believed"),
                            Number(all, Unit::kCount, "how many there were is not known"),
                            std::string(loss.lost_count > 0 ? AffectedBy(loss.what) : "")});
   }

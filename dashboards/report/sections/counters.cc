@@ -29,9 +29,12 @@ bool IsCounter(const MeasurementRow& row) {
 }
 
 // Rows that each operator gave, by the name its counters have.
-std::map<std::string, double> RowsByOwner(const analysis::RunView& run) {
+std::map<std::string, double> RowsByOwner(const analysis::RunView& run,
+                                          const analysis::Doubts& doubts) {
   std::map<std::string, double> rows;
-  for (const analysis::OperatorRow& op : run.operators) {
+  for (size_t i = 0; i < run.operators.size(); ++i) {
+    if (!analysis::Doubts::Of(doubts.operators, i).empty()) continue;
+    const analysis::OperatorRow& op = run.operators[i];
     MeasurementRow owner;
     owner.operator_name = op.name;
     owner.stage = op.stage;
@@ -40,7 +43,8 @@ std::map<std::string, double> RowsByOwner(const analysis::RunView& run) {
   return rows;
 }
 
-std::optional<Section> Counters(const analysis::RunView& run, const analysis::Statements&) {
+std::optional<Section> Counters(const analysis::RunView& run,
+                                const analysis::Statements& statements) {
   Section section{"counters", "", {}, {}, {}};
   std::map<std::string, std::map<std::string, std::vector<const MeasurementRow*>>> owners;
   for (const MeasurementRow& row : run.measurements) {
@@ -63,7 +67,7 @@ std::optional<Section> Counters(const analysis::RunView& run, const analysis::St
                {"branch_misses_per_kiloinstruction", "branch misses/1000"},
                {"running_ratio", "counted"}},
               {}};
-  const std::map<std::string, double> rows_by_owner = RowsByOwner(run);
+  const std::map<std::string, double> rows_by_owner = RowsByOwner(run, statements.doubts);
   if (!rows_by_owner.empty()) {  // before "counted"
     table.columns.insert(table.columns.end() - 1, {"cycles_per_row", "cycles/row"});
     table.columns.insert(table.columns.end() - 1, {"llc_misses_per_row", "LLC misses/row"});

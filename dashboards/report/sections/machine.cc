@@ -18,7 +18,7 @@ using analysis::RunView;
 
 bool OfMachine(const MeasurementRow& row) { return !row.process_id && !row.bucket; }
 
-std::optional<Section> Machine(const RunView& run, const analysis::Statements&) {
+std::optional<Section> Machine(const RunView& run, const analysis::Statements& statements) {
   Section section{"machine", "", {}, {}, {}};
   const double ns = static_cast<double>(run.run.duration_ns);
   const double seconds = ns * 1e-9;
@@ -115,7 +115,7 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements&) 
     }
     std::string text = fmt::format("{:.1f} J, {:.1f} W in the processor packages", joules,
                                    seconds > 0 ? joules / seconds : 0);
-    if (run.steps.rows_count > 0) {
+    if (run.steps.rows_count > 0 && statements.doubts.steps.empty()) {
       text += fmt::format("; {:.3g} mJ a row",
                           1000 * joules / static_cast<double>(run.steps.rows_count));
     }

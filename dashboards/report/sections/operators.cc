@@ -60,6 +60,17 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
     }
     // Operators of a stage may run on threads of another: a loader's part of the trainer's thread.
     const std::string why_no_split = lifetime > 0 ? no_split : "no thread lifetime recorded";
+    // Figures that cannot be true are not shown, whatever is derived from them neither.
+    const std::string doubt = analysis::Doubts::Of(statements.doubts.operators, i);
+    if (!doubt.empty()) {
+      std::vector<Value> row = {op.name, op.stage};
+      for (size_t c = row.size(); c < table.columns.size(); ++c) {
+        row.push_back(table.columns[c].key == "kind" ? Value(op.kind)
+                                                     : Value(Quantity::Unavailable(doubt)));
+      }
+      table.rows.push_back(std::move(row));
+      continue;
+    }
     Count off_cpu;
     if (op.on_cpu_ns) off_cpu = std::max<int64_t>(0, op.busy_ns - *op.on_cpu_ns);
     std::optional<double> alone, visits;

@@ -5,7 +5,8 @@
 namespace headrace::dashboards {
 namespace {
 
-std::optional<Section> Queues(const analysis::RunView& run, const analysis::Statements&) {
+std::optional<Section> Queues(const analysis::RunView& run,
+                              const analysis::Statements& statements) {
   if (run.queues.empty()) return std::nullopt;
   Section section{
       "queue_fill", "Queues (full: what reads it is slow; empty: what writes it is)", {}, {}, {}};
@@ -20,14 +21,20 @@ std::optional<Section> Queues(const analysis::RunView& run, const analysis::Stat
                {"empty_ratio", "empty"},
                {"puts_count", "puts"}},
               {}};
-  for (const analysis::QueueRow& queue : run.queues) {
-    const std::string reason = "no level was recorded";
-    table.rows.push_back({queue.name, queue.producer_stage,
-                          queue.consumer_stage.empty() ? "consumer" : queue.consumer_stage,
-                          Number(static_cast<double>(queue.capacity_count), Unit::kCount, ""),
-                          Ratio(queue.mean_occupancy_ratio, reason),
-                          Ratio(queue.full_ratio, reason), Ratio(queue.empty_ratio, reason),
-                          Number(static_cast<double>(queue.puts_count), Unit::kCount, "")});
+  for (size_t i = 0; i < run.queues.size(); ++i) {
+    const analysis::QueueRow& queue = run.queues[i];
+    const std::string doubt = analysis::Doubts::Of(statements.doubts.queues, i);
+    const std::string reason = doubt.empty() ? "no level was recorded" : doubt;
+    const auto told = [&](std::optional<double> value) {
+      return doubt.empty() ? value : std::nullopt;
+    };
+    table.rows.push_back(
+        {queue.name, queue.producer_stage,
+         queue.consumer_stage.empty() ? "consumer" : queue.consumer_stage,
+         Number(static_cast<double>(queue.capacity_count), Unit::kCount, ""),
+         Ratio(told(queue.mean_occupancy_ratio), reason), Ratio(told(queue.full_ratio), reason),
+         Ratio(told(queue.empty_ratio), reason),
+         Number(told(static_cast<double>(queue.puts_count)), Unit::kCount, reason)});
   }
   section.tables.push_back(std::move(table));
   return section;

@@ -16,7 +16,7 @@ std::optional<double> Seconds(const analysis::Count& ns) {
   return static_cast<double>(*ns) * 1e-9;
 }
 
-Table Steps(const analysis::RunView& run) {
+Table Steps(const analysis::RunView& run, const std::string& doubt) {
   const analysis::StepRow& steps = run.steps;
   const double count = std::max<double>(1, static_cast<double>(steps.steps_count));
   Table table{"steps",
@@ -28,6 +28,10 @@ Table Steps(const analysis::RunView& run) {
                {"step_p50_seconds", "p50"},
                {"step_p99_seconds", "p99"}},
               {}};
+  if (!doubt.empty()) {
+    table.rows.emplace_back(table.columns.size(), Quantity::Unavailable(doubt));
+    return table;
+  }
   table.rows.push_back({Number(static_cast<double>(steps.steps_count), Unit::kCount, ""),
                         Number(static_cast<double>(steps.rows_count), Unit::kRows, ""),
                         Duration(static_cast<double>(steps.wait_ns) * 1e-9 / count, ""),
@@ -50,7 +54,9 @@ std::optional<Section> Resources(const analysis::RunView& run,
   section.facts = {
       {"cores_budget", budget},
       {"cores_bound_by", run.run.cores_bound_by},
-      {"cores_used", Number(used, Unit::kCores, "CPU time was not split from waiting")},
+      {"cores_used", Number(used, Unit::kCores,
+                            statements.doubts.any() ? statements.doubts.Summary()
+                                                    : "CPU time was not split from waiting")},
       {"cores_used_by_others", Number(other, Unit::kCores, "the host's load was not recorded")}};
   if (used && run.run.cores_count) {
     std::string text = fmt::format("{:.2f} of {:.2f} cores used ({})", *used, *run.run.cores_count,
@@ -87,7 +93,14 @@ std::optional<Section> Resources(const analysis::RunView& run,
                  {"bytes_per_second", "moved"}},
                 {}};
     const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
-    for (const analysis::ResourceRow& row : run.resources) {
+    for (size_t i = 0; i < run.resources.size(); ++i) {
+      const analysis::ResourceRow& row = run.resources[i];
+      const std::string doubt = analysis::Doubts::Of(statements.doubts.resources, i);
+      if (!doubt.empty()) {
+        table.rows.push_back({row.name, row.kind});
+        table.rows.back().resize(table.columns.size(), Quantity::Unavailable(doubt));
+        continue;
+      }
       const double hold = static_cast<double>(row.hold_ns) * 1e-9;
       const double count = static_cast<double>(row.acquisitions_count);
       const auto each = [&](double total) {
@@ -109,7 +122,7 @@ std::optional<Section> Resources(const analysis::RunView& run,
     }
     section.tables.push_back(std::move(table));
   }
-  if (run.steps.steps_count > 0) section.tables.push_back(Steps(run));
+  if (run.steps.steps_count > 0) section.tables.push_back(Steps(run, statements.doubts.steps));
   if (section.sentences.empty() && section.tables.empty()) section.title.clear();
   return section;
 }

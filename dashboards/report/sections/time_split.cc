@@ -17,7 +17,8 @@ using analysis::OperatorRow;
 
 constexpr std::array<const char*, 4> kClasses = {"storage", "network", "lock", "sleep"};
 
-std::optional<Section> TimeSplit(const analysis::RunView& run, const analysis::Statements&) {
+std::optional<Section> TimeSplit(const analysis::RunView& run,
+                                 const analysis::Statements& statements) {
   if (run.operators.empty()) return std::nullopt;
   Section section{"time_split", "", {}, {}, {}};
   const bool split = run.Has("off_cpu_ns") || run.Has("on_cpu_ns");
@@ -43,7 +44,18 @@ std::optional<Section> TimeSplit(const analysis::RunView& run, const analysis::S
               {}};
   table.text_rows = 20;
   double worst = 0;
-  for (const OperatorRow& op : run.operators) {
+  for (size_t i = 0; i < run.operators.size(); ++i) {
+    const OperatorRow& op = run.operators[i];
+    const std::string doubt = analysis::Doubts::Of(statements.doubts.operators, i);
+    if (!doubt.empty()) {
+      std::vector<Value> row = {op.name, op.stage};
+      for (size_t c = row.size(); c < table.columns.size(); ++c) {
+        row.push_back(table.columns[c].key == "source" ? Value(op.source)
+                                                       : Value(Quantity::Unavailable(doubt)));
+      }
+      table.rows.push_back(std::move(row));
+      continue;
+    }
     const auto of = [&](const MeasurementRow& row) {
       return row.operator_name == op.name && row.stage == op.stage;
     };

@@ -1,6 +1,7 @@
 // The verdict block: how much the consumer waits, what limits, why, what to change, what then.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/units.h"
@@ -238,6 +239,14 @@ std::string StallSentence(const PipelineModel& model, const Bottleneck& bottlene
   return text + "  " + StallThresholds();
 }
 
+// What else is not believed, after the first that the verdict names.
+void AddDoubts(const analysis::Doubts& doubts, Section* section) {
+  constexpr size_t kMostLines = 5;
+  for (size_t i = 1; i < std::min(doubts.lines.size(), kMostLines); ++i) {
+    section->sentences.push_back({"ALSO", doubts.lines[i]});
+  }
+}
+
 std::optional<Section> VerdictSection(const RunView& run, const analysis::Statements& statements) {
   Section section{"verdict", "", {}, {}, {}};
   if (run.run.state != "complete" && !run.run.state.empty()) {
@@ -254,6 +263,7 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
       why += "; seen from outside: " + statements.outside->withheld;
     }
     section.sentences.push_back({"VERDICT", "withheld: " + why});
+    AddDoubts(statements.doubts, &section);
     section.facts.push_back({"state", "withheld"});
     section.facts.push_back({"reason", why});
     return section;
