@@ -2,6 +2,7 @@
 // the machine and of the target's control group.
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "probes/host/cgroup_path.h"
 #include "probes/host/host_probe.h"
 
@@ -31,6 +32,7 @@ bool AddPressure(std::string_view text, const std::string& resource, const std::
 
 class Pressure : public HostProbe {
   void Sample(const Host& host, const Target& target, Reading& out) override {
+    if (starting()) begin_ns_ = MonotonicNs();
     const std::string fix = "a kernel built with CONFIG_PSI, booted with psi=1";
     for (const std::string resource : kResources) {
       const std::string path = "/proc/pressure/" + resource;
@@ -40,6 +42,10 @@ class Pressure : public HostProbe {
       } else if (!AddPressure(*text, resource, "", out)) {
         out.Missing(path + ": content not understood", fix);
       }
+    }
+    // Its counters begin when the probe does, which is before the run: a share is of this time.
+    if (!out.empty()) {
+      out.Gauge("pressure_window_ns", {}, static_cast<double>(MonotonicNs() - begin_ns_));
     }
     if (starting()) mounts_.Load(host);
     const auto groups = host.Read(fmt::format("/proc/{}/cgroup", target.root_pid), 65536);
@@ -52,6 +58,7 @@ class Pressure : public HostProbe {
   }
 
   CgroupMounts mounts_;
+  int64_t begin_ns_ = 0;
 };
 
 HR_PROBE("pressure", {.summary = "waiting for cpu, io and memory (PSI)",

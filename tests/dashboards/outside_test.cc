@@ -94,6 +94,17 @@ TEST(OutsideReport, Goldens) {
                RenderText(Make(analysis::Loader(4, 0.93, 0.05, 0.1, 0, 0.88).view), {120, true}));
 }
 
+// The counters of pressure begin with the probes, before the run.
+TEST(OutsideReport, PressureIsAShareOfTheTimeItWasCounted) {
+  RunView run = Workers();
+  const double ns = static_cast<double>(run.run.duration_ns);
+  Add(&run, "pressure_ns", 1.1 * ns, "", "cpu some");
+  Add(&run, "pressure_window_ns", 1.25 * ns).last_value = 1.25 * ns;
+  EXPECT_NEAR(Json(run)["machine"]["pressure_cpu_some_ratio"].get<double>(), 0.88, 1e-9);
+  run.measurements.pop_back();  // a run recorded without it
+  EXPECT_EQ(Json(run)["machine"]["pressure_cpu_some_ratio"], 1.0);
+}
+
 TEST(OutsideReport, FitsItsWidth) {
   RunView run = Workers();
   AddEverything(&run, "");

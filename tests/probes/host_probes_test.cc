@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/clock.h"
 #include "probes/host/host_probe.h"
 #include "probes/host/nvml.h"
 #include "probes/metric.h"
@@ -293,6 +294,24 @@ TEST(HostProbes, GrowthIsCountedFromTheStart) {
   }
 }
 
+// A share of pressure is of the time it was counted in, which is never shorter than what it counts.
+TEST(HostProbes, PressureTellsSinceWhenItCounts) {
+  const Host host(kFixtures / "full");
+  const auto probe = Find("pressure").make();
+  const int64_t before = MonotonicNs();
+  ASSERT_TRUE(probe->Start(host, FixtureTarget()).usable());
+  const int64_t started = MonotonicNs();
+  SleepUntilNs(started + 5'000'000);
+  const int64_t read = MonotonicNs();
+  Collected collected;
+  probe->Read(collected);
+  const int64_t after = MonotonicNs();
+  const auto window = collected.Find("pressure_window_ns", {});
+  ASSERT_TRUE(window);
+  EXPECT_GE(*window, static_cast<double>(read - started));
+  EXPECT_LE(*window, static_cast<double>(after - before));
+}
+
 TEST(HostProbes, CountersOutliveWhatBeginsAnewAndIgnoreJitter) {
   Growth growth;
   EXPECT_EQ(growth.Since("disk_bytes", Subject("a"), 1000), 0);
@@ -418,7 +437,8 @@ TEST(HostProbes, DamagedFilesCrashNothingAndInventNothing) {
         ExpectSound(damaged);
         if (GivesNames(file)) continue;
         for (const auto& [key, value] : damaged.values) {
-          if (key.first == "nic_use_ratio") continue;  // needs two readings
+          if (key.first == "nic_use_ratio") continue;       // needs two readings
+          if (key.first == "pressure_window_ns") continue;  // a clock's, no file's
           const auto known = full.Find(key.first, key.second);
           ASSERT_TRUE(known) << Describe(key) << " is invented";
           if (key.first == "cpu_frequency_hertz" || key.first == "threads_count") {

@@ -26,11 +26,20 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements& s
     const auto sum = SumOf(run, metric, wanted);
     return sum && ns > 0 ? std::optional<double>(*sum / ns) : std::nullopt;
   };
+  // Pressure is counted from before the run on: its share is of the time it was counted.
+  double pressure_ns = ns;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric == "pressure_window_ns" && row.last_value) {
+      pressure_ns = std::max(pressure_ns, *row.last_value);
+    }
+  }
   std::string pressure;
   for (const char* cause : {"cpu some", "io some", "io full", "memory some", "memory full"}) {
-    const auto ratio = share("pressure_ns", [&](const MeasurementRow& row) {
+    const auto sum = SumOf(run, "pressure_ns", [&](const MeasurementRow& row) {
       return OfMachine(row) && row.cause == cause && row.subject.empty();
     });
+    std::optional<double> ratio;
+    if (sum && pressure_ns > 0) ratio = std::min(1.0, *sum / pressure_ns);
     std::string key = std::string("pressure_") + cause + "_ratio";
     std::replace(key.begin(), key.end(), ' ', '_');
     section.facts.push_back({key, Ratio(ratio, WhyNot(run, {"pressure"}))});
