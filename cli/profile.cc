@@ -67,6 +67,14 @@ void SayAttached(int64_t pid, bool has_accounts) {
       "see docs/accounts.md\n");
 }
 
+// What a full disk left of a run.
+std::string FullDisk(const collectors::Recording& result) {
+  return fmt::format(
+      "disk full; run {} is complete to {} and {}", result.run_id,
+      FormatDuration(static_cast<double>(result.duration_ns)),
+      result.marked ? "marked truncated" : "could not be marked: it will appear as interrupted");
+}
+
 int ProfileProcess(Options& options) {
   collectors::RecorderOptions& recorder = options.recorder;
   InstallInterruptHandler();
@@ -103,10 +111,8 @@ int ProfileProcess(Options& options) {
     }
   }
   if (result.state == collectors::RunState::kTruncated) {
-    throw Error(ExitCode::kResources,
-                fmt::format("disk full; run {} is complete to {} and marked truncated",
-                            result.run_id, span),
-                recorder.database, "free space, or use --db elsewhere");
+    throw Error(ExitCode::kResources, FullDisk(result), recorder.database,
+                "free space, or use --db elsewhere");
   }
   return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
@@ -193,10 +199,8 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
     Say(fmt::format("headrace profile: {}; what was recorded before is run {} in {}\n",
                     lost->what(), run_id, recorder.database));
   } else if (result.state == collectors::RunState::kTruncated) {
-    Say(fmt::format(
-        "headrace profile: {}: disk full; run {} is complete to {} and marked "
-        "truncated; free space, or use --db elsewhere\n",
-        recorder.database, result.run_id, FormatDuration(static_cast<double>(result.duration_ns))));
+    Say(fmt::format("headrace profile: {}: {}; free space, or use --db elsewhere\n",
+                    recorder.database, FullDisk(result)));
   } else if (result.duration_ns < 2'000'000'000 && result.steps < 20) {
     Say(
         fmt::format("command {} after {:.2f} s; too short for a verdict (need >= 2 s or 20 steps). "

@@ -128,11 +128,10 @@ int64_t Agent::Stop() {
   pid_ = -1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return run_id_;
   if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources)) {
-    throw Error(ExitCode::kResources,
-                fmt::format("disk full while recording: run {} is whole up to its last second and "
-                            "marked truncated",
-                            run_id_),
-                database_, "free space, or use --db elsewhere");
+    throw Error(
+        ExitCode::kResources,
+        fmt::format("disk full while recording: run {} is whole up to its last second", run_id_),
+        database_, "free space, or use --db elsewhere");
   }
   throw Error(
       ExitCode::kFailure,

@@ -34,7 +34,7 @@ class Agent {
   bool ended();
   // Ends the recording after a last snapshot; call while the pipeline's accounts still exist.
   // Returns the run id. Throws Error when the collector died: kResources when the disk was full
-  // (the run is marked truncated), kFailure otherwise.
+  // (the run holds what fitted), kFailure otherwise.
   int64_t Stop();
 
  private:

@@ -548,7 +548,7 @@ class RecorderLoop {
     try {
       store_.FinishRun(result_.run_id, result_.state);
     } catch (const Error&) {
-      // The next one to open the store marks the run as interrupted.
+      result_.marked = false;  // the next one to open the store marks the run as interrupted
     }
   }
 

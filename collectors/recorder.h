@@ -42,6 +42,8 @@ struct RecorderOptions {
 struct Recording {
   int64_t run_id = 0;
   RunState state = RunState::kComplete;
+  // False when the store could not take the state: its next user marks the run as interrupted.
+  bool marked = true;
   bool has_accounts = false;
   bool target_ended = false;
   int64_t duration_ns = 0;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -346,9 +347,39 @@ TEST_F(Recorder, FullDiskEndsTheRunAsTruncated) {
   options_.duration_ns = 20 * kSecond;
   const Recording result = Record(options_);
   EXPECT_EQ(result.state, RunState::kTruncated);
+  EXPECT_TRUE(result.marked);
   EXPECT_LT(result.duration_ns, 20 * kSecond);
   EXPECT_EQ(Text("SELECT state FROM run_summary"), "truncated");
   EXPECT_GT(Integer("SELECT completions_count FROM operator_summary"), 0);
+  EXPECT_EQ(std::system(("umount -l " + disk).c_str()), 0);
+}
+
+TEST_F(Recorder, FullDiskWhoseMarkIsRefusedIsSaidToBeUnmarked) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to mount a small disk";
+  const std::string disk = folder_ + "/disk";
+  std::filesystem::create_directory(disk);
+  if (std::system(
+          fmt::format("mount -t tmpfs -o size=1400k headrace-test {} 2>/dev/null", disk).c_str()) !=
+      0) {
+    GTEST_SKIP() << "may not mount a tmpfs here";
+  }
+  options_.database = disk + "/t.db";
+  { RunStore store(options_.database); }
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(options_.database.c_str(), &database), SQLITE_OK);
+  const char* refuse =
+      "CREATE TRIGGER refuse BEFORE UPDATE OF state ON runs WHEN NEW.state = 'truncated' "
+      "BEGIN SELECT RAISE(ABORT, 'refused'); END";
+  ASSERT_EQ(sqlite3_exec(database, refuse, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  options_.pid = StartPipeline(60);
+  options_.tick_ns = 5 * kMs;
+  options_.commit_ns = 50 * kMs;
+  options_.duration_ns = 20 * kSecond;
+  const Recording result = Record(options_);
+  EXPECT_EQ(result.state, RunState::kTruncated);
+  EXPECT_FALSE(result.marked);
+  EXPECT_EQ(Text("SELECT state FROM run_summary"), "recording");
   EXPECT_EQ(std::system(("umount -l " + disk).c_str()), 0);
 }
 
