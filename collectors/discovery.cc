@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "collectors/account_tree.h"
 #include "collectors/agent.h"
+#include "collectors/left_behind.h"
 #include "probes/account/account_segment.h"
 #include "probes/process.h"
 
@@ -102,6 +103,7 @@ void Discover(const DiscoveryOptions& options) {
       for (const int64_t id : store.Retain(options.retention)) {
         log(fmt::format("removed run {}", id));
       }
+      RemoveLeftBehind();
       std::erase_if(refused, [](const auto& entry) { return !probes::IsAlive(entry.first); });
     }
     const int64_t until = MonotonicNs() + options.poll_ns;

@@ -20,6 +20,7 @@
 #include "collectors/account_tree.h"
 #include "collectors/environment.h"
 #include "collectors/flight_recorder.h"
+#include "collectors/left_behind.h"
 #include "collectors/measurement_sink.h"
 #include "collectors/probe_runner.h"
 #include "collectors/process_tree.h"
@@ -601,6 +602,7 @@ void SetFlightRecorder(const std::string& ring, const std::string& trigger,
 
 Recording Record(const RecorderOptions& options) {
   CheckTarget(options.pid);
+  RemoveLeftBehind();
 #ifdef __GLIBC__
   // Reading symbols takes much memory for a moment. Without these the allocator would keep it.
   mallopt(M_ARENA_MAX, 1);

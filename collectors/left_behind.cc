@@ -1,0 +1,65 @@
+#include "collectors/left_behind.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/clock.h"
+#include "probes/account/account_segment.h"
+#include "probes/process.h"
+
+namespace headrace::collectors {
+namespace {
+
+bool IsOurs(int fd, int64_t pid) {
+  hr_header header;
+  return pread(fd, &header, sizeof header, 0) == sizeof header &&
+         header.magic == HR_ACCOUNT_MAGIC && static_cast<int64_t>(header.pid) == pid;
+}
+
+// True if no process has the file open or mapped for writing. False also where that is not told:
+// another user's file without CAP_LEASE, a file system without leases.
+bool NobodyWrites(int fd) {
+  // Somebody who opens it in this moment would have the kernel send us a signal that kills.
+  if (fcntl(fd, F_SETSIG, SIGURG) != 0) return false;
+  if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return false;
+  fcntl(fd, F_SETLEASE, F_UNLCK);
+  return true;
+}
+
+bool IsLeftBehind(int fd, int64_t pid, int64_t least_age_ns, struct stat* info) {
+  if (fstat(fd, info) != 0 || !S_ISREG(info->st_mode)) return false;
+  if (info->st_uid != geteuid() && geteuid() != 0) return false;
+  const int64_t made_ns = info->st_mtim.tv_sec * int64_t{1'000'000'000} + info->st_mtim.tv_nsec;
+  if (RealtimeNs() - made_ns < least_age_ns) return false;
+  if (!IsOurs(fd, pid)) return false;
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) return false;  // recorded
+  return NobodyWrites(fd);
+}
+
+}  // namespace
+
+int RemoveLeftBehind(int64_t least_age_ns) {
+  int removed = 0;
+  for (const int64_t pid : account::AccountSegment::FindAll()) {
+    if (probes::IsAlive(pid)) continue;
+    const std::string path = fmt::format("{}/headrace.{}", account::AccountSegment::Folder(), pid);
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) continue;
+    struct stat info, now;
+    // A process that got the number meanwhile has made a file of its own.
+    if (IsLeftBehind(fd, pid, least_age_ns, &info) && lstat(path.c_str(), &now) == 0 &&
+        now.st_ino == info.st_ino && now.st_dev == info.st_dev && unlink(path.c_str()) == 0) {
+      removed++;
+    }
+    close(fd);
+  }
+  return removed;
+}
+
+}  // namespace headrace::collectors

@@ -1,0 +1,18 @@
+// Segments of operator accounts that killed processes left behind. Nobody else removes them: a
+// process that is killed cannot, and its number may not come again for a long time.
+#pragma once
+#include <cstdint>
+
+namespace headrace::collectors {
+
+// Removes segments in AccountSegment::Folder() that nobody writes any more; returns how many.
+//
+// A number that no process has here says little: it may be one of a container that shares the
+// folder. So the kernel is asked whether any process, wherever it runs, still has the file open or
+// mapped for writing (a read lease is refused then). A segment stays also when it is not ours, when
+// a process of its number lives, when somebody records it, when it was made less than
+// `least_age_ns` ago (a collector may be about to read its last figures), and when the kernel does
+// not tell.
+int RemoveLeftBehind(int64_t least_age_ns = 60'000'000'000);
+
+}  // namespace headrace::collectors
