@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -44,7 +45,7 @@ std::vector<std::string> LayOut(const Table& table, int width) {
   std::vector<size_t> widths;
   std::vector<bool> numeric(table.columns.size(), false);
   for (const Column& column : table.columns) widths.push_back(column.title.size());
-  std::set<std::string> reasons;
+  std::map<std::string, std::set<size_t>> reasons;  // columns that lack something for it
   for (const std::vector<Value>& row : table.rows) {
     cells.emplace_back();
     for (size_t i = 0; i < row.size(); ++i) {
@@ -53,7 +54,7 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       numeric[i] = numeric[i] || IsNumber(row[i]);
       if (const Quantity* quantity = std::get_if<Quantity>(&row[i])) {
         if (!quantity->available() && !quantity->reason().empty()) {
-          reasons.insert(fmt::format("{}: {}", table.columns[i].title, quantity->reason()));
+          reasons[quantity->reason()].insert(i);
         }
       }
     }
@@ -99,9 +100,15 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       lines.push_back(line([&](size_t i) { return row[i]; }));
     }
   }
-  for (const std::string& reason : reasons) {
-    for (const std::string& part : Wrap("- " + reason, static_cast<size_t>(width)))
+  for (const auto& [reason, columns] : reasons) {
+    std::string titles;
+    for (const size_t i : columns) {
+      titles += (titles.empty() ? "" : ", ") + table.columns[i].title;
+    }
+    for (const std::string& part :
+         Wrap(fmt::format("- {}: {}", titles, reason), static_cast<size_t>(width))) {
       lines.push_back(part);
+    }
   }
   if (!dropped.empty()) {
     std::string missing;

@@ -100,7 +100,7 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
          Ratio(Share(op.wait_out_ns, lifetime), "no thread lifetime recorded"),
          Ratio(Share(op.lock_wait_ns, lifetime), "no thread lifetime recorded"), op.kind,
          Number(counted(op.rows_count), Unit::kRowsPerSecond, "the operator counted no rows"),
-         Number(alone, Unit::kPerSecond, "no work recorded"),
+         Number(alone, Unit::kPerSecond, statements.model ? "no work recorded" : "no verdict"),
          Number(visits, Unit::kCount, "no verdict"),
          Number(counted(op.bytes_in_bytes), Unit::kBytesPerSecond, "the operator counted no bytes"),
          Number(counted(op.bytes_out_bytes), Unit::kBytesPerSecond,
