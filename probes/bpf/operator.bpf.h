@@ -148,8 +148,14 @@ static __always_inline __u32 hr_own_number(struct task_struct* task) {
   return number.nr;
 }
 
+/* Hides from the compiler what it knows of a number: it would make branches of what is computed.
+ * (Masks of 0 or -1 are no way either: recent verifiers walk both.) */
+#define HR_OPAQUE(number) asm volatile("" : "+r"(number))
+
 /* Takes over the thread's present name. Pools number their threads without end; the name of the
- * group is what figures are counted under, so that a map's size bounds groups, not threads. */
+ * group is what figures are counted under, so that a map's size bounds groups, not threads.
+ * Without branches on the name's characters: verifying all ways through them was most of the time
+ * that loading takes. */
 static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct* task) {
   if (!t || !task) return 0;
   const __u64 *present = (const __u64*)task->comm, *known = (const __u64*)t->name;
@@ -157,21 +163,27 @@ static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct
   char now[16] = {};
   bpf_core_read(&now, sizeof now, &task->comm);
   __builtin_memcpy(t->name, now, sizeof now);
-  bool in_end = true, only_digits = true;
-  int first_digit = -1;
+  __u64 in_end = 1, others = 0, digits_at_end = 0; /* a bit each */
 #pragma unroll
   for (int i = 15; i >= 0; i--) {
-    char c = now[i];
-    bool digit = c >= '0' && c <= '9';
-    if (c && !digit) only_digits = in_end = false;
-    if (in_end && digit) first_digit = i;
+    __u64 c = (__u8)now[i];
+    HR_OPAQUE(c);
+    __u64 above_zero = (c - '0') & 0xff;
+    HR_OPAQUE(above_zero);
+    __u64 digit = (above_zero - 10) >> 63;
+    __u64 other = (0 - c) >> 63 & ~digit; /* neither a digit nor the NUL behind the name */
+    others |= other;
+    in_end &= ~other;
+    digits_at_end |= (in_end & digit) << i;
   }
-  if (!only_digits && first_digit >= 0) {
+  digits_at_end *= others; /* a name of digits alone stays */
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
-      if (i == first_digit) now[i] = '0';
-      if (i > first_digit) now[i] = 0;
-    }
+  for (int i = 0; i < 16; i++) {
+    __u64 goes = digits_at_end >> i & 1;
+    __u64 first = goes & ~(i > 0 ? digits_at_end >> (i - 1) : 0);
+    HR_OPAQUE(goes);
+    HR_OPAQUE(first);
+    now[i] = (__u64)(__u8)now[i] * (1 - goes) + '0' * first;
   }
   __builtin_memcpy(t->comm, now, sizeof now);
   return 0;

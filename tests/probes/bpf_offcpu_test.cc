@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -406,6 +407,53 @@ TEST_F(OffCpu, TimeOnTheCpuHoldsUnderOversubscription) {
         << times;
   }
   hr_account_close();
+}
+
+TEST_F(OffCpu, ThreadsOfOneGroupAreOneInTheKernel) {
+  Program program("offcpu");
+  target_.accounts = {};
+  const Availability available = program.Load(host_, target_);
+  if (!available.usable()) GTEST_SKIP() << "no BPF here: " << available.reason;
+  const std::map<std::string, std::string> groups = {{"churn-12", "churn-0"},
+                                                     {"churn-0", "churn-0"},
+                                                     {"a1b29", "a1b0"},
+                                                     {"12", "12"},
+                                                     {"000000000000000", "000000000000000"},
+                                                     {"x", "x"},
+                                                     {"x7", "x0"},
+                                                     {"9x", "9x"},
+                                                     {"abcdefghijklmno", "abcdefghijklmno"},
+                                                     {"abcdefghijklmn8", "abcdefghijklmn0"},
+                                                     {"a12345678901234", "a0"},
+                                                     {"\xc3\xa9"
+                                                      "3",
+                                                      "\xc3\xa9"
+                                                      "0"},
+                                                     {"io:/;@", "io:/;@"},
+                                                     {"8/9:", "8/9:"}};
+  std::vector<std::thread> threads;
+  std::atomic<bool> done = false;
+  for (const auto& [name, group] : groups) {
+    threads.emplace_back([&done, name = name] {
+      pthread_setname_np(pthread_self(), name.c_str());
+      while (!done) usleep(1000);
+    });
+  }
+  // A name is taken over at the first switch after it was given.
+  std::map<std::string, std::string> seen;
+  const auto known = [&] {
+    return std::all_of(groups.begin(), groups.end(),
+                       [&](const auto& entry) { return seen.contains(entry.first); });
+  };
+  for (int i = 0; i < 500 && !known(); i++) {
+    usleep(10'000);
+    program.ForEach("threads", [&](const Record&, const Record& state) {
+      seen[state.Text("name")] = state.Text("comm");
+    });
+  }
+  done = true;
+  for (auto& thread : threads) thread.join();
+  for (const auto& [name, group] : groups) EXPECT_EQ(seen[name], group) << name;
 }
 
 TEST_F(OffCpu, EndedThreadsKeepTheirTime) {
