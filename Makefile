@@ -1,5 +1,7 @@
 # Two commands: `make demo` and `make test`. Each installs what is missing, builds, and runs.
 JOBS ?= $(shell nproc)
+# Two tests at a time; those that measure run alone (tests/CMakeLists.txt).
+TEST_JOBS ?= 2
 CTEST_ARGS ?=
 
 .PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench install clean format
@@ -24,13 +26,13 @@ test: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --test-dir build --output-on-failure --no-tests=error -LE pmu $(CTEST_ARGS)
+	@ctest --test-dir build -j $(TEST_JOBS) --output-on-failure --no-tests=error -LE pmu $(CTEST_ARGS)
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
 test-asan: setup
-	@cmake --preset asan && cmake --build --preset asan -j $(JOBS) && ctest --test-dir build-asan --output-on-failure -LE 'release|pmu' $(CTEST_ARGS)
+	@cmake --preset asan && cmake --build --preset asan -j $(JOBS) && ctest --test-dir build-asan -j $(TEST_JOBS) --output-on-failure -LE 'release|pmu' $(CTEST_ARGS)
 test-tsan: setup
-	@cmake --preset tsan && cmake --build --preset tsan -j $(JOBS) && ctest --test-dir build-tsan --output-on-failure -LE 'release|pmu' $(CTEST_ARGS)
+	@cmake --preset tsan && cmake --build --preset tsan -j $(JOBS) && ctest --test-dir build-tsan -j $(TEST_JOBS) --output-on-failure -LE 'release|pmu' $(CTEST_ARGS)
 
 # Hardware counters and BPF programs in emulated machines, with Debian's stock kernel: docs/testing.md.
 test-pmu: setup
