@@ -148,6 +148,7 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
     recorder.command += (recorder.command.empty() ? "" : " ") + Printable(word, 4096);
   }
   recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
+  options.measure.SetEnvironment();  // the child's is this process's
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
   recorder.held = true;

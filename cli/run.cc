@@ -164,6 +164,7 @@ int Run(const RunOptions& options) {
                stderr);
   }
   if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
+  options.measure.SetEnvironment();
   InstallInterruptHandler();
   // The collector reads this process's accounts and /proc; a restrictive ptrace scope must not stop
   // it.

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "collectors/probe_runner.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/report.h"
 #include "probes/bpf/limits.h"
@@ -97,6 +98,9 @@ void MeasureOptions::AddTo(CLI::App* app) {
                   "4 hardware counters (default: all that works)")
       ->check(CLI::Range(0, collectors::kMostLevel));
   app->add_flag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
+  app->add_option("--without", without,
+                  "Leave a probe out (may be given several times); headrace doctor names them")
+      ->allow_extra_args(false);
   app->add_option("--ring", ring,
                   "Keep full detail only this long before and after the trigger (default with "
                   "--trigger: 30s)");
@@ -109,7 +113,13 @@ void MeasureOptions::Apply(collectors::RecorderOptions* options) const {
   probes::bpf::CheckLimits();
   if (level >= 0) options->level = level;
   options->deep = deep;
+  collectors::CheckProbeNames(without, "--without");
+  options->without = without;
   collectors::SetFlightRecorder(ring, trigger, options);
+}
+
+void MeasureOptions::SetEnvironment() const {
+  if (level == 0 || level == 1) setenv("HEADRACE_ACCOUNT_LEVEL", "1", 0);
 }
 
 std::vector<std::string> MeasureOptions::Arguments() const {
@@ -118,6 +128,9 @@ std::vector<std::string> MeasureOptions::Arguments() const {
   std::vector<std::string> arguments;
   if (level >= 0) arguments = {"--level", std::to_string(level)};
   if (deep) arguments.push_back("--deep");
+  for (const std::string& probe : without) {
+    arguments.insert(arguments.end(), {"--without", probe});
+  }
   if (!ring.empty()) arguments.insert(arguments.end(), {"--ring", ring});
   if (!trigger.empty()) arguments.insert(arguments.end(), {"--trigger", trigger});
   return arguments;

@@ -33,10 +33,14 @@ struct MeasureOptions {
   int level = -1;  // -1: all that works
   bool deep = false;
   std::string ring, trigger;
+  std::vector<std::string> without;
 
   void AddTo(CLI::App* app);
   // Checks them and puts them into a recorder's. Throws Error kUsage.
   void Apply(collectors::RecorderOptions* options) const;
+  // For a pipeline about to start: below level 2 it does without its threads' CPU clock, unless
+  // HEADRACE_ACCOUNT_LEVEL is set.
+  void SetEnvironment() const;
   // The same for the command line of `headrace collect`; checked as by Apply.
   std::vector<std::string> Arguments() const;
 };

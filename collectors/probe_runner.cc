@@ -8,13 +8,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/registry.h"
 #include "probes/bpf/offcpu.h"
 
 namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
-constexpr int64_t kCostShare = 2000;  // of the time between two readings, at most one part in this
+constexpr int64_t kCostShare = 5000;  // of the time between two readings, at most one part in this
 constexpr int64_t kCostPeriodNs = 1'000'000'000;
 constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
 
@@ -31,6 +32,19 @@ const char* StateName(probes::Availability::State state) {
 }
 
 }  // namespace
+
+void CheckProbeNames(const std::vector<std::string>& names, const std::string& option) {
+  const auto& registry = Registry<probes::ProbeInfo>::Global();
+  for (const std::string& name : names) {
+    if (registry.Find(name)) continue;
+    std::vector<std::string> known;
+    for (const auto& [other, info] : registry.entries()) known.push_back(other);
+    const std::string nearest = NearestName(name, known);
+    throw Error(ExitCode::kUsage, fmt::format("no probe is called '{}'", Printable(name, 100)),
+                option,
+                nearest.empty() ? "headrace doctor names them" : "did you mean '" + nearest + "'?");
+  }
+}
 
 struct ProbeRunner::Running {
   std::string name;
@@ -52,13 +66,16 @@ void ProbeRunner::SetStatus(Running* running, const std::string& state, const st
                       state == "active" ? "" : running->info->affects});
 }
 
-void ProbeRunner::Start(int level, bool deep, int64_t now_ns) {
+void ProbeRunner::Start(int level, bool deep, const std::vector<std::string>& without,
+                        int64_t now_ns) {
   for (const auto& [name, info] : Registry<probes::ProbeInfo>::Global().entries()) {
     auto running = std::make_unique<Running>();
     running->name = name;
     running->info = &info;
     running->next_ns = now_ns;
-    if (info.level > level) {
+    if (std::find(without.begin(), without.end(), name) != without.end()) {
+      SetStatus(running.get(), "unavailable", fmt::format("left out by --without '{}'", name), "");
+    } else if (info.level > level) {
       SetStatus(running.get(), "unavailable", fmt::format("left out by --level {}", level),
                 fmt::format("--level {}", info.level));
     } else if (info.deep_only && !deep) {

@@ -22,6 +22,9 @@ struct ProbeStatus {
   std::string probe, state, reason, fix, affects;
 };
 
+// Throws Error kUsage for a name that no probe has.
+void CheckProbeNames(const std::vector<std::string>& names, const std::string& option);
+
 class ProbeRunner {
  public:
   // `target` outlives the runner; its owner keeps it up to date.
@@ -29,10 +32,10 @@ class ProbeRunner {
   ~ProbeRunner();
 
   // Starts all probes of at most `level`; those for `deep` only if the target says so. Times are
-  // since the run's start.
-  void Start(int level, bool deep, int64_t now_ns);
+  // since the run's start. Those named in `without` are left out.
+  void Start(int level, bool deep, const std::vector<std::string>& without, int64_t now_ns);
   // Reads those that are due; `all`: whatever their period. A probe whose reading is slow is read
-  // less often, at most every 10 s, so that it costs about 0.05 % of a core.
+  // less often, at most every 10 s, so that it costs about 0.02 % of a core.
   void Read(int64_t now_ns, bool all);
   void Stop();
 

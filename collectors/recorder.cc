@@ -198,7 +198,7 @@ class RecorderLoop {
     target_.root_held = options_.held;
     forks_status_ = forks_.Start(host_);
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
-    runner_.Start(level(), options_.deep, 0);
+    runner_.Start(level(), options_.deep, options_.without, 0);
     parts_.End("start");
     cost_ = {};  // what comes from here on happens while the target runs
     return MonotonicNs();
@@ -323,6 +323,7 @@ class RecorderLoop {
     parts_.End("probes");
     IntervalSample sample = accounts_.Take(
         [this](int64_t pid) {
+          if (pid == options_.pid && pidfd_ >= 0) return Alive(0);
           const TreeProcess* process = tree_.Find(pid);
           return process && probes::IsAlive(pid, process->start_ticks);
         },

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collectors/store/store.h"
 #include "collectors/trigger.h"
@@ -27,6 +28,7 @@ struct RecorderOptions {
   // clock, 3 eBPF, 4 hardware counters by operator. Absent: all that works.
   std::optional<int> level;
   bool deep = false;                  // also what costs more
+  std::vector<std::string> without;   // probes to leave out, by name
   int64_t tick_ns = 100'000'000;      // between readings
   int64_t store_ns = 200'000'000;     // length of a stored interval
   int64_t commit_ns = 1'000'000'000;  // what `kill -9` of the collector may lose at most

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "probes/process.h"
 
 namespace headrace::collectors {
 
 using account::SegmentSnapshot;
 
 Sampler::Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive)
-    : pid_(pid), start_ns_(start_ns), segment_(std::move(segment)) {
+    : start_ns_(start_ns), segment_(std::move(segment)), task_times_(pid) {
   if (segment_.opened_monotonic_ns() >= start_ns_) return;
   IntervalSample before;
   SampleSegment(ReadSegment(alive), nullptr, &before);
@@ -31,7 +30,7 @@ std::optional<int64_t> Sampler::Delta(const char* field, int64_t id, std::option
 
 SegmentSnapshot Sampler::ReadSegment(bool alive) {
   return segment_.Read(alive, [this](int64_t tid) -> std::optional<account::ThreadTime> {
-    const auto time = probes::ReadTaskTime(pid_, tid);
+    const auto time = task_times_.Read(tid);
     if (!time) return std::nullopt;
     schedstat_readable_ = true;
     return account::ThreadTime{time->on_cpu_ns, time->runnable_ns};

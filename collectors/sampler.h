@@ -8,6 +8,7 @@
 
 #include "collectors/store/store.h"
 #include "probes/account/account_segment.h"
+#include "probes/process.h"
 
 namespace headrace::collectors {
 
@@ -61,8 +62,9 @@ class Sampler {
     KernelSplit split;
   };
 
-  int64_t pid_, start_ns_;
+  int64_t start_ns_;
   account::AccountSegment segment_;
+  probes::TaskTimeReader task_times_;
   std::map<std::pair<std::string_view, int64_t>, int64_t> last_;
   std::map<uint32_t, SplitBase> split_base_;
   bool split_begun_ = false;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <utility>
 
 namespace headrace::probes {
 namespace {
@@ -35,19 +36,50 @@ int64_t TickNs() {
   return ns;
 }
 
-std::optional<TaskTime> ParseTaskTime(const std::string& path) {
-  const auto text = ReadSmallFile(path);
+std::optional<TaskTime> ParseTaskTime(const char* text) {
   long long on_cpu, runnable;
-  if (!text || std::sscanf(text->c_str(), "%lld %lld", &on_cpu, &runnable) != 2) {
-    return std::nullopt;
-  }
+  if (std::sscanf(text, "%lld %lld", &on_cpu, &runnable) != 2) return std::nullopt;
   return TaskTime{on_cpu, runnable};
+}
+
+std::optional<TaskTime> ReadTaskTimeAt(const std::string& path) {
+  const auto text = ReadSmallFile(path);
+  return text ? ParseTaskTime(text->c_str()) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string& root) {
-  return ParseTaskTime(fmt::format("{}/{}/task/{}/schedstat", root, pid, tid));
+  return ReadTaskTimeAt(fmt::format("{}/{}/task/{}/schedstat", root, pid, tid));
+}
+
+TaskTimeReader::TaskTimeReader(int64_t pid, size_t most_open) : pid_(pid), most_open_(most_open) {}
+
+TaskTimeReader::TaskTimeReader(TaskTimeReader&& other) noexcept
+    : pid_(other.pid_), most_open_(other.most_open_), files_(std::exchange(other.files_, {})) {}
+
+TaskTimeReader::~TaskTimeReader() {
+  for (const auto& [tid, fd] : files_) close(fd);
+}
+
+std::optional<TaskTime> TaskTimeReader::Read(int64_t tid) {
+  auto file = files_.find(tid);
+  if (file == files_.end()) {
+    if (files_.size() >= most_open_) return ReadTaskTime(pid_, tid);
+    const int fd =
+        open(fmt::format("/proc/{}/task/{}/schedstat", pid_, tid).c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return std::nullopt;
+    file = files_.emplace(tid, fd).first;
+  }
+  char text[96];
+  const ssize_t n = pread(file->second, text, sizeof text - 1, 0);
+  if (n > 0) {
+    text[n] = 0;
+    return ParseTaskTime(text);
+  }
+  close(file->second);  // it ended; another thread of this number has a file of its own
+  files_.erase(file);
+  return std::nullopt;
 }
 
 std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root) {
@@ -122,7 +154,7 @@ std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root) 
   while (const dirent* entry = readdir(dir)) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
     const std::string task = folder + "/" + entry->d_name;
-    const auto time = ParseTaskTime(task + "/schedstat");
+    const auto time = ReadTaskTimeAt(task + "/schedstat");
     auto name = ReadSmallFile(task + "/comm");
     if (!time || !name) continue;
     while (!name->empty() &&

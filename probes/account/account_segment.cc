@@ -393,13 +393,23 @@ void AccountSegment::ReadSteps(const hr_header& header, SegmentSnapshot* out) {
     steps_overwritten_ += static_cast<int64_t>(oldest - next_step_);
     next_step_ = oldest;
   }
+  // Read in pieces that do not go round the ring, each twice: a record whose number has changed
+  // meanwhile was being written over.
+  constexpr uint64_t kPiece = 256;
+  hr_step_record records[kPiece], again[kPiece];
+  uint64_t piece_begin = 0, piece_end = 0;
   for (; next_step_ < end; next_step_++) {
-    hr_step_record r;
-    uint64_t sequence;
-    const uint64_t at = offsetof(hr_segment, steps) + next_step_ % HR_STEP_RECORDS * sizeof r;
-    ReadAt(at, &r, sizeof r);
-    ReadAt(at, &sequence, sizeof sequence);
-    if (r.sequence != next_step_ + 1 || sequence != r.sequence) {
+    if (next_step_ >= piece_end) {
+      const uint64_t slot = next_step_ % HR_STEP_RECORDS;
+      const uint64_t size = std::min({end - next_step_, kPiece, HR_STEP_RECORDS - slot});
+      const uint64_t at = offsetof(hr_segment, steps) + slot * sizeof(hr_step_record);
+      ReadAt(at, records, size * sizeof(hr_step_record));
+      ReadAt(at, again, size * sizeof(hr_step_record));
+      piece_begin = next_step_;
+      piece_end = next_step_ + size;
+    }
+    const hr_step_record& r = records[next_step_ - piece_begin];
+    if (r.sequence != next_step_ + 1 || again[next_step_ - piece_begin].sequence != r.sequence) {
       // Being written: the next snapshot has it. Written over: lost.
       if (r.sequence <= next_step_ && end - next_step_ < HR_STEP_RECORDS / 2) break;
       steps_overwritten_++;

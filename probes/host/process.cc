@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t kMaxProcesses = 4096;
 // smaps_rollup walks the page tables, with a lock that the process's page faults need: it is read
-// at most so often, and its cost kept below one in 500.
+// at most so often, and its cost kept below one in 5000.
 constexpr int64_t kRollupPeriodNs = 5 * kSecondNs;
-constexpr int64_t kRollupCostShare = 500;
+constexpr int64_t kRollupCostShare = 5000;
 
 struct KeyedMetric {
   const char* key;
