@@ -16,14 +16,17 @@ Sampler::Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment,
   losses_.step_details = losses_.steps = 0;
 }
 
-int64_t Sampler::Delta(const char* field, int64_t id, int64_t now) {
-  int64_t& last = last_[{field, id}];
+int64_t Sampler::Delta(Field field, int64_t id, int64_t now) {
+  std::vector<int64_t>& of_field = last_[field];
+  const auto at = static_cast<size_t>(id);  // limits of the segment bound it
+  if (of_field.size() <= at) of_field.resize(at + 1);
+  int64_t& last = of_field[at];
   const int64_t delta = std::max<int64_t>(0, now - last);
   last = std::max(last, now);
   return delta;
 }
 
-std::optional<int64_t> Sampler::Delta(const char* field, int64_t id, std::optional<int64_t> now) {
+std::optional<int64_t> Sampler::Delta(Field field, int64_t id, std::optional<int64_t> now) {
   if (!now) return std::nullopt;
   return Delta(field, id, *now);
 }
@@ -66,12 +69,12 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     sample.name = s.name;
     sample.parallelism = s.parallelism;
     sample.max_parallelism = s.max_parallelism;
-    sample.parallelism_ns = Delta("stage.parallelism", id, s.parallelism_ns);
-    sample.observed_ns = Delta("stage.observed", id, s.observed_ns);
-    sample.lifetime_ns = Delta("stage.lifetime", id, s.lifetime_ns);
-    sample.unattributed_ns = Delta("stage.unattributed", id, s.unattributed_ns);
-    sample.on_cpu_ns = Delta("stage.on_cpu", id, s.on_cpu_ns);
-    sample.runnable_ns = Delta("stage.runnable", id, s.runnable_ns);
+    sample.parallelism_ns = Delta(kStageParallelism, id, s.parallelism_ns);
+    sample.observed_ns = Delta(kStageObserved, id, s.observed_ns);
+    sample.lifetime_ns = Delta(kStageLifetime, id, s.lifetime_ns);
+    sample.unattributed_ns = Delta(kStageUnattributed, id, s.unattributed_ns);
+    sample.on_cpu_ns = Delta(kStageOnCpu, id, s.on_cpu_ns);
+    sample.runnable_ns = Delta(kStageRunnable, id, s.runnable_ns);
     out->stages.push_back(std::move(sample));
   }
   std::map<int64_t, int64_t> positions;
@@ -81,8 +84,8 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
   const bool split = splits && (split_begun_ || !splits->empty());
   const bool split_begins = split && !split_begun_;
   split_begun_ = split;
-  const bool from_birth = split_begins && segment_.opened_monotonic_ns() >= start_ns_ &&
-                          last_.find({"op.busy", 0}) == last_.end();
+  const bool from_birth =
+      split_begins && segment_.opened_monotonic_ns() >= start_ns_ && last_[kOpBusy].empty();
   for (size_t i = 0; i < snapshot.operators.size(); i++) {
     const SegmentSnapshot::Operator& o = snapshot.operators[i];
     OperatorSample sample;
@@ -91,15 +94,15 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     sample.kind = o.kind;
     sample.stage_id = stage_id(o.stage);
     sample.position = positions[sample.stage_id]++;
-    sample.completions = Delta("op.completions", id, o.completions);
-    sample.rows = Delta("op.rows", id, o.rows);
-    sample.in_bytes = Delta("op.in", id, o.in_bytes);
-    sample.out_bytes = Delta("op.out", id, o.out_bytes);
-    sample.busy_ns = Delta("op.busy", id, o.busy_ns);
-    sample.lock_wait_ns = Delta("op.lock", id, o.lock_wait_ns);
-    sample.wait_in_ns = Delta("op.wait_in", id, o.wait_in_ns);
-    sample.wait_out_ns = Delta("op.wait_out", id, o.wait_out_ns);
-    sample.on_cpu_ns = Delta("op.on_cpu", id, o.on_cpu_ns);
+    sample.completions = Delta(kOpCompletions, id, o.completions);
+    sample.rows = Delta(kOpRows, id, o.rows);
+    sample.in_bytes = Delta(kOpIn, id, o.in_bytes);
+    sample.out_bytes = Delta(kOpOut, id, o.out_bytes);
+    sample.busy_ns = Delta(kOpBusy, id, o.busy_ns);
+    sample.lock_wait_ns = Delta(kOpLock, id, o.lock_wait_ns);
+    sample.wait_in_ns = Delta(kOpWaitIn, id, o.wait_in_ns);
+    sample.wait_out_ns = Delta(kOpWaitOut, id, o.wait_out_ns);
+    sample.on_cpu_ns = Delta(kOpOnCpu, id, o.on_cpu_ns);
     if (split) {
       const auto index = static_cast<uint32_t>(i);
       const auto seen = splits->find(index);
@@ -118,8 +121,8 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
       const int64_t clock = sample.on_cpu_ns.value_or(0);
       const bool has_clock = sample.on_cpu_ns.has_value();
       const int64_t on_cpu =
-          Delta("op.kernel_on_cpu", id, std::max<int64_t>(0, busy - blocked - runnable));
-      const int64_t queued = Delta("op.kernel_runnable", id, std::max<int64_t>(0, runnable));
+          Delta(kOpKernelOnCpu, id, std::max<int64_t>(0, busy - blocked - runnable));
+      const int64_t queued = Delta(kOpKernelRunnable, id, std::max<int64_t>(0, runnable));
       if (!split_begins || from_birth) {
         sample.on_cpu_ns = on_cpu;
         sample.runnable_ns = queued;
@@ -156,13 +159,13 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     if (q.producer_stage) sample.producer_stage_id = stage_id(*q.producer_stage);
     if (q.consumer_stage) sample.consumer_stage_id = stage_id(*q.consumer_stage);
     sample.capacity = q.capacity;
-    sample.observed_ns = Delta("queue.observed", id, q.observed_ns);
-    sample.occupancy_ns = Delta("queue.occupancy", id, q.occupancy_ns);
-    sample.capacity_ns = Delta("queue.capacity", id, q.capacity_ns);
-    sample.full_ns = Delta("queue.full", id, q.full_ns);
-    sample.empty_ns = Delta("queue.empty", id, q.empty_ns);
-    sample.puts = Delta("queue.puts", id, q.puts);
-    sample.gets = Delta("queue.gets", id, q.gets);
+    sample.observed_ns = Delta(kQueueObserved, id, q.observed_ns);
+    sample.occupancy_ns = Delta(kQueueOccupancy, id, q.occupancy_ns);
+    sample.capacity_ns = Delta(kQueueCapacity, id, q.capacity_ns);
+    sample.full_ns = Delta(kQueueFull, id, q.full_ns);
+    sample.empty_ns = Delta(kQueueEmpty, id, q.empty_ns);
+    sample.puts = Delta(kQueuePuts, id, q.puts);
+    sample.gets = Delta(kQueueGets, id, q.gets);
     out->queues.push_back(std::move(sample));
   }
   for (size_t i = 0; i < snapshot.resources.size(); i++) {
@@ -172,10 +175,10 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     sample.name = r.name;
     sample.kind = r.is_device ? "device" : "lock";
     sample.servers = r.servers;
-    sample.acquisitions = Delta("resource.acquisitions", id, r.acquisitions);
-    sample.wait_ns = Delta("resource.wait", id, r.wait_ns);
-    sample.hold_ns = Delta("resource.hold", id, r.hold_ns);
-    sample.moved_bytes = Delta("resource.bytes", id, r.moved_bytes);
+    sample.acquisitions = Delta(kResourceAcquisitions, id, r.acquisitions);
+    sample.wait_ns = Delta(kResourceWait, id, r.wait_ns);
+    sample.hold_ns = Delta(kResourceHold, id, r.hold_ns);
+    sample.moved_bytes = Delta(kResourceBytes, id, r.moved_bytes);
     out->resources.push_back(std::move(sample));
   }
   SampleSteps(snapshot, out);
@@ -185,12 +188,12 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
 
 void Sampler::SampleSteps(const SegmentSnapshot& snapshot, IntervalSample* out) {
   StepSample& steps = out->steps;
-  steps.steps = Delta("steps", 0, snapshot.steps_count);
-  steps.rows = Delta("steps.rows", 0, snapshot.step_rows);
-  steps.wait_ns = Delta("steps.wait", 0, snapshot.step_wait_ns);
-  steps.compute_ns = Delta("steps.compute", 0, snapshot.step_compute_ns);
+  steps.steps = Delta(kSteps, 0, snapshot.steps_count);
+  steps.rows = Delta(kStepsRows, 0, snapshot.step_rows);
+  steps.wait_ns = Delta(kStepsWait, 0, snapshot.step_wait_ns);
+  steps.compute_ns = Delta(kStepsCompute, 0, snapshot.step_compute_ns);
   losses_.steps += steps.steps;
-  losses_.step_details += Delta("steps.overwritten", 0, snapshot.steps_overwritten);
+  losses_.step_details += Delta(kStepsOverwritten, 0, snapshot.steps_overwritten);
   for (const SegmentSnapshot::Step& step : snapshot.steps) {
     const int64_t end = std::max<int64_t>(0, step.end_monotonic_ns - start_ns_);
     const int64_t begin = std::max<int64_t>(0, end - step.wait_ns - step.compute_ns);

@@ -1,10 +1,12 @@
 // Sampler: turns cumulative readings of one process's accounts into deltas. Deltas never become
 // negative: an estimate that turned out too high is paid back by the next intervals.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collectors/store/store.h"
 #include "probes/account/account_segment.h"
@@ -49,9 +51,46 @@ class Sampler {
   const Losses& losses() const { return losses_; }
 
  private:
-  // Growth of a cumulative figure since the last time; keyed by what it belongs to.
-  int64_t Delta(const char* field, int64_t id, int64_t now);
-  std::optional<int64_t> Delta(const char* field, int64_t id, std::optional<int64_t> now);
+  // Cumulative figures; what each belongs to (operator, stage, ...) has a number.
+  enum Field {
+    kStageParallelism,
+    kStageObserved,
+    kStageLifetime,
+    kStageUnattributed,
+    kStageOnCpu,
+    kStageRunnable,
+    kOpCompletions,
+    kOpRows,
+    kOpIn,
+    kOpOut,
+    kOpBusy,
+    kOpLock,
+    kOpWaitIn,
+    kOpWaitOut,
+    kOpOnCpu,
+    kOpKernelOnCpu,
+    kOpKernelRunnable,
+    kQueueObserved,
+    kQueueOccupancy,
+    kQueueCapacity,
+    kQueueFull,
+    kQueueEmpty,
+    kQueuePuts,
+    kQueueGets,
+    kResourceAcquisitions,
+    kResourceWait,
+    kResourceHold,
+    kResourceBytes,
+    kSteps,
+    kStepsRows,
+    kStepsWait,
+    kStepsCompute,
+    kStepsOverwritten,
+    kNumFields
+  };
+  // Growth since the last time.
+  int64_t Delta(Field field, int64_t id, int64_t now);
+  std::optional<int64_t> Delta(Field field, int64_t id, std::optional<int64_t> now);
   account::SegmentSnapshot ReadSegment(bool alive);
   void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
                      IntervalSample* out);
@@ -65,7 +104,7 @@ class Sampler {
   int64_t start_ns_;
   account::AccountSegment segment_;
   probes::TaskTimeReader task_times_;
-  std::map<std::pair<std::string_view, int64_t>, int64_t> last_;
+  std::array<std::vector<int64_t>, kNumFields> last_;
   std::map<uint32_t, SplitBase> split_base_;
   bool split_begun_ = false;
   std::vector<account::SegmentSnapshot::Step> last_steps_;
