@@ -1,0 +1,137 @@
+// headrace layout: shows what is where in a table, and what a projection reads of it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "reader/dwrf/layout_map.h"
+#include "reader/dwrf/row_reader.h"
+#include "reader/pipeline/spec.h"
+#include "reader/pipeline/split.h"
+
+namespace headrace::cli {
+namespace {
+
+namespace dwrf = reader::dwrf;
+
+struct LayoutCommandOptions {
+  std::string table, pipeline;
+  std::vector<std::string> projection;
+  std::optional<std::string> gap, max;
+  bool keys = false, json = false;
+};
+
+// All keys that some stripe of the table has of a flattened map.
+void AddAllKeys(const reader::Table& table, const std::string& column, dwrf::Projection* out) {
+  std::set<dwrf::MapKey> keys;
+  for (const auto& file : table.files) {
+    const uint32_t node = *file->schema().FindColumn(column);
+    for (size_t s = 0; s < file->num_stripes(); ++s)
+      for (const dwrf::FlatKey& key : file->ReadStripe(s)->FlatKeys(node)) keys.insert(key.key);
+  }
+  for (const dwrf::MapKey& key : keys) out->features.push_back({column, key});
+}
+
+// "label,sparse[17],dense": columns, keys of flattened maps, and whole flattened maps.
+dwrf::Projection ParseProjection(const reader::Table& table,
+                                 const std::vector<std::string>& names) {
+  dwrf::Projection projection;
+  const reader::Schema& schema = table.files[0]->schema();
+  for (const std::string& name : names) {
+    const auto selection = dwrf::ColumnSelection::Parse(name, schema);
+    const auto node = schema.FindColumn(selection.column);
+    for (const dwrf::MapKey& key : selection.keys)
+      projection.features.push_back({selection.column, key});
+    if (!selection.all_keys) continue;
+    if (node && schema.node(*node).kind == reader::TypeKind::kMap) {
+      AddAllKeys(table, selection.column, &projection);
+    } else {
+      projection.columns.push_back(selection.column);
+    }
+  }
+  return projection;
+}
+
+int Layout(const LayoutCommandOptions& options) {
+  const reader::Table table = reader::OpenTable(options.table);
+  dwrf::LayoutOptions mapping;
+  dwrf::Projection projection;
+  if (!options.pipeline.empty()) {
+    reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline);
+    projection = std::move(spec.projection);
+    mapping.projection = &projection;
+    mapping.projection_name = options.pipeline;
+    mapping.max_gap_bytes = spec.coalesce_gap_bytes;
+    mapping.max_read_bytes = spec.coalesce_max_bytes;
+  } else if (!options.projection.empty()) {
+    projection = ParseProjection(table, options.projection);
+    mapping.projection = &projection;
+    mapping.projection_name = "the projection";
+  }
+  if (options.gap) mapping.max_gap_bytes = ParseBytes(*options.gap, "--gap");
+  if (options.max) mapping.max_read_bytes = ParseBytes(*options.max, "--max");
+  if (mapping.projection == nullptr && (options.gap || options.max))
+    throw Error(ExitCode::kUsage, "reads are joined for a projection, and none is given",
+                options.gap ? "--gap" : "--max", "add --pipeline FILE or --projection NAMES");
+  if (mapping.projection != nullptr)
+    dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), projection);
+  const dwrf::LayoutMap map = dwrf::MapLayout(table.files, mapping);
+  const std::string text =
+      options.json ? dwrf::LayoutJson(map) : dwrf::LayoutText(map, options.keys);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (options.json || mapping.projection != nullptr) return 0;
+  const std::filesystem::path beside = std::filesystem::path(options.table) / "pipeline.toml";
+  std::error_code ignored;
+  if (std::filesystem::exists(beside, ignored))
+    fmt::print(stderr, "next: {} layout {} --pipeline {}\n", ShellWord(ProgramName()),
+               ShellWord(options.table), ShellWord(beside.string()));
+  return 0;
+}
+
+HR_COMMAND(
+    "layout",
+    {.summary = "shows what is where in a table, and what a projection reads, reads over and skips",
+     .examples =
+         "  headrace layout table                                  # areas, columns, stream kinds\n"
+         "  headrace layout table --pipeline table/pipeline.toml   # what that job reads, at "
+         "several gaps\n"
+         "  headrace layout table --projection 'label,sparse[17],dense' --gap 0 --keys\n"
+         "  headrace layout table --pipeline p.toml --json | jq .projection.by_gap\n",
+     .exit_codes = "0 ok, 2 unknown column or a mistake in the pipeline file, 5 not a DWRF table, "
+                   "6 the projection wants an encrypted column",
+     .next = "headrace run TABLE/pipeline.toml --set source.coalesce_gap=SIZE",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<LayoutCommandOptions>();
+       app.add_option("table", options->table, "Look at this folder of DWRF files, or one file")
+           ->required()
+           ->type_name("TABLE");
+       auto* pipeline = app.add_option("--pipeline", options->pipeline,
+                                       "Take the projection and the joining of reads from this "
+                                       "pipeline file");
+       pipeline->type_name("FILE");
+       app.add_option("--projection", options->projection,
+                      "Read these: columns, keys map[17], whole flattened maps")
+           ->type_name("NAMES")
+           ->delimiter(',')
+           ->allow_extra_args(false)
+           ->excludes(pipeline);
+       app.add_option("--gap", options->gap,
+                      "Join reads over holes up to this long (default 128KiB)")
+           ->type_name("SIZE");
+       app.add_option("--max", options->max, "Make no joined read longer (default 8MiB)")
+           ->type_name("SIZE");
+       app.add_flag("--keys", options->keys,
+                    "List every key of every flattened map, in file order");
+       app.add_flag("--json", options->json, "Print everything as JSON (headrace.layout/1)");
+       return [options] { return Layout(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# headrace layout: the command around LayoutMap.
+load helpers
+
+make_table() {
+  "$HEADRACE" generate rm1 -o t --rows 2048 --features 0.01 --seed 3 2> /dev/null
+}
+
+@test "layout of a table, of a file, and what a pipeline reads" {
+  make_table
+  run "$HEADRACE" layout t
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"row index"* && "$output" == *"sparse"* ]]
+  "$HEADRACE" layout t/part-00000.dwrf --json | jq -e '.schema == "headrace.layout/1" and .files[0].rows_count == 2048'
+  "$HEADRACE" layout t --pipeline t/pipeline.toml --json > l.json
+  jq -e '.projection | .read_bytes == .wanted_bytes + .over_read_bytes and .reads_count > 0' l.json
+  jq -e '[.files[] | .data_bytes + .index_bytes] | add == ($l[0].projection | .read_bytes + .skipped_bytes)' --slurpfile l l.json l.json
+  jq -e '[.projection.by_gap[].reads_count] | . == (sort | reverse)' l.json
+  # A projection given by names, and reads not joined at all.
+  "$HEADRACE" layout t --projection 'label,dense[1],sparse' --gap 0 --json | jq -e '.projection.over_read_bytes == 0'
+}
+
+@test "layout of wrong inputs" {
+  make_table
+  run "$HEADRACE" layout nowhere
+  one_line_error 5 "nowhere"
+  head -c 4096 /dev/urandom > noise.dwrf
+  run "$HEADRACE" layout noise.dwrf
+  one_line_error 5 "noise.dwrf"
+  head -c 5000 t/part-00000.dwrf > cut.dwrf
+  run "$HEADRACE" layout cut.dwrf
+  one_line_error 5 "cut.dwrf"
+  run "$HEADRACE" layout t --projection lable
+  one_line_error 2 "no column lable"
+  run "$HEADRACE" layout t --projection 'sparse[x]'
+  one_line_error 2 "not an integer"
+  run "$HEADRACE" layout t --gap 0
+  one_line_error 2 "--gap.*--projection"
+  run "$HEADRACE" layout t --projection label --gap wide
+  one_line_error 2 "--gap"
+  echo 'x = 1' > bad.toml
+  run "$HEADRACE" layout t --pipeline bad.toml
+  one_line_error 2 "bad.toml"
+}
