@@ -265,6 +265,8 @@ class Application {
   TransformInputs Inputs() {
     TransformInputs in;
     in.rows = batch_.rows;
+    in.row_ids = batch_.row_ids;
+    in.first_row = batch_.first_row;
     for (size_t i = 0; i < spec_.inputs.size(); ++i) {
       switch (InputAt(entry_, i)) {
         case InputKind::kDense:

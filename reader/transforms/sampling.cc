@@ -42,6 +42,7 @@ HR_TRANSFORM(
      .params = {{"rate", "real", "", "share of rows that stay, 0 to 1"},
                 {"seed", "integer", "0", "changes which rows stay"}},
      .examples = {{"rate=1", "0 1 2", "0 1 2"}, {"rate=0", "0 1 2", ""}},
+     .random = true,
      .make = nullptr});
 
 }  // namespace

@@ -55,6 +55,11 @@ struct TransformInputs {
   std::vector<const DenseColumn*> dense;
   std::vector<const SparseColumn*> sparse;
   std::vector<const ScalarColumn*> scalars;
+  // The rows' numbers within the table, for random transforms; empty: first_row, first_row + 1, ...
+  std::span<const uint64_t> row_ids = {};
+  uint64_t first_row = 0;
+
+  uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
 };
 
 class Transform {
@@ -134,6 +139,7 @@ struct TransformEntry {
   OutputKind output;
   std::vector<ParamDoc> params;
   std::vector<Example> examples;
+  bool random = false;  // draws, by its seeds and the row's number, never by thread or batch
   std::unique_ptr<Transform> (*make)(const Params&);  // throws Error kUsage
 };
 using TransformRegistry = Registry<TransformEntry>;

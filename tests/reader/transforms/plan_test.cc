@@ -175,6 +175,94 @@ TEST(Sampling, FollowsItsSeeds) {
   EXPECT_EQ(Sample(TransformPlan({Spec("sampling", {}, "", {{"rate", 0}})}, 1), 0, 500).size(), 0u);
 }
 
+// Lists that hold their own row number and position, 0 to 19 ids long.
+FlatMapBatch ListBatch(uint64_t first_row, uint64_t rows) {
+  FlatMapBatch batch = RowBatch(first_row, rows);
+  SparseColumn column;
+  column.name = "in0";
+  column.present.words.resize((rows + 63) / 64);
+  column.offsets.push_back(0);
+  for (uint64_t row = 0; row < rows; ++row) {
+    column.present.words[row / 64] |= uint64_t{1} << (row % 64);
+    ++column.present.count;
+    for (uint64_t i = 0; i < (first_row + row) % 20; ++i)
+      column.values.push_back(static_cast<int64_t>((first_row + row) * 100 + i));
+    column.offsets.push_back(static_cast<uint32_t>(column.values.size()));
+  }
+  batch.sparse.push_back(std::move(column));
+  return batch;
+}
+
+std::vector<int64_t> Crop(const TransformPlan& plan, uint64_t first_row, uint64_t rows) {
+  FlatMapBatch batch = ListBatch(first_row, rows);
+  for (size_t i = 0; i < plan.size(); ++i) plan.Apply(i, batch);
+  Validate(batch);
+  return batch.sparse[0].values;
+}
+
+TransformPlan CropPlan(uint64_t pipeline_seed, int64_t seed) {
+  return TransformPlan({Spec("sampling", {}, "", {{"rate", 0.8}}),
+                        Spec("random_crop", {"in0"}, "in0", {{"count", 4}, {"seed", seed}})},
+                       pipeline_seed);
+}
+
+TEST(RandomCrop, DependsNeitherOnBatchesNorOnThreads) {
+  const TransformPlan plan = CropPlan(9, 0);
+  const std::vector<int64_t> whole = Crop(plan, 100, 3000);
+  std::vector<uint64_t> firsts{100};
+  for (uint64_t step = 1; firsts.back() < 3100; step = step % 300 + 7)
+    firsts.push_back(std::min<uint64_t>(firsts.back() + step, 3100));
+  std::vector<std::vector<int64_t>> parts(firsts.size() - 1);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (size_t i = t; i < parts.size(); i += 4)
+        parts[i] = Crop(plan, firsts[i], firsts[i + 1] - firsts[i]);
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<int64_t> joined;
+  for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
+  EXPECT_EQ(joined, whole);
+}
+
+TEST(RandomCrop, FollowsItsSeedsAndStartsEverywhereAlike) {
+  EXPECT_EQ(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(1, 0), 0, 500));
+  EXPECT_NE(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(1, 1), 0, 500));
+  EXPECT_NE(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(2, 0), 0, 500));
+  const TransformPlan plan({Spec("random_crop", {"in0"}, "in0", {{"count", 4}})}, 3);
+  const FlatMapBatch before = ListBatch(0, 20'000);
+  FlatMapBatch after = before;
+  plan.Apply(0, after);
+  const SparseColumn& lists = after.sparse[0];
+  std::vector<int> starts(16);  // of the thousand lists of 19 ids
+  for (uint64_t row = 0; row < after.rows; ++row) {
+    const uint32_t length = before.sparse[0].offsets[row + 1] - before.sparse[0].offsets[row];
+    ASSERT_EQ(lists.offsets[row + 1] - lists.offsets[row], std::min(length, 4u));
+    for (uint32_t i = lists.offsets[row] + 1; i < lists.offsets[row + 1]; ++i)
+      ASSERT_EQ(lists.values[i], lists.values[i - 1] + 1);
+    if (length == 19) ++starts[static_cast<size_t>(lists.values[lists.offsets[row]] % 100)];
+  }
+  // 1000 / 16 = 62.5 each, standard deviation 7.7.
+  for (const int count : starts) EXPECT_NEAR(count, 62.5, 35);
+}
+
+TEST(Scale, RefusesParametersOfTheOtherModeAndEmptyRanges) {
+  const auto refusal = [](ParamMap params) -> std::string {
+    try {
+      TransformPlan({Spec("scale", {"dense:3"}, "", std::move(params))}, 1);
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal({{"mode", "minmax"}}), HasSubstr("must be min_max or z_score"));
+  EXPECT_THAT(refusal({{"mode", "min_max"}, {"low", 1}, {"high", 1}}), HasSubstr("exceed 'low'"));
+  EXPECT_THAT(refusal({{"mode", "z_score"}, {"mean", 1}, {"deviation", 0}}),
+              HasSubstr("'deviation' must be positive"));
+  EXPECT_THAT(refusal({{"mode", "z_score"}, {"mean", 1}, {"deviation", 1}, {"low", 0}}),
+              HasSubstr("'low' must be left out"));
+}
+
 TEST(TransformPlan, RunsOnManyThreads) {
   const TransformPlan plan({Spec("sigrid_hash", {"in0"}, "", kHash),
                             Spec("id_list_transform", {"in0", "in1"}, "both", {{"mode", "union"}}),

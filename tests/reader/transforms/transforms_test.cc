@@ -76,6 +76,12 @@ std::vector<ParamMap> ParamsOf(const std::string& name, const TransformEntry& en
     for (const int64_t size : {1, 5, 4096})
       all.push_back({{"size", size}, {"default", int64_t{-7}}});
   if (name == "sampling") all.push_back({{"rate", 0.5}});
+  if (name == "random_crop")
+    for (const int64_t count : {1, 3, 8, 1000}) all.push_back({{"count", count}});
+  if (name == "scale") {
+    all.push_back({{"mode", "min_max"}, {"low", -0.3}, {"high", 0.7}});
+    all.push_back({{"mode", "z_score"}, {"mean", 1.7}, {"deviation", 1e-30}});
+  }
   return all;
 }
 
@@ -153,7 +159,8 @@ class Random {
     column.present = Presence(rows, Below(2) == 0);
     column.offsets.push_back(0);
     for (uint64_t row = 0; row < rows; ++row) {
-      const uint64_t length = !column.present.Get(row) || Below(4) == 0 ? 0 : Below(20);
+      uint64_t length = !column.present.Get(row) || Below(4) == 0 ? 0 : Below(20);
+      if (length > 0 && Below(20) == 0) length = Below(150);
       for (uint64_t i = 0; i < length; ++i) {
         column.values.push_back(Id());
         if (weighted) column.weights.push_back(std::floor(Real()));
@@ -358,7 +365,8 @@ TEST(Transforms, FloatKernelsStayWithinTheirBound) {
 }
 
 TEST(Transforms, EveryFileOfTheFolderIsRegistered) {
-  const std::set<std::string> shared = {"params", "transform", "plan", "keep_rows", "lists"};
+  const std::set<std::string> shared = {"params", "transform", "plan",
+                                        "graph",  "keep_rows", "lists"};
   const std::filesystem::path folder =
       std::filesystem::path(HEADRACE_SOURCE_DIR) / "reader" / "transforms";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
