@@ -108,9 +108,14 @@ class Watcher {
   std::thread thread_;
 };
 
-void PrintSummary(const RunOptions& options, const Pipeline& pipeline, double seconds,
+struct TimeUsed {
+  double seconds, cpu_seconds;  // cpu_seconds: of this process, without the collector
+};
+
+void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const TimeUsed& used,
                   int64_t run_id, const workloads::RowChecksums& checksums) {
   const PipelineProgress done = pipeline.progress();
+  const double seconds = used.seconds;
   const double stall =
       done.wait_ns + done.compute_ns == 0
           ? 0
@@ -122,6 +127,7 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, double se
         {"rows_count", done.rows},
         {"batches_count", done.batches},
         {"duration_s", seconds},
+        {"cpu_s", used.cpu_seconds},
         {"rows_per_second", static_cast<double>(done.rows) / seconds},
         {"batches_per_second", static_cast<double>(done.batches) / seconds},
         {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
@@ -183,7 +189,7 @@ int Run(const RunOptions& options) {
     agent_options.arguments = measure;
     agent.emplace(collectors::Agent::Start(agent_options));
   }
-  const int64_t start = MonotonicNs();
+  const int64_t start = MonotonicNs(), start_cpu = ProcessCpuNs();
   std::optional<Error> failure;
   {
     Watcher watcher(&pipeline, duration_ns, options.quiet || options.json);
@@ -194,6 +200,7 @@ int Run(const RunOptions& options) {
     }
   }
   const double seconds = static_cast<double>(MonotonicNs() - start) / 1e9;
+  const TimeUsed used{seconds, static_cast<double>(ProcessCpuNs() - start_cpu) / 1e9};
   int64_t run_id = 0;
   if (agent) {
     try {
@@ -208,7 +215,7 @@ int Run(const RunOptions& options) {
       }
     }
   }
-  PrintSummary(options, pipeline, seconds, run_id, checksums);
+  PrintSummary(options, pipeline, used, run_id, checksums);
   if (failure) throw *failure;
   if (Interrupted()) {
     if (run_id > 0) {

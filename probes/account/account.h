@@ -274,6 +274,7 @@ struct hr_process {
 struct hr_thread {
   struct hr_slot* slot;
   uint32_t generation;
+  uint16_t first_block, last_block; /* credited since the CPU clock was read; first > last: none */
 };
 __attribute__((weak)) struct hr_process hr_process_v1;
 __attribute__((weak)) __thread struct hr_thread hr_thread_v1;
@@ -348,19 +349,21 @@ static inline int hr_read_runnable_(uint64_t* runnable_ns) {
   return 1;
 }
 
-/* Shares the CPU time since the last reading among operators in proportion to their busy time. */
-static inline void hr_share_cpu_(struct hr_segment* g, struct hr_slot* s, uint64_t now) {
+/* Shares the CPU time since the last reading among operators in proportion to their busy time.
+ * Looks only at blocks that were credited since then: the others are no longer in the cache. */
+static inline void hr_share_cpu_(struct hr_slot* s, uint64_t now) {
+  struct hr_thread* t = &hr_thread_v1;
   uint64_t cpu = hr_clock_ns_(CLOCK_THREAD_CPUTIME_ID), total = 0, delta;
-  uint32_t i, n = HR_LOAD_(&g->header.num_operators) + 1;
+  uint32_t i, first = t->first_block, n = (uint32_t)t->last_block + 1;
   delta = cpu > s->cpu_ns ? cpu - s->cpu_ns : 0;
-  for (i = 0; i < n; i++) {
+  for (i = first; i < n; i++) {
     total += s->blocks[i].ticks[HR_BUSY] - s->blocks[i].shared_busy_ticks;
   }
   if (total == 0) { /* only waits since then: the kernel's part of waiting */
     HR_ADD_(&s->blocks[0].cpu_ns, delta);
   } else {
     double share = (double)delta / (double)total;
-    for (i = 0; i < n; i++) {
+    for (i = first; i < n; i++) {
       struct hr_block* b = &s->blocks[i];
       uint64_t busy = b->ticks[HR_BUSY] - b->shared_busy_ticks;
       if (busy == 0) continue;
@@ -370,6 +373,8 @@ static inline void hr_share_cpu_(struct hr_segment* g, struct hr_slot* s, uint64
   }
   HR_STORE_(&s->cpu_ns, cpu);
   HR_STORE_(&s->cpu_ticks, now);
+  t->first_block = UINT16_MAX;
+  t->last_block = 0;
 }
 
 /* Credits the time since the last border to what the thread was doing, then sets what it does now.
@@ -378,7 +383,11 @@ static inline uint64_t hr_border_(struct hr_slot* s, uint32_t next) {
   uint64_t now = hr_ticks_();
   uint32_t word = s->current, sequence = s->sequence;
   uint64_t since = s->since_ticks;
-  uint64_t* ticks = &s->blocks[word & 0xffffu].ticks[(word >> 16) & 3u];
+  uint16_t block = (uint16_t)(word & 0xffffu);
+  uint64_t* ticks = &s->blocks[block].ticks[(word >> 16) & 3u];
+  struct hr_thread* t = &hr_thread_v1;
+  if (block < t->first_block) t->first_block = block;
+  if (block > t->last_block) t->last_block = block;
   HR_STORE_(&s->sequence, sequence + 1);
   if (__builtin_expect(now > since, 1)) { /* counters of two cores may differ by a few ticks */
     HR_ADD_(ticks, now - since);
@@ -387,8 +396,7 @@ static inline uint64_t hr_border_(struct hr_slot* s, uint32_t next) {
   HR_STORE_(&s->current, next);
   if (__builtin_expect(now - s->cpu_ticks >= hr_process_v1.cpu_period_ticks && now > s->cpu_ticks,
                        0)) {
-    if (hr_process_v1.level >= 2 && hr_process_v1.segment)
-      hr_share_cpu_(hr_process_v1.segment, s, now);
+    if (hr_process_v1.level >= 2 && hr_process_v1.segment) hr_share_cpu_(s, now);
   }
   HR_STORE_(&s->sequence, sequence + 2);
   return now;
@@ -402,7 +410,7 @@ static inline void hr_fold_(struct hr_segment* g, struct hr_slot* s) {
   int readable = s->schedstat && hr_read_runnable_(&runnable);
   now = hr_border_(s, 0);
   if (hr_process_v1.level >= 2) {
-    hr_share_cpu_(g, s, now);
+    hr_share_cpu_(s, now);
   } else {
     HR_STORE_(&s->cpu_ns, hr_clock_ns_(CLOCK_THREAD_CPUTIME_ID));
   }
@@ -443,6 +451,8 @@ static inline struct hr_slot* hr_join_(uint32_t stage) {
   if (!g) return NULL;
   t->slot = NULL;
   t->generation = hr_process_v1.generation;
+  t->first_block = UINT16_MAX;
+  t->last_block = 0;
   for (i = 0; i < HR_MAX_THREADS; i++) {
     struct hr_slot* s = &g->slots[i];
     uint32_t expected = 0, high;
@@ -557,7 +567,8 @@ static inline void hr_calibrate_(struct hr_header* h) {
 }
 
 /* How often a thread reads its CPU clock: so that it costs about 0.1 % of its time, here and now,
- * but never more often than every 100 us nor less often than every millisecond. */
+ * but never more often than every 100 us nor less often than every millisecond. Between other work
+ * a reading costs about twice what it costs in a loop. */
 static inline uint64_t hr_cpu_period_ticks_(const struct hr_header* h) {
   uint64_t best = UINT64_C(1000000), period_ns;
   int i;
@@ -569,7 +580,7 @@ static inline uint64_t hr_cpu_period_ticks_(const struct hr_header* h) {
     cost = (hr_clock_ns_(CLOCK_MONOTONIC) - begin) / 2;
     if (cost < best) best = cost;
   }
-  period_ns = best * 1000;
+  period_ns = best * 2000;
   if (period_ns < 100000) period_ns = 100000;
   if (period_ns > 1000000) period_ns = 1000000;
   return (uint64_t)((double)period_ns * 1e-9 * (double)h->ticks_per_second);

@@ -73,6 +73,15 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
   [ "$status" -eq 2 ]
 }
 
+@test "a probe left out says so; a name that no probe has is refused" {
+  "$HEADRACE" profile -q --without pressure --without 'CPU stacks' -- true
+  [ "$(sql "SELECT COUNT(*) FROM probe_status WHERE probe IN ('pressure', 'CPU stacks') AND state = 'unavailable' AND reason LIKE 'left out by --without%'")" = 2 ]
+  [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE metric LIKE 'pressure%'")" = 0 ]
+  run "$HEADRACE" profile --without 'CPU stack' -- touch ran
+  one_line_error 2 "--without: no probe is called 'CPU stack'; did you mean 'CPU stacks'\?"
+  [ ! -e ran ]
+}
+
 @test "a bad trigger is refused with what there is, before anything runs" {
   run "$HEADRACE" profile --trigger 'stal > 1s' -- touch ran
   one_line_error 2 "nothing is called 'stal'; did you mean 'stall'"

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace headrace::probes {
 namespace {
@@ -54,6 +56,33 @@ TEST(Process, LabelsGroupsOfThreads) {
   EXPECT_EQ(ThreadGroupLabel("reader-", false), "reader-") << "nothing numbered";
   EXPECT_EQ(ThreadGroupLabel("12", false), "12");
   EXPECT_EQ(ThreadGroupLabel("", false), "");
+}
+
+TEST(Process, ThreadTimesReadAgainGrowAndEndWithTheThread) {
+  for (const size_t most_open : {size_t{0}, size_t{1}, size_t{64}}) {
+    TaskTimeReader reader(getpid(), most_open);
+    std::atomic<int64_t> tid = 0;
+    std::atomic<int> stage = 0;
+    std::thread thread([&] {
+      tid = gettid();
+      while (stage == 0) {
+      }
+    });
+    while (tid == 0) std::this_thread::yield();
+    const auto first = reader.Read(tid);
+    ASSERT_TRUE(first);
+    ASSERT_TRUE(reader.Read(getpid())) << "a second thread";
+    std::optional<TaskTime> later;
+    do {
+      later = reader.Read(tid);
+      ASSERT_TRUE(later);
+      EXPECT_GE(later->on_cpu_ns, first->on_cpu_ns);
+    } while (later->on_cpu_ns == first->on_cpu_ns);
+    stage = 1;
+    thread.join();
+    EXPECT_FALSE(reader.Read(tid)) << "it has ended";
+    EXPECT_FALSE(reader.Read(tid));
+  }
 }
 
 TEST(Process, AbsentIsAbsentNotZero) {

@@ -7,7 +7,12 @@ Prints, for each level, the median loss of throughput (rows per second as the pi
 of CPU time per row (pipeline and collector), both with the 95 % interval of the median; the
 collector's share of one core and its largest memory; and the cost that the run's report claims against the one measured.
 
-usage: probe_overhead.py HEADRACE [--rounds N] [--seconds S] [--levels 0,1,3] [--minutes M] [--seed N]
+With --together the two of a pair run at the same time, one on each half of the cores, halves swapped from pair to pair: what
+other guests of the machine do to its caches and memory hits both alike. The loss is then the growth of the pipeline's CPU time
+per row, eBPF programs in its threads included, and the collector's share of the whole machine; a pair with nothing recorded on
+either side (level "none") shows what the method itself makes of no difference.
+
+usage: probe_overhead.py HEADRACE [--rounds N] [--seconds S] [--levels 0,1,3] [--minutes M] [--seed N] [--together]
 Wants a quiet machine; 30 rounds take 12 minutes. Exit 3 when a gate is missed (level 1: 0.3 %, level 3: 1 % of throughput;
 collector: 1 % of a core, 64 MiB; claimed against measured: a factor of 1.5, where the measurement is sharp enough to tell).
 """
@@ -30,35 +35,43 @@ def query(headrace, database, sql):
     return json.loads(out)["rows"]
 
 
-def own_cpu(pid):
-    """CPU seconds of a living process, its children left out; None when it is gone."""
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") or None
-
-
 class Bench:
     def __init__(self, headrace, pipeline, database, seconds):
         self.headrace, self.pipeline, self.database, self.seconds = headrace, pipeline, database, seconds
 
-    def run(self, level):
-        """Rows per second and CPU seconds per row. Level None: accounts off, nothing recorded."""
-        command = [self.headrace, "run", self.pipeline, "--json", "--duration", f"{self.seconds}s", "--set", "consumer.step=0"]
+    def start(self, level, cpus=None):
+        pin = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
+        command = pin + [self.headrace, "run", self.pipeline, "--json", "--duration", f"{self.seconds}s", "--set", "consumer.step=0"]
         if level is None:
             command.append("--no-record")
         else:
             command += ["--db", self.database, "--level", str(level), "--name", f"level{level}"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        pipeline_cpu = 0
-        while process.poll() is None:
-            pipeline_cpu = own_cpu(process.pid) or pipeline_cpu
-            time.sleep(0.05)
-        if process.returncode != 0:
-            raise subprocess.CalledProcessError(process.returncode, command)
-        done = json.loads(process.stdout.read())
-        cpu = pipeline_cpu
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    @staticmethod
+    def finish(*processes):
+        """What each printed at its end."""
+        outputs = [process.communicate()[0] for process in processes]  # short: no pipe fills meanwhile
+        for process in processes:
+            if process.returncode != 0:
+                raise subprocess.CalledProcessError(process.returncode, process.args)
+        return [json.loads(output) for output in outputs]
+
+    def together(self, level, cpus):
+        """The loss as a share of the machine, with nothing recorded beside `level` at the same time."""
+        seen = self.finish(self.start(None, cpus[0]), self.start(level, cpus[1]))
+        plain, recorded = (done["cpu_s"] / done["rows_count"] for done in seen)
+        growth = recorded / plain - 1
+        if level is None:
+            return growth
+        share = query(self.headrace, self.database, "SELECT last_value * 1.0 / duration_ns AS share FROM host_summary "
+                      f"JOIN run_summary USING (run_id) WHERE metric = 'collector_cpu_ns' AND run_id = {seen[1]['run_id']}")
+        return growth + share[0]["share"] / len(cpus[0] + cpus[1])
+
+    def run(self, level):
+        """Rows per second and CPU seconds per row. Level None: accounts off, nothing recorded."""
+        [done] = self.finish(self.start(level))
+        cpu = done["cpu_s"]
         if level is not None:  # from the run's begin on: what comes before is there once, however long the run
             cpu += query(self.headrace, self.database, "SELECT last_value FROM host_summary WHERE metric = 'collector_cpu_ns' "
                          f"AND run_id = {done['run_id']}")[0]["last_value"] / 1e9
@@ -70,6 +83,25 @@ def median_and_interval(values):
     generator = random.Random(1)
     medians = sorted(statistics.median(generator.choices(values, k=len(values))) for _ in range(4000))
     return statistics.median(values), medians[100], medians[3899]
+
+
+def run_together(bench, options, levels, cores, generator):
+    begin = time.monotonic()
+    halves = [cores[:len(cores) // 2], cores[len(cores) // 2:]]
+    losses = {level: [] for level in [None, *levels]}
+    rounds = 0
+    while rounds < options.rounds and (time.monotonic() - begin < options.minutes * 60 or rounds < 2):
+        if rounds % 2 == 0:
+            order = list(losses)
+            generator.shuffle(order)
+        for level in order:
+            losses[level].append(bench.together(level, halves))
+        halves.reverse()
+        rounds += 1
+    print(f"\n{rounds} rounds, each level beside nothing recorded at the same time, {options.seconds:g} s each, "
+          f"in {(time.monotonic() - begin) / 60:.1f} minutes")
+    # The two halves of the cores need not be equal: a loss is the mean of two neighbouring pairs, one with each.
+    return {level: median_and_interval([(a + b) / 2 for a, b in zip(seen[::2], seen[1::2])]) for level, seen in losses.items()}
 
 
 def text(what):
@@ -95,6 +127,7 @@ def main():
     parser.add_argument("--rows", type=int, default=16384)
     parser.add_argument("--levels", default="0,1,3")
     parser.add_argument("--minutes", type=float, default=14.5, help="no new round after so long")
+    parser.add_argument("--together", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1000))
     options = parser.parse_args()
     headrace = options.headrace.resolve()
@@ -110,6 +143,16 @@ def main():
                        check=True, capture_output=True)
         bench = Bench(headrace, table / "pipeline.toml", pathlib.Path(folder) / "runs.db", options.seconds)
         bench.run(None)  # warms the page cache
+        if options.together:
+            losses = run_together(bench, options, levels, sorted(os.sched_getaffinity(0)), generator)
+            for level, loss in losses.items():
+                gate = GATES.get(level)
+                print(f"| {'none' if level is None else level} | {text(loss)} | {f'{gate:.1%}' if gate else ''} |")
+                if gate and loss[1] > gate:
+                    missed.append(f"level {level} costs {loss[0]:.2%}, at most {gate:.1%} wanted")
+            for line in missed:
+                print("MISSED:", line)
+            return 3 if missed else 0
         losses, growths = {level: [] for level in levels}, {level: [] for level in levels}
         order = [None, *levels]
         rounds = 0
