@@ -237,9 +237,10 @@ void PipelineModel::LinkResources() {
     for (size_t i = 0; i < run_->operators.size(); ++i) {
       const OperatorRow& op = run_->operators[i];
       if (operators_[i].stage == kNoStage) continue;
-      const bool named = op.name.find(row.name) != std::string::npos ||
-                         (row.kind == "lock" && op.kind == "lock") ||
-                         (row.kind == "device" && (op.kind == "read" || op.kind == "fetch"));
+      const bool named =
+          op.name.find(row.name) != std::string::npos ||
+          (row.kind == "lock" && op.kind == "lock") ||
+          (row.kind == "device" && (op.kind == "read" || op.kind == "fetch" || op.kind == "io"));
       if (op.lock_wait_ns <= 0 && !named) continue;
       const double weight =
           static_cast<double>(std::max<int64_t>(1, op.busy_ns - op.lock_wait_ns)) *

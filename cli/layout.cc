@@ -68,8 +68,8 @@ int Layout(const LayoutCommandOptions& options) {
     projection = std::move(spec.projection);
     mapping.projection = &projection;
     mapping.projection_name = options.pipeline;
-    mapping.max_gap_bytes = spec.coalesce_gap_bytes;
-    mapping.max_read_bytes = spec.coalesce_max_bytes;
+    mapping.max_gap_bytes = spec.fetch.max_gap_bytes;
+    mapping.max_read_bytes = spec.fetch.max_read_bytes;
   } else if (!options.projection.empty()) {
     projection = ParseProjection(table, options.projection);
     mapping.projection = &projection;

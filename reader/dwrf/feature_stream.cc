@@ -25,12 +25,6 @@ constexpr size_t kStreamAlignment = 64;
 // of 130).
 constexpr uint64_t kMaxValuesPerByte = 130;
 
-// Never destroyed: batches of detached threads may outlive main.
-BufferPool& StripeBuffers() {
-  static auto* pool = new BufferPool(64);
-  return *pool;
-}
-
 [[noreturn]] void Damaged(const StripePlan& plan, uint32_t stream, const std::string& what) {
   throw Error(ExitCode::kBadData, what, plan.Where(stream),
               fmt::format("the file is damaged (try 'headrace inspect {}')", plan.file));
@@ -447,40 +441,13 @@ std::vector<T> Spread(std::vector<T>&& packed, const PresenceBits& present, uint
 
 }  // namespace
 
-FetchedStripe Fetch(StripePlan plan, const Source& source, const FetchOptions& options) {
-  FetchedStripe fetched;
-  const std::vector<ByteRange> reads = plan.Coalesce(options.max_gap_bytes, options.max_read_bytes);
-  std::vector<uint64_t> places;  // of each read in the buffer
-  for (const ByteRange& read : reads) {
-    places.push_back(fetched.read_bytes);
-    fetched.read_bytes += read.length;
-  }
-  fetched.bytes = StripeBuffers().Take(fetched.read_bytes);
-  for (size_t i = 0; i < reads.size(); ++i) {
-    source.ReadAt(reads[i].offset, {fetched.bytes->data() + places[i], reads[i].length});
-  }
-  fetched.stored.reserve(plan.streams.size());
-  for (const StreamInfo& stream : plan.streams) {
-    const auto after = std::upper_bound(
-        reads.begin(), reads.end(), stream.offset,
-        [](uint64_t offset, const ByteRange& read) { return offset < read.offset; });
-    const auto i = static_cast<size_t>(after - reads.begin()) - 1;
-    fetched.stored.emplace_back(
-        fetched.bytes->data() + places[i] + (stream.offset - reads[i].offset), stream.length);
-    fetched.wanted_bytes += stream.length;
-  }
-  fetched.reads = reads.size();
-  fetched.plan = std::move(plan);
-  return fetched;
-}
-
 UnpackedStripe Decompress(FetchedStripe&& fetched) {
   UnpackedStripe unpacked;
   const StripePlan& plan = fetched.plan;
-  unpacked.stored_bytes = fetched.wanted_bytes;
+  unpacked.stored_bytes = fetched.stream_bytes;
   unpacked.streams.resize(plan.streams.size());
   Arena arena(
-      plan.compression == CompressionKind::kNone ? 0 : 2 * fetched.wanted_bytes + plan.block_size);
+      plan.compression == CompressionKind::kNone ? 0 : 2 * fetched.stream_bytes + plan.block_size);
   // Where each stream went; spans come last, as the arena may move.
   std::vector<std::pair<size_t, size_t>> places(plan.streams.size());
   std::vector<bool> in_arena(plan.streams.size());

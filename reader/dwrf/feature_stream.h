@@ -22,26 +22,9 @@
 #include "base/buffer.h"
 #include "reader/batch/flat_map_batch.h"
 #include "reader/dwrf/projection.h"
-#include "reader/source/source.h"
+#include "reader/fetch/fetch.h"
 
 namespace headrace::reader::dwrf {
-
-struct FetchOptions {
-  // Read over a hole up to this long rather than issue another read. Right for a local disk or the
-  // page cache (one more read costs about as much as 13 KB); 1 MiB and more for storage that
-  // answers in milliseconds.
-  uint64_t max_gap_bytes = 16 << 10;
-  uint64_t max_read_bytes = 8 << 20;
-};
-
-struct FetchedStripe {
-  StripePlan plan;
-  BufferPool::Handle bytes;
-  std::vector<std::span<const uint8_t>> stored;  // per plan stream, into `bytes`
-  uint64_t wanted_bytes = 0;                     // sum of the streams
-  uint64_t read_bytes = 0;                       // with the holes read over
-  uint64_t reads = 0;
-};
 
 struct UnpackedStripe {
   StripePlan plan;
@@ -79,8 +62,6 @@ struct DecodedStripe {
   uint64_t decoded_bytes = 0;
 };
 
-// Throws what source.ReadAt throws.
-FetchedStripe Fetch(StripePlan plan, const Source& source, const FetchOptions& options = {});
 UnpackedStripe Decompress(FetchedStripe&& fetched);
 // A null element of a list, and an entry of an inner map whose key or weight is null, counts as
 // absent: it is left out.

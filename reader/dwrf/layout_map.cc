@@ -125,11 +125,12 @@ class Mapper {
       const StripePlan plan = MakePlan(file, stripe, *map_->options.projection);
       wanted = Union(plan.ranges());
       const uint64_t most = map_->options.max_read_bytes;
-      reads = Union(plan.Coalesce(map_->options.max_gap_bytes, most));
+      reads = PlanReads(plan.ranges(), {map_->options.max_gap_bytes, most}).reads;
       map_->wanted_streams += plan.streams.size();
       map_->wanted_bytes += Length(wanted);
       for (ReadRule& rule : map_->rules) {
-        const std::vector<ByteRange> made = plan.Coalesce(rule.max_gap_bytes, most);
+        const std::vector<ByteRange> made =
+            PlanReads(plan.ranges(), {rule.max_gap_bytes, most}).reads;
         rule.reads += made.size();
         rule.read_bytes += Length(made);
         if (rule.max_gap_bytes != map_->options.max_gap_bytes) continue;

@@ -25,7 +25,8 @@ namespace headrace::reader::dwrf {
 struct LayoutOptions {
   const Projection* projection = nullptr;  // null: the map alone
   std::string projection_name;             // for people: where the projection comes from
-  uint64_t max_gap_bytes = 128 << 10, max_read_bytes = 8 << 20;
+  uint64_t max_gap_bytes = ReadPlanOptions().max_gap_bytes;
+  uint64_t max_read_bytes = ReadPlanOptions().max_read_bytes;
 };
 
 // Sums over streams; `streams` counts them.

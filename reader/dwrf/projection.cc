@@ -301,28 +301,6 @@ uint64_t StripePlan::wanted_bytes() const {
   return bytes;
 }
 
-std::vector<ByteRange> StripePlan::Coalesce(uint64_t max_gap_bytes, uint64_t max_read_bytes) const {
-  std::vector<ByteRange> reads;
-  for (const ByteRange& range : ranges()) {
-    const uint64_t end = range.offset + range.length;
-    if (!reads.empty()) {
-      ByteRange& last = reads.back();
-      const uint64_t last_end = last.offset + last.length;
-      // Overlapping streams share one read whatever its length, so that reads never add up to more
-      // than the file.
-      const bool overlaps = range.offset < last_end;
-      const bool joins = range.offset - std::min(range.offset, last_end) <= max_gap_bytes &&
-                         end - last.offset <= max_read_bytes;
-      if (overlaps || joins) {
-        last.length = std::max(last_end, end) - last.offset;
-        continue;
-      }
-    }
-    reads.push_back(range);
-  }
-  return reads;
-}
-
 std::string StripePlan::Where(uint32_t stream) const {
   std::string owner;
   for (const FeaturePlan& feature : features) {

@@ -20,6 +20,7 @@
 #include "reader/batch/flat_map_batch.h"
 #include "reader/dwrf/stripe.h"
 #include "reader/dwrf/tail.h"
+#include "reader/fetch/read_plan.h"
 #include "reader/schema.h"
 
 namespace headrace::reader::dwrf {
@@ -38,11 +39,6 @@ struct Projection {
 
 // The name of the feature's column in a FlatMapBatch: "sparse:17", "map4:key-null".
 std::string FeatureName(const FeatureRequest& request);
-
-struct ByteRange {
-  uint64_t offset = 0, length = 0;  // in the file
-  bool operator==(const ByteRange&) const = default;
-};
 
 // The streams of one (node, sequence): indices into StripePlan::streams, kNone where the stripe has
 // no such stream.
@@ -94,10 +90,6 @@ class StripePlan {
   // The streams' byte ranges, by offset; ranges that touch are not merged.
   std::vector<ByteRange> ranges() const;
   uint64_t wanted_bytes() const;
-  // Reads that cover all ranges: neighbours at most `max_gap_bytes` apart become one read of at
-  // most `max_read_bytes`. A stream longer than that is a read of its own. Sorted, disjoint unless
-  // streams overlap.
-  std::vector<ByteRange> Coalesce(uint64_t max_gap_bytes, uint64_t max_read_bytes) const;
   // "rm1.dwrf: stripe 3, stream DATA of feature sparse:17": where an error happened.
   std::string Where(uint32_t stream) const;
 };

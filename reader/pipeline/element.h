@@ -17,9 +17,12 @@ struct Element {
   uint64_t sequence = 0;  // dense numbers in file order at the source; renumbered by `batch`
   uint64_t rows = 0;
   uint64_t bytes = 0;  // payload size, for accounts and queue memory
-  uint64_t seed = 0;   // of random costs: depends on the element alone, never on the thread
-  std::variant<SyntheticElement, Split, dwrf::FetchedStripe, dwrf::UnpackedStripe,
-               dwrf::DecodedStripe, FlatMapBatch, TensorBatch>
+  // Bytes that the operator which made it got from outside the pipeline: storage. The account adds
+  // them to the operator's input.
+  uint64_t received_bytes = 0;
+  uint64_t seed = 0;  // of random costs: depends on the element alone, never on the thread
+  std::variant<SyntheticElement, Split, FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe,
+               FlatMapBatch, TensorBatch>
       payload;
 };
 

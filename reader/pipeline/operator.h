@@ -43,6 +43,7 @@ struct OperatorContext {
 struct OperatorPlan {
   OperatorSpec spec;
   uint32_t account = 0;
+  uint32_t io_account = 0;  // `fetch` only: the requests to the storage
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

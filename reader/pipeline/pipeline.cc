@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -175,6 +176,9 @@ void Pipeline::State::BuildStages() {
     for (const OperatorSpec& op : stage_spec.operators) {
       OperatorPlan plan;
       plan.spec = op;
+      // Before its operator: the last operator of a stage is the one that completes elements.
+      if (op.kind == OperatorKind::kFetch)
+        plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
       if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what
@@ -294,10 +298,11 @@ void Pipeline::State::Work(size_t index) {
   };
   const auto process = [&](size_t k, Element&& element) {
     account::OperatorScope scope(stage.operators[k].account);
-    const uint64_t rows = element.rows, bytes_in = element.bytes;
-    uint64_t bytes_out = 0;
+    const uint64_t rows = element.rows;
+    uint64_t bytes_in = element.bytes, bytes_out = 0;
     const Emit& next = emits[k + 1];
     operators[k]->Process(std::move(element), [&](Element&& out) {
+      bytes_in += std::exchange(out.received_bytes, 0);
       bytes_out += out.bytes;
       next(std::move(out));
     });

@@ -429,9 +429,9 @@ class SpecParser {
     CheckKeys(*table, "[source]", {"table", "synthetic", "epochs", "coalesce_gap", "coalesce_max"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap"))
-      spec->coalesce_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
+      spec->fetch.max_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
     if (const toml::node* most = table->get("coalesce_max"))
-      spec->coalesce_max_bytes = static_cast<uint64_t>(Bytes(*most, "coalesce_max"));
+      spec->fetch.max_read_bytes = static_cast<uint64_t>(Bytes(*most, "coalesce_max"));
     const std::string path = Text(*table, "table", "");
     if (const toml::table* synthetic = Table(*table, "synthetic")) {
       if (!path.empty())

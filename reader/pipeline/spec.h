@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reader/dwrf/projection.h"
+#include "reader/fetch/fetch.h"
 #include "reader/pipeline/cost.h"
 #include "reader/transforms/plan.h"
 
@@ -69,7 +70,7 @@ struct PipelineSpec {
   std::string table;  // absolute path; empty for a synthetic source
   std::optional<SyntheticSource> synthetic;
   uint64_t epochs = 1;  // 0 = for ever
-  uint64_t coalesce_gap_bytes = 128 << 10, coalesce_max_bytes = 8 << 20;
+  FetchOptions fetch;
   std::string label;
   dwrf::Projection projection;
   std::vector<StageSpec> stages;

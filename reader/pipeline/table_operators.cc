@@ -22,29 +22,37 @@ T Take(Element* element) {
 
 class FetchOperator final : public Operator {
  public:
-  explicit FetchOperator(const OperatorContext& context) : context_(context) {}
+  FetchOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : io_account_(plan.io_account), context_(context) {}
   void Process(Element&& element, const Emit& emit) override {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
-    const dwrf::FetchOptions options{context_.spec->coalesce_gap_bytes,
-                                     context_.spec->coalesce_max_bytes};
     dwrf::StripePlan plan =
         dwrf::MakePlan(*file, file->ReadStripe(split.stripe), context_.projection);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
-    dwrf::FetchedStripe fetched = dwrf::Fetch(std::move(plan), file->source(), options);
-    element.bytes = fetched.read_bytes;
+    FetchedStripe fetched = ReadStreams(std::move(plan), file->source());
+    element.received_bytes = fetched.read_bytes;
+    element.bytes = fetched.wanted_bytes;
     element.payload = std::move(fetched);
     emit(std::move(element));
   }
 
  private:
+  FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source) const {
+    account::OperatorScope scope(io_account_);
+    FetchedStripe fetched = Fetch(std::move(plan), source, context_.spec->fetch);
+    scope.Done(fetched.figures.requests, 0, 0, fetched.figures.bytes);
+    return fetched;
+  }
+
+  uint32_t io_account_;
   const OperatorContext& context_;
 };
 
 class DecompressOperator final : public Operator {
  public:
   void Process(Element&& element, const Emit& emit) override {
-    dwrf::UnpackedStripe unpacked = dwrf::Decompress(Take<dwrf::FetchedStripe>(&element));
+    dwrf::UnpackedStripe unpacked = dwrf::Decompress(Take<FetchedStripe>(&element));
     element.bytes = unpacked.unpacked_bytes;
     element.payload = std::move(unpacked);
     emit(std::move(element));
@@ -149,7 +157,7 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
                                             const OperatorContext& context) {
   switch (plan.spec.kind) {
     case OperatorKind::kFetch:
-      return std::make_unique<FetchOperator>(context);
+      return std::make_unique<FetchOperator>(plan, context);
     case OperatorKind::kDecompress:
       return std::make_unique<DecompressOperator>();
     case OperatorKind::kDecode:

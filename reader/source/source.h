@@ -8,13 +8,33 @@
 
 namespace headrace::reader {
 
+struct ReadRequest {
+  uint64_t offset = 0;
+  std::span<uint8_t> out;
+};
+
+// What a source did for its callers; calls add to it.
+struct ReadFigures {
+  uint64_t requests = 0;         // sent to the storage, repeated ones included
+  uint64_t bytes = 0;            // that came back and were kept
+  uint64_t retries = 0;          // of the requests, those that repeat a failed one
+  uint64_t discarded_bytes = 0;  // that came back for nothing
+};
+
 class Source {
  public:
   virtual ~Source() = default;
   virtual const std::string& name() const = 0;  // for messages: a path
   virtual uint64_t size() const = 0;
-  // Fills `out` from `offset`. Throws Error when the range cannot be had whole.
+  // Fills `out` from `offset`, whatever the alignment. Throws Error when the range cannot be had
+  // whole.
   virtual void ReadAt(uint64_t offset, std::span<uint8_t> out) const = 0;
+  // Fills all requests, in any order and as many at a time as the source can. Throws Error when one
+  // cannot be had whole; nothing is written to a request's memory after that. Where alignment() is
+  // above 1, offsets and addresses are multiples of it, and lengths are too unless they end at
+  // size(): then whole blocks must fit behind `out`.
+  virtual void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const;
+  virtual uint64_t alignment() const { return 1; }
 };
 
 // A local file through pread. Throws Error (base/file.h).

@@ -71,7 +71,7 @@ Characteristics ReadBack(const GeneratedTable& table, const std::string& folder)
       dwrf::StripePlan plan = MakePlan(*file, stripe, everything);
       found.all_bytes += static_cast<double>(plan.wanted_bytes());
       const reader::FlatMapBatch batch =
-          Extract(Decode(Decompress(Fetch(std::move(plan), file->source()))));
+          dwrf::Extract(dwrf::Decode(dwrf::Decompress(Fetch(std::move(plan), file->source()))));
       found.rows += static_cast<double>(batch.rows);
       for (const auto& column : batch.dense) dense += static_cast<double>(column.present.count);
       for (const auto& column : batch.sparse) {

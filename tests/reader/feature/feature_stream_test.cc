@@ -308,19 +308,5 @@ TEST(FeatureStream, EveryByteFlippedIsRefusedOrHarmless) {
   }
 }
 
-TEST(StripePlan, CoalescesNeighboursWithinTheLimits) {
-  StripePlan plan;
-  for (const auto& [offset, length] : std::vector<std::pair<uint64_t, uint64_t>>{
-           {100, 10}, {0, 10}, {10, 5}, {20, 10}, {200, 50}, {220, 100}}) {
-    plan.streams.push_back({1, 0, K::kData, offset, length, true});
-  }
-  using Reads = std::vector<ByteRange>;
-  EXPECT_EQ(plan.Coalesce(0, 1000), (Reads{{0, 15}, {20, 10}, {100, 10}, {200, 120}}));
-  EXPECT_EQ(plan.Coalesce(5, 1000), (Reads{{0, 30}, {100, 10}, {200, 120}}));
-  EXPECT_EQ(plan.Coalesce(1000, 1000), (Reads{{0, 320}}));
-  EXPECT_EQ(plan.Coalesce(1000, 120), (Reads{{0, 110}, {200, 120}}));
-  EXPECT_EQ(plan.Coalesce(0, 1), (Reads{{0, 10}, {10, 5}, {20, 10}, {100, 10}, {200, 120}}));
-}
-
 }  // namespace
 }  // namespace headrace::reader::dwrf

@@ -95,7 +95,7 @@ TEST(LayoutMap, FiguresAreThoseOfTheReadsMade) {
         fetching.max_read_bytes = most;
         const FetchedStripe fetched =
             Fetch(MakePlan(*file, file->ReadStripe(s), projection), file->source(), fetching);
-        reads += fetched.reads;
+        reads += fetched.figures.requests;
         read_bytes += fetched.read_bytes;
         wanted_bytes += fetched.wanted_bytes;
       }

@@ -1,0 +1,37 @@
+// Fetch: the stored bytes of a stripe's projected streams, by the reads of a ReadPlan, into one
+// buffer. The first step of the fast path (reader/dwrf/feature_stream.h). Thread-safe.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "reader/dwrf/projection.h"
+#include "reader/fetch/read_plan.h"
+#include "reader/source/source.h"
+
+namespace headrace::reader {
+
+struct FetchOptions {
+  uint64_t max_gap_bytes = ReadPlanOptions().max_gap_bytes;
+  uint64_t max_read_bytes = ReadPlanOptions().max_read_bytes;
+};
+
+struct FetchedStripe {
+  dwrf::StripePlan plan;
+  BufferPool::Handle bytes;
+  std::vector<std::span<const uint8_t>> stored;  // per plan stream, into `bytes`
+  uint64_t stream_bytes = 0;                     // sum of the streams
+  uint64_t wanted_bytes = 0;                     // the same, shared bytes counted once
+  uint64_t read_bytes = 0;                       // with holes and alignment
+  ReadFigures figures;                           // what the source did for it
+};
+
+// Throws what source.ReadMany throws.
+FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options = {});
+
+// Buffers as large as a stripe, handed out again. Never destroyed: batches of detached threads may
+// outlive main.
+BufferPool& StripeBuffers();
+
+}  // namespace headrace::reader
