@@ -50,10 +50,13 @@ class BufferPool {
   using Handle = std::unique_ptr<Buffer, Return>;
 
   explicit BufferPool(size_t max_idle_buffers = 64) : max_idle_(max_idle_buffers) {}
-  Handle Take(size_t size);
+  virtual ~BufferPool() = default;
+  virtual Handle Take(size_t size);
+
+ protected:
+  virtual void Put(Buffer* buffer);
 
  private:
-  void Put(Buffer* buffer);
   std::mutex mutex_;
   size_t max_idle_;
   std::vector<std::unique_ptr<Buffer>> idle_;

@@ -30,7 +30,8 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     places.push_back(room);
     room += RoundUp(read.length, alignment);
   }
-  fetched.bytes = StripeBuffers().Take(room + alignment - 1);
+  BufferPool* const own = source.buffers();
+  fetched.bytes = (own != nullptr ? *own : StripeBuffers()).Take(room + alignment - 1);
   uint8_t* const data = reinterpret_cast<uint8_t*>(
       RoundUp(reinterpret_cast<uintptr_t>(fetched.bytes->data()), alignment));
   std::vector<ReadRequest> requests;

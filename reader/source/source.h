@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "base/buffer.h"
+
 namespace headrace::reader {
 
 struct ReadRequest {
@@ -35,6 +37,12 @@ class Source {
   // size(): then whole blocks must fit behind `out`.
   virtual void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const;
   virtual uint64_t alignment() const { return 1; }
+  // How many requests of one ReadMany are under way together.
+  virtual uint32_t depth() const { return 1; }
+  // Where the memory that ReadMany fills had best come from; null: anywhere.
+  virtual BufferPool* buffers() const { return nullptr; }
+  // What works less well than asked for, and why; empty: nothing.
+  virtual std::string note() const { return {}; }
 };
 
 // A local file through pread. Throws Error (base/file.h).

