@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/device_cost.h"
 #include "reader/dwrf/layout_map.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/pipeline/spec.h"
@@ -65,6 +66,7 @@ int Layout(const LayoutCommandOptions& options) {
   dwrf::Projection projection;
   if (!options.pipeline.empty()) {
     reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline);
+    ChooseGap(DefaultDatabase(), &spec);
     projection = std::move(spec.projection);
     mapping.projection = &projection;
     mapping.projection_name = options.pipeline;

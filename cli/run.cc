@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/device_cost.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "reader/pipeline/pipeline.h"
@@ -169,6 +170,7 @@ int Run(const RunOptions& options) {
     std::fputs("source.epochs = 0: runs until Ctrl-C; --duration or --epochs end it earlier\n",
                stderr);
   }
+  ChooseGap(options.database, &spec);
   if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
   options.measure.SetEnvironment();
   InstallInterruptHandler();
@@ -214,6 +216,10 @@ int Run(const RunOptions& options) {
         failure = error;
       }
     }
+  }
+  if (!options.quiet) {
+    for (const std::string& note : pipeline.notes())
+      std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
   }
   PrintSummary(options, pipeline, used, run_id, checksums);
   if (failure) throw *failure;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <list>
@@ -17,10 +18,12 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
 #include "reader/pipeline/split.h"
 #include "reader/pipeline/stop_signal.h"
+#include "reader/source/throttle.h"
 
 namespace headrace::reader {
 namespace {
@@ -117,6 +120,7 @@ struct Pipeline::State {
   std::unique_ptr<Consumer> consumer;
   StopSignal stop;
   SharedResources resources;
+  std::shared_ptr<Throttle> throttle;  // of the table's storage, if it is modelled
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<ElementSource> source;
@@ -144,7 +148,13 @@ struct Pipeline::State {
 
 void Pipeline::State::OpenSource() {
   if (!spec.synthetic) {
-    table = std::make_shared<Table>(OpenTable(spec.table));
+    ChooseGap(&spec);
+    if (spec.throttle.enabled()) {
+      Throttle::Clock clock;
+      clock.sleep_until = [this](int64_t deadline) { stop.SleepFor(deadline - MonotonicNs()); };
+      throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
+    }
+    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, throttle));
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
                           spec.projection);
   }
@@ -168,6 +178,7 @@ void Pipeline::State::OpenSource() {
 
 void Pipeline::State::BuildStages() {
   hr_account_open(spec.name.c_str());
+  if (throttle) throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
   for (const StageSpec& stage_spec : spec.stages) {
     auto stage = std::make_unique<Stage>();
     stage->spec = stage_spec;
@@ -475,6 +486,17 @@ uint32_t Pipeline::parallelism(const std::string& name) const {
   Stage& stage = *state_->FindStage(name);
   std::lock_guard lock(stage.mutex);
   return stage.target != 0 ? stage.target : stage.spec.parallelism;
+}
+
+std::vector<std::string> Pipeline::notes() const {
+  std::vector<std::string> notes;
+  if (!state_->table) return notes;
+  for (const auto& file : state_->table->files) {
+    std::string note = file->source().note();
+    if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(std::move(note));
+  }
+  return notes;
 }
 
 PipelineProgress Pipeline::progress() const {

@@ -59,6 +59,8 @@ class Pipeline {
   uint32_t parallelism(const std::string& stage) const;
 
   PipelineProgress progress() const;  // thread-safe
+  // What worked less well than the pipeline file asks for, and why. Thread-safe.
+  std::vector<std::string> notes() const;
 
  private:
   struct State;

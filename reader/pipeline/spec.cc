@@ -422,16 +422,68 @@ class SpecParser {
     }
   }
 
+  void Device(const toml::table& source, PipelineSpec* spec) const {
+    const toml::table* table = Table(source, "device");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[source.device]", {"ns_per_request", "ns_per_byte"});
+    DeviceCost cost;
+    cost.ns_per_request = Number(*table, "ns_per_request", -1);
+    cost.ns_per_byte = Number(*table, "ns_per_byte", -1);
+    if (cost.ns_per_request < 0 || cost.ns_per_byte < 0)
+      Fail(table, "[source.device] has ns_per_request and ns_per_byte, neither below 0");
+    spec->device_cost = cost;
+  }
+
+  // A preset, and single figures in its place.
+  void Throttling(const toml::table& source, PipelineSpec* spec) const {
+    const toml::table* table = Table(source, "throttle");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[source.throttle]", {"preset", "bandwidth", "iops", "latency", "seek"});
+    ThrottleOptions& throttle = spec->throttle;
+    const std::string preset = Text(*table, "preset", "");
+    if (!preset.empty()) {
+      const std::optional<ThrottleOptions> found = ThrottlePreset(preset);
+      if (!found) {
+        Fail(table->get("preset"), fmt::format("unknown preset '{}'{}", Printable(preset, 40),
+                                               DidYouMean(preset, {"disk", "ssd", "remote"})));
+      }
+      throttle = *found;
+    }
+    if (const toml::node* bandwidth = table->get("bandwidth"))
+      throttle.bytes_per_second = Rate(*bandwidth, "bandwidth");
+    throttle.iops = Number(*table, "iops", throttle.iops);
+    if (throttle.iops < 0) Fail(table->get("iops"), "iops must not be below 0");
+    if (const toml::node* latency = table->get("latency"))
+      throttle.latency_ns = static_cast<int64_t>(Duration(*latency, "latency"));
+    if (const toml::node* seek = table->get("seek"))
+      throttle.seek_ns = static_cast<int64_t>(Duration(*seek, "seek"));
+  }
+
   void Source(const toml::table& root, PipelineSpec* spec) const {
     const toml::table* table = Table(root, "source");
     if (table == nullptr)
       Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
-    CheckKeys(*table, "[source]", {"table", "synthetic", "epochs", "coalesce_gap", "coalesce_max"});
+    CheckKeys(*table, "[source]",
+              {"table", "synthetic", "epochs", "coalesce_gap", "coalesce_max", "io", "direct",
+               "depth", "registered", "device", "throttle"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
-    if (const toml::node* gap = table->get("coalesce_gap"))
-      spec->fetch.max_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
+    if (const toml::node* gap = table->get("coalesce_gap")) {
+      spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
+      if (!spec->gap_is_auto)
+        spec->fetch.max_gap_bytes = static_cast<uint64_t>(Bytes(*gap, "coalesce_gap"));
+    }
     if (const toml::node* most = table->get("coalesce_max"))
       spec->fetch.max_read_bytes = static_cast<uint64_t>(Bytes(*most, "coalesce_max"));
+    const std::string io = Text(*table, "io", "pread");
+    if (io != "pread" && io != "uring")
+      Fail(table->get("io"),
+           fmt::format("io is \"pread\" or \"uring\", got \"{}\"", Printable(io, 40)));
+    spec->io.io = io == "uring" ? IoMethod::kUring : IoMethod::kPread;
+    spec->io.direct = Flag(*table, "direct", false);
+    spec->io.depth = static_cast<uint32_t>(Count(*table, "depth", 16, 1, kMaxDepth));
+    spec->io.registered = Flag(*table, "registered", true);
+    Device(*table, spec);
+    Throttling(*table, spec);
     const std::string path = Text(*table, "table", "");
     if (const toml::table* synthetic = Table(*table, "synthetic")) {
       if (!path.empty())
@@ -532,7 +584,9 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
   for (size_t at; (at = left.find('.')) != std::string::npos; left = left.substr(at + 1)) {
     const std::string step = left.substr(0, at);
     if (table->get(step) == nullptr) {
-      if (table != root)
+      const bool is_known =
+          table == root || (section == "source" && (step == "throttle" || step == "device"));
+      if (!is_known)
         fail(fmt::format("the file has no '{}' to set '{}' in", step, left.substr(at + 1)));
       table->insert(step, toml::table());
     }

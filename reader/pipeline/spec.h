@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "reader/dwrf/projection.h"
+#include "reader/fetch/device_cost.h"
 #include "reader/fetch/fetch.h"
 #include "reader/pipeline/cost.h"
+#include "reader/source/options.h"
+#include "reader/source/throttle.h"
 #include "reader/transforms/plan.h"
 
 namespace headrace::reader {
@@ -71,6 +74,10 @@ struct PipelineSpec {
   std::optional<SyntheticSource> synthetic;
   uint64_t epochs = 1;  // 0 = for ever
   FetchOptions fetch;
+  bool gap_is_auto = false;  // fetch.max_gap_bytes is to be chosen (reader/pipeline/gap.h)
+  std::optional<DeviceCost> device_cost;
+  SourceOptions io;
+  ThrottleOptions throttle;
   std::string label;
   dwrf::Projection projection;
   std::vector<StageSpec> stages;

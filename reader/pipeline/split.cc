@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/source/open.h"
+#include "reader/source/throttle.h"
 
 namespace headrace::reader {
 namespace {
@@ -49,10 +51,13 @@ std::optional<uint64_t> SplitLedger::total() const {
   return splits_.size() * epochs_;
 }
 
-Table OpenTable(const std::string& path) {
+Table OpenTable(const std::string& path, const SourceOptions& options,
+                std::shared_ptr<Throttle> throttle) {
   Table table;
   for (const std::string& file : TableFiles(path)) {
-    auto reader = dwrf::FileReader::Open(OpenFileSource(file));
+    std::shared_ptr<const Source> source = OpenSource(file, options);
+    if (throttle) source = Throttled(std::move(source), throttle);
+    auto reader = dwrf::FileReader::Open(std::move(source));
     if (!table.files.empty() && !(reader->schema() == table.files[0]->schema())) {
       throw Error(
           ExitCode::kBadData,

@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "reader/source/options.h"
+
 namespace headrace::reader {
 
 namespace dwrf {
 class FileReader;
 }
+class Throttle;
 
 struct Split {
   uint64_t id = 0;  // its place in the table: files in name order, stripes in file order
@@ -53,7 +56,9 @@ struct Table {
   std::vector<Split> splits;
   uint64_t rows = 0;
 };
-// Throws Error kBadData when there is no such file, when a file is damaged, or when schemas differ.
-Table OpenTable(const std::string& path);
+// Its files share `throttle`, if there is one. Throws Error kBadData when there is no such file,
+// when a file is damaged, or when schemas differ.
+Table OpenTable(const std::string& path, const SourceOptions& options = {},
+                std::shared_ptr<Throttle> throttle = nullptr);
 
 }  // namespace headrace::reader

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "reader/pipeline/gap.h"
 
 namespace headrace::reader {
 namespace {
@@ -119,6 +120,75 @@ TEST(PipelineSpec, SettingsReplaceValues) {
   EXPECT_NE(ErrorOf(kSmall, {{"source.epoch", "3"}}).find("did you mean 'epochs'?"),
             std::string::npos);
   EXPECT_THROW(ParseSetting("parse.parallelism"), Error);
+}
+
+TEST(PipelineSpec, StorageIsChosenByKeysAndSettings) {
+  const std::string table =
+      "source = { table = \"t\" }\n[[stage]]\nname = \"s\"\noperators = "
+      "[\"fetch\", \"decompress\", \"decode\", \"extract\"]\n";
+  const PipelineSpec plain = ParsePipeline(table, "p.toml", "/");
+  EXPECT_EQ(plain.fetch.max_gap_bytes, FetchOptions().max_gap_bytes);
+  EXPECT_FALSE(plain.throttle.enabled());
+  EXPECT_FALSE(plain.gap_is_auto);
+  const PipelineSpec set = ParsePipeline(table, "p.toml", "/",
+                                         {{"source.io", "uring"},
+                                          {"source.direct", "true"},
+                                          {"source.depth", "4"},
+                                          {"source.coalesce_gap", "auto"},
+                                          {"source.throttle.preset", "disk"},
+                                          {"source.throttle.latency", "2ms"}});
+  EXPECT_EQ(set.io.io, IoMethod::kUring);
+  EXPECT_TRUE(set.io.direct);
+  EXPECT_EQ(set.io.depth, 4u);
+  EXPECT_TRUE(set.gap_is_auto);
+  EXPECT_EQ(set.throttle.bytes_per_second, 150e6);
+  EXPECT_EQ(set.throttle.seek_ns, 8'000'000);
+  EXPECT_EQ(set.throttle.latency_ns, 2'000'000);
+  const struct {
+    const char *knob, *value, *expected;
+  } mistakes[] = {
+      {"source.io", "mmap", "io is \"pread\" or \"uring\", got \"mmap\""},
+      {"source.depth", "0", "depth must be from 1 to 256"},
+      {"source.direct", "2", "expected true or false for direct"},
+      {"source.throttle.preset", "dist", "unknown preset 'dist', did you mean 'disk'?"},
+      {"source.throttle.bandwith", "1", "did you mean 'bandwidth'?"},
+      {"source.throttle.bandwidth", "fast", "expected a rate"},
+      {"source.throttle.iops", "-1", "iops must not be below 0"},
+      {"source.device.ns_per_request", "5", "[source.device] has ns_per_request and ns_per_byte"},
+      {"source.coalesce_gap", "wide", "coalesce_gap"},
+  };
+  for (const auto& c : mistakes) {
+    const std::string got = ErrorOf(table, {{c.knob, c.value}});
+    EXPECT_NE(got.find(c.expected), std::string::npos) << c.knob << ": " << got;
+  }
+}
+
+TEST(PipelineSpec, TheAutomaticGapComesFromTheDevice) {
+  const std::string table =
+      "[source]\ntable = \"t\"\ncoalesce_gap = \"auto\"\n[[stage]]\nname = \"s\"\noperators = "
+      "[\"fetch\", \"decompress\", \"decode\", \"extract\"]\n";
+  const auto gap = [&](const Settings& settings) {
+    PipelineSpec spec = ParsePipeline(table, "p.toml", "/", settings);
+    ChooseGap(&spec);
+    return spec.fetch.max_gap_bytes;
+  };
+  EXPECT_EQ(gap({{"source.throttle.preset", "disk"}}), 1'200'000u);
+  const Settings remote = {{"source.throttle.preset", "remote"}};
+  EXPECT_EQ(gap(remote), 20'200'000u);
+  Settings deep = remote;
+  deep.emplace_back("source.io", "uring");
+  deep.emplace_back("source.depth", "10");
+  EXPECT_EQ(gap(deep), 2'200'000u) << "ten reads share the latency";
+  deep.emplace_back("source.device.ns_per_request", "500");
+  deep.emplace_back("source.device.ns_per_byte", "0.5");
+  EXPECT_EQ(gap(deep), 1000u) << "what is given goes before what is modelled";
+  try {
+    gap({});
+    FAIL() << "a gap from nothing";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find("doctor --calibrate"), std::string::npos);
+  }
 }
 
 TEST(PipelineSpec, ShippedPipelinesParseAndNameTheirBottleneck) {
