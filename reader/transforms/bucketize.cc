@@ -14,8 +14,8 @@
 namespace headrace::reader {
 namespace {
 
-constexpr uint32_t kLinear = 8;       // up to here, comparing with every border is fastest
-constexpr uint32_t kLinearAvx2 = 32;  // the same for 8 lanes
+constexpr uint32_t kFew = 8;          // up to here, borders live in a register each
+constexpr uint32_t kLinearAvx2 = 32;  // up to here, 8 lanes compare with every border
 constexpr uint32_t kInRegister = 64;  // four 16-lane registers
 
 struct Bucketize final : ListTransform {
@@ -82,7 +82,7 @@ struct Bucketize final : ListTransform {
     if (set == InstructionSet::kAvx512) {
       for (; done < UnalignedHead(buckets, n); ++done) buckets[done] = FindOne(values[done]);
       values += done, buckets += done, n -= done;
-      if (borders.size() <= kLinear) return LinearAvx512(values, n, buckets);
+      if (borders.size() <= kFew) return FewAvx512(values, n, buckets);
       if (borders.size() <= 16) return RegisterAvx512<4>(values, n, buckets);
       if (borders.size() <= 32) return RegisterAvx512<5>(values, n, buckets);
       if (borders.size() <= 64) return RegisterAvx512<6>(values, n, buckets);
@@ -105,30 +105,56 @@ struct Bucketize final : ListTransform {
   }
 
 #if defined(HR_X86)
-  HR_AVX512 static HR_INLINE void Store(__m512i buckets, int64_t* out, __mmask16 lanes) {
-    _mm512_mask_storeu_epi64(out, static_cast<__mmask8>(lanes),
-                             _mm512_cvtepu32_epi64(_mm512_castsi512_si256(buckets)));
-    _mm512_mask_storeu_epi64(out + 8, static_cast<__mmask8>(lanes >> 8),
-                             _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(buckets, 1)));
+  // 16 counts as 64-bit ids: each half of the vector is spread over one by a permutation, zeros
+  // between.
+  HR_AVX512 static HR_INLINE void Spread(__m512i buckets, __m512i* low, __m512i* high) {
+    const __m512i pairs = _mm512_setr_epi32(0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0);
+    *low = _mm512_maskz_permutexvar_epi32(0x5555, pairs, buckets);
+    *high = _mm512_maskz_permutexvar_epi32(0x5555, _mm512_add_epi32(pairs, _mm512_set1_epi32(8)),
+                                           buckets);
   }
 
-  // x NLE border: above the border, or NaN.
-  HR_AVX512 void LinearAvx512(const float* values, size_t n, int64_t* out) const {
+  HR_AVX512 static HR_INLINE void Store(__m512i buckets, int64_t* out, __mmask16 lanes) {
+    __m512i low, high;
+    Spread(buckets, &low, &high);
+    _mm512_mask_storeu_epi64(out, static_cast<__mmask8>(lanes), low);
+    _mm512_mask_storeu_epi64(out + 8, static_cast<__mmask8>(lanes >> 8), high);
+  }
+
+  // Which of up to 8 borders (the others +inf) are below x, counted: three steps of a search over
+  // the first seven, whose borders are blended rather than looked up, and the last one. x NLE
+  // border: above the border, or NaN.
+  HR_AVX512 static HR_INLINE __m512i SearchFew(const __m512* border, __m512 x) {
+    const __mmask16 above4 = _mm512_cmp_ps_mask(x, border[3], _CMP_NLE_UQ);
+    const __mmask16 above2 =
+        _mm512_cmp_ps_mask(x, _mm512_mask_mov_ps(border[1], above4, border[5]), _CMP_NLE_UQ);
+    const __m512 low = _mm512_mask_mov_ps(border[0], above2, border[2]);
+    const __m512 high = _mm512_mask_mov_ps(border[4], above2, border[6]);
+    const __mmask16 above1 =
+        _mm512_cmp_ps_mask(x, _mm512_mask_mov_ps(low, above4, high), _CMP_NLE_UQ);
+    const __mmask16 last = _mm512_cmp_ps_mask(x, border[7], _CMP_NLE_UQ);
     const __m512i one = _mm512_set1_epi32(1);
+    __m512i count = _mm512_maskz_mov_epi32(above4, _mm512_set1_epi32(4));
+    count = _mm512_mask_add_epi32(count, above2, count, _mm512_set1_epi32(2));
+    count = _mm512_mask_add_epi32(count, above1, count, one);
+    return _mm512_mask_add_epi32(count, last, count, one);
+  }
+
+  HR_AVX512 void FewAvx512(const float* values, size_t n, int64_t* out) const {
     const __m512i size = _mm512_set1_epi32(static_cast<int>(borders.size()));
-    __m512 border[kLinear];
-    for (uint32_t k = 0; k < kLinear; ++k) border[k] = _mm512_set1_ps(pivots[k]);
-    for (size_t i = 0; i < n; i += 16) {
-      const __mmask16 lanes = FirstLanes16(n - i);
-      const __m512 x = _mm512_maskz_loadu_ps(lanes, values + i);
-      __m512i count = _mm512_setzero_si512();
-#pragma GCC unroll 8
-      for (uint32_t k = 0; k < kLinear; ++k) {
-        const __mmask16 above = _mm512_cmp_ps_mask(x, border[k], _CMP_NLE_UQ);
-        count = _mm512_mask_add_epi32(count, above, count, one);
-      }
-      Store(_mm512_min_epu32(count, size), out + i, lanes);
+    __m512 border[kFew];
+    for (uint32_t k = 0; k < kFew; ++k) border[k] = _mm512_set1_ps(pivots[k]);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+      __m512i low, high;
+      Spread(_mm512_min_epu32(SearchFew(border, _mm512_loadu_ps(values + i)), size), &low, &high);
+      _mm512_storeu_si512(out + i, low);
+      _mm512_storeu_si512(out + i + 8, high);
     }
+    if (i == n) return;
+    const __mmask16 lanes = FirstLanes16(n - i);
+    const __m512 x = _mm512_maskz_loadu_ps(lanes, values + i);
+    Store(_mm512_min_epu32(SearchFew(border, x), size), out + i, lanes);
   }
 
   // The border numbered `index` (< 64, or < 32, 16) of the register table.

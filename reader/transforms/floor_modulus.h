@@ -3,6 +3,12 @@
 // For 0 <= x < 2^63 and d >= 2, floor(x / d) = high64(m * x) >> shift with m = floor(2^(64 + shift)
 // / d) + 1 (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI
 // 1994). For negative x, floor(x / d) = ~floor(~x / d).
+//
+// With 52-bit multiplications and 2^12 < d <= 2^49 the quotient need not be exact. Let v = x +
+// 2^63, which is not negative, and q = floor(floor(v / 2^12) floor(2^64 / d) / 2^52). Rounding down
+// three times loses less than 3, so v - q d < 3 d. Adding (-2^63) mod d takes the 2^63 back: the
+// sum is congruent to x and below 4 d < 2^52. So its low 52 bits, all that such a multiplication
+// gives, are the whole of it, and subtracting 2 d and d where it stays positive ends the division.
 #pragma once
 #include <cstdint>
 
@@ -17,6 +23,10 @@ struct FloorModulus {
     const auto d = static_cast<uint64_t>(divisor);
     shift = 63 - __builtin_clzll(d - 1);
     multiplier = static_cast<uint64_t>((static_cast<unsigned __int128>(1) << (64 + shift)) / d) + 1;
+    if (divisor <= (1 << 12) || divisor > int64_t{1} << 49) return;
+    fits_52_bits = true;
+    reciprocal = static_cast<int64_t>((static_cast<unsigned __int128>(1) << 64) / d);
+    bias = static_cast<int64_t>((d - (uint64_t{1} << 63) % d) % d);
   }
 
   int64_t operator()(int64_t x) const {
@@ -33,11 +43,15 @@ struct FloorModulus {
 #if defined(HR_X86)
   HR_AVX2 HR_INLINE __m256i Avx2(__m256i x) const;
   HR_AVX512 HR_INLINE __m512i Avx512(__m512i x) const;
+  // Needs fits_52_bits.
+  HR_AVX512_IFMA HR_INLINE __m512i Avx512Ifma(__m512i x) const;
 #endif
 
   int64_t divisor;
   uint64_t multiplier = 0;
   int shift = 0;
+  bool fits_52_bits = false;
+  int64_t reciprocal = 0, bias = 0;  // floor(2^64 / d) and (-2^63) mod d
 };
 
 #if defined(HR_X86)
@@ -87,6 +101,19 @@ inline __m512i FloorModulus::Avx512(__m512i x) const {
       MultiplyHigh(_mm512_set1_epi64(static_cast<int64_t>(multiplier)), _mm512_xor_si512(sign, x));
   const __m512i quotient = _mm512_xor_si512(sign, _mm512_srl_epi64(high, _mm_cvtsi32_si128(shift)));
   return _mm512_sub_epi64(x, _mm512_mullo_epi64(quotient, _mm512_set1_epi64(divisor)));
+}
+
+inline __m512i FloorModulus::Avx512Ifma(__m512i x) const {
+  const __m512i once = _mm512_set1_epi64(divisor), twice = _mm512_set1_epi64(2 * divisor);
+  const __m512i from_zero = _mm512_xor_si512(x, _mm512_set1_epi64(INT64_MIN));  // v
+  // The multiplication reads the low 52 bits only: a rotation by 12 is as good as a shift.
+  const __m512i quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), RotateRight<12>(from_zero),
+                                                 _mm512_set1_epi64(reciprocal));
+  __m512i rest = _mm512_madd52lo_epu64(_mm512_add_epi64(x, _mm512_set1_epi64(bias)), quotient,
+                                       _mm512_set1_epi64((int64_t{1} << 52) - divisor));
+  rest = _mm512_and_si512(rest, _mm512_set1_epi64((int64_t{1} << 52) - 1));
+  rest = _mm512_mask_sub_epi64(rest, _mm512_cmpge_epu64_mask(rest, twice), rest, twice);
+  return _mm512_mask_sub_epi64(rest, _mm512_cmpge_epu64_mask(rest, once), rest, once);
 }
 
 #endif

@@ -1,6 +1,6 @@
 // The hash of the open reference implementation of SigridHash (TorchArrow on folly): an integer mix
-// of each id, then a 128-to-64-bit mix with what comes before it. NGram and Cartesian combine ids
-// with the same two functions.
+// of each id, then a 128-to-64-bit mix with what comes before it. And the cheaper one of NGram and
+// Cartesian, whose ids are hashed by SigridHash afterwards.
 #pragma once
 #include <cstdint>
 
@@ -31,7 +31,43 @@ inline uint64_t CombineHashes(uint64_t upper, uint64_t lower) {
   return b * kCombineMultiplier;
 }
 
+// Several ids as one: (..(x1 k + x2) k ..) + xn, then mixed. With k = 2^64 / golden ratio the sums
+// of two different pairs of ids below 2^31 differ, as multiples of k keep further apart than that.
+constexpr uint64_t kFoldMultiplier = 0x9e3779b97f4a7c15u;
+constexpr uint64_t kFinishMultipliers[] = {0xff51afd7ed558ccdu, 0xc4ceb9fe1a85ec53u};
+
+inline uint64_t FoldId(uint64_t folded, uint64_t id) { return folded * kFoldMultiplier + id; }
+
+// MurmurHash3's fmix64, a bijection.
+inline uint64_t FinishFold(uint64_t x) {
+  for (const uint64_t multiplier : kFinishMultipliers) x = (x ^ (x >> 33)) * multiplier;
+  return x ^ (x >> 33);
+}
+
 #if defined(HR_X86)
+
+HR_AVX2 HR_INLINE __m256i FoldId(__m256i folded, __m256i id) {
+  const __m256i multiplier = _mm256_set1_epi64x(static_cast<int64_t>(kFoldMultiplier));
+  return _mm256_add_epi64(MultiplyLow(folded, multiplier), id);
+}
+
+HR_AVX2 HR_INLINE __m256i FinishFold(__m256i x) {
+  for (const uint64_t multiplier : kFinishMultipliers)
+    x = MultiplyLow(_mm256_xor_si256(x, _mm256_srli_epi64(x, 33)),
+                    _mm256_set1_epi64x(static_cast<int64_t>(multiplier)));
+  return _mm256_xor_si256(x, _mm256_srli_epi64(x, 33));
+}
+
+HR_AVX512 HR_INLINE __m512i FoldId(__m512i folded, __m512i id) {
+  const __m512i multiplier = _mm512_set1_epi64(static_cast<int64_t>(kFoldMultiplier));
+  return _mm512_add_epi64(_mm512_mullo_epi64(folded, multiplier), id);
+}
+
+HR_AVX512 HR_INLINE __m512i FinishFold(__m512i x) {
+  for (const uint64_t multiplier : kFinishMultipliers)
+    x = _mm512_mullo_epi64(XorShift<33>(x), _mm512_set1_epi64(static_cast<int64_t>(multiplier)));
+  return XorShift<33>(x);
+}
 
 HR_AVX2 HR_INLINE __m256i MixId(__m256i k) {
   const __m256i ones = _mm256_set1_epi64x(-1);
@@ -67,10 +103,9 @@ HR_AVX512 HR_INLINE __m512i MixId(__m512i k) {
 HR_AVX512 HR_INLINE __m512i CombineHashes(__m512i upper, __m512i lower) {
   const __m512i multiplier = _mm512_set1_epi64(static_cast<int64_t>(kCombineMultiplier));
   __m512i a = _mm512_mullo_epi64(_mm512_xor_si512(lower, upper), multiplier);
-  a = _mm512_xor_si512(a, _mm512_srli_epi64(a, 47));
+  a = XorShift<47>(a);
   __m512i b = _mm512_mullo_epi64(_mm512_xor_si512(upper, a), multiplier);
-  b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 47));
-  return _mm512_mullo_epi64(b, multiplier);
+  return _mm512_mullo_epi64(XorShift<47>(b), multiplier);
 }
 
 #endif

@@ -26,7 +26,8 @@ struct PositiveModulus final : IdTransform {
     size_t done = 0;
     if (modulus.divisor >= 2) {
 #if defined(HR_X86)
-      if (set == InstructionSet::kAvx512) return Avx512(ids);
+      if (set == InstructionSet::kAvx512)
+        return modulus.fits_52_bits && HasIfma() ? Avx512Ifma(ids) : Avx512(ids);
       if (set == InstructionSet::kAvx2) done = Avx2(ids);
 #endif
     }
@@ -35,18 +36,27 @@ struct PositiveModulus final : IdTransform {
   }
 
 #if defined(HR_X86)
-  HR_AVX512 HR_INLINE void Some(int64_t* ids, size_t n) const {
-    const __mmask8 lanes = FirstLanes8(n);
-    _mm512_mask_storeu_epi64(ids, lanes, modulus.Avx512(_mm512_maskz_loadu_epi64(lanes, ids)));
+  HR_AVX512 void Avx512(std::span<int64_t> ids) const {
+    for (size_t i = 0; i < ids.size(); i += 8) {
+      const __mmask8 lanes = FirstLanes8(ids.size() - i);
+      const __m512i some = _mm512_maskz_loadu_epi64(lanes, &ids[i]);
+      _mm512_mask_storeu_epi64(&ids[i], lanes, modulus.Avx512(some));
+    }
   }
 
-  HR_AVX512 void Avx512(std::span<int64_t> ids) const {
+  HR_AVX512_IFMA HR_INLINE void SomeIfma(int64_t* ids, size_t n) const {
+    const __mmask8 lanes = FirstLanes8(n);
+    const __m512i some = _mm512_maskz_loadu_epi64(lanes, ids);
+    _mm512_mask_storeu_epi64(ids, lanes, modulus.Avx512Ifma(some));
+  }
+
+  HR_AVX512_IFMA void Avx512Ifma(std::span<int64_t> ids) const {
     const size_t n = ids.size();
     size_t i = UnalignedHead(ids.data(), n);
-    if (i > 0) Some(ids.data(), i);
+    if (i > 0) SomeIfma(ids.data(), i);
     for (; i + 8 <= n; i += 8)
-      _mm512_storeu_si512(&ids[i], modulus.Avx512(_mm512_loadu_si512(&ids[i])));
-    if (i < n) Some(&ids[i], n - i);
+      _mm512_storeu_si512(&ids[i], modulus.Avx512Ifma(_mm512_loadu_si512(&ids[i])));
+    if (i < n) SomeIfma(&ids[i], n - i);
   }
 
   HR_AVX2 size_t Avx2(std::span<int64_t> ids) const {

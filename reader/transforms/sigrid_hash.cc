@@ -30,7 +30,8 @@ struct SigridHash final : IdTransform {
     size_t done = 0;
     if (modulus.divisor >= 2) {
 #if defined(HR_X86)
-      if (set == InstructionSet::kAvx512) return Avx512(ids);
+      if (set == InstructionSet::kAvx512)
+        return modulus.fits_52_bits && HasIfma() ? Avx512Ifma(ids) : Avx512(ids);
       if (set == InstructionSet::kAvx2) done = Avx2(ids);
 #endif
     }
@@ -42,21 +43,27 @@ struct SigridHash final : IdTransform {
   }
 
 #if defined(HR_X86)
-  HR_AVX512 HR_INLINE __m512i One(__m512i ids) const {
-    return modulus.Avx512(CombineHashes(_mm512_set1_epi64(salt), MixId(ids)));
-  }
-
-  HR_AVX512 HR_INLINE void Some(int64_t* ids, size_t n) const {
-    const __mmask8 lanes = FirstLanes8(n);
-    _mm512_mask_storeu_epi64(ids, lanes, One(_mm512_maskz_loadu_epi64(lanes, ids)));
+  HR_AVX512 HR_INLINE __m512i Hash(__m512i ids) const {
+    return CombineHashes(_mm512_set1_epi64(salt), MixId(ids));
   }
 
   HR_AVX512 void Avx512(std::span<int64_t> ids) const {
+    for (size_t i = 0; i < ids.size(); i += 8) {
+      const __mmask8 lanes = FirstLanes8(ids.size() - i);
+      const __m512i hash = Hash(_mm512_maskz_loadu_epi64(lanes, &ids[i]));
+      _mm512_mask_storeu_epi64(&ids[i], lanes, modulus.Avx512(hash));
+    }
+  }
+
+  HR_AVX512_IFMA void Avx512Ifma(std::span<int64_t> ids) const {
     const size_t n = ids.size();
-    size_t i = UnalignedHead(ids.data(), n);
-    if (i > 0) Some(ids.data(), i);
-    for (; i + 8 <= n; i += 8) _mm512_storeu_si512(&ids[i], One(_mm512_loadu_si512(&ids[i])));
-    if (i < n) Some(&ids[i], n - i);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      _mm512_storeu_si512(&ids[i], modulus.Avx512Ifma(Hash(_mm512_loadu_si512(&ids[i]))));
+    if (i == n) return;
+    const __mmask8 lanes = FirstLanes8(n - i);
+    const __m512i hash = Hash(_mm512_maskz_loadu_epi64(lanes, &ids[i]));
+    _mm512_mask_storeu_epi64(&ids[i], lanes, modulus.Avx512Ifma(hash));
   }
 
   HR_AVX2 size_t Avx2(std::span<int64_t> ids) const {

@@ -15,7 +15,11 @@
 #define HR_AVX512                              \
   __attribute__((                              \
       target("avx2,fma,bmi,bmi2,popcnt,lzcnt," \
-             "avx512f,avx512bw,avx512dq,avx512vl")))
+             "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
+#define HR_AVX512_IFMA                         \
+  __attribute__((                              \
+      target("avx2,fma,bmi,bmi2,popcnt,lzcnt," \
+             "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512ifma")))
 #define HR_INLINE inline __attribute__((always_inline))
 
 namespace headrace::reader {
@@ -34,6 +38,31 @@ inline __mmask16 FirstLanes16(size_t left) {
 }
 inline __mmask8 FirstLanes8(size_t left) {
   return static_cast<__mmask8>(left >= 8 ? 0xffu : (1u << left) - 1);
+}
+
+// Whether AVX-512 kernels may use 52-bit multiplications, which not every CPU with AVX-512 has.
+inline bool HasIfma() {
+  static const bool has = __builtin_cpu_supports("avx512ifma");
+  return has;
+}
+
+// Each 64-bit lane rotated right by kBits. CPUs with two 512-bit ports do shifts and
+// multiplications on one of them and this on the other: a kernel bound by the first gains by moving
+// shifts to the second.
+template <int kBits>
+HR_AVX512 HR_INLINE __m512i RotateRight(__m512i x) {
+  constexpr auto kByte = [](int i) { return static_cast<int64_t>((kBits + 8 * i) % 64) << 8 * i; };
+  constexpr int64_t kFrom =
+      kByte(0) | kByte(1) | kByte(2) | kByte(3) | kByte(4) | kByte(5) | kByte(6) | kByte(7);
+  return _mm512_multishift_epi64_epi8(_mm512_set1_epi64(kFrom), x);
+}
+
+// x ^ (x >> kBits) without a shift.
+template <int kBits>
+HR_AVX512 HR_INLINE __m512i XorShift(__m512i x) {
+  constexpr int kXorAnd = 0x78;  // a ^ (b & c)
+  const __m512i kept = _mm512_set1_epi64(static_cast<int64_t>(~uint64_t{0} >> kBits));
+  return _mm512_ternarylogic_epi64(x, RotateRight<kBits>(x), kept, kXorAnd);
 }
 
 }  // namespace headrace::reader
