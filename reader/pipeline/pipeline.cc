@@ -164,7 +164,7 @@ void Pipeline::State::OpenSource() {
       transform.file = spec.path;
       transforms.push_back(std::move(transform));
     }
-    auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed);
+    auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed, spec.outputs);
     plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
     context.transforms = std::move(plan);
   }

@@ -336,7 +336,7 @@ class SpecParser {
   void Projection(const toml::table& root, PipelineSpec* spec) const {
     const toml::table* table = Table(root, "projection");
     if (table == nullptr) return;
-    CheckKeys(*table, "[projection]", {"label", "columns", "maps"});
+    CheckKeys(*table, "[projection]", {"label", "columns", "maps", "outputs"});
     spec->label = Text(*table, "label", "");
     if (!spec->label.empty()) spec->projection.columns.push_back(spec->label);
     if (const toml::node* columns = table->get("columns")) {
@@ -347,6 +347,18 @@ class SpecParser {
         if (std::find(spec->projection.columns.begin(), spec->projection.columns.end(), name) ==
             spec->projection.columns.end())
           spec->projection.columns.push_back(name);
+      }
+    }
+    if (const toml::node* outputs = table->get("outputs")) {
+      if (!outputs->is_array()) Fail(outputs, "outputs is a list of feature names");
+      if (root.get("transform") == nullptr)
+        Fail(outputs,
+             "outputs chooses among features behind transforms, and there is no "
+             "[[transform]]: project only the features that are wanted");
+      spec->outputs.emplace();
+      for (const toml::node& output : *outputs->as_array()) {
+        if (!output.is_string()) Fail(&output, "a feature is named by a text");
+        spec->outputs->push_back(**output.as_string());
       }
     }
     if (const toml::table* maps = Table(*table, "maps")) {

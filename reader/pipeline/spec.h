@@ -82,6 +82,7 @@ struct PipelineSpec {
   dwrf::Projection projection;
   std::vector<StageSpec> stages;
   std::vector<TransformSpec> transforms;
+  std::optional<std::vector<std::string>> outputs;  // features behind the transforms; unset: all
   ConsumerSpec consumer;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "reader/batch/recycle.h"
@@ -163,6 +164,32 @@ void Place(std::vector<Column>* columns, FlatMapBatch* batch, Column column, boo
   columns->push_back(std::move(column));
 }
 
+// Takes the column named `name` away and hands its memory on; false when there is none.
+template <typename Column>
+bool Drop(std::vector<Column>* columns, const std::string& name) {
+  for (auto it = columns->begin(); it != columns->end(); ++it) {
+    if (it->name != name) continue;
+    Recycle(std::move(*it));
+    columns->erase(it);
+    return true;
+  }
+  return false;
+}
+
+void DropColumn(FlatMapBatch* batch, const std::string& name) {
+  if (!Drop(&batch->dense, name)) Drop(&batch->sparse, name);
+}
+
+template <typename Column>
+void KeepOnly(std::vector<Column>* columns, const std::set<std::string>& names) {
+  const auto unwanted = [&](Column& column) {
+    if (names.count(column.name) > 0) return false;
+    Recycle(std::move(column));
+    return true;
+  };
+  columns->erase(std::remove_if(columns->begin(), columns->end(), unwanted), columns->end());
+}
+
 // Absent rows of a dense column hold 0, whatever the kernel made of them.
 void ZeroAbsent(DenseColumn* column) {
   const uint64_t rows = column->values.size();
@@ -191,6 +218,26 @@ SparseColumn Copy(const SparseColumn& from, const std::string& name) {
   std::copy(from.values.begin(), from.values.end(), copy.values.begin());
   copy.weights = from.weights;
   return copy;
+}
+
+template <typename Column>
+Column Detach(std::vector<Column>* columns, const Column* place) {
+  const auto it = columns->begin() + (place - columns->data());
+  Column column = std::move(*it);
+  columns->erase(it);
+  return column;
+}
+
+// Gives the value of column `from` to `to` as well, or, with `move`, instead.
+void CopyColumn(FlatMapBatch* batch, const std::string& from, const std::string& to, bool replaces,
+                bool move) {
+  const auto give = [&](auto* columns, const auto* column) {
+    auto value = move ? Detach(columns, column) : Copy(*column, to);
+    value.name = to;
+    Place(columns, batch, std::move(value), replaces);
+  };
+  if (const DenseColumn* dense = batch->FindDense(from)) return give(&batch->dense, dense);
+  if (const SparseColumn* sparse = batch->FindSparse(from)) give(&batch->sparse, sparse);
 }
 
 // One run of one step over one batch.
@@ -344,9 +391,35 @@ void UpdateColumns(std::vector<AvailableColumn>* columns, const std::string& nam
   columns->push_back({name, kind});
 }
 
+// Every output has to be a column of features; the other such columns go.
+void CheckOutputs(const std::vector<std::string>& outputs, std::vector<AvailableColumn>* columns) {
+  const auto is_feature = [](const AvailableColumn& column) {
+    return column.kind == ColumnKind::kDense || IsIds(column.kind);
+  };
+  std::vector<std::string> names;
+  for (const AvailableColumn& column : *columns)
+    if (is_feature(column)) names.push_back(column.name);
+  for (const std::string& output : outputs) {
+    if (std::find(names.begin(), names.end(), output) != names.end()) continue;
+    const std::string nearest = NearestName(output, names);
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("outputs: there is no feature '{}' behind the transforms", Printable(output)),
+        {}, nearest.empty() ? "" : "did you mean '" + nearest + "'?");
+  }
+  const auto goes = [&](const AvailableColumn& column) {
+    return is_feature(column) &&
+           std::find(outputs.begin(), outputs.end(), column.name) == outputs.end();
+  };
+  columns->erase(std::remove_if(columns->begin(), columns->end(), goes), columns->end());
+}
+
 }  // namespace
 
-TransformPlan::TransformPlan(std::vector<TransformSpec> specs, uint64_t seed) {
+TransformPlan::TransformPlan(std::vector<TransformSpec> specs, uint64_t seed,
+                             std::optional<std::vector<std::string>> outputs)
+    : outputs_(std::move(outputs)) {
+  std::vector<GraphInput> graph;
   std::map<std::string, uint64_t> number;  // of this spec among those of its operator
   for (TransformSpec& spec : specs) {
     auto step = std::make_shared<Step>();
@@ -361,9 +434,18 @@ TransformPlan::TransformPlan(std::vector<TransformSpec> specs, uint64_t seed) {
     step->score = dynamic_cast<const ScoreTransform*>(transform);
     step->rows = dynamic_cast<const RowTransform*>(transform);
     step->hints = std::vector<std::atomic<uint32_t>>(spec.inputs.size());
+    graph.push_back({spec.op, spec.params, step->entry->random ? own_seed : 0, spec.inputs,
+                     spec.output, step->rows != nullptr});
     step->spec = std::move(spec);
     steps_.push_back(std::move(step));
   }
+  graph_ = BuildGraph(graph, outputs_);
+}
+
+const TransformSpec* TransformPlan::FirstRandom() const {
+  for (const auto& step : steps_)
+    if (step->entry->random) return &step->spec;
+  return nullptr;
 }
 
 const TransformSpec& TransformPlan::spec(size_t i) const { return steps_[i]->spec; }
@@ -381,6 +463,7 @@ std::vector<AvailableColumn> TransformPlan::ValidateAgainst(
     CheckOutput(step->spec, replaces, columns);
     UpdateColumns(&columns, step->spec.output, OutputColumn(*step->entry, kinds[0]), replaces);
   }
+  if (outputs_) CheckOutputs(*outputs_, &columns);
   return columns;
 }
 
@@ -396,7 +479,27 @@ void TransformPlan::Run(size_t i, FlatMapBatch& batch, bool reference, Instructi
 }
 
 void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set) const {
-  Run(i, batch, false, set);
+  if (i == 0 && graph_.wanted_at_start) {
+    KeepOnly(&batch.dense, *graph_.wanted_at_start);
+    KeepOnly(&batch.sparse, *graph_.wanted_at_start);
+  }
+  const GraphStep& step = graph_.steps[i];
+  for (const auto& [name, kept] : step.keep) CopyColumn(&batch, name, kept, false, false);
+  switch (step.action) {
+    case GraphAction::kCompute:
+      Run(i, batch, false, set);
+      break;
+    case GraphAction::kCopy:
+    case GraphAction::kMove:
+      CopyColumn(&batch, step.from, steps_[i]->spec.output, steps_[i]->Replaces(),
+                 step.action == GraphAction::kMove);
+      break;
+    case GraphAction::kSkip:
+      // Of a plain column that it would have replaced nothing stays either.
+      if (steps_[i]->Replaces()) Erase(&batch.scalars, steps_[i]->spec.output);
+      break;
+  }
+  for (const std::string& name : step.release) DropColumn(&batch, name);
 }
 
 void TransformPlan::ApplyReference(size_t i, FlatMapBatch& batch) const {

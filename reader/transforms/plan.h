@@ -5,12 +5,18 @@
 //   output is a new name      a column is added at the end of its kind
 //   output is another column  refused: it would overwrite what it does not read
 // Row transforms (sampling) have no inputs and no output; they drop rows from the batch.
+//
+// The list says what the columns are, not what is computed: a graph of the values (graph.h) finds
+// repeated steps, whose result is copied, and, where outputs are named, steps and columns that lead
+// to none of them.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "reader/transforms/graph.h"
 #include "reader/transforms/transform.h"
 
 namespace headrace::reader {
@@ -39,7 +45,10 @@ class TransformPlan {
   // transform draws depends on `seed`, on its own seed parameter, on its number among the specs of
   // the same operator, and on the global row id; never on threads or batch borders. Throws Error
   // kUsage with the spec's place and the nearest valid name.
-  TransformPlan(std::vector<TransformSpec> specs, uint64_t seed);
+  // `outputs`: the dense and id columns that leave the last step; the others go as soon as nothing
+  // reads them. Without it all columns stay.
+  TransformPlan(std::vector<TransformSpec> specs, uint64_t seed,
+                std::optional<std::vector<std::string>> outputs = std::nullopt);
 
   size_t size() const { return steps_.size(); }
   bool empty() const { return steps_.empty(); }
@@ -47,6 +56,11 @@ class TransformPlan {
   const TransformSpec& spec(size_t i) const;
   // Whether step i can change the number of rows.
   bool drops_rows(size_t i) const;
+  // How step i gets its value: computed, taken from an earlier step, or not at all.
+  GraphAction action(size_t i) const { return graph_.steps[i].action; }
+  // The first step whose result changes with the seed, so that it must not be kept for another run;
+  // null when there is none.
+  const TransformSpec* FirstRandom() const;
 
   // Checks every input and output against the columns a batch will have before the first
   // transform, and returns the columns it will have after the last one, in the order in which Apply
@@ -54,11 +68,12 @@ class TransformPlan {
   // one, or wrong kind.
   std::vector<AvailableColumn> ValidateAgainst(std::vector<AvailableColumn> columns) const;
 
-  // Runs step i. Thread-safe on distinct batches. Throws Error kUsage when an input is missing or
-  // of the wrong kind (ValidateAgainst says so earlier), kResources when a column outgrows 2^32
-  // ids.
+  // Runs step i; a batch goes through all steps in order. Thread-safe on distinct batches. Throws
+  // Error kUsage when an input is missing or of the wrong kind (ValidateAgainst says so earlier),
+  // kResources when a column outgrows 2^32 ids.
   void Apply(size_t i, FlatMapBatch& batch, InstructionSet set = BestInstructionSet()) const;
-  // The same by the scalar references: the specification, for tests.
+  // The same by the scalar references, each step for itself, without the graph: the specification,
+  // for tests.
   void ApplyReference(size_t i, FlatMapBatch& batch) const;
 
  private:
@@ -66,6 +81,8 @@ class TransformPlan {
   void Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set) const;
 
   std::vector<std::shared_ptr<const Step>> steps_;
+  std::optional<std::vector<std::string>> outputs_;
+  TransformGraph graph_;
 };
 
 // The columns of a batch as ValidateAgainst wants them: dense, sparse, scalars.

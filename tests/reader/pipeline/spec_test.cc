@@ -96,6 +96,19 @@ TEST(PipelineSpec, OperatorsOfATableHaveOneOrder) {
       std::string::npos);
 }
 
+TEST(PipelineSpec, OutputsNeedTransformsToChooseFrom) {
+  const std::string table =
+      "source = { table = \"t\" }\nstage = [{ name = \"s\", operators = [\"fetch\", "
+      "\"decompress\", \"decode\", \"extract\", \"transform\"] }]\n"
+      "projection = { maps = { sparse = [17] }, outputs = [\"sparse:17\"] }\n";
+  EXPECT_NE(ErrorOf(table).find("there is no [[transform]]"), std::string::npos) << ErrorOf(table);
+  const std::string transform =
+      "[[transform]]\nop = \"first_x\"\ninputs = [\"sparse:17\"]\ncount = 1\n";
+  EXPECT_EQ(ErrorOf(table + transform), "accepted");
+  EXPECT_EQ(ParsePipeline(table + transform, "p.toml", "/").outputs,
+            std::vector<std::string>{"sparse:17"});
+}
+
 TEST(PipelineSpec, SettingsReplaceValues) {
   const PipelineSpec spec = ParsePipeline(kSmall, "p.toml", "/",
                                           {{"parse.parallelism", "3"},
