@@ -130,7 +130,8 @@ std::string TransformDocs() {
   std::string text =
       "# Transforms\n\n"
       "What a `[[transform]]` of `pipeline.toml` can name in `op`. This page is printed from the "
-      "registry; a test keeps it in step.\n\n"
+      "registry; a test keeps it in step. [adding-a-transform.md](adding-a-transform.md) shows how "
+      "to add one.\n\n"
       "```toml\n[[transform]]\nop = \"sigrid_hash\"\ninputs = [\"sparse:17\"]\n"
       "output = \"sparse:17\"     # an input's name replaces it; a new name adds a column\n"
       "salt = 7\nmax = 1000000\n```\n\n"
