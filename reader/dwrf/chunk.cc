@@ -48,12 +48,35 @@ size_t DecompressChunk(const ChunkContext& context, uint64_t position,
   }
 }
 
+std::unique_ptr<ChunkCipher> CipherOf(const ChunkContext& context) {
+  if (context.key == nullptr) return nullptr;
+  return std::make_unique<ChunkCipher>(context.key->cipher, context.key->key);
+}
+
+void CheckOriginal(const ChunkContext& context, uint64_t position, bool original) {
+  if (original || context.compression != CompressionKind::kNone) return;
+  throw ChunkError(context, position, "a compressed chunk in a file without compression");
+}
+
 }  // namespace
+
+std::span<uint8_t> DecryptChunk(const ChunkContext& context, ChunkCipher* cipher, uint64_t position,
+                                bool original, std::span<const uint8_t> payload, uint8_t* out) {
+  CheckOriginal(context, position, original);
+  ChunkPlace place = context.place;
+  place.position = static_cast<uint32_t>(position);
+  place.original = original;
+  if (!cipher->Decrypt(place, payload, out))
+    throw Error(ExitCode::kBadData, "an encrypted chunk is not as it was written",
+                fmt::format("{} at byte {}", context.where, context.file_offset + position),
+                "the file is damaged or was tampered with");
+  return {out, payload.size() - cipher->tag_bytes()};
+}
 
 void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffer* out,
              uint64_t max_bytes) {
   out->Resize(0);
-  if (context.compression == CompressionKind::kNone) {
+  if (!context.framed()) {
     if (stored.size() > max_bytes)
       throw ChunkError(
           context, 0,
@@ -62,11 +85,17 @@ void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffe
     if (!stored.empty()) std::memcpy(out->data(), stored.data(), stored.size());
     return;
   }
+  const std::unique_ptr<ChunkCipher> cipher = CipherOf(context);
+  Buffer plain;
   uint64_t position = 0, size = 0;
   while (position < stored.size()) {
     const ChunkHeader header = CheckedHeader(stored, position, context);
-    const std::span<const uint8_t> payload =
-        stored.subspan(position + kChunkHeaderBytes, header.length);
+    std::span<const uint8_t> payload = stored.subspan(position + kChunkHeaderBytes, header.length);
+    if (cipher) {
+      plain.Resize(payload.size());
+      payload =
+          DecryptChunk(context, cipher.get(), position, header.original, payload, plain.data());
+    }
     if (header.original) {
       out->Resize(size + payload.size());
       if (!payload.empty()) std::memcpy(out->data() + size, payload.data(), payload.size());
@@ -81,41 +110,6 @@ void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffe
                        fmt::format("more than {} bytes after decompression", max_bytes));
     position += kChunkHeaderBytes + header.length;
   }
-}
-
-ChunkReader::ChunkReader(std::span<const uint8_t> stored, ChunkContext context)
-    : stored_(stored), context_(std::move(context)) {}
-
-bool ChunkReader::Next(std::span<const uint8_t>* chunk) {
-  while (position_ < stored_.size()) {
-    if (context_.compression == CompressionKind::kNone) {
-      *chunk = stored_.subspan(position_);
-      position_ = stored_.size();
-      return true;
-    }
-    const ChunkHeader header = CheckedHeader(stored_, position_, context_);
-    const std::span<const uint8_t> payload =
-        stored_.subspan(position_ + kChunkHeaderBytes, header.length);
-    const uint64_t start = position_;
-    position_ += kChunkHeaderBytes + header.length;
-    if (header.original) {
-      *chunk = payload;
-    } else {
-      chunk_.Resize(ChunkRoom(context_, payload));
-      *chunk = {chunk_.data(), DecompressChunk(context_, start, payload, chunk_.span())};
-    }
-    if (!chunk->empty()) return true;
-  }
-  return false;
-}
-
-void ChunkReader::Seek(uint64_t stored_offset) {
-  if (stored_offset > stored_.size()) {
-    throw ChunkError(
-        context_, stored_offset,
-        fmt::format("position {} is past the stream's {} bytes", stored_offset, stored_.size()));
-  }
-  position_ = stored_offset;
 }
 
 }  // namespace headrace::reader::dwrf

@@ -1,12 +1,15 @@
 // Chunk framing: a stored section is a sequence of chunks, each a 3-byte header (length << 1 |
-// is_original) and its payload. With compression NONE there is no framing.
+// is_original) and its payload. With compression NONE there is no framing, unless the section is
+// encrypted: payloads are encrypted one by one, after compression.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "base/buffer.h"
 #include "reader/dwrf/codec.h"
+#include "reader/dwrf/crypto/cipher.h"
 
 namespace headrace::reader::dwrf {
 
@@ -16,6 +19,10 @@ struct ChunkContext {
   uint64_t block_size = 0;
   std::string where;         // "rm1.dwrf: stripe 3, stream DATA of node 12 sequence 4"
   uint64_t file_offset = 0;  // of the section's first byte
+  std::shared_ptr<const DataKey> key = nullptr;  // null: not encrypted
+  ChunkPlace place = {};  // with a key: of the section; position and original are the chunk's own
+
+  bool framed() const { return compression != CompressionKind::kNone || key != nullptr; }
 };
 
 struct ChunkHeader {
@@ -28,28 +35,14 @@ inline ChunkHeader ParseChunkHeader(const uint8_t* p) {
   return {h >> 1, (h & 1) != 0};
 }
 
+// Decrypts the payload of the chunk whose header is `position` bytes into the section, in place or
+// elsewhere; returns the plain bytes. Throws Error kBadData where it was changed.
+std::span<uint8_t> DecryptChunk(const ChunkContext& context, ChunkCipher* cipher, uint64_t position,
+                                bool original, std::span<const uint8_t> payload, uint8_t* out);
+
 // The whole section, unframed, into `out` (its size becomes the uncompressed length). `max_bytes`
 // bounds the result. Throws Error kBadData with the byte offset of the chunk that is wrong.
 void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffer* out,
              uint64_t max_bytes = UINT64_MAX);
-
-// The same chunk by chunk, in bounded memory, for streams of any length. `stored` must outlive the
-// reader.
-class ChunkReader {
- public:
-  ChunkReader(std::span<const uint8_t> stored, ChunkContext context);
-  // The next chunk's bytes, valid until the next call; false at the end. Empty chunks are skipped.
-  bool Next(std::span<const uint8_t>* chunk);
-  // Continues at the chunk whose header is at `stored_offset`. Throws Error kBadData past the end.
-  void Seek(uint64_t stored_offset);
-  uint64_t stored_position() const { return position_; }
-  const ChunkContext& context() const { return context_; }
-
- private:
-  std::span<const uint8_t> stored_;
-  ChunkContext context_;
-  uint64_t position_ = 0;
-  Buffer chunk_;
-};
 
 }  // namespace headrace::reader::dwrf

@@ -61,16 +61,24 @@ struct Site {
   ByteStream Open(StreamKind kind, uint32_t at_sequence) const {
     const StreamInfo* info = stripe().Find(node, at_sequence, kind);
     auto origin = std::make_shared<StreamOrigin>();
-    const FileTail& tail = context->file->tail();
     origin->source = context->file->shared_source();
-    origin->context.compression = tail.compression;
-    origin->context.block_size = tail.block_size;
-    origin->context.where = fmt::format("{}: stripe {}, stream {} of node {} sequence {}",
-                                        context->file->source().name(), stripe().index,
-                                        StreamKindName(kind), node, at_sequence);
-    origin->context.file_offset = info != nullptr ? info->offset : stripe().offset;
+    std::string where = fmt::format("{}: stripe {}, stream {} of node {} sequence {}",
+                                    context->file->source().name(), stripe().index,
+                                    StreamKindName(kind), node, at_sequence);
+    if (info != nullptr) {
+      origin->context = context->file->ContextOf(stripe(), *info, std::move(where));
+    } else {
+      origin->context.compression = context->file->tail().compression;
+      origin->context.where = std::move(where);
+      origin->context.file_offset = stripe().offset;
+    }
     origin->length = info != nullptr ? info->length : 0;
     return ByteStream(std::move(origin));
+  }
+  // Whether byte positions in the row index have two numbers.
+  bool IsFramed() const {
+    return context->file->tail().compression != CompressionKind::kNone ||
+           context->file->keys().GroupOf(node) != 0;
   }
   ByteStream Open(StreamKind kind) const { return Open(kind, sequence); }
   // Varints, or `width` bytes each where the stream says so.
@@ -116,7 +124,7 @@ class NodeReader : public ColumnReader {
   void Seek(uint64_t stride) final {
     const std::vector<uint64_t> numbers =
         ReadPositions(*site_.context->file, site_.stripe(), site_.node, site_.sequence, stride);
-    const bool framed = site_.context->file->tail().compression != CompressionKind::kNone;
+    const bool framed = site_.IsFramed();
     Positions positions(numbers, framed, [this](const std::string& what) { site_.Throw(what); });
     if (has_in_map_positions_) in_map_position_ = positions.TakeBool();
     if (site_.Lists(StreamKind::kPresent)) {
@@ -545,7 +553,7 @@ class DictionaryStringReader final : public LeafReader<DictionaryStringState> {
   void LoadCounts() {
     const proto::RowIndex index =
         ReadRowIndex(*site_.context->file, site_.stripe(), site_.node, site_.sequence);
-    const bool framed = site_.context->file->tail().compression != CompressionKind::kNone;
+    const bool framed = site_.IsFramed();
     for (const proto::RowIndexEntry& entry : index.entry()) {
       const std::vector<uint64_t> numbers(entry.positions().begin(), entry.positions().end());
       Positions positions(numbers, framed, [this](const std::string& what) { site_.Throw(what); });

@@ -444,6 +444,12 @@ std::vector<T> Spread(std::vector<T>&& packed, const PresenceBits& present, uint
 UnpackedStripe Decompress(FetchedStripe&& fetched) {
   UnpackedStripe unpacked;
   const StripePlan& plan = fetched.plan;
+  for (uint32_t i = 0; i < plan.streams.size(); ++i) {
+    if (plan.streams[i].group == 0) continue;
+    throw Error(ExitCode::kUsage,
+                "an encrypted stream is to be decompressed before it is decrypted", plan.Where(i),
+                "put the operator decrypt between fetch and decompress");
+  }
   unpacked.stored_bytes = fetched.stream_bytes;
   unpacked.streams.resize(plan.streams.size());
   Arena arena(
@@ -476,6 +482,7 @@ UnpackedStripe Decompress(FetchedStripe&& fetched) {
     unpacked.unpacked_bytes += unpacked.streams[i].size();
   }
   unpacked.bytes = std::move(fetched.bytes);
+  unpacked.decrypted = std::move(fetched.decrypted);
   unpacked.plan = std::move(fetched.plan);
   return unpacked;
 }
@@ -506,6 +513,7 @@ DecodedStripe Decode(UnpackedStripe&& unpacked) {
     decoded.decoded_bytes += 8 * column.integers.size() + 4 * column.floats.size();
   }
   decoded.bytes = std::move(unpacked.bytes);
+  decoded.decrypted = std::move(unpacked.decrypted);
   decoded.unpacked = std::move(unpacked.unpacked);
   decoded.plan = std::move(unpacked.plan);
   return decoded;
@@ -534,6 +542,7 @@ FlatMapBatch Extract(DecodedStripe&& decoded) {
   }
   // The step frees what it took.
   decoded.bytes.reset();
+  decoded.decrypted.reset();
   decoded.unpacked.reset();
   decoded.features.clear();
   return batch;

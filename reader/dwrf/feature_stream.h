@@ -1,6 +1,7 @@
 // The fast path from a stripe to a FlatMapBatch, in four steps that are accounted one by one:
 //
 //   Fetch       storage -> stored bytes         coalesced reads into one buffer
+//   (Decrypt)   stored -> stored                only where streams are encrypted: crypto/decrypt.h
 //   Decompress  stored -> unpacked streams      a stream of one uncompressed chunk stays where it
 //   was read Decode      unpacked -> values              integers straight into the batch's value
 //   vectors, lengths, bitmaps Extract     values -> row-aligned columns   presence, offsets, dense
@@ -28,9 +29,9 @@ namespace headrace::reader::dwrf {
 
 struct UnpackedStripe {
   StripePlan plan;
-  BufferPool::Handle bytes, unpacked;
+  BufferPool::Handle bytes, decrypted, unpacked;
   std::vector<std::span<const uint8_t>>
-      streams;  // per plan stream, into either buffer; readable for kPadding beyond
+      streams;  // per plan stream, into one of the buffers; readable for kPadding beyond
   uint64_t stored_bytes = 0;
   uint64_t unpacked_bytes = 0;
 };
@@ -54,7 +55,7 @@ struct DecodedColumn {
 
 struct DecodedStripe {
   StripePlan plan;
-  BufferPool::Handle bytes, unpacked;
+  BufferPool::Handle bytes, decrypted, unpacked;
   std::vector<PresenceBits> map_present;  // per distinct FeaturePlan::map_present stream
   std::vector<uint32_t> map_present_streams;
   std::vector<DecodedFeature> features;  // per plan feature

@@ -22,9 +22,14 @@ class StripeBuilder {
   StripeBuilder(const Source& source, const FileTail& tail, Stripe* stripe)
       : source_(source), tail_(tail), stripe_(stripe) {}
 
-  void Build(const proto::StripeFooter& footer) {
-    AddStreams(footer);
-    AddEncodings(footer);
+  // Once for the plain part of the footer (group 0), and once for each open encryption group.
+  template <class Part>
+  void Add(const Part& footer, uint32_t group) {
+    AddStreams(footer, group);
+    AddEncodings(footer, group);
+  }
+  void Finish() {
+    SortStreams();
     SortKeys();
   }
 
@@ -38,10 +43,22 @@ class StripeBuilder {
     return stripe_->offset + stripe_->index_length + stripe_->data_length;
   }
 
-  void AddStreams(const proto::StripeFooter& footer) {
+  // Encrypted columns are in their group's part alone: anything else would get round the key.
+  void CheckGroup(uint32_t node, uint32_t group, const std::string& what) const {
+    const uint32_t belongs = stripe_->keys->GroupOf(node);
+    if (belongs == group) return;
+    throw Bad(footer_offset(),
+              fmt::format("{} is listed in {}, but belongs to {}", what,
+                          group == 0 ? "plain" : fmt::format("encryption group {}", group - 1),
+                          belongs == 0 ? "none" : fmt::format("encryption group {}", belongs - 1)));
+  }
+
+  template <class Part>
+  void AddStreams(const Part& footer, uint32_t group) {
+    uint32_t data_ordinal = 0, index_ordinal = kFirstIndexOrdinal;
     const uint64_t area = stripe_->index_length + stripe_->data_length;
     uint64_t running = 0;
-    stripe_->streams.reserve(static_cast<size_t>(footer.streams_size()));
+    stripe_->streams.reserve(stripe_->streams.size() + static_cast<size_t>(footer.streams_size()));
     for (const proto::Stream& stream : footer.streams()) {
       if (stream.has_offset()) running = stream.offset();
       const std::string place =
@@ -57,7 +74,9 @@ class StripeBuilder {
                   fmt::format("{}: {} bytes at {} pass the stripe's {} bytes of streams", place,
                               stream.length(), running, area));
       }
+      CheckGroup(stream.node(), group, place);
       StreamInfo info;
+      info.group = group;
       info.node = stream.node();
       info.sequence = stream.sequence();
       info.kind = static_cast<StreamKind>(stream.kind());
@@ -65,11 +84,15 @@ class StripeBuilder {
       info.length = stream.length();
       info.use_vints = stream.use_vints();
       info.column = stream.column();
+      info.ordinal = IsIndexStream(info.kind) ? index_ordinal++ : data_ordinal++;
       running += stream.length();
       stripe_->lookup.push_back(
           {info.node, info.sequence, info.kind, static_cast<uint32_t>(stripe_->streams.size())});
       stripe_->streams.push_back(info);
     }
+  }
+
+  void SortStreams() {
     const auto order = [](const Stripe::StreamKey& k) {
       return std::tuple(k.node, k.sequence, k.kind);
     };
@@ -84,7 +107,8 @@ class StripeBuilder {
     }
   }
 
-  void AddEncodings(const proto::StripeFooter& footer) {
+  template <class Part>
+  void AddEncodings(const Part& footer, uint32_t group) {
     uint32_t position = 0;
     for (const proto::ColumnEncoding& encoding : footer.encoding()) {
       const uint32_t node = encoding.has_node() ? encoding.node() : position;
@@ -92,6 +116,7 @@ class StripeBuilder {
       if (node >= tail_.schema.size())
         throw Bad(footer_offset(),
                   fmt::format("encoding of node {}, the file has {}", node, tail_.schema.size()));
+      CheckGroup(node, group, fmt::format("the encoding of node {}", node));
       if (encoding.kind() != 0 && encoding.kind() != 1 && encoding.kind() != 4) {
         throw Bad(
             footer_offset(),
@@ -154,7 +179,9 @@ class StripeBuilder {
 
 FileReader::FileReader(std::shared_ptr<const Source> source, FileTail tail,
                        const OpenOptions& options)
-    : source_(std::move(source)), tail_(std::move(tail)) {
+    : source_(std::move(source)),
+      tail_(std::move(tail)),
+      keys_(std::make_shared<const FileKeys>(tail_, source_->name(), options.keys.get())) {
   uint64_t row = 0;
   for (const proto::StripeInformation& stripe : tail_.footer.stripes()) {
     first_rows_.push_back(row);
@@ -192,6 +219,7 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index) const {
   stripe->index_length = info.index_length();
   stripe->data_length = info.data_length();
   stripe->footer_length = info.footer_length();
+  stripe->keys = keys_;
   const uint64_t footer_offset = info.offset() + info.index_length() + info.data_length();
 
   const auto mode = static_cast<CacheMode>(tail_.postscript.cache_mode());
@@ -214,8 +242,84 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index) const {
                 fmt::format("the {} bytes of the stripe footer cannot be parsed", footer.size()),
                 fmt::format("{} at byte {}", where, footer_offset), "the file is damaged");
   }
-  StripeBuilder(*source_, tail_, stripe.get()).Build(message);
+  const auto groups = keys_->groups().size();
+  if (static_cast<size_t>(message.encryption_groups_size()) != groups) {
+    throw Error(ExitCode::kBadData,
+                fmt::format("{} encrypted parts for {} encryption groups",
+                            message.encryption_groups_size(), groups),
+                fmt::format("{} at byte {}", where, footer_offset), "the file is damaged");
+  }
+  StripeBuilder builder(*source_, tail_, stripe.get());
+  builder.Add(message, 0);
+  for (size_t g = 0; g < groups; ++g) {
+    if (!keys_->groups()[g].why_locked.empty()) continue;
+    builder.Add(ReadGroupFooter(*stripe, g, message.encryption_groups(static_cast<int>(g))),
+                static_cast<uint32_t>(g + 1));
+  }
+  builder.Finish();
   return stripe;
+}
+
+proto::StripeEncryptionGroup FileReader::ReadGroupFooter(const Stripe& stripe, size_t group,
+                                                         const std::string& stored) const {
+  ChunkContext context;
+  context.compression = tail_.compression;
+  context.block_size = tail_.block_size;
+  context.where = fmt::format("{}: stripe {}, footer of encryption group {}", source_->name(),
+                              stripe.index, group);
+  context.file_offset = stripe.offset + stripe.index_length + stripe.data_length;
+  context.key = keys_->Key(stripe.index, group);
+  context.place.stripe = stripe.index;
+  context.place.ordinal = kFooterOrdinal;
+  Buffer plain;
+  Unframe({reinterpret_cast<const uint8_t*>(stored.data()), stored.size()}, context, &plain,
+          MaxStripeFooterBytes(stored.size()));
+  proto::StripeEncryptionGroup message;
+  if (!message.ParseFromArray(plain.data(), static_cast<int>(plain.size()))) {
+    throw Error(ExitCode::kBadData,
+                fmt::format("the {} bytes of the footer cannot be parsed", plain.size()),
+                fmt::format("{} at byte {}", context.where, context.file_offset),
+                "the file is damaged");
+  }
+  return message;
+}
+
+std::vector<proto::FileStatistics> FileReader::ReadGroupStatistics(size_t group) const {
+  std::vector<proto::FileStatistics> list;
+  const proto::EncryptionGroup& stored =
+      tail_.footer.encryption().encryption_groups(static_cast<int>(group));
+  for (const std::string& blob : stored.statistics()) {
+    ChunkContext context;
+    context.compression = tail_.compression;
+    context.block_size = tail_.block_size;
+    context.where = fmt::format("{}: statistics of encryption group {}", source_->name(), group);
+    context.file_offset = tail_.footer_offset;
+    context.key = keys_->StatisticsKey(group);
+    context.place.stripe = kStatisticsStripe;
+    context.place.ordinal = static_cast<uint32_t>(list.size());
+    Buffer plain;
+    Unframe({reinterpret_cast<const uint8_t*>(blob.data()), blob.size()}, context, &plain,
+            MaxStripeFooterBytes(blob.size()));
+    if (!list.emplace_back().ParseFromArray(plain.data(), static_cast<int>(plain.size()))) {
+      throw Error(ExitCode::kBadData,
+                  fmt::format("the {} bytes of the statistics cannot be parsed", plain.size()),
+                  fmt::format("{} at byte {}", context.where, context.file_offset),
+                  "the file is damaged");
+    }
+  }
+  return list;
+}
+
+ChunkContext FileReader::ContextOf(const Stripe& stripe, const StreamInfo& stream,
+                                   std::string where) const {
+  ChunkContext context;
+  context.compression = tail_.compression;
+  context.block_size = tail_.block_size;
+  context.where = std::move(where);
+  context.file_offset = stream.offset;
+  if (stream.group != 0) context.key = keys_->Key(stripe.index, stream.group - 1);
+  context.place = PlaceOf(stripe.index, stream);
+  return context;
 }
 
 Buffer FileReader::ReadIndexArea(size_t index) const {

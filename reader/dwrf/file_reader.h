@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "reader/dwrf/chunk.h"
+#include "reader/dwrf/crypto/file_keys.h"
 #include "reader/dwrf/stripe.h"
 #include "reader/dwrf/tail.h"
 #include "reader/schema.h"
@@ -17,6 +19,7 @@ namespace headrace::reader::dwrf {
 struct OpenOptions {
   bool use_cache =
       true;  // read stripe footers and indexes from the stripe cache where it holds them
+  std::shared_ptr<const KeyRing> keys;  // null: encrypted columns stay locked
 };
 
 class FileReader {
@@ -29,6 +32,7 @@ class FileReader {
   std::shared_ptr<const Source> shared_source() const { return source_; }
   const FileTail& tail() const { return tail_; }
   const Schema& schema() const { return tail_.schema; }
+  const FileKeys& keys() const { return *keys_; }
   size_t num_stripes() const { return static_cast<size_t>(tail_.footer.stripes_size()); }
   uint64_t num_rows() const { return tail_.number_of_rows; }
   // Of the file; first_row(num_stripes()) is num_rows().
@@ -41,17 +45,26 @@ class FileReader {
   Buffer ReadIndexArea(size_t index) const;
   // The stored bytes of one stream: index streams from the cache where it has them.
   Buffer ReadStream(const Stripe& stripe, const StreamInfo& stream) const;
+  // How the stored bytes of a stream are to be unframed; `where` is for messages.
+  ChunkContext ContextOf(const Stripe& stripe, const StreamInfo& stream, std::string where) const;
+  // The statistics of an encrypted group, a list per node of the group in its order. Throws Error
+  // kBadData; the group must be open.
+  std::vector<proto::FileStatistics> ReadGroupStatistics(size_t group) const;
   // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
   // mismatch. Returns false when the file has none, or one of a kind without an implementation.
   bool VerifyChecksum(size_t index) const;
 
  private:
   FileReader(std::shared_ptr<const Source> source, FileTail tail, const OpenOptions& options);
+  // The part of a stripe footer that a group keeps to itself.
+  proto::StripeEncryptionGroup ReadGroupFooter(const Stripe& stripe, size_t group,
+                                               const std::string& stored) const;
   // The cache's section `section`, or nothing.
   std::optional<std::span<const uint8_t>> CacheSection(size_t section) const;
 
   std::shared_ptr<const Source> source_;
   FileTail tail_;
+  std::shared_ptr<const FileKeys> keys_;
   Buffer cache_;
   std::vector<uint64_t> first_rows_;
 };

@@ -60,8 +60,9 @@ struct FileWriter::State {
   State(const std::string& path, Schema file_schema, WriterOptions options, bool replace)
       : schema(std::move(file_schema)),
         policy(schema, std::move(options)),
+        encryptor(policy.options()),
         output(std::in_place, path, replace),
-        stripe(schema, policy),
+        stripe(schema, policy, encryptor),
         cache(policy.options()),
         statistics(schema.size()),
         stored_bytes(schema.size()) {}
@@ -72,10 +73,13 @@ struct FileWriter::State {
   bool StripeIsFull() const;
   void WriteStripe();
   void FillFooter(proto::Footer* out) const;
+  void FillEncryption(std::vector<proto::ColumnStatistics> statistics,
+                      proto::Encryption* out) const;
   uint64_t SubtreeBytes(uint32_t node) const;
 
   const Schema schema;
   const LayoutPolicy policy;
+  const Encryptor encryptor;
   std::optional<AtomicFile> output;
   StripeWriter stripe;
   StripeCache cache;
@@ -169,6 +173,8 @@ void FileWriter::State::WriteStripe() {
   info->set_footer_length(encoded.footer.size());
   info->set_number_of_rows(encoded.rows);
   info->set_raw_data_size(encoded.raw_bytes);
+  if (footer.stripes_size() == 1)  // the stripes after it use the same keys
+    for (const std::string& metadata : encryptor.key_metadata()) info->add_key_metadata(metadata);
   XXH64_state_t hash;
   XXH64_reset(&hash, 0);
   for (const ByteSink* area : {&encoded.index, &encoded.data, &encoded.footer}) {
@@ -189,6 +195,7 @@ uint64_t FileWriter::State::SubtreeBytes(uint32_t node) const {
 void FileWriter::State::FillFooter(proto::Footer* out) const {
   out->set_header_length(3);
   out->set_content_length(output->size() - 3);
+  std::vector<proto::ColumnStatistics> secret(schema.size());  // of encrypted nodes
   for (const SchemaNode& node : schema.nodes()) {
     auto* type = out->add_types();
     type->set_kind(static_cast<uint32_t>(node.kind));
@@ -197,7 +204,17 @@ void FileWriter::State::FillFooter(proto::Footer* out) const {
     auto* entry = out->add_statistics();
     statistics[node.id].ToProto(node.kind, entry);
     entry->set_size(SubtreeBytes(node.id));
+    if (policy.GroupOf(node.id) == 0) continue;
+    // Sizes and counts stay in the open, values do not.
+    secret[node.id] = *entry;
+    proto::ColumnStatistics open;
+    open.set_number_of_values(entry->number_of_values());
+    open.set_has_null(entry->has_null());
+    open.set_raw_size(entry->raw_size());
+    open.set_size(entry->size());
+    *entry = std::move(open);
   }
+  if (encryptor.num_groups() > 0) FillEncryption(std::move(secret), out->mutable_encryption());
   for (const auto& [name, value] : policy.Metadata()) {
     auto* item = out->add_metadata();
     item->set_name(name);
@@ -209,6 +226,30 @@ void FileWriter::State::FillFooter(proto::Footer* out) const {
   if (!cache.empty())
     for (const uint32_t at : cache.offsets()) out->add_stripe_cache_offsets(at);
   out->set_checksum_algorithm(policy.options().checksum ? kChecksumXxhash : 0);
+}
+
+void FileWriter::State::FillEncryption(std::vector<proto::ColumnStatistics> secret,
+                                       proto::Encryption* out) const {
+  out->set_key_provider(0);
+  for (uint32_t g = 1; g <= encryptor.num_groups(); ++g) {
+    proto::EncryptionGroup* group = out->add_encryption_groups();
+    group->set_key_metadata(encryptor.key_metadata()[g - 1]);
+    for (const uint32_t column : schema.root().children) {
+      if (policy.GroupOf(column) != g) continue;
+      proto::FileStatistics message;
+      for (uint32_t id = column; id <= schema.node(column).last; ++id)
+        *message.add_statistics() = std::move(secret[id]);
+      ChunkPlace place;
+      place.stripe = kStatisticsStripe;
+      place.ordinal = static_cast<uint32_t>(group->nodes_size());
+      const ChunkSeal seal = encryptor.Seal(g, place);
+      ByteSink stored;
+      ChunkEncoder(policy.options())
+          .Encode(AsBytes(message.SerializeAsString()), true, &stored, &seal);
+      group->add_nodes(column);
+      group->add_statistics(stored.data(), stored.size());
+    }
+  }
 }
 
 WrittenFile FileWriter::Close() {

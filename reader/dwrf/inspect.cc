@@ -110,7 +110,28 @@ Json FooterJson(const proto::Footer& footer) {
   return json;
 }
 
-Json TypesJson(const FileTail& tail) {
+// Per node, as far as the file tells: with those of encrypted columns that are open.
+std::vector<proto::ColumnStatistics> Statistics(const FileReader& file) {
+  const auto& plain = file.tail().footer.statistics();
+  std::vector<proto::ColumnStatistics> all(plain.begin(), plain.end());
+  for (size_t g = 0; g < file.keys().groups().size(); ++g) {
+    const FileKeys::Group& group = file.keys().groups()[g];
+    if (!group.why_locked.empty()) continue;
+    const std::vector<proto::FileStatistics> open = file.ReadGroupStatistics(g);
+    for (size_t i = 0; i < std::min(open.size(), group.nodes.size()); ++i) {
+      uint32_t node = group.nodes[i];
+      for (const proto::ColumnStatistics& statistics : open[i].statistics()) {
+        if (node < all.size()) all[node] = statistics;
+        ++node;
+      }
+    }
+  }
+  return all;
+}
+
+Json TypesJson(const FileReader& file) {
+  const FileTail& tail = file.tail();
+  const std::vector<proto::ColumnStatistics> statistics = Statistics(file);
   const std::vector<std::string> paths = Paths(tail.schema);
   Json types = Json::array();
   for (const SchemaNode& node : tail.schema.nodes()) {
@@ -122,9 +143,7 @@ Json TypesJson(const FileTail& tail) {
       for (const std::string& name : node.field_names) type["field_names"].push_back(Text(name));
     }
     if (tail.encrypted_nodes[node.id]) type["encrypted"] = true;
-    if (node.id < static_cast<uint32_t>(tail.footer.statistics_size())) {
-      type["statistics"] = StatisticsJson(tail.footer.statistics(static_cast<int>(node.id)));
-    }
+    if (node.id < statistics.size()) type["statistics"] = StatisticsJson(statistics[node.id]);
     types.push_back(std::move(type));
   }
   return types;
@@ -149,12 +168,24 @@ std::vector<std::string> EncryptedColumns(const FileTail& tail) {
   return names;
 }
 
-Json EncryptionJson(const FileTail& tail) {
+Json EncryptionJson(const FileReader& file) {
+  const FileTail& tail = file.tail();
   Json groups = Json::array();
-  for (const proto::EncryptionGroup& group : tail.footer.encryption().encryption_groups()) {
-    groups.push_back({{"nodes", std::vector<uint32_t>(group.nodes().begin(), group.nodes().end())},
-                      {"key_metadata_present", group.has_key_metadata()},
-                      {"statistics_blobs_count", group.statistics_size()}});
+  for (size_t g = 0; g < file.keys().groups().size(); ++g) {
+    const FileKeys::Group& keys = file.keys().groups()[g];
+    const auto& group = tail.footer.encryption().encryption_groups(static_cast<int>(g));
+    Json json = {{"nodes", keys.nodes},
+                 {"key_metadata_present", group.has_key_metadata()},
+                 {"statistics_blobs_count", group.statistics_size()},
+                 {"scheme", keys.ours ? "headrace" : "unknown"}};
+    if (keys.ours) {
+      json["name"] = Text(keys.name);
+      json["key_id"] = Text(keys.key_id);
+      json["cipher"] = CipherName(keys.cipher);
+    }
+    json["open"] = keys.why_locked.empty();
+    if (!keys.why_locked.empty()) json["why_locked"] = keys.why_locked;
+    groups.push_back(std::move(json));
   }
   return {{"key_provider", tail.footer.encryption().key_provider()},
           {"groups", groups},
@@ -248,14 +279,16 @@ std::string Range(const proto::ColumnStatistics& s) {
   return text;
 }
 
-std::string ColumnLines(const FileTail& tail) {
+std::string ColumnLines(const FileReader& file) {
+  const FileTail& tail = file.tail();
+  const std::vector<proto::ColumnStatistics> statistics = Statistics(file);
   std::string text = fmt::format("{:>5}  {:<36}{:<11}{:>13}{:>6}{:>13}  {}\n", "node", "column",
                                  "type", "values", "nulls", "stored bytes", "range");
   const std::vector<std::string> paths = Paths(tail.schema);
   for (const SchemaNode& node : tail.schema.nodes()) {
     std::string values = "-", nulls = "-", bytes = "-", range;
-    if (node.id < static_cast<uint32_t>(tail.footer.statistics_size())) {
-      const proto::ColumnStatistics& s = tail.footer.statistics(static_cast<int>(node.id));
+    if (node.id < statistics.size()) {
+      const proto::ColumnStatistics& s = statistics[node.id];
       if (s.has_number_of_values()) values = std::to_string(s.number_of_values());
       if (s.has_has_null()) nulls = s.has_null() ? "yes" : "no";
       if (s.has_size()) bytes = std::to_string(s.size());
@@ -267,6 +300,17 @@ std::string ColumnLines(const FileTail& tail) {
                         TypeKindName(node.kind), values, nulls, bytes, range);
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
+  }
+  return text;
+}
+
+std::string EncryptionLines(const FileReader& file) {
+  std::string text;
+  for (const FileKeys::Group& group : file.keys().groups()) {
+    text += group.ours ? fmt::format("    group {}: {}, key {}", Printable(group.name, 64),
+                                     CipherName(group.cipher), Printable(group.key_id, 64))
+                       : "    a group";
+    text += group.why_locked.empty() ? ": open\n" : fmt::format(": locked, {}\n", group.why_locked);
   }
   return text;
 }
@@ -316,9 +360,9 @@ std::string InspectJson(const FileReader& file) {
     metadata.push_back({{"name", Text(item.name())}, {"value", Text(item.value())}});
   }
   json["user_metadata"] = std::move(metadata);
-  json["types"] = TypesJson(tail);
+  json["types"] = TypesJson(file);
   json["cache"] = CacheJson(tail);
-  if (tail.footer.has_encryption()) json["encryption"] = EncryptionJson(tail);
+  if (tail.footer.has_encryption()) json["encryption"] = EncryptionJson(file);
   json["stripes"] = Json::array();
   for (size_t i = 0; i < file.num_stripes(); ++i) json["stripes"].push_back(StripeJson(file, i));
   return json.dump(2) + "\n";
@@ -353,8 +397,9 @@ std::string InspectText(const FileReader& file, const InspectTextOptions& option
     text += fmt::format("  encryption   {} groups; cannot be read without a key: {}\n",
                         tail.footer.encryption().encryption_groups_size(),
                         names.empty() ? "no column" : names);
+    text += EncryptionLines(file);
   }
-  text += "\n" + ColumnLines(tail) + "\n";
+  text += "\n" + ColumnLines(file) + "\n";
   for (size_t i = 0; i < file.num_stripes(); ++i) text += StripeLines(file, i, options);
   return text;
 }

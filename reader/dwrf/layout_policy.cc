@@ -1,9 +1,11 @@
 #include "reader/dwrf/layout_policy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/error.h"
 
@@ -58,6 +60,35 @@ uint32_t FindMap(const Schema& schema, const std::string& name) {
   return *node;
 }
 
+// Per node the group it is in, counted from 1.
+std::vector<uint32_t> GroupNodes(const Schema& schema, const WriterOptions& options) {
+  std::vector<uint32_t> group_of(schema.size());
+  if (options.encryption.empty()) return group_of;
+  // A chunk's length has 23 bits, and GCM adds its tag.
+  if (options.block_size + 16 >= 1 << 23)
+    Refuse("block_size leaves no room for encryption", "use at most 8388591");
+  uint32_t number = 0;
+  for (const EncryptionGroupSpec& group : options.encryption) {
+    ++number;
+    if (options.keys == nullptr || options.keys->Find(group.key_id) == nullptr) {
+      throw Error(ExitCode::kPrivilege,
+                  options.keys == nullptr
+                      ? std::string("no keys were given")
+                      : fmt::format("key '{}' is not in {}", Printable(group.key_id, 64),
+                                    options.keys->name()),
+                  fmt::format("encryption group '{}'", Printable(group.name, 64)));
+    }
+    for (const std::string& name : group.columns) {
+      const auto node = schema.FindColumn(name);
+      if (!node) Refuse(fmt::format("the schema has no column '{}' to encrypt", name));
+      if (group_of[*node] != 0)
+        Refuse(fmt::format("column '{}' is in two encryption groups", name));
+      for (uint32_t id = *node; id <= schema.node(*node).last; ++id) group_of[id] = number;
+    }
+  }
+  return group_of;
+}
+
 }  // namespace
 
 LayoutPolicy::LayoutPolicy(const Schema& schema, WriterOptions options)
@@ -66,6 +97,7 @@ LayoutPolicy::LayoutPolicy(const Schema& schema, WriterOptions options)
       in_flat_(schema.size()),
       columns_(schema.size()) {
   CheckRanges(options_);
+  group_of_ = GroupNodes(schema, options_);
   for (const std::string& name : options_.flat_maps) {
     const uint32_t map = FindMap(schema, name);
     flat_[map] = true;
@@ -116,7 +148,17 @@ std::map<std::string, std::string> LayoutPolicy::Metadata() const {
   std::string flat;
   for (const std::string& name : options_.flat_maps) flat += (flat.empty() ? "" : ",") + name;
   if (!flat.empty()) items["headrace.flat_maps"] = flat;
+  std::string groups;
+  std::set<std::string> encrypted;
+  for (const EncryptionGroupSpec& group : options_.encryption) {
+    if (!groups.empty()) groups += ';';
+    groups += fmt::format("{}={}:{}:{}", group.name, fmt::join(group.columns, ","), group.key_id,
+                          CipherName(group.cipher));
+    encrypted.insert(group.columns.begin(), group.columns.end());
+  }
+  if (!groups.empty()) items["headrace.encryption"] = groups;
   for (const auto& [map, keys] : options_.feature_order) {
+    if (encrypted.count(map) > 0) continue;  // its keys are nobody else's business
     std::string order;
     for (const MapKey& key : keys) {
       if (!order.empty()) order += ',';

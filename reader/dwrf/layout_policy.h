@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/dwrf/crypto/file_keys.h"
 #include "reader/dwrf/stripe.h"
 #include "reader/dwrf/tail.h"
 #include "reader/schema.h"
@@ -55,12 +56,17 @@ struct WriterOptions {
   bool checksum = true;                         // XXH64 of each stripe
   bool use_vints = true;                        // false: fixed-width integers, for testing readers
   std::map<std::string, std::string> metadata;  // added to the file's user metadata
+  // Groups of top-level columns to encrypt, under keys of `keys`. The data keys are drawn anew for
+  // every file, so that files of equal rows differ.
+  std::vector<EncryptionGroupSpec> encryption;
+  std::shared_ptr<const KeyRing> keys;
 };
 
 class LayoutPolicy {
  public:
   // Throws Error kUsage for options that do not fit the schema (an unknown path or map, a flattened
-  // map with a key type that cannot be one, a block size out of range), naming the option.
+  // map with a key type that cannot be one, a block size out of range), naming the option;
+  // kPrivilege for an encryption key that the ring does not have.
   LayoutPolicy(const Schema& schema, WriterOptions options);
 
   const WriterOptions& options() const { return options_; }
@@ -68,6 +74,8 @@ class LayoutPolicy {
   // True for the value node of a flattened map and all below it.
   bool InFlat(uint32_t node) const { return in_flat_[node]; }
   const ColumnOptions& column(uint32_t node) const { return columns_[node]; }
+  // 0: not encrypted; else 1 + the place of its group in options().encryption.
+  uint32_t GroupOf(uint32_t node) const { return group_of_[node]; }
   // Sorts before another key of the same map: place in feature_order, then key.
   uint64_t FeatureRank(uint32_t map_node, const MapKey& key) const;
   // The user metadata: orc.writer.name and .version, headrace.version, headrace.* for the choices
@@ -78,6 +86,7 @@ class LayoutPolicy {
   WriterOptions options_;
   std::vector<bool> flat_, in_flat_;
   std::vector<ColumnOptions> columns_;
+  std::vector<uint32_t> group_of_;
   std::map<uint32_t, std::map<MapKey, uint64_t>> ranks_;
 };
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "reader/dwrf/crypto/file_keys.h"
 #include "reader/dwrf/file_reader.h"
 
 namespace headrace::reader::dwrf {
@@ -120,6 +121,7 @@ class Planner {
     plan_.stripe_index = stripe.index;
     plan_.rows = stripe.rows;
     plan_.first_row = stripe.first_row;
+    plan_.keys = stripe.keys;
   }
 
   StripePlan Plan(const Projection& projection) {
@@ -128,7 +130,7 @@ class Planner {
     for (const FeatureRequest& request : projection.features) AddFeature(request);
     for (const std::string& name : projection.columns) {
       const uint32_t node = BindColumn(*context_.schema, context_.file, name);
-      CheckReadable(node, name);
+      CheckReadable(node);
       plan_.columns.push_back({name, PlanNode(node, 0)});
     }
     return std::move(plan_);
@@ -147,11 +149,9 @@ class Planner {
 
   std::string Place() const { return fmt::format("{}: stripe {}", context_.file, stripe_.index); }
 
-  void CheckReadable(uint32_t node, const std::string& column) const {
-    const std::vector<bool>* encrypted = context_.encrypted_nodes;
-    if (encrypted == nullptr || node >= encrypted->size() || !(*encrypted)[node]) return;
-    throw Error(ExitCode::kPrivilege, fmt::format("column {} is encrypted", Printable(column)),
-                context_.file, "it cannot be read without its key");
+  void CheckReadable(uint32_t node) const {
+    if (context_.keys != nullptr)
+      context_.keys->CheckReadable(*context_.schema, node, context_.file);
   }
 
   StripeMap& MapOf(const FeatureRequest& request) {
@@ -160,8 +160,7 @@ class Planner {
     StripeMap& map = place->second;
     if (!is_new) return map;
     map.bound = BindMap(*context_.schema, context_.file, request);
-    CheckReadable(map.bound.map, request.column);
-    CheckReadable(map.bound.value, request.column);
+    CheckReadable(map.bound.map);
     const Encoding* encoding = stripe_.FindEncoding(map.bound.map, 0);
     if (encoding != nullptr && encoding->kind != EncodingKind::kMapFlat) {
       Refuse(Place(),
@@ -326,9 +325,9 @@ StripePlan MakePlan(const PlanContext& context, const Stripe& stripe,
 StripePlan MakePlan(const FileReader& reader, const std::shared_ptr<const Stripe>& stripe,
                     const Projection& projection) {
   const FileTail& tail = reader.tail();
-  return MakePlan({reader.source().name(), &reader.schema(), tail.compression, tail.block_size,
-                   &tail.encrypted_nodes},
-                  *stripe, projection);
+  return MakePlan(
+      {reader.source().name(), &reader.schema(), tail.compression, tail.block_size, &reader.keys()},
+      *stripe, projection);
 }
 
 void CheckProjection(const Schema& schema, const std::string& file, const Projection& projection) {

@@ -72,7 +72,7 @@ struct PlanContext {
   const Schema* schema = nullptr;
   CompressionKind compression = CompressionKind::kNone;
   uint64_t block_size = 0;
-  const std::vector<bool>* encrypted_nodes = nullptr;  // may be null
+  const FileKeys* keys = nullptr;  // null: nothing is encrypted
 };
 
 class StripePlan {
@@ -82,10 +82,11 @@ class StripePlan {
   uint64_t block_size = 0;
   uint32_t stripe_index = 0;
   uint64_t rows = 0;
-  uint64_t first_row = 0;             // of the file
-  std::vector<StreamInfo> streams;    // each stream once; none of length 0
-  std::vector<FeaturePlan> features;  // in the order of the projection
-  std::vector<ColumnPlan> columns;    // in the order of the projection
+  uint64_t first_row = 0;                // of the file
+  std::vector<StreamInfo> streams;       // each stream once; none of length 0
+  std::vector<FeaturePlan> features;     // in the order of the projection
+  std::vector<ColumnPlan> columns;       // in the order of the projection
+  std::shared_ptr<const FileKeys> keys;  // of the file; null: no stream is encrypted
 
   // The streams' byte ranges, by offset; ranges that touch are not merged.
   std::vector<ByteRange> ranges() const;
@@ -95,9 +96,9 @@ class StripePlan {
 };
 
 // Throws Error kUsage for a column that does not exist or is not of the kinds above (naming its
-// type), kPrivilege for an encrypted one, kBadData where the stripe's encodings or streams
-// contradict the format, kResources when the columns of one stripe would exceed kMaxStripeBytes
-// whatever they hold.
+// type), kPrivilege for an encrypted one without its key, kBadData where the stripe's encodings or
+// streams contradict the format, kResources when the columns of one stripe would exceed
+// kMaxStripeBytes whatever they hold.
 StripePlan MakePlan(const FileReader& reader, const std::shared_ptr<const Stripe>& stripe,
                     const Projection& projection);
 StripePlan MakePlan(const PlanContext& context, const Stripe& stripe, const Projection& projection);

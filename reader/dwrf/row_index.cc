@@ -27,8 +27,8 @@ proto::RowIndex ReadRowIndex(const FileReader& file, const Stripe& stripe, uint3
   const Buffer stored = file.ReadStream(stripe, *stream);
   const std::string where = Where(file, stripe, node, sequence);
   Buffer bytes;
-  Unframe(stored.span(), {file.tail().compression, file.tail().block_size, where, stream->offset},
-          &bytes, MaxIndexBytes(stream->length));
+  Unframe(stored.span(), file.ContextOf(stripe, *stream, where), &bytes,
+          MaxIndexBytes(stream->length));
   if (!index.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw Error(ExitCode::kBadData,
                 fmt::format("the {} bytes of the row index cannot be parsed", bytes.size()),

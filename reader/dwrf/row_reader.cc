@@ -231,7 +231,9 @@ struct RowReader::State {
   void Select();
   std::unique_ptr<StripeRows> Open(size_t index);
   void Position(uint64_t row_in_stripe);
-  void CheckEncrypted(uint32_t node) const;
+  void CheckReadable(uint32_t node) const {
+    file->keys().CheckReadable(file->schema(), node, file->source().name());
+  }
   // The parts of `column` in the stripe that can be read whole; false: none.
   bool KeepReadable(const std::shared_ptr<const Stripe>& stripe, Selected* column) const;
   bool CanRead(const std::shared_ptr<const Stripe>& stripe, const Selected& column,
@@ -244,31 +246,19 @@ struct RowReader::State {
   }
 };
 
-void RowReader::State::CheckEncrypted(uint32_t node) const {
-  const Schema& s = file->schema();
-  for (uint32_t id = node; id <= s.node(node).last; ++id) {
-    if (!file->tail().encrypted_nodes[id]) continue;
-    throw Error(ExitCode::kBadData,
-                fmt::format("column '{}' is encrypted and cannot be read without its key",
-                            Printable(s.Path(node))),
-                fmt::format("{}: byte {}", file->source().name(), file->tail().footer_offset),
-                "select other columns; 'headrace inspect' shows which are encrypted");
-  }
-}
-
 void RowReader::State::Select() {
   const Schema& s = file->schema();
   std::vector<ColumnSelection> wanted = options.columns;
   if (wanted.empty()) {
     for (uint32_t child : s.root().children) {
-      CheckEncrypted(child);
+      CheckReadable(child);
       columns.push_back({child, s.root().field_names[columns.size()], true, {}});
     }
   }
   for (ColumnSelection& selection : wanted) {
     const std::optional<uint32_t> node = s.FindColumn(selection.column);
     if (!node) throw UnknownColumn(*file, selection.column);
-    CheckEncrypted(*node);
+    CheckReadable(*node);
     auto same = std::find_if(columns.begin(), columns.end(),
                              [&](const Selected& c) { return c.node == *node; });
     if (same == columns.end()) {

@@ -45,7 +45,8 @@ struct RowReaderOptions {
 
 class RowReader {
  public:
-  // Throws Error kUsage for unknown columns (naming the nearest), kBadData for encrypted ones.
+  // Throws Error kUsage for unknown columns (naming the nearest), kPrivilege for encrypted
+  // ones without their key.
   explicit RowReader(std::shared_ptr<const FileReader> file, RowReaderOptions options = {});
   ~RowReader();
   RowReader(const RowReader&) = delete;

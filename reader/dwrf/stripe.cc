@@ -23,6 +23,16 @@ const char* StreamKindName(StreamKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+ChunkPlace PlaceOf(uint32_t stripe, const StreamInfo& stream) {
+  ChunkPlace place;
+  place.stripe = stripe;
+  place.ordinal = stream.ordinal;
+  place.node = stream.node;
+  place.sequence = stream.sequence;
+  place.kind = static_cast<uint8_t>(stream.kind);
+  return place;
+}
+
 const char* EncodingKindName(EncodingKind kind) {
   switch (kind) {
     case EncodingKind::kDirect:

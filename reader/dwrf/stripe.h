@@ -4,11 +4,16 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "reader/dwrf/crypto/cipher.h"
+
 namespace headrace::reader::dwrf {
+
+class FileKeys;
 
 // Numbers are the format's.
 enum class StreamKind : uint8_t {
@@ -37,8 +42,14 @@ struct StreamInfo {
       0;  // absolute in the file; [offset, offset + length) lies within the stripe's streams
   uint64_t length = 0;  // stored bytes
   bool use_vints = true;
-  uint32_t column = 0;  // informational
+  uint32_t column = 0;   // informational
+  uint32_t group = 0;    // 0: not encrypted; else 1 + the index of its encryption group
+  uint32_t ordinal = 0;  // of its group in the stripe: data streams from 0, index streams from 2^31
 };
+
+// What encryption knows a chunk of the stream by; its position and whether it is original are the
+// chunk's own.
+ChunkPlace PlaceOf(uint32_t stripe, const StreamInfo& stream);
 
 enum class EncodingKind : uint8_t { kDirect = 0, kDictionary = 1, kMapFlat = 4 };
 const char* EncodingKindName(EncodingKind kind);
@@ -69,9 +80,12 @@ struct Stripe {
   uint32_t index = 0;
   uint64_t first_row = 0, rows = 0;  // rows of the file
   uint64_t offset = 0, index_length = 0, data_length = 0, footer_length = 0;
-  std::vector<StreamInfo> streams;                              // in the order of the stripe footer
+  // In the order of the stripe footer: those of no group, then those of each group that is open.
+  std::vector<StreamInfo> streams;
   std::map<std::pair<uint32_t, uint32_t>, Encoding> encodings;  // (node, sequence)
   std::map<uint32_t, std::vector<FlatKey>> flat_keys;  // map node -> keys, by ascending sequence
+
+  std::shared_ptr<const FileKeys> keys;  // of the file
 
   // Null when the stripe has no such stream.
   const StreamInfo* Find(uint32_t node, uint32_t sequence, StreamKind kind) const;

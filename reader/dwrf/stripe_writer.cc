@@ -7,8 +7,13 @@
 
 namespace headrace::reader::dwrf {
 
-StripeWriter::StripeWriter(const Schema& schema, const LayoutPolicy& policy)
-    : schema_(schema), policy_(policy), chunks_(policy.options()), root_(schema, policy, 0, 0) {}
+StripeWriter::StripeWriter(const Schema& schema, const LayoutPolicy& policy,
+                           const Encryptor& encryptor)
+    : schema_(schema),
+      policy_(policy),
+      encryptor_(encryptor),
+      chunks_(policy.options()),
+      root_(schema, policy, 0, 0) {}
 
 template <class Function>
 void StripeWriter::ForStrides(uint64_t begin, uint64_t end, Function append) {
@@ -43,11 +48,11 @@ void StripeWriter::AppendFlat(const std::vector<const FlatColumn*>& columns,
 
 EncodedStripe StripeWriter::Finish(std::vector<StatisticsBuilder>* statistics,
                                    std::vector<uint64_t>* stored_bytes) {
-  auto encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_);
+  auto encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_, encryptor_, stripe_);
   encoder->Encode(root_, false);
   if (encoder->data.size() == 0 && !root_.children.empty()) {
     // Other readers take a stripe without data for damage.
-    encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_);
+    encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_, encryptor_, stripe_);
     encoder->Encode(root_, true);
   }
   EncodedStripe stripe;
@@ -55,6 +60,18 @@ EncodedStripe StripeWriter::Finish(std::vector<StatisticsBuilder>* statistics,
   stripe.raw_bytes = encoder->statistics[0].raw_bytes;
   stripe.index = std::move(encoder->index);
   stripe.data = std::move(encoder->data);
+  for (uint32_t g = 0; g < encoder->groups.size(); ++g) {
+    ChunkPlace place;
+    place.stripe = stripe_;
+    place.ordinal = kFooterOrdinal;
+    const ChunkSeal seal = encryptor_.Seal(g + 1, place);
+    const std::string plain = encoder->groups[g].SerializeAsString();
+    ByteSink stored;
+    chunks_.Encode({reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &stored,
+                   &seal);
+    encoder->footer.add_encryption_groups(stored.data(), stored.size());
+  }
+  ++stripe_;
   const std::string footer = encoder->footer.SerializeAsString();
   chunks_.Encode({reinterpret_cast<const uint8_t*>(footer.data()), footer.size()}, true,
                  &stripe.footer);

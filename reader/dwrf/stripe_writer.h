@@ -9,6 +9,7 @@
 #include "reader/dwrf/encode/byte_sink.h"
 #include "reader/dwrf/encode/chunk_encoder.h"
 #include "reader/dwrf/encode/column_buffer.h"
+#include "reader/dwrf/encode/encryptor.h"
 #include "reader/dwrf/encode/statistics_builder.h"
 #include "reader/dwrf/file_writer.h"
 #include "reader/dwrf/layout_policy.h"
@@ -24,8 +25,8 @@ struct EncodedStripe {
 
 class StripeWriter {
  public:
-  // Schema and policy outlive it.
-  StripeWriter(const Schema& schema, const LayoutPolicy& policy);
+  // All three outlive it.
+  StripeWriter(const Schema& schema, const LayoutPolicy& policy, const Encryptor& encryptor);
 
   // Rows [begin, end) of a checked batch; begins the strides they fall into.
   void Append(const Column& rows, uint64_t begin, uint64_t end);
@@ -48,6 +49,8 @@ class StripeWriter {
 
   const Schema& schema_;
   const LayoutPolicy& policy_;
+  const Encryptor& encryptor_;
+  uint32_t stripe_ = 0;  // in the file
   ChunkEncoder chunks_;
   ColumnBuffer root_;
   uint64_t raw_bytes_ = 0;

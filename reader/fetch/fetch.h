@@ -20,7 +20,8 @@ struct FetchOptions {
 struct FetchedStripe {
   dwrf::StripePlan plan;
   BufferPool::Handle bytes;
-  std::vector<std::span<const uint8_t>> stored;  // per plan stream, into `bytes`
+  BufferPool::Handle decrypted;                  // by Decrypt, where streams were encrypted
+  std::vector<std::span<const uint8_t>> stored;  // per plan stream, into either
   uint64_t stream_bytes = 0;                     // sum of the streams
   uint64_t wanted_bytes = 0;                     // the same, shared bytes counted once
   uint64_t read_bytes = 0;                       // with holes and alignment

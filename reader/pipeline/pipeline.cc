@@ -113,6 +113,31 @@ std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
   return columns;
 }
 
+// Encrypted columns of the projection need their key, and an operator that uses it: said before
+// anything runs.
+void CheckEncryption(const Table& table, const PipelineSpec& spec) {
+  bool decrypts = false;
+  for (const StageSpec& stage : spec.stages)
+    for (const OperatorSpec& op : stage.operators)
+      decrypts = decrypts || op.kind == OperatorKind::kDecrypt;
+  std::vector<std::string> names = spec.projection.columns;
+  for (const dwrf::FeatureRequest& feature : spec.projection.features)
+    if (names.empty() || names.back() != feature.column) names.push_back(feature.column);
+  for (const auto& file : table.files) {
+    for (const std::string& name : names) {
+      const uint32_t node = *file->schema().FindColumn(name);
+      file->keys().CheckReadable(file->schema(), node, file->source().name());
+      if (file->keys().GroupOf(node) == 0 || decrypts) continue;
+      throw Error(
+          ExitCode::kUsage,
+          fmt::format("column '{}' of the table is encrypted, and no stage has the operator "
+                      "decrypt",
+                      Printable(name)),
+          spec.path, "put decrypt between fetch and decompress");
+    }
+  }
+}
+
 }  // namespace
 
 struct Pipeline::State {
@@ -148,15 +173,18 @@ struct Pipeline::State {
 
 void Pipeline::State::OpenSource() {
   if (!spec.synthetic) {
+    dwrf::OpenOptions opening;
+    if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
     ChooseGap(&spec);
     if (spec.throttle.enabled()) {
       Throttle::Clock clock;
       clock.sleep_until = [this](int64_t deadline) { stop.SleepFor(deadline - MonotonicNs()); };
       throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
     }
-    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, throttle));
+    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, throttle, opening));
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
                           spec.projection);
+    CheckEncryption(*table, spec);
   }
   if (!spec.transforms.empty()) {
     std::vector<TransformSpec> transforms;

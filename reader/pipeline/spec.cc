@@ -18,12 +18,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::pair<OperatorKind, const char*> kKinds[] = {
-    {OperatorKind::kFetch, "fetch"},         {OperatorKind::kDecompress, "decompress"},
-    {OperatorKind::kDecode, "decode"},       {OperatorKind::kExtract, "extract"},
-    {OperatorKind::kTransform, "transform"}, {OperatorKind::kBatch, "batch"},
-    {OperatorKind::kTensorize, "tensorize"}, {OperatorKind::kSpin, "spin"},
-    {OperatorKind::kSleep, "sleep"},         {OperatorKind::kTouch, "touch"},
-    {OperatorKind::kLock, "lock"},           {OperatorKind::kRead, "read"}};
+    {OperatorKind::kFetch, "fetch"},
+    {OperatorKind::kDecrypt, "decrypt"},
+    {OperatorKind::kDecompress, "decompress"},
+    {OperatorKind::kDecode, "decode"},
+    {OperatorKind::kExtract, "extract"},
+    {OperatorKind::kTransform, "transform"},
+    {OperatorKind::kBatch, "batch"},
+    {OperatorKind::kTensorize, "tensorize"},
+    {OperatorKind::kSpin, "spin"},
+    {OperatorKind::kSleep, "sleep"},
+    {OperatorKind::kTouch, "touch"},
+    {OperatorKind::kLock, "lock"},
+    {OperatorKind::kRead, "read"}};
 constexpr uint32_t kMaxParallelism = 256, kMaxQueue = 65536;
 
 std::string DidYouMean(const std::string& name, const std::vector<std::string>& names) {
@@ -293,7 +300,10 @@ class SpecParser {
         const int rank = static_cast<int>(op.kind);
         if (!spec->synthetic && last == -1 && op.kind != OperatorKind::kFetch)
           Fail(place, fmt::format("the first operator of a table is fetch, not {}", op.name));
-        const bool next = op.kind == OperatorKind::kBatch
+        const bool next = op.kind == OperatorKind::kDecompress
+                              ? last == static_cast<int>(OperatorKind::kFetch) ||
+                                    last == static_cast<int>(OperatorKind::kDecrypt)
+                          : op.kind == OperatorKind::kBatch
                               ? last == static_cast<int>(OperatorKind::kExtract) ||
                                     last == static_cast<int>(OperatorKind::kTransform)
                           : op.kind == OperatorKind::kTensorize
@@ -301,8 +311,9 @@ class SpecParser {
                               : rank == last + 1;
         if (!next) {
           Fail(place,
-               fmt::format("operator {} cannot follow {}; the order is fetch, decompress, decode, "
-                           "extract, transform (optional), batch (optional), tensorize (optional)",
+               fmt::format("operator {} cannot follow {}; the order is fetch, decrypt (optional), "
+                           "decompress, decode, extract, transform (optional), batch (optional), "
+                           "tensorize (optional)",
                            op.name, last == -1 ? "the source" : last_name));
         }
         last = rank;
@@ -476,8 +487,8 @@ class SpecParser {
     if (table == nullptr)
       Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
     CheckKeys(*table, "[source]",
-              {"table", "synthetic", "epochs", "coalesce_gap", "coalesce_max", "io", "direct",
-               "depth", "registered", "device", "throttle"});
+              {"table", "synthetic", "epochs", "keys", "coalesce_gap", "coalesce_max", "io",
+               "direct", "depth", "registered", "device", "throttle"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap")) {
       spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
@@ -496,6 +507,8 @@ class SpecParser {
     spec->io.registered = Flag(*table, "registered", true);
     Device(*table, spec);
     Throttling(*table, spec);
+    spec->keys = Text(*table, "keys", "");
+    if (!spec->keys.empty() && !spec->keys.starts_with("env:")) spec->keys = Path(spec->keys);
     const std::string path = Text(*table, "table", "");
     if (const toml::table* synthetic = Table(*table, "synthetic")) {
       if (!path.empty())

@@ -19,6 +19,7 @@ namespace headrace::reader {
 
 enum class OperatorKind : uint8_t {
   kFetch,
+  kDecrypt,
   kDecompress,
   kDecode,
   kExtract,
@@ -78,6 +79,7 @@ struct PipelineSpec {
   std::optional<DeviceCost> device_cost;
   SourceOptions io;
   ThrottleOptions throttle;
+  std::string keys;  // of encrypted columns: a file, absolute, or env:NAME; empty: none
   std::string label;
   dwrf::Projection projection;
   std::vector<StageSpec> stages;

@@ -52,12 +52,12 @@ std::optional<uint64_t> SplitLedger::total() const {
 }
 
 Table OpenTable(const std::string& path, const SourceOptions& options,
-                std::shared_ptr<Throttle> throttle) {
+                std::shared_ptr<Throttle> throttle, const dwrf::OpenOptions& opening) {
   Table table;
   for (const std::string& file : TableFiles(path)) {
     std::shared_ptr<const Source> source = OpenSource(file, options);
     if (throttle) source = Throttled(std::move(source), throttle);
-    auto reader = dwrf::FileReader::Open(std::move(source));
+    auto reader = dwrf::FileReader::Open(std::move(source), opening);
     if (!table.files.empty() && !(reader->schema() == table.files[0]->schema())) {
       throw Error(
           ExitCode::kBadData,

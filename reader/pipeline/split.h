@@ -8,13 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "reader/dwrf/file_reader.h"
 #include "reader/source/options.h"
 
 namespace headrace::reader {
 
-namespace dwrf {
-class FileReader;
-}
 class Throttle;
 
 struct Split {
@@ -59,6 +57,7 @@ struct Table {
 // Its files share `throttle`, if there is one. Throws Error kBadData when there is no such file,
 // when a file is damaged, or when schemas differ.
 Table OpenTable(const std::string& path, const SourceOptions& options = {},
-                std::shared_ptr<Throttle> throttle = nullptr);
+                std::shared_ptr<Throttle> throttle = nullptr,
+                const dwrf::OpenOptions& opening = {});
 
 }  // namespace headrace::reader

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "probes/account/scope.h"
 #include "reader/batch/tensorize.h"
+#include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/operator.h"
 
@@ -47,6 +48,14 @@ class FetchOperator final : public Operator {
 
   uint32_t io_account_;
   const OperatorContext& context_;
+};
+
+class DecryptOperator final : public Operator {
+ public:
+  void Process(Element&& element, const Emit& emit) override {
+    element.payload = dwrf::Decrypt(Take<FetchedStripe>(&element));
+    emit(std::move(element));
+  }
 };
 
 class DecompressOperator final : public Operator {
@@ -158,6 +167,8 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
   switch (plan.spec.kind) {
     case OperatorKind::kFetch:
       return std::make_unique<FetchOperator>(plan, context);
+    case OperatorKind::kDecrypt:
+      return std::make_unique<DecryptOperator>();
     case OperatorKind::kDecompress:
       return std::make_unique<DecompressOperator>();
     case OperatorKind::kDecode:

@@ -39,6 +39,14 @@ const uint8_t* ByteStream::Window(uint64_t at, uint64_t count) {
   return window_->data() + (at - window_start_);
 }
 
+// Of the chunk at start_, in plain_.
+std::span<const uint8_t> ByteStream::Decrypted(std::span<const uint8_t> payload, bool original) {
+  const ChunkContext& context = origin_->context;
+  if (!cipher_) cipher_ = std::make_shared<ChunkCipher>(context.key->cipher, context.key->key);
+  MakeOwn(&plain_, payload.size());
+  return DecryptChunk(context, cipher_.get(), start_, original, payload, plain_->data());
+}
+
 bool ByteStream::Load() {
   if (!origin_) return false;
   const ChunkContext& context = origin_->context;
@@ -46,7 +54,7 @@ bool ByteStream::Load() {
     start_ = next_;
     owner_.reset();
     const uint64_t left = origin_->length - next_;
-    if (context.compression == CompressionKind::kNone) {
+    if (!context.framed()) {
       const uint64_t size = std::min(left, kWindowBytes);
       begin_ = Window(next_, size);
       end_ = begin_ + size;
@@ -60,15 +68,18 @@ bool ByteStream::Load() {
         Throw(fmt::format("chunk length {} exceeds the {} bytes left", header.length,
                           left - kChunkHeaderBytes));
       }
-      const uint8_t* payload = Window(next_ + kChunkHeaderBytes, header.length);
+      std::span<const uint8_t> in(Window(next_ + kChunkHeaderBytes, header.length), header.length);
+      if (context.key != nullptr) {
+        begin_ = end_ = nullptr;
+        in = Decrypted(in, header.original);
+      }
       next_ += kChunkHeaderBytes + header.length;
       if (header.original) {
-        begin_ = payload;
-        end_ = begin_ + header.length;
-        owner_ = window_;
+        begin_ = in.data();
+        end_ = begin_ + in.size();
+        owner_ = context.key != nullptr ? plain_ : window_;
       } else {
         try {
-          const std::span<const uint8_t> in(payload, header.length);
           MakeOwn(&chunk_, MaxDecompressedSize(context.compression, in, context.block_size));
           begin_ = chunk_->data();
           end_ = begin_ + Decompress(context.compression, in, chunk_->span());
@@ -122,7 +133,10 @@ void ByteStream::Skip(uint64_t count) {
       const ChunkHeader header = ParseChunkHeader(Window(next_, kChunkHeaderBytes));
       if (header.length <= origin_->length - next_ - kChunkHeaderBytes) {
         uint64_t size = header.length;
-        if (!header.original) {
+        if (const auto& key = origin_->context.key; key != nullptr) {
+          const uint64_t tag = TagBytes(key->cipher);
+          size = header.original && size >= tag ? size - tag : UINT64_MAX;
+        } else if (!header.original) {
           const std::span<const uint8_t> in(Window(next_ + kChunkHeaderBytes, header.length),
                                             header.length);
           const auto stated = StatedSize(origin_->context.compression, in);

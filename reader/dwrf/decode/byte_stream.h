@@ -53,9 +53,7 @@ class ByteStream {
   // Takes effect with the next read, since positions at the end of a stream are legal.
   void Seek(uint64_t stored_offset, uint64_t offset_in_chunk);
 
-  bool is_framed() const {
-    return origin_ && origin_->context.compression != CompressionKind::kNone;
-  }
+  bool is_framed() const { return origin_ && origin_->context.framed(); }
   // The most bytes that can still come.
   uint64_t MaxBytesLeft() const;
   [[noreturn]] void Throw(const std::string& what) const;
@@ -63,10 +61,13 @@ class ByteStream {
  private:
   bool Load();
   const uint8_t* Window(uint64_t at, uint64_t count);
+  std::span<const uint8_t> Decrypted(std::span<const uint8_t> payload, bool original);
   [[noreturn]] void ThrowEnded() const;
 
   std::shared_ptr<const StreamOrigin> origin_;
-  std::shared_ptr<Buffer> window_, chunk_, owner_;  // owner_: what begin_ points into
+  std::shared_ptr<Buffer> window_, chunk_, plain_;  // plain_: a chunk decrypted
+  std::shared_ptr<Buffer> owner_;                   // what begin_ points into
+  std::shared_ptr<ChunkCipher> cipher_;             // of an encrypted stream, once needed
   uint64_t window_start_ = 0;
   uint64_t next_ = 0;   // stored offset of the next chunk
   uint64_t start_ = 0;  // stored offset of the current chunk, for messages

@@ -65,18 +65,21 @@ size_t ChunkEncoder::Compress(std::span<const uint8_t> in, std::span<uint8_t> ou
   return 0;
 }
 
-ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink) {
+ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink,
+                              const ChunkSeal* seal) {
   ChunkMap map;
-  if (compression_ == CompressionKind::kNone) {
+  if (compression_ == CompressionKind::kNone && seal == nullptr) {
     sink->Append(plain);
     return map;
   }
   map.block_size = block_size_;
   const size_t base = sink->size();
+  const size_t tag_bytes = seal == nullptr ? 0 : seal->cipher->tag_bytes();
+  compress = compress && compression_ != CompressionKind::kNone;
   for (size_t at = 0; at < plain.size(); at += block_size_) {
     const auto chunk = plain.subspan(at, std::min<size_t>(block_size_, plain.size() - at));
     map.starts.push_back(sink->size() - base);
-    uint8_t* header = sink->Reserve(3 + chunk.size());
+    uint8_t* header = sink->Reserve(3 + chunk.size() + tag_bytes);
     size_t size = 0;
     if (compress && chunk.size() >= min_bytes_) {
       const auto worth = static_cast<size_t>(static_cast<double>(chunk.size()) / min_ratio_);
@@ -86,6 +89,13 @@ ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, bool compress, Byt
     if (original) {
       size = chunk.size();
       std::copy(chunk.begin(), chunk.end(), header + 3);
+    }
+    if (seal != nullptr) {
+      ChunkPlace place = seal->place;
+      place.position = static_cast<uint32_t>(map.starts.back());
+      place.original = original;
+      seal->cipher->Encrypt(place, {header + 3, size}, header + 3);
+      size += tag_bytes;
     }
     const size_t word = size << 1 | (original ? 1 : 0);
     header[0] = static_cast<uint8_t>(word);

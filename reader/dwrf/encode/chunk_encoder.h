@@ -3,7 +3,8 @@
 // reader/dwrf/chunk.h.
 //
 //   stored section = chunks of: 3 bytes little-endian (payload length << 1 | original), payload
-//   with compression none a section is its plain bytes
+//   with compression none a section is its plain bytes, unless it is encrypted: payloads are
+//   encrypted after they were compressed
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,14 +34,21 @@ struct ChunkMap {
   }
 };
 
+// How a section is encrypted; `place` as for reading (ChunkContext).
+struct ChunkSeal {
+  ChunkCipher* cipher = nullptr;
+  ChunkPlace place;
+};
+
 class ChunkEncoder {
  public:
   explicit ChunkEncoder(const WriterOptions& options);
   ~ChunkEncoder();
 
   // Appends `plain` framed. A chunk is compressed where `compress` is set and it then shrinks by
-  // the options' ratio.
-  ChunkMap Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink);
+  // the options' ratio, and encrypted where `seal` is not null.
+  ChunkMap Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink,
+                  const ChunkSeal* seal = nullptr);
 
  private:
   struct Contexts;

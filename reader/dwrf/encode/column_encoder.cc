@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"
@@ -90,7 +91,7 @@ ColumnEncoder::Strides ColumnEncoder::EncodeNode(const ColumnBuffer& buffer, uin
   const Place place{buffer, sequence, slots_.size()};
   slots_.push_back({buffer.node, sequence, {}});
   for (size_t i = 0; i < num_strides_; ++i) slots_.back().index.add_entry();
-  auto* encoding = footer.add_encoding();  // stays where it is when more are added
+  auto* encoding = AddEncoding(buffer.node);  // stays where it is when more are added
   encoding->set_kind(static_cast<uint32_t>(EncodingKind::kDirect));
   encoding->set_dictionary_size(0);
   encoding->set_node(buffer.node);
@@ -482,14 +483,15 @@ void ColumnEncoder::Store(const Place& place, StreamKind kind, std::span<const u
                           bool integers, std::span<const Mark> marks, int numbers) {
   const uint32_t node = place.buffer.node;
   const uint64_t before = data.size();
-  const ChunkMap map = chunks_->Encode(plain, policy_.column(node).compress, &data);
+  const ChunkMap map =
+      StoreSection(node, place.sequence, kind, plain, policy_.column(node).compress, &data);
   const uint64_t length = data.size() - before;
   if (length > kMaxStreamBytes)
     throw Error(ExitCode::kUsage,
                 fmt::format("a stream of {} bytes is over the format's 2 GiB", length),
                 fmt::format("column '{}'", schema_.Path(node)), "use smaller stripes");
   stored_bytes[node] += length;
-  auto* stream = footer.add_streams();
+  auto* stream = &streams_.emplace_back(StreamRecord{policy_.GroupOf(node), {}}).stream;
   stream->set_kind(static_cast<uint32_t>(kind));
   stream->set_node(node);
   stream->set_length(length);
@@ -504,24 +506,61 @@ void ColumnEncoder::Store(const Place& place, StreamKind kind, std::span<const u
   }
 }
 
+proto::ColumnEncoding* ColumnEncoder::AddEncoding(uint32_t node) {
+  const uint32_t group = policy_.GroupOf(node);
+  return group == 0 ? footer.add_encoding() : groups[group - 1].add_encoding();
+}
+
+ChunkMap ColumnEncoder::StoreSection(uint32_t node, uint32_t sequence, StreamKind kind,
+                                     std::span<const uint8_t> plain, bool compress,
+                                     ByteSink* sink) {
+  const uint32_t group = policy_.GroupOf(node);
+  if (group == 0) return chunks_->Encode(plain, compress, sink);
+  ChunkPlace place;
+  place.stripe = stripe_;
+  place.ordinal = IsIndexStream(kind) ? next_index_[group - 1]++ : next_data_[group - 1]++;
+  place.node = node;
+  place.sequence = sequence;
+  place.kind = static_cast<uint8_t>(kind);
+  const ChunkSeal seal = encryptor_.Seal(group, place);
+  return chunks_->Encode(plain, compress, sink, &seal);
+}
+
 // The index streams come first in the file, so their entries go before the data streams' in the
 // footer.
 void ColumnEncoder::FinishIndex() {
-  if (policy_.options().row_index_stride == 0) return;
-  proto::StripeFooter whole;
+  std::vector<StreamRecord> order;
   for (const IndexSlot& slot : slots_) {
+    if (policy_.options().row_index_stride == 0) break;
     const std::string plain = slot.index.SerializeAsString();
     const uint64_t before = index.size();
-    chunks_->Encode({reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &index);
-    auto* stream = whole.add_streams();
+    StoreSection(slot.node, slot.sequence, StreamKind::kRowIndex,
+                 {reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &index);
+    auto* stream = &order.emplace_back(StreamRecord{policy_.GroupOf(slot.node), {}}).stream;
     stream->set_kind(static_cast<uint32_t>(StreamKind::kRowIndex));
     stream->set_node(slot.node);
     stream->set_length(index.size() - before);
     if (slot.sequence != 0) stream->set_sequence(slot.sequence);
     stored_bytes[slot.node] += index.size() - before;
   }
-  whole.mutable_streams()->MergeFrom(footer.streams());
-  footer.mutable_streams()->Swap(whole.mutable_streams());
+  order.insert(order.end(), std::make_move_iterator(streams_.begin()),
+               std::make_move_iterator(streams_.end()));
+  streams_.clear();
+  ListStreams(std::move(order));
+}
+
+// Readers add up the lengths of each list; where a list goes on behind streams of another it says
+// so.
+void ColumnEncoder::ListStreams(std::vector<StreamRecord> order) {
+  uint64_t offset = 0;
+  uint32_t last_group = 0;
+  for (StreamRecord& record : order) {
+    if (record.group != last_group) record.stream.set_offset(offset);
+    last_group = record.group;
+    offset += record.stream.length();
+    *(record.group == 0 ? footer.add_streams() : groups[record.group - 1].add_streams()) =
+        std::move(record.stream);
+  }
 }
 
 }  // namespace headrace::reader::dwrf

@@ -17,6 +17,7 @@
 #include "reader/dwrf/encode/chunk_encoder.h"
 #include "reader/dwrf/encode/column_buffer.h"
 #include "reader/dwrf/encode/dictionary.h"
+#include "reader/dwrf/encode/encryptor.h"
 #include "reader/dwrf/encode/run_length.h"
 #include "reader/dwrf/encode/statistics_builder.h"
 #include "reader/dwrf/stripe.h"
@@ -25,16 +26,26 @@ namespace headrace::reader::dwrf {
 
 class ColumnEncoder {
  public:
-  ColumnEncoder(const Schema& schema, const LayoutPolicy& policy, ChunkEncoder* chunks)
-      : schema_(schema), policy_(policy), chunks_(chunks) {}
+  ColumnEncoder(const Schema& schema, const LayoutPolicy& policy, ChunkEncoder* chunks,
+                const Encryptor& encryptor, uint32_t stripe)
+      : groups(encryptor.num_groups()),
+        schema_(schema),
+        policy_(policy),
+        chunks_(chunks),
+        encryptor_(encryptor),
+        stripe_(stripe),
+        next_data_(encryptor.num_groups()),
+        next_index_(encryptor.num_groups(), kFirstIndexOrdinal) {}
 
   // Encodes the whole tree; call once. With `keep_first_present` column 1 has a PRESENT stream even
   // without nulls: a stripe must not be without data.
   void Encode(const ColumnBuffer& root, bool keep_first_present);
 
-  // Results. The footer lists index streams, then data streams, in the order of their bytes.
+  // Results. The footer lists index streams, then data streams, in the order of their bytes; those
+  // of encrypted columns are in the lists of their groups alone.
   ByteSink index, data;
   proto::StripeFooter footer;
+  std::vector<proto::StripeEncryptionGroup> groups;
   std::vector<StatisticsBuilder> statistics;  // per node, over the stripe and all keys
   std::vector<uint64_t> stored_bytes;         // per node: its own streams
 
@@ -47,6 +58,10 @@ class ColumnEncoder {
   struct IndexSlot {
     uint32_t node, sequence;
     proto::RowIndex index;
+  };
+  struct StreamRecord {
+    uint32_t group;
+    proto::Stream stream;
   };
   // The node being encoded.
   struct Place {
@@ -68,6 +83,11 @@ class ColumnEncoder {
   void EncodeTimestamp(const Place& place);
   void BuildSharedDictionaries(const ColumnBuffer& map);
   void FinishIndex();
+  void ListStreams(std::vector<StreamRecord> order);
+  proto::ColumnEncoding* AddEncoding(uint32_t node);
+  // Encodes into `sink`, encrypted where the node is, and says where it went.
+  ChunkMap StoreSection(uint32_t node, uint32_t sequence, StreamKind kind,
+                        std::span<const uint8_t> plain, bool compress, ByteSink* sink);
 
   // Stores one stream and, unless `marks` is empty, adds its positions to the node's row index:
   // `numbers` after the byte position, 0 raw, 1 runs, 2 bits.
@@ -87,6 +107,10 @@ class ColumnEncoder {
   const Schema& schema_;
   const LayoutPolicy& policy_;
   ChunkEncoder* chunks_;
+  const Encryptor& encryptor_;
+  uint32_t stripe_;
+  std::vector<uint32_t> next_data_, next_index_;  // ordinals, per group
+  std::vector<StreamRecord> streams_;             // of the data area
   bool keep_first_present_ = false;
   size_t num_strides_ = 0;
   std::vector<IndexSlot> slots_;
