@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/keys_option.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/dwrf/text.h"
 
@@ -18,7 +19,7 @@ namespace {
 namespace dwrf = reader::dwrf;
 
 struct CatOptions {
-  std::string file;
+  std::string file, keys;
   std::vector<std::string> columns;
   std::string format = "ndjson";
   uint64_t limit = UINT64_MAX, offset = 0;
@@ -61,7 +62,8 @@ std::vector<std::string> SplitColumns(const std::vector<std::string>& options) {
 
 int Cat(const CatOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
-  const auto file = dwrf::FileReader::Open(reader::OpenFileSource(options.file));
+  const auto file =
+      dwrf::FileReader::Open(reader::OpenFileSource(options.file), OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
@@ -116,11 +118,12 @@ HR_COMMAND(
          "  headrace cat part-00000.dwrf --format canonical | sha256sum # equal rows, equal hash\n"
          "  headrace cat damaged.dwrf --skip-bad                        # what is whole; the rest "
          "is named on stderr\n",
-     .exit_codes = "0 ok (also with --skip-bad), 2 unknown column, 5 damaged, foreign or encrypted "
-                   "data, 7 a row too large",
+     .exit_codes = "0 ok (also with --skip-bad), 2 unknown column, 5 damaged or foreign data, 6 an "
+                   "encrypted column without its key, 7 a row too large",
      .next = "headrace inspect FILE",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<CatOptions>();
+       AddKeysOption(&app, &options->keys);
        app.add_option("file", options->file, "DWRF file to read")->required()->type_name("FILE");
        app.add_option("--columns", options->columns, "print only these: a,b,map1[17],map1[key]")
            ->type_name("NAMES")

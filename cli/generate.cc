@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -20,6 +21,8 @@ struct GenerateOptions {
   std::optional<uint64_t> rows, seed, partitions, stripe_rows;
   std::optional<double> features;
   std::optional<std::string> compression;
+  std::vector<std::string> encrypt;
+  std::string keys;
   bool clustered = false;
   bool replace = false;
 };
@@ -41,9 +44,26 @@ workloads::WorkloadSpec MakeSpec(const GenerateOptions& options) {
   return spec;
 }
 
+workloads::TableEncryption MakeEncryption(const GenerateOptions& options) {
+  workloads::TableEncryption encryption;
+  for (const std::string& text : options.encrypt)
+    encryption.groups.push_back(reader::dwrf::EncryptionGroupSpec::Parse(text));
+  if (encryption.groups.empty() != options.keys.empty())
+    throw Error(ExitCode::kUsage, "--encrypt and --keys are given together", {},
+                "--encrypt pii=sparse:KEY_ID --keys FILE");
+  if (options.keys.empty()) return encryption;
+  encryption.keys = reader::dwrf::KeyRing::Load(options.keys);
+  // The pipeline file is elsewhere, so that a relative name would mean another file there.
+  encryption.keys_place = options.keys.starts_with("env:")
+                              ? options.keys
+                              : std::filesystem::absolute(options.keys).lexically_normal().string();
+  return encryption;
+}
+
 int Generate(const GenerateOptions& options) {
   InstallInterruptHandler();
   const workloads::WorkloadSpec spec = MakeSpec(options);
+  const workloads::TableEncryption encryption = MakeEncryption(options);
   const int64_t start_ns = MonotonicNs();
   Progress progress("generate");
   const auto table = workloads::GenerateTable(
@@ -52,7 +72,7 @@ int Generate(const GenerateOptions& options) {
         if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
         progress.Update(fraction, note);
       },
-      options.replace);
+      options.replace, encryption);
   const double seconds = static_cast<double>(MonotonicNs() - start_ns) * 1e-9;
   size_t used = 0;
   for (const bool is_used : table.used) used += is_used ? 1 : 0;
@@ -77,8 +97,11 @@ HR_COMMAND(
          "  headrace generate rm1 -o table                       # 16384 rows, 1/16 of the "
          "published features\n"
          "  headrace generate rm3 -o big --rows 1000000 --features 0.25 --partitions 8\n"
+         "  headrace generate rm1 -o secret --encrypt pii=sparse,weighted:k1 --keys keys.txt\n"
          "  headrace generate my.toml -o mine --compression lz4  # your own characteristics\n",
-     .exit_codes = "0 ok, 2 the folder is not empty, 5 mistake in the spec file, 7 disk full",
+     .exit_codes = "0 ok, 2 the folder is not empty, 5 mistake in the spec or key file, 6 no such "
+                   "key, 7 disk "
+                   "full",
      .next = "headrace run DIR/pipeline.toml",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<GenerateOptions>();
@@ -99,6 +122,16 @@ HR_COMMAND(
                       "Compress with zstd, lz4, snappy, zlib or none (default zstd)");
        app.add_flag("--clustered", options->clustered,
                     "Put the rows of a session next to each other (default: rows in time order)");
+       app.add_option("--encrypt", options->encrypt,
+                      "Encrypt columns: NAME=COLUMN[,COLUMN]:KEY_ID[:CIPHER], a group each "
+                      "(aes128-gcm, aes256-gcm, aes128-ctr, aes256-ctr; default aes256-gcm)")
+           ->type_name("GROUP")
+           ->allow_extra_args(false);
+       app.add_option(
+              "--keys", options->keys,
+              "Take keys from this file (lines: id, key in hexadecimal; mode 0600), or from "
+              "env:NAME")
+           ->type_name("PLACE");
        app.add_flag("-f,--force", options->replace, "Replace the table in an existing folder");
        return [options] { return Generate(*options); };
      }});

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/keys_option.h"
 
 namespace headrace::cli {
 namespace {
@@ -16,12 +17,13 @@ namespace {
 namespace dwrf = reader::dwrf;
 
 struct InspectOptions {
-  std::string file;
+  std::string file, keys;
   bool json = false, streams = false;
 };
 
 int Inspect(const InspectOptions& options) {
-  const auto file = dwrf::FileReader::Open(reader::OpenFileSource(options.file));
+  const auto file =
+      dwrf::FileReader::Open(reader::OpenFileSource(options.file), OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
@@ -48,6 +50,7 @@ HR_COMMAND(
      .next = "headrace cat FILE --limit 3",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<InspectOptions>();
+       AddKeysOption(&app, &options->keys);
        app.add_option("file", options->file, "DWRF file to look at")->required()->type_name("FILE");
        app.add_flag("--json", options->json, "print everything as JSON (headrace.inspect/1)");
        app.add_flag("--streams", options->streams, "list every stream instead of sums by kind");

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/device_cost.h"
+#include "cli/keys_option.h"
 #include "reader/dwrf/layout_map.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/pipeline/spec.h"
@@ -23,10 +24,10 @@ namespace {
 namespace dwrf = reader::dwrf;
 
 struct LayoutCommandOptions {
-  std::string table, pipeline;
+  std::string table, pipeline, key_place;
   std::vector<std::string> projection;
   std::optional<std::string> gap, max;
-  bool keys = false, json = false;
+  bool features = false, json = false;
 };
 
 // All keys that some stripe of the table has of a flattened map.
@@ -60,8 +61,15 @@ dwrf::Projection ParseProjection(const reader::Table& table,
   return projection;
 }
 
+// With the keys given, else with those the pipeline names.
+reader::Table OpenLayoutTable(const LayoutCommandOptions& options) {
+  std::string keys = options.key_place;
+  if (keys.empty() && !options.pipeline.empty()) keys = reader::LoadPipeline(options.pipeline).keys;
+  return reader::OpenTable(options.table, {}, nullptr, OpenWithKeys(keys));
+}
+
 int Layout(const LayoutCommandOptions& options) {
-  const reader::Table table = reader::OpenTable(options.table);
+  const reader::Table table = OpenLayoutTable(options);
   dwrf::LayoutOptions mapping;
   dwrf::Projection projection;
   if (!options.pipeline.empty()) {
@@ -86,7 +94,7 @@ int Layout(const LayoutCommandOptions& options) {
     dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), projection);
   const dwrf::LayoutMap map = dwrf::MapLayout(table.files, mapping);
   const std::string text =
-      options.json ? dwrf::LayoutJson(map) : dwrf::LayoutText(map, options.keys);
+      options.json ? dwrf::LayoutJson(map) : dwrf::LayoutText(map, options.features);
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (options.json || mapping.projection != nullptr) return 0;
   const std::filesystem::path beside = std::filesystem::path(options.table) / "pipeline.toml";
@@ -104,7 +112,7 @@ HR_COMMAND(
          "  headrace layout table                                  # areas, columns, stream kinds\n"
          "  headrace layout table --pipeline table/pipeline.toml   # what that job reads, at "
          "several gaps\n"
-         "  headrace layout table --projection 'label,sparse[17],dense' --gap 0 --keys\n"
+         "  headrace layout table --projection 'label,sparse[17],dense' --gap 0 --features\n"
          "  headrace layout table --pipeline p.toml --json | jq .projection.by_gap\n",
      .exit_codes = "0 ok, 2 unknown column or a mistake in the pipeline file, 5 not a DWRF table, "
                    "6 the projection wants an encrypted column",
@@ -129,7 +137,8 @@ HR_COMMAND(
            ->type_name("SIZE");
        app.add_option("--max", options->max, "Make no joined read longer (default 8MiB)")
            ->type_name("SIZE");
-       app.add_flag("--keys", options->keys,
+       AddKeysOption(&app, &options->key_place);
+       app.add_flag("--features", options->features,
                     "List every key of every flattened map, in file order");
        app.add_flag("--json", options->json, "Print everything as JSON (headrace.layout/1)");
        return [options] { return Layout(*options); };

@@ -106,8 +106,8 @@ void Publish(const fs::path& from, const fs::path& folder) {
 class TableWriter {
  public:
   TableWriter(const WorkloadSpec& spec, std::vector<Feature> features,
-              const GenerateProgress& progress)
-      : spec_(spec), progress_(progress) {
+              const GenerateProgress& progress, const TableEncryption& encryption)
+      : spec_(spec), progress_(progress), encryption_(encryption) {
     const auto tables = std::make_shared<const DrawTables>(spec);
     for (const Feature& feature : features) columns_.emplace_back(feature, tables);
     blocks_.resize(features.size());
@@ -138,6 +138,8 @@ class TableWriter {
     options.compression = ParseCompression(spec_.compression);
     options.stripe_rows = spec_.stripe_rows;
     options.flat_maps = {"dense", "sparse", "weighted"};
+    options.encryption = encryption_.groups;
+    options.keys = encryption_.keys;
     options.metadata = {{"headrace.workload", spec_.name},
                         {"headrace.workload.seed", std::to_string(spec_.seed)}};
     return options;
@@ -185,6 +187,7 @@ class TableWriter {
 
   const WorkloadSpec& spec_;
   const GenerateProgress& progress_;
+  const TableEncryption& encryption_;
   std::vector<FeatureColumns> columns_;
   std::vector<FeatureBlock> blocks_;
   std::vector<float> labels_;
@@ -193,8 +196,10 @@ class TableWriter {
 
 // Adds the stored bytes of every feature of the file at `path`: all its streams but row indexes.
 void AddStoredBytes(const std::string& path, const std::vector<Feature>& features,
-                    std::vector<uint64_t>* stored_bytes) {
-  const auto file = dwrf::FileReader::Open(reader::OpenFileSource(path));
+                    const TableEncryption& encryption, std::vector<uint64_t>* stored_bytes) {
+  dwrf::OpenOptions opening;
+  opening.keys = encryption.keys;
+  const auto file = dwrf::FileReader::Open(reader::OpenFileSource(path), opening);
   for (size_t s = 0; s < file->num_stripes(); ++s) {
     const auto stripe = file->ReadStripe(s);
     for (const FeatureKind kind :
@@ -238,7 +243,8 @@ uint64_t GeneratedTable::used_bytes() const {
 }
 
 GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder,
-                             const GenerateProgress& progress, bool replace) {
+                             const GenerateProgress& progress, bool replace,
+                             const TableEncryption& encryption) {
   CheckSpec(spec);
   ParseCompression(spec.compression);
   // A trailing slash would put the temporary folder inside the target.
@@ -250,7 +256,8 @@ GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder
   table.spec = spec;
   table.features = MakeFeatures(spec);
   table.stored_bytes.resize(table.features.size());
-  TableWriter writer(spec, table.features, progress);
+  if (!encryption.groups.empty()) table.keys_place = encryption.keys_place;
+  TableWriter writer(spec, table.features, progress, encryption);
   for (uint64_t partition = 0; partition < spec.partitions; ++partition) {
     const std::string path = (temporary.path() / PartName(partition)).string();
     const dwrf::WrittenFile written = writer.WritePartition(partition, path);
@@ -258,7 +265,7 @@ GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder
     table.stripes += written.stripes;
     table.file_bytes += written.bytes;
     table.raw_bytes += written.raw_bytes;
-    AddStoredBytes(path, table.features, &table.stored_bytes);
+    AddStoredBytes(path, table.features, encryption, &table.stored_bytes);
   }
   table.used = SelectFeatures(spec, table.features, table.stored_bytes);
   table.popularity = Popularity(spec, table.used, table.stored_bytes);

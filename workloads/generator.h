@@ -11,13 +11,23 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "reader/dwrf/crypto/file_keys.h"
 #include "workloads/feature_set.h"
 #include "workloads/spec.h"
 
 namespace headrace::workloads {
+
+// Columns to encrypt, and where the keys are: `keys_place` goes into pipeline.toml, the keys
+// nowhere.
+struct TableEncryption {
+  std::vector<reader::dwrf::EncryptionGroupSpec> groups;
+  std::shared_ptr<const reader::dwrf::KeyRing> keys;
+  std::string keys_place;
+};
 
 struct GeneratedTable {
   WorkloadSpec spec;
@@ -29,6 +39,7 @@ struct GeneratedTable {
   std::vector<uint64_t> stored_bytes;  // of features[i], in all files, without row indexes
   std::vector<bool> used;              // features[i] is projected
   std::vector<double> popularity;      // of features[i]
+  std::string keys_place;              // empty: nothing is encrypted
 
   uint64_t feature_bytes() const;  // stored bytes of all features
   uint64_t used_bytes() const;     // ... of the projected ones
@@ -42,6 +53,7 @@ using GenerateProgress = std::function<void(double fraction, const std::string& 
 // not at all. Where `folder` exists and is not empty: throws Error kUsage unless `replace`, which
 // exchanges the files of an earlier table and leaves others alone. Throws Error as FileWriter does.
 GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder,
-                             const GenerateProgress& progress = {}, bool replace = false);
+                             const GenerateProgress& progress = {}, bool replace = false,
+                             const TableEncryption& encryption = {});
 
 }  // namespace headrace::workloads

@@ -103,6 +103,7 @@ std::string PipelineText(const GeneratedTable& table) {
                                static_cast<double>(table.features.size());
   const double byte_share =
       static_cast<double>(table.used_bytes()) / static_cast<double>(table.feature_bytes());
+  const bool encrypted = !table.keys_place.empty();
   std::string text = fmt::format(
       R"(# {0}: reads {1:.1f} % of the stored features, which hold {2:.1f} % of the stored bytes.
 # Run it:            headrace run pipeline.toml
@@ -117,7 +118,7 @@ seed = {4}
 
 [source]
 table = "."            # the folder of part-*.dwrf, relative to this file
-epochs = 1             # 0: for ever
+{9}epochs = 1             # 0: for ever
 
 [projection]
 label = "label"
@@ -139,7 +140,7 @@ queue = 4
 
 [[stage]]
 name = "decode"
-operators = ["decompress", "decode", "extract"]
+operators = [{10}"decompress", "decode", "extract"]
 parallelism = 1
 queue = 4
 
@@ -160,7 +161,11 @@ step = "{8}"             # time of one training step; "0": takes batches as fast
 
 )",
       spec.name, 100 * feature_share, 100 * byte_share, static_cast<uint64_t>(spec.batch_rows),
-      spec.seed, Keys(dense), Keys(sparse), Keys(weighted), spec.step);
+      spec.seed, Keys(dense), Keys(sparse), Keys(weighted), spec.step,
+      encrypted ? fmt::format("keys = {}  # where the keys are; they are in no file of the table\n",
+                              nlohmann::json(table.keys_place).dump())
+                : "",
+      encrypted ? "\"decrypt\", " : "");
   text += "# Derived features, from raw values.\n\n";
   AppendDerived(&text, ScaledCounts(spec).derived, dense, sparse);
   text +=
