@@ -121,6 +121,11 @@ LayoutPolicy::LayoutPolicy(const Schema& schema, WriterOptions options)
           fmt::format("'{}' cannot share a dictionary: it is no smallint, int or bigint inside a "
                       "flattened map",
                       path));
+    const int max_level = options_.compression == CompressionKind::kZlib ? 12 : 19;
+    if (column.level < 0 || column.level > max_level)
+      Refuse(fmt::format("level of '{}' must be 1 to {}, is {}", path, max_level, column.level));
+    if (column.min_ratio != 0 && !(column.min_ratio >= 1 && column.min_ratio <= 1000))
+      Refuse(fmt::format("min_ratio of '{}' must be 1 to 1000, is {}", path, column.min_ratio));
     columns_[node] = column;
   }
 }

@@ -30,6 +30,8 @@ enum class DictionaryUse : uint8_t {
 struct ColumnOptions {
   DictionaryUse dictionary = DictionaryUse::kAuto;
   bool compress = true;  // false: this node's streams are stored original
+  int level = 0;         // 0: the file's; else as there, of zstd and zlib
+  double min_ratio = 0;  // 0: the file's
 };
 
 struct WriterOptions {

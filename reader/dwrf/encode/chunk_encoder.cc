@@ -6,6 +6,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/check.h"
 
@@ -13,11 +14,11 @@ namespace headrace::reader::dwrf {
 
 struct ChunkEncoder::Contexts {
   ZSTD_CCtx* zstd = nullptr;
-  libdeflate_compressor* deflate = nullptr;
+  std::map<int, libdeflate_compressor*> deflate;  // by level
   std::vector<char> snappy;
   ~Contexts() {
     ZSTD_freeCCtx(zstd);
-    if (deflate != nullptr) libdeflate_free_compressor(deflate);
+    for (const auto& [level, compressor] : deflate) libdeflate_free_compressor(compressor);
   }
 };
 
@@ -29,22 +30,22 @@ ChunkEncoder::ChunkEncoder(const WriterOptions& options)
       block_size_(options.block_size),
       contexts_(std::make_unique<Contexts>()) {
   if (compression_ == CompressionKind::kZstd) contexts_->zstd = ZSTD_createCCtx();
-  if (compression_ == CompressionKind::kZlib)
-    contexts_->deflate = libdeflate_alloc_compressor(level_);
 }
 
 ChunkEncoder::~ChunkEncoder() = default;
 
-size_t ChunkEncoder::Compress(std::span<const uint8_t> in, std::span<uint8_t> out) {
+size_t ChunkEncoder::Compress(std::span<const uint8_t> in, int level, std::span<uint8_t> out) {
   switch (compression_) {
     case CompressionKind::kZstd: {
       const size_t n =
-          ZSTD_compressCCtx(contexts_->zstd, out.data(), out.size(), in.data(), in.size(), level_);
+          ZSTD_compressCCtx(contexts_->zstd, out.data(), out.size(), in.data(), in.size(), level);
       return ZSTD_isError(n) ? 0 : n;
     }
-    case CompressionKind::kZlib:
-      return libdeflate_deflate_compress(contexts_->deflate, in.data(), in.size(), out.data(),
-                                         out.size());
+    case CompressionKind::kZlib: {
+      libdeflate_compressor*& compressor = contexts_->deflate[level];
+      if (compressor == nullptr) compressor = libdeflate_alloc_compressor(level);
+      return libdeflate_deflate_compress(compressor, in.data(), in.size(), out.data(), out.size());
+    }
     case CompressionKind::kLz4:
       return static_cast<size_t>(LZ4_compress_default(
           reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
@@ -65,8 +66,8 @@ size_t ChunkEncoder::Compress(std::span<const uint8_t> in, std::span<uint8_t> ou
   return 0;
 }
 
-ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink,
-                              const ChunkSeal* seal) {
+ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, const ChunkPacking& packing,
+                              ByteSink* sink, const ChunkSeal* seal) {
   ChunkMap map;
   if (compression_ == CompressionKind::kNone && seal == nullptr) {
     sink->Append(plain);
@@ -75,15 +76,17 @@ ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, bool compress, Byt
   map.block_size = block_size_;
   const size_t base = sink->size();
   const size_t tag_bytes = seal == nullptr ? 0 : seal->cipher->tag_bytes();
-  compress = compress && compression_ != CompressionKind::kNone;
+  const bool compress = packing.compress && compression_ != CompressionKind::kNone;
+  const int level = packing.level != 0 ? packing.level : level_;
+  const double min_ratio = packing.min_ratio != 0 ? packing.min_ratio : min_ratio_;
   for (size_t at = 0; at < plain.size(); at += block_size_) {
     const auto chunk = plain.subspan(at, std::min<size_t>(block_size_, plain.size() - at));
     map.starts.push_back(sink->size() - base);
     uint8_t* header = sink->Reserve(3 + chunk.size() + tag_bytes);
     size_t size = 0;
     if (compress && chunk.size() >= min_bytes_) {
-      const auto worth = static_cast<size_t>(static_cast<double>(chunk.size()) / min_ratio_);
-      size = Compress(chunk, {header + 3, std::min(worth, chunk.size() - 1)});
+      const auto worth = static_cast<size_t>(static_cast<double>(chunk.size()) / min_ratio);
+      size = Compress(chunk, level, {header + 3, std::min(worth, chunk.size() - 1)});
     }
     const bool original = size == 0;
     if (original) {

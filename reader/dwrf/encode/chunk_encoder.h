@@ -40,20 +40,31 @@ struct ChunkSeal {
   ChunkPlace place;
 };
 
+// How hard to try; what is 0 is the file's choice.
+struct ChunkPacking {
+  bool compress = true;
+  int level = 0;
+  double min_ratio = 0;
+};
+
 class ChunkEncoder {
  public:
   explicit ChunkEncoder(const WriterOptions& options);
   ~ChunkEncoder();
 
-  // Appends `plain` framed. A chunk is compressed where `compress` is set and it then shrinks by
-  // the options' ratio, and encrypted where `seal` is not null.
-  ChunkMap Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink,
+  // Appends `plain` framed. A chunk is compressed where `packing` says so and it then shrinks by
+  // the ratio, and encrypted where `seal` is not null.
+  ChunkMap Encode(std::span<const uint8_t> plain, const ChunkPacking& packing, ByteSink* sink,
                   const ChunkSeal* seal = nullptr);
+  ChunkMap Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink,
+                  const ChunkSeal* seal = nullptr) {
+    return Encode(plain, ChunkPacking{compress, 0, 0}, sink, seal);
+  }
 
  private:
   struct Contexts;
   // Compressed size, or 0 where it would exceed `out`.
-  size_t Compress(std::span<const uint8_t> in, std::span<uint8_t> out);
+  size_t Compress(std::span<const uint8_t> in, int level, std::span<uint8_t> out);
 
   CompressionKind compression_;
   int level_;

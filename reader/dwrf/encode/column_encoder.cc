@@ -483,8 +483,9 @@ void ColumnEncoder::Store(const Place& place, StreamKind kind, std::span<const u
                           bool integers, std::span<const Mark> marks, int numbers) {
   const uint32_t node = place.buffer.node;
   const uint64_t before = data.size();
-  const ChunkMap map =
-      StoreSection(node, place.sequence, kind, plain, policy_.column(node).compress, &data);
+  const ColumnOptions& options = policy_.column(node);
+  const ChunkMap map = StoreSection(node, place.sequence, kind, plain,
+                                    {options.compress, options.level, options.min_ratio}, &data);
   const uint64_t length = data.size() - before;
   if (length > kMaxStreamBytes)
     throw Error(ExitCode::kUsage,
@@ -512,10 +513,10 @@ proto::ColumnEncoding* ColumnEncoder::AddEncoding(uint32_t node) {
 }
 
 ChunkMap ColumnEncoder::StoreSection(uint32_t node, uint32_t sequence, StreamKind kind,
-                                     std::span<const uint8_t> plain, bool compress,
+                                     std::span<const uint8_t> plain, const ChunkPacking& packing,
                                      ByteSink* sink) {
   const uint32_t group = policy_.GroupOf(node);
-  if (group == 0) return chunks_->Encode(plain, compress, sink);
+  if (group == 0) return chunks_->Encode(plain, packing, sink);
   ChunkPlace place;
   place.stripe = stripe_;
   place.ordinal = IsIndexStream(kind) ? next_index_[group - 1]++ : next_data_[group - 1]++;
@@ -523,7 +524,7 @@ ChunkMap ColumnEncoder::StoreSection(uint32_t node, uint32_t sequence, StreamKin
   place.sequence = sequence;
   place.kind = static_cast<uint8_t>(kind);
   const ChunkSeal seal = encryptor_.Seal(group, place);
-  return chunks_->Encode(plain, compress, sink, &seal);
+  return chunks_->Encode(plain, packing, sink, &seal);
 }
 
 // The index streams come first in the file, so their entries go before the data streams' in the
@@ -535,7 +536,7 @@ void ColumnEncoder::FinishIndex() {
     const std::string plain = slot.index.SerializeAsString();
     const uint64_t before = index.size();
     StoreSection(slot.node, slot.sequence, StreamKind::kRowIndex,
-                 {reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &index);
+                 {reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, {}, &index);
     auto* stream = &order.emplace_back(StreamRecord{policy_.GroupOf(slot.node), {}}).stream;
     stream->set_kind(static_cast<uint32_t>(StreamKind::kRowIndex));
     stream->set_node(slot.node);

@@ -87,7 +87,8 @@ class ColumnEncoder {
   proto::ColumnEncoding* AddEncoding(uint32_t node);
   // Encodes into `sink`, encrypted where the node is, and says where it went.
   ChunkMap StoreSection(uint32_t node, uint32_t sequence, StreamKind kind,
-                        std::span<const uint8_t> plain, bool compress, ByteSink* sink);
+                        std::span<const uint8_t> plain, const ChunkPacking& packing,
+                        ByteSink* sink);
 
   // Stores one stream and, unless `marks` is empty, adds its positions to the node's row index:
   // `numbers` after the byte position, 0 raw, 1 runs, 2 bits.
