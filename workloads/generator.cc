@@ -1,7 +1,6 @@
 #include "workloads/generator.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,14 +10,15 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/file_writer.h"
 #include "reader/source/source.h"
+#include "workloads/compression.h"
 #include "workloads/feature_columns.h"
 #include "workloads/pipeline_text.h"
 #include "workloads/selection.h"
 #include "workloads/session_rows.h"
+#include "workloads/table_folder.h"
 
 namespace headrace::workloads {
 namespace {
@@ -34,73 +34,6 @@ constexpr const char* kSchema =
 constexpr double kPositiveLabels = 0.03;
 
 std::string PartName(uint64_t partition) { return fmt::format("part-{:05}.dwrf", partition); }
-
-dwrf::CompressionKind ParseCompression(const std::string& name) {
-  if (name == "none") return dwrf::CompressionKind::kNone;
-  if (name == "zlib") return dwrf::CompressionKind::kZlib;
-  if (name == "snappy") return dwrf::CompressionKind::kSnappy;
-  if (name == "lz4") return dwrf::CompressionKind::kLz4;
-  if (name == "zstd") return dwrf::CompressionKind::kZstd;
-  throw Error(ExitCode::kUsage, fmt::format("unknown compression '{}'", name), {},
-              "use zstd, lz4, snappy, zlib or none");
-}
-
-// A folder beside the target that goes away unless its files were moved out.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const fs::path& target)
-      : path_(fmt::format("{}.tmp-{}", target.string(), ::getpid())) {
-    std::error_code error;
-    fs::create_directories(path_, error);
-    if (error) throw ErrnoError(error.value(), "create the folder", path_.string());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-bool IsTableFile(const std::string& name) {
-  return name == "table.json" || name == "pipeline.toml" ||
-         (name.starts_with("part-") && name.ends_with(".dwrf"));
-}
-
-void CheckTarget(const fs::path& folder, bool replace) {
-  if (!fs::exists(folder)) return;
-  if (!fs::is_directory(folder))
-    throw Error(ExitCode::kUsage, "exists and is not a folder", folder.string());
-  if (!fs::is_empty(folder) && !replace)
-    throw Error(ExitCode::kUsage, "exists and is not empty", folder.string(),
-                "give another folder, or -f to replace the table in it");
-}
-
-// Moves the finished files into place. table.json goes first and comes last: a folder without it
-// holds no complete table.
-void Publish(const fs::path& from, const fs::path& folder) {
-  std::error_code error;
-  if (fs::exists(folder) && fs::is_empty(folder)) fs::remove(folder, error);
-  if (!fs::exists(folder)) {
-    fs::rename(from, folder, error);
-    if (error) throw ErrnoError(error.value(), "rename the finished table to", folder.string());
-    return;
-  }
-  fs::remove(folder / "table.json", error);
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (IsTableFile(entry.path().filename().string())) fs::remove(entry.path(), error);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(from)) files.push_back(entry.path().filename());
-  std::sort(files.begin(), files.end());  // part-*, pipeline.toml, table.json
-  for (const fs::path& file : files) {
-    fs::rename(from / file, folder / file, error);
-    if (error) throw ErrnoError(error.value(), "rename into place", (folder / file).string());
-  }
-}
 
 // Writes partitions one after the other; owns the buffers all blocks share.
 class TableWriter {
@@ -221,12 +154,6 @@ void AddStoredBytes(const std::string& path, const std::vector<Feature>& feature
   }
 }
 
-void WriteText(const fs::path& path, const std::string& text) {
-  AtomicFile file(path.string(), true);
-  file.Write(text);
-  file.Commit();
-}
-
 uint64_t Sum(const std::vector<uint64_t>& values) {
   return std::accumulate(values.begin(), values.end(), uint64_t{0});
 }
@@ -247,11 +174,7 @@ GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder
                              const TableEncryption& encryption) {
   CheckSpec(spec);
   ParseCompression(spec.compression);
-  // A trailing slash would put the temporary folder inside the target.
-  fs::path target = fs::absolute(folder).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();
-  CheckTarget(target, replace);
-  const TemporaryFolder temporary(target);
+  TableFolder target(folder, replace);
   GeneratedTable table;
   table.spec = spec;
   table.features = MakeFeatures(spec);
@@ -259,7 +182,7 @@ GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder
   if (!encryption.groups.empty()) table.keys_place = encryption.keys_place;
   TableWriter writer(spec, table.features, progress, encryption);
   for (uint64_t partition = 0; partition < spec.partitions; ++partition) {
-    const std::string path = (temporary.path() / PartName(partition)).string();
+    const std::string path = (target.temporary() / PartName(partition)).string();
     const dwrf::WrittenFile written = writer.WritePartition(partition, path);
     ++table.files;
     table.stripes += written.stripes;
@@ -269,9 +192,9 @@ GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder
   }
   table.used = SelectFeatures(spec, table.features, table.stored_bytes);
   table.popularity = Popularity(spec, table.used, table.stored_bytes);
-  WriteText(temporary.path() / "pipeline.toml", PipelineText(table));
-  WriteText(temporary.path() / "table.json", TableJson(table));
-  Publish(temporary.path(), target);
+  target.WriteText("pipeline.toml", PipelineText(table));
+  target.WriteText("table.json", TableJson(table));
+  target.Publish();
   return table;
 }
 
