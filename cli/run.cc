@@ -22,6 +22,7 @@
 #include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "reader/pipeline/pipeline.h"
+#include "workloads/coread_log.h"
 #include "workloads/trainer.h"
 
 namespace headrace::cli {
@@ -33,7 +34,7 @@ using reader::PipelineSpec;
 using reader::Settings;
 
 struct RunOptions {
-  std::string pipeline, database, name, duration, plan;
+  std::string pipeline, database, name, duration, plan, log_reads;
   std::vector<std::string> set;
   std::optional<uint64_t> epochs;
   bool no_record = false, quiet = false, json = false, checksum = false;
@@ -222,6 +223,8 @@ int Run(const RunOptions& options) {
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
   }
   PrintSummary(options, pipeline, used, run_id, checksums);
+  if (!options.log_reads.empty() && !failure)
+    workloads::AppendCoread(options.log_reads, pipeline.spec());
   if (failure) throw *failure;
   if (Interrupted()) {
     if (run_id > 0) {
@@ -266,6 +269,9 @@ HR_COMMAND(
                       "Change one knob, KEY=VALUE: decode.parallelism=2, consumer.step=5ms")
            ->allow_extra_args(false);
        app.add_option("--plan", options->plan, "Apply the settings of a plan file");
+       app.add_option("--log-reads", options->log_reads,
+                      "Append the features read to this log, for rewrite --order popularity")
+           ->type_name("FILE");
        app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
        options->measure.AddTo(&app);
        app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums");
