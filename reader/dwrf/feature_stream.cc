@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "reader/batch/recycle.h"
+#include "reader/batch/row_map_batch.h"
 #include "reader/dwrf/codec.h"
 #include "reader/dwrf/decode/bool_expand.h"
 #include "reader/dwrf/decode/presence_expand.h"
@@ -105,7 +106,7 @@ class Decoder {
       : plan_(unpacked.plan), streams_(unpacked.streams) {}
 
   void Feature(const FeaturePlan& feature, const PresenceBits* map_present, DecodedFeature* out) {
-    if (!feature.in_stripe) return;
+    if (!feature.in_stripe || feature.map != kNone) return;
     const uint64_t maps = map_present == nullptr ? plan_.rows : map_present->count;
     if (feature.in_map == kNone) {
       if (maps == 0) return;
@@ -130,6 +131,37 @@ class Decoder {
       case FeatureKind::kWeightedSparse:
         Weighted(feature, values, out);
         break;
+    }
+  }
+
+  void Map(const MapPlan& map, DecodedMap* out) {
+    uint64_t maps = plan_.rows;
+    if (map.map.present != kNone) {
+      Bits(map.map.present, maps, &out->present);
+      maps = out->present.count;
+    }
+    const uint64_t entries = Lengths(map.map, maps, &out->lengths);
+    if (map.key.present != kNone && entries > 0)
+      Damaged(plan_, map.key.present, "keys of a map cannot be null");
+    Integers(map.key, entries, &out->keys);
+    uint64_t values = entries;
+    if (map.value.present != kNone) {
+      Bits(map.value.present, values, &out->values.value_present);
+      values = out->values.value_present.count;
+    }
+    FeaturePlan feature;
+    feature.name = map.name;
+    feature.kind = map.kind;
+    feature.value = map.value;
+    feature.item = map.item;
+    feature.weight = map.weight;
+    switch (map.kind) {
+      case FeatureKind::kDense:
+        return Dense(map.value, values, &out->values);
+      case FeatureKind::kSparse:
+        return Sparse(feature, values, &out->values);
+      case FeatureKind::kWeightedSparse:
+        return Weighted(feature, values, &out->values);
     }
   }
 
@@ -397,6 +429,45 @@ PresenceBits RowsPresent(const PresenceBits* map_present, uint64_t rows, Decoded
   return present;
 }
 
+// The rows of a whole map; an entry without a value counts as absent.
+RowMapColumn RowMaps(const MapPlan& plan, DecodedMap&& decoded, uint64_t rows) {
+  RowMapColumn map;
+  map.name = plan.name;
+  map.kind = plan.kind;
+  map.row_offsets.reserve(rows + 1);
+  map.row_offsets.push_back(0);
+  map.entries.reserve(decoded.keys.size());
+  const DecodedFeature& values = decoded.values;
+  if (plan.kind == FeatureKind::kDense) {
+    map.floats.resize(values.packed_floats.size() / sizeof(float));
+    if (!map.floats.empty())
+      std::memcpy(map.floats.data(), values.packed_floats.data(), values.packed_floats.size());
+  }
+  uint64_t entry = 0, value = 0, list = 0;
+  uint32_t item = 0;
+  for (uint64_t row = 0; row < rows; ++row) {
+    const bool has_map = decoded.present.words.empty() || decoded.present.Get(row);
+    for (uint32_t i = 0, count = has_map ? decoded.lengths[list] : 0; i < count; ++i, ++entry) {
+      if (!values.value_present.words.empty() && !values.value_present.Get(entry)) continue;
+      RowMapEntry made{decoded.keys[entry], static_cast<uint32_t>(value), 1};
+      if (plan.kind != FeatureKind::kDense) {
+        made.first = item;
+        made.count = values.lengths[value];
+        item += made.count;
+      }
+      ++value;
+      map.entries.push_back(made);
+    }
+    list += has_map ? 1 : 0;
+    std::stable_sort(map.entries.begin() + map.row_offsets.back(), map.entries.end(),
+                     [](const RowMapEntry& a, const RowMapEntry& b) { return a.key < b.key; });
+    map.row_offsets.push_back(static_cast<uint32_t>(map.entries.size()));
+  }
+  map.ids = std::move(decoded.values.values);
+  if (plan.kind == FeatureKind::kWeightedSparse) map.floats = std::move(decoded.values.weights);
+  return map;
+}
+
 void ExtractFeature(const FeaturePlan& plan, const PresenceBits* map_present, uint64_t rows,
                     DecodedFeature* feature, FlatMapBatch* batch) {
   PresenceBits present = RowsPresent(map_present, rows, feature);
@@ -506,6 +577,14 @@ DecodedStripe Decode(UnpackedStripe&& unpacked) {
                              feature.packed_floats.size() +
                              8 * (feature.in_map.words.size() + feature.value_present.words.size());
   }
+  for (const MapPlan& map : plan.maps) {
+    DecodedMap& whole = decoded.maps.emplace_back();
+    decoder.Map(map, &whole);
+    decoded.decoded_bytes +=
+        8 * (whole.keys.size() + whole.values.values.size()) +
+        4 * (whole.lengths.size() + whole.values.lengths.size() + whole.values.weights.size()) +
+        whole.values.packed_floats.size();
+  }
   decoded.columns.resize(plan.columns.size());
   for (size_t i = 0; i < plan.columns.size(); ++i) {
     DecodedColumn& column = decoded.columns[i];
@@ -524,9 +603,24 @@ FlatMapBatch Extract(DecodedStripe&& decoded) {
   FlatMapBatch batch;
   batch.rows = plan.rows;
   batch.first_row = plan.first_row;
+  std::map<uint32_t, RowMapColumn> maps;  // of those not flattened, as needed
   for (size_t i = 0; i < plan.features.size(); ++i) {
-    ExtractFeature(plan.features[i], MapPresent(decoded, plan.features[i].map_present), plan.rows,
-                   &decoded.features[i], &batch);
+    const FeaturePlan& feature = plan.features[i];
+    if (feature.map == kNone) {
+      ExtractFeature(feature, MapPresent(decoded, feature.map_present), plan.rows,
+                     &decoded.features[i], &batch);
+      continue;
+    }
+    // Features of one map that stand together are looked up in one pass over its rows.
+    std::vector<RowMapFeature> wanted;
+    size_t end = i;
+    for (; end < plan.features.size() && plan.features[end].map == feature.map; ++end)
+      wanted.push_back({plan.features[end].name, plan.features[end].key});
+    if (maps.find(feature.map) == maps.end())
+      maps.emplace(feature.map, RowMaps(plan.maps[feature.map],
+                                        std::move(decoded.maps[feature.map]), plan.rows));
+    ToColumns(maps.at(feature.map), wanted, &batch);
+    i = end - 1;
   }
   for (size_t i = 0; i < plan.columns.size(); ++i) {
     DecodedColumn& source = decoded.columns[i];

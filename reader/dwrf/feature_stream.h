@@ -53,6 +53,14 @@ struct DecodedColumn {
   std::vector<float> floats;
 };
 
+// A map that is not flattened: every key of every row.
+struct DecodedMap {
+  PresenceBits present;           // rows whose map is not null; no words: all
+  std::vector<uint32_t> lengths;  // entries of each of them
+  std::vector<int64_t> keys;      // one per entry
+  DecodedFeature values;          // value_present over the entries; in_map is not used
+};
+
 struct DecodedStripe {
   StripePlan plan;
   BufferPool::Handle bytes, decrypted, unpacked;
@@ -60,6 +68,7 @@ struct DecodedStripe {
   std::vector<uint32_t> map_present_streams;
   std::vector<DecodedFeature> features;  // per plan feature
   std::vector<DecodedColumn> columns;    // per plan column
+  std::vector<DecodedMap> maps;          // per plan map
   uint64_t decoded_bytes = 0;
 };
 

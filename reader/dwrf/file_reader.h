@@ -19,7 +19,7 @@ namespace headrace::reader::dwrf {
 struct OpenOptions {
   bool use_cache =
       true;  // read stripe footers and indexes from the stripe cache where it holds them
-  std::shared_ptr<const KeyRing> keys;  // null: encrypted columns stay locked
+  std::shared_ptr<const KeyRing> keys = nullptr;  // null: encrypted columns stay locked
 };
 
 class FileReader {

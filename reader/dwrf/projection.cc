@@ -109,6 +109,7 @@ using SequenceOfKey = std::unordered_map<MapKey, uint32_t, MapKeyHash>;
 struct StripeMap {
   BoundMap bound;
   uint32_t present = kNone;
+  uint32_t whole = kNone;  // not flattened: in StripePlan::maps
   SequenceOfKey sequences;
 };
 
@@ -163,10 +164,8 @@ class Planner {
     CheckReadable(map.bound.map);
     const Encoding* encoding = stripe_.FindEncoding(map.bound.map, 0);
     if (encoding != nullptr && encoding->kind != EncodingKind::kMapFlat) {
-      Refuse(Place(),
-             fmt::format("column {} is an ordinary map here, so its keys cannot be read one by one",
-                         Printable(request.column)),
-             "write it as a flattened map");
+      AddWholeMap(request, &map);
+      return map;
     }
     map.present = AddStream(map.bound.map, 0, StreamKind::kPresent);
     for (const FlatKey& flat : stripe_.FlatKeys(map.bound.map))
@@ -174,11 +173,36 @@ class Planner {
     return map;
   }
 
+  void AddWholeMap(const FeatureRequest& request, StripeMap* map) {
+    if (request.key.is_text) {
+      Refuse(Place(),
+             fmt::format("column {} is an ordinary map with keys that are texts",
+                         Printable(request.column)),
+             "write it as a flattened map");
+    }
+    map->whole = static_cast<uint32_t>(plan_.maps.size());
+    MapPlan whole;
+    whole.name = request.column;
+    whole.kind = map->bound.kind;
+    whole.map = PlanNode(map->bound.map, 0);
+    whole.key = PlanNode(map->bound.key, 0);
+    whole.value = PlanNode(map->bound.value, 0);
+    if (whole.kind != FeatureKind::kDense) whole.item = PlanNode(map->bound.item, 0);
+    if (whole.kind == FeatureKind::kWeightedSparse) whole.weight = PlanNode(map->bound.weight, 0);
+    plan_.maps.push_back(std::move(whole));
+  }
+
   void AddFeature(const FeatureRequest& request) {
     const StripeMap& map = MapOf(request);
     FeaturePlan& feature = plan_.features.emplace_back();
     feature.name = FeatureName(request);
     feature.kind = map.bound.kind;
+    if (map.whole != kNone) {
+      feature.in_stripe = true;
+      feature.map = map.whole;
+      feature.key = request.key.integer;
+      return;
+    }
     const auto found = map.sequences.find(request.key);
     if (found == map.sequences.end()) return;
     const uint32_t sequence = found->second;
@@ -303,12 +327,17 @@ uint64_t StripePlan::wanted_bytes() const {
 std::string StripePlan::Where(uint32_t stream) const {
   std::string owner;
   for (const FeaturePlan& feature : features) {
-    if (!feature.in_stripe) continue;
+    if (!feature.in_stripe || feature.map != kNone) continue;
     if (feature.map_present == stream || feature.in_map == stream || Uses(feature.value, stream) ||
         Uses(feature.item, stream) || Uses(feature.weight, stream)) {
       owner = "feature " + Printable(feature.name);
       break;
     }
+  }
+  for (const MapPlan& map : maps) {
+    if (Uses(map.map, stream) || Uses(map.key, stream) || Uses(map.value, stream) ||
+        Uses(map.item, stream) || Uses(map.weight, stream))
+      owner = "map " + Printable(map.name);
   }
   for (const ColumnPlan& column : columns) {
     if (Uses(column.value, stream)) owner = "column " + Printable(column.name);

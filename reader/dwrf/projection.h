@@ -5,7 +5,8 @@
 //   plan         streams  IN_MAP, LENGTH, DATA of (sparse.value, key 17); IN_MAP, DATA of
 //   (dense.value, key 3); DATA of label
 //
-// A feature is one key of a flattened map. By its value type it is
+// A feature is one key of a map. Of a flattened map only its own streams are read; of an ordinary
+// one the whole map is (MapPlan). By its value type it is
 //   dense            map<K, float>, also double, boolean and integer values: read as float
 //   sparse           map<K, list<integer>>
 //   weighted sparse  map<K, map<integer, float>>, also double weights
@@ -28,7 +29,7 @@ namespace headrace::reader::dwrf {
 class FileReader;
 
 struct FeatureRequest {
-  std::string column;  // a top-level flattened map
+  std::string column;  // a top-level map
   MapKey key;
 };
 
@@ -54,11 +55,21 @@ struct NodePlan {
 struct FeaturePlan {
   std::string name;
   FeatureKind kind = FeatureKind::kDense;
+  uint32_t map = NodePlan::kNone;  // of a map that is not flattened: in StripePlan::maps
+  int64_t key = 0;                 // with it
   bool in_stripe = false;  // false: no row of the stripe has the feature, and nothing below is set
   uint32_t map_present = NodePlan::kNone, in_map = NodePlan::kNone;
   NodePlan value;   // dense: the numbers; sparse: the list; weighted sparse: the inner map
   NodePlan item;    // sparse: list elements; weighted sparse: inner keys
   NodePlan weight;  // weighted sparse: inner values
+};
+
+// A map that is not flattened, read whole for the features wanted of it.
+struct MapPlan {
+  std::string name;
+  FeatureKind kind = FeatureKind::kDense;
+  NodePlan map, key;
+  NodePlan value, item, weight;  // as in FeaturePlan
 };
 
 struct ColumnPlan {
@@ -86,6 +97,7 @@ class StripePlan {
   std::vector<StreamInfo> streams;       // each stream once; none of length 0
   std::vector<FeaturePlan> features;     // in the order of the projection
   std::vector<ColumnPlan> columns;       // in the order of the projection
+  std::vector<MapPlan> maps;             // not flattened in this stripe
   std::shared_ptr<const FileKeys> keys;  // of the file; null: no stream is encrypted
 
   // The streams' byte ranges, by offset; ranges that touch are not merged.

@@ -23,6 +23,7 @@ constexpr std::pair<OperatorKind, const char*> kKinds[] = {
     {OperatorKind::kDecompress, "decompress"},
     {OperatorKind::kDecode, "decode"},
     {OperatorKind::kExtract, "extract"},
+    {OperatorKind::kRowMap, "rowmap"},
     {OperatorKind::kTransform, "transform"},
     {OperatorKind::kBatch, "batch"},
     {OperatorKind::kTensorize, "tensorize"},
@@ -303,8 +304,12 @@ class SpecParser {
         const bool next = op.kind == OperatorKind::kDecompress
                               ? last == static_cast<int>(OperatorKind::kFetch) ||
                                     last == static_cast<int>(OperatorKind::kDecrypt)
+                          : op.kind == OperatorKind::kTransform
+                              ? last == static_cast<int>(OperatorKind::kExtract) ||
+                                    last == static_cast<int>(OperatorKind::kRowMap)
                           : op.kind == OperatorKind::kBatch
                               ? last == static_cast<int>(OperatorKind::kExtract) ||
+                                    last == static_cast<int>(OperatorKind::kRowMap) ||
                                     last == static_cast<int>(OperatorKind::kTransform)
                           : op.kind == OperatorKind::kTensorize
                               ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
@@ -312,7 +317,8 @@ class SpecParser {
         if (!next) {
           Fail(place,
                fmt::format("operator {} cannot follow {}; the order is fetch, decrypt (optional), "
-                           "decompress, decode, extract, transform (optional), batch (optional), "
+                           "decompress, decode, extract, rowmap (optional), transform (optional), "
+                           "batch (optional), "
                            "tensorize (optional)",
                            op.name, last == -1 ? "the source" : last_name));
         }

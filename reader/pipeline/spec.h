@@ -23,6 +23,7 @@ enum class OperatorKind : uint8_t {
   kDecompress,
   kDecode,
   kExtract,
+  kRowMap,
   kTransform,
   kBatch,
   kTensorize,

@@ -116,3 +116,13 @@ CASES
   [ "$status" -eq 5 ]
   [ ! -e u ]
 }
+
+@test "rows as maps: an ordinary map and the operator rowmap give the same batches" {
+  make_table
+  "$HEADRACE" rewrite t -o maps --layout map 2> /dev/null
+  [ "$(run_of maps)" = "$(run_of t)" ]
+  sed 's/"extract"\]/"extract", "rowmap"]/' t/pipeline.toml > t/rowmap.toml
+  grep -q rowmap t/rowmap.toml
+  run_rowmap() { "$HEADRACE" run t/rowmap.toml --no-record --checksum --json --set consumer.step=0 --set pipeline.order=file | jq -c .checksum; }
+  [ "$(run_rowmap)" = "$(run_of t)" ]
+}
