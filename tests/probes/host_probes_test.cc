@@ -297,9 +297,10 @@ TEST(HostProbes, GrowthIsCountedFromTheStart) {
 // A share of pressure is of the time it was counted in, which is never shorter than what it counts.
 TEST(HostProbes, PressureTellsSinceWhenItCounts) {
   const Host host(kFixtures / "full");
+  const Target target = FixtureTarget();  // the probe keeps a reference
   const auto probe = Find("pressure").make();
   const int64_t before = MonotonicNs();
-  ASSERT_TRUE(probe->Start(host, FixtureTarget()).usable());
+  ASSERT_TRUE(probe->Start(host, target).usable());
   const int64_t started = MonotonicNs();
   SleepUntilNs(started + 5'000'000);
   const int64_t read = MonotonicNs();
