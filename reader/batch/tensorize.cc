@@ -7,6 +7,15 @@
 #include <cstring>
 #include <numeric>
 
+#if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 takes _mm512_undefined_ps in its own header for a use of an uninitialised value.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+#endif
+
 #include "base/check.h"
 #include "base/error.h"
 
@@ -28,6 +37,54 @@ void TransposeBlock(const float* const* columns, uint64_t num_columns, uint64_t 
     for (uint64_t c = 0; c < num_columns; ++c) out[row * stride + c] = columns[c][first_row + row];
   }
 }
+
+#if defined(__x86_64__)
+
+#define HR_AVX512F_INLINE inline __attribute__((always_inline, target("avx512f")))
+HR_AVX512F_INLINE __m512 LowPairs(__m512 x, __m512 y) {
+  return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+}
+HR_AVX512F_INLINE __m512 HighPairs(__m512 x, __m512 y) {
+  return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+}
+
+// A whole 16 x 16 block in registers: columns come in as rows of a matrix, are exchanged within
+// pairs, fours and lanes of four, and leave as whole cache lines.
+__attribute__((target("avx512f"))) void TransposeBlockAvx512(const float* const* columns,
+                                                             uint64_t first_row, float* out,
+                                                             uint64_t stride) {
+  __m512 a[16], b[16];
+#pragma GCC unroll 16
+  for (int c = 0; c < 16; ++c) a[c] = _mm512_loadu_ps(columns[c] + first_row);
+#pragma GCC unroll 8
+  for (int c = 0; c < 16; c += 2) {
+    b[c] = _mm512_unpacklo_ps(a[c], a[c + 1]);
+    b[c + 1] = _mm512_unpackhi_ps(a[c], a[c + 1]);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 16; c += 4) {  // a[c + k], lane l: row 4 l + k of columns c .. c + 3
+    a[c] = LowPairs(b[c], b[c + 2]);
+    a[c + 1] = HighPairs(b[c], b[c + 2]);
+    a[c + 2] = LowPairs(b[c + 1], b[c + 3]);
+    a[c + 3] = HighPairs(b[c + 1], b[c + 3]);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const __m512 even_low = _mm512_shuffle_f32x4(a[k], a[k + 4], 0x88);  // lanes 0 and 2
+    const __m512 odd_low = _mm512_shuffle_f32x4(a[k], a[k + 4], 0xdd);   // lanes 1 and 3
+    const __m512 even_high = _mm512_shuffle_f32x4(a[k + 8], a[k + 12], 0x88);
+    const __m512 odd_high = _mm512_shuffle_f32x4(a[k + 8], a[k + 12], 0xdd);
+    b[k] = _mm512_shuffle_f32x4(even_low, even_high, 0x88);
+    b[k + 4] = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
+    b[k + 8] = _mm512_shuffle_f32x4(even_low, even_high, 0xdd);
+    b[k + 12] = _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < 16; ++row)
+    _mm512_storeu_ps(out + static_cast<uint64_t>(row) * stride, b[row]);
+}
+
+#endif
 
 // Rows [first, first + rows) of `from` behind the first `to_rows` rows of `to`.
 void AppendPresence(PresenceBits* to, uint64_t to_rows, const PresenceBits& from, uint64_t first,
@@ -107,15 +164,29 @@ void ValidateSparse(const SparseColumn& column, uint64_t rows) {
 
 }  // namespace
 
-void TransposeColumns(std::span<const float* const> columns, uint64_t rows, float* out) {
+void TransposeColumns(std::span<const float* const> columns, uint64_t rows, float* out,
+                      InstructionSet set) {
   const uint64_t stride = columns.size();
-  for (uint64_t row = 0; row < rows; row += kBlock) {
-    const uint64_t num_rows = std::min(kBlock, rows - row);
+  // Several blocks of rows before the next columns: a column's neighbouring lines are read
+  // together.
+  constexpr uint64_t kTall = 4 * kBlock;
+  for (uint64_t top = 0; top < rows; top += kTall) {
     for (uint64_t c = 0; c < stride; c += kBlock) {
-      TransposeBlock(columns.data() + c, std::min(kBlock, stride - c), row, num_rows,
-                     out + row * stride + c, stride);
+      for (uint64_t row = top; row < std::min(top + kTall, rows); row += kBlock) {
+        const uint64_t num_rows = std::min(kBlock, rows - row);
+        float* block = out + row * stride + c;
+#if defined(__x86_64__)
+        if (set == InstructionSet::kAvx512 && num_rows == kBlock && stride - c >= kBlock) {
+          TransposeBlockAvx512(columns.data() + c, row, block, stride);
+          continue;
+        }
+#endif
+        TransposeBlock(columns.data() + c, std::min(kBlock, stride - c), row, num_rows, block,
+                       stride);
+      }
     }
   }
+  (void)set;
 }
 
 KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint64_t rows,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/cpu.h"
 #include "reader/batch/flat_map_batch.h"
 #include "reader/batch/keyed_jagged_tensor.h"
 #include "reader/batch/tensor_batch.h"
@@ -13,7 +14,8 @@ namespace headrace::reader {
 
 // out[r * columns.size() + c] = columns[c][r], blocked for the cache; out: float[rows,
 // columns.size()].
-void TransposeColumns(std::span<const float* const> columns, uint64_t rows, float* out);
+void TransposeColumns(std::span<const float* const> columns, uint64_t rows, float* out,
+                      InstructionSet set = BestInstructionSet());
 
 // One tensor of all `columns` of a batch of `rows` rows, in their order; weights when `weighted` (a
 // column without has 1).

@@ -120,11 +120,13 @@ TEST(TransposeColumns, EveryShape) {
           columns[c][row] = static_cast<float>(1000 * c + row);
         pointers.push_back(columns[c].data());
       }
-      std::vector<float> out(rows * num_columns, -1.0f);
-      TransposeColumns(pointers, rows, out.data());
-      for (uint64_t row = 0; row < rows; ++row) {
-        for (size_t c = 0; c < num_columns; ++c)
-          ASSERT_EQ(out[row * num_columns + c], columns[c][row]);
+      for (const InstructionSet set : {InstructionSet::kScalar, BestInstructionSet()}) {
+        std::vector<float> out(rows * num_columns, -1.0f);
+        TransposeColumns(pointers, rows, out.data(), set);
+        for (uint64_t row = 0; row < rows; ++row) {
+          for (size_t c = 0; c < num_columns; ++c)
+            ASSERT_EQ(out[row * num_columns + c], columns[c][row]);
+        }
       }
     }
   }
