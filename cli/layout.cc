@@ -65,7 +65,7 @@ dwrf::Projection ParseProjection(const reader::Table& table,
 reader::Table OpenLayoutTable(const LayoutCommandOptions& options) {
   std::string keys = options.key_place;
   if (keys.empty() && !options.pipeline.empty()) keys = reader::LoadPipeline(options.pipeline).keys;
-  return reader::OpenTable(options.table, {}, nullptr, OpenWithKeys(keys));
+  return reader::OpenTable(options.table, {}, {}, OpenWithKeys(keys));
 }
 
 int Layout(const LayoutCommandOptions& options) {

@@ -181,7 +181,7 @@ int Run(const RunOptions& options) {
   workloads::RowChecksums checksums;
   auto trainer =
       std::make_unique<workloads::Trainer>(spec.consumer, options.checksum ? &checksums : nullptr);
-  Pipeline pipeline(std::move(spec), std::move(trainer));
+  Pipeline pipeline(std::move(spec), std::move(trainer), [] { return Interrupted(); });
 
   std::optional<collectors::Agent> agent;
   if (!options.no_record) {

@@ -3,7 +3,7 @@
 set -eu
 packages="build-essential cmake ninja-build ccache pkg-config git clang libclang-rt-14-dev clang-format
   libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libsqlite3-dev
-  libprotobuf-dev protobuf-compiler libzstd-dev zlib1g-dev libdeflate-dev liblz4-dev libsnappy-dev libxxhash-dev libssl-dev liburing-dev
+  libprotobuf-dev protobuf-compiler libzstd-dev zlib1g-dev libdeflate-dev liblz4-dev libsnappy-dev libxxhash-dev libssl-dev liburing-dev libcurl4-openssl-dev
   coinor-libcbc-dev libgtest-dev libgmock-dev libbenchmark-dev bats jq python3
   llvm libbpf-dev libelf-dev libdw-dev libpfm4-dev"
 missing=""

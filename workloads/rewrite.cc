@@ -312,7 +312,7 @@ RewrittenTable RewriteTable(const std::string& source, const std::string& folder
                             bool replace) {
   dwrf::OpenOptions opening;
   opening.keys = options.encryption.keys;
-  const reader::Table table = reader::OpenTable(source, {}, nullptr, opening);
+  const reader::Table table = reader::OpenTable(source, {}, {}, opening);
   if (!options.cluster.empty()) CheckCluster(table, options.cluster);
   const dwrf::WriterOptions writing = WriterFor(table, options);
   TableFolder target(folder, replace);

@@ -43,7 +43,8 @@ struct OperatorContext {
 struct OperatorPlan {
   OperatorSpec spec;
   uint32_t account = 0;
-  uint32_t io_account = 0;  // `fetch` only: the requests to the storage
+  uint32_t io_account = 0;              // `fetch` only: the requests to the storage
+  uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

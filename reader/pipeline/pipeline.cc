@@ -145,7 +145,8 @@ struct Pipeline::State {
   std::unique_ptr<Consumer> consumer;
   StopSignal stop;
   SharedResources resources;
-  std::shared_ptr<Throttle> throttle;  // of the table's storage, if it is modelled
+  std::function<bool()> interrupted;
+  SourceContext sources;
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<ElementSource> source;
@@ -176,12 +177,13 @@ void Pipeline::State::OpenSource() {
     dwrf::OpenOptions opening;
     if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
     ChooseGap(&spec);
+    sources.stopped = [this] { return stop.stopped() || (interrupted && interrupted()); };
     if (spec.throttle.enabled()) {
       Throttle::Clock clock;
       clock.sleep_until = [this](int64_t deadline) { stop.SleepFor(deadline - MonotonicNs()); };
-      throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
+      sources.throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
     }
-    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, throttle, opening));
+    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, sources, opening));
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
                           spec.projection);
     CheckEncryption(*table, spec);
@@ -206,7 +208,7 @@ void Pipeline::State::OpenSource() {
 
 void Pipeline::State::BuildStages() {
   hr_account_open(spec.name.c_str());
-  if (throttle) throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
+  if (sources.throttle) sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
   for (const StageSpec& stage_spec : spec.stages) {
     auto stage = std::make_unique<Stage>();
     stage->spec = stage_spec;
@@ -216,8 +218,11 @@ void Pipeline::State::BuildStages() {
       OperatorPlan plan;
       plan.spec = op;
       // Before its operator: the last operator of a stage is the one that completes elements.
-      if (op.kind == OperatorKind::kFetch)
+      if (op.kind == OperatorKind::kFetch) {
         plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
+        if (IsRemote(spec.table))
+          plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
+      }
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
       if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what
@@ -287,7 +292,12 @@ void Pipeline::State::ThreadMain(size_t index) {
     try {
       Work(index);
     } catch (const Error& error) {
-      Fail(std::make_exception_ptr(error.Within(fmt::format("stage {}", stage.spec.name))));
+      // A wait that was broken off because the pipeline is to stop is no failure of it.
+      if (error.code() == ExitCode::kInterrupted) {
+        StopAll();
+      } else {
+        Fail(std::make_exception_ptr(error.Within(fmt::format("stage {}", stage.spec.name))));
+      }
     } catch (const std::bad_alloc&) {
       Fail(std::make_exception_ptr(
           Error(ExitCode::kResources, "out of memory", fmt::format("stage {}", stage.spec.name))));
@@ -416,10 +426,12 @@ void Pipeline::State::Consume() {
   }
 }
 
-Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer)
+Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
+                   std::function<bool()> interrupted)
     : state_(std::make_unique<State>()) {
   state_->spec = std::move(spec);
   state_->consumer = std::move(consumer);
+  state_->interrupted = std::move(interrupted);
   state_->OpenSource();
   state_->BuildStages();
   // A first instance of each synthetic operator checks what only its constructor can (a file to

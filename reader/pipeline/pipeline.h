@@ -37,9 +37,10 @@ struct PipelineProgress {
 
 class Pipeline {
  public:
-  // Opens the table, checks projection and transforms against it, registers the accounts. Throws
-  // Error.
-  Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer);
+  // Opens the table, checks projection and transforms against it, registers the accounts. Where
+  // `interrupted` gives true, waits for remote storage end by Error kInterrupted. Throws Error.
+  Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
+           std::function<bool()> interrupted = {});
   ~Pipeline();  // stops and joins
 
   const PipelineSpec& spec() const;

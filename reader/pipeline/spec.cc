@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/registry.h"
 #include "base/units.h"
+#include "reader/source/open.h"
 
 namespace headrace::reader {
 namespace {
@@ -463,6 +464,32 @@ class SpecParser {
     spec->device_cost = cost;
   }
 
+  void Remote(const toml::table& source, PipelineSpec* spec) const {
+    const toml::table* table = Table(source, "remote");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[source.remote]",
+              {"endpoint", "region", "timeout", "stall", "retries", "connections", "ca_file"});
+    RemoteOptions& remote = spec->io.remote;
+    remote.endpoint = Text(*table, "endpoint", "");
+    if (!remote.endpoint.empty() && !remote.endpoint.starts_with("http://") &&
+        !remote.endpoint.starts_with("https://"))
+      Fail(table->get("endpoint"), "an endpoint is http://HOST:PORT or https://HOST");
+    remote.region = Text(*table, "region", remote.region);
+    const auto duration = [&](const char* key, int64_t* value) {
+      const toml::node* node = table->get(key);
+      if (node == nullptr) return;
+      *value = static_cast<int64_t>(Duration(*node, key));
+      if (*value < 1'000'000) Fail(node, fmt::format("{} must be at least 1ms", key));
+    };
+    duration("timeout", &remote.timeout_ns);
+    duration("stall", &remote.stall_ns);
+    remote.retries = static_cast<uint32_t>(Count(*table, "retries", remote.retries, 0, 1000));
+    remote.connections =
+        static_cast<uint32_t>(Count(*table, "connections", remote.connections, 1, 256));
+    const std::string ca_file = Text(*table, "ca_file", "");
+    if (!ca_file.empty()) remote.ca_file = Path(ca_file);
+  }
+
   // A preset, and single figures in its place.
   void Throttling(const toml::table& source, PipelineSpec* spec) const {
     const toml::table* table = Table(source, "throttle");
@@ -494,7 +521,7 @@ class SpecParser {
       Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
     CheckKeys(*table, "[source]",
               {"table", "synthetic", "epochs", "keys", "coalesce_gap", "coalesce_max", "io",
-               "direct", "depth", "registered", "device", "throttle"});
+               "direct", "depth", "registered", "device", "throttle", "remote"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap")) {
       spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
@@ -515,6 +542,7 @@ class SpecParser {
     Throttling(*table, spec);
     spec->keys = Text(*table, "keys", "");
     if (!spec->keys.empty() && !spec->keys.starts_with("env:")) spec->keys = Path(spec->keys);
+    Remote(*table, spec);
     const std::string path = Text(*table, "table", "");
     if (const toml::table* synthetic = Table(*table, "synthetic")) {
       if (!path.empty())
@@ -529,7 +557,7 @@ class SpecParser {
     } else if (path.empty()) {
       Fail(table, "a source needs table = \"FOLDER\" or synthetic = { ... }");
     } else {
-      spec->table = Path(path);
+      spec->table = IsRemote(path) ? path : Path(path);
     }
   }
 
@@ -616,7 +644,8 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
     const std::string step = left.substr(0, at);
     if (table->get(step) == nullptr) {
       const bool is_known =
-          table == root || (section == "source" && (step == "throttle" || step == "device"));
+          table == root ||
+          (section == "source" && (step == "throttle" || step == "device" || step == "remote"));
       if (!is_known)
         fail(fmt::format("the file has no '{}' to set '{}' in", step, left.substr(at + 1)));
       table->insert(step, toml::table());

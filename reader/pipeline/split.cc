@@ -2,37 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "base/error.h"
 #include "reader/dwrf/file_reader.h"
-#include "reader/source/open.h"
-#include "reader/source/throttle.h"
 
 namespace headrace::reader {
-namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> TableFiles(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return {path};
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    const std::string extension = entry.path().extension();
-    if (entry.is_regular_file() && (extension == ".dwrf" || extension == ".orc"))
-      files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  if (files.empty()) {
-    throw Error(ExitCode::kBadData, "holds no .dwrf file", path,
-                "make a table with 'headrace generate rm1 -o DIR'");
-  }
-  return files;
-}
-
-}  // namespace
 
 std::optional<SplitLedger::Handed> SplitLedger::Next() {
   std::lock_guard lock(mutex_);
@@ -51,13 +24,11 @@ std::optional<uint64_t> SplitLedger::total() const {
   return splits_.size() * epochs_;
 }
 
-Table OpenTable(const std::string& path, const SourceOptions& options,
-                std::shared_ptr<Throttle> throttle, const dwrf::OpenOptions& opening) {
+Table OpenTable(const std::string& path, const SourceOptions& options, const SourceContext& context,
+                const dwrf::OpenOptions& opening) {
   Table table;
-  for (const std::string& file : TableFiles(path)) {
-    std::shared_ptr<const Source> source = OpenSource(file, options);
-    if (throttle) source = Throttled(std::move(source), throttle);
-    auto reader = dwrf::FileReader::Open(std::move(source), opening);
+  for (const std::string& file : ListTable(path, options, context)) {
+    auto reader = dwrf::FileReader::Open(OpenSource(file, options, context), opening);
     if (!table.files.empty() && !(reader->schema() == table.files[0]->schema())) {
       throw Error(
           ExitCode::kBadData,

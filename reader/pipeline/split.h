@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "reader/dwrf/file_reader.h"
-#include "reader/source/options.h"
+#include "reader/source/open.h"
 
 namespace headrace::reader {
-
-class Throttle;
 
 struct Split {
   uint64_t id = 0;  // its place in the table: files in name order, stripes in file order
@@ -54,10 +52,8 @@ struct Table {
   std::vector<Split> splits;
   uint64_t rows = 0;
 };
-// Its files share `throttle`, if there is one. Throws Error kBadData when there is no such file,
-// when a file is damaged, or when schemas differ.
+// Throws Error kBadData when there is no such file, when a file is damaged, or when schemas differ.
 Table OpenTable(const std::string& path, const SourceOptions& options = {},
-                std::shared_ptr<Throttle> throttle = nullptr,
-                const dwrf::OpenOptions& opening = {});
+                const SourceContext& context = {}, const dwrf::OpenOptions& opening = {});
 
 }  // namespace headrace::reader

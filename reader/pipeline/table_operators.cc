@@ -25,7 +25,7 @@ T Take(Element* element) {
 class FetchOperator final : public Operator {
  public:
   FetchOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : io_account_(plan.io_account), context_(context) {}
+      : io_account_(plan.io_account), retry_account_(plan.retry_account), context_(context) {}
   void Process(Element&& element, const Emit& emit) override {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
@@ -43,11 +43,14 @@ class FetchOperator final : public Operator {
   FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source) const {
     account::OperatorScope scope(io_account_);
     FetchedStripe fetched = Fetch(std::move(plan), source, context_.spec->fetch);
-    scope.Done(fetched.figures.requests, 0, 0, fetched.figures.bytes);
+    const ReadFigures& figures = fetched.figures;
+    scope.Done(figures.requests, 0, 0, figures.bytes);
+    if (retry_account_ != UINT32_MAX)
+      hr_done(retry_account_, figures.retries, 0, figures.discarded_bytes, 0);
     return fetched;
   }
 
-  uint32_t io_account_;
+  uint32_t io_account_, retry_account_;
   const OperatorContext& context_;
 };
 
