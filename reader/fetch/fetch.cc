@@ -1,13 +1,28 @@
 #include "reader/fetch/fetch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
+
+#include "reader/fetch/popularity.h"
 
 namespace headrace::reader {
 namespace {
 
 uint64_t RoundUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
+}
+
+// Which streams of the plan may come into the tier.
+std::vector<bool> Offered(const dwrf::StripePlan& plan, const StreamTier* tier) {
+  if (tier == nullptr || !tier->features())
+    return std::vector<bool>(plan.streams.size(), tier != nullptr);
+  std::vector<bool> offered(plan.streams.size());
+  for (const dwrf::FeaturePlan& feature : plan.features) {
+    if (tier->features()->count(feature.name) == 0) continue;
+    for (const uint32_t stream : StreamsOf(feature)) offered[stream] = true;
+  }
+  return offered;
 }
 
 }  // namespace
@@ -17,11 +32,23 @@ BufferPool& StripeBuffers() {
   return *pool;
 }
 
-FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options) {
+FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options,
+                    StreamTier* tier) {
   FetchedStripe fetched;
+  std::vector<StreamTier::Bytes> hits(plan.streams.size());
+  std::vector<ByteRange> missing;
+  for (size_t i = 0; i < plan.streams.size(); ++i) {
+    const dwrf::StreamInfo& stream = plan.streams[i];
+    fetched.stream_bytes += stream.length;
+    if (tier != nullptr) hits[i] = tier->Find(source.name(), stream.offset, stream.length);
+    ++(hits[i] ? fetched.tier.hits : fetched.tier.misses);
+    (hits[i] ? fetched.tier.hit_bytes : fetched.tier.miss_bytes) += stream.length;
+    if (!hits[i]) missing.push_back({stream.offset, stream.length});
+  }
   const uint64_t alignment = source.alignment();
-  const ReadPlan planned = PlanReads(
-      plan.ranges(), {options.max_gap_bytes, options.max_read_bytes, alignment, source.size()});
+  const ReadPlan planned =
+      PlanReads(std::move(missing),
+                {options.max_gap_bytes, options.max_read_bytes, alignment, source.size()});
   const std::vector<ByteRange>& reads = planned.reads;
   // An aligned source writes whole blocks, at aligned addresses.
   std::vector<uint64_t> places;  // of each read behind the first aligned byte of the buffer
@@ -31,7 +58,8 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     room += RoundUp(read.length, alignment);
   }
   BufferPool* const own = source.buffers();
-  fetched.bytes = (own != nullptr ? *own : StripeBuffers()).Take(room + alignment - 1);
+  fetched.bytes =
+      (own != nullptr ? *own : StripeBuffers()).Take(room + fetched.tier.hit_bytes + alignment - 1);
   uint8_t* const data = reinterpret_cast<uint8_t*>(
       RoundUp(reinterpret_cast<uintptr_t>(fetched.bytes->data()), alignment));
   std::vector<ReadRequest> requests;
@@ -40,18 +68,27 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     requests.push_back({reads[i].offset, {data + places[i], reads[i].length}});
   source.ReadMany(requests, &fetched.figures);
 
+  const std::vector<bool> offered = Offered(plan, tier);
+  uint8_t* hit_place = data + room;
   fetched.stored.reserve(plan.streams.size());
-  for (const dwrf::StreamInfo& stream : plan.streams) {
+  for (size_t k = 0; k < plan.streams.size(); ++k) {
+    const dwrf::StreamInfo& stream = plan.streams[k];
+    if (hits[k]) {
+      std::memcpy(hit_place, hits[k]->data(), stream.length);
+      fetched.stored.emplace_back(hit_place, stream.length);
+      hit_place += stream.length;
+      continue;
+    }
     const auto after = std::upper_bound(
         reads.begin(), reads.end(), stream.offset,
         [](uint64_t offset, const ByteRange& read) { return offset < read.offset; });
     const auto i = static_cast<size_t>(after - reads.begin()) - 1;
     fetched.stored.emplace_back(data + places[i] + (stream.offset - reads[i].offset),
                                 stream.length);
-    fetched.stream_bytes += stream.length;
+    if (offered[k]) tier->Insert(source.name(), stream.offset, fetched.stored.back());
   }
-  fetched.wanted_bytes = planned.wanted_bytes;
-  fetched.read_bytes = planned.read_bytes;
+  fetched.wanted_bytes = planned.wanted_bytes + fetched.tier.hit_bytes;
+  fetched.read_bytes = planned.read_bytes + fetched.tier.hit_bytes;
   fetched.plan = std::move(plan);
   return fetched;
 }

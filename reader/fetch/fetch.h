@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "reader/dwrf/projection.h"
 #include "reader/fetch/read_plan.h"
+#include "reader/fetch/stream_tier.h"
 #include "reader/source/source.h"
 
 namespace headrace::reader {
@@ -24,12 +25,15 @@ struct FetchedStripe {
   std::vector<std::span<const uint8_t>> stored;  // per plan stream, into either
   uint64_t stream_bytes = 0;                     // sum of the streams
   uint64_t wanted_bytes = 0;                     // the same, shared bytes counted once
-  uint64_t read_bytes = 0;                       // with holes and alignment
+  uint64_t read_bytes = 0;                       // with holes and alignment; those of the tier too
   ReadFigures figures;                           // what the source did for it
+  TierFigures tier;
 };
 
-// Throws what source.ReadMany throws.
-FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options = {});
+// Streams that the tier has come from it; the others are read, and offered to it. Throws what
+// source.ReadMany throws.
+FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options = {},
+                    StreamTier* tier = nullptr);
 
 // Buffers as large as a stripe, handed out again. Never destroyed: batches of detached threads may
 // outlive main.

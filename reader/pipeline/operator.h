@@ -37,6 +37,7 @@ struct OperatorContext {
   dwrf::Projection projection;
   std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
+  StreamTier* tier = nullptr;  // null without [source.tier]
 };
 
 // One operator of a stage, registered with the accounts before threads start.
@@ -45,6 +46,7 @@ struct OperatorPlan {
   uint32_t account = 0;
   uint32_t io_account = 0;              // `fetch` only: the requests to the storage
   uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
+  uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

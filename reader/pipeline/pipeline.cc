@@ -18,6 +18,7 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/fetch/popularity.h"
 #include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
@@ -138,6 +139,20 @@ void CheckEncryption(const Table& table, const PipelineSpec& spec) {
   }
 }
 
+// With a co-read log, the tier is for its most popular features that fit; how large a feature is,
+// the first stripe tells for all.
+std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& table) {
+  if (spec.tier.popularity.empty() || table.splits.empty())
+    return std::make_unique<StreamTier>(spec.tier);
+  const std::vector<std::string> popular = PopularFeatures(spec.tier.popularity);
+  const auto& file = table.files[0];
+  const dwrf::StripePlan plan = dwrf::MakePlan(*file, file->ReadStripe(0), spec.projection);
+  const double stripes =
+      static_cast<double>(table.rows) / static_cast<double>(std::max<uint64_t>(1, plan.rows));
+  return std::make_unique<StreamTier>(
+      spec.tier, FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes));
+}
+
 }  // namespace
 
 struct Pipeline::State {
@@ -147,6 +162,7 @@ struct Pipeline::State {
   SharedResources resources;
   std::function<bool()> interrupted;
   SourceContext sources;
+  std::unique_ptr<StreamTier> tier;
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<ElementSource> source;
@@ -203,6 +219,8 @@ void Pipeline::State::OpenSource() {
   context.table = table;
   context.projection = spec.projection;
   context.resources = &resources;
+  if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
+  context.tier = tier.get();
   source = std::make_unique<ElementSource>(spec, table.get());
 }
 
@@ -220,6 +238,10 @@ void Pipeline::State::BuildStages() {
       // Before its operator: the last operator of a stage is the one that completes elements.
       if (op.kind == OperatorKind::kFetch) {
         plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
+        if (tier) {
+          plan.hit_account = hr_operator("tier.hit", "cache", stage->account);
+          plan.miss_account = hr_operator("tier.miss", "cache", stage->account);
+        }
         if (IsRemote(spec.table))
           plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
       }

@@ -490,6 +490,21 @@ class SpecParser {
     if (!ca_file.empty()) remote.ca_file = Path(ca_file);
   }
 
+  void Tier(const toml::table& source, PipelineSpec* spec) const {
+    const toml::table* table = Table(source, "tier");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[source.tier]", {"budget", "policy", "popularity"});
+    if (const toml::node* budget = table->get("budget"))
+      spec->tier.budget_bytes = static_cast<uint64_t>(Bytes(*budget, "budget"));
+    const std::string popularity = Text(*table, "popularity", "");
+    if (!popularity.empty()) spec->tier.popularity = Path(popularity);
+    const std::string policy = Text(*table, "policy", "lru");
+    if (policy != "lru" && policy != "pinned")
+      Fail(table->get("policy"),
+           fmt::format("policy is \"lru\" or \"pinned\", got \"{}\"", Printable(policy, 40)));
+    spec->tier.policy = policy == "lru" ? TierPolicy::kLru : TierPolicy::kPinned;
+  }
+
   // A preset, and single figures in its place.
   void Throttling(const toml::table& source, PipelineSpec* spec) const {
     const toml::table* table = Table(source, "throttle");
@@ -521,7 +536,7 @@ class SpecParser {
       Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
     CheckKeys(*table, "[source]",
               {"table", "synthetic", "epochs", "keys", "coalesce_gap", "coalesce_max", "io",
-               "direct", "depth", "registered", "device", "throttle", "remote"});
+               "direct", "depth", "registered", "device", "throttle", "remote", "tier"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap")) {
       spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
@@ -543,6 +558,7 @@ class SpecParser {
     spec->keys = Text(*table, "keys", "");
     if (!spec->keys.empty() && !spec->keys.starts_with("env:")) spec->keys = Path(spec->keys);
     Remote(*table, spec);
+    Tier(*table, spec);
     const std::string path = Text(*table, "table", "");
     if (const toml::table* synthetic = Table(*table, "synthetic")) {
       if (!path.empty())
@@ -644,8 +660,8 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
     const std::string step = left.substr(0, at);
     if (table->get(step) == nullptr) {
       const bool is_known =
-          table == root ||
-          (section == "source" && (step == "throttle" || step == "device" || step == "remote"));
+          table == root || (section == "source" && (step == "throttle" || step == "device" ||
+                                                    step == "remote" || step == "tier"));
       if (!is_known)
         fail(fmt::format("the file has no '{}' to set '{}' in", step, left.substr(at + 1)));
       table->insert(step, toml::table());

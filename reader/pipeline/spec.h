@@ -80,6 +80,7 @@ struct PipelineSpec {
   std::optional<DeviceCost> device_cost;
   SourceOptions io;
   ThrottleOptions throttle;
+  TierOptions tier;
   std::string keys;  // of encrypted columns: a file, absolute, or env:NAME; empty: none
   std::string label;
   dwrf::Projection projection;

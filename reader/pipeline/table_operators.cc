@@ -25,7 +25,7 @@ T Take(Element* element) {
 class FetchOperator final : public Operator {
  public:
   FetchOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : io_account_(plan.io_account), retry_account_(plan.retry_account), context_(context) {}
+      : plan_(plan), context_(context) {}
   void Process(Element&& element, const Emit& emit) override {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
@@ -41,16 +41,21 @@ class FetchOperator final : public Operator {
 
  private:
   FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source) const {
-    account::OperatorScope scope(io_account_);
-    FetchedStripe fetched = Fetch(std::move(plan), source, context_.spec->fetch);
+    account::OperatorScope scope(plan_.io_account);
+    FetchedStripe fetched = Fetch(std::move(plan), source, context_.spec->fetch, context_.tier);
     const ReadFigures& figures = fetched.figures;
     scope.Done(figures.requests, 0, 0, figures.bytes);
-    if (retry_account_ != UINT32_MAX)
-      hr_done(retry_account_, figures.retries, 0, figures.discarded_bytes, 0);
+    if (plan_.retry_account != UINT32_MAX)
+      hr_done(plan_.retry_account, figures.retries, 0, figures.discarded_bytes, 0);
+    if (context_.tier != nullptr) {
+      const TierFigures& tier = fetched.tier;
+      hr_done(plan_.hit_account, tier.hits, 0, 0, tier.hit_bytes);
+      hr_done(plan_.miss_account, tier.misses, 0, 0, tier.miss_bytes);
+    }
     return fetched;
   }
 
-  uint32_t io_account_, retry_account_;
+  const OperatorPlan& plan_;
   const OperatorContext& context_;
 };
 

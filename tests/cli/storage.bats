@@ -85,3 +85,29 @@ record() {
   record --set source.coalesce_gap=0
   [ "$(figure fetch.io completions_count)" -gt "$automatic" ]
 }
+
+@test "a tier gives the same rows and accounts its hits" {
+  make_table
+  plain=$(checksum --set source.epochs=3)
+  for policy in lru pinned; do
+    [ "$(checksum --set source.epochs=3 --set source.tier.budget=1GiB --set source.tier.policy=$policy)" = "$plain" ]
+    [ "$(checksum --set source.epochs=3 --set source.tier.budget=100KiB --set source.tier.policy=$policy)" = "$plain" ]
+  done
+  record --set source.epochs=3 --set source.tier.budget=1GiB
+  [ "$(figure tier.hit completions_count)" -eq $((2 * $(figure tier.miss completions_count))) ]
+  [ "$(figure tier.hit bytes_out_bytes)" -eq $((2 * $(figure tier.miss bytes_out_bytes))) ]
+  [ "$(figure fetch bytes_out_bytes)" -eq $((3 * $(figure tier.miss bytes_out_bytes))) ]
+  once=$(figure fetch.io bytes_out_bytes)
+  record --set source.epochs=3
+  [ "$(figure fetch.io bytes_out_bytes)" -eq $((3 * once)) ]
+  # A table larger than the budget, read from end to end: lru keeps what comes last and is never asked for.
+  record --set source.epochs=3 --set source.tier.budget=100KiB --set source.tier.policy=pinned
+  [ "$(figure tier.hit bytes_out_bytes)" -gt 150000 ]
+  [ "$(figure tier.hit bytes_out_bytes)" -le 204800 ]
+  # Only what the log names comes in.
+  popular=$(grep -m 1 '^sparse = ' t/pipeline.toml | tr -dc '0-9,' | cut -d, -f1)
+  echo "{\"features\": [\"sparse:$popular\"]}" > t/log
+  record --set source.epochs=3 --set source.tier.budget=1GiB --set source.tier.popularity=log
+  [ "$(figure tier.hit completions_count)" -gt 0 ]
+  [ "$(figure tier.hit completions_count)" -lt "$(figure tier.miss completions_count)" ]
+}
