@@ -16,6 +16,7 @@ if [ -x "$root/build/headrace" ]; then  # a small table of our own writer
   "$root/build/headrace" generate rm3 -o "$work/table" --rows 256 --features 0.002 --seed 1 2> /dev/null && cp "$work"/table/*.dwrf "$work/seeds/"
   HEADRACE_FUZZ_KEYS="fuzz 000102030405060708090a0b0c0d0e0f" "$root/build/headrace" generate rm3 -o "$work/secret" --rows 256 --features 0.002 --seed 1 \
     --keys env:HEADRACE_FUZZ_KEYS --encrypt a=sparse,dense:fuzz:aes128-ctr --encrypt b=label:fuzz:aes128-gcm 2> /dev/null && cp "$work"/secret/part-00000.dwrf "$work/seeds/secret.dwrf"
+  "$root/build/headrace" rewrite "$work/table" -o "$work/maps" --layout map 2> /dev/null && cp "$work"/maps/part-00000.dwrf "$work/seeds/maps.dwrf"
 fi
 ls "$work/seeds" | grep -q . || echo "fuzz: no seed files; starting from nothing" >&2
 cd "$work"

@@ -39,6 +39,9 @@ Projection FittingProjection(const FileReader& file, const Stripe& stripe) {
     if (file.schema().FindColumn(name) != root.children[i])
       continue;  // a second column of the name
     add({{}, {name}});
+    if (stripe.FlatKeys(root.children[i]).empty()) {  // perhaps an ordinary map
+      for (const int64_t key : {1, 2, 17}) add({{{name, MapKey::Of(key)}}, {}});
+    }
     for (const FlatKey& key : stripe.FlatKeys(root.children[i])) {
       if (projection.features.size() < kMaxFeatures) add({{{name, key.key}}, {}});
     }

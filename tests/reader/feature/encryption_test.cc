@@ -393,6 +393,38 @@ TEST(Encryption, UnderGcmNoChangeGoesUnnoticed) {
   }
 }
 
+// Under CTR changed bytes reach the parsers of the group's footer, row index and streams.
+TEST(Encryption, DamageIsAnErrorOrOtherValues) {
+  const uint64_t seed =
+      std::getenv("HEADRACE_SEED") != nullptr ? std::stoull(std::getenv("HEADRACE_SEED")) : 17;
+  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  for (const CompressionKind codec : {CompressionKind::kNone, CompressionKind::kZstd}) {
+    const std::string bytes = MakeFile(Encrypted(codec, Cipher::kAes128Ctr, Cipher::kAes256Gcm));
+    uint64_t refused = 0;
+    for (int i = 0; i < 300; ++i) {
+      std::string changed = bytes;
+      // Half of the changes near the end, where the footers are.
+      const uint64_t range = i % 2 == 0 ? bytes.size() : std::min<uint64_t>(bytes.size(), 8192);
+      for (uint64_t n = 1 + random() % 3; n > 0; --n) {
+        const uint64_t at = bytes.size() - 1 - random() % range;
+        changed[at] = static_cast<char>(random());
+      }
+      std::shared_ptr<const FileReader> file;
+      const ExitCode opened = CodeOf([&] { file = Open(changed); });
+      if (opened == ExitCode::kOk) {
+        CodeOf([&] { InspectJson(*file); });
+        refused += CodeOf([&] { Batches(file); }) != ExitCode::kOk;
+        CodeOf([&] { Rows(file, {}, file->num_rows() / 2); });
+      } else {
+        EXPECT_EQ(opened, ExitCode::kBadData);
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, 20u);
+  }
+}
+
 TEST(Encryption, NoInitialVectorIsUsedTwice) {
   for (const CompressionKind codec : {CompressionKind::kNone, CompressionKind::kZstd}) {
     const std::string bytes = MakeFile(Encrypted(codec, Cipher::kAes128Ctr, Cipher::kAes128Gcm));

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 
@@ -127,7 +129,7 @@ Column RandomRows(uint64_t rows, uint64_t seed) {
   return table;
 }
 
-std::vector<FlatMapBatch> ReadFeatures(const Column& rows, bool flat) {
+std::string Write(const Column& rows, bool flat) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("headrace-row-map-" + std::to_string(getpid()) + ".dwrf");
   dwrf::FileWriter writer(path.string(),
@@ -136,8 +138,13 @@ std::vector<FlatMapBatch> ReadFeatures(const Column& rows, bool flat) {
                           Options(flat), true);
   writer.Write(rows);
   writer.Close();
-  const auto file = dwrf::FileReader::Open(MemorySource("rows.dwrf", ReadWholeFile(path.string())));
+  std::string bytes = ReadWholeFile(path.string());
   std::filesystem::remove(path);
+  return bytes;
+}
+
+std::vector<FlatMapBatch> ReadFeatures(std::string bytes) {
+  const auto file = dwrf::FileReader::Open(MemorySource("rows.dwrf", std::move(bytes)));
   dwrf::Projection projection;
   for (const int64_t key : {3, 99, 1, 6})
     for (const char* map : {"weighted", "dense", "sparse"})
@@ -155,7 +162,7 @@ TEST(RowMap, OrdinaryMapsGiveTheColumnsOfFlattenedOnes) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
     const Column rows = RandomRows(700, seed);
-    const auto flat = ReadFeatures(rows, true), whole = ReadFeatures(rows, false);
+    const auto flat = ReadFeatures(Write(rows, true)), whole = ReadFeatures(Write(rows, false));
     ASSERT_EQ(flat.size(), whole.size());
     for (size_t i = 0; i < flat.size(); ++i) {
       ASSERT_EQ(flat[i].dense.size(), whole[i].dense.size());
@@ -175,6 +182,26 @@ TEST(RowMap, OrdinaryMapsGiveTheColumnsOfFlattenedOnes) {
       }
     }
   }
+}
+
+TEST(RowMap, DamageIsAnErrorOrOtherValues) {
+  const uint64_t seed =
+      std::getenv("HEADRACE_SEED") != nullptr ? std::stoull(std::getenv("HEADRACE_SEED")) : 5;
+  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  const std::string bytes = Write(RandomRows(700, 9), false);
+  uint64_t refused = 0;
+  for (int i = 0; i < 600; ++i) {
+    std::string changed = bytes;
+    for (uint64_t n = 1 + random() % 3; n > 0; --n)
+      changed[random() % (bytes.size() - 1)] = static_cast<char>(random());
+    try {
+      ReadFeatures(changed);
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 20u);
 }
 
 }  // namespace
