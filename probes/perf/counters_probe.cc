@@ -196,7 +196,7 @@ HR_PROBE("task clock", {.summary = "time on a CPU to the nanosecond, and moves b
                                    "every process (perf software events)",
                         .affects = "exact CPU time of processes and their moves between CPUs",
                         .level = 2,
-                        // 1.3 us at each switch of a thread, for what /proc knows nearly as well.
+                        // Costs at each switch of a thread, for what /proc knows nearly as well.
                         .deep_only = true,
                         .period_ns = kPeriodNs,
                         .check = [](const Host& host) { return TaskClockProbe::Check(host); },
