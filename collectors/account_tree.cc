@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,20 +96,6 @@ uint64_t MappedAt(int64_t pid, uint64_t inode) {
 
 }  // namespace
 
-AccountTree::~AccountTree() {
-  for (const auto& [pid, attached] : samplers_) {
-    if (attached.mark >= 0) close(attached.mark);
-  }
-}
-
-bool IsBeingRecorded(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return false;
-  const bool recorded = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(fd);
-  return recorded;
-}
-
 bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   if (const auto it = samplers_.find(pid); it != samplers_.end()) {
     if (it->second.address == 0) it->second.address = MappedAt(pid, it->second.inode);
@@ -138,8 +123,7 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
                             file.st_uid),
                 segment->path(), "remove the file");
   }
-  attached.mark = open(segment->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (attached.mark >= 0) flock(attached.mark, LOCK_SH | LOCK_NB);
+  attached.mark = RecordedMark(segment->path());
   attached.sampler = std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive);
   samplers_[pid] = std::move(attached);
   order_.push_back(pid);
@@ -163,7 +147,6 @@ void AccountTree::Drop(int64_t pid) {
   for (const auto& [what, count] : lost.over_limit) ended_losses_.over_limit[what] += count;
   ended_losses_.step_details += lost.step_details;
   ended_losses_.steps += lost.steps;
-  if (it->second.mark >= 0) close(it->second.mark);
   samplers_.erase(it);
   std::erase(order_, pid);
 }

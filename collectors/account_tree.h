@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/recorded_mark.h"
 #include "collectors/sampler.h"
 #include "collectors/store/store.h"
 #include "probes/probe.h"
@@ -28,7 +29,6 @@ struct Moment {
 class AccountTree {
  public:
   explicit AccountTree(int64_t start_ns) : start_ns_(start_ns) {}
-  ~AccountTree();
   AccountTree(const AccountTree&) = delete;
   AccountTree& operator=(const AccountTree&) = delete;
 
@@ -67,7 +67,7 @@ class AccountTree {
     std::unique_ptr<Sampler> sampler;
     uint64_t inode = 0;
     uint64_t address = 0;  // where the process has its segment mapped; 0 unknown
-    int mark = -1;         // a shared lock on the segment: somebody records it
+    RecordedMark mark;
   };
   void Merge(int64_t pid, const IntervalSample& own, IntervalSample* all);
   void Drop(int64_t pid);
@@ -86,9 +86,6 @@ class AccountTree {
   Moment moment_;
   bool ever_attached_ = false, schedstat_readable_ = false;
 };
-
-// True while some collector records the accounts at `path`.
-bool IsBeingRecorded(const std::string& path);
 
 // Adds an interval to the one before it.
 void Extend(IntervalSample* interval, const IntervalSample& next);

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "collectors/recorded_mark.h"
+#include "probes/account/account_segment.h"
 
 namespace headrace::collectors {
 namespace {
@@ -44,14 +46,16 @@ std::string HowItEnded(int status) {
 }  // namespace
 
 Agent Agent::Start(const AgentOptions& options) {
+  const int64_t root = options.pid ? options.pid : getpid();
+  // Until the collector has marked them itself, which takes a while: else an always-on collector
+  // may come first, and the process be recorded twice.
+  const RecordedMark mark(account::AccountSegment::PathOf(root));
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) throw ErrnoError(errno, "make a pipe to", "the collector");
   const std::string executable = options.executable.empty() ? "/proc/self/exe" : options.executable;
   std::vector<std::string> arguments = {
-      "headrace",   "collect",
-      "--pid",      std::to_string(options.pid ? options.pid : getpid()),
-      "--db",       options.database,
-      "--ready-fd", std::to_string(pipe_fds[1])};
+      "headrace", "collect",        "--pid",      std::to_string(root),
+      "--db",     options.database, "--ready-fd", std::to_string(pipe_fds[1])};
   if (!options.run_name.empty()) arguments.insert(arguments.end(), {"--name", options.run_name});
   if (!options.pipeline_path.empty()) {
     arguments.insert(arguments.end(), {"--pipeline", options.pipeline_path});

@@ -11,6 +11,7 @@
 #include "collectors/account_tree.h"
 #include "collectors/agent.h"
 #include "collectors/left_behind.h"
+#include "collectors/recorded_mark.h"
 #include "probes/account/account_segment.h"
 #include "probes/process.h"
 
@@ -82,7 +83,7 @@ void Discover(const DiscoveryOptions& options) {
       const auto wait = refused.find(root);
       if (known || (wait != refused.end() && MonotonicNs() < wait->second)) continue;
       if (agents.size() >= kMostPipelines ||
-          IsBeingRecorded(fmt::format("{}/headrace.{}", account::AccountSegment::Folder(), pid))) {
+          IsBeingRecorded(account::AccountSegment::PathOf(pid))) {
         continue;
       }
       AgentOptions agent;

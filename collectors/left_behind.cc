@@ -48,7 +48,7 @@ int RemoveLeftBehind(int64_t least_age_ns) {
   int removed = 0;
   for (const int64_t pid : account::AccountSegment::FindAll()) {
     if (probes::IsAlive(pid)) continue;
-    const std::string path = fmt::format("{}/headrace.{}", account::AccountSegment::Folder(), pid);
+    const std::string path = account::AccountSegment::PathOf(pid);
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat info, now;

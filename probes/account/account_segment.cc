@@ -53,6 +53,10 @@ std::string AccountSegment::Folder() {
   return folder && *folder ? folder : "/dev/shm";
 }
 
+std::string AccountSegment::PathOf(int64_t pid) {
+  return fmt::format("{}/headrace.{}", Folder(), pid);
+}
+
 std::vector<int64_t> AccountSegment::FindAll() {
   std::vector<int64_t> pids;
   DIR* dir = opendir(Folder().c_str());
@@ -68,7 +72,7 @@ std::vector<int64_t> AccountSegment::FindAll() {
 }
 
 std::optional<AccountSegment> AccountSegment::Attach(int64_t pid) {
-  const std::string path = fmt::format("{}/headrace.{}", Folder(), pid);
+  const std::string path = PathOf(pid);
   if (access(path.c_str(), F_OK) != 0) return std::nullopt;
   try {
     return OpenFile(path);

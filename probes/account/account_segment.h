@@ -85,6 +85,8 @@ class AccountSegment {
  public:
   // The folder of segments: $HEADRACE_ACCOUNT_DIR, else /dev/shm.
   static std::string Folder();
+  // Where the segment of `pid` is, if it has one.
+  static std::string PathOf(int64_t pid);
   // Attaches to the segment of `pid`; absent when there is none (yet). Takes 5 ms to calibrate the
   // clock. Throws Error: kPrivilege when it may not be read, kBadData when it is not a segment of
   // a version this program reads.

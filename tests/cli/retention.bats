@@ -56,17 +56,16 @@ PY
   mkdir accounts
   "$HEADRACE" collect --discover --level 1 --keep 5 2> log &
   daemon=$!
-  sleep 0.5
+  until_true 20 test -e "$HEADRACE_DB"
   HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 4s &
   one=$!
   "$HEADRACE" run small.toml --db other.db --quiet --duration 4s &
   two=$!
   wait $one $two
-  sleep 2.5
+  until_true 20 grep -q "run 1 of process" log
   kill -TERM $daemon
   wait $daemon
   grep -q "recording process $one as run 1" log || { cat log; false; }
-  grep -q 'run 1 of process' log || { cat log; false; }
   [ "$(sql "SELECT COUNT(*), MIN(state), MIN(pid) FROM run_summary")" = "1,complete,$one" ]
   [ "$(sql "SELECT COUNT(*) FROM operator_summary")" = 3 ]
 }
