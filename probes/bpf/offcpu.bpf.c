@@ -130,6 +130,9 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
     __u64 wait = delayed - t->delayed_ns;
     __u64 woken = wait < on_since - since ? on_since - wait : since;
     if (!t->woken_ns || t->woken_ns > woken) t->woken_ns = woken;
+    /* A CPU that comes out of a sleep takes microseconds from the scheduler's clock to our program:
+     * they are the thread's by its own CPU clock. */
+    if (delayed) on_since = t->woken_ns + wait;
     end_period(t, on_since);
   }
   *(volatile __u64*)&t->on_since_ns = 0;
