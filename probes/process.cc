@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -53,6 +54,11 @@ std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string
   return ReadTaskTimeAt(fmt::format("{}/{}/task/{}/schedstat", root, pid, tid));
 }
 
+namespace {
+constexpr int kMostOpenInAll = 256;
+std::atomic<int> open_in_all = 0;
+}  // namespace
+
 TaskTimeReader::TaskTimeReader(int64_t pid, size_t most_open) : pid_(pid), most_open_(most_open) {}
 
 TaskTimeReader::TaskTimeReader(TaskTimeReader&& other) noexcept
@@ -60,16 +66,20 @@ TaskTimeReader::TaskTimeReader(TaskTimeReader&& other) noexcept
 
 TaskTimeReader::~TaskTimeReader() {
   for (const auto& [tid, fd] : files_) close(fd);
+  open_in_all -= static_cast<int>(files_.size());
 }
 
 std::optional<TaskTime> TaskTimeReader::Read(int64_t tid) {
   auto file = files_.find(tid);
   if (file == files_.end()) {
-    if (files_.size() >= most_open_) return ReadTaskTime(pid_, tid);
+    if (files_.size() >= most_open_ || open_in_all >= kMostOpenInAll) {
+      return ReadTaskTime(pid_, tid);
+    }
     const int fd =
         open(fmt::format("/proc/{}/task/{}/schedstat", pid_, tid).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return std::nullopt;
     file = files_.emplace(tid, fd).first;
+    ++open_in_all;
   }
   char text[96];
   const ssize_t n = pread(file->second, text, sizeof text - 1, 0);
@@ -79,6 +89,7 @@ std::optional<TaskTime> TaskTimeReader::Read(int64_t tid) {
   }
   close(file->second);  // it ended; another thread of this number has a file of its own
   files_.erase(file);
+  --open_in_all;
   return std::nullopt;
 }
 

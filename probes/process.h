@@ -46,8 +46,9 @@ struct ThreadGroup {  // threads of one name, digits at its end left out
 
 std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string& root = "/proc");
 
-// Reads the times of the same threads again and again at a third of the cost: their files in /proc
-// stay open, of so many threads at most; the others' are opened each time.
+// Reads the times of the same threads again and again for less: their files in /proc stay open, of
+// `most_open` threads at most and of 256 in all readers together, so that descriptors are left for
+// others; the rest are opened each time. One thread at a time.
 class TaskTimeReader {
  public:
   explicit TaskTimeReader(int64_t pid, size_t most_open = 64);

@@ -567,8 +567,8 @@ static inline void hr_calibrate_(struct hr_header* h) {
 }
 
 /* How often a thread reads its CPU clock: so that it costs about 0.1 % of its time, here and now,
- * but never more often than every 100 us nor less often than every millisecond. Between other work
- * a reading costs about twice what it costs in a loop. */
+ * but never more often than every 100 us nor less often than every millisecond. A reading between
+ * other work costs more than one of many in a row: twice as much is assumed. */
 static inline uint64_t hr_cpu_period_ticks_(const struct hr_header* h) {
   uint64_t best = UINT64_C(1000000), period_ns;
   int i;

@@ -153,13 +153,14 @@ void ThreadStacks::Stop() {
   folder_.reset();
 }
 
-HR_PROBE("CPU stacks without BPF",
-         {.summary = "call stacks of every thread at 99 Hz of its CPU time (perf_event)",
-          .affects = "what the CPU time is spent on, by function",
-          // The kernel loads and saves a thread's own event at each of its switches: not for level 1.
-          .level = 2,
-          .period_ns = 200'000'000,
-          .check = [](const Host& host) { return ThreadStacks::Check(host); },
-          .make = [] { return std::make_unique<ThreadStacks>(); }});
+HR_PROBE(
+    "CPU stacks without BPF",
+    {.summary = "call stacks of every thread at 99 Hz of its CPU time (perf_event)",
+     .affects = "what the CPU time is spent on, by function",
+     // The kernel loads and saves a thread's own event at each of its switches: not for level 1.
+     .level = 2,
+     .period_ns = 200'000'000,
+     .check = [](const Host& host) { return ThreadStacks::Check(host); },
+     .make = [] { return std::make_unique<ThreadStacks>(); }});
 
 }  // namespace headrace::probes::stack
