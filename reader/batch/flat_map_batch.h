@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "reader/batch/row_span.h"
+
 namespace headrace::reader {
 
 // Bit r of word r/64 (least significant first): row r has the feature. Words past the last row are
@@ -65,6 +67,7 @@ struct FlatMapBatch {
   // The rows' numbers within the table: empty while they are first_row, first_row + 1, ...; as long
   // as rows once rows were dropped or batches of different places joined.
   std::vector<uint64_t> row_ids;
+  std::vector<RowSpan> spans;  // the rows of the table that these rows settle
   std::vector<DenseColumn> dense;
   std::vector<SparseColumn> sparse;
   std::vector<ScalarColumn> scalars;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reader/batch/keyed_jagged_tensor.h"
+#include "reader/batch/row_span.h"
 
 namespace headrace::reader {
 
@@ -17,6 +18,7 @@ struct TensorBatch {
   KeyedJaggedTensor weighted_sparse;  // all weighted ones, weights set
   std::vector<float> labels;          // float[rows], empty when the table has no label column
   std::vector<uint64_t> row_ids;      // uint64[rows], global row numbers, for exactly-once checks
+  std::vector<RowSpan> spans;         // the rows of the table that this batch settles
 
   TensorBatch() = default;
   TensorBatch(TensorBatch&&) = default;

@@ -225,6 +225,7 @@ TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
   TensorBatch tensors;
   tensors.rows = batch.rows;
   tensors.first_row = batch.first_row;
+  tensors.spans = batch.spans;
   std::vector<const float*> dense;
   for (const DenseColumn& column : batch.dense) {
     tensors.dense_names.push_back(column.name);
@@ -273,6 +274,7 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
       to->scalars[i].is_float = from.scalars[i].is_float;
     }
   }
+  if (to->rows == 0 && rows > 0) to->first_row = from.RowId(first);
   HR_CHECK(to->dense.size() == from.dense.size() && to->sparse.size() == from.sparse.size() &&
                to->scalars.size() == from.scalars.size(),
            "batches of different columns");
@@ -292,6 +294,8 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
       AppendRange(&to->scalars[i].integers, from.scalars[i].integers, first, rows);
     }
   }
+  AppendSpans(&to->spans, from.spans, first, rows, from.rows,
+              [&](uint64_t row) { return from.RowId(row); });
   // Numbers are spelled out only once they are no longer consecutive.
   const bool consecutive = to->row_ids.empty() && from.row_ids.empty() &&
                            from.first_row + first == to->first_row + to->rows;

@@ -2,9 +2,12 @@
 // elements have none.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <variant>
+#include <vector>
 
 #include "reader/batch/flat_map_batch.h"
+#include "reader/batch/row_span.h"
 #include "reader/batch/tensor_batch.h"
 #include "reader/dwrf/feature_stream.h"
 #include "reader/pipeline/split.h"
@@ -21,9 +24,21 @@ struct Element {
   // them to the operator's input.
   uint64_t received_bytes = 0;
   uint64_t seed = 0;  // of random costs: depends on the element alone, never on the thread
+  // Up to the first batch: the split it was read for, and where rows of it were delivered before
+  // the run resumed, the rows still wanted (null: all of them).
+  RowSpan origin;
+  std::shared_ptr<const std::vector<RowSpan>> wanted;
   std::variant<SyntheticElement, Split, FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe,
                FlatMapBatch, TensorBatch>
       payload;
 };
+
+// To be called by the operator that turns a stripe, or some consecutive rows of it, into a batch:
+// gives the batch its spans and split_id, and drops the rows that are not wanted. `batch` has all
+// its rows, by first_row.
+void MarkOrigin(const Element& element, FlatMapBatch* batch);
+
+// The spans of a batch of either form; none of other payloads.
+const std::vector<RowSpan>& SpansOf(const Element& element);
 
 }  // namespace headrace::reader

@@ -27,6 +27,9 @@ class Operator {
   virtual void Process(Element&& element, const Emit& emit) = 0;
   // The thread's input has ended: emits what is left over.
   virtual void Finish(const Emit& /*emit*/) {}
+  // Whether FlatMap batches of no rows come here; they carry spans of dropped rows to the consumer
+  // (reader/batch/row_span.h) and may have no columns. They go past the operators that do not.
+  virtual bool TakesEmpty() const { return false; }
 };
 
 // What operators of one pipeline share. Owned by the pipeline, which outlives its operators.

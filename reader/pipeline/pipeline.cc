@@ -32,8 +32,11 @@ namespace {
 // Where elements begin: splits of a table, or synthetic elements. Thread-safe.
 class ElementSource {
  public:
-  ElementSource(const PipelineSpec& spec, const Table* table)
-      : spec_(spec), ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs) {
+  ElementSource(const PipelineSpec& spec, const Table* table,
+                std::shared_ptr<const DeliveryLedger> delivered)
+      : spec_(spec),
+        ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs,
+                std::move(delivered)) {
     if (spec.synthetic) {
       const uint64_t per_epoch = spec.synthetic->elements;
       limit_ = per_epoch == 0 || spec.epochs == 0 ? 0 : per_epoch * spec.epochs;
@@ -53,9 +56,12 @@ class ElementSource {
     }
     const auto handed = ledger_.Next();
     if (!handed) return false;
+    const Split& split = handed->split;
     element->sequence = handed->sequence;
-    element->rows = handed->split.rows;
-    element->seed = MixBits(spec_.seed ^ MixBits(handed->sequence));
+    element->rows = split.rows;
+    element->seed = MixBits(spec_.seed ^ MixBits(handed->place));
+    element->origin = {handed->epoch, split.id, split.first_row, split.rows, split.rows};
+    element->wanted = handed->wanted;
     element->payload = handed->split;
     return true;
   }
@@ -166,6 +172,7 @@ struct Pipeline::State {
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<ElementSource> source;
+  std::unique_ptr<DeliveryLedger> ledger;  // null: nobody asked to know what was delivered
   std::vector<std::unique_ptr<Stage>> stages;
   uint32_t consumer_account = 0, consumer_stage = 0;
 
@@ -186,6 +193,7 @@ struct Pipeline::State {
   void Work(size_t index);
   bool TakeInput(size_t index, Element* element, bool* ended);
   void Consume();
+  void Deliver(const std::vector<RowSpan>& spans);
 };
 
 void Pipeline::State::OpenSource() {
@@ -221,7 +229,7 @@ void Pipeline::State::OpenSource() {
   context.resources = &resources;
   if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
   context.tier = tier.get();
-  source = std::make_unique<ElementSource>(spec, table.get());
+  source = std::make_unique<ElementSource>(spec, table.get(), nullptr);
 }
 
 void Pipeline::State::BuildStages() {
@@ -368,6 +376,9 @@ void Pipeline::State::Work(size_t index) {
     stage.queue->Put(std::move(element), last_account);
   };
   const auto process = [&](size_t k, Element&& element) {
+    if (element.rows == 0 && std::holds_alternative<FlatMapBatch>(element.payload) &&
+        !operators[k]->TakesEmpty())
+      return emits[k + 1](std::move(element));
     account::OperatorScope scope(stage.operators[k].account);
     const uint64_t rows = element.rows;
     uint64_t bytes_in = element.bytes, bytes_out = 0;
@@ -422,6 +433,10 @@ void Pipeline::State::Work(size_t index) {
   }
 }
 
+void Pipeline::State::Deliver(const std::vector<RowSpan>& spans) {
+  if (ledger) ledger->Settle(spans);
+}
+
 void Pipeline::State::Consume() {
   account::ThreadScope thread(consumer_stage);
   Queue<Element>& queue = *stages.back()->queue;
@@ -432,12 +447,19 @@ void Pipeline::State::Consume() {
     if (status == QueueStatus::kEnd || status == QueueStatus::kStopped) break;
     if (status == QueueStatus::kWoken) continue;
     const int64_t taken = MonotonicNs();
+    // What is left of splits all of whose rows were dropped.
+    if (batch.rows == 0 && !std::holds_alternative<SyntheticElement>(batch.payload)) {
+      Deliver(SpansOf(batch));
+      continue;
+    }
     const uint64_t rows = batch.rows, bytes = batch.bytes;
+    const std::vector<RowSpan> spans = ledger ? SpansOf(batch) : std::vector<RowSpan>();
     {
       account::OperatorScope scope(consumer_account);
       consumer->Step(std::move(batch), &stop);
       scope.Done(rows, bytes, 0);
     }
+    Deliver(spans);
     const int64_t done = MonotonicNs();
     hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
     std::lock_guard lock(progress_mutex);

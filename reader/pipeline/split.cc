@@ -7,11 +7,33 @@
 
 namespace headrace::reader {
 
+SplitLedger::SplitLedger(std::vector<Split> splits, uint64_t epochs,
+                         std::shared_ptr<const DeliveryLedger> delivered)
+    : splits_(std::move(splits)), epochs_(epochs), delivered_(std::move(delivered)) {
+  if (delivered_) next_ = delivered_->first_epoch() * splits_.size();
+}
+
 std::optional<SplitLedger::Handed> SplitLedger::Next() {
   std::lock_guard lock(mutex_);
-  if (splits_.empty() || (epochs_ != 0 && next_ >= splits_.size() * epochs_)) return std::nullopt;
-  const uint64_t sequence = next_++;
-  return Handed{splits_[sequence % splits_.size()], sequence, sequence / splits_.size()};
+  if (splits_.empty()) return std::nullopt;
+  for (; epochs_ == 0 || next_ < splits_.size() * epochs_; ++next_) {
+    const uint64_t split = next_ % splits_.size(), epoch = next_ / splits_.size();
+    std::shared_ptr<const std::vector<RowSpan>> wanted;
+    if (delivered_) {
+      // A split without rows is settled and still handed out, as in a run from the beginning.
+      if (splits_[split].rows > 0 && delivered_->IsDone(epoch, split)) continue;
+      if (splits_[split].rows > 0 && !delivered_->IsWhole(epoch, split))
+        wanted = std::make_shared<std::vector<RowSpan>>(delivered_->Remaining(epoch, split));
+    }
+    return Handed{splits_[split], sequence_++, next_++, epoch, std::move(wanted)};
+  }
+  return std::nullopt;
+}
+
+std::vector<RowRange> RangesOf(const std::vector<Split>& splits) {
+  std::vector<RowRange> ranges;
+  for (const Split& split : splits) ranges.push_back({split.first_row, split.rows});
+  return ranges;
 }
 
 uint64_t SplitLedger::handed_out() const {

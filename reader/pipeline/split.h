@@ -1,5 +1,5 @@
 // Split: the unit of work, one stripe of one file. SplitLedger hands the splits of a table out,
-// each exactly once per epoch.
+// each exactly once per epoch, or what is left of them where a run goes on.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reader/dwrf/file_reader.h"
+#include "reader/pipeline/delivery/ledger.h"
 #include "reader/source/open.h"
 
 namespace headrace::reader {
@@ -24,17 +25,19 @@ struct Split {
 // Thread-safe.
 class SplitLedger {
  public:
-  // `epochs` 0 = for ever.
-  SplitLedger(std::vector<Split> splits, uint64_t epochs)
-      : splits_(std::move(splits)), epochs_(epochs) {}
+  // `epochs` 0 = for ever. What `delivered` has settled is not handed out again; null: nothing is.
+  SplitLedger(std::vector<Split> splits, uint64_t epochs,
+              std::shared_ptr<const DeliveryLedger> delivered = nullptr);
 
   struct Handed {
     Split split;
-    uint64_t sequence;  // counts all splits handed out, over epochs
+    uint64_t sequence;  // counts the splits handed out
+    uint64_t place;     // of the split among all of all epochs
     uint64_t epoch;
+    std::shared_ptr<const std::vector<RowSpan>> wanted;  // null: all rows
   };
   std::optional<Handed> Next();
-  uint64_t handed_out() const;
+  uint64_t handed_out() const;  // or passed over
   // Splits of all epochs; nothing when it never ends.
   std::optional<uint64_t> total() const;
 
@@ -42,7 +45,8 @@ class SplitLedger {
   mutable std::mutex mutex_;
   std::vector<Split> splits_;
   uint64_t epochs_;
-  uint64_t next_ = 0;
+  std::shared_ptr<const DeliveryLedger> delivered_;
+  uint64_t next_ = 0, sequence_ = 0;
 };
 
 // An opened table: the files part-*.dwrf (or all *.dwrf and *.orc) of a folder in name order, or
@@ -52,6 +56,9 @@ struct Table {
   std::vector<Split> splits;
   uint64_t rows = 0;
 };
+// The splits' rows, for a DeliveryLedger.
+std::vector<RowRange> RangesOf(const std::vector<Split>& splits);
+
 // Throws Error kBadData when there is no such file, when a file is damaged, or when schemas differ.
 Table OpenTable(const std::string& path, const SourceOptions& options = {},
                 const SourceContext& context = {}, const dwrf::OpenOptions& opening = {});

@@ -91,6 +91,8 @@ class ExtractOperator final : public Operator {
  public:
   void Process(Element&& element, const Emit& emit) override {
     FlatMapBatch batch = dwrf::Extract(Take<dwrf::DecodedStripe>(&element));
+    MarkOrigin(element, &batch);
+    element.rows = batch.rows;
     element.bytes = batch.MemoryBytes();
     element.payload = std::move(batch);
     emit(std::move(element));
@@ -132,6 +134,7 @@ class RowMapOperator final : public Operator {
     out.split_id = batch.split_id;
     out.first_row = batch.first_row;
     out.row_ids = std::move(batch.row_ids);
+    out.spans = std::move(batch.spans);
     out.scalars = std::move(batch.scalars);
     for (size_t i = 0; i < maps_.size(); ++i) ToColumns(rows.maps[i], maps_[i].features, &out);
     element.bytes = out.MemoryBytes();
@@ -178,6 +181,10 @@ class BatchOperator final : public Operator {
   explicit BatchOperator(const OperatorContext& context) : batch_rows_(context.spec->batch_rows) {}
   void Process(Element&& element, const Emit& emit) override {
     const FlatMapBatch rows = Take<FlatMapBatch>(&element);
+    if (rows.rows == 0) {
+      pending_.spans.insert(pending_.spans.end(), rows.spans.begin(), rows.spans.end());
+      return;
+    }
     for (uint64_t first = 0; first < rows.rows;) {
       const uint64_t part = std::min(rows.rows - first, batch_rows_ - pending_.rows);
       AppendRows(&pending_, rows, first, part);
@@ -186,8 +193,9 @@ class BatchOperator final : public Operator {
     }
   }
   void Finish(const Emit& emit) override {
-    if (pending_.rows > 0) Flush(emit);
+    if (pending_.rows > 0 || !pending_.spans.empty()) Flush(emit);
   }
+  bool TakesEmpty() const override { return true; }
 
  private:
   void Flush(const Emit& emit) {
@@ -195,7 +203,7 @@ class BatchOperator final : public Operator {
     out.sequence = sequence_++;
     out.rows = pending_.rows;
     out.bytes = pending_.MemoryBytes();
-    out.seed = MixBits(pending_.RowId(0));
+    out.seed = pending_.rows == 0 ? 0 : MixBits(pending_.RowId(0));
     out.payload = std::move(pending_);
     pending_ = FlatMapBatch();
     emit(std::move(out));

@@ -81,6 +81,7 @@ void KeepRows(FlatMapBatch* batch, std::span<const uint8_t> keep) {
     for (uint64_t row = 0; row < batch->rows; ++row) batch->row_ids[row] = batch->first_row + row;
   }
   KeepValues(&batch->row_ids, runs);
+  KeepSpanRows(&batch->spans, keep);
   if (rows > 0) batch->first_row = batch->row_ids[0];
   for (DenseColumn& column : batch->dense) {
     KeepPresence(&column.present, runs, rows);

@@ -1,0 +1,165 @@
+#include "reader/pipeline/delivery/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+bool Bit(const std::vector<uint64_t>& words, uint64_t index) {
+  return words[index >> 6] >> (index & 63) & 1;
+}
+
+bool AllDone(const std::vector<uint64_t>& words, uint64_t splits) {
+  uint64_t done = 0;
+  for (const uint64_t word : words) done += static_cast<uint64_t>(std::popcount(word));
+  return done == splits;
+}
+
+// Adds a range to ascending ranges that neither touch nor overlap.
+void Insert(std::vector<RowRange>* ranges, uint64_t first, uint64_t count) {
+  auto next =
+      std::lower_bound(ranges->begin(), ranges->end(), first,
+                       [](const RowRange& range, uint64_t row) { return range.first < row; });
+  const bool before = next != ranges->begin();
+  const uint64_t before_end = before ? std::prev(next)->first + std::prev(next)->count : 0;
+  HR_CHECK(
+      (!before || before_end <= first) && (next == ranges->end() || first + count <= next->first),
+      "a row was delivered twice");
+  const bool joins_before = before && before_end == first;
+  const bool joins_next = next != ranges->end() && first + count == next->first;
+  if (joins_before && joins_next) {
+    std::prev(next)->count += count + next->count;
+    ranges->erase(next);
+  } else if (joins_before) {
+    std::prev(next)->count += count;
+  } else if (joins_next) {
+    next->first = first;
+    next->count += count;
+  } else {
+    ranges->insert(next, {first, count});
+  }
+}
+
+}  // namespace
+
+DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits) : splits_(std::move(splits)) {
+  for (const RowRange& split : splits_) rows_ += split.count;
+}
+
+DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits, DeliveryState state)
+    : DeliveryLedger(std::move(splits)) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw Error(ExitCode::kBadData, what);
+  };
+  for (const auto& [number, epoch] : state.epochs) {
+    require(number >= state.first_epoch && number - state.first_epoch < (uint64_t{1} << 32),
+            "settled rows of an epoch that was over before");
+    require(epoch.done.size() == (splits_.size() + 63) / 64, "the splits differ in number");
+    if (splits_.size() % 64 != 0)
+      require(epoch.done.back() >> splits_.size() % 64 == 0, "more splits than the table has");
+    for (const auto& [split, ranges] : epoch.partial) {
+      require(split < splits_.size() && !Bit(epoch.done, split) && !ranges.empty(),
+              "settled rows of a split that cannot have them");
+      uint64_t low = splits_[split].first;
+      const uint64_t end = low + splits_[split].count;
+      uint64_t settled = 0;
+      for (const RowRange& range : ranges) {
+        require(range.count > 0 && range.first >= low && range.first < end &&
+                    range.count <= end - range.first,
+                "settled rows outside their split, or out of order");
+        low = range.first + range.count + 1;
+        settled += range.count;
+      }
+      require(settled < splits_[split].count, "a split settled whole that is not called done");
+    }
+  }
+  state_ = std::move(state);
+}
+
+DeliveryState::Epoch& DeliveryLedger::EpochOf(uint64_t epoch) {
+  const auto [it, is_new] = state_.epochs.try_emplace(epoch);
+  if (is_new) {
+    it->second.done.assign((splits_.size() + 63) / 64, 0);
+    for (uint64_t split = 0; split < splits_.size(); ++split)
+      if (splits_[split].count == 0) it->second.done[split >> 6] |= uint64_t{1} << (split & 63);
+  }
+  return it->second;
+}
+
+void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
+  for (const RowSpan& span : spans) {
+    HR_CHECK(span.split < splits_.size() && span.epoch >= state_.first_epoch,
+             "rows of a split or an epoch that is none, or is over");
+    const RowRange& split = splits_[span.split];
+    HR_CHECK(span.count > 0 && span.first >= split.first && span.count <= split.count &&
+                 span.first - split.first <= split.count - span.count,
+             "rows outside their split");
+    DeliveryState::Epoch& epoch = EpochOf(span.epoch);
+    HR_CHECK(!Bit(epoch.done, span.split), "a row was delivered twice");
+    std::vector<RowRange>& ranges = epoch.partial[span.split];
+    Insert(&ranges, span.first, span.count);
+    if (ranges.size() > 1 || ranges[0].count < split.count) continue;
+    epoch.partial.erase(span.split);
+    epoch.done[span.split >> 6] |= uint64_t{1} << (span.split & 63);
+    Finish(span.epoch);
+  }
+}
+
+// Epochs that are whole, from the first on, need no memory.
+void DeliveryLedger::Finish(uint64_t epoch) {
+  if (epoch != state_.first_epoch) return;
+  for (auto it = state_.epochs.begin();
+       it != state_.epochs.end() && it->first == state_.first_epoch &&
+       AllDone(it->second.done, splits_.size());
+       it = state_.epochs.erase(it)) {
+    ++state_.first_epoch;
+  }
+}
+
+bool DeliveryLedger::IsDone(uint64_t epoch, uint64_t split) const {
+  if (epoch < state_.first_epoch || splits_[split].count == 0) return true;
+  const auto it = state_.epochs.find(epoch);
+  return it != state_.epochs.end() && Bit(it->second.done, split);
+}
+
+bool DeliveryLedger::IsWhole(uint64_t epoch, uint64_t split) const {
+  if (IsDone(epoch, split)) return false;
+  const auto it = state_.epochs.find(epoch);
+  return it == state_.epochs.end() || !it->second.partial.contains(split);
+}
+
+std::vector<RowSpan> DeliveryLedger::Remaining(uint64_t epoch, uint64_t split) const {
+  std::vector<RowSpan> remaining;
+  if (IsDone(epoch, split)) return remaining;
+  uint64_t next = splits_[split].first;
+  const auto add_until = [&](uint64_t end) {
+    if (next < end) remaining.push_back({epoch, split, next, end - next, end - next});
+  };
+  if (!IsWhole(epoch, split)) {
+    for (const RowRange& range : state_.epochs.at(epoch).partial.at(split)) {
+      add_until(range.first);
+      next = range.first + range.count;
+    }
+  }
+  add_until(splits_[split].first + splits_[split].count);
+  return remaining;
+}
+
+uint64_t DeliveryLedger::settled_rows() const {
+  uint64_t rows = state_.first_epoch * rows_;
+  for (const auto& [number, epoch] : state_.epochs) {
+    for (uint64_t split = 0; split < splits_.size(); ++split)
+      if (Bit(epoch.done, split)) rows += splits_[split].count;
+    for (const auto& [split, ranges] : epoch.partial)
+      for (const RowRange& range : ranges) rows += range.count;
+  }
+  return rows;
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,67 @@
+// DeliveryLedger: which rows of which epoch the consumer has. Rows are settled by the spans of the
+// batches it took (reader/batch/row_span.h); a split that is settled whole costs one bit, an epoch
+// that is costs nothing.
+//
+// Not thread-safe; const functions are, while nothing changes it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "reader/batch/row_span.h"
+
+namespace headrace::reader {
+
+// Rows [first, first + count) of the table.
+struct RowRange {
+  uint64_t first = 0, count = 0;
+  bool operator==(const RowRange&) const = default;
+};
+
+// A ledger's content, for a file. Epochs before first_epoch are settled; those that are not in
+// `epochs` and not before it have nothing settled.
+struct DeliveryState {
+  struct Epoch {
+    std::vector<uint64_t> done;                         // a bit per split, least significant first
+    std::map<uint64_t, std::vector<RowRange>> partial;  // of splits that are not done: settled rows
+    bool operator==(const Epoch&) const = default;
+  };
+  uint64_t first_epoch = 0;
+  std::map<uint64_t, Epoch> epochs;
+  bool operator==(const DeliveryState&) const = default;
+};
+
+class DeliveryLedger {
+ public:
+  // `splits` are those of the table, in its order, one behind the other. Splits without rows are
+  // settled from the beginning.
+  explicit DeliveryLedger(std::vector<RowRange> splits);
+  // Goes on from `state`. Throws Error kBadData when it is not of such splits: ranges outside their
+  // split, not ascending, touching or overlapping each other; bits for splits that are not there.
+  DeliveryLedger(std::vector<RowRange> splits, DeliveryState state);
+
+  // A row settled twice, and a span outside its split, break the invariant that all of delivery
+  // rests on: HR_CHECK.
+  void Settle(std::span<const RowSpan> spans);
+
+  bool IsDone(uint64_t epoch, uint64_t split) const;
+  // What of a split is not settled, ascending, with rows = count.
+  std::vector<RowSpan> Remaining(uint64_t epoch, uint64_t split) const;
+  bool IsWhole(uint64_t epoch, uint64_t split) const;  // nothing of it is settled
+  // All epochs before this one are settled.
+  uint64_t first_epoch() const { return state_.first_epoch; }
+  uint64_t settled_rows() const;  // of all epochs
+  const DeliveryState& state() const { return state_; }
+  const std::vector<RowRange>& splits() const { return splits_; }
+
+ private:
+  DeliveryState::Epoch& EpochOf(uint64_t epoch);
+  void Finish(uint64_t epoch);
+
+  std::vector<RowRange> splits_;
+  uint64_t rows_ = 0;
+  DeliveryState state_;
+};
+
+}  // namespace headrace::reader

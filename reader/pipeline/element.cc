@@ -1,0 +1,44 @@
+#include "reader/pipeline/element.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "reader/transforms/keep_rows.h"
+
+namespace headrace::reader {
+
+void MarkOrigin(const Element& element, FlatMapBatch* batch) {
+  const RowSpan& origin = element.origin;
+  HR_CHECK(batch->row_ids.empty() && batch->first_row >= origin.first &&
+               batch->first_row + batch->rows <= origin.first + origin.count,
+           "the rows of a batch are of its element's split");
+  batch->split_id = origin.split;
+  batch->spans.clear();
+  if (batch->rows == 0) return;
+  const uint64_t first = batch->first_row, end = first + batch->rows;
+  if (!element.wanted) {
+    batch->spans.push_back({origin.epoch, origin.split, first, batch->rows, batch->rows});
+    return;
+  }
+  std::vector<uint8_t> keep(batch->rows, 0);
+  std::vector<RowSpan> spans;
+  for (const RowSpan& wanted : *element.wanted) {
+    const uint64_t low = std::max(first, wanted.first);
+    const uint64_t high = std::min(end, wanted.first + wanted.count);
+    if (low >= high) continue;
+    std::fill(keep.begin() + static_cast<ptrdiff_t>(low - first),
+              keep.begin() + static_cast<ptrdiff_t>(high - first), 1);
+    spans.push_back({origin.epoch, origin.split, low, high - low, high - low});
+  }
+  KeepRows(batch, keep);
+  batch->spans = std::move(spans);
+}
+
+const std::vector<RowSpan>& SpansOf(const Element& element) {
+  static const std::vector<RowSpan> none;
+  if (const auto* rows = std::get_if<FlatMapBatch>(&element.payload)) return rows->spans;
+  if (const auto* tensors = std::get_if<TensorBatch>(&element.payload)) return tensors->spans;
+  return none;
+}
+
+}  // namespace headrace::reader

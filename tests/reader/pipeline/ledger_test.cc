@@ -1,0 +1,155 @@
+// DeliveryLedger against a plain bitmap, and the spans that carry rows to it.
+#include "reader/pipeline/delivery/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "base/error.h"
+#include "reader/batch/tensorize.h"
+#include "reader/transforms/keep_rows.h"
+
+namespace headrace::reader {
+namespace {
+
+uint64_t Seed() {
+  const char* set = std::getenv("HEADRACE_SEED");
+  return set != nullptr ? std::strtoull(set, nullptr, 10) : std::random_device()();
+}
+
+// Rows cut anywhere, dropped anywhere, joined and cut again: each row is settled exactly once, and
+// every row of a batch lies in the span that counts it.
+TEST(RowSpans, SurviveDroppingCuttingAndJoining) {
+  const uint64_t seed = Seed();
+  SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  const auto below = [&](uint64_t n) { return random() % n; };
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<RowRange> splits;
+    uint64_t rows = 0;
+    for (uint64_t s = 0, n = 1 + below(6); s < n; ++s) {
+      splits.push_back({rows, below(5) == 0 ? 0 : 1 + below(40)});
+      rows += splits.back().count;
+    }
+    DeliveryLedger ledger(splits);
+    std::multiset<uint64_t> seen, expected;
+    const uint64_t epochs = 1 + below(3), batch_rows = 1 + below(30), share = below(101);
+    FlatMapBatch pending;
+    uint64_t empty_spans = 0;
+    const auto take = [&](FlatMapBatch&& batch) {
+      uint64_t row = 0;
+      for (const RowSpan& span : batch.spans) {
+        uint64_t last = span.first;
+        for (uint64_t i = 0; i < span.rows; ++i, ++row) {
+          ASSERT_GE(batch.RowId(row), last);
+          ASSERT_LT(batch.RowId(row), span.first + span.count);
+          last = batch.RowId(row);
+          seen.insert(span.epoch * rows + last);
+        }
+        empty_spans += span.rows == 0;
+      }
+      ASSERT_EQ(row, batch.rows);
+      ledger.Settle(batch.spans);
+    };
+    for (uint64_t epoch = 0; epoch < epochs; ++epoch) {
+      for (uint64_t s = 0; s < splits.size(); ++s) {
+        FlatMapBatch batch;
+        batch.rows = splits[s].count;
+        batch.first_row = splits[s].first;
+        if (batch.rows > 0)
+          batch.spans = {{epoch, s, splits[s].first, splits[s].count, splits[s].count}};
+        std::vector<uint8_t> keep(batch.rows);
+        for (uint64_t r = 0; r < batch.rows; ++r) {
+          keep[r] = below(100) < share;
+          if (keep[r]) expected.insert(epoch * rows + batch.first_row + r);
+        }
+        KeepRows(&batch, keep);
+        if (batch.rows == 0)
+          pending.spans.insert(pending.spans.end(), batch.spans.begin(), batch.spans.end());
+        for (uint64_t first = 0; first < batch.rows;) {
+          const uint64_t part = std::min(batch.rows - first, batch_rows - pending.rows);
+          AppendRows(&pending, batch, first, part);
+          first += part;
+          if (pending.rows < batch_rows) continue;
+          take(std::move(pending));
+          pending = FlatMapBatch();
+        }
+      }
+    }
+    take(std::move(pending));
+    EXPECT_EQ(seen, expected);
+    EXPECT_EQ(ledger.settled_rows(), epochs * rows);
+    if (rows > 0) {
+      EXPECT_EQ(ledger.first_epoch(), epochs);
+      EXPECT_TRUE(ledger.state().epochs.empty()) << "a finished epoch costs memory";
+    }
+  }
+}
+
+TEST(DeliveryLedger, KnowsWhatRemains) {
+  const uint64_t seed = Seed();
+  SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  for (int trial = 0; trial < 100; ++trial) {
+    const std::vector<RowRange> splits = {{0, 17}, {17, 0}, {17, 64}, {81, 3}};
+    DeliveryLedger ledger(splits);
+    std::set<uint64_t> left;  // epoch * 84 + row
+    for (uint64_t i = 0; i < 2 * 84; ++i) left.insert(i);
+    for (int step = 0; step < 40; ++step) {
+      const uint64_t epoch = random() % 2, split = random() % 4;
+      if (splits[split].count == 0) continue;
+      RowSpan span{epoch, split, splits[split].first + random() % splits[split].count, 0, 0};
+      while (span.first + span.count < splits[split].first + splits[split].count &&
+             span.count < 9 && left.contains(epoch * 84 + span.first + span.count))
+        ++span.count;
+      if (span.count == 0) continue;
+      ledger.Settle({&span, 1});
+      for (uint64_t r = 0; r < span.count; ++r) left.erase(epoch * 84 + span.first + r);
+      // What a file would keep of it says the same.
+      const DeliveryLedger again(splits, ledger.state());
+      std::set<uint64_t> remaining;
+      for (uint64_t e = 0; e < 2; ++e) {
+        for (uint64_t s = 0; s < 4; ++s) {
+          for (const RowSpan& part : again.Remaining(e, s))
+            for (uint64_t r = 0; r < part.count; ++r) remaining.insert(e * 84 + part.first + r);
+        }
+      }
+      ASSERT_EQ(remaining, left);
+      ASSERT_EQ(again.settled_rows(), 2 * 84 - left.size());
+    }
+  }
+}
+
+TEST(DeliveryLedger, RefusesAStateThatCannotBe) {
+  const std::vector<RowRange> splits = {{0, 10}, {10, 10}};
+  using Epoch = DeliveryState::Epoch;
+  const auto refused = [&](uint64_t number, Epoch epoch) {
+    DeliveryState state;
+    state.first_epoch = 3;
+    state.epochs[number] = std::move(epoch);
+    EXPECT_THROW(DeliveryLedger(splits, state), Error);
+  };
+  refused(2, {{0}, {}});                         // an epoch that is over
+  refused(3, {{}, {}});                          // too few splits
+  refused(3, {{4}, {}});                         // too many
+  refused(3, {{0}, {{2, {{20, 1}}}}});           // a split that is not there
+  refused(3, {{1}, {{0, {{2, 1}}}}});            // done, and not
+  refused(3, {{0}, {{0, {}}}});                  // nothing
+  refused(3, {{0}, {{0, {{0, 10}}}}});           // all of it
+  refused(3, {{0}, {{1, {{9, 2}}}}});            // outside
+  refused(3, {{0}, {{1, {{19, 2}}}}});           // outside
+  refused(3, {{0}, {{1, {{12, UINT64_MAX}}}}});  // overflow
+  refused(3, {{0}, {{1, {{12, 1}, {13, 1}}}}});  // touching
+  refused(3, {{0}, {{1, {{14, 1}, {12, 1}}}}});  // descending
+  refused(3, {{0}, {{1, {{UINT64_MAX, 2}}}}});   // overflow
+  DeliveryState good;
+  good.first_epoch = 3;
+  good.epochs[4] = {{1}, {{1, {{12, 1}, {14, 2}}}}};
+  EXPECT_EQ(DeliveryLedger(splits, good).settled_rows(), 3 * 20 + 13u);
+}
+
+}  // namespace
+}  // namespace headrace::reader
