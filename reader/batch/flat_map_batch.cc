@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 
 namespace headrace::reader {
 namespace {
@@ -15,25 +15,12 @@ Column* FindByName(std::vector<Column>& columns, std::string_view name) {
   return nullptr;
 }
 
-template <typename T>
-uint64_t Bytes(const std::vector<T>& values) {
-  return values.size() * sizeof(T);
+template <typename Values>
+uint64_t Bytes(const Values& values) {
+  return values.size() * sizeof(typename Values::value_type);
 }
 
 }  // namespace
-
-FlatMapBatch::~FlatMapBatch() {
-  for (DenseColumn& column : dense) RecycleVector(std::move(column.values));
-  for (SparseColumn& column : sparse) {
-    RecycleVector(std::move(column.offsets));
-    RecycleVector(std::move(column.values));
-    RecycleVector(std::move(column.weights));
-  }
-  for (ScalarColumn& column : scalars) {
-    RecycleVector(std::move(column.integers));
-    RecycleVector(std::move(column.floats));
-  }
-}
 
 DenseColumn* FlatMapBatch::FindDense(std::string_view name) { return FindByName(dense, name); }
 SparseColumn* FlatMapBatch::FindSparse(std::string_view name) { return FindByName(sparse, name); }
@@ -49,6 +36,26 @@ uint64_t FlatMapBatch::MemoryBytes() const {
   }
   for (const ScalarColumn& column : scalars) bytes += Bytes(column.integers) + Bytes(column.floats);
   return bytes;
+}
+
+FlatMapBatch FlatMapBatch::Clone() const {
+  FlatMapBatch copy;
+  copy.rows = rows;
+  copy.split_id = split_id;
+  copy.first_row = first_row;
+  copy.row_ids = row_ids;
+  copy.spans = spans;
+  for (const DenseColumn& column : dense)
+    copy.dense.push_back({column.name, column.present, column.values.Clone()});
+  for (const SparseColumn& column : sparse) {
+    copy.sparse.push_back({column.name, column.present, column.offsets.Clone(),
+                           column.values.Clone(), column.weights.Clone(), column.weighted});
+  }
+  for (const ScalarColumn& column : scalars) {
+    copy.scalars.push_back(
+        {column.name, column.is_float, column.integers.Clone(), column.floats.Clone()});
+  }
+  return copy;
 }
 
 }  // namespace headrace::reader

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/batch/array.h"
 #include "reader/batch/row_span.h"
 
 namespace headrace::reader {
@@ -28,7 +29,7 @@ enum class FeatureKind : uint8_t { kDense, kSparse, kWeightedSparse };
 struct DenseColumn {
   std::string name;  // projected feature name: "<column>:<key>", or a derived feature's own name
   PresenceBits present;
-  std::vector<float> values;
+  Array<float> values;
 };
 
 // One sparse feature: offsets.size() == rows + 1, offsets[0] == 0, non-decreasing, values.size() ==
@@ -36,9 +37,9 @@ struct DenseColumn {
 struct SparseColumn {
   std::string name;
   PresenceBits present;
-  std::vector<uint32_t> offsets;
-  std::vector<int64_t> values;
-  std::vector<float> weights;
+  Array<uint32_t> offsets;
+  Array<int64_t> values;
+  Array<float> weights;
   bool weighted =
       false;  // a weighted feature, also where the batch happens to hold none of its values
 };
@@ -48,18 +49,11 @@ struct SparseColumn {
 struct ScalarColumn {
   std::string name;
   bool is_float = false;
-  std::vector<int64_t> integers;
-  std::vector<float> floats;
+  Array<int64_t> integers;
+  Array<float> floats;
 };
 
 struct FlatMapBatch {
-  FlatMapBatch() = default;
-  FlatMapBatch(FlatMapBatch&&) = default;
-  FlatMapBatch(const FlatMapBatch&) = default;
-  FlatMapBatch& operator=(FlatMapBatch&&) = default;
-  FlatMapBatch& operator=(const FlatMapBatch&) = default;
-  ~FlatMapBatch();  // its large vectors serve the next batches (recycle.h)
-
   uint64_t rows = 0;
   uint64_t split_id = 0;  // where its first row comes from; rows keep file order inside a batch
   uint64_t first_row =
@@ -77,6 +71,7 @@ struct FlatMapBatch {
   SparseColumn* FindSparse(std::string_view name);
   ScalarColumn* FindScalar(std::string_view name);
   uint64_t MemoryBytes() const;  // bytes of all values, offsets and presence
+  FlatMapBatch Clone() const;
 };
 
 }  // namespace headrace::reader

@@ -11,15 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "reader/batch/array.h"
+
 namespace headrace::reader {
 
 struct KeyedJaggedTensor {
   std::vector<std::string> keys;
   uint64_t rows = 0;
-  std::vector<int32_t> lengths;  // keys * rows
-  std::vector<int64_t> offsets;  // keys * rows + 1
-  std::vector<int64_t> values;   // offsets.back()
-  std::vector<float> weights;    // empty, or as long as values
+  Array<int32_t> lengths;  // keys * rows
+  Array<int64_t> offsets;  // keys * rows + 1
+  Array<int64_t> values;   // offsets.back()
+  Array<float> weights;    // empty, or as long as values
 };
 
 }  // namespace headrace::reader

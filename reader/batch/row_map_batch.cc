@@ -94,7 +94,7 @@ void ToColumns(const RowMapColumn& map, const std::vector<RowMapFeature>& featur
       DenseColumn& column = batch->dense.emplace_back();
       column.name = feature.name;
       column.present.words.resize(words);
-      column.values.resize(rows);
+      column.values.assign(rows, 0);
     }
     for (uint64_t row = 0; row < rows; ++row) {
       for (size_t f = 0; f < features.size(); ++f) {

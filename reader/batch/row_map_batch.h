@@ -24,8 +24,8 @@ struct RowMapColumn {
   FeatureKind kind = FeatureKind::kDense;
   std::vector<uint32_t> row_offsets;  // rows + 1, into entries
   std::vector<RowMapEntry> entries;   // of a row by ascending key
-  std::vector<int64_t> ids;
-  std::vector<float> floats;  // dense: values; weighted: one weight for each id
+  Array<int64_t> ids;
+  Array<float> floats;  // dense: values; weighted: one weight for each id
 };
 
 // A key wanted of a map, and the name of its column in a FlatMapBatch.

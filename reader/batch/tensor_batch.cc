@@ -4,7 +4,7 @@ namespace headrace::reader {
 namespace {
 
 template <typename T>
-uint64_t Bytes(const std::vector<T>& values) {
+uint64_t Bytes(const Array<T>& values) {
   return values.size() * sizeof(T);
 }
 uint64_t Bytes(const KeyedJaggedTensor& tensor) {

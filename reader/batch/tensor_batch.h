@@ -13,11 +13,11 @@ struct TensorBatch {
   uint64_t rows = 0;
   uint64_t first_row = 0;  // as FlatMapBatch::first_row
   std::vector<std::string> dense_names;
-  std::vector<float> dense;           // float[rows, dense_names.size()], row-major; absent = 0
+  Array<float> dense;                 // float[rows, dense_names.size()], row-major; absent = 0
   KeyedJaggedTensor sparse;           // all unweighted sparse features
   KeyedJaggedTensor weighted_sparse;  // all weighted ones, weights set
-  std::vector<float> labels;          // float[rows], empty when the table has no label column
-  std::vector<uint64_t> row_ids;      // uint64[rows], global row numbers, for exactly-once checks
+  Array<float> labels;                // float[rows], empty when the table has no label column
+  Array<uint64_t> row_ids;            // uint64[rows], global row numbers, for exactly-once checks
   std::vector<RowSpan> spans;         // the rows of the table that this batch settles
 
   TensorBatch() = default;

@@ -102,7 +102,7 @@ void AppendPresence(PresenceBits* to, uint64_t to_rows, const PresenceBits& from
 }
 
 template <typename T>
-void AppendRange(std::vector<T>* to, const std::vector<T>& from, uint64_t first, uint64_t count) {
+void AppendRange(Array<T>* to, const Array<T>& from, uint64_t first, uint64_t count) {
   to->insert(to->end(), from.begin() + static_cast<ptrdiff_t>(first),
              from.begin() + static_cast<ptrdiff_t>(first + count));
 }
@@ -246,7 +246,7 @@ TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
                   "project it as a column");
     }
     if (found->is_float) {
-      tensors.labels = found->floats;
+      tensors.labels = found->floats.Clone();
     } else {
       tensors.labels.assign(found->integers.begin(), found->integers.end());
     }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/batch/row_map_batch.h"
 #include "reader/dwrf/codec.h"
 #include "reader/dwrf/decode/bool_expand.h"
@@ -218,7 +218,7 @@ class Decoder {
   }
 
   // Any number as float.
-  void Floats(const NodePlan& node, uint64_t count, std::vector<float>* out) {
+  void Floats(const NodePlan& node, uint64_t count, Array<float>* out) {
     if (count == 0) return;
     if (node.kind != TypeKind::kFloat && node.kind != TypeKind::kDouble) {
       Integers(node, count, &scratch_);
@@ -229,7 +229,7 @@ class Decoder {
     const std::span<const uint8_t> bytes = streams_[stream];
     if (bytes.size() / (node.kind == TypeKind::kFloat ? sizeof(float) : sizeof(double)) < count)
       TooShort(stream, count);
-    *out = TakeVector<float>(count);
+    *out = Array<float>(count);
     if (node.kind == TypeKind::kFloat) {
       std::memcpy(out->data(), bytes.data(), count * sizeof(float));
       return;
@@ -242,7 +242,7 @@ class Decoder {
   }
 
   // Any integer or boolean as int64.
-  void Integers(const NodePlan& node, uint64_t count, std::vector<int64_t>* out) {
+  void Integers(const NodePlan& node, uint64_t count, Array<int64_t>* out) {
     out->clear();
     if (count == 0) return;
     const uint32_t stream = Need(node.data, node, "DATA", count);
@@ -253,7 +253,7 @@ class Decoder {
     const IntegerFormat format{!is_dictionary, WidthOf(stream, node.kind)};
     const uint64_t most = is_dictionary ? bytes.size() * kMaxValuesPerByte : bytes.size();
     if (count > most) TooShort(stream, count);
-    *out = TakeVector<int64_t>(count + kDecodeSlack);
+    *out = Array<int64_t>(count + kDecodeSlack);
     const uint8_t* begin = bytes.data();
     const uint8_t* end = begin + bytes.size();
     const uint8_t* used = is_dictionary ? DecodeRle(begin, end, count, format, out->data())
@@ -263,14 +263,14 @@ class Decoder {
     if (is_dictionary) LookUp(node, stream, out);
   }
 
-  void Booleans(uint32_t stream, uint64_t count, std::vector<int64_t>* out) {
+  void Booleans(uint32_t stream, uint64_t count, Array<int64_t>* out) {
     PresenceBits bits;
     Bits(stream, count, &bits);
     out->resize(count);
     for (uint64_t i = 0; i < count; ++i) (*out)[i] = bits.Get(i);
   }
 
-  void SignedBytes(uint32_t stream, uint64_t count, std::vector<int64_t>* out) {
+  void SignedBytes(uint32_t stream, uint64_t count, Array<int64_t>* out) {
     if (count > streams_[stream].size() * kMaxValuesPerByte) TooShort(stream, count);
     std::vector<uint8_t> bytes(count);
     if (!DecodeByteRle(streams_[stream], count, bytes.data())) TooShort(stream, count);
@@ -279,7 +279,7 @@ class Decoder {
   }
 
   // From indices to values; an index that IN_DICTIONARY marks 0 is the value itself (FORMAT 8.1).
-  void LookUp(const NodePlan& node, uint32_t stream, std::vector<int64_t>* values) {
+  void LookUp(const NodePlan& node, uint32_t stream, Array<int64_t>* values) {
     const std::vector<int64_t>& dictionary = Dictionary(node);
     PresenceBits in_dictionary;
     if (node.in_dictionary != kNone) Bits(node.in_dictionary, values->size(), &in_dictionary);
@@ -326,8 +326,8 @@ class Decoder {
   }
 
   // Lengths of `count` lists; returns their total.
-  uint64_t Lengths(const NodePlan& node, uint64_t count, std::vector<uint32_t>* out) {
-    *out = TakeVector<uint32_t>(count + kDecodeSlack);
+  uint64_t Lengths(const NodePlan& node, uint64_t count, Array<uint32_t>* out) {
+    *out = Array<uint32_t>(count + kDecodeSlack);
     if (count == 0) return 0;
     const uint32_t stream = Need(node.length, node, "LENGTH", count);
     const std::span<const uint8_t> bytes = streams_[stream];
@@ -400,7 +400,7 @@ class Decoder {
   const StripePlan& plan_;
   const std::vector<std::span<const uint8_t>>& streams_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<int64_t>> dictionaries_;
-  std::vector<int64_t> scratch_;
+  Array<int64_t> scratch_;
 };
 
 const PresenceBits* MapPresent(const DecodedStripe& stripe, uint32_t stream) {
@@ -474,7 +474,7 @@ void ExtractFeature(const FeaturePlan& plan, const PresenceBits* map_present, ui
   if (plan.kind == FeatureKind::kDense) {
     DenseColumn& column = batch->dense.emplace_back();
     column.name = plan.name;
-    column.values = TakeVector<float>(rows);
+    column.values = Array<float>(rows);
     if (present.count > 0) {
       ExpandFloats(feature->packed_floats.data(), present.words.data(), rows, column.values.data());
     } else {
@@ -485,13 +485,12 @@ void ExtractFeature(const FeaturePlan& plan, const PresenceBits* map_present, ui
   }
   SparseColumn& column = batch->sparse.emplace_back();
   column.name = plan.name;
-  column.offsets = TakeVector<uint32_t>(rows + 1);
+  column.offsets = Array<uint32_t>(rows + 1);
   if (present.count > 0) {
     ExpandLengths(feature->lengths.data(), present.words.data(), rows, column.offsets.data());
   } else {
     std::fill(column.offsets.begin(), column.offsets.end(), 0u);
   }
-  RecycleVector(std::move(feature->lengths));
   column.present = std::move(present);
   column.values = std::move(feature->values);
   column.weights = std::move(feature->weights);
@@ -500,9 +499,9 @@ void ExtractFeature(const FeaturePlan& plan, const PresenceBits* map_present, ui
 
 // `packed` values at the set bits, zero elsewhere.
 template <typename T>
-std::vector<T> Spread(std::vector<T>&& packed, const PresenceBits& present, uint64_t rows) {
+Array<T> Spread(Array<T>&& packed, const PresenceBits& present, uint64_t rows) {
   if (present.words.empty()) return std::move(packed);
-  std::vector<T> out(rows);
+  Array<T> out(rows, T{});
   size_t next = 0;
   for (uint64_t row = 0; row < rows; ++row) {
     if (present.Get(row)) out[row] = packed[next++];

@@ -41,24 +41,24 @@ struct DecodedFeature {
   PresenceBits in_map;                     // over the rows whose map is not null
   PresenceBits value_present;              // over the set bits of in_map; no words: all present
   std::span<const uint8_t> packed_floats;  // dense float: still in the unpacked stream
-  std::vector<float> floats;               // dense of other types
-  std::vector<uint32_t> lengths;           // sparse: per list
-  std::vector<int64_t> values;
-  std::vector<float> weights;
+  Array<float> floats;                     // dense of other types
+  Array<uint32_t> lengths;                 // sparse: per list
+  Array<int64_t> values;
+  Array<float> weights;
 };
 
 struct DecodedColumn {
   PresenceBits present;  // no words: all present
-  std::vector<int64_t> integers;
-  std::vector<float> floats;
+  Array<int64_t> integers;
+  Array<float> floats;
 };
 
 // A map that is not flattened: every key of every row.
 struct DecodedMap {
-  PresenceBits present;           // rows whose map is not null; no words: all
-  std::vector<uint32_t> lengths;  // entries of each of them
-  std::vector<int64_t> keys;      // one per entry
-  DecodedFeature values;          // value_present over the entries; in_map is not used
+  PresenceBits present;     // rows whose map is not null; no words: all
+  Array<uint32_t> lengths;  // entries of each of them
+  Array<int64_t> keys;      // one per entry
+  DecodedFeature values;    // value_present over the entries; in_map is not used
 };
 
 struct DecodedStripe {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/simd.h"
 #include "reader/transforms/transform.h"
@@ -63,7 +63,7 @@ struct Bucketize final : ListTransform {
       OneIdPerRow(in.rows, out->offsets.data());
       return Find(from.values.data(), in.rows, out->values.data(), set);
     }
-    std::vector<int64_t> buckets = TakeVector<int64_t>(in.rows);
+    Array<int64_t> buckets(in.rows);
     Find(from.values.data(), in.rows, buckets.data(), set);
     uint32_t used = 0;
     for (uint64_t row = 0; row < in.rows; ++row) {
@@ -72,7 +72,6 @@ struct Bucketize final : ListTransform {
       used += present;
       out->offsets[row + 1] = used;
     }
-    RecycleVector(std::move(buckets));
   }
 
   // buckets[i] = number of borders below values[i].

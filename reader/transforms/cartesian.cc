@@ -1,7 +1,6 @@
 // Cartesian: a new id for each pair of an id of the first list and an id of the second.
 // Shape: two lists of l and m ids -> one list of l * m.  Cost: two 64-bit multiplications per
 // pair, compute-bound; the output grows with the product of the lengths.
-#include "reader/batch/recycle.h"
 #include "reader/transforms/id_hash.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/transform.h"

@@ -17,7 +17,7 @@ struct Enumerate final : ListTransform {
     const SparseColumn& from = *in.sparse[0];
     ReserveLists(out, in.rows, from.values.size());
     out->present = from.present;
-    out->offsets = from.offsets;
+    out->offsets = from.offsets.Clone();
     for (uint64_t row = 0; row < in.rows; ++row)
       std::iota(out->values.begin() + from.offsets[row],
                 out->values.begin() + from.offsets[row + 1], start);

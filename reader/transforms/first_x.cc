@@ -2,7 +2,7 @@
 // Cost: one copy of the ids kept, memory-bound. Source: TorchArrow's firstx: min(count, length).
 #include <algorithm>
 
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/simd.h"
 #include "reader/transforms/transform.h"
@@ -59,7 +59,7 @@ struct FirstX final : ListTransform {
                                   count, from.offsets[row + 1] - from.offsets[row]));
     CopyIds(from, in.rows, out, set);
     if (from.weights.empty()) return;
-    out->weights = TakeVector<float>(total);
+    out->weights = Array<float>(total);
     for (uint64_t row = 0; row < in.rows; ++row)
       CopyPlain(from.weights.data() + from.offsets[row], out->offsets[row + 1] - out->offsets[row],
                 out->weights.data() + out->offsets[row]);

@@ -26,8 +26,8 @@ std::vector<Run> RunsOf(std::span<const uint8_t> keep) {
   return runs;
 }
 
-template <typename T>
-void KeepValues(std::vector<T>* values, const std::vector<Run>& runs) {
+template <typename Values>
+void KeepValues(Values* values, const std::vector<Run>& runs) {
   auto out = values->begin();
   for (const Run& run : runs)
     out = std::copy_n(values->begin() + static_cast<ptrdiff_t>(run.first), run.rows, out);

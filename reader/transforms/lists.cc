@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/simd.h"
 
 namespace headrace::reader {
@@ -63,9 +63,9 @@ PresenceBits AllPresent(uint64_t rows) {
 
 void ReserveLists(SparseColumn* out, uint64_t rows, uint64_t values) {
   CheckSize(values);
-  out->offsets = TakeVector<uint32_t>(rows + 1);
+  out->offsets = Array<uint32_t>(rows + 1);
   out->offsets[0] = 0;
-  out->values = TakeVector<int64_t>(values);
+  out->values = Array<int64_t>(values);
 }
 
 void OneIdPerRow(uint64_t rows, uint32_t* offsets) {

@@ -4,7 +4,7 @@
 //
 // The ids of a row's inputs are laid end to end; each window is folded and mixed as id_hash.h says.
 // Not SigridHash's two mixes: they cost twice as much, and its own hash comes behind this anyway.
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/id_hash.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/transform.h"
@@ -39,19 +39,16 @@ struct NGram final : ListTransform {
     // One input's lists lie end to end already.
     if (in.sparse.size() == 1)
       return Windows(in.sparse[0]->offsets, in.sparse[0]->values.data(), in, out, set);
-    std::vector<uint32_t> offsets = TakeVector<uint32_t>(in.rows + 1);
+    Array<uint32_t> offsets(in.rows + 1);
     uint64_t total = 0;
     for (const SparseColumn* column : in.sparse) total += column->values.size();
-    std::vector<int64_t> ids = TakeVector<int64_t>(total);
+    Array<int64_t> ids(total);
     Gather(in, &offsets, &ids);
     Windows(offsets, ids.data(), in, out, set);
-    RecycleVector(std::move(offsets));
-    RecycleVector(std::move(ids));
   }
 
   // The inputs' lists end to end, row by row.
-  static void Gather(const TransformInputs& in, std::vector<uint32_t>* offsets,
-                     std::vector<int64_t>* ids) {
+  static void Gather(const TransformInputs& in, Array<uint32_t>* offsets, Array<int64_t>* ids) {
     auto place = ids->begin();
     (*offsets)[0] = 0;
     for (uint64_t row = 0; row < in.rows; ++row) {
@@ -65,7 +62,7 @@ struct NGram final : ListTransform {
 
   uint64_t Grams(uint64_t length) const { return length < n ? 0 : length - n + 1; }
 
-  void Windows(const std::vector<uint32_t>& offsets, const int64_t* ids, const TransformInputs& in,
+  void Windows(const Array<uint32_t>& offsets, const int64_t* ids, const TransformInputs& in,
                SparseColumn* out, InstructionSet set) const {
     uint64_t grams = 0;
     for (uint64_t row = 0; row < in.rows; ++row) grams += Grams(offsets[row + 1] - offsets[row]);
@@ -98,8 +95,8 @@ struct NGram final : ListTransform {
 #if defined(HR_X86)
   // kSize: the n known when compiled, or 0.
   template <size_t kSize>
-  HR_AVX512 void FoldAvx512(const int64_t* all_ids, const std::vector<uint32_t>& offsets,
-                            uint64_t rows, SparseColumn* out) const {
+  HR_AVX512 void FoldAvx512(const int64_t* all_ids, const Array<uint32_t>& offsets, uint64_t rows,
+                            SparseColumn* out) const {
     const size_t size = kSize == 0 ? n : kSize;
     for (uint64_t row = 0; row < rows; ++row) {
       const int64_t* ids = all_ids + offsets[row];
@@ -124,7 +121,7 @@ struct NGram final : ListTransform {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ids));
   }
 
-  HR_AVX2 void FoldAvx2(const int64_t* all_ids, const std::vector<uint32_t>& offsets, uint64_t rows,
+  HR_AVX2 void FoldAvx2(const int64_t* all_ids, const Array<uint32_t>& offsets, uint64_t rows,
                         SparseColumn* out) const {
     for (uint64_t row = 0; row < rows; ++row) {
       const int64_t* ids = all_ids + offsets[row];

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "reader/batch/recycle.h"
 #include "reader/transforms/keep_rows.h"
 
 namespace headrace::reader {
@@ -127,13 +126,6 @@ std::optional<size_t> FindColumn(const std::vector<Column>& columns, const std::
   return std::nullopt;
 }
 
-void Recycle(DenseColumn&& column) { RecycleVector(std::move(column.values)); }
-void Recycle(SparseColumn&& column) {
-  RecycleVector(std::move(column.offsets));
-  RecycleVector(std::move(column.values));
-  RecycleVector(std::move(column.weights));
-}
-
 template <typename Column>
 bool Erase(std::vector<Column>* columns, const std::string& name) {
   for (auto it = columns->begin(); it != columns->end(); ++it) {
@@ -151,7 +143,6 @@ void Place(std::vector<Column>* columns, FlatMapBatch* batch, Column column, boo
   if (replaces) {
     for (Column& old : *columns) {
       if (old.name != column.name) continue;
-      Recycle(std::move(old));
       old = std::move(column);
       return;
     }
@@ -164,30 +155,13 @@ void Place(std::vector<Column>* columns, FlatMapBatch* batch, Column column, boo
   columns->push_back(std::move(column));
 }
 
-// Takes the column named `name` away and hands its memory on; false when there is none.
-template <typename Column>
-bool Drop(std::vector<Column>* columns, const std::string& name) {
-  for (auto it = columns->begin(); it != columns->end(); ++it) {
-    if (it->name != name) continue;
-    Recycle(std::move(*it));
-    columns->erase(it);
-    return true;
-  }
-  return false;
-}
-
 void DropColumn(FlatMapBatch* batch, const std::string& name) {
-  if (!Drop(&batch->dense, name)) Drop(&batch->sparse, name);
+  if (!Erase(&batch->dense, name)) Erase(&batch->sparse, name);
 }
 
 template <typename Column>
 void KeepOnly(std::vector<Column>* columns, const std::set<std::string>& names) {
-  const auto unwanted = [&](Column& column) {
-    if (names.count(column.name) > 0) return false;
-    Recycle(std::move(column));
-    return true;
-  };
-  columns->erase(std::remove_if(columns->begin(), columns->end(), unwanted), columns->end());
+  std::erase_if(*columns, [&](const Column& c) { return names.count(c.name) == 0; });
 }
 
 // Absent rows of a dense column hold 0, whatever the kernel made of them.
@@ -199,25 +173,13 @@ void ZeroAbsent(DenseColumn* column) {
 }
 
 DenseColumn Copy(const DenseColumn& from, const std::string& name) {
-  DenseColumn copy;
-  copy.name = name;
-  copy.present = from.present;
-  copy.values = TakeVector<float>(from.values.size());
-  std::copy(from.values.begin(), from.values.end(), copy.values.begin());
-  return copy;
+  return {name, from.present, from.values.Clone()};
 }
 
 SparseColumn Copy(const SparseColumn& from, const std::string& name) {
-  SparseColumn copy;
-  copy.name = name;
-  copy.present = from.present;
-  copy.weighted = from.weighted;
-  copy.offsets = TakeVector<uint32_t>(from.offsets.size());
-  std::copy(from.offsets.begin(), from.offsets.end(), copy.offsets.begin());
-  copy.values = TakeVector<int64_t>(from.values.size());
-  std::copy(from.values.begin(), from.values.end(), copy.values.begin());
-  copy.weights = from.weights;
-  return copy;
+  return {
+      name,         from.present, from.offsets.Clone(), from.values.Clone(), from.weights.Clone(),
+      from.weighted};
 }
 
 template <typename Column>

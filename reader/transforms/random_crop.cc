@@ -4,7 +4,7 @@
 // Shape: lists -> lists, never longer.  Cost: one hash per row, one copy of the ids kept.
 #include <algorithm>
 
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/id_hash.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/transform.h"
@@ -48,7 +48,7 @@ struct RandomCrop final : ListTransform {
     ReserveLists(out, in.rows, from.values.size());
     out->present = from.present;
     out->weighted = from.weighted;
-    if (!from.weights.empty()) out->weights = TakeVector<float>(from.values.size());
+    if (!from.weights.empty()) out->weights = Array<float>(from.values.size());
     uint32_t used = 0;
     for (uint64_t row = 0; row < in.rows; ++row) {
       const uint64_t length = from.offsets[row + 1] - from.offsets[row];

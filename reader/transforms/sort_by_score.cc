@@ -7,7 +7,7 @@
 #include <bit>
 #include <numeric>
 
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/simd.h"
 #include "reader/transforms/transform.h"
@@ -28,7 +28,7 @@ struct SortByScore final : ListTransform {
     const SparseColumn& from = *in.sparse[0];
     out->present = from.present;
     out->weighted = from.weighted;
-    out->offsets = from.offsets;
+    out->offsets = from.offsets.Clone();
     std::vector<uint32_t> order(from.values.size());
     std::iota(order.begin(), order.end(), 0u);
     for (uint64_t row = 0; row < in.rows; ++row)
@@ -46,8 +46,8 @@ struct SortByScore final : ListTransform {
     ReserveLists(out, in.rows, from.values.size());
     out->present = from.present;
     out->weighted = from.weighted;
-    out->offsets = from.offsets;
-    out->weights = TakeVector<float>(from.values.size());
+    out->offsets = from.offsets.Clone();
+    out->weights = Array<float>(from.values.size());
     thread_local std::vector<uint64_t> keys;
     for (uint64_t row = 0; row < in.rows; ++row) {
       const uint32_t first = from.offsets[row], length = from.offsets[row + 1] - first;

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/chunk.h"
 #include "reader/dwrf/crypto/cipher.h"
@@ -475,14 +475,12 @@ Body ListBody(const char* op, const ParamMap& params, TransformInputs in,
   if (first != nullptr) {
     SparseColumn out;
     kernel->Apply(in, &out, BestInstructionSet());
-    *first = out.values;
+    first->assign(out.values.begin(), out.values.end());
   }
   return [=, keep_data = std::move(keep), keep_transform = transform] {
     SparseColumn out;
     kernel->Apply(in, &out, BestInstructionSet());
     benchmark::DoNotOptimize(out.values.data());
-    RecycleVector(std::move(out.values));
-    RecycleVector(std::move(out.offsets));
   };
 }
 

@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "reader/batch/recycle.h"
+#include "reader/batch/array.h"
 #include "reader/transforms/lists.h"
 #include "reader/transforms/transform.h"
 
@@ -120,8 +120,6 @@ void List(benchmark::State& state, const char* op, const ParamMap& params,
     SparseColumn out;
     state.range(0) == kReference ? list.Reference(in, &out) : list.Apply(in, &out, set);
     benchmark::DoNotOptimize(out.values.data());
-    RecycleVector(std::move(out.values));
-    RecycleVector(std::move(out.offsets));
   }
   Count(state, items, sizeof(int64_t));
 }

@@ -87,8 +87,8 @@ TEST(AppendRows, CuttingAnywhereAndJoiningGivesTheWhole) {
   }
   dense.present = Bits(dense_rows);
   sparse.present = Bits(sparse_rows);
-  whole.dense.push_back(dense);
-  whole.sparse.push_back(sparse);
+  whole.dense.push_back(std::move(dense));
+  whole.sparse.push_back(std::move(sparse));
   whole.scalars.push_back({"id", false, std::vector<int64_t>(200, 9), {}});
   Validate(whole);
   for (int trial = 0; trial < 50; ++trial) {
@@ -100,11 +100,11 @@ TEST(AppendRows, CuttingAnywhereAndJoiningGivesTheWhole) {
     }
     Validate(joined);
     EXPECT_EQ(joined.rows, whole.rows);
-    EXPECT_EQ(joined.dense[0].values, dense.values);
-    EXPECT_EQ(joined.dense[0].present.words, dense.present.words);
-    EXPECT_EQ(joined.sparse[0].offsets, sparse.offsets);
-    EXPECT_EQ(joined.sparse[0].values, sparse.values);
-    EXPECT_EQ(joined.sparse[0].weights, sparse.weights);
+    EXPECT_EQ(joined.dense[0].values, whole.dense[0].values);
+    EXPECT_EQ(joined.dense[0].present.words, whole.dense[0].present.words);
+    EXPECT_EQ(joined.sparse[0].offsets, whole.sparse[0].offsets);
+    EXPECT_EQ(joined.sparse[0].values, whole.sparse[0].values);
+    EXPECT_EQ(joined.sparse[0].weights, whole.sparse[0].weights);
     EXPECT_TRUE(joined.sparse[0].weighted);
     EXPECT_EQ(joined.scalars[0].integers, whole.scalars[0].integers);
   }

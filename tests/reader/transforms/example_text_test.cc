@@ -85,7 +85,7 @@ FlatMapBatch ParseExample(const TransformEntry& entry, const std::string& text) 
       column.name = name;
       for (const std::string& word : Words(parts[i])) column.integers.push_back(std::stoll(word));
       batch.rows = column.integers.size();
-      batch.scalars.push_back(column);
+      batch.scalars.push_back(std::move(column));
     } else {
       batch.sparse.push_back(ParseSparse(parts[i]));
       batch.sparse.back().name = name;

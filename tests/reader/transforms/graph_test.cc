@@ -294,9 +294,9 @@ TEST(TransformGraph, MakesWhatTheListSaysOn500RandomLists) {
     }
     const TransformPlan plan(list.specs, 3, outputs);
     const std::vector<AvailableColumn> announced = plan.ValidateAgainst(ColumnsOf(batch));
-    const FlatMapBatch expected = FollowList(list.specs, batch, outputs);
+    const FlatMapBatch expected = FollowList(list.specs, batch.Clone(), outputs);
     for (const InstructionSet set : {InstructionSet::kScalar, BestInstructionSet()}) {
-      FlatMapBatch result = batch;
+      FlatMapBatch result = batch.Clone();
       for (size_t i = 0; i < plan.size(); ++i) plan.Apply(i, result, set);
       ASSERT_NO_THROW(Validate(result));
       ASSERT_NO_FATAL_FAILURE(ExpectSame(result, expected));

@@ -145,7 +145,7 @@ std::vector<int64_t> Sample(const TransformPlan& plan, uint64_t first_row, uint6
   Validate(batch);
   for (uint64_t row = 0; row < batch.rows; ++row)
     EXPECT_EQ(batch.scalars[0].integers[row], static_cast<int64_t>(batch.RowId(row)));
-  return batch.scalars[0].integers;
+  return {batch.scalars[0].integers.begin(), batch.scalars[0].integers.end()};
 }
 
 TEST(Sampling, DoesNotDependOnWhereBatchesAreCut) {
@@ -197,7 +197,7 @@ std::vector<int64_t> Crop(const TransformPlan& plan, uint64_t first_row, uint64_
   FlatMapBatch batch = ListBatch(first_row, rows);
   for (size_t i = 0; i < plan.size(); ++i) plan.Apply(i, batch);
   Validate(batch);
-  return batch.sparse[0].values;
+  return {batch.sparse[0].values.begin(), batch.sparse[0].values.end()};
 }
 
 TransformPlan CropPlan(uint64_t pipeline_seed, int64_t seed) {
@@ -231,7 +231,7 @@ TEST(RandomCrop, FollowsItsSeedsAndStartsEverywhereAlike) {
   EXPECT_NE(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(2, 0), 0, 500));
   const TransformPlan plan({Spec("random_crop", {"in0"}, "in0", {{"count", 4}})}, 3);
   const FlatMapBatch before = ListBatch(0, 20'000);
-  FlatMapBatch after = before;
+  FlatMapBatch after = before.Clone();
   plan.Apply(0, after);
   const SparseColumn& lists = after.sparse[0];
   std::vector<int> starts(16);  // of the thousand lists of 19 ids

@@ -268,11 +268,11 @@ void CompareOnRandomBatches(const std::string& name, const TransformEntry& entry
     const TransformPlan plan({spec}, 5);
     const FlatMapBatch input = random->Batch(entry, inputs, rows);
     const std::vector<AvailableColumn> announced = plan.ValidateAgainst(ColumnsOf(input));
-    FlatMapBatch reference = input;
+    FlatMapBatch reference = input.Clone();
     plan.ApplyReference(0, reference);
     ASSERT_NO_THROW(Validate(reference)) << name;
     for (const InstructionSet set : Sets()) {
-      FlatMapBatch batch = input;
+      FlatMapBatch batch = input.Clone();
       plan.Apply(0, batch, set);
       ASSERT_NO_THROW(Validate(batch)) << name << " " << InstructionSetName(set);
       ASSERT_NO_FATAL_FAILURE(ExpectSame(batch, reference, max_ulps))
