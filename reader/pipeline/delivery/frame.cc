@@ -1,0 +1,355 @@
+#include "reader/pipeline/delivery/frame.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr uint8_t kZeros[kFrameAlignment] = {};
+
+static_assert(sizeof(RowSpan) == 40);  // five integers, as in docs/delivery.md
+
+constexpr uint64_t Padded(uint64_t bytes) {
+  return (bytes + kFrameAlignment - 1) & ~(kFrameAlignment - 1);
+}
+
+[[noreturn]] void Bad(const std::string& what) { throw Error(ExitCode::kBadData, what); }
+
+// The sections of a batch's body, in their order.
+enum Section {
+  kOrigin,  // 64 bytes: first_row, the number of spans, and zeros
+  kRowIds,
+  kLabels,
+  kDense,
+  kSparseLengths,
+  kSparseValues,
+  kSparseWeights,
+  kWeightedLengths,
+  kWeightedValues,
+  kWeightedWeights,
+  kNumSections
+};
+
+// Bytes of each section but the last, the spans, whose number stands in the origin; none when the
+// whole would be longer than kMaxFrameBytes.
+std::optional<std::array<uint64_t, kNumSections>> SectionBytes(const FrameHeader& header) {
+  using Wide = unsigned __int128;
+  const Wide rows = header.rows;
+  const auto with = [&](uint8_t flag, Wide bytes) { return header.flags & flag ? bytes : 0; };
+  const Wide wide[kNumSections] = {
+      kFrameAlignment,
+      with(kFrameRowIds, rows * 8),
+      with(kFrameLabels, rows * 4),
+      rows * header.dense_columns * 4,
+      rows * header.sparse_keys * 4,
+      Wide{header.sparse_values} * 8,
+      with(kFrameSparseWeights, Wide{header.sparse_values} * 4),
+      rows * header.weighted_keys * 4,
+      Wide{header.weighted_values} * 8,
+      with(kFrameWeightedWeights, Wide{header.weighted_values} * 4),
+  };
+  std::array<uint64_t, kNumSections> bytes;
+  Wide total = 0;
+  for (int i = 0; i < kNumSections; ++i) {
+    if (wide[i] > kMaxFrameBytes) return std::nullopt;
+    bytes[i] = static_cast<uint64_t>(wide[i]);
+    total += Padded(bytes[i]);
+  }
+  if (total > kMaxFrameBytes) return std::nullopt;
+  return bytes;
+}
+
+uint64_t SeedOf(FrameHeader header) {
+  header.checksum = 0;
+  return XXH3_64bits(&header, sizeof header);
+}
+
+template <typename T>
+std::span<const uint8_t> BytesOf(const T& values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(values[0])};
+}
+
+void AddPart(std::span<const uint8_t> bytes, Frame* frame) {
+  if (bytes.empty()) return;
+  frame->parts.push_back(bytes);
+  const uint64_t gap = Padded(bytes.size()) - bytes.size();
+  if (gap > 0) frame->parts.push_back({kZeros, gap});
+  frame->header.body_bytes += bytes.size() + gap;
+}
+
+void AppendNames(const std::vector<std::string>& names, std::vector<uint8_t>* body) {
+  for (const std::string& name : names) {
+    const auto length = static_cast<uint32_t>(name.size());
+    const size_t at = body->size();
+    body->resize(at + sizeof length + name.size());
+    std::memcpy(body->data() + at, &length, sizeof length);
+    std::memcpy(body->data() + at + sizeof length, name.data(), name.size());
+  }
+}
+
+template <typename T>
+void Fill(std::span<const uint8_t> bytes, T* values) {
+  values->resize(bytes.size() / sizeof((*values)[0]));
+  if (!bytes.empty()) std::memcpy(values->data(), bytes.data(), bytes.size());
+}
+
+// The lengths are taken into memory of our own before they are looked at: the bytes may lie in
+// memory that another process can still write.
+KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t rows,
+                               std::span<const uint8_t> lengths, std::span<const uint8_t> values,
+                               std::span<const uint8_t> weights) {
+  KeyedJaggedTensor tensor;
+  tensor.keys = keys;
+  tensor.rows = rows;
+  Fill(lengths, &tensor.lengths);
+  tensor.offsets.resize(tensor.lengths.size() + 1);
+  int64_t at = 0;
+  int32_t seen = 0;  // negative once one of them is
+  const int32_t* length = tensor.lengths.data();
+  int64_t* offset = tensor.offsets.data();
+  for (size_t i = 0; i < tensor.lengths.size(); ++i) {
+    offset[i] = at;
+    at += length[i];
+    seen |= length[i];
+  }
+  offset[tensor.lengths.size()] = at;
+  if (seen < 0 || static_cast<uint64_t>(at) != values.size() / 8)
+    Bad(fmt::format("the lengths of a frame's lists do not add up to its {} values",
+                    values.size() / 8));
+  Fill(values, &tensor.values);
+  Fill(weights, &tensor.weights);
+  return tensor;
+}
+
+}  // namespace
+
+FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
+  FrameHeader header;
+  if (bytes.size() < sizeof header) Bad("a frame has 64 bytes of header");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kFrameMagic)
+    Bad(fmt::format("{:08x} is not the beginning of a frame", header.magic));
+  if (header.version != kFrameVersion) {
+    throw Error(ExitCode::kBadData,
+                fmt::format("the frame has version {}, this headrace knows {}", header.version,
+                            kFrameVersion),
+                {}, "use the same headrace on both sides");
+  }
+  if (header.body_bytes > kMaxFrameBytes || header.body_bytes % kFrameAlignment != 0)
+    Bad(fmt::format("a frame claims a body of {} bytes", header.body_bytes));
+  const uint64_t counts =
+      uint64_t{header.dense_columns} + header.sparse_keys + header.weighted_keys;
+  switch (static_cast<FrameKind>(header.kind)) {
+    case FrameKind::kNames:
+      if (header.flags != 0 || header.rows != 0 || header.sparse_values != 0 ||
+          header.weighted_values != 0 || counts > header.body_bytes / 4)
+        Bad(fmt::format("a frame of names claims {} of them in {} bytes", counts,
+                        header.body_bytes));
+      return header;
+    case FrameKind::kBatch: {
+      constexpr uint8_t kKnown =
+          kFrameRowIds | kFrameLabels | kFrameSparseWeights | kFrameWeightedWeights;
+      if ((header.flags & ~kKnown) != 0)
+        Bad(fmt::format("a frame has unknown flags {:#x}", header.flags));
+      const auto sections = SectionBytes(header);
+      uint64_t total = 0;
+      for (int i = 0; sections && i < kNumSections; ++i) total += Padded((*sections)[i]);
+      if (!sections || total > header.body_bytes)
+        Bad(fmt::format("a frame's counts do not give its {} bytes", header.body_bytes));
+      return header;
+    }
+    case FrameKind::kEnd:
+      if (header.body_bytes != 0 || (header.flags & ~kFrameComplete) != 0 || header.rows != 0 ||
+          counts != 0 || header.sparse_values != 0 || header.weighted_values != 0)
+        Bad("a frame that ends the connection has a body");
+      return header;
+  }
+  Bad(fmt::format("a frame has the unknown kind {}", header.kind));
+}
+
+uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body) {
+  return XXH3_64bits_withSeed(body.data(), body.size(), SeedOf(header));
+}
+
+struct FrameEncoder::Hash {
+  XXH3_state_t* state = XXH3_createState();
+  ~Hash() { XXH3_freeState(state); }
+};
+
+FrameEncoder::FrameEncoder() : hash_(std::make_unique<Hash>()) {}
+FrameEncoder::~FrameEncoder() = default;
+
+void FrameEncoder::Finish(Frame* frame) {
+  XXH3_64bits_reset_withSeed(hash_->state, SeedOf(frame->header));
+  for (const std::span<const uint8_t>& part : frame->parts)
+    XXH3_64bits_update(hash_->state, part.data(), part.size());
+  frame->header.checksum = XXH3_64bits_digest(hash_->state);
+}
+
+std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
+  std::vector<Frame> frames;
+  if (!has_names_ || names_[0] != batch.dense_names || names_[1] != batch.sparse.keys ||
+      names_[2] != batch.weighted_sparse.keys) {
+    names_[0] = batch.dense_names;
+    names_[1] = batch.sparse.keys;
+    names_[2] = batch.weighted_sparse.keys;
+    has_names_ = true;
+    names_body_.clear();
+    for (const auto& names : names_) AppendNames(names, &names_body_);
+    Frame& frame = frames.emplace_back();
+    frame.header.kind = static_cast<uint8_t>(FrameKind::kNames);
+    frame.header.dense_columns = static_cast<uint32_t>(names_[0].size());
+    frame.header.sparse_keys = static_cast<uint32_t>(names_[1].size());
+    frame.header.weighted_keys = static_cast<uint32_t>(names_[2].size());
+    AddPart(names_body_, &frame);
+    Finish(&frame);
+  }
+  Frame& frame = frames.emplace_back();
+  FrameHeader& header = frame.header;
+  header.kind = static_cast<uint8_t>(FrameKind::kBatch);
+  header.sequence = batches_;
+  header.rows = static_cast<uint32_t>(batch.rows);
+  header.dense_columns = static_cast<uint32_t>(names_[0].size());
+  header.sparse_keys = static_cast<uint32_t>(names_[1].size());
+  header.weighted_keys = static_cast<uint32_t>(names_[2].size());
+  header.sparse_values = batch.sparse.values.size();
+  header.weighted_values = batch.weighted_sparse.values.size();
+  const auto flag = [&](bool there, uint8_t bit) { header.flags |= there ? bit : 0; };
+  flag(!batch.row_ids.empty(), kFrameRowIds);
+  flag(!batch.labels.empty(), kFrameLabels);
+  flag(!batch.sparse.weights.empty(), kFrameSparseWeights);
+  flag(!batch.weighted_sparse.weights.empty(), kFrameWeightedWeights);
+  const std::span<const uint8_t> spans{reinterpret_cast<const uint8_t*>(batch.spans.data()),
+                                       batch.spans.size() * sizeof(RowSpan)};
+  uint64_t total = Padded(spans.size());
+  const auto sections = SectionBytes(header);
+  for (int i = 0; sections && i < kNumSections; ++i) total += Padded((*sections)[i]);
+  if (batch.rows > UINT32_MAX || !sections || total > kMaxFrameBytes) {
+    throw Error(ExitCode::kResources,
+                fmt::format("a batch of {} rows and {} bytes does not fit a frame of {} bytes",
+                            batch.rows, batch.MemoryBytes(), kMaxFrameBytes),
+                {}, "use a smaller pipeline.batch_rows");
+  }
+  origin_[0] = batch.first_row;
+  origin_[1] = batch.spans.size();
+  AddPart({reinterpret_cast<const uint8_t*>(origin_), sizeof origin_}, &frame);
+  AddPart(BytesOf(batch.row_ids), &frame);
+  AddPart(BytesOf(batch.labels), &frame);
+  AddPart(BytesOf(batch.dense), &frame);
+  for (const KeyedJaggedTensor* tensor : {&batch.sparse, &batch.weighted_sparse}) {
+    AddPart(BytesOf(tensor->lengths), &frame);
+    AddPart(BytesOf(tensor->values), &frame);
+    AddPart(BytesOf(tensor->weights), &frame);
+  }
+  AddPart(spans, &frame);
+  Finish(&frame);
+  ++batches_;
+  return frames;
+}
+
+Frame FrameEncoder::End(bool complete) {
+  Frame frame;
+  frame.header.kind = static_cast<uint8_t>(FrameKind::kEnd);
+  frame.header.flags = complete ? kFrameComplete : 0;
+  frame.header.sequence = batches_;
+  Finish(&frame);
+  return frame;
+}
+
+std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
+                                                std::span<const uint8_t> body) {
+  if (ended_) Bad("a frame follows the last one");
+  if (body.size() != header.body_bytes)
+    Bad(fmt::format("a frame of {} bytes has {}", header.body_bytes, body.size()));
+  if (FrameChecksum(header, body) != header.checksum)
+    Bad(fmt::format("the checksum of frame {} differs: it was damaged on its way",
+                    header.sequence));
+  switch (static_cast<FrameKind>(header.kind)) {
+    case FrameKind::kNames:
+      DecodeNames(header, body);
+      return std::nullopt;
+    case FrameKind::kEnd:
+      if (header.sequence != batches_)
+        Bad(fmt::format("the last frame counts {} batches, {} came", header.sequence, batches_));
+      ended_ = true;
+      complete_ = (header.flags & kFrameComplete) != 0;
+      return std::nullopt;
+    default:
+      break;
+  }
+  if (header.sequence != batches_)
+    Bad(fmt::format("batch {} came where {} was due", header.sequence, batches_));
+  TensorBatch batch = DecodeBatch(header, body);
+  ++batches_;
+  return batch;
+}
+
+void FrameDecoder::DecodeNames(const FrameHeader& header, std::span<const uint8_t> body) {
+  const uint32_t counts[3] = {header.dense_columns, header.sparse_keys, header.weighted_keys};
+  size_t at = 0;
+  for (int list = 0; list < 3; ++list) {
+    names_[list].clear();
+    for (uint32_t i = 0; i < counts[list]; ++i) {
+      uint32_t length = 0;
+      if (body.size() - at < sizeof length) Bad("a frame of names ends within one");
+      std::memcpy(&length, body.data() + at, sizeof length);
+      at += sizeof length;
+      if (body.size() - at < length) Bad("a frame of names ends within one");
+      names_[list].emplace_back(reinterpret_cast<const char*>(body.data() + at), length);
+      at += length;
+    }
+  }
+  if (Padded(at) != body.size()) Bad("a frame of names has bytes behind the last one");
+  has_names_ = true;
+}
+
+TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header,
+                                      std::span<const uint8_t> body) const {
+  if (!has_names_) Bad("a batch came before the names of its columns");
+  if (header.dense_columns != names_[0].size() || header.sparse_keys != names_[1].size() ||
+      header.weighted_keys != names_[2].size())
+    Bad("a batch has other columns than the names before it");
+  const auto sections = SectionBytes(header);
+  if (!sections) Bad("a frame's counts do not give its bytes");
+  size_t at = 0;
+  const auto next = [&](Section section) {
+    const uint64_t bytes = (*sections)[section];
+    if (body.size() - at < Padded(bytes)) Bad("a frame's counts do not give its bytes");
+    const auto part = body.subspan(at, bytes);
+    at += Padded(bytes);
+    return part;
+  };
+  TensorBatch batch;
+  batch.rows = header.rows;
+  batch.dense_names = names_[0];
+  uint64_t origin[2];
+  std::memcpy(origin, next(kOrigin).data(), sizeof origin);
+  batch.first_row = origin[0];
+  Fill(next(kRowIds), &batch.row_ids);
+  Fill(next(kLabels), &batch.labels);
+  Fill(next(kDense), &batch.dense);
+  const auto jagged = [&](int list, Section lengths, Section values, Section weights) {
+    const auto length_bytes = next(lengths), value_bytes = next(values),
+               weight_bytes = next(weights);
+    return DecodeJagged(names_[list], batch.rows, length_bytes, value_bytes, weight_bytes);
+  };
+  batch.sparse = jagged(1, kSparseLengths, kSparseValues, kSparseWeights);
+  batch.weighted_sparse = jagged(2, kWeightedLengths, kWeightedValues, kWeightedWeights);
+  const auto left = body.subspan(at);
+  if (origin[1] > left.size() / sizeof(RowSpan) ||
+      Padded(origin[1] * sizeof(RowSpan)) != left.size())
+    Bad(fmt::format("a frame's {} spans do not fit its last {} bytes", origin[1], left.size()));
+  batch.spans.resize(origin[1]);
+  if (origin[1] > 0) std::memcpy(batch.spans.data(), left.data(), origin[1] * sizeof(RowSpan));
+  return batch;
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,110 @@
+// Frame: a TensorBatch as bytes for another process, of any language (docs/delivery.md has the
+// layout for readers of other languages; tests/data/read_frames.py is one).
+//
+//   64-byte header | section | padding to 64 | section | ...       all integers little-endian
+//
+// A connection carries one stream of frames: kNames (the columns' names, once and again when they
+// change), kBatch, ..., kEnd. FrameEncoder and FrameDecoder are the two ends; each belongs to one
+// connection and one thread. What a decoder takes is checked before use: it allocates nothing that
+// the bytes it holds do not account for, and a damaged frame is an Error kBadData.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reader/batch/tensor_batch.h"
+
+namespace headrace::reader {
+
+constexpr uint32_t kFrameMagic = 0x42545248;  // "HRTB" in memory
+constexpr uint16_t kFrameVersion = 1;
+constexpr uint64_t kFrameAlignment = 64;
+constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // of a body
+
+enum class FrameKind : uint8_t { kNames = 1, kBatch = 2, kEnd = 3 };
+
+// Bits of FrameHeader::flags of a batch: sections that are there.
+constexpr uint8_t kFrameRowIds = 1, kFrameLabels = 2, kFrameSparseWeights = 4,
+                  kFrameWeightedWeights = 8;
+// Of kEnd: the producer came to the end of its data; without it, it was stopped before.
+constexpr uint8_t kFrameComplete = 1;
+
+struct FrameHeader {
+  uint32_t magic = kFrameMagic;
+  uint16_t version = kFrameVersion;
+  uint8_t kind = 0;
+  uint8_t flags = 0;
+  uint64_t body_bytes = 0;  // behind the header; a multiple of 64
+  uint64_t checksum = 0;    // XXH3-64 of the body, seeded by XXH3-64 of the header with checksum 0
+  uint64_t sequence = 0;    // of batches: 0, 1, ... on this connection; kEnd: how many there were
+  uint32_t rows = 0;
+  uint32_t dense_columns = 0;
+  uint32_t sparse_keys = 0;
+  uint32_t weighted_keys = 0;
+  uint64_t sparse_values = 0;
+  uint64_t weighted_values = 0;
+};
+static_assert(sizeof(FrameHeader) == 64);
+
+// The header of a frame from its first 64 bytes. Throws Error kBadData when they are not a header
+// of this version, or claim a body that its counts do not explain or longer than kMaxFrameBytes.
+FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes);
+
+// What header.checksum must be for this body.
+uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body);
+
+// A frame to send. The parts of the body lie where the batch and the encoder have them: both must
+// outlive the frame.
+struct Frame {
+  FrameHeader header;
+  std::vector<std::span<const uint8_t>> parts;
+  uint64_t bytes() const { return sizeof header + header.body_bytes; }
+};
+
+class FrameEncoder {
+ public:
+  FrameEncoder();
+  ~FrameEncoder();
+  FrameEncoder(const FrameEncoder&) = delete;
+  FrameEncoder& operator=(const FrameEncoder&) = delete;
+
+  // The frames of `batch` in the order to send them: one, or the names and one. Copies no values.
+  // They are valid until the next call. Throws Error kResources when the batch is longer than
+  // kMaxFrameBytes.
+  std::vector<Frame> Encode(const TensorBatch& batch);
+  Frame End(bool complete);
+  uint64_t batches() const { return batches_; }  // encoded so far
+
+ private:
+  void Finish(Frame* frame);
+  struct Hash;
+  std::unique_ptr<Hash> hash_;
+  std::vector<std::string> names_[3];  // dense, sparse, weighted
+  bool has_names_ = false;
+  std::vector<uint8_t> names_body_;
+  uint64_t origin_[kFrameAlignment / 8] = {};
+  uint64_t batches_ = 0;
+};
+
+class FrameDecoder {
+ public:
+  // One whole frame. A batch for kBatch; nothing for the others. Throws Error kBadData for a
+  // damaged frame, or one that does not fit those before it.
+  std::optional<TensorBatch> Decode(const FrameHeader& header, std::span<const uint8_t> body);
+  // The last frame was kEnd: no further one may come.
+  bool ended() const { return ended_; }
+  bool complete() const { return complete_; }  // and the producer had nothing left
+  uint64_t batches() const { return batches_; }
+
+ private:
+  void DecodeNames(const FrameHeader& header, std::span<const uint8_t> body);
+  TensorBatch DecodeBatch(const FrameHeader& header, std::span<const uint8_t> body) const;
+  std::vector<std::string> names_[3];
+  bool has_names_ = false, ended_ = false, complete_ = false;
+  uint64_t batches_ = 0;
+};
+
+}  // namespace headrace::reader

@@ -1,0 +1,38 @@
+// Fuzzes the frames of a delivery: any bytes, read as the stream of a connection. The first byte
+// says whether checksums are put right first, so that what lies behind them is reached.
+#include <cstdint>
+#include <span>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "reader/batch/tensorize.h"
+#include "reader/pipeline/delivery/frame.h"
+
+using namespace headrace;
+using namespace headrace::reader;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const bool mends = data[0] % 4 != 0;
+  std::span<const uint8_t> left(data + 1, size - 1);
+  FrameDecoder decoder;
+  try {
+    while (!decoder.ended()) {
+      FrameHeader header = ParseFrameHeader(left);
+      left = left.subspan(sizeof header);
+      if (header.body_bytes > left.size()) return 0;
+      const auto body = left.first(header.body_bytes);
+      left = left.subspan(header.body_bytes);
+      if (mends) header.checksum = FrameChecksum(header, body);
+      const auto batch = decoder.Decode(header, body);
+      if (!batch) continue;
+      Validate(batch->sparse);
+      Validate(batch->weighted_sparse);
+      HR_CHECK(batch->dense.size() == batch->rows * batch->dense_names.size(), "dense");
+      HR_CHECK(batch->MemoryBytes() <= 4 * (size + 64), "more memory than bytes account for");
+    }
+  } catch (const Error& error) {
+    HR_CHECK(error.code() == ExitCode::kBadData, error.what());
+  }
+  return 0;
+}

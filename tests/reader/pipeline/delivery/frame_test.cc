@@ -1,0 +1,248 @@
+// Frames: what comes out is what went in; damaged ones are refused, whatever the damage.
+#include "reader/pipeline/delivery/frame.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "base/error.h"
+#include "tests/reader/pipeline/delivery/random_batch.h"
+
+namespace headrace::reader {
+namespace {
+
+std::vector<uint8_t> Bytes(const Frame& frame) {
+  std::vector<uint8_t> bytes(sizeof frame.header);
+  std::memcpy(bytes.data(), &frame.header, sizeof frame.header);
+  for (const auto& part : frame.parts) bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
+}
+
+std::optional<TensorBatch> Decode(FrameDecoder* decoder, std::span<const uint8_t> bytes) {
+  return decoder->Decode(ParseFrameHeader(bytes), bytes.subspan(sizeof(FrameHeader)));
+}
+
+template <typename T>
+void ExpectSame(const T& a, const T& b, const char* what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << what;
+}
+
+void ExpectSame(const KeyedJaggedTensor& a, const KeyedJaggedTensor& b) {
+  EXPECT_EQ(a.keys, b.keys);
+  EXPECT_EQ(a.rows, b.rows);
+  ExpectSame(a.lengths, b.lengths, "lengths");
+  ExpectSame(a.offsets, b.offsets, "offsets");
+  ExpectSame(a.values, b.values, "values");
+  ExpectSame(a.weights, b.weights, "weights");
+}
+
+void ExpectSame(const TensorBatch& a, const TensorBatch& b) {
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.first_row, b.first_row);
+  EXPECT_EQ(a.dense_names, b.dense_names);
+  ExpectSame(a.dense, b.dense, "dense");
+  ExpectSame(a.labels, b.labels, "labels");
+  ExpectSame(a.row_ids, b.row_ids, "row ids");
+  ExpectSame(a.sparse, b.sparse);
+  ExpectSame(a.weighted_sparse, b.weighted_sparse);
+  EXPECT_EQ(a.spans, b.spans);
+}
+
+std::string ErrorOf(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Frame, RandomBatchesComeOutAsTheyWentIn) {
+  std::mt19937_64 random(TestSeed());
+  FrameEncoder encoder;
+  FrameDecoder decoder;
+  BatchShape shape;
+  for (int i = 0; i < 300; ++i) {
+    if (i % 3 == 0) shape = RandomShape(random);  // else the same names again
+    const TensorBatch batch = RandomBatch(shape, random);
+    std::optional<TensorBatch> got;
+    const std::vector<Frame> frames = encoder.Encode(batch);
+    EXPECT_LE(frames.size(), 2u);
+    for (const Frame& frame : frames) {
+      const std::vector<uint8_t> bytes = Bytes(frame);
+      EXPECT_EQ(bytes.size(), frame.bytes());
+      EXPECT_EQ(bytes.size() % kFrameAlignment, 0u);
+      got = Decode(&decoder, bytes);
+    }
+    ASSERT_TRUE(got.has_value());
+    ExpectSame(batch, *got);
+    if (HasFailure()) return;
+  }
+  EXPECT_FALSE(Decode(&decoder, Bytes(encoder.End(true))).has_value());
+  EXPECT_TRUE(decoder.ended());
+  EXPECT_TRUE(decoder.complete());
+  EXPECT_EQ(decoder.batches(), 300u);
+}
+
+TEST(Frame, NamesGoOncePerConnection) {
+  std::mt19937_64 random(1);
+  FrameEncoder encoder;
+  BatchShape shape{.rows = 3, .dense = 2, .sparse = 1};
+  EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 2u);
+  EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 1u);
+  shape.sparse = 2;
+  EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 2u);
+}
+
+TEST(Frame, EveryFlippedBitIsSeen) {
+  std::mt19937_64 random(2);
+  FrameEncoder encoder;
+  const TensorBatch original =
+      RandomBatch({.rows = 5, .dense = 2, .sparse = 2, .weighted = 1}, random);
+  const auto frames = encoder.Encode(original);
+  const std::vector<uint8_t> names = Bytes(frames[0]), batch = Bytes(frames[1]);
+  for (const auto* whole : {&names, &batch}) {
+    for (size_t bit = 0; bit < whole->size() * 8; ++bit) {
+      FrameDecoder decoder;
+      if (whole == &batch) Decode(&decoder, names);
+      std::vector<uint8_t> damaged = *whole;
+      damaged[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+      EXPECT_NE(ErrorOf([&] { Decode(&decoder, damaged); }), "accepted") << "bit " << bit;
+    }
+  }
+}
+
+// What a program that means harm could send: fields and lists of any value under a right checksum.
+TEST(Frame, NoFieldIsBelieved) {
+  std::mt19937_64 random(TestSeed());
+  FrameEncoder encoder;
+  const TensorBatch original =
+      RandomBatch({.rows = 7, .dense = 3, .sparse = 3, .weighted = 2}, random);
+  const auto frames = encoder.Encode(original);
+  const std::vector<uint8_t> names = Bytes(frames[0]), batch = Bytes(frames[1]);
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const bool of_batch = i % 2 == 0;
+    std::vector<uint8_t> bytes = of_batch ? batch : names;
+    for (int k = static_cast<int>(random() % 3); k >= 0; --k) {
+      const size_t at = random() % 3 == 0 ? random() % bytes.size() : random() % 64;
+      const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff, static_cast<uint8_t>(random())};
+      bytes[at] = values[random() % 6];
+    }
+    FrameDecoder decoder;
+    try {
+      if (of_batch) Decode(&decoder, names);
+      FrameHeader header = ParseFrameHeader(bytes);
+      const std::span<const uint8_t> body{bytes.data() + sizeof header,
+                                          bytes.size() - sizeof header};
+      header.checksum = FrameChecksum(header, body);
+      const auto got = decoder.Decode(header, body);
+      ++accepted;
+      if (!got) continue;
+      EXPECT_EQ(got->sparse.offsets.size(), got->sparse.keys.size() * got->rows + 1);
+      EXPECT_EQ(static_cast<size_t>(got->sparse.offsets[got->sparse.offsets.size() - 1]),
+                got->sparse.values.size());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+TEST(Frame, RefusalsSayWhy) {
+  std::mt19937_64 random(3);
+  FrameEncoder encoder;
+  const TensorBatch original = RandomBatch({.rows = 4, .dense = 1, .sparse = 1}, random);
+  const auto frames = encoder.Encode(original);
+  const std::vector<uint8_t> names = Bytes(frames[0]), batch = Bytes(frames[1]);
+  const auto with = [&](const std::function<void(FrameHeader*)>& change) {
+    FrameHeader header = frames[1].header;
+    change(&header);
+    return ErrorOf([&] {
+      ParseFrameHeader({reinterpret_cast<const uint8_t*>(&header), sizeof header});
+    });
+  };
+  EXPECT_NE(with([](FrameHeader* h) { h->magic = 7; }).find("not the beginning of a frame"),
+            std::string::npos);
+  EXPECT_NE(with([](FrameHeader* h) { h->version = 9; }).find("version 9, this headrace knows 1"),
+            std::string::npos);
+  EXPECT_NE(with([](FrameHeader* h) { h->body_bytes = uint64_t{1} << 40; }).find("claims a body"),
+            std::string::npos);
+  EXPECT_NE(with([](FrameHeader* h) { h->sparse_values = UINT64_MAX; }).find("counts do not give"),
+            std::string::npos);
+  EXPECT_NE(with([](FrameHeader* h) { h->rows = UINT32_MAX; }).find("counts do not give"),
+            std::string::npos);
+  FrameDecoder decoder;
+  EXPECT_NE(ErrorOf([&] { Decode(&decoder, batch); }).find("before the names"), std::string::npos);
+  Decode(&decoder, names);
+  Decode(&decoder, batch);
+  EXPECT_NE(ErrorOf([&] { Decode(&decoder, batch); }).find("batch 0 came where 1 was due"),
+            std::string::npos);
+}
+
+// The layout as docs/delivery.md has it, read by another program.
+TEST(Frame, APythonReaderUnderstandsThem) {
+  namespace fs = std::filesystem;
+  if (std::system("python3 -c 'import struct' > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "python3 does not run here";
+  std::mt19937_64 random(TestSeed());
+  const fs::path folder = fs::temp_directory_path() / ("frames." + std::to_string(random()));
+  fs::create_directory(folder);
+  FrameEncoder encoder;
+  std::ofstream file(folder / "frames", std::ios::binary);
+  std::ostringstream expected;
+  const auto write = [&](const Frame& frame) {
+    const std::vector<uint8_t> bytes = Bytes(frame);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  };
+  const auto sum = [](const auto& values) {
+    uint64_t total = 0;  // order matters, overflow wraps
+    for (const auto value : values) total = total * 31 + static_cast<uint64_t>(value);
+    return total;
+  };
+  const auto floats = [](const auto& values) {
+    uint64_t total = 0;
+    for (const float value : values) total = total * 31 + std::bit_cast<uint32_t>(value);
+    return total;
+  };
+  for (int i = 0; i < 20; ++i) {
+    const TensorBatch batch = RandomBatch(RandomShape(random), random);
+    for (const Frame& frame : encoder.Encode(batch)) write(frame);
+    expected << batch.rows << ' ' << batch.first_row << ' ' << sum(batch.row_ids) << ' '
+             << floats(batch.labels) << ' ' << floats(batch.dense);
+    for (const std::string& name : batch.dense_names) expected << ' ' << name;
+    for (const KeyedJaggedTensor* tensor : {&batch.sparse, &batch.weighted_sparse}) {
+      for (const std::string& key : tensor->keys) expected << ' ' << key;
+      expected << ' ' << sum(tensor->lengths) << ' ' << sum(tensor->values) << ' '
+               << floats(tensor->weights);
+    }
+    for (const RowSpan& span : batch.spans)
+      expected << ' ' << span.epoch << ' ' << span.split << ' ' << span.first << ' ' << span.count
+               << ' ' << span.rows;
+    expected << '\n';
+  }
+  write(encoder.End(true));
+  expected << "end 20\n";
+  file.close();
+  const std::string command = std::string("python3 ") + HEADRACE_SOURCE_DIR +
+                              "/tests/data/read_frames.py " + (folder / "frames").string() + " > " +
+                              (folder / "text").string() + " 2>&1";
+  const int status = std::system(command.c_str());
+  std::ifstream text(folder / "text");
+  const std::string got((std::istreambuf_iterator<char>(text)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(status, 0) << got;
+  EXPECT_EQ(got, expected.str());
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace headrace::reader

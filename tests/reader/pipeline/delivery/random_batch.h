@@ -1,0 +1,87 @@
+// Random tensor batches, for tests and benchmarks of the delivery.
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "reader/batch/tensor_batch.h"
+
+namespace headrace::reader {
+
+inline uint64_t TestSeed() {
+  const char* text = std::getenv("HEADRACE_SEED");
+  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device()();
+  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+struct BatchShape {
+  uint64_t rows = 0;
+  size_t dense = 0, sparse = 0, weighted = 0;  // columns
+  uint32_t longest = 8;                        // list
+  bool labels = true, row_ids = true;
+};
+
+inline KeyedJaggedTensor RandomJagged(const std::string& name, size_t keys, const BatchShape& shape,
+                                      bool weights, std::mt19937_64& random) {
+  KeyedJaggedTensor tensor;
+  tensor.rows = shape.rows;
+  for (size_t k = 0; k < keys; ++k) tensor.keys.push_back(name + ":" + std::to_string(k));
+  tensor.lengths.resize(keys * shape.rows);
+  tensor.offsets.resize(keys * shape.rows + 1);
+  int64_t total = 0;
+  for (size_t i = 0; i < tensor.lengths.size(); ++i) {
+    tensor.offsets[i] = total;
+    tensor.lengths[i] = static_cast<int32_t>(random() % (shape.longest + 1));
+    total += tensor.lengths[i];
+  }
+  tensor.offsets[tensor.lengths.size()] = total;
+  tensor.values.resize(static_cast<size_t>(total));
+  for (size_t i = 0; i < tensor.values.size(); ++i)
+    tensor.values[i] = static_cast<int64_t>(random());
+  if (weights) {
+    tensor.weights.resize(tensor.values.size());
+    for (size_t i = 0; i < tensor.weights.size(); ++i)
+      tensor.weights[i] = static_cast<float>(random() % 1000) / 8;
+  }
+  return tensor;
+}
+
+inline TensorBatch RandomBatch(const BatchShape& shape, std::mt19937_64& random) {
+  TensorBatch batch;
+  batch.rows = shape.rows;
+  batch.first_row = random();
+  for (size_t i = 0; i < shape.dense; ++i)
+    batch.dense_names.push_back("dense:" + std::to_string(i));
+  batch.dense.resize(shape.rows * shape.dense);
+  for (size_t i = 0; i < batch.dense.size(); ++i)
+    batch.dense[i] = static_cast<float>(random() % 100000) / 16;
+  batch.sparse = RandomJagged("sparse", shape.sparse, shape, false, random);
+  batch.weighted_sparse = RandomJagged("weighted", shape.weighted, shape, true, random);
+  if (shape.labels) {
+    batch.labels.resize(shape.rows);
+    for (size_t i = 0; i < shape.rows; ++i) batch.labels[i] = static_cast<float>(random() % 2);
+  }
+  if (shape.row_ids) {
+    batch.row_ids.resize(shape.rows);
+    for (size_t i = 0; i < shape.rows; ++i) batch.row_ids[i] = random();
+  }
+  for (uint64_t i = random() % 4; i > 0; --i)
+    batch.spans.push_back({random(), random(), random(), random(), random()});
+  return batch;
+}
+
+inline BatchShape RandomShape(std::mt19937_64& random) {
+  BatchShape shape;
+  shape.rows = random() % 5 == 0 ? 0 : random() % 200;
+  shape.dense = random() % 3 == 0 ? 0 : random() % 20;
+  shape.sparse = random() % 3 == 0 ? 0 : random() % 20;
+  shape.weighted = random() % 2 == 0 ? 0 : random() % 5;
+  shape.longest = static_cast<uint32_t>(random() % 3 == 0 ? 0 : random() % 30);
+  shape.labels = random() % 2 == 0;
+  shape.row_ids = random() % 4 != 0;
+  return shape;
+}
+
+}  // namespace headrace::reader
