@@ -21,6 +21,7 @@
 #include "cli/device_cost.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
+#include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
 #include "workloads/coread_log.h"
 #include "workloads/trainer.h"
@@ -179,9 +180,21 @@ int Run(const RunOptions& options) {
   // it.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   workloads::RowChecksums checksums;
-  auto trainer =
-      std::make_unique<workloads::Trainer>(spec.consumer, options.checksum ? &checksums : nullptr);
-  Pipeline pipeline(std::move(spec), std::move(trainer), [] { return Interrupted(); });
+  std::unique_ptr<reader::Consumer> consumer;
+  reader::SendConsumer* sender = nullptr;  // the consumer, if it is in another process
+  if (spec.delivery.to.kind == reader::DeliveryKind::kInline) {
+    consumer = std::make_unique<workloads::Trainer>(spec.consumer,
+                                                    options.checksum ? &checksums : nullptr);
+  } else {
+    if (options.checksum)
+      throw Error(ExitCode::kUsage, "the rows are consumed in another process", "--checksum",
+                  "give --checksum to 'headrace consume'");
+    auto sends =
+        std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
+    sender = sends.get();
+    consumer = std::move(sends);
+  }
+  Pipeline pipeline(std::move(spec), std::move(consumer), [] { return Interrupted(); });
 
   std::optional<collectors::Agent> agent;
   if (!options.no_record) {
@@ -198,6 +211,7 @@ int Run(const RunOptions& options) {
     Watcher watcher(&pipeline, duration_ns, options.quiet || options.json);
     try {
       pipeline.Run();
+      if (sender != nullptr) sender->Finish(!Interrupted());
     } catch (const Error& error) {
       failure = error;
     }

@@ -26,7 +26,7 @@ void MixJagged(uint64_t* hash, const KeyedJaggedTensor& tensor, uint64_t row) {
 }
 
 uint64_t RowHash(const TensorBatch& batch, uint64_t row) {
-  uint64_t hash = MixBits(batch.row_ids[row]);
+  uint64_t hash = MixBits(batch.row_ids.empty() ? batch.first_row + row : batch.row_ids[row]);
   const size_t width = batch.dense_names.size();
   for (size_t c = 0; c < width; ++c)
     Mix(&hash, std::bit_cast<uint32_t>(batch.dense[row * width + c]));

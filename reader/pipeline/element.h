@@ -15,6 +15,8 @@
 namespace headrace::reader {
 
 struct SyntheticElement {};
+struct CachedBatches;  // reader/pipeline/cache/batch_cache.h
+using CachedPayload = std::shared_ptr<const CachedBatches>;
 
 struct Element {
   uint64_t sequence = 0;  // dense numbers in file order at the source; renumbered by `batch`
@@ -29,7 +31,7 @@ struct Element {
   RowSpan origin;
   std::shared_ptr<const std::vector<RowSpan>> wanted;
   std::variant<SyntheticElement, Split, FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe,
-               FlatMapBatch, TensorBatch>
+               FlatMapBatch, TensorBatch, CachedPayload>
       payload;
 };
 

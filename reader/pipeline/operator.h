@@ -30,7 +30,11 @@ class Operator {
   // Whether FlatMap batches of no rows come here; they carry spans of dropped rows to the consumer
   // (reader/batch/row_span.h) and may have no columns. They go past the operators that do not.
   virtual bool TakesEmpty() const { return false; }
+  // Whether splits that a cache holds (reader/pipeline/cache) come here; they go past the others.
+  virtual bool TakesCached() const { return false; }
 };
+
+class BatchCache;
 
 // What operators of one pipeline share. Owned by the pipeline, which outlives its operators.
 struct OperatorContext {
@@ -40,7 +44,8 @@ struct OperatorContext {
   dwrf::Projection projection;
   std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
-  StreamTier* tier = nullptr;  // null without [source.tier]
+  StreamTier* tier = nullptr;   // null without [source.tier]
+  BatchCache* cache = nullptr;  // null without [[cache]]
 };
 
 // One operator of a stage, registered with the accounts before threads start.
@@ -50,6 +55,7 @@ struct OperatorPlan {
   uint32_t io_account = 0;              // `fetch` only: the requests to the storage
   uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
+  uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

@@ -19,6 +19,7 @@
 #include "probes/account/scope.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/fetch/popularity.h"
+#include "reader/pipeline/cache/cache_operators.h"
 #include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
@@ -169,6 +170,7 @@ struct Pipeline::State {
   std::function<bool()> interrupted;
   SourceContext sources;
   std::unique_ptr<StreamTier> tier;
+  std::unique_ptr<BatchCache> cache;
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<ElementSource> source;
@@ -229,6 +231,8 @@ void Pipeline::State::OpenSource() {
   context.resources = &resources;
   if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
   context.tier = tier.get();
+  if (table) cache = OpenCache(spec, *table, context.transforms.get());
+  context.cache = cache.get();
   source = std::make_unique<ElementSource>(spec, table.get(), nullptr);
 }
 
@@ -249,6 +253,10 @@ void Pipeline::State::BuildStages() {
         if (tier) {
           plan.hit_account = hr_operator("tier.hit", "cache", stage->account);
           plan.miss_account = hr_operator("tier.miss", "cache", stage->account);
+        }
+        if (cache) {
+          plan.cache_hit_account = hr_operator("cache.hit", "cache", stage->account);
+          plan.cache_miss_account = hr_operator("cache.miss", "cache", stage->account);
         }
         if (IsRemote(spec.table))
           plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
@@ -367,6 +375,7 @@ void Pipeline::State::Work(size_t index) {
   for (const OperatorPlan& plan : stage.operators) {
     operators.push_back(IsSynthetic(plan.spec.kind) ? MakeSyntheticOperator(plan, context)
                                                     : MakeTableOperator(plan, context));
+    operators.back() = WithCache(plan, context, std::move(operators.back()));
   }
   // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope
   // stops its clock.
@@ -378,6 +387,8 @@ void Pipeline::State::Work(size_t index) {
   const auto process = [&](size_t k, Element&& element) {
     if (element.rows == 0 && std::holds_alternative<FlatMapBatch>(element.payload) &&
         !operators[k]->TakesEmpty())
+      return emits[k + 1](std::move(element));
+    if (std::holds_alternative<CachedPayload>(element.payload) && !operators[k]->TakesCached())
       return emits[k + 1](std::move(element));
     account::OperatorScope scope(stage.operators[k].account);
     const uint64_t rows = element.rows;
@@ -580,6 +591,7 @@ std::vector<std::string> Pipeline::notes() const {
     if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(std::move(note));
   }
+  if (state_->cache && !state_->cache->note().empty()) notes.push_back(state_->cache->note());
   return notes;
 }
 

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/registry.h"
 #include "base/units.h"
+#include "reader/pipeline/delivery/ring.h"
 #include "reader/source/open.h"
 
 namespace headrace::reader {
@@ -244,8 +245,8 @@ class SpecParser {
     const toml::node* node = root.get("stage");
     if (node == nullptr || !node->is_array() || node->as_array()->empty())
       Fail(node, "a pipeline needs at least one [[stage]]");
-    std::set<std::string> stage_names = {"consumer",   "pipeline",  "source",
-                                         "projection", "transform", "stage"},
+    std::set<std::string> stage_names = {"consumer",  "pipeline", "source",  "projection",
+                                         "transform", "stage",    "delivery"},
                           operator_names;
     for (const toml::node& entry : *node->as_array()) {
       if (!entry.is_table()) Fail(&entry, "a stage is a table");
@@ -577,10 +578,68 @@ class SpecParser {
     }
   }
 
+  void Cache(const toml::table& root, PipelineSpec* spec) const {
+    const toml::node* node = root.get("cache");
+    if (node == nullptr) return;
+    if (!node->is_array() || node->as_array()->size() != 1 || !(*node->as_array())[0].is_table())
+      Fail(node, "a pipeline has one [[cache]]");
+    const toml::table& table = *(*node->as_array())[0].as_table();
+    CheckKeys(table, "[[cache]]", {"after", "tier", "budget", "folder", "allow_random"});
+    CacheOptions& cache = spec->cache;
+    cache.after = Text(table, "after", "");
+    const std::vector<std::string> places = {"extract", "rowmap", "transform"};
+    bool is_there = false;
+    for (const StageSpec& stage : spec->stages)
+      for (const OperatorSpec& op : stage.operators)
+        is_there = is_there || (!IsSynthetic(op.kind) && OperatorKindName(op.kind) == cache.after);
+    if (std::find(places.begin(), places.end(), cache.after) == places.end() || !is_there) {
+      Fail(
+          table.get("after"),
+          fmt::format("a cache comes after extract, rowmap or transform, whichever the pipeline "
+                      "has, not after '{}'{}",
+                      Printable(cache.after, 40), is_there ? "" : DidYouMean(cache.after, places)));
+    }
+    const std::string tier = Text(table, "tier", "memory");
+    if (tier != "memory" && tier != "disk")
+      Fail(table.get("tier"),
+           fmt::format("tier is \"memory\" or \"disk\", got \"{}\"", Printable(tier, 40)));
+    cache.tier = tier == "disk" ? CacheTier::kDisk : CacheTier::kMemory;
+    if (const toml::node* budget = table.get("budget"))
+      cache.budget_bytes = static_cast<uint64_t>(Bytes(*budget, "budget"));
+    const std::string folder = Text(table, "folder", "");
+    if (!folder.empty()) cache.folder = Path(folder);
+    if ((cache.tier == CacheTier::kDisk) != !cache.folder.empty())
+      Fail(folder.empty() ? node : table.get("folder"),
+           "tier = \"disk\" and folder = \"...\" go together");
+    cache.allow_random = Flag(table, "allow_random", false);
+  }
+
+  void Delivery(const toml::table& root, PipelineSpec* spec) const {
+    const toml::table* table = Table(root, "delivery");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[delivery]", {"to", "ring", "window"});
+    DeliveryOptions& delivery = spec->delivery;
+    try {
+      delivery.to = ParseDeliveryAddress(Text(*table, "to", "inline"), folder_);
+    } catch (const Error& error) {
+      Fail(table->get("to"), fmt::format("{}; {}", error.fact(), error.fix()));
+    }
+    if (const toml::node* ring = table->get("ring")) {
+      delivery.ring_bytes = static_cast<uint64_t>(Bytes(*ring, "ring"));
+      if (delivery.ring_bytes < kMinRingBytes || delivery.ring_bytes > kMaxRingBytes)
+        Fail(ring, "ring must be from 64KiB to 4GiB");
+    }
+    delivery.window = Count(*table, "window", delivery.window, 1, 1u << 20);
+    if (delivery.to.kind != DeliveryKind::kInline && !HasKind(*spec, OperatorKind::kTensorize))
+      Fail(table->get("to"),
+           "only tensor batches go to another process: the last operator must be tensorize");
+  }
+
   PipelineSpec Build(const toml::table& root) const {
     PipelineSpec spec;
     CheckKeys(root, "the file",
-              {"pipeline", "source", "projection", "stage", "transform", "consumer"});
+              {"pipeline", "source", "projection", "stage", "transform", "consumer", "delivery",
+               "cache"});
     if (const toml::table* table = Table(root, "pipeline")) {
       CheckKeys(*table, "[pipeline]", {"name", "order", "batch_rows", "seed"});
       spec.name = Text(*table, "name", "pipeline");
@@ -597,6 +656,8 @@ class SpecParser {
     Transforms(root, &spec);
     Stages(root, &spec);
     CheckOrder(root, &spec);
+    Delivery(root, &spec);
+    Cache(root, &spec);
     if (const toml::table* table = Table(root, "consumer")) {
       CheckKeys(*table, "[consumer]", {"step", "cv", "distribution", "spin"});
       if (const toml::node* step = table->get("step"))
@@ -636,7 +697,8 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
         "a knob is STAGE.parallelism, STAGE.queue, consumer.step, source.epochs, "
         "pipeline.batch_rows, ...");
   const std::string section = knob.substr(0, dot), key = knob.substr(dot + 1);
-  std::vector<std::string> sections = {"pipeline", "source", "consumer"};
+  constexpr int kNumSections = 5;
+  std::vector<std::string> sections = {"pipeline", "source", "consumer", "delivery", "cache"};
   if (toml::array* stages =
           root->get("stage") != nullptr ? root->get("stage")->as_array() : nullptr) {
     for (toml::node& node : *stages) {
@@ -651,8 +713,16 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
       return Assign(stage, key, value);
     }
   }
-  if (section != "pipeline" && section != "source" && section != "consumer")
+  if (std::find(sections.begin(), sections.begin() + kNumSections, section) ==
+      sections.begin() + kNumSections)
     fail(fmt::format("no stage or section '{}'{}", section, DidYouMean(section, sections)));
+  if (section == "cache") {  // [[cache]] is a list of one
+    if (root->get("cache") == nullptr) root->insert("cache", toml::array(toml::table()));
+    toml::array* caches = root->get("cache")->as_array();
+    if (caches == nullptr || caches->size() != 1 || !(*caches)[0].is_table())
+      fail("a pipeline has one [[cache]]");
+    return Assign((*caches)[0].as_table(), key, value);
+  }
   // "source.synthetic.elements" goes down through tables that are there.
   toml::table* table = root;
   std::string left = knob;

@@ -10,7 +10,9 @@
 #include "reader/dwrf/projection.h"
 #include "reader/fetch/device_cost.h"
 #include "reader/fetch/fetch.h"
+#include "reader/pipeline/cache/options.h"
 #include "reader/pipeline/cost.h"
+#include "reader/pipeline/delivery/options.h"
 #include "reader/source/options.h"
 #include "reader/source/throttle.h"
 #include "reader/transforms/plan.h"
@@ -88,6 +90,8 @@ struct PipelineSpec {
   std::vector<TransformSpec> transforms;
   std::optional<std::vector<std::string>> outputs;  // features behind the transforms; unset: all
   ConsumerSpec consumer;
+  DeliveryOptions delivery;
+  CacheOptions cache;
 };
 
 using Settings = std::vector<std::pair<std::string, std::string>>;  // knob -> value text

@@ -1,0 +1,94 @@
+// BatchCache: the batches that splits became, kept in memory or in a folder, so that the next epoch
+// or the next run does not read and compute them again.
+//
+// An entry belongs to a split and to a fingerprint of all that its batches depend on: the files of
+// the table, the projection, the transforms. It is kept whole or not at all, and its checksum is
+// looked at on every use: one that does not fit is dropped and counts as a miss.
+//
+// Folder: one file an entry, FINGERPRINT-SPLIT.batches, written beside, synced, then renamed: what
+// a crash leaves is never read, and is removed by the next that opens the folder. Files of other
+// fingerprints count in the budget and go, oldest first, when their room is needed. A folder serves
+// one process at a time for filling; readers of what is there may be many.
+//
+//   64-byte header {magic, fingerprint, split, batches, bytes behind it, checksum}
+//   batches        (batch_bytes.h)
+//
+// The budget bounds the sizes of all entries, those being made included, to the byte. What does not
+// fit is not kept; nothing of this pipeline is dropped for it, as an epoch comes back to each entry
+// equally. Thread-safe.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reader/batch/flat_map_batch.h"
+#include "reader/pipeline/cache/options.h"
+
+namespace headrace::reader {
+
+// One entry, checked.
+struct CachedBatches {
+  std::vector<uint8_t> bytes;  // of the whole entry
+  // Its batches in their order. Throws Error kBadData for an entry that another version made.
+  std::vector<FlatMapBatch> Read() const;
+};
+
+// What happened, since the cache was opened.
+struct CacheFigures {
+  uint64_t hits = 0, misses = 0;
+  uint64_t kept = 0;      // entries made
+  uint64_t no_room = 0;   // splits not kept for the budget
+  uint64_t rejected = 0;  // entries dropped for their checksum or form
+  uint64_t bytes = 0;     // of all entries now
+};
+
+class BatchCache {
+ public:
+  // Throws Error when the folder cannot be made or read.
+  BatchCache(CacheOptions options, uint64_t fingerprint);
+
+  // The split's batches; null: a miss.
+  std::shared_ptr<const CachedBatches> Find(uint64_t split);
+
+  // One of the batches of a split of `rows` rows, in any order and from any thread; with the last
+  // one, by the rows that they settle (spans), the split is kept.
+  void Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch);
+
+  CacheFigures figures() const;
+  // Why it keeps nothing more; empty: it does.
+  std::string note() const;
+
+ private:
+  struct Making {
+    std::map<uint64_t, std::vector<uint8_t>> batches;  // by first row
+    uint64_t rows = 0, bytes = 0;
+    bool failed = false;
+  };
+  struct File {
+    uint64_t size = 0;
+    int64_t changed_ns = 0;
+  };
+
+  void OpenFolder();
+  std::string PathOf(uint64_t split) const;
+  std::shared_ptr<const CachedBatches> ReadFile(uint64_t split) const;
+  bool TakeRoom(uint64_t bytes);  // under the mutex
+  void Keep(uint64_t split, Making&& making);
+  void WriteFile(uint64_t split, const std::vector<uint8_t>& entry);
+
+  const CacheOptions options_;
+  const uint64_t fingerprint_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<const CachedBatches>> memory_;
+  std::map<uint64_t, uint64_t> disk_;   // split -> size, of this fingerprint
+  std::map<std::string, File> others_;  // of other fingerprints, by path
+  std::map<uint64_t, Making> making_;
+  CacheFigures figures_;
+  std::string stopped_;  // why nothing more is kept
+};
+
+}  // namespace headrace::reader

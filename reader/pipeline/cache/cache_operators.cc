@@ -1,0 +1,197 @@
+#include "reader/pipeline/cache/cache_operators.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "probes/account/account.h"
+#include "reader/pipeline/cache/batch_bytes.h"
+
+namespace headrace::reader {
+namespace {
+
+// Before fetch: a split that is kept goes on as what was kept.
+class FindOperator final : public Operator {
+ public:
+  FindOperator(const OperatorPlan& plan, BatchCache* cache, std::unique_ptr<Operator> fetch)
+      : plan_(plan), cache_(cache), fetch_(std::move(fetch)) {}
+  void Process(Element&& element, const Emit& emit) override {
+    const Split& split = std::get<Split>(element.payload);
+    auto found = element.wanted ? nullptr : cache_->Find(split.id);
+    if (!found) {
+      hr_done(plan_.cache_miss_account, 1, split.rows, 0, 0);
+      return fetch_->Process(std::move(element), emit);
+    }
+    hr_done(plan_.cache_hit_account, 1, split.rows, 0, found->bytes.size());
+    element.bytes = 0;  // nothing was read
+    element.payload = std::move(found);
+    emit(std::move(element));
+  }
+  void Finish(const Emit& emit) override { fetch_->Finish(emit); }
+
+ private:
+  const OperatorPlan& plan_;
+  BatchCache* cache_;
+  std::unique_ptr<Operator> fetch_;
+};
+
+// Behind the last operator that is passed over: keeps its batches, or lets kept ones out.
+class KeepOperator final : public Operator {
+ public:
+  KeepOperator(BatchCache* cache, std::unique_ptr<Operator> last)
+      : cache_(cache), last_(std::move(last)) {}
+
+  void Process(Element&& element, const Emit& emit) override {
+    if (const auto* found = std::get_if<CachedPayload>(&element.payload)) {
+      const CachedPayload kept = *found;
+      return LetOut(*kept, element, emit);
+    }
+    const bool is_empty =
+        element.rows == 0 && std::holds_alternative<FlatMapBatch>(element.payload);
+    if (is_empty && !last_->TakesEmpty()) return Pass(std::move(element), emit);
+    last_->Process(std::move(element), [&](Element&& out) { Pass(std::move(out), emit); });
+  }
+  void Finish(const Emit& emit) override { last_->Finish(emit); }
+  bool TakesEmpty() const override { return true; }
+  bool TakesCached() const override { return true; }
+
+ private:
+  void Pass(Element&& element, const Emit& emit) {
+    const auto* batch = std::get_if<FlatMapBatch>(&element.payload);
+    if (batch != nullptr && !element.wanted)
+      cache_->Add(element.origin.split, element.origin.count, *batch);
+    emit(std::move(element));
+  }
+
+  static void LetOut(const CachedBatches& kept, const Element& element, const Emit& emit) {
+    uint64_t sequence = element.sequence;
+    for (FlatMapBatch& batch : kept.Read()) {
+      for (RowSpan& span : batch.spans) span.epoch = element.origin.epoch;
+      Element out;
+      out.sequence = sequence++;
+      out.rows = batch.rows;
+      out.bytes = batch.MemoryBytes();
+      out.seed = element.seed;
+      out.origin = element.origin;
+      out.payload = std::move(batch);
+      emit(std::move(out));
+    }
+  }
+
+  BatchCache* cache_;
+  std::unique_ptr<Operator> last_;
+};
+
+bool IsAfter(const OperatorPlan& plan, const PipelineSpec& spec) {
+  return !IsSynthetic(plan.spec.kind) && OperatorKindName(plan.spec.kind) == spec.cache.after;
+}
+
+// Text with lengths before its parts, so that no two lists of parts are equal.
+class Description {
+ public:
+  template <typename T>
+  void Add(const T& value) {
+    const std::string text = fmt::format("{}", value);
+    text_ += fmt::format("{}:{},", text.size(), text);
+  }
+  void AddList(const std::vector<std::string>& values) {
+    Add(values.size());
+    for (const std::string& value : values) Add(value);
+  }
+  uint64_t Hash() const { return XXH3_64bits(text_.data(), text_.size()); }
+
+ private:
+  std::string text_;
+};
+
+void AddFile(const Source& source, Description* text) {
+  text->Add(source.name());
+  text->Add(source.size());
+  struct stat status = {};
+  const bool is_local = stat(source.name().c_str(), &status) == 0;
+  text->Add(is_local ? status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec : 0);
+  // The footer names every stream of every stripe and its size; it changes with the file.
+  std::vector<uint8_t> tail(std::min<uint64_t>(source.size(), 16 << 10));
+  source.ReadAt(source.size() - tail.size(), tail);
+  text->Add(XXH3_64bits(tail.data(), tail.size()));
+}
+
+void AddParam(const ParamValue& value, Description* text) {
+  text->Add(value.index());
+  std::visit(
+      [&](const auto& held) {
+        using T = std::decay_t<decltype(held)>;
+        if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) {
+          text->Add(held.size());
+          for (size_t i = 0; i < held.size(); ++i) {
+            const typename T::value_type each = held[i];
+            text->Add(each);
+          }
+        } else {
+          text->Add(held);
+        }
+      },
+      value);
+}
+
+}  // namespace
+
+uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
+                          const TransformPlan* transforms) {
+  Description text;
+  text.Add("headrace.cache");
+  text.Add(HEADRACE_VERSION);
+  text.Add(kBatchBytesVersion);
+  text.Add(spec.cache.after);
+  for (const auto& file : table.files) AddFile(file->source(), &text);
+  text.AddList(spec.projection.columns);
+  for (const dwrf::FeatureRequest& feature : spec.projection.features)
+    text.Add(dwrf::FeatureName(feature));
+  if (spec.cache.after != "transform" || transforms == nullptr) return text.Hash();
+  for (const TransformSpec& transform : spec.transforms) {
+    text.Add(transform.op);
+    text.Add(transform.output);
+    text.AddList(transform.inputs);
+    for (const auto& [name, value] : transform.params) {
+      text.Add(name);
+      AddParam(value, &text);
+    }
+  }
+  text.Add(spec.outputs.has_value());
+  if (spec.outputs) text.AddList(*spec.outputs);
+  if (transforms->FirstRandom() != nullptr) text.Add(spec.seed);
+  return text.Hash();
+}
+
+std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& table,
+                                      const TransformPlan* transforms) {
+  if (!spec.cache.enabled()) return nullptr;
+  const TransformSpec* random = transforms == nullptr ? nullptr : transforms->FirstRandom();
+  if (spec.cache.after == "transform" && random != nullptr && !spec.cache.allow_random) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("the transform '{}' before the cache is random: what it draws in one "
+                            "run would be kept for others",
+                            random->op),
+                random->line > 0 ? fmt::format("{}:{}:{}", spec.path, random->line, random->column)
+                                 : spec.path,
+                "cache after extract, or set cache.allow_random = true");
+  }
+  return std::make_unique<BatchCache>(spec.cache, CacheFingerprint(spec, table, transforms));
+}
+
+std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorContext& context,
+                                    std::unique_ptr<Operator> op) {
+  if (context.cache == nullptr) return op;
+  if (plan.spec.kind == OperatorKind::kFetch)
+    return std::make_unique<FindOperator>(plan, context.cache, std::move(op));
+  if (IsAfter(plan, *context.spec))
+    return std::make_unique<KeepOperator>(context.cache, std::move(op));
+  return op;
+}
+
+}  // namespace headrace::reader

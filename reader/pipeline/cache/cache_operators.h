@@ -1,0 +1,31 @@
+// A pipeline's cache of batches: the operators from `fetch` to the one of [[cache]] after = "..."
+// are passed over by splits that it holds.
+//
+//   fetch ... transform   a split that is kept: found before fetch, its batches come out behind
+//                         transform, with no work in between
+//
+// Rows of a split that a resumed run still wants are read anew and not kept.
+#pragma once
+#include <memory>
+
+#include "reader/pipeline/cache/batch_cache.h"
+#include "reader/pipeline/operator.h"
+
+namespace headrace::reader {
+
+// The cache of [[cache]]; null without it. `transforms` may be null. Throws Error kUsage when a
+// random transform comes before it and allow_random is false.
+std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& table,
+                                      const TransformPlan* transforms);
+
+// All that the batches behind `after` depend on: files (name, size, time of change, last 16 KiB),
+// projection, label, transforms, and the seed where one of them draws.
+uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
+                          const TransformPlan* transforms);
+
+// `op`, with the cache before or behind it where `plan` says that it is the first or the last of
+// those passed over; else `op` as it is.
+std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorContext& context,
+                                    std::unique_ptr<Operator> op);
+
+}  // namespace headrace::reader

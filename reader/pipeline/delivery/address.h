@@ -1,0 +1,23 @@
+// DeliveryAddress: where batches go. "inline": to the consumer in this process; "unix:PATH": over
+// the Unix socket PATH; "shm:PATH": through a ring in shared memory that the two processes agree on
+// over the socket PATH.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace headrace::reader {
+
+enum class DeliveryKind : uint8_t { kInline = 0, kUnix = 1, kShm = 2 };
+
+struct DeliveryAddress {
+  DeliveryKind kind = DeliveryKind::kInline;
+  std::string path;  // absolute; empty when inline
+};
+
+// `path` of the result is absolute: a relative one is taken from `folder`. Throws Error kUsage,
+// with what is wrong in fact() and what to do in fix().
+DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string& folder);
+
+std::string FormatDeliveryAddress(const DeliveryAddress& address);  // "unix:/run/a.sock"
+
+}  // namespace headrace::reader

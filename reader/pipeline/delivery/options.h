@@ -1,0 +1,15 @@
+// DeliveryOptions: the section [delivery] of a pipeline file, as far as other processes are meant.
+#pragma once
+#include <cstdint>
+
+#include "reader/pipeline/delivery/address.h"
+
+namespace headrace::reader {
+
+struct DeliveryOptions {
+  DeliveryAddress to;
+  uint64_t ring_bytes = uint64_t{16} << 20;  // of shared memory; more when a batch needs it
+  uint64_t window = 8;                       // batches sent and not acknowledged
+};
+
+}  // namespace headrace::reader

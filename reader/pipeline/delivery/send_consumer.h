@@ -1,0 +1,48 @@
+// SendConsumer: the end of a pipeline whose consumer is another process. Its step is done when the
+// batch is on its way; at most `window` batches are on their way at a time.
+//
+// Accounts, in the stage "consumer": `serialize` makes the frame (its checksum; values are not
+// copied), `send` carries it; waits for a slow consumer are send's w_out.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/error.h"
+#include "reader/pipeline/delivery/options.h"
+#include "reader/pipeline/delivery/transport.h"
+#include "reader/pipeline/pipeline.h"
+
+namespace headrace::reader {
+
+class SendConsumer final : public Consumer {
+ public:
+  // Connects. Throws as ConnectSender does.
+  SendConsumer(const DeliveryOptions& options, std::function<bool()> interrupted);
+  ~SendConsumer() override;  // without Finish the consumer is told that more should have come
+
+  // Throws Error kUsage when the batch is no TensorBatch; as Sender does otherwise, saying how far
+  // the consumer got.
+  void Step(Element&& batch, StopSignal* stop) override;
+  // After the last batch: says that it was the last (`complete`) or that the pipeline was stopped,
+  // and waits until the consumer is done with all.
+  void Finish(bool complete);
+
+  uint64_t sent() const { return sent_; }
+  uint64_t acknowledged();  // batches that the consumer is done with
+
+ private:
+  bool GivesUp();
+  Error WithProgress(const Error& error);
+  DeliveryOptions options_;
+  std::function<bool()> interrupted_;
+  StopSignal* stop_ = nullptr;  // of the pipeline, once it runs
+  FrameEncoder encoder_;
+  std::unique_ptr<Sender> sender_;
+  uint64_t sent_ = 0;
+  int64_t stop_seen_ns_ = 0;
+  bool finished_ = false, failed_ = false;
+  uint32_t serialize_ = UINT32_MAX, send_ = UINT32_MAX;  // accounts
+};
+
+}  // namespace headrace::reader

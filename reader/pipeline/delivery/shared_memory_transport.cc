@@ -1,0 +1,220 @@
+// Frames through a ring in shared memory: one copy in; they are looked at where they lie. The
+// socket passes the memory and shows when the other side dies.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "probes/account/scope.h"
+#include "reader/pipeline/delivery/ring.h"
+#include "reader/pipeline/delivery/transport_parts.h"
+
+namespace headrace::reader {
+namespace {
+
+// On the socket, with the descriptors of control and data (the first time) or of data.
+struct RingMessage {
+  uint64_t magic = kMagic;
+  uint64_t data_bytes = 0;
+  static constexpr uint64_t kMagic = 0x474e4952'4d485248;  // "HRHMRING"
+};
+
+class RingSender final : public Sender {
+ public:
+  RingSender(std::unique_ptr<Socket> socket, uint64_t ring_bytes)
+      : socket_(std::move(socket)),
+        least_bytes_(ring_bytes),
+        control_memory_(SharedMapping::Create(kRingControlBytes, 1)),
+        control_(reinterpret_cast<RingControl*>(control_memory_->data())) {}
+
+  void Send(const Frame& frame, uint32_t waiter) override {
+    MakeRoomFor(frame.bytes(), waiter);
+    const uint64_t written = control_->written.load(std::memory_order_relaxed);
+    uint8_t* to = data_->data() + written % data_->bytes();
+    std::memcpy(to, &frame.header, sizeof frame.header);
+    to += sizeof frame.header;
+    for (const std::span<const uint8_t>& part : frame.parts) {
+      std::memcpy(to, part.data(), part.size());
+      to += part.size();
+    }
+    control_->written.store(written + frame.bytes(), std::memory_order_release);
+    NotifyRing(&control_->producer_events, &control_->consumer_waits);
+  }
+
+  uint64_t Acknowledged() override { return control_->acknowledged.load(); }
+
+  void AwaitAcknowledged(uint64_t batches) override {
+    Await([&] { return Acknowledged() >= batches; });
+  }
+
+ private:
+  void Await(const std::function<bool()>& ready) {
+    AwaitRing(&control_->consumer_events, &control_->producer_waits, ready, [&] {
+      socket_->CheckStopped();
+      if (socket_->PeerClosed() && !ready()) socket_->Gone();
+    });
+  }
+
+  // Bytes in the ring that the consumer has not given back.
+  uint64_t Held() const {
+    const uint64_t held = control_->written.load(std::memory_order_relaxed) -
+                          control_->read.load(std::memory_order_acquire);
+    if (held > data_->bytes())
+      throw Error(ExitCode::kFailure, fmt::format("{} broke the ring", socket_->peer()));
+    return held;
+  }
+
+  void MakeRoomFor(uint64_t bytes, uint32_t waiter) {
+    if (!data_ || bytes > data_->bytes()) Replace(bytes, waiter);
+    const auto ready = [&] { return data_->bytes() - Held() >= bytes; };
+    if (ready()) return;
+    account::WaitScope wait(waiter, HR_WAIT_OUT);
+    Await(ready);
+  }
+
+  // A larger ring, once the old one is empty.
+  void Replace(uint64_t bytes, uint32_t waiter) {
+    // Four frames: one being written, one being read, two to even out.
+    auto data = SharedMapping::Create(
+        std::min(std::bit_ceil(std::max(least_bytes_, 4 * bytes)), kMaxRingBytes), 2);
+    const RingMessage message{.data_bytes = data->bytes()};
+    const std::span<const uint8_t> text{reinterpret_cast<const uint8_t*>(&message), sizeof message};
+    if (!data_) {
+      const int fds[] = {control_memory_->fd(), data->fd()};
+      socket_->WriteWithDescriptors(text, fds);
+    } else {
+      {
+        account::WaitScope wait(waiter, HR_WAIT_OUT);
+        Await([&] { return Held() == 0; });
+      }
+      const int fds[] = {data->fd()};
+      socket_->WriteWithDescriptors(text, fds);
+      control_->replaced.fetch_add(1);
+      NotifyRing(&control_->producer_events, &control_->consumer_waits);
+    }
+    data_ = std::move(data);
+  }
+
+  std::unique_ptr<Socket> socket_;
+  uint64_t least_bytes_;
+  std::shared_ptr<SharedMapping> control_memory_, data_;
+  RingControl* control_;
+};
+
+class RingReceiver final : public Receiver {
+ public:
+  RingReceiver(std::unique_ptr<Socket> socket, int64_t pid)
+      : socket_(std::move(socket)), pid_(pid) {}
+
+  ReceivedFrame Receive(uint32_t waiter) override {
+    if (!data_) OpenFirst(waiter);
+    Release();
+    for (;;) {
+      uint64_t there = 0;
+      const auto ready = [&] {
+        there = control_->written.load(std::memory_order_acquire) - read_;
+        return there > 0 || control_->replaced.load() != replaced_;
+      };
+      if (!ready()) {
+        account::WaitScope wait(waiter, HR_WAIT_IN);
+        Await(ready);
+      }
+      if (there == 0) {
+        OpenNext();
+        continue;
+      }
+      if (there > data_->bytes() || there < sizeof(FrameHeader)) Broken();
+      const uint8_t* from = data_->data() + read_ % data_->bytes();
+      ReceivedFrame frame;
+      frame.header = ParseFrameHeader({from, sizeof(FrameHeader)});
+      if (frame.header.body_bytes > there - sizeof(FrameHeader)) Broken();
+      frame.body = {from + sizeof(FrameHeader), frame.header.body_bytes};
+      held_ = sizeof(FrameHeader) + frame.header.body_bytes;
+      return frame;
+    }
+  }
+
+  void Acknowledge(uint64_t batches) override {
+    control_->acknowledged.store(batches);
+    NotifyRing(&control_->consumer_events, &control_->producer_waits);
+  }
+
+  int64_t producer_pid() const override { return pid_; }
+
+ private:
+  [[noreturn]] void Broken() const {
+    throw Error(ExitCode::kBadData, fmt::format("{} broke the ring", socket_->peer()));
+  }
+
+  void Await(const std::function<bool()>& ready) {
+    AwaitRing(&control_->producer_events, &control_->consumer_waits, ready, [&] {
+      socket_->CheckStopped();
+      // What it wrote before it died still counts.
+      if (socket_->PeerClosed() && !ready()) socket_->Gone();
+    });
+  }
+
+  // Gives the last frame's bytes back to the producer.
+  void Release() {
+    if (held_ == 0) return;
+    read_ += std::exchange(held_, 0);
+    control_->read.store(read_, std::memory_order_release);
+    NotifyRing(&control_->consumer_events, &control_->producer_waits);
+  }
+
+  RingMessage ReadMessage(std::span<int> fds) {
+    RingMessage message;
+    if (!socket_->ReadWithDescriptors({reinterpret_cast<uint8_t*>(&message), sizeof message}, fds))
+      socket_->Gone();
+    return message;
+  }
+
+  void OpenFirst(uint32_t waiter) {
+    int fds[2];
+    RingMessage message;
+    {
+      account::WaitScope wait(waiter, HR_WAIT_IN);
+      message = ReadMessage(fds);
+    }
+    try {
+      control_memory_ = SharedMapping::Open(fds[0], kRingControlBytes, 1);
+    } catch (const Error&) {
+      if (fds[1] >= 0) close(fds[1]);
+      throw;
+    }
+    data_ = SharedMapping::Open(fds[1], message.data_bytes, 2);
+    if (message.magic != RingMessage::kMagic) Broken();
+    control_ = reinterpret_cast<RingControl*>(control_memory_->data());
+  }
+
+  void OpenNext() {
+    ++replaced_;
+    int fds[1];
+    const RingMessage message = ReadMessage(fds);
+    auto data = SharedMapping::Open(fds[0], message.data_bytes, 2);
+    if (message.magic != RingMessage::kMagic) Broken();
+    data_ = std::move(data);
+  }
+
+  std::unique_ptr<Socket> socket_;
+  int64_t pid_;
+  std::shared_ptr<SharedMapping> control_memory_, data_;
+  RingControl* control_ = nullptr;
+  uint64_t read_ = 0, held_ = 0;
+  uint32_t replaced_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Sender> MakeRingSender(std::unique_ptr<Socket> socket, uint64_t ring_bytes) {
+  return std::make_unique<RingSender>(std::move(socket), ring_bytes);
+}
+std::unique_ptr<Receiver> MakeRingReceiver(std::unique_ptr<Socket> socket, int64_t pid) {
+  return std::make_unique<RingReceiver>(std::move(socket), pid);
+}
+
+}  // namespace headrace::reader

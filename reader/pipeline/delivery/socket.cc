@@ -1,0 +1,180 @@
+#include "reader/pipeline/delivery/socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr int kLookMs = 100;   // between looks at the stop request
+constexpr size_t kMaxFds = 4;  // in one message
+
+bool IsGone(int error) { return error == EPIPE || error == ECONNRESET || error == ENOTCONN; }
+bool IsLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+Socket::Socket(int fd, std::string peer, std::function<bool()> stopped)
+    : fd_(fd), peer_(std::move(peer)), stopped_(std::move(stopped)) {
+  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+}
+
+Socket::~Socket() { close(fd_); }
+
+void Socket::Gone() const { throw Error(ExitCode::kFailure, fmt::format("{} is gone", peer_)); }
+
+void Socket::CheckStopped() const {
+  if (stopped_ && stopped_())
+    throw Error(ExitCode::kInterrupted, fmt::format("stopped while waiting for {}", peer_));
+}
+
+void Socket::Wait(short events, const std::function<void(bool)>& waits) const {
+  CheckStopped();
+  pollfd one = {fd_, events, 0};
+  if (waits) waits(true);
+  poll(&one, 1, kLookMs);
+  if (waits) waits(false);
+}
+
+void Socket::Write(std::vector<iovec> parts, const std::function<void(bool)>& waits) {
+  constexpr size_t kMostParts = 512;  // below IOV_MAX
+  for (size_t first = 0; first < parts.size();) {
+    msghdr message = {};
+    message.msg_iov = parts.data() + first;
+    message.msg_iovlen = std::min(parts.size() - first, kMostParts);
+    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (IsGone(errno)) Gone();
+      if (!IsLater(errno)) throw ErrnoError(errno, "write to", peer_);
+      Wait(POLLOUT, waits);
+      continue;
+    }
+    auto left = static_cast<size_t>(sent);
+    while (first < parts.size() && left >= parts[first].iov_len) left -= parts[first++].iov_len;
+    if (left == 0) continue;
+    parts[first].iov_base = static_cast<uint8_t*>(parts[first].iov_base) + left;
+    parts[first].iov_len -= left;
+  }
+}
+
+void Socket::Write(std::span<const uint8_t> bytes) {
+  Write({{const_cast<uint8_t*>(bytes.data()), bytes.size()}});
+}
+
+bool Socket::Read(std::span<uint8_t> bytes, int64_t timeout_ns,
+                  const std::function<void(bool)>& waits) {
+  const int64_t start = timeout_ns > 0 ? MonotonicNs() : 0;
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t got = recv(fd_, bytes.data() + at, bytes.size() - at, 0);
+    if (got > 0) {
+      at += static_cast<size_t>(got);
+      continue;
+    }
+    if (got == 0 || IsGone(errno)) {
+      if (at == 0) return false;
+      Gone();
+    }
+    if (!IsLater(errno)) throw ErrnoError(errno, "read from", peer_);
+    if (timeout_ns > 0 && MonotonicNs() - start > timeout_ns) {
+      throw Error(ExitCode::kFailure,
+                  fmt::format("{} said nothing for {} s", peer_, timeout_ns / 1'000'000'000));
+    }
+    Wait(POLLIN, waits);
+  }
+  return true;
+}
+
+size_t Socket::ReadSome(std::span<uint8_t> bytes) {
+  const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  return got > 0 ? static_cast<size_t>(got) : 0;
+}
+
+void Socket::WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<const int> fds) {
+  HR_CHECK(fds.size() <= kMaxFds, "too many descriptors for one message");
+  iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(head), fds.data(), fds.size_bytes());
+  for (;;) {
+    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    if (sent >= 0) {
+      // The descriptors went with the first byte.
+      Write(bytes.subspan(static_cast<size_t>(sent)));
+      return;
+    }
+    if (IsGone(errno)) Gone();
+    if (!IsLater(errno)) throw ErrnoError(errno, "pass shared memory to", peer_);
+    Wait(POLLOUT);
+  }
+}
+
+bool Socket::ReadWithDescriptors(std::span<uint8_t> bytes, std::span<int> fds) {
+  std::fill(fds.begin(), fds.end(), -1);
+  size_t num_fds = 0;
+  for (size_t at = 0; at < bytes.size();) {
+    iovec part = {bytes.data() + at, bytes.size() - at};
+    alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t got = recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
+    if (got < 0 && IsLater(errno)) {
+      Wait(POLLIN);
+      continue;
+    }
+    if (got <= 0) {
+      if (got < 0 && !IsGone(errno)) throw ErrnoError(errno, "read from", peer_);
+      for (int& fd : fds) {
+        if (fd >= 0) close(std::exchange(fd, -1));
+      }
+      if (at == 0) return false;
+      Gone();
+    }
+    at += static_cast<size_t>(got);
+    for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
+         head = CMSG_NXTHDR(&message, head)) {
+      if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+      const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof fd);
+        if (num_fds < fds.size()) {
+          fds[num_fds++] = fd;
+        } else {
+          close(fd);
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool Socket::PeerClosed() const {
+  pollfd one = {fd_, POLLRDHUP, 0};
+  return poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,70 @@
+// Socket: a connected Unix stream socket, with waits that a stop request ends; and the greeting
+// that both sides of a delivery exchange on it.
+#pragma once
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reader/pipeline/delivery/address.h"
+
+namespace headrace::reader {
+
+class Socket {
+ public:
+  // Takes the descriptor, makes it non-blocking. `peer` names the other side in errors: "the
+  // consumer at unix:/run/a.sock".
+  Socket(int fd, std::string peer, std::function<bool()> stopped);
+  ~Socket();
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int fd() const { return fd_; }
+  const std::string& peer() const { return peer_; }
+  void set_peer(std::string peer) { peer_ = std::move(peer); }
+
+  // All of it. `waits` is called around every wait for room: true before, false after. Throws Error
+  // kFailure when the peer is gone, kInterrupted when stopped.
+  void Write(std::vector<iovec> parts, const std::function<void(bool)>& waits = {});
+  void Write(std::span<const uint8_t> bytes);
+  // Exactly bytes.size() of them. False when the peer closed before the first one. Throws Error
+  // kFailure when it closed within them, or after `timeout_ns` (0 = none) without all of them.
+  // `waits` as for Write.
+  bool Read(std::span<uint8_t> bytes, int64_t timeout_ns = 0,
+            const std::function<void(bool)>& waits = {});
+  // What is there now, at most bytes.size(); 0 when nothing is, or the peer closed.
+  size_t ReadSome(std::span<uint8_t> bytes);
+  // One message of exactly bytes.size() bytes with up to fds.size() descriptors; those not sent
+  // are -1.
+  void WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<const int> fds);
+  bool ReadWithDescriptors(std::span<uint8_t> bytes, std::span<int> fds);
+
+  bool PeerClosed() const;  // never blocks
+  // Throws Error kInterrupted when stopped.
+  void CheckStopped() const;
+  [[noreturn]] void Gone() const;
+
+ private:
+  // Looks at `stopped`, then waits up to 100 ms for `events`.
+  void Wait(short events, const std::function<void(bool)>& waits = {}) const;
+  int fd_;
+  std::string peer_;
+  std::function<bool()> stopped_;
+};
+
+// 64 bytes, sent by the producer, answered by the consumer.
+struct Greeting {
+  char magic[8] = {'h', 'r', 'd', 'e', 'l', 'i', 'v', 'r'};
+  uint32_t version = 1;  // of all that is said on the socket and in the ring
+  uint32_t kind = 0;     // DeliveryKind
+  int64_t pid = 0;
+  uint32_t refusal = 0;  // of the answer: 0 = welcome
+  uint32_t unused[9] = {};
+};
+static_assert(sizeof(Greeting) == 64);
+enum Refusal : uint32_t { kWelcome = 0, kOtherVersion = 1, kOtherKind = 2, kEnough = 3 };
+
+}  // namespace headrace::reader

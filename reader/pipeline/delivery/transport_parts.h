@@ -1,0 +1,16 @@
+// The two ways of carrying frames once both sides have greeted each other; for transport.cc.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "reader/pipeline/delivery/socket.h"
+#include "reader/pipeline/delivery/transport.h"
+
+namespace headrace::reader {
+
+std::unique_ptr<Sender> MakeUnixSender(std::unique_ptr<Socket> socket);
+std::unique_ptr<Receiver> MakeUnixReceiver(std::unique_ptr<Socket> socket, int64_t pid);
+std::unique_ptr<Sender> MakeRingSender(std::unique_ptr<Socket> socket, uint64_t ring_bytes);
+std::unique_ptr<Receiver> MakeRingReceiver(std::unique_ptr<Socket> socket, int64_t pid);
+
+}  // namespace headrace::reader

@@ -1,0 +1,108 @@
+// Frames over the Unix socket itself: the parts of a frame go to the kernel from where they lie.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "probes/account/scope.h"
+#include "reader/pipeline/delivery/transport_parts.h"
+
+namespace headrace::reader {
+namespace {
+
+class UnixSender final : public Sender {
+ public:
+  explicit UnixSender(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
+
+  void Send(const Frame& frame, uint32_t waiter) override {
+    std::vector<iovec> parts = {{const_cast<FrameHeader*>(&frame.header), sizeof frame.header}};
+    for (const std::span<const uint8_t>& part : frame.parts)
+      parts.push_back({const_cast<uint8_t*>(part.data()), part.size()});
+    socket_->Write(std::move(parts), [waiter](bool waits) {
+      waits ? hr_wait_begin(waiter, HR_WAIT_OUT) : hr_wait_end();
+    });
+  }
+
+  uint64_t Acknowledged() override {
+    for (;;) {
+      const size_t got = socket_->ReadSome({bytes_ + num_bytes_, sizeof bytes_ - num_bytes_});
+      if (got == 0) return acknowledged_;
+      num_bytes_ += got;
+      if (num_bytes_ < sizeof bytes_) continue;
+      std::memcpy(&acknowledged_, bytes_, sizeof bytes_);
+      num_bytes_ = 0;
+    }
+  }
+
+  void AwaitAcknowledged(uint64_t batches) override {
+    while (Acknowledged() < batches) {
+      if (!socket_->Read({bytes_ + num_bytes_, 1})) socket_->Gone();
+      ++num_bytes_;
+      if (num_bytes_ < sizeof bytes_) continue;
+      std::memcpy(&acknowledged_, bytes_, sizeof bytes_);
+      num_bytes_ = 0;
+    }
+  }
+
+ private:
+  std::unique_ptr<Socket> socket_;
+  uint8_t bytes_[8];  // of an acknowledgement, as far as it came
+  size_t num_bytes_ = 0;
+  uint64_t acknowledged_ = 0;
+};
+
+class UnixReceiver final : public Receiver {
+ public:
+  UnixReceiver(std::unique_ptr<Socket> socket, int64_t pid)
+      : socket_(std::move(socket)), pid_(pid) {}
+
+  ReceivedFrame Receive(uint32_t waiter) override {
+    const auto waits = [waiter](bool begins) {
+      begins ? hr_wait_begin(waiter, HR_WAIT_IN) : hr_wait_end();
+    };
+    uint8_t bytes[sizeof(FrameHeader)];
+    if (!socket_->Read(bytes, 0, waits)) socket_->Gone();
+    ReceivedFrame frame;
+    frame.header = ParseFrameHeader(bytes);
+    // Memory for what has come, never for what a header claims.
+    uint64_t have = 0;
+    while (have < frame.header.body_bytes) {
+      const uint64_t room = std::max<uint64_t>({body_.size(), kFirstBytes, 2 * have});
+      const uint64_t until = std::min(frame.header.body_bytes, room);
+      if (body_.size() < until) body_.resize(until);
+      if (!socket_->Read({body_.data() + have, until - have}, 0, waits)) socket_->Gone();
+      have = until;
+    }
+    frame.body = {body_.data(), have};
+    return frame;
+  }
+
+  void Acknowledge(uint64_t batches) override {
+    uint8_t bytes[sizeof batches];
+    std::memcpy(bytes, &batches, sizeof batches);
+    try {
+      socket_->Write(bytes);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kFailure) throw;
+    }
+  }
+
+  int64_t producer_pid() const override { return pid_; }
+
+ private:
+  static constexpr uint64_t kFirstBytes = 1 << 20;
+  std::unique_ptr<Socket> socket_;
+  int64_t pid_;
+  std::vector<uint8_t> body_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sender> MakeUnixSender(std::unique_ptr<Socket> socket) {
+  return std::make_unique<UnixSender>(std::move(socket));
+}
+std::unique_ptr<Receiver> MakeUnixReceiver(std::unique_ptr<Socket> socket, int64_t pid) {
+  return std::make_unique<UnixReceiver>(std::move(socket), pid);
+}
+
+}  // namespace headrace::reader

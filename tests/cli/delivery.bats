@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# Pipelines whose consumer is another process: run with delivery.to, and consume.
+load helpers
+
+make_table() {
+  "$HEADRACE" generate rm1 -o t --rows 4096 --features 0.01 --seed 3 2> /dev/null
+}
+# consume ADDRESS ARGUMENTS...: in the background, output in out and err; waits until it listens.
+consume() {
+  "$HEADRACE" consume "$@" > out 2> err < /dev/null 3>&- &
+  CONSUMER=$!
+  until_true 20 test -S s
+}
+# A producer has greeted the process: it has a thread for it.
+connected() { [ "$(ls /proc/$1/task | wc -l)" -ge 3 ]; }
+send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --set delivery.to="$@"; }
+
+@test "what a consumer in another process gets is what a run consumes" {
+  make_table
+  inline=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set pipeline.order=file | jq -cS .checksum)
+  for kind in unix shm; do
+    consume "$kind:s" --checksum --json
+    send "$kind:$DIR/s" --set pipeline.order=file --set delivery.window=2
+    wait $CONSUMER
+    [ "$(jq -cS .checksum out)" = "$inline" ]
+    [ "$(jq .received_bytes out)" -gt 100000 ]
+    [ ! -e s ]
+  done
+}
+
+@test "two producers feed one consumer" {
+  make_table
+  consume unix:s --producers 2 --checksum --json
+  send "unix:$DIR/s" &
+  FIRST=$!
+  send "unix:$DIR/s"
+  wait $FIRST
+  wait $CONSUMER
+  [ "$(jq .rows_count out)" -eq $((2 * $("$HEADRACE" run t/pipeline.toml --no-record --json --set consumer.step=0 | jq .rows_count))) ]
+}
+
+@test "a consumer that is killed ends the run with one line and exit 1" {
+  make_table
+  for kind in unix shm; do
+    consume "$kind:s" --step-time 20ms
+    "$HEADRACE" run t/pipeline.toml --no-record -q --epochs 1000 --set consumer.step=0 --set delivery.to="$kind:$DIR/s" 2> run_err 3>&- &
+    RUN=$!
+    until_true 20 connected $CONSUMER
+    kill -9 $CONSUMER
+    code=0; wait $RUN || code=$?
+    [ $code -eq 1 ]
+    [ "$(wc -l < run_err)" -eq 1 ]
+    grep -q "the consumer (process $CONSUMER) at $kind:.* is gone; [0-9]* of [0-9]* batches sent were acknowledged; start 'headrace consume'" run_err
+  done
+}
+
+@test "a producer that is killed ends the consumer with one line and exit 1" {
+  make_table
+  for kind in unix shm; do
+    consume "$kind:s" --step-time 5ms -q
+    : > run_err
+    "$HEADRACE" run t/pipeline.toml --no-record -q --epochs 1000 --set consumer.step=0 --set delivery.to="$kind:$DIR/s" 2> run_err 3>&- &
+    RUN=$!
+    until_true 20 connected $CONSUMER
+    kill -9 $RUN
+    code=0; wait $CONSUMER || code=$?
+    [ $code -eq 1 ]
+    [ "$(wc -l < err)" -eq 1 ]
+    grep -q "the producer (process $RUN) is gone after [0-9]* batches, before its end" err
+  done
+}
+
+@test "nobody listens, a consumer that is there already, an address that is none" {
+  make_table
+  run send "unix:$DIR/s"
+  one_line_error 1 "nobody listens there; start 'headrace consume unix:$DIR/s' first"
+  consume unix:s
+  run "$HEADRACE" consume unix:s
+  one_line_error 2 "another consumer listens there"
+  run send "shm:$DIR/s"
+  one_line_error 1 "the consumer listens for unix, not shm"
+  kill -INT $CONSUMER
+  code=0; wait $CONSUMER || code=$?
+  [ $code -eq 130 ]
+  [ ! -e s ]
+  run "$HEADRACE" consume inline
+  one_line_error 2 "names no other process"
+  run "$HEADRACE" consume "unix:$DIR/$(printf 'x%.0s' {1..120})"
+  one_line_error 2 "at most 107 bytes"
+  run send unxi:a
+  one_line_error 2 "did you mean 'unix:PATH'"
+  run "$HEADRACE" run t/pipeline.toml --no-record --set delivery.windw=2
+  one_line_error 2 "did you mean 'window'"
+  run "$HEADRACE" run t/pipeline.toml --no-record --set delivery.ring=1KiB
+  one_line_error 2 "ring must be from 64KiB to 4GiB"
+  run "$HEADRACE" run t/pipeline.toml --no-record --checksum --set delivery.to=unix:a
+  one_line_error 2 "give --checksum to 'headrace consume'"
+}

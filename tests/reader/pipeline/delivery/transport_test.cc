@@ -1,0 +1,423 @@
+// Deliveries between a producer and a consumer: all that was sent comes out, by either transport; a
+// side that dies is seen; what should not be connected is told why.
+#include "reader/pipeline/delivery/transport.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "probes/account/account.h"
+#include "reader/pipeline/delivery/receive_pipeline.h"
+#include "reader/pipeline/delivery/send_consumer.h"
+#include "reader/pipeline/delivery/socket.h"
+#include "tests/reader/pipeline/delivery/random_batch.h"
+
+namespace headrace::reader {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Transport : public testing::TestWithParam<DeliveryKind> {
+ protected:
+  Transport() : folder_(fs::temp_directory_path() / ("hr" + std::to_string(getpid()))) {
+    fs::create_directory(folder_);
+    address_ = {GetParam(), (folder_ / "s").string()};
+  }
+  ~Transport() override { fs::remove_all(folder_); }
+
+  std::unique_ptr<Receiver> Accept(Listener* listener) {
+    return listener->Accept([&] { return MonotonicNs() > deadline_; });
+  }
+
+  fs::path folder_;
+  DeliveryAddress address_;
+  int64_t deadline_ = MonotonicNs() + 60'000'000'000;  // no test may hang
+};
+
+std::string ErrorOf(const std::function<void()>& act, ExitCode code = ExitCode::kFailure) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+// Hashes rows in the order in which they come, and their number.
+struct Seen {
+  uint64_t rows = 0, batches = 0, values = 0;
+  std::map<uint64_t, uint64_t> last_of;  // by producer (in first_row): the last batch's row id
+  bool in_order = true;
+};
+
+class Collector final : public Consumer {
+ public:
+  Collector(Seen* seen, int64_t step_ns = 0) : seen_(seen), step_ns_(step_ns) {}
+  void Step(Element&& element, StopSignal* stop) override {
+    const auto& batch = std::get<TensorBatch>(element.payload);
+    ++seen_->batches;
+    seen_->rows += batch.rows;
+    for (size_t i = 0; i < batch.sparse.values.size(); ++i)
+      seen_->values += static_cast<uint64_t>(batch.sparse.values[i]);
+    auto [last, first] = seen_->last_of.emplace(batch.first_row, batch.row_ids[0]);
+    if (!first) {
+      seen_->in_order = seen_->in_order && last->second + 1 == batch.row_ids[0];
+      last->second = batch.row_ids[0];
+    }
+    if (step_ns_ > 0) stop->SleepFor(step_ns_);
+  }
+
+ private:
+  Seen* seen_;
+  int64_t step_ns_;
+};
+
+TEST_P(Transport, FramesOfEverySizeArriveWhole) {
+  std::mt19937_64 random(TestSeed());
+  Listener listener(address_);
+  std::vector<TensorBatch> sent;
+  // 1 row to 8 MiB, larger than the ring at first.
+  for (const uint64_t rows : {1, 1000, 3, 100000, 0, 500, 200000, 2, 20000})
+    sent.push_back(RandomBatch({.rows = rows, .dense = 3, .sparse = 2, .longest = 4}, random));
+  std::thread producer([&] {
+    auto sender = ConnectSender(address_, {.ring_bytes = 65536});
+    FrameEncoder encoder;
+    for (const TensorBatch& batch : sent)
+      for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+    sender->Send(encoder.End(true), UINT32_MAX);
+    sender->AwaitAcknowledged(sent.size());
+  });
+  auto receiver = Accept(&listener);
+  ASSERT_TRUE(receiver);
+  FrameDecoder decoder;
+  size_t at = 0;
+  while (!decoder.ended()) {
+    const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
+    const auto batch = decoder.Decode(frame.header, frame.body);
+    if (!batch) continue;
+    const TensorBatch& original = sent[at++];
+    EXPECT_EQ(batch->rows, original.rows);
+    ASSERT_EQ(batch->sparse.values.size(), original.sparse.values.size());
+    EXPECT_TRUE(std::equal(batch->sparse.values.begin(), batch->sparse.values.end(),
+                           original.sparse.values.begin()));
+    EXPECT_TRUE(std::equal(batch->dense.begin(), batch->dense.end(), original.dense.begin()));
+    receiver->Acknowledge(at);
+  }
+  producer.join();
+  EXPECT_EQ(at, sent.size());
+}
+
+// A producer: `batches` of 4 rows whose ids count from 0; first_row names it.
+void Produce(const DeliveryOptions& options, uint64_t name, uint64_t batches, bool complete,
+             std::function<bool()> interrupted = {}) {
+  SendConsumer sender(options, std::move(interrupted));
+  StopSignal stop;
+  std::mt19937_64 random(name);
+  for (uint64_t i = 0; i < batches; ++i) {
+    TensorBatch batch = RandomBatch({.rows = 4, .dense = 2, .sparse = 2}, random);
+    batch.first_row = name;
+    batch.row_ids[0] = i;
+    Element element;
+    element.rows = batch.rows;
+    element.payload = std::move(batch);
+    sender.Step(std::move(element), &stop);
+    EXPECT_LE(sender.sent() - sender.acknowledged(), options.window);
+  }
+  sender.Finish(complete);
+  EXPECT_EQ(sender.acknowledged(), batches);
+}
+
+TEST_P(Transport, SeveralProducersFeedOneConsumer) {
+  Seen seen;
+  ReceivePipeline receive({.from = address_, .producers = 3}, std::make_unique<Collector>(&seen));
+  std::vector<std::thread> producers;
+  for (uint64_t p = 0; p < 3; ++p) {
+    producers.emplace_back([&, p] {
+      Produce({.to = address_, .ring_bytes = 65536, .window = 1 + 5 * p}, p, 500, true);
+    });
+  }
+  receive.Run();
+  for (std::thread& producer : producers) producer.join();
+  EXPECT_EQ(seen.batches, 1500u);
+  EXPECT_EQ(seen.rows, 6000u);
+  EXPECT_EQ(seen.last_of.size(), 3u);
+  EXPECT_TRUE(seen.in_order);
+  EXPECT_EQ(receive.progress().batches, 1500u);
+}
+
+TEST_P(Transport, ASlowConsumerHoldsTheProducerBack) {
+  Seen seen;
+  ReceivePipeline receive({.from = address_}, std::make_unique<Collector>(&seen, 2'000'000));
+  const int64_t start = MonotonicNs();
+  // Produce checks that never more than the window is on its way.
+  std::thread producer([&] { Produce({.to = address_, .window = 2}, 0, 50, true); });
+  receive.Run();
+  producer.join();
+  EXPECT_GE(MonotonicNs() - start, 50 * 2'000'000);
+  EXPECT_EQ(seen.batches, 50u);
+}
+
+TEST_P(Transport, AProducerThatIsStoppedIsNoEnd) {
+  Seen seen;
+  ReceivePipeline receive({.from = address_}, std::make_unique<Collector>(&seen));
+  std::thread producer([&] { Produce({.to = address_}, 0, 5, false); });
+  EXPECT_NE(ErrorOf([&] { receive.Run(); }).find("was stopped after 5 batches"), std::string::npos);
+  producer.join();
+  EXPECT_EQ(seen.batches, 5u);
+}
+
+TEST_P(Transport, AKilledProducerIsSeen) {
+  Seen seen;
+  ReceivePipeline receive({.from = address_}, std::make_unique<Collector>(&seen));
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      auto sender = ConnectSender(address_, {});
+      FrameEncoder encoder;
+      std::mt19937_64 random(1);
+      for (int i = 0; i < 7; ++i) {
+        const TensorBatch batch = RandomBatch({.rows = 4, .sparse = 1}, random);
+        for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+      }
+      raise(SIGKILL);
+    } catch (const Error&) {
+    }
+    _exit(1);
+  }
+  const std::string text = ErrorOf([&] { receive.Run(); });
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_NE(text.find("is gone after 7 batches, before its end"), std::string::npos) << text;
+  EXPECT_EQ(seen.batches, 7u);
+}
+
+TEST_P(Transport, AKilledConsumerIsSeen) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      Listener listener(address_);
+      if (write(ready[1], "x", 1) != 1) _exit(2);
+      auto receiver = listener.Accept({});
+      for (int i = 0; i < 4; ++i) receiver->Receive(UINT32_MAX);  // the names and three batches
+      receiver->Acknowledge(2);
+      raise(SIGKILL);
+    } catch (const Error&) {
+    }
+    _exit(1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const std::string text = ErrorOf([&] { Produce({.to = address_, .window = 3}, 0, 1000, true); });
+  EXPECT_NE(text.find("is gone; 2 of"), std::string::npos) << text;
+  EXPECT_NE(text.find(" batches sent were acknowledged; start 'headrace consume'"),
+            std::string::npos)
+      << text;
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+  Listener again(address_);  // the file of a killed consumer is no obstacle
+}
+
+TEST_P(Transport, AStopRequestEndsEveryWait) {
+  std::atomic<bool> stop{false};
+  Listener listener(address_);
+  std::thread stopper([&] {
+    SleepUntilNs(MonotonicNs() + 150'000'000);
+    stop = true;
+  });
+  std::thread producer([&] {
+    // Nobody acknowledges: the second batch waits for ever.
+    EXPECT_NO_THROW({
+      SendConsumer sender({.to = address_, .window = 1}, [&] { return stop.load(); });
+      StopSignal signal;
+      std::mt19937_64 random(1);
+      for (int i = 0; i < 2; ++i) {
+        Element element;
+        element.payload = RandomBatch({.rows = 4}, random);
+        sender.Step(std::move(element), &signal);
+      }
+      EXPECT_EQ(sender.sent(), 1u);
+      sender.Finish(false);
+    });
+  });
+  auto receiver = Accept(&listener);
+  ASSERT_TRUE(receiver);
+  producer.join();
+  stopper.join();
+  Seen seen;
+  fs::remove(address_.path);
+  const DeliveryAddress other{address_.kind, address_.path + "2"};
+  ReceivePipeline idle({.from = other, .interrupted = [&] { return stop.load(); }},
+                       std::make_unique<Collector>(&seen));
+  idle.Run();  // interrupted from the beginning: nobody comes
+  EXPECT_EQ(seen.batches, 0u);
+}
+
+TEST_P(Transport, OneConsumerAtAnAddress) {
+  {
+    Listener first(address_);
+    EXPECT_NE(ErrorOf([&] { Listener second(address_); }, ExitCode::kUsage)
+                  .find("another consumer listens there"),
+              std::string::npos);
+    EXPECT_EQ(fs::status(address_.path).permissions() & fs::perms::all,
+              fs::perms::owner_read | fs::perms::owner_write);
+  }
+  EXPECT_FALSE(fs::exists(address_.path));
+  std::ofstream(address_.path) << "mine";
+  EXPECT_NE(ErrorOf([&] { Listener third(address_); }, ExitCode::kUsage).find("it is no socket"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(address_.path));
+}
+
+TEST_P(Transport, NobodyListens) {
+  EXPECT_NE(ErrorOf([&] {
+              ConnectSender(address_, {});
+            }).find("nobody listens there; start 'headrace consume "),
+            std::string::npos);
+  const DeliveryAddress lost{address_.kind, (folder_ / "no" / "such").string()};
+  EXPECT_NE(ErrorOf([&] { Listener listener(lost); }, ExitCode::kBadData).find("listen at"),
+            std::string::npos);
+}
+
+int Dial(const DeliveryAddress& address) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  std::strcpy(name.sun_path, address.path.c_str());
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+  return fd;
+}
+
+TEST_P(Transport, StrangersAreToldAndLeft) {
+  std::vector<std::string> notes;
+  Seen seen;
+  Listener listener(address_);
+  std::unique_ptr<Receiver> receiver;
+  std::thread accepting([&] {
+    receiver = listener.Accept([&] { return MonotonicNs() > deadline_; }, false,
+                               [&](const std::string& text) { notes.push_back(text); });
+  });
+  close(Dial(address_));  // only looks whether somebody listens
+  const int noise = Dial(address_);
+  const std::string text(64, 'x');
+  EXPECT_EQ(write(noise, text.data(), text.size()), 64);
+  const auto refusal_of = [&](Greeting hello) {
+    const int fd = Dial(address_);
+    EXPECT_EQ(write(fd, &hello, sizeof hello), 64);
+    Greeting answer;
+    EXPECT_EQ(recv(fd, &answer, sizeof answer, MSG_WAITALL), 64);
+    close(fd);
+    return answer.refusal;
+  };
+  Greeting hello;
+  hello.kind = static_cast<uint32_t>(GetParam());
+  hello.version = 7;
+  EXPECT_EQ(refusal_of(hello), kOtherVersion);
+  hello.version = 1;
+  hello.kind = 3 - hello.kind;
+  EXPECT_EQ(refusal_of(hello), kOtherKind);
+  auto sender = ConnectSender(address_, {});  // and one that is welcome
+  accepting.join();
+  EXPECT_TRUE(receiver);
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_NE(notes[0].find("no headrace producer"), std::string::npos);
+  EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace 1"), std::string::npos);
+  EXPECT_NE(notes[2].find("does not send to"), std::string::npos);
+  close(noise);
+}
+
+TEST_P(Transport, AConsumerOfAnotherVersionRefuses) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  std::strcpy(name.sun_path, address_.path.c_str());
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  for (const uint32_t refusal : {kOtherVersion, kOtherKind, kEnough}) {
+    std::thread consumer([&] {
+      const int one = accept(fd, nullptr, nullptr);
+      Greeting hello, answer;
+      EXPECT_EQ(recv(one, &hello, sizeof hello, MSG_WAITALL), 64);
+      EXPECT_EQ(hello.version, 1u);
+      answer.version = 2;
+      answer.refusal = refusal;
+      EXPECT_EQ(write(one, &answer, sizeof answer), 64);
+      close(one);
+    });
+    const std::string text = ErrorOf([&] { ConnectSender(address_, {}); });
+    const char* expected = refusal == kOtherVersion
+                               ? "speaks version 2 of the delivery, this headrace 1"
+                           : refusal == kOtherKind ? "write the same address on both sides"
+                                                   : "has all the producers it waited for";
+    EXPECT_NE(text.find(expected), std::string::npos) << text;
+    consumer.join();
+  }
+  close(fd);
+}
+
+// After a right greeting anything may come.
+TEST_P(Transport, NoiseIsRefusedInOneLine) {
+  std::mt19937_64 random(TestSeed());
+  for (int i = 0; i < 20; ++i) {
+    Listener listener(address_);
+    std::thread stranger([&] {
+      const int fd = Dial(address_);
+      Greeting hello;
+      hello.kind = static_cast<uint32_t>(GetParam());
+      EXPECT_EQ(write(fd, &hello, sizeof hello), 64);
+      EXPECT_EQ(recv(fd, &hello, sizeof hello, MSG_WAITALL), 64);
+      std::vector<uint8_t> noise(16 + random() % 300);
+      for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
+      if (i % 2 == 0) {  // a frame that claims the most a frame may have, and does not send it
+        FrameHeader header;
+        header.kind = static_cast<uint8_t>(FrameKind::kNames);
+        header.body_bytes = kMaxFrameBytes;
+        std::memcpy(noise.data(), &header, std::min(noise.size(), sizeof header));
+      }
+      EXPECT_GT(send(fd, noise.data(), noise.size(), MSG_NOSIGNAL), 0);
+      close(fd);
+    });
+    auto receiver = Accept(&listener);
+    ASSERT_TRUE(receiver);
+    EXPECT_THROW(receiver->Receive(UINT32_MAX), Error);
+    stranger.join();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Transport, testing::Values(DeliveryKind::kUnix, DeliveryKind::kShm),
+                         [](const auto& info) {
+                           return info.param == DeliveryKind::kUnix ? "Unix" : "SharedMemory";
+                         });
+
+TEST(DeliveryAddress, MistakesAreNamed) {
+  const auto error_of = [](const std::string& text) {
+    return ErrorOf([&] { ParseDeliveryAddress(text, "/run"); }, ExitCode::kUsage);
+  };
+  EXPECT_EQ(FormatDeliveryAddress(ParseDeliveryAddress("unix:a.sock", "/run")), "unix:/run/a.sock");
+  EXPECT_EQ(FormatDeliveryAddress(ParseDeliveryAddress("shm:/tmp/b", "/run")), "shm:/tmp/b");
+  EXPECT_EQ(ParseDeliveryAddress("inline", "/").kind, DeliveryKind::kInline);
+  EXPECT_NE(error_of("unxi:/a").find("did you mean 'unix:PATH'?"), std::string::npos);
+  EXPECT_NE(error_of("inlin").find("did you mean 'inline'?"), std::string::npos);
+  EXPECT_NE(error_of("unix:").find("names no path"), std::string::npos);
+  EXPECT_NE(error_of("unix").find("write unix:PATH"), std::string::npos);
+  EXPECT_NE(error_of("shm:/" + std::string(120, 'p')).find("at most 107 bytes, '/ppp"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace headrace::reader
