@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 2
 CTEST_ARGS ?=
 
-.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench install clean format
+.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench bench-peers install clean format
 
 all: build
 
@@ -46,6 +46,12 @@ fuzz: setup
 bench: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS)
 	@sh scripts/bench.sh
+
+# The same rows read by other readers, in pairs: PEERS_ARGS="--pairs 15 --markdown FILE".
+PEERS_ARGS ?=
+bench-peers: setup
+	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target headrace scan_bench
+	@sh scripts/bench_peers.sh $(PEERS_ARGS)
 
 install: build
 	@cmake --install build

@@ -7,7 +7,7 @@ table=$(mktemp -d)
 trap 'rm -rf "$table"' EXIT
 for bench in "$root"/build/*_bench; do
   [ -x "$bench" ] || continue
-  case "$bench" in */pipe_bench) continue ;; esac
+  case "$bench" in */pipe_bench | */scan_bench) continue ;; esac
   echo "== $(basename "$bench")"
   "$bench" --benchmark_min_time=0.2
 done

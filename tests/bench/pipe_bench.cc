@@ -10,7 +10,6 @@
 // lists (weighted ones count as sparse: their weights are extra work for ours), dense likewise,
 // mean coverage, mean list length and rows per stripe as measured here; --level is its zstd level.
 #include <fmt/format.h>
-#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,20 +20,16 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "reader/dwrf/feature_stream.h"
-#include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/file_writer.h"
+#include "tests/bench/bench_table.h"
 #include "tests/bench/prototype_pipe.h"
 
 namespace headrace::reader::dwrf {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Table {
-  std::vector<std::shared_ptr<const FileReader>> files;
-  Projection projection;
-};
+using bench::OpenTable;
+using bench::Table;
 
 struct OurTimes {
   std::array<double, 5> steps{};  // plan, fetch, decompress, decode, extract
@@ -46,53 +41,6 @@ struct OurTimes {
     return sum;
   }
 };
-
-void AddKeys(const std::string& column, const toml::array& keys, Projection* projection) {
-  for (const toml::node& key : keys) {
-    if (const auto number = key.value<int64_t>())
-      projection->features.push_back({column, MapKey{false, *number, {}}});
-  }
-}
-
-Projection ReadProjection(const fs::path& file) {
-  Projection projection;
-  const toml::table text = toml::parse_file(file.string());
-  const toml::table* maps = text["projection"]["maps"].as_table();
-  if (maps == nullptr) throw Error(ExitCode::kUsage, "no [projection.maps]", file.string());
-  for (const auto& [column, keys] : *maps)
-    AddKeys(std::string(column.str()), *keys.as_array(), &projection);
-  return projection;
-}
-
-Projection EveryFeature(const FileReader& reader) {
-  Projection projection;
-  const Schema& schema = reader.schema();
-  const std::shared_ptr<const Stripe> stripe = reader.ReadStripe(0);
-  for (size_t i = 0; i < schema.root().children.size(); ++i) {
-    const uint32_t node = schema.root().children[i];
-    if (schema.node(node).kind != TypeKind::kMap) continue;
-    std::vector<FlatKey> keys(stripe->FlatKeys(node).begin(), stripe->FlatKeys(node).end());
-    for (const FlatKey& key : keys)
-      projection.features.push_back({schema.root().field_names[i], key.key});
-  }
-  return projection;
-}
-
-Table OpenTable(const fs::path& folder, bool every_key) {
-  Table table;
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".dwrf") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  if (paths.empty()) throw Error(ExitCode::kUsage, "no .dwrf file", folder.string());
-  for (const fs::path& path : paths)
-    table.files.push_back(FileReader::Open(OpenFileSource(path.string())));
-  const fs::path pipeline = folder / "pipeline.toml";
-  table.projection =
-      every_key || !fs::exists(pipeline) ? EveryFeature(*table.files[0]) : ReadProjection(pipeline);
-  return table;
-}
 
 // A table of the prototype's distributions: 19 sparse and 76 dense features, rm1 at --features
 // 0.0625.
