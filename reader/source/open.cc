@@ -84,6 +84,7 @@ std::shared_ptr<const Source> OpenSource(const std::string& place, const SourceO
   } else {
     source = std::make_shared<LocalFile>(place, options.direct);
   }
+  if (options.fault.enabled()) source = Faulty(std::move(source), options.fault, context.stopped);
   return context.throttle ? Throttled(std::move(source), context.throttle) : source;
 }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "reader/source/fault.h"
+
 namespace headrace::reader {
 
 enum class IoMethod : uint8_t { kPread, kUring };
@@ -24,6 +26,7 @@ struct SourceOptions {
   uint32_t depth = 16;     // requests in flight per thread, where the method can
   bool registered = true;  // io_uring: reads into buffers whose pages the kernel has looked up once
   RemoteOptions remote = {};
+  FaultOptions fault = {};  // for experiments and tests
 };
 constexpr uint32_t kMaxDepth = 256;
 

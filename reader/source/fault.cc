@@ -1,0 +1,88 @@
+#include "reader/source/fault.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr int64_t kStallStepNs = 10'000'000;
+
+uint64_t Mix(uint64_t x) {  // the finalizer of SplitMix64
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+class FaultSource final : public Source {
+ public:
+  FaultSource(std::shared_ptr<const Source> inner, const FaultOptions& options,
+              std::function<bool()> stopped)
+      : inner_(std::move(inner)), options_(options), stopped_(std::move(stopped)) {}
+
+  const std::string& name() const override { return inner_->name(); }
+  uint64_t size() const override { return inner_->size(); }
+  uint64_t alignment() const override { return inner_->alignment(); }
+  uint32_t depth() const override { return inner_->depth(); }
+  BufferPool* buffers() const override { return inner_->buffers(); }
+  std::string note() const override { return inner_->note(); }
+
+  void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    Before(offset, out.size());
+    inner_->ReadAt(offset, out);
+    Flip(offset, out);
+  }
+  void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const override {
+    for (const ReadRequest& request : requests) Before(request.offset, request.out.size());
+    inner_->ReadMany(requests, figures);
+    for (const ReadRequest& request : requests) Flip(request.offset, request.out);
+  }
+
+ private:
+  uint64_t Draw(uint64_t kind, uint64_t offset, uint64_t bytes) const {
+    return Mix(Mix(Mix(options_.seed + kind * 0x9e3779b97f4a7c15) ^ offset) ^ bytes ^
+               inner_->size() << 20);
+  }
+  bool Happens(double ratio, uint64_t kind, uint64_t offset, uint64_t bytes) const {
+    return ratio > 0 &&
+           static_cast<double>(Draw(kind, offset, bytes) >> 11) < std::ldexp(ratio, 53);
+  }
+
+  void Before(uint64_t offset, uint64_t bytes) const {
+    if (Happens(options_.stall_ratio, 1, offset, bytes)) {
+      const int64_t end = MonotonicNs() + options_.stall_ns;
+      for (int64_t now; (now = MonotonicNs()) < end && !(stopped_ && stopped_());)
+        SleepUntilNs(std::min(end, now + kStallStepNs));
+    }
+    if (Happens(options_.error_ratio, 2, offset, bytes))
+      throw ErrnoError(EIO, fmt::format("read {} bytes at byte {}", bytes, offset), name());
+    if (bytes > 0 && Happens(options_.short_ratio, 3, offset, bytes)) {
+      const uint64_t got = Draw(4, offset, bytes) % bytes;
+      throw Error(ExitCode::kBadData, fmt::format("the file ends {} bytes early", bytes - got),
+                  fmt::format("{}: byte {}", name(), offset + got));
+    }
+  }
+  void Flip(uint64_t offset, std::span<uint8_t> out) const {
+    if (out.empty() || !Happens(options_.flip_ratio, 5, offset, out.size())) return;
+    const uint64_t bit = Draw(6, offset, out.size()) % (8 * uint64_t{out.size()});
+    out[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
+  }
+
+  std::shared_ptr<const Source> inner_;
+  FaultOptions options_;
+  std::function<bool()> stopped_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> Faulty(std::shared_ptr<const Source> inner,
+                                     const FaultOptions& options, std::function<bool()> stopped) {
+  return std::make_shared<FaultSource>(std::move(inner), options, std::move(stopped));
+}
+
+}  // namespace headrace::reader
