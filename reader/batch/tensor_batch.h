@@ -23,6 +23,7 @@ struct TensorBatch {
   TensorBatch() = default;
   TensorBatch(TensorBatch&&) = default;
   TensorBatch& operator=(TensorBatch&&) = default;
+  uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   uint64_t MemoryBytes() const;
 };
 
