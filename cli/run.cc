@@ -35,7 +35,8 @@ using reader::PipelineSpec;
 using reader::Settings;
 
 struct RunOptions {
-  std::string pipeline, database, name, duration, plan, log_reads;
+  std::string pipeline, database, name, duration, plan, log_reads, row_log;
+  reader::CheckpointOptions checkpoint;
   std::vector<std::string> set;
   std::optional<uint64_t> epochs;
   bool no_record = false, quiet = false, json = false, checksum = false;
@@ -135,6 +136,11 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
         {"batches_per_second", static_cast<double>(done.batches) / seconds},
         {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
         {"interrupted", Interrupted()}};
+    if (done.skipped_stripes > 0) {
+      out["skipped_stripes_count"] = done.skipped_stripes;
+      out["skipped_rows_count"] = done.skipped_rows;
+    }
+    if (done.resumed) out["resumed_rows_count"] = done.resumed_rows;
     out["run_id"] = run_id > 0 ? nlohmann::json(run_id) : nlohmann::json();
     if (options.checksum) {
       out["checksum"] = {{"rows_count", checksums.rows},
@@ -161,6 +167,19 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
                ShellWord(ProgramName()), run_id, database);
 }
 
+// Whether a run with --resume goes on or begins: a mistyped name must not pass for a checkpoint.
+void SayResumed(const RunOptions& options, const Pipeline& pipeline) {
+  if (!options.checkpoint.resume || options.quiet) return;
+  const PipelineProgress progress = pipeline.progress();
+  std::fputs((progress.resumed
+                  ? fmt::format("headrace run: goes on from {}: {} rows are done\n",
+                                options.checkpoint.path, progress.resumed_rows)
+                  : fmt::format("headrace run: there is no {} yet: begins with the first row\n",
+                                options.checkpoint.path))
+                 .c_str(),
+             stderr);
+}
+
 int Run(const RunOptions& options) {
   const std::vector<std::string> measure = options.measure.Arguments();
   const int64_t duration_ns =
@@ -181,20 +200,22 @@ int Run(const RunOptions& options) {
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   workloads::RowChecksums checksums;
   std::unique_ptr<reader::Consumer> consumer;
-  reader::SendConsumer* sender = nullptr;  // the consumer, if it is in another process
   if (spec.delivery.to.kind == reader::DeliveryKind::kInline) {
-    consumer = std::make_unique<workloads::Trainer>(spec.consumer,
-                                                    options.checksum ? &checksums : nullptr);
+    consumer = std::make_unique<workloads::Trainer>(
+        spec.consumer, options.checksum ? &checksums : nullptr,
+        options.row_log.empty() ? nullptr : std::make_unique<workloads::RowLog>(options.row_log));
   } else {
     if (options.checksum)
       throw Error(ExitCode::kUsage, "the rows are consumed in another process", "--checksum",
                   "give --checksum to 'headrace consume'");
-    auto sends =
-        std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
-    sender = sends.get();
-    consumer = std::move(sends);
+    if (!options.row_log.empty())
+      throw Error(ExitCode::kUsage, "the rows are consumed in another process", "--row-log",
+                  "leave out delivery.to, or the log");
+    consumer = std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
   }
-  Pipeline pipeline(std::move(spec), std::move(consumer), [] { return Interrupted(); });
+  Pipeline pipeline(
+      std::move(spec), std::move(consumer), [] { return Interrupted(); }, options.checkpoint);
+  SayResumed(options, pipeline);
 
   std::optional<collectors::Agent> agent;
   if (!options.no_record) {
@@ -211,7 +232,6 @@ int Run(const RunOptions& options) {
     Watcher watcher(&pipeline, duration_ns, options.quiet || options.json);
     try {
       pipeline.Run();
-      if (sender != nullptr) sender->Finish(!Interrupted());
     } catch (const Error& error) {
       failure = error;
     }
@@ -263,7 +283,10 @@ HR_COMMAND(
          "  headrace run rm1/pipeline.toml --duration 10s --name before # round and round for 10 "
          "s\n"
          "  headrace run rm1/pipeline.toml --set decode.parallelism=2   # with one knob changed\n"
-         "  headrace run rm1/pipeline.toml --plan plan.json             # with a plan applied\n",
+         "  headrace run rm1/pipeline.toml --plan plan.json             # with a plan applied\n"
+         "  headrace run rm1/pipeline.toml --checkpoint at.ckpt --resume # goes on where the last "
+         "one "
+         "stopped\n",
      .exit_codes = "0 ok, 2 a mistake in the pipeline file or an option, 5 damaged table, 7 disk "
                    "full, 130 interrupted",
      .next = "headrace report latest",
@@ -285,6 +308,21 @@ HR_COMMAND(
        app.add_option("--plan", options->plan, "Apply the settings of a plan file");
        app.add_option("--log-reads", options->log_reads,
                       "Append the features read to this log, for rewrite --order popularity")
+           ->type_name("FILE");
+       auto* checkpoint = app.add_option("--checkpoint", options->checkpoint.path,
+                                         "Keep in this file which rows were delivered")
+                              ->type_name("FILE");
+       app.add_option("--checkpoint-every", options->checkpoint.every,
+                      "Write it after so many batches, and at the end")
+           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
+           ->needs(checkpoint)
+           ->type_name("N")
+           ->capture_default_str();
+       app.add_flag("--resume", options->checkpoint.resume,
+                    "Go on from the checkpoint, if there is one, with the rows not yet delivered")
+           ->needs(checkpoint);
+       app.add_option("--row-log", options->row_log,
+                      "Write a line EPOCH ROW HASH for each row delivered")
            ->type_name("FILE");
        app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
        options->measure.AddTo(&app);

@@ -5,7 +5,7 @@ set -eu
 seconds=${1:-600}
 root=$(cd "$(dirname "$0")/.." && pwd)
 cmake --preset fuzz -S "$root" > /dev/null
-cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz
+cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/seeds" "$work/corpus"
@@ -26,6 +26,17 @@ for target in dwrf_fuzz feature_fuzz; do
   "$root/build-fuzz/$target" -max_total_time=$((seconds / 2)) -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
     -print_final_stats=1 -verbosity=0 "$work/corpus" "$work/seeds"
 done
+
+# Checkpoints: seeded with those of finished runs, where there is an executable.
+echo "== checkpoint_fuzz, $((seconds / 10)) s"
+mkdir "$work/checkpoints"
+if [ -x "$root/build/headrace" ] && [ -d "$work/table" ]; then
+  for epochs in 1 3; do
+    "$root/build/headrace" run "$work/table/pipeline.toml" --no-record -q --epochs $epochs --checkpoint "$work/checkpoints/$epochs" 2> /dev/null || true
+  done
+fi
+"$root/build-fuzz/checkpoint_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=4096 \
+  -print_final_stats=1 -verbosity=0 "$work/checkpoints"
 
 # The stack sampler's parsers: seeded with a small program.
 echo "== elf_symbols_fuzz, $((seconds / 5)) s"

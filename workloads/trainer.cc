@@ -1,8 +1,14 @@
 #include "workloads/trainer.h"
 
+#include <fmt/format.h>
+
 #include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 namespace headrace::workloads {
 namespace {
@@ -26,7 +32,7 @@ void MixJagged(uint64_t* hash, const KeyedJaggedTensor& tensor, uint64_t row) {
 }
 
 uint64_t RowHash(const TensorBatch& batch, uint64_t row) {
-  uint64_t hash = MixBits(batch.row_ids.empty() ? batch.first_row + row : batch.row_ids[row]);
+  uint64_t hash = MixBits(batch.RowId(row));
   const size_t width = batch.dense_names.size();
   for (size_t c = 0; c < width; ++c)
     Mix(&hash, std::bit_cast<uint32_t>(batch.dense[row * width + c]));
@@ -39,22 +45,64 @@ uint64_t RowHash(const TensorBatch& batch, uint64_t row) {
 }  // namespace
 
 void Trainer::Hash(const reader::Element& batch) {
-  const auto add = [this](uint64_t hash) {
+  // The epoch of each row, from the spans.
+  const std::vector<reader::RowSpan>& spans = reader::SpansOf(batch);
+  uint64_t span = 0, in_span = 0;
+  const auto epoch = [&] {
+    while (span < spans.size() && in_span == spans[span].rows) ++span, in_span = 0;
+    ++in_span;
+    return span < spans.size() ? spans[span].epoch : 0;
+  };
+  const auto add = [&](uint64_t row_id, uint64_t hash) {
+    if (log_) log_->Add(epoch(), row_id, hash);
+    if (checksums_ == nullptr) return;
     ++checksums_->rows;
     checksums_->multiset += hash;
     Mix(&checksums_->ordered, hash);
   };
   if (const auto* tensors = std::get_if<TensorBatch>(&batch.payload)) {
-    for (uint64_t row = 0; row < tensors->rows; ++row) add(RowHash(*tensors, row));
+    for (uint64_t row = 0; row < tensors->rows; ++row)
+      add(tensors->RowId(row), RowHash(*tensors, row));
   } else if (const auto* rows = std::get_if<reader::FlatMapBatch>(&batch.payload)) {
-    for (uint64_t row = 0; row < rows->rows; ++row) add(MixBits(rows->RowId(row)));
+    for (uint64_t row = 0; row < rows->rows; ++row)
+      add(rows->RowId(row), MixBits(rows->RowId(row)));
   } else {
-    add(MixBits(batch.seed));
+    add(batch.sequence, MixBits(batch.seed));
   }
 }
 
+std::string Trainer::SaveState() {
+  const RowChecksums sums = checksums_ != nullptr ? *checksums_ : RowChecksums();
+  return fmt::format("trainer/1 {} {} {} {} {} {} {}", steps_, checksums_ != nullptr ? 1 : 0,
+                     sums.rows, sums.multiset, sums.ordered, log_ ? 1 : 0, log_ ? log_->Sync() : 0);
+}
+
+void Trainer::LoadState(const std::string& state) {
+  uint64_t steps, summed, logged, log_bytes;
+  RowChecksums sums;
+  int end = 0;
+  if (std::sscanf(state.c_str(),
+                  "trainer/1 %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+                  " %" SCNu64 "%n",
+                  &steps, &summed, &sums.rows, &sums.multiset, &sums.ordered, &logged, &log_bytes,
+                  &end) != 7 ||
+      static_cast<size_t>(end) != state.size()) {
+    throw Error(ExitCode::kBadData, "the consumer's state is of another consumer");
+  }
+  const auto require_same = [](bool was, bool is, const char* option) {
+    if (was == is) return;
+    throw Error(ExitCode::kUsage, fmt::format("was made {} {}", was ? "with" : "without", option),
+                {}, was ? "give it again to go on" : "the rows delivered before would be missing");
+  };
+  require_same(summed != 0, checksums_ != nullptr, "--checksum");
+  require_same(logged != 0, log_ != nullptr, "--row-log");
+  steps_ = steps;
+  if (checksums_ != nullptr) *checksums_ = sums;
+  if (log_) log_->Resume(log_bytes);
+}
+
 void Trainer::Step(reader::Element&& batch, reader::StopSignal* stop) {
-  if (checksums_ != nullptr) Hash(batch);
+  if (checksums_ != nullptr || log_) Hash(batch);
   const auto step_ns = static_cast<int64_t>(spec_.step.Draw(0x5744, steps_++));
   if (step_ns <= 0) return;
   if (!spec_.spin) {

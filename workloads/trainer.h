@@ -4,8 +4,12 @@
 // runs delivered.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "reader/pipeline/pipeline.h"
+#include "workloads/row_log.h"
 
 namespace headrace::workloads {
 
@@ -19,15 +23,20 @@ struct RowChecksums {
 class Trainer final : public reader::Consumer {
  public:
   // `checksums` may be null; otherwise every row's id and values are hashed into it, which costs
-  // time.
-  Trainer(const reader::ConsumerSpec& spec, RowChecksums* checksums)
-      : spec_(spec), checksums_(checksums) {}
+  // time. So does a row log, which may be null too.
+  Trainer(const reader::ConsumerSpec& spec, RowChecksums* checksums,
+          std::unique_ptr<RowLog> log = nullptr)
+      : spec_(spec), checksums_(checksums), log_(std::move(log)) {}
   void Step(reader::Element&& batch, reader::StopSignal* stop) override;
+  // The sums, the number of steps, and how long the row log was.
+  std::string SaveState() override;
+  void LoadState(const std::string& state) override;
 
  private:
   void Hash(const reader::Element& batch);
   reader::ConsumerSpec spec_;
   RowChecksums* checksums_;
+  std::unique_ptr<RowLog> log_;
   uint64_t steps_ = 0;
 };
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
+#include <filesystem>
 #include <list>
 #include <map>
 #include <thread>
@@ -20,6 +22,7 @@
 #include "reader/dwrf/file_reader.h"
 #include "reader/fetch/popularity.h"
 #include "reader/pipeline/cache/cache_operators.h"
+#include "reader/pipeline/delivery/checkpoint.h"
 #include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
@@ -174,7 +177,13 @@ struct Pipeline::State {
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<ElementSource> source;
+  CheckpointOptions checkpoint;
   std::unique_ptr<DeliveryLedger> ledger;  // null: nobody asked to know what was delivered
+  Fingerprint fingerprint;
+  uint64_t earlier_batches = 0, earlier_rows = 0;  // delivered by earlier runs
+  std::deque<std::vector<RowSpan>> unsettled;      // of steps that are not delivered for good
+  uint64_t steps_taken = 0, steps_settled = 0, since_checkpoint = 0;
+  bool consumer_failed = false, checkpoint_failed = false;
   std::vector<std::unique_ptr<Stage>> stages;
   uint32_t consumer_account = 0, consumer_stage = 0;
 
@@ -184,6 +193,7 @@ struct Pipeline::State {
 
   mutable std::mutex progress_mutex;
   PipelineProgress progress;
+  std::string first_skipped;  // why the first stripe was left out
 
   void OpenSource();
   void BuildStages();
@@ -195,7 +205,13 @@ struct Pipeline::State {
   void Work(size_t index);
   bool TakeInput(size_t index, Element* element, bool* ended);
   void Consume();
-  void Deliver(const std::vector<RowSpan>& spans);
+  bool WasComplete();  // no error, no interruption
+  void OpenCheckpoint();
+  void SettleDelivered();
+  void SaveCheckpoint();
+  // Processes an element of the stage's operator k. With skip_corrupt, data that cannot be read
+  // becomes an element without rows that settles them.
+  void Guarded(const OperatorPlan& plan, Operator* op, Element&& element, const Emit& emit);
 };
 
 void Pipeline::State::OpenSource() {
@@ -233,7 +249,12 @@ void Pipeline::State::OpenSource() {
   context.tier = tier.get();
   if (table) cache = OpenCache(spec, *table, context.transforms.get());
   context.cache = cache.get();
-  source = std::make_unique<ElementSource>(spec, table.get(), nullptr);
+  std::shared_ptr<const DeliveryLedger> delivered;
+  if (!checkpoint.path.empty()) {
+    OpenCheckpoint();
+    delivered = std::make_shared<DeliveryLedger>(*ledger);
+  }
+  source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
 }
 
 void Pipeline::State::BuildStages() {
@@ -286,7 +307,8 @@ void Pipeline::State::BuildStages() {
     const uint32_t account =
         hr_queue(fmt::format("{}.queue", stage_spec.name).c_str(), stages[i]->account,
                  last ? consumer_stage : stages[i + 1]->account, stage_spec.queue);
-    stages[i]->queue = std::make_unique<Queue<Element>>(stage_spec.queue, ordered, account);
+    stages[i]->queue =
+        std::make_unique<Queue<Element>>(stage_spec.queue, ordered, account, spec.reorder_window);
   }
 }
 
@@ -394,7 +416,7 @@ void Pipeline::State::Work(size_t index) {
     const uint64_t rows = element.rows;
     uint64_t bytes_in = element.bytes, bytes_out = 0;
     const Emit& next = emits[k + 1];
-    operators[k]->Process(std::move(element), [&](Element&& out) {
+    Guarded(stage.operators[k], operators[k].get(), std::move(element), [&](Element&& out) {
       bytes_in += std::exchange(out.received_bytes, 0);
       bytes_out += out.bytes;
       next(std::move(out));
@@ -444,8 +466,127 @@ void Pipeline::State::Work(size_t index) {
   }
 }
 
-void Pipeline::State::Deliver(const std::vector<RowSpan>& spans) {
-  if (ledger) ledger->Settle(spans);
+void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& element,
+                              const Emit& emit) {
+  // Operators up to extract take a stripe apart; later ones hold rows of several.
+  if (!spec.skip_corrupt || plan.spec.kind > OperatorKind::kExtract)
+    return op->Process(std::move(element), emit);
+  Element empty;
+  empty.sequence = element.sequence;
+  const RowSpan origin = element.origin;
+  std::vector<RowSpan> left = element.wanted ? *element.wanted : std::vector<RowSpan>{origin};
+  bool is_below = false;  // the error is of an operator further down
+  try {
+    op->Process(std::move(element), [&](Element&& out) {
+      // Rows that went on before the error are not lost.
+      for (const RowSpan& span : SpansOf(out)) {
+        std::erase_if(left, [&](const RowSpan& part) {
+          return part.first + part.count <= span.first + span.count;
+        });
+        if (!left.empty() && left[0].first < span.first + span.count) {
+          left[0].count -= span.first + span.count - left[0].first;
+          left[0].first = span.first + span.count;
+        }
+      }
+      is_below = true;
+      emit(std::move(out));
+      is_below = false;
+    });
+  } catch (const Error& error) {
+    if (is_below || error.code() != ExitCode::kBadData) throw;
+    FlatMapBatch nothing;
+    uint64_t rows = 0;
+    for (RowSpan& part : left) {
+      rows += part.count;
+      part.rows = 0;
+      if (part.count > 0) nothing.spans.push_back(part);
+    }
+    {
+      std::lock_guard lock(progress_mutex);
+      if (++progress.skipped_stripes == 1) first_skipped = error.what();
+      progress.skipped_rows += rows;
+    }
+    empty.origin = origin;
+    // Not the whole split, so that no cache keeps it.
+    empty.wanted = std::make_shared<const std::vector<RowSpan>>(std::move(left));
+    empty.payload = std::move(nothing);
+    emit(std::move(empty));
+  }
+}
+
+bool Pipeline::State::WasComplete() {
+  std::lock_guard lock(error_mutex);
+  return !error && !(interrupted && interrupted());
+}
+
+void Pipeline::State::OpenCheckpoint() {
+  if (!table)
+    throw Error(ExitCode::kUsage, "synthetic elements have no rows to go on from", checkpoint.path,
+                "leave out --checkpoint");
+  RemoveTornCheckpoints(checkpoint.path);
+  fingerprint = FingerprintOf(*table, spec);
+  std::error_code ignored;
+  if (!std::filesystem::exists(checkpoint.path, ignored)) {
+    ledger = std::make_unique<DeliveryLedger>(RangesOf(table->splits));
+    return;
+  }
+  if (!checkpoint.resume) {
+    throw Error(ExitCode::kUsage, "exists", checkpoint.path,
+                "add --resume to go on from it, or remove it to begin anew");
+  }
+  Checkpoint saved = ReadCheckpoint(checkpoint.path);
+  CheckFingerprint(saved.fingerprint, fingerprint, checkpoint.path);
+  try {
+    if (saved.splits != table->splits.size())
+      throw Error(ExitCode::kBadData, "the splits differ in number");
+    ledger = std::make_unique<DeliveryLedger>(RangesOf(table->splits), std::move(saved.delivered));
+    consumer->LoadState(saved.consumer_state);
+  } catch (const Error& error) {
+    throw error.Within(checkpoint.path);
+  }
+  earlier_batches = saved.batches;
+  earlier_rows = saved.rows;
+  progress.resumed = true;
+  progress.resumed_rows = ledger->settled_rows();
+}
+
+// Settles the steps that the consumer has delivered meanwhile.
+void Pipeline::State::SettleDelivered() {
+  if (!ledger) return;
+  for (const uint64_t delivered = consumer->DeliveredSteps(steps_taken); steps_settled < delivered;
+       ++steps_settled, ++since_checkpoint) {
+    ledger->Settle(unsettled.front());
+    unsettled.pop_front();
+  }
+}
+
+void Pipeline::State::SaveCheckpoint() {
+  if (!ledger) return;
+  Checkpoint save;
+  save.fingerprint = fingerprint;
+  save.splits = table->splits.size();
+  save.delivered = ledger->state();
+  {
+    std::lock_guard lock(progress_mutex);
+    save.batches = earlier_batches + progress.batches;
+    save.rows = earlier_rows + progress.rows;
+  }
+  checkpoint_failed = true;
+  save.consumer_state = consumer->SaveState();
+  WriteCheckpoint(checkpoint.path, save);
+  checkpoint_failed = false;
+  since_checkpoint = 0;
+}
+
+// Rows that no span speaks of would be delivered again by the next run.
+static void CheckSpans(const std::vector<RowSpan>& spans, uint64_t rows) {
+  if (spans.empty())
+    throw Error(ExitCode::kUsage, "the last operator makes no batches of rows to keep account of",
+                "--checkpoint",
+                "a checkpoint needs extract, or an operator behind it, as the last");
+  uint64_t counted = 0;
+  for (const RowSpan& span : spans) counted += span.rows;
+  HR_CHECK(counted == rows, "an operator changed the rows of a batch and not its spans");
 }
 
 void Pipeline::State::Consume() {
@@ -460,30 +601,42 @@ void Pipeline::State::Consume() {
     const int64_t taken = MonotonicNs();
     // What is left of splits all of whose rows were dropped.
     if (batch.rows == 0 && !std::holds_alternative<SyntheticElement>(batch.payload)) {
-      Deliver(SpansOf(batch));
+      if (ledger) ledger->Settle(SpansOf(batch));
       continue;
     }
     const uint64_t rows = batch.rows, bytes = batch.bytes;
-    const std::vector<RowSpan> spans = ledger ? SpansOf(batch) : std::vector<RowSpan>();
+    if (ledger) {
+      unsettled.push_back(SpansOf(batch));
+      CheckSpans(unsettled.back(), rows);
+    }
     {
       account::OperatorScope scope(consumer_account);
+      consumer_failed = true;
       consumer->Step(std::move(batch), &stop);
+      consumer_failed = false;
+      ++steps_taken;
       scope.Done(rows, bytes, 0);
     }
-    Deliver(spans);
     const int64_t done = MonotonicNs();
     hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
-    std::lock_guard lock(progress_mutex);
+    std::unique_lock lock(progress_mutex);
     ++progress.batches;
     progress.rows += rows;
     progress.wait_ns += static_cast<uint64_t>(taken - start);
     progress.compute_ns += static_cast<uint64_t>(done - taken);
+    lock.unlock();
+    SettleDelivered();
+    if (since_checkpoint >= checkpoint.every) {
+      account::OperatorScope scope(consumer_account);
+      SaveCheckpoint();
+    }
   }
 }
 
 Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
-                   std::function<bool()> interrupted)
+                   std::function<bool()> interrupted, CheckpointOptions checkpoint)
     : state_(std::make_unique<State>()) {
+  state_->checkpoint = std::move(checkpoint);
   state_->spec = std::move(spec);
   state_->consumer = std::move(consumer);
   state_->interrupted = std::move(interrupted);
@@ -512,6 +665,7 @@ const PipelineSpec& Pipeline::spec() const { return state_->spec; }
 void Pipeline::Run() {
   HR_CHECK(!state_->started, "Run is called once");
   state_->started = true;
+  state_->SaveCheckpoint();  // a place that cannot be written is found out now, not after an hour
   for (size_t i = 0; i < state_->stages.size(); ++i) {
     Stage& stage = *state_->stages[i];
     std::lock_guard lock(stage.mutex);
@@ -535,6 +689,23 @@ void Pipeline::Run() {
       threads.swap(stage->threads);
     }
     for (std::thread& thread : threads) thread.join();
+  }
+  const auto succeeds = [&](const std::function<void()>& act) {
+    try {
+      act();
+      return true;
+    } catch (...) {
+      state_->Fail(std::current_exception());
+      return false;
+    }
+  };
+  const bool finished = !state_->consumer_failed &&
+                        succeeds([&] { state_->consumer->Finish(state_->WasComplete()); });
+  if (finished || state_->consumer->SavesAfterFailure()) {
+    succeeds([&] {
+      state_->SettleDelivered();
+      if (!state_->checkpoint_failed) state_->SaveCheckpoint();
+    });
   }
   std::lock_guard lock(state_->error_mutex);
   if (state_->error) std::rethrow_exception(state_->error);
@@ -586,6 +757,14 @@ uint32_t Pipeline::parallelism(const std::string& name) const {
 std::vector<std::string> Pipeline::notes() const {
   std::vector<std::string> notes;
   if (!state_->table) return notes;
+  {
+    std::lock_guard lock(state_->progress_mutex);
+    const PipelineProgress& progress = state_->progress;
+    if (progress.skipped_stripes > 0)
+      notes.push_back(
+          fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
+                      progress.skipped_stripes, progress.skipped_rows, state_->first_skipped));
+  }
   for (const auto& file : state_->table->files) {
     std::string note = file->source().note();
     if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())

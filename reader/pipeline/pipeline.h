@@ -8,6 +8,11 @@
 //
 // The first error on any thread stops the pipeline and comes out of Run, with the stage's and
 // operator's names before it.
+//
+// With a checkpoint the pipeline keeps account of the rows delivered and writes it, together with
+// the consumer's state of the same moment, every so many batches and at the end, however that
+// comes; only when the consumer itself failed does the last one stay as it is. Another run goes on
+// from there with exactly the rows that are missing.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,20 +32,46 @@ class Consumer {
   virtual ~Consumer() = default;
   // Takes one batch and computes for one step; returns early when `stop` is set.
   virtual void Step(Element&& batch, StopSignal* stop) = 0;
+
+  // What it must know again when a run goes on from a checkpoint of this moment, in bytes of its
+  // own; what it wrote elsewhere must last as long as they do. Called between steps.
+  virtual std::string SaveState() { return {}; }
+  // Before the first step. Throws Error kBadData for bytes that are not its own, kUsage when it is
+  // not set up to go on from them.
+  virtual void LoadState(const std::string& /*state*/) {}
+  // Of the `taken` steps, taken in order, how many are delivered for good: a consumer that hands
+  // batches on counts those that were acknowledged.
+  virtual uint64_t DeliveredSteps(uint64_t taken) { return taken; }
+  // Whether DeliveredSteps and SaveState still hold after a step has failed.
+  virtual bool SavesAfterFailure() const { return false; }
+  // No batch comes any more: `complete` when that was all, not when the pipeline stopped before.
+  // Waits until all steps taken are delivered, or throws Error. Not called when a step failed.
+  virtual void Finish(bool /*complete*/) {}
+};
+
+struct CheckpointOptions {
+  std::string path;     // empty: no checkpoint
+  uint64_t every = 64;  // batches between two of them
+  bool resume = false;  // go on from the file at `path`, if there is one
 };
 
 struct PipelineProgress {
   uint64_t batches = 0, rows = 0;        // taken by the consumer
   uint64_t wait_ns = 0, compute_ns = 0;  // of the consumer
   double fraction = -1;                  // of all splits handed out; below 0 when it has no end
+  uint64_t skipped_stripes = 0, skipped_rows = 0;  // that could not be read
+  bool resumed = false;                            // from a checkpoint
+  uint64_t resumed_rows = 0;                       // settled before this run: delivered, or dropped
 };
 
 class Pipeline {
  public:
   // Opens the table, checks projection and transforms against it, registers the accounts. Where
-  // `interrupted` gives true, waits for remote storage end by Error kInterrupted. Throws Error.
+  // `interrupted` gives true, waits for remote storage end by Error kInterrupted. With a checkpoint
+  // to go on from, reads it and gives the consumer its state; otherwise Error kUsage when the file
+  // exists. Throws Error.
   Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
-           std::function<bool()> interrupted = {});
+           std::function<bool()> interrupted = {}, CheckpointOptions checkpoint = {});
   ~Pipeline();  // stops and joins
 
   const PipelineSpec& spec() const;

@@ -1,7 +1,8 @@
 // Queue: bounded, between two stages. Every wait is timed into the waiting operator's account, and
 // the queue's occupancy into the queue's own. In ordered mode elements leave in the order of their
 // sequence numbers: the element that is due is admitted even when the queue is full, so a full
-// window of later ones cannot block it.
+// window of later ones cannot block it. With a reorder window no element enters that is so many or
+// more places behind the due one, however much room there is.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -22,8 +23,9 @@ enum class QueueStatus { kOk, kEnd, kStopped, kWoken };
 template <typename T>
 class Queue {
  public:
-  Queue(uint32_t capacity, bool ordered, uint32_t account)
-      : capacity_(capacity), ordered_(ordered), account_(account) {}
+  // `window` 0: no reorder window.
+  Queue(uint32_t capacity, bool ordered, uint32_t account, uint64_t window = 0)
+      : capacity_(capacity), ordered_(ordered), window_(window), account_(account) {}
 
   // Blocks while the queue is full; the wait goes to operator account `waiter` as w_out. False when
   // stopped; then `element` is lost.
@@ -31,7 +33,8 @@ class Queue {
     std::unique_lock lock(mutex_);
     const uint64_t key = ordered_ ? element.sequence : arrivals_++;
     const auto admitted = [&] {
-      return stopped_ || elements_.size() < capacity_ || (ordered_ && key == next_);
+      if (stopped_ || (ordered_ && key == next_)) return true;
+      return elements_.size() < capacity_ && !(ordered_ && window_ != 0 && key - next_ >= window_);
     };
     if (!admitted()) {
       account::WaitScope wait(waiter, HR_WAIT_OUT);
@@ -122,6 +125,7 @@ class Queue {
   std::map<uint64_t, T> elements_;  // by sequence, or by arrival
   uint32_t capacity_;
   const bool ordered_;
+  const uint64_t window_;
   const uint32_t account_;
   uint64_t arrivals_ = 0, next_ = 0, wakes_ = 0;
   bool closed_ = false, stopped_ = false;

@@ -27,8 +27,10 @@ constexpr std::pair<OperatorKind, const char*> kKinds[] = {
     {OperatorKind::kExtract, "extract"},
     {OperatorKind::kRowMap, "rowmap"},
     {OperatorKind::kTransform, "transform"},
+    {OperatorKind::kShuffle, "shuffle"},
     {OperatorKind::kBatch, "batch"},
     {OperatorKind::kTensorize, "tensorize"},
+    {OperatorKind::kRebatch, "rebatch"},
     {OperatorKind::kSpin, "spin"},
     {OperatorKind::kSleep, "sleep"},
     {OperatorKind::kTouch, "touch"},
@@ -309,10 +311,8 @@ class SpecParser {
                           : op.kind == OperatorKind::kTransform
                               ? last == static_cast<int>(OperatorKind::kExtract) ||
                                     last == static_cast<int>(OperatorKind::kRowMap)
-                          : op.kind == OperatorKind::kBatch
-                              ? last == static_cast<int>(OperatorKind::kExtract) ||
-                                    last == static_cast<int>(OperatorKind::kRowMap) ||
-                                    last == static_cast<int>(OperatorKind::kTransform)
+                          : op.kind == OperatorKind::kShuffle || op.kind == OperatorKind::kBatch
+                              ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
                           : op.kind == OperatorKind::kTensorize
                               ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
                               : rank == last + 1;
@@ -320,17 +320,19 @@ class SpecParser {
           Fail(place,
                fmt::format("operator {} cannot follow {}; the order is fetch, decrypt (optional), "
                            "decompress, decode, extract, rowmap (optional), transform (optional), "
-                           "batch (optional), "
-                           "tensorize (optional)",
+                           "shuffle (optional), batch (optional), tensorize (optional), rebatch "
+                           "(optional, behind tensorize)",
                            op.name, last == -1 ? "the source" : last_name));
         }
         last = rank;
         last_name = OperatorKindName(op.kind);
-        if (op.kind == OperatorKind::kBatch && spec->file_order) {
+        const bool joins = op.kind == OperatorKind::kShuffle || op.kind == OperatorKind::kBatch ||
+                           op.kind == OperatorKind::kRebatch;
+        if (joins && spec->file_order) {
           if (stage.parallelism > 1)
             Fail(place,
-                 fmt::format("with order = \"file\" the stage of batch ('{}') has parallelism 1",
-                             stage.name));
+                 fmt::format("with order = \"file\" the stage of {} ('{}') has parallelism 1",
+                             op.name, stage.name));
           stage.max_parallelism = 1;
         }
       }
@@ -342,6 +344,25 @@ class SpecParser {
       Fail(place, "a table needs fetch, decompress, decode and extract");
     if (!spec->transforms.empty() && !HasKind(*spec, OperatorKind::kTransform))
       Fail(root.get("transform"), "there are transforms, but no stage has the operator transform");
+  }
+  // Keys of [pipeline] that need an operator, and operators that need a key.
+  void CheckBatching(const toml::table& root, const PipelineSpec& spec) const {
+    const toml::table* table = Table(root, "pipeline");
+    const toml::node* place = table;
+    if (spec.worker_rows != 0 && !HasKind(spec, OperatorKind::kRebatch))
+      Fail(place, "worker_rows is for the operator rebatch, and no stage has it");
+    if (spec.worker_rows > spec.batch_rows)
+      Fail(place,
+           fmt::format("worker_rows {} exceeds batch_rows {}", spec.worker_rows, spec.batch_rows));
+    if (spec.worker_rows != 0 && !HasKind(spec, OperatorKind::kBatch))
+      Fail(place, "worker_rows is what the operator batch makes, and no stage has it");
+    if (HasKind(spec, OperatorKind::kShuffle) != (spec.shuffle_rows != 0))
+      Fail(place, spec.shuffle_rows != 0
+                      ? "shuffle_rows is for the operator shuffle, and no stage has it"
+                      : "the operator shuffle needs pipeline.shuffle_rows, the rows of its window");
+    if (spec.reorder_window != 0 && !spec.file_order)
+      Fail(place,
+           "reorder_window is for order = \"file\"; with \"any\" nothing waits for its turn");
   }
   static bool HasKind(const PipelineSpec& spec, OperatorKind kind) {
     for (const StageSpec& stage : spec.stages) {
@@ -531,13 +552,33 @@ class SpecParser {
       throttle.seek_ns = static_cast<int64_t>(Duration(*seek, "seek"));
   }
 
+  void Fault(const toml::table& source, PipelineSpec* spec) const {
+    const toml::table* table = Table(source, "fault");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[source.fault]", {"seed", "errors", "short", "flips", "stalls", "stall"});
+    FaultOptions& fault = spec->io.fault;
+    fault.seed = Count(*table, "seed", 1, 0, UINT64_MAX >> 1);
+    const auto share = [&](const char* key, double* value) {
+      *value = Number(*table, key, 0);
+      if (!(*value >= 0 && *value <= 1))
+        Fail(table->get(key), fmt::format("{} is a share of reads, from 0 to 1", key));
+    };
+    share("errors", &fault.error_ratio);
+    share("short", &fault.short_ratio);
+    share("flips", &fault.flip_ratio);
+    share("stalls", &fault.stall_ratio);
+    if (const toml::node* stall = table->get("stall"))
+      fault.stall_ns = static_cast<int64_t>(Duration(*stall, "stall"));
+  }
+
   void Source(const toml::table& root, PipelineSpec* spec) const {
     const toml::table* table = Table(root, "source");
     if (table == nullptr)
       Fail(nullptr, "a pipeline needs [source] with a table or synthetic elements");
     CheckKeys(*table, "[source]",
               {"table", "synthetic", "epochs", "keys", "coalesce_gap", "coalesce_max", "io",
-               "direct", "depth", "registered", "device", "throttle", "remote", "tier"});
+               "direct", "depth", "registered", "device", "throttle", "remote", "tier", "fault",
+               "checksum", "on_corrupt"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap")) {
       spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
@@ -556,6 +597,13 @@ class SpecParser {
     spec->io.registered = Flag(*table, "registered", true);
     Device(*table, spec);
     Throttling(*table, spec);
+    Fault(*table, spec);
+    spec->verify_checksums = Flag(*table, "checksum", false);
+    const std::string on_corrupt = Text(*table, "on_corrupt", "error");
+    if (on_corrupt != "error" && on_corrupt != "skip")
+      Fail(table->get("on_corrupt"), fmt::format("on_corrupt is \"error\" or \"skip\", got \"{}\"",
+                                                 Printable(on_corrupt, 40)));
+    spec->skip_corrupt = on_corrupt == "skip";
     spec->keys = Text(*table, "keys", "");
     if (!spec->keys.empty() && !spec->keys.starts_with("env:")) spec->keys = Path(spec->keys);
     Remote(*table, spec);
@@ -641,7 +689,9 @@ class SpecParser {
               {"pipeline", "source", "projection", "stage", "transform", "consumer", "delivery",
                "cache"});
     if (const toml::table* table = Table(root, "pipeline")) {
-      CheckKeys(*table, "[pipeline]", {"name", "order", "batch_rows", "seed"});
+      CheckKeys(*table, "[pipeline]",
+                {"name", "order", "batch_rows", "seed", "worker_rows", "shuffle_rows",
+                 "reorder_window", "prefetch"});
       spec.name = Text(*table, "name", "pipeline");
       const std::string order = Text(*table, "order", "any");
       if (order != "any" && order != "file")
@@ -650,6 +700,10 @@ class SpecParser {
       spec.file_order = order == "file";
       spec.batch_rows = Count(*table, "batch_rows", 512, 1, 1u << 24);
       spec.seed = Count(*table, "seed", 1, 0, UINT64_MAX >> 1);
+      spec.worker_rows = Count(*table, "worker_rows", 0, 0, 1u << 24);
+      spec.shuffle_rows = Count(*table, "shuffle_rows", 0, 0, 1u << 28);
+      spec.reorder_window = Count(*table, "reorder_window", 0, 0, 1u << 20);
+      spec.prefetch = static_cast<uint32_t>(Count(*table, "prefetch", 0, 0, kMaxQueue));
     }
     Source(root, &spec);
     Projection(root, &spec);
@@ -658,6 +712,8 @@ class SpecParser {
     CheckOrder(root, &spec);
     Delivery(root, &spec);
     Cache(root, &spec);
+    CheckBatching(root, spec);
+    if (spec.prefetch != 0) spec.stages.back().queue = spec.prefetch;
     if (const toml::table* table = Table(root, "consumer")) {
       CheckKeys(*table, "[consumer]", {"step", "cv", "distribution", "spin"});
       if (const toml::node* step = table->get("step"))
@@ -730,8 +786,9 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
     const std::string step = left.substr(0, at);
     if (table->get(step) == nullptr) {
       const bool is_known =
-          table == root || (section == "source" && (step == "throttle" || step == "device" ||
-                                                    step == "remote" || step == "tier"));
+          table == root ||
+          (section == "source" && (step == "throttle" || step == "device" || step == "fault" ||
+                                   step == "remote" || step == "tier"));
       if (!is_known)
         fail(fmt::format("the file has no '{}' to set '{}' in", step, left.substr(at + 1)));
       table->insert(step, toml::table());

@@ -27,8 +27,10 @@ enum class OperatorKind : uint8_t {
   kExtract,
   kRowMap,
   kTransform,
+  kShuffle,
   kBatch,
   kTensorize,
+  kRebatch,
   kSpin,
   kSleep,
   kTouch,
@@ -73,6 +75,10 @@ struct PipelineSpec {
   std::string name = "pipeline";
   bool file_order = false;  // order = "file"
   uint64_t batch_rows = 512;
+  uint64_t worker_rows = 0;     // of the batches that rebatch joins; 0: batch_rows
+  uint64_t shuffle_rows = 0;    // of a window of the operator shuffle
+  uint64_t reorder_window = 0;  // with file order: how far ahead of the due element; 0: any
+  uint32_t prefetch = 0;        // capacity of the last queue; 0: as its stage says
   uint64_t seed = 1;
   std::string table;  // absolute path; empty for a synthetic source
   std::optional<SyntheticSource> synthetic;
@@ -83,6 +89,8 @@ struct PipelineSpec {
   SourceOptions io;
   ThrottleOptions throttle;
   TierOptions tier;
+  bool verify_checksums = false;  // of every stripe before it is read
+  bool skip_corrupt = false;      // a stripe that cannot be read is left out, and counted
   std::string keys;  // of encrypted columns: a file, absolute, or env:NAME; empty: none
   std::string label;
   dwrf::Projection projection;

@@ -9,6 +9,7 @@
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/pipeline/batching.h"
 #include "reader/pipeline/operator.h"
 
 namespace headrace::reader {
@@ -29,6 +30,7 @@ class FetchOperator final : public Operator {
   void Process(Element&& element, const Emit& emit) override {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
+    if (context_.spec->verify_checksums) Verify(*file, split.stripe);
     dwrf::StripePlan plan =
         dwrf::MakePlan(*file, file->ReadStripe(split.stripe), context_.projection);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
@@ -40,6 +42,16 @@ class FetchOperator final : public Operator {
   }
 
  private:
+  static void Verify(const dwrf::FileReader& file, uint32_t stripe) {
+    try {
+      file.VerifyChecksum(stripe);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kBadData) throw;
+      throw Error(error.code(), error.fact(), error.where(),
+                  "the file is damaged; source.on_corrupt = \"skip\" leaves such stripes out");
+    }
+  }
+
   FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source) const {
     account::OperatorScope scope(plan_.io_account);
     FetchedStripe fetched = Fetch(std::move(plan), source, context_.spec->fetch, context_.tier);
@@ -174,11 +186,11 @@ class TransformOperator final : public Operator {
   std::shared_ptr<const TransformPlan> transforms_;
 };
 
-// Cuts and joins rows into batches of batch_rows. With file order it runs on one thread and numbers
-// its batches.
+// Cuts and joins rows into batches of batch_rows, or of worker_rows before rebatch. With file order
+// it runs on one thread and numbers its batches.
 class BatchOperator final : public Operator {
  public:
-  explicit BatchOperator(const OperatorContext& context) : batch_rows_(context.spec->batch_rows) {}
+  explicit BatchOperator(const OperatorContext& context) : batch_rows_(WorkerRows(*context.spec)) {}
   void Process(Element&& element, const Emit& emit) override {
     const FlatMapBatch rows = Take<FlatMapBatch>(&element);
     if (rows.rows == 0) {
@@ -247,6 +259,10 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
       return std::make_unique<RowMapOperator>(context);
     case OperatorKind::kTransform:
       return std::make_unique<TransformOperator>(plan, context);
+    case OperatorKind::kShuffle:
+      return MakeShuffle(context);
+    case OperatorKind::kRebatch:
+      return MakeRebatch(context);
     case OperatorKind::kBatch:
       return std::make_unique<BatchOperator>(context);
     case OperatorKind::kTensorize:

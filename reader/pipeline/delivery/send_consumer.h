@@ -26,7 +26,10 @@ class SendConsumer final : public Consumer {
   void Step(Element&& batch, StopSignal* stop) override;
   // After the last batch: says that it was the last (`complete`) or that the pipeline was stopped,
   // and waits until the consumer is done with all.
-  void Finish(bool complete);
+  void Finish(bool complete) override;
+  bool SavesAfterFailure() const override { return true; }
+  // Those acknowledged: what a checkpoint may call delivered.
+  uint64_t DeliveredSteps(uint64_t /*taken*/) override { return acknowledged(); }
 
   uint64_t sent() const { return sent_; }
   uint64_t acknowledged();  // batches that the consumer is done with

@@ -76,6 +76,44 @@ TEST(PipelineSpec, MistakesNamePlaceAndNearestName) {
   }
 }
 
+TEST(PipelineSpec, BatchingKeysAndOperatorsNeedEachOther) {
+  const std::string before = "[source]\ntable = \"t\"\n[[stage]]\nname = \"all\"\noperators = [",
+                    read = "\"fetch\", \"decompress\", \"decode\", \"extract\"";
+  const struct {
+    const char *name, *keys, *operators, *expected;
+  } cases[] = {
+      {"all", "worker_rows = 8, shuffle_rows = 100, prefetch = 3",
+       ", \"shuffle\", \"batch\", \"tensorize\", \"rebatch\"", "accepted"},
+      {"no rebatch", "worker_rows = 8", ", \"batch\", \"tensorize\"",
+       "worker_rows is for the operator rebatch"},
+      {"no batch", "worker_rows = 8", ", \"tensorize\", \"rebatch\"",
+       "worker_rows is what the operator batch makes"},
+      {"larger workers", "worker_rows = 9, batch_rows = 8",
+       ", \"batch\", \"tensorize\", \"rebatch\"", "worker_rows 9 exceeds batch_rows 8"},
+      {"no shuffle", "shuffle_rows = 8", ", \"batch\"", "shuffle_rows is for the operator shuffle"},
+      {"no window", "", ", \"shuffle\"", "needs pipeline.shuffle_rows"},
+      {"window", "reorder_window = 2", "", "reorder_window is for order = \"file\""},
+      {"rebatch first", "", ", \"batch\", \"rebatch\"", "rebatch cannot follow batch"},
+      {"shuffle last", "shuffle_rows = 8", ", \"batch\", \"shuffle\"",
+       "shuffle cannot follow batch"},
+      {"mistyped key", "shufle_rows = 8", "", "did you mean 'shuffle_rows'?"},
+      {"mistyped operator", "", ", \"rebach\"", "did you mean 'rebatch'?"},
+  };
+  for (const auto& c : cases) {
+    const std::string got = ErrorOf(std::string("pipeline = { ") + c.keys + " }\n" + before + read +
+                                    c.operators + "]\n");
+    EXPECT_NE(got.find(c.expected), std::string::npos) << c.name << ": " << got;
+  }
+  const std::string rebatching = "pipeline = { order = \"file\" }\n" + before + read +
+                                 ", \"batch\", \"tensorize\", \"rebatch\"]\nparallelism = 2\n";
+  EXPECT_NE(ErrorOf(rebatching).find("has parallelism 1"), std::string::npos);
+  const PipelineSpec spec =
+      ParsePipeline(before + read + "]\n", "p.toml", "/",
+                    {{"pipeline.prefetch", "9"}, {"source.fault.errors", "0.5"}});
+  EXPECT_EQ(spec.stages.back().queue, 9u);
+  EXPECT_EQ(spec.io.fault.error_ratio, 0.5);
+}
+
 TEST(PipelineSpec, OperatorsOfATableHaveOneOrder) {
   const auto with_operators = [](const std::string& operators) {
     return "source = { table = \"t\" }\n[[stage]]\nname = \"s\"\noperators = [" + operators + "]\n";

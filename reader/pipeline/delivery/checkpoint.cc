@@ -1,0 +1,211 @@
+#include "reader/pipeline/delivery/checkpoint.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace headrace::reader {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic = "headrace.checkpoint/1\n";
+constexpr uint64_t kMaxCheckpointBytes = uint64_t{1} << 32;
+static_assert(std::endian::native == std::endian::little);
+
+class Writer {
+ public:
+  void Number(uint64_t value) { text_.append(reinterpret_cast<const char*>(&value), 8); }
+  void Bytes(std::string_view bytes) { text_ += bytes; }
+  std::string Take() { return std::move(text_); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw Error(ExitCode::kBadData, "is no checkpoint, or a damaged one: " + what,
+                fmt::format("{}: byte {}", name_, at_), "without it a run begins anew");
+  }
+  uint64_t left() const { return text_.size() - at_; }
+  std::string_view Bytes(uint64_t count) {
+    if (count > left()) Fail(fmt::format("{} bytes are announced, {} are left", count, left()));
+    const std::string_view bytes = text_.substr(at_, count);
+    at_ += count;
+    return bytes;
+  }
+  uint64_t Number() {
+    uint64_t value;
+    std::memcpy(&value, Bytes(8).data(), 8);
+    return value;
+  }
+  // How many of something follow, each of at least `bytes`.
+  uint64_t Count(uint64_t bytes) {
+    const uint64_t count = Number();
+    if (count > left() / bytes)
+      Fail(fmt::format("{} entries are announced, {} bytes are left", count, left()));
+    return count;
+  }
+
+ private:
+  std::string_view text_;
+  const std::string& name_;
+  uint64_t at_ = 0;
+};
+
+uint64_t Hash(std::string_view text) { return XXH64(text.data(), text.size(), 0); }
+
+}  // namespace
+
+Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec) {
+  Fingerprint print;
+  Writer files;
+  for (const auto& file : table.files) {
+    files.Number(file->source().size());
+    files.Number(Hash(file->tail().footer.SerializeAsString()));
+  }
+  print.table = Hash(files.text());
+  // A zero byte ends each text: no list of texts reads as another.
+  std::string projection = spec.label + '\0';
+  for (const std::string& column : spec.projection.columns) projection += column + '\0';
+  for (const dwrf::FeatureRequest& feature : spec.projection.features)
+    projection += dwrf::FeatureName(feature) + '\0';
+  print.projection = Hash(projection);
+  std::string transforms;
+  for (const TransformSpec& transform : spec.transforms) {
+    transforms += transform.op + '\0' + transform.output + '\0';
+    for (const std::string& input : transform.inputs) transforms += input + '\0';
+    for (const auto& [name, value] : transform.params)
+      transforms += name + '=' + ParamText(value) + '\0';
+    transforms += '\n';
+  }
+  if (spec.outputs) {
+    transforms += "outputs\n";
+    for (const std::string& output : *spec.outputs) transforms += output + '\0';
+  }
+  print.transforms = Hash(transforms);
+  print.seed = spec.seed;
+  return print;
+}
+
+std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
+  Writer out;
+  out.Bytes(kMagic);
+  const Fingerprint& print = checkpoint.fingerprint;
+  for (const uint64_t part : {print.table, print.projection, print.transforms, print.seed})
+    out.Number(part);
+  const DeliveryState& delivered = checkpoint.delivered;
+  for (const uint64_t value : {checkpoint.splits, checkpoint.batches, checkpoint.rows,
+                               delivered.first_epoch, uint64_t{delivered.epochs.size()}})
+    out.Number(value);
+  for (const auto& [number, epoch] : delivered.epochs) {
+    out.Number(number);
+    for (const uint64_t word : epoch.done) out.Number(word);
+    out.Number(epoch.partial.size());
+    for (const auto& [split, ranges] : epoch.partial) {
+      out.Number(split);
+      out.Number(ranges.size());
+      for (const RowRange& range : ranges) {
+        out.Number(range.first);
+        out.Number(range.count);
+      }
+    }
+  }
+  out.Number(checkpoint.consumer_state.size());
+  out.Bytes(checkpoint.consumer_state);
+  out.Number(Hash(out.text()));
+  return out.Take();
+}
+
+Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
+  Parser in(text, name);
+  if (in.left() < kMagic.size() + 8 || in.Bytes(kMagic.size()) != kMagic)
+    in.Fail("it does not begin with headrace.checkpoint/1");
+  const std::string_view body = text.substr(0, text.size() - 8);
+  uint64_t sum;
+  std::memcpy(&sum, text.data() + body.size(), 8);
+  if (sum != Hash(body)) in.Fail("its checksum differs");
+  Checkpoint checkpoint;
+  Fingerprint& print = checkpoint.fingerprint;
+  for (uint64_t* part : {&print.table, &print.projection, &print.transforms, &print.seed})
+    *part = in.Number();
+  DeliveryState& delivered = checkpoint.delivered;
+  for (uint64_t* value :
+       {&checkpoint.splits, &checkpoint.batches, &checkpoint.rows, &delivered.first_epoch})
+    *value = in.Number();
+  if (checkpoint.splits > UINT64_MAX - 63) in.Fail("too many splits");
+  const uint64_t words = (checkpoint.splits + 63) / 64;
+  for (uint64_t left = in.Count(16); left > 0; --left) {
+    const uint64_t number = in.Number();
+    if (!delivered.epochs.empty() && number <= delivered.epochs.rbegin()->first)
+      in.Fail("epochs out of order");
+    DeliveryState::Epoch& epoch = delivered.epochs[number];
+    if (words > in.left() / 8) in.Fail(fmt::format("{} splits do not fit", checkpoint.splits));
+    epoch.done.resize(words);
+    for (uint64_t& word : epoch.done) word = in.Number();
+    for (uint64_t partial = in.Count(32); partial > 0; --partial) {
+      const uint64_t split = in.Number();
+      if (!epoch.partial.empty() && split <= epoch.partial.rbegin()->first)
+        in.Fail("splits out of order");
+      std::vector<RowRange>& ranges = epoch.partial[split];
+      ranges.resize(in.Count(16));
+      for (RowRange& range : ranges) {
+        range.first = in.Number();
+        range.count = in.Number();
+      }
+    }
+  }
+  checkpoint.consumer_state = in.Bytes(in.Number());
+  if (in.left() != 8) in.Fail("bytes are left over");
+  return checkpoint;
+}
+
+void WriteCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
+  AtomicFile file(path, true);
+  file.Write(SerializeCheckpoint(checkpoint));
+  file.Commit();
+}
+
+Checkpoint ReadCheckpoint(const std::string& path) {
+  return ParseCheckpoint(ReadWholeFile(path, kMaxCheckpointBytes), path);
+}
+
+void RemoveTornCheckpoints(const std::string& path) {
+  const fs::path place(path);
+  const std::string prefix = place.filename().string() + ".tmp";
+  std::error_code ignored;
+  const fs::path folder = place.has_parent_path() ? place.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() > prefix.size() && name.starts_with(prefix) &&
+        std::all_of(name.begin() + static_cast<ptrdiff_t>(prefix.size()), name.end(),
+                    [](char c) { return c >= '0' && c <= '9'; }))
+      fs::remove(entry.path(), ignored);
+  }
+}
+
+void CheckFingerprint(const Fingerprint& saved, const Fingerprint& now, const std::string& path) {
+  if (saved == now) return;
+  const char* part = saved.table != now.table             ? "table"
+                     : saved.projection != now.projection ? "projection"
+                     : saved.transforms != now.transforms ? "list of transforms"
+                                                          : "seed";
+  throw Error(ExitCode::kUsage, fmt::format("is the checkpoint of a run with another {}", part),
+              path,
+              "a run goes on only with the same table, [projection], [[transform]] and "
+              "pipeline.seed; give another --checkpoint to begin anew");
+}
+
+}  // namespace headrace::reader

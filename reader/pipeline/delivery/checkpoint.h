@@ -1,0 +1,58 @@
+// Checkpoint: where a run stands, in a file, so that another run goes on with exactly the rows not
+// yet delivered. It holds what was settled (delivery/ledger.h) and the consumer's own state of the
+// same moment; transforms draw by row numbers, so there is no random state to keep.
+//
+// headrace.checkpoint/1, all numbers u64 little-endian:
+//   22 bytes  "headrace.checkpoint/1\n"
+//   fingerprint: table, projection, transforms, seed
+//   splits of the table; batches delivered; rows delivered; first epoch; number of epochs, and of
+//   each: its number; a bit per split in ceil(splits / 64) words; number of partial splits, and of
+//   each: its number, the number of its settled ranges, their first row and row count
+//   consumer state: its length, its bytes
+//   8 bytes   XXH64 of all before
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "reader/pipeline/delivery/ledger.h"
+#include "reader/pipeline/spec.h"
+#include "reader/pipeline/split.h"
+
+namespace headrace::reader {
+
+// Hashes of what rows, and what is in them, depend on. How they are batched, ordered and shuffled,
+// and by how many threads, may change between the runs; and so may the place of the table.
+struct Fingerprint {
+  uint64_t table = 0;  // the files' sizes and footers
+  uint64_t projection = 0;
+  uint64_t transforms = 0;
+  uint64_t seed = 0;
+  bool operator==(const Fingerprint&) const = default;
+};
+Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec);
+
+struct Checkpoint {
+  Fingerprint fingerprint;
+  uint64_t splits = 0;
+  uint64_t batches = 0, rows = 0;  // delivered, by all runs together
+  DeliveryState delivered;
+  std::string consumer_state;
+};
+
+std::string SerializeCheckpoint(const Checkpoint& checkpoint);
+// Throws Error kBadData, naming `name`, for anything but what SerializeCheckpoint makes. Takes no
+// more memory than a small multiple of the text, whatever the text claims.
+Checkpoint ParseCheckpoint(std::string_view text, const std::string& name);
+
+// Replaces `path` by rename, after the bytes are on the disk. Throws Error.
+void WriteCheckpoint(const std::string& path, const Checkpoint& checkpoint);
+// Throws Error: kBadData for a damaged file, and when there is none.
+Checkpoint ReadCheckpoint(const std::string& path);
+// What writers that were killed left beside `path`.
+void RemoveTornCheckpoints(const std::string& path);
+
+// Throws Error kUsage naming the part that differs.
+void CheckFingerprint(const Fingerprint& saved, const Fingerprint& now, const std::string& path);
+
+}  // namespace headrace::reader
