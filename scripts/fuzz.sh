@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs the fuzzers of the DWRF reader and, for a fifth of that, of the stack sampler's parsers for SECONDS under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
+# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth of that each, of frames and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
 # the tree and with the example files where they exist.
 set -eu
 seconds=${1:-600}
 root=$(cd "$(dirname "$0")/.." && pwd)
 cmake --preset fuzz -S "$root" > /dev/null
-cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz
+cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/seeds" "$work/corpus"
@@ -37,6 +37,12 @@ if [ -x "$root/build/headrace" ] && [ -d "$work/table" ]; then
 fi
 "$root/build-fuzz/checkpoint_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=4096 \
   -print_final_stats=1 -verbosity=0 "$work/checkpoints"
+
+# Frames of a delivery, from nothing: the harness puts magic and checksums right.
+echo "== frame_fuzz, $((seconds / 10)) s"
+mkdir "$work/frames"
+"$root/build-fuzz/frame_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 -len_control=0 \
+  -print_final_stats=1 -verbosity=0 "$work/frames"
 
 # The stack sampler's parsers: seeded with a small program.
 echo "== elf_symbols_fuzz, $((seconds / 5)) s"

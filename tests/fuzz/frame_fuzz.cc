@@ -1,6 +1,8 @@
 // Fuzzes the frames of a delivery: any bytes, read as the stream of a connection. The first byte
-// says whether checksums are put right first, so that what lies behind them is reached.
+// says whether magic, version and checksum are put right first, so that what lies behind them is
+// reached.
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/check.h"
@@ -18,7 +20,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FrameDecoder decoder;
   try {
     while (!decoder.ended()) {
-      FrameHeader header = ParseFrameHeader(left);
+      FrameHeader header;
+      if (mends && left.size() >= sizeof header) {
+        std::memcpy(&header, left.data(), sizeof header);
+        header.magic = kFrameMagic;
+        header.version = kFrameVersion;
+        header = ParseFrameHeader({reinterpret_cast<const uint8_t*>(&header), sizeof header});
+      } else {
+        header = ParseFrameHeader(left);
+      }
       left = left.subspan(sizeof header);
       if (header.body_bytes > left.size()) return 0;
       const auto body = left.first(header.body_bytes);
