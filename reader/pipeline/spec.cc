@@ -677,7 +677,7 @@ class SpecParser {
       if (delivery.ring_bytes < kMinRingBytes || delivery.ring_bytes > kMaxRingBytes)
         Fail(ring, "ring must be from 64KiB to 4GiB");
     }
-    delivery.window = Count(*table, "window", delivery.window, 1, 1u << 20);
+    delivery.window = Count(*table, "window", delivery.window, 0, 1u << 20);
     if (delivery.to.kind != DeliveryKind::kInline && !HasKind(*spec, OperatorKind::kTensorize))
       Fail(table->get("to"),
            "only tensor batches go to another process: the last operator must be tensorize");

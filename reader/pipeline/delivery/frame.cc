@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "reader/pipeline/delivery/frame_hash.h"
 
 namespace headrace::reader {
 namespace {
@@ -72,6 +73,8 @@ uint64_t SeedOf(FrameHeader header) {
   return XXH3_64bits(&header, sizeof header);
 }
 
+void Seal(Frame* frame) { frame->header.checksum = HashParts(frame->parts, SeedOf(frame->header)); }
+
 template <typename T>
 std::span<const uint8_t> BytesOf(const T& values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(values[0])};
@@ -95,21 +98,37 @@ void AppendNames(const std::vector<std::string>& names, std::vector<uint8_t>* bo
   }
 }
 
-template <typename T>
-void Fill(std::span<const uint8_t> bytes, T* values) {
-  values->resize(bytes.size() / sizeof((*values)[0]));
-  if (!bytes.empty()) std::memcpy(values->data(), bytes.data(), bytes.size());
-}
+// What arrays are made of: copies, or parts of memory that `keep` holds.
+class Filler {
+ public:
+  explicit Filler(const std::shared_ptr<const void>& keep) : keep_(keep) {}
+  template <typename T>
+  void operator()(std::span<const uint8_t> bytes, Array<T>* values) const {
+    if (bytes.empty()) return;
+    const size_t count = bytes.size() / sizeof(T);
+    if (keep_) {
+      // The memory belongs to the frame, and the frame to this batch alone.
+      auto* first = reinterpret_cast<T*>(const_cast<uint8_t*>(bytes.data()));
+      *values = Array<T>::Borrow({first, count}, keep_);
+      return;
+    }
+    values->resize(count);
+    std::memcpy(values->data(), bytes.data(), bytes.size());
+  }
 
-// The lengths are taken into memory of our own before they are looked at: the bytes may lie in
-// memory that another process can still write.
+ private:
+  const std::shared_ptr<const void>& keep_;
+};
+
+// Without anything to keep, the lengths are taken into memory of our own before they are looked at:
+// the bytes may lie where another process can still write.
 KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t rows,
                                std::span<const uint8_t> lengths, std::span<const uint8_t> values,
-                               std::span<const uint8_t> weights) {
+                               std::span<const uint8_t> weights, const Filler& fill) {
   KeyedJaggedTensor tensor;
   tensor.keys = keys;
   tensor.rows = rows;
-  Fill(lengths, &tensor.lengths);
+  fill(lengths, &tensor.lengths);
   tensor.offsets.resize(tensor.lengths.size() + 1);
   int64_t at = 0;
   int32_t seen = 0;  // negative once one of them is
@@ -124,8 +143,8 @@ KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t ro
   if (seen < 0 || static_cast<uint64_t>(at) != values.size() / 8)
     Bad(fmt::format("the lengths of a frame's lists do not add up to its {} values",
                     values.size() / 8));
-  Fill(values, &tensor.values);
-  Fill(weights, &tensor.weights);
+  fill(values, &tensor.values);
+  fill(weights, &tensor.weights);
   return tensor;
 }
 
@@ -176,22 +195,8 @@ FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
 }
 
 uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body) {
-  return XXH3_64bits_withSeed(body.data(), body.size(), SeedOf(header));
-}
-
-struct FrameEncoder::Hash {
-  XXH3_state_t* state = XXH3_createState();
-  ~Hash() { XXH3_freeState(state); }
-};
-
-FrameEncoder::FrameEncoder() : hash_(std::make_unique<Hash>()) {}
-FrameEncoder::~FrameEncoder() = default;
-
-void FrameEncoder::Finish(Frame* frame) {
-  XXH3_64bits_reset_withSeed(hash_->state, SeedOf(frame->header));
-  for (const std::span<const uint8_t>& part : frame->parts)
-    XXH3_64bits_update(hash_->state, part.data(), part.size());
-  frame->header.checksum = XXH3_64bits_digest(hash_->state);
+  const std::span<const uint8_t> parts[] = {body};
+  return HashParts(parts, SeedOf(header));
 }
 
 std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
@@ -210,7 +215,7 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
     frame.header.sparse_keys = static_cast<uint32_t>(names_[1].size());
     frame.header.weighted_keys = static_cast<uint32_t>(names_[2].size());
     AddPart(names_body_, &frame);
-    Finish(&frame);
+    Seal(&frame);
   }
   Frame& frame = frames.emplace_back();
   FrameHeader& header = frame.header;
@@ -250,7 +255,7 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
     AddPart(BytesOf(tensor->weights), &frame);
   }
   AddPart(spans, &frame);
-  Finish(&frame);
+  Seal(&frame);
   ++batches_;
   return frames;
 }
@@ -260,12 +265,13 @@ Frame FrameEncoder::End(bool complete) {
   frame.header.kind = static_cast<uint8_t>(FrameKind::kEnd);
   frame.header.flags = complete ? kFrameComplete : 0;
   frame.header.sequence = batches_;
-  Finish(&frame);
+  Seal(&frame);
   return frame;
 }
 
 std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
-                                                std::span<const uint8_t> body) {
+                                                std::span<const uint8_t> body,
+                                                std::shared_ptr<const void> keep) {
   if (ended_) Bad("a frame follows the last one");
   if (body.size() != header.body_bytes)
     Bad(fmt::format("a frame of {} bytes has {}", header.body_bytes, body.size()));
@@ -287,7 +293,7 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
   }
   if (header.sequence != batches_)
     Bad(fmt::format("batch {} came where {} was due", header.sequence, batches_));
-  TensorBatch batch = DecodeBatch(header, body);
+  TensorBatch batch = DecodeBatch(header, body, keep);
   ++batches_;
   return batch;
 }
@@ -311,8 +317,8 @@ void FrameDecoder::DecodeNames(const FrameHeader& header, std::span<const uint8_
   has_names_ = true;
 }
 
-TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header,
-                                      std::span<const uint8_t> body) const {
+TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const uint8_t> body,
+                                      const std::shared_ptr<const void>& keep) const {
   if (!has_names_) Bad("a batch came before the names of its columns");
   if (header.dense_columns != names_[0].size() || header.sparse_keys != names_[1].size() ||
       header.weighted_keys != names_[2].size())
@@ -327,19 +333,20 @@ TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header,
     at += Padded(bytes);
     return part;
   };
+  const Filler fill(keep);
   TensorBatch batch;
   batch.rows = header.rows;
   batch.dense_names = names_[0];
   uint64_t origin[2];
   std::memcpy(origin, next(kOrigin).data(), sizeof origin);
   batch.first_row = origin[0];
-  Fill(next(kRowIds), &batch.row_ids);
-  Fill(next(kLabels), &batch.labels);
-  Fill(next(kDense), &batch.dense);
+  fill(next(kRowIds), &batch.row_ids);
+  fill(next(kLabels), &batch.labels);
+  fill(next(kDense), &batch.dense);
   const auto jagged = [&](int list, Section lengths, Section values, Section weights) {
     const auto length_bytes = next(lengths), value_bytes = next(values),
                weight_bytes = next(weights);
-    return DecodeJagged(names_[list], batch.rows, length_bytes, value_bytes, weight_bytes);
+    return DecodeJagged(names_[list], batch.rows, length_bytes, value_bytes, weight_bytes, fill);
   };
   batch.sparse = jagged(1, kSparseLengths, kSparseValues, kSparseWeights);
   batch.weighted_sparse = jagged(2, kWeightedLengths, kWeightedValues, kWeightedWeights);

@@ -66,8 +66,7 @@ struct Frame {
 
 class FrameEncoder {
  public:
-  FrameEncoder();
-  ~FrameEncoder();
+  FrameEncoder() = default;
   FrameEncoder(const FrameEncoder&) = delete;
   FrameEncoder& operator=(const FrameEncoder&) = delete;
 
@@ -79,9 +78,6 @@ class FrameEncoder {
   uint64_t batches() const { return batches_; }  // encoded so far
 
  private:
-  void Finish(Frame* frame);
-  struct Hash;
-  std::unique_ptr<Hash> hash_;
   std::vector<std::string> names_[3];  // dense, sparse, weighted
   bool has_names_ = false;
   std::vector<uint8_t> names_body_;
@@ -93,7 +89,10 @@ class FrameDecoder {
  public:
   // One whole frame. A batch for kBatch; nothing for the others. Throws Error kBadData for a
   // damaged frame, or one that does not fit those before it.
-  std::optional<TensorBatch> Decode(const FrameHeader& header, std::span<const uint8_t> body);
+  // With `keep` the batch borrows its arrays from `body`, whose memory `keep` holds, no other
+  // process can write and begins at a multiple of 64; without it copies them.
+  std::optional<TensorBatch> Decode(const FrameHeader& header, std::span<const uint8_t> body,
+                                    std::shared_ptr<const void> keep = nullptr);
   // The last frame was kEnd: no further one may come.
   bool ended() const { return ended_; }
   bool complete() const { return complete_; }  // and the producer had nothing left
@@ -101,7 +100,8 @@ class FrameDecoder {
 
  private:
   void DecodeNames(const FrameHeader& header, std::span<const uint8_t> body);
-  TensorBatch DecodeBatch(const FrameHeader& header, std::span<const uint8_t> body) const;
+  TensorBatch DecodeBatch(const FrameHeader& header, std::span<const uint8_t> body,
+                          const std::shared_ptr<const void>& keep) const;
   std::vector<std::string> names_[3];
   bool has_names_ = false, ended_ = false, complete_ = false;
   uint64_t batches_ = 0;

@@ -9,7 +9,8 @@ namespace headrace::reader {
 struct DeliveryOptions {
   DeliveryAddress to;
   uint64_t ring_bytes = uint64_t{16} << 20;  // of shared memory; more when a batch needs it
-  uint64_t window = 8;                       // batches sent and not acknowledged
+  // Batches sent and not acknowledged; 0: a step is over when its batch is acknowledged.
+  uint64_t window = 8;
 };
 
 }  // namespace headrace::reader

@@ -148,7 +148,7 @@ void ReceivePipeline::State::TakeFrames(const std::shared_ptr<Receiver>& from,
       const bool is_batch = frame.header.kind == static_cast<uint8_t>(FrameKind::kBatch);
       scope.Done(is_batch, frame.header.rows, frame_bytes, frame_bytes);
       account::OperatorScope decoding(deserialize);
-      std::optional<TensorBatch> batch = decoder->Decode(frame.header, frame.body);
+      std::optional<TensorBatch> batch = decoder->Decode(frame.header, frame.body, frame.keep);
       if (!batch) continue;
       received.element.rows = batch->rows;
       received.element.bytes = batch->MemoryBytes();

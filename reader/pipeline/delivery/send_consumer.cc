@@ -61,7 +61,8 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
   }
   try {
     // Room for this one: `window` batches on their way with it.
-    if (sent_ >= options_.window && sender_->Acknowledged() <= sent_ - options_.window) {
+    if (options_.window > 0 && sent_ >= options_.window &&
+        sender_->Acknowledged() <= sent_ - options_.window) {
       account::WaitScope wait(send_, HR_WAIT_OUT);
       sender_->AwaitAcknowledged(sent_ - options_.window + 1);
     }
@@ -81,6 +82,9 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     failed_ = false;
     ++sent_;
     scope.Done(batch->rows, bytes, bytes);
+    if (options_.window > 0) return;
+    account::WaitScope wait(send_, HR_WAIT_OUT);
+    sender_->AwaitAcknowledged(sent_);
   } catch (const Error& error) {
     // A pipeline that is being stopped drops what is in flight.
     if (error.code() == ExitCode::kInterrupted) return;

@@ -1,9 +1,9 @@
 #include "reader/pipeline/delivery/socket.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +19,10 @@
 namespace headrace::reader {
 namespace {
 
-constexpr int kLookMs = 100;   // between looks at the stop request
+constexpr timeval kLook = {0, 100'000};  // between looks at the stop request
+// What a call that may wait moves at most: a wait is one for room or bytes, and not for all of
+// them.
+constexpr size_t kStep = 64 << 10;
 constexpr size_t kMaxFds = 4;  // in one message
 
 bool IsGone(int error) { return error == EPIPE || error == ECONNRESET || error == ENOTCONN; }
@@ -29,7 +32,9 @@ bool IsLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || erro
 
 Socket::Socket(int fd, std::string peer, std::function<bool()> stopped)
     : fd_(fd), peer_(std::move(peer)), stopped_(std::move(stopped)) {
-  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+  // Waiting inside the call, as poll says that there is room only once most of the buffer is empty.
+  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &kLook, sizeof kLook);
+  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &kLook, sizeof kLook);
 }
 
 Socket::~Socket() { close(fd_); }
@@ -41,27 +46,29 @@ void Socket::CheckStopped() const {
     throw Error(ExitCode::kInterrupted, fmt::format("stopped while waiting for {}", peer_));
 }
 
-void Socket::Wait(short events, const std::function<void(bool)>& waits) const {
-  CheckStopped();
-  pollfd one = {fd_, events, 0};
-  if (waits) waits(true);
-  poll(&one, 1, kLookMs);
-  if (waits) waits(false);
-}
-
 void Socket::Write(std::vector<iovec> parts, const std::function<void(bool)>& waits) {
   constexpr size_t kMostParts = 512;  // below IOV_MAX
+  bool full = false;
   for (size_t first = 0; first < parts.size();) {
-    msghdr message = {};
-    message.msg_iov = parts.data() + first;
-    message.msg_iovlen = std::min(parts.size() - first, kMostParts);
-    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    ssize_t sent = 0;
+    if (full) {
+      CheckStopped();
+      if (waits) waits(true);
+      sent = send(fd_, parts[first].iov_base, std::min(parts[first].iov_len, kStep), MSG_NOSIGNAL);
+      if (waits) waits(false);
+    } else {
+      msghdr message = {};
+      message.msg_iov = parts.data() + first;
+      message.msg_iovlen = std::min(parts.size() - first, kMostParts);
+      sent = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     if (sent < 0) {
       if (IsGone(errno)) Gone();
       if (!IsLater(errno)) throw ErrnoError(errno, "write to", peer_);
-      Wait(POLLOUT, waits);
+      full = true;
       continue;
     }
+    full = false;
     auto left = static_cast<size_t>(sent);
     while (first < parts.size() && left >= parts[first].iov_len) left -= parts[first++].iov_len;
     if (left == 0) continue;
@@ -77,10 +84,20 @@ void Socket::Write(std::span<const uint8_t> bytes) {
 bool Socket::Read(std::span<uint8_t> bytes, int64_t timeout_ns,
                   const std::function<void(bool)>& waits) {
   const int64_t start = timeout_ns > 0 ? MonotonicNs() : 0;
+  bool empty = false;
   for (size_t at = 0; at < bytes.size();) {
-    const ssize_t got = recv(fd_, bytes.data() + at, bytes.size() - at, 0);
+    ssize_t got = 0;
+    if (empty) {
+      CheckStopped();
+      if (waits) waits(true);
+      got = recv(fd_, bytes.data() + at, std::min(bytes.size() - at, kStep), 0);
+      if (waits) waits(false);
+    } else {
+      got = recv(fd_, bytes.data() + at, bytes.size() - at, MSG_DONTWAIT);
+    }
     if (got > 0) {
       at += static_cast<size_t>(got);
+      empty = false;
       continue;
     }
     if (got == 0 || IsGone(errno)) {
@@ -92,7 +109,7 @@ bool Socket::Read(std::span<uint8_t> bytes, int64_t timeout_ns,
       throw Error(ExitCode::kFailure,
                   fmt::format("{} said nothing for {} s", peer_, timeout_ns / 1'000'000'000));
     }
-    Wait(POLLIN, waits);
+    empty = true;
   }
   return true;
 }
@@ -125,7 +142,7 @@ void Socket::WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<cons
     }
     if (IsGone(errno)) Gone();
     if (!IsLater(errno)) throw ErrnoError(errno, "pass shared memory to", peer_);
-    Wait(POLLOUT);
+    CheckStopped();
   }
 }
 
@@ -142,7 +159,7 @@ bool Socket::ReadWithDescriptors(std::span<uint8_t> bytes, std::span<int> fds) {
     message.msg_controllen = sizeof control;
     const ssize_t got = recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
     if (got < 0 && IsLater(errno)) {
-      Wait(POLLIN);
+      CheckStopped();
       continue;
     }
     if (got <= 0) {

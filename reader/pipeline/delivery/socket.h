@@ -15,7 +15,7 @@ namespace headrace::reader {
 
 class Socket {
  public:
-  // Takes the descriptor, makes it non-blocking. `peer` names the other side in errors: "the
+  // Takes the descriptor. `peer` names the other side in errors: "the
   // consumer at unix:/run/a.sock".
   Socket(int fd, std::string peer, std::function<bool()> stopped);
   ~Socket();
@@ -48,8 +48,6 @@ class Socket {
   [[noreturn]] void Gone() const;
 
  private:
-  // Looks at `stopped`, then waits up to 100 ms for `events`.
-  void Wait(short events, const std::function<void(bool)>& waits = {}) const;
   int fd_;
   std::string peer_;
   std::function<bool()> stopped_;

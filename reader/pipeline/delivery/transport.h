@@ -38,7 +38,8 @@ class Sender {
 
 struct ReceivedFrame {
   FrameHeader header;
-  std::span<const uint8_t> body;  // until the next Receive
+  std::span<const uint8_t> body;     // until the next Receive
+  std::shared_ptr<const void> keep;  // where the body may be kept: by this, as long as wanted
 };
 
 // Receive: one thread; Acknowledge: any.

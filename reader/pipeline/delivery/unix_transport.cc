@@ -65,15 +65,18 @@ class UnixReceiver final : public Receiver {
     ReceivedFrame frame;
     frame.header = ParseFrameHeader(bytes);
     // Memory for what has come, never for what a header claims.
+    auto body = std::make_shared<Array<uint8_t>>();
     uint64_t have = 0;
     while (have < frame.header.body_bytes) {
-      const uint64_t room = std::max<uint64_t>({body_.size(), kFirstBytes, 2 * have});
+      const uint64_t room = std::max<uint64_t>({last_bytes_, kFirstBytes, 2 * have});
       const uint64_t until = std::min(frame.header.body_bytes, room);
-      if (body_.size() < until) body_.resize(until);
-      if (!socket_->Read({body_.data() + have, until - have}, 0, waits)) socket_->Gone();
+      body->resize(until);
+      if (!socket_->Read({body->data() + have, until - have}, 0, waits)) socket_->Gone();
       have = until;
     }
-    frame.body = {body_.data(), have};
+    last_bytes_ = have;
+    frame.body = {body->data(), have};
+    frame.keep = std::move(body);
     return frame;
   }
 
@@ -93,7 +96,7 @@ class UnixReceiver final : public Receiver {
   static constexpr uint64_t kFirstBytes = 1 << 20;
   std::unique_ptr<Socket> socket_;
   int64_t pid_;
-  std::vector<uint8_t> body_;
+  uint64_t last_bytes_ = 0;  // of a body: the next one is trusted to be as long
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "reader/pipeline/delivery/frame_hash.h"
 #include "tests/reader/pipeline/delivery/random_batch.h"
 
 namespace headrace::reader {
@@ -90,6 +91,44 @@ TEST(Frame, RandomBatchesComeOutAsTheyWentIn) {
   EXPECT_TRUE(decoder.ended());
   EXPECT_TRUE(decoder.complete());
   EXPECT_EQ(decoder.batches(), 300u);
+}
+
+TEST(Frame, EveryInstructionSetHashesTheSame) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<uint8_t> bytes(100000);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  for (int i = 0; i < 300; ++i) {
+    const size_t size = random() % (i % 3 == 0 ? 400 : bytes.size());
+    const std::span<const uint8_t> whole[] = {{bytes.data(), size}};
+    std::vector<std::span<const uint8_t>> parts;
+    for (size_t at = 0; at < size;) {
+      const size_t step = std::min<size_t>(size - at, 1 + random() % (1 + size / 2));
+      parts.push_back({bytes.data() + at, step});
+      at += step;
+    }
+    const uint64_t expected = HashParts(whole, i, InstructionSet::kScalar);
+    EXPECT_EQ(HashParts(parts, i, InstructionSet::kScalar), expected);
+    EXPECT_EQ(HashParts(parts, i), expected);
+    EXPECT_EQ(HashParts(whole, i), expected);
+  }
+}
+
+TEST(Frame, ABatchMayBorrowFromItsFrame) {
+  std::mt19937_64 random(TestSeed());
+  for (int i = 0; i < 50; ++i) {
+    FrameEncoder encoder;
+    FrameDecoder decoder;
+    const TensorBatch batch = RandomBatch(RandomShape(random), random);
+    std::optional<TensorBatch> got;
+    for (const Frame& frame : encoder.Encode(batch)) {
+      const std::vector<uint8_t> bytes = Bytes(frame);
+      auto body = std::make_shared<Array<uint8_t>>();
+      body->assign(bytes.begin() + sizeof(FrameHeader), bytes.end());
+      got = decoder.Decode(frame.header, {body->data(), body->size()}, body);
+    }
+    ASSERT_TRUE(got.has_value());
+    ExpectSame(batch, *got);
+  }
 }
 
 TEST(Frame, NamesGoOncePerConnection) {

@@ -133,7 +133,7 @@ void Produce(const DeliveryOptions& options, uint64_t name, uint64_t batches, bo
     element.rows = batch.rows;
     element.payload = std::move(batch);
     sender.Step(std::move(element), &stop);
-    EXPECT_LE(sender.sent() - sender.acknowledged(), options.window);
+    EXPECT_LE(sender.sent() - sender.acknowledged(), options.window);  // a window of 0 included
   }
   sender.Finish(complete);
   EXPECT_EQ(sender.acknowledged(), batches);
@@ -144,9 +144,8 @@ TEST_P(Transport, SeveralProducersFeedOneConsumer) {
   ReceivePipeline receive({.from = address_, .producers = 3}, std::make_unique<Collector>(&seen));
   std::vector<std::thread> producers;
   for (uint64_t p = 0; p < 3; ++p) {
-    producers.emplace_back([&, p] {
-      Produce({.to = address_, .ring_bytes = 65536, .window = 1 + 5 * p}, p, 500, true);
-    });
+    producers.emplace_back(
+        [&, p] { Produce({.to = address_, .ring_bytes = 65536, .window = 5 * p}, p, 500, true); });
   }
   receive.Run();
   for (std::thread& producer : producers) producer.join();
