@@ -1,0 +1,207 @@
+// Transports between processes beside what the machine gives: frames over a Unix socket beside the
+// bare socket, the ring in shared memory beside memcpy, and what handing a batch to another thread
+// costs. Pairs are interleaved; medians with the 10th and 90th percentile of the pairs' ratios.
+//
+//   transport_bench [PAIRS]        default 9
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "reader/pipeline/delivery/transport.h"
+#include "reader/pipeline/element.h"
+#include "reader/pipeline/queue.h"
+#include "tests/reader/pipeline/delivery/random_batch.h"
+
+using namespace headrace;
+using namespace headrace::reader;
+
+namespace {
+
+double Quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+double Seconds(const std::function<void()>& work) {
+  const int64_t start = MonotonicNs();
+  work();
+  return static_cast<double>(MonotonicNs() - start) / 1e9;
+}
+
+void Compare(const std::string& name, int pairs, double gigabytes, const std::string& rival_name,
+             const std::function<double()>& ours, const std::function<double()>& rival,
+             double goal) {
+  std::vector<double> mine, theirs, ratios;
+  for (int i = 0; i < pairs; ++i) {
+    double a = 0, b = 0;
+    if (i % 2 == 0) {
+      a = ours();
+      b = rival();
+    } else {
+      b = rival();
+      a = ours();
+    }
+    mine.push_back(gigabytes / a);
+    theirs.push_back(gigabytes / b);
+    ratios.push_back(b / a);
+  }
+  fmt::print("{:44} {:6.2f} GB/s   {:12} {:6.2f} GB/s   ratio {:.2f} [{:.2f}, {:.2f}]{}\n", name,
+             Quantile(mine, 0.5), rival_name, Quantile(theirs, 0.5), Quantile(ratios, 0.5),
+             Quantile(ratios, 0.1), Quantile(ratios, 0.9),
+             goal > 0 ? fmt::format("   goal {:.1f}: {}", goal,
+                                    Quantile(ratios, 0.5) >= goal ? "reached" : "missed")
+                      : "");
+  std::fflush(stdout);
+}
+
+// `total` bytes in writes of `block` from one thread to another.
+double RawSocket(uint64_t total, uint64_t block) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) std::abort();
+  const int buffer = 4 << 20;
+  setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  std::vector<char> from(block, 1), to(block);
+  const double seconds = Seconds([&] {
+    std::thread reader([&] {
+      for (uint64_t left = total; left > 0;) {
+        const ssize_t got = recv(pair[1], to.data(), std::min(left, block), 0);
+        if (got <= 0) std::abort();
+        left -= static_cast<uint64_t>(got);
+      }
+    });
+    for (uint64_t left = total; left > 0;) {
+      const ssize_t sent = send(pair[0], from.data(), std::min(left, block), MSG_NOSIGNAL);
+      if (sent <= 0) std::abort();
+      left -= static_cast<uint64_t>(sent);
+    }
+    reader.join();
+  });
+  close(pair[0]);
+  close(pair[1]);
+  return seconds;
+}
+
+// `count` frames of the batch; `decodes`: into tensors on the other side, else the checksum alone.
+double Frames(DeliveryKind kind, const TensorBatch& batch, int count, bool decodes) {
+  const DeliveryAddress address{
+      kind, (std::filesystem::temp_directory_path() / fmt::format("hrbench{}", getpid())).string()};
+  Listener listener(address);
+  double seconds = 0;
+  std::thread producer([&] {
+    auto sender = ConnectSender(address, {.ring_bytes = 16 << 20});
+    FrameEncoder encoder;
+    for (int i = 0; i < count; ++i)
+      for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+    sender->Send(encoder.End(true), UINT32_MAX);
+    sender->AwaitAcknowledged(static_cast<uint64_t>(count));
+  });
+  auto receiver = listener.Accept({});
+  FrameDecoder decoder;
+  seconds = Seconds([&] {
+    for (;;) {
+      const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
+      if (decodes) {
+        decoder.Decode(frame.header, frame.body, frame.keep);
+      } else if (FrameChecksum(frame.header, frame.body) != frame.header.checksum) {
+        std::abort();
+      }
+      if (frame.header.kind == static_cast<uint8_t>(FrameKind::kEnd)) break;
+    }
+    receiver->Acknowledge(static_cast<uint64_t>(count));
+  });
+  producer.join();
+  return seconds;
+}
+
+double Memcpy(uint64_t total, uint64_t block) {
+  // As the ring: 16 MiB written in turn.
+  std::vector<uint8_t> from(block, 1), to(16 << 20);
+  return Seconds([&] {
+    for (uint64_t done = 0; done < total; done += block)
+      std::memcpy(to.data() + done / block % (to.size() / block) * block, from.data(), block);
+    asm volatile("" : : "r"(to.data()) : "memory");
+  });
+}
+
+// Nanoseconds to put a batch into a queue and take it out.
+double HandOff(bool threads) {
+  Queue<Element> queue(64, false, UINT32_MAX);
+  constexpr int kCount = 300000;
+  std::mt19937_64 random(1);
+  Element carried;
+  carried.payload = RandomBatch({.rows = 512, .dense = 16, .sparse = 4}, random);
+  const double seconds = Seconds([&] {
+    if (!threads) {
+      for (int i = 0; i < kCount; ++i) {
+        queue.Put(std::move(carried), UINT32_MAX);
+        queue.Get(&carried, UINT32_MAX, 0);
+      }
+      return;
+    }
+    std::thread taker([&] {
+      Element element;
+      for (int i = 0; i < kCount; ++i) queue.Get(&element, UINT32_MAX, 0);
+    });
+    for (int i = 0; i < kCount; ++i) queue.Put(Element(), UINT32_MAX);
+    taker.join();
+  });
+  return seconds * 1e9 / kCount;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  setenv("HEADRACE_ACCOUNTS", "off", 0);
+  const int pairs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
+  std::mt19937_64 random(1);
+  constexpr uint64_t kMiB = 1 << 20;
+  // A frame of 1 MiB, most of it ids as in rm1.
+  const TensorBatch batch =
+      RandomBatch({.rows = 512, .dense = 170, .sparse = 20, .longest = 16}, random);
+  uint64_t frame_bytes = 0;
+  {
+    FrameEncoder encoder;
+    frame_bytes = encoder.Encode(batch).back().bytes();
+  }
+  const int count = static_cast<int>(1024 * kMiB / frame_bytes);
+  const uint64_t total = frame_bytes * static_cast<uint64_t>(count);
+  const double gigabytes = static_cast<double>(total) / 1e9;
+  fmt::print("frames of {:.2f} MiB, {:.2f} GB a run, {} pairs\n",
+             static_cast<double>(frame_bytes) / kMiB, gigabytes, pairs);
+  const auto raw = [&] { return RawSocket(total, frame_bytes); };
+  const auto copy = [&] { return Memcpy(total, frame_bytes); };
+  Compare(
+      "unix, frames checked", pairs, gigabytes, "bare socket",
+      [&] { return Frames(DeliveryKind::kUnix, batch, count, false); }, raw, 0.9);
+  Compare(
+      "unix, decoded to tensors", pairs, gigabytes, "bare socket",
+      [&] { return Frames(DeliveryKind::kUnix, batch, count, true); }, raw, 0);
+  Compare(
+      "shared memory, frames checked", pairs, gigabytes, "memcpy",
+      [&] { return Frames(DeliveryKind::kShm, batch, count, false); }, copy, 0);
+  Compare(
+      "shared memory, decoded to tensors", pairs, gigabytes, "memcpy",
+      [&] { return Frames(DeliveryKind::kShm, batch, count, true); }, copy, 0);
+  Compare(
+      "shared memory, frames checked", pairs, gigabytes, "bare socket",
+      [&] { return Frames(DeliveryKind::kShm, batch, count, false); }, raw, 0);
+  for (const bool threads : {false, true}) {
+    std::vector<double> times;
+    for (int i = 0; i < pairs; ++i) times.push_back(HandOff(threads));
+    fmt::print("{:44} {:6.0f} ns a batch [{:.0f}, {:.0f}]{}\n",
+               threads ? "hand-off to another thread through the queue"
+                       : "put and take of a batch, one thread",
+               Quantile(times, 0.5), Quantile(times, 0.1), Quantile(times, 0.9),
+               threads ? "" : "   goal 50");
+  }
+  return 0;
+}
