@@ -2,6 +2,12 @@
 # [[cache]]: what splits became, kept in memory or on disk.
 load helpers
 
+# A test that fails leaves nothing running.
+teardown() {
+  for pid in $RUN $FIRST $CONSUMER; do kill -9 $pid 2> /dev/null || true; done
+  rm -rf "$DIR"
+}
+
 make_table() {
   "$HEADRACE" generate rm1 -o t --rows 4096 --features 0.01 --seed 3 --stripe-rows 512 2> /dev/null
   # Nothing random before the cache.
@@ -58,7 +64,7 @@ figure() { "$HEADRACE" query "SELECT sum($2) AS n FROM operator_summary WHERE op
   once=$(checksum)
   cached="--set cache.after=transform --set cache.tier=disk --set cache.folder=kept"
   for round in 1 2 3; do
-    "$HEADRACE" run t/pipeline.toml --no-record -q $cached --epochs 0 2> /dev/null < /dev/null 3>&- &
+    "$HEADRACE" run t/pipeline.toml --no-record -q $cached --duration 60s 2> /dev/null < /dev/null 3>&- &
     RUN=$!
     until_true 20 has_entries
     kill -9 $RUN

@@ -2,6 +2,12 @@
 # Pipelines whose consumer is another process: run with delivery.to, and consume.
 load helpers
 
+# A test that fails leaves nothing running.
+teardown() {
+  for pid in $RUN $FIRST $CONSUMER; do kill -9 $pid 2> /dev/null || true; done
+  rm -rf "$DIR"
+}
+
 make_table() {
   "$HEADRACE" generate rm1 -o t --rows 4096 --features 0.01 --seed 3 2> /dev/null
 }
