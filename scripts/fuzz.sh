@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth of that each, of frames and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
+# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth or a tenth of that, of checkpoints, of frames and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
 # the tree and with the example files where they exist.
 set -eu
 seconds=${1:-600}
