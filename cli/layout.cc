@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/device_cost.h"
 #include "cli/keys_option.h"
+#include "cli/layout_dedup.h"
 #include "reader/dwrf/layout_map.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/pipeline/spec.h"
@@ -27,7 +28,9 @@ struct LayoutCommandOptions {
   std::string table, pipeline, key_place;
   std::vector<std::string> projection;
   std::optional<std::string> gap, max;
-  bool features = false, json = false;
+  bool features = false, json = false, dedup = false;
+  std::string session = "session_id", time = "timestamp";
+  uint64_t rows = 65'536;
 };
 
 // All keys that some stripe of the table has of a flattened map.
@@ -71,6 +74,7 @@ reader::Table OpenLayoutTable(const LayoutCommandOptions& options) {
 int Layout(const LayoutCommandOptions& options) {
   const reader::Table table = OpenLayoutTable(options);
   dwrf::LayoutOptions mapping;
+  DedupReportOptions dedup;
   dwrf::Projection projection;
   if (!options.pipeline.empty()) {
     reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline);
@@ -80,6 +84,8 @@ int Layout(const LayoutCommandOptions& options) {
     mapping.projection_name = options.pipeline;
     mapping.max_gap_bytes = spec.fetch.max_gap_bytes;
     mapping.max_read_bytes = spec.fetch.max_read_bytes;
+    dedup.dedup = std::move(spec.dedup);
+    dedup.batch_rows = spec.batch_rows;
   } else if (!options.projection.empty()) {
     projection = ParseProjection(table, options.projection);
     mapping.projection = &projection;
@@ -92,6 +98,16 @@ int Layout(const LayoutCommandOptions& options) {
                 options.gap ? "--gap" : "--max", "add --pipeline FILE or --projection NAMES");
   if (mapping.projection != nullptr)
     dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), projection);
+  if (options.dedup) {
+    if (mapping.projection == nullptr)
+      throw Error(ExitCode::kUsage, "factors are of a projection, and none is given", "--dedup",
+                  "add --pipeline FILE or --projection NAMES");
+    dedup.session = options.session;
+    dedup.time = options.time;
+    dedup.rows = options.rows;
+    PrintDedup(table, options.table, std::move(projection), dedup, options.json);
+    return 0;
+  }
   const dwrf::LayoutMap map = dwrf::MapLayout(table.files, mapping);
   const std::string text =
       options.json ? dwrf::LayoutJson(map) : dwrf::LayoutText(map, options.features);
@@ -113,6 +129,7 @@ HR_COMMAND(
          "  headrace layout table --pipeline table/pipeline.toml   # what that job reads, at "
          "several gaps\n"
          "  headrace layout table --projection 'label,sparse[17],dense' --gap 0 --features\n"
+         "  headrace layout table --pipeline p.toml --dedup        # how often rows repeat\n"
          "  headrace layout table --pipeline p.toml --json | jq .projection.by_gap\n",
      .exit_codes = "0 ok, 2 unknown column or a mistake in the pipeline file, 5 not a DWRF table, "
                    "6 the projection wants an encrypted column",
@@ -140,6 +157,23 @@ HR_COMMAND(
        AddKeysOption(&app, &options->key_place);
        app.add_flag("--features", options->features,
                     "List every key of every flattened map, in file order");
+       auto* dedup = app.add_flag("--dedup", options->dedup,
+                                  "Say how often rows repeat by groups of features, now and if "
+                                  "clustered by session");
+       app.add_option("--session", options->session,
+                      "Take rows with equal values of this column as one session")
+           ->type_name("COLUMN")
+           ->capture_default_str()
+           ->needs(dedup);
+       app.add_option("--time", options->time, "Take a session's rows in the order of this column")
+           ->type_name("COLUMN")
+           ->capture_default_str()
+           ->needs(dedup);
+       app.add_option("--rows", options->rows, "Read at most so many rows for --dedup")
+           ->type_name("N")
+           ->capture_default_str()
+           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
+           ->needs(dedup);
        app.add_flag("--json", options->json, "Print everything as JSON (headrace.layout/1)");
        return [options] { return Layout(*options); };
      }});

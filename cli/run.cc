@@ -24,7 +24,8 @@
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
 #include "workloads/coread_log.h"
-#include "workloads/trainer.h"
+#include "workloads/tensor_dump.h"
+#include "workloads/trainer/consumer.h"
 
 namespace headrace::cli {
 namespace {
@@ -35,7 +36,7 @@ using reader::PipelineSpec;
 using reader::Settings;
 
 struct RunOptions {
-  std::string pipeline, database, name, duration, plan, log_reads, row_log;
+  std::string pipeline, database, name, duration, plan, log_reads, row_log, dump_tensors;
   reader::CheckpointOptions checkpoint;
   std::vector<std::string> set;
   std::optional<uint64_t> epochs;
@@ -117,7 +118,8 @@ struct TimeUsed {
 };
 
 void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const TimeUsed& used,
-                  int64_t run_id, const workloads::RowChecksums& checksums) {
+                  int64_t run_id, const workloads::RowChecksums& checksums,
+                  const workloads::TrainingFigures& training) {
   const PipelineProgress done = pipeline.progress();
   const double seconds = used.seconds;
   const double stall =
@@ -147,6 +149,12 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
                          {"multiset", fmt::format("{:016x}", checksums.multiset)},
                          {"ordered", fmt::format("{:016x}", checksums.ordered)}};
     }
+    if (training.steps > 0) {
+      out["training"] = {{"steps_count", training.steps},
+                         {"parameters_count", training.parameters},
+                         {"first_loss", training.first_loss},
+                         {"last_loss", training.last_loss}};
+    }
     fmt::print("{}\n", out.dump(2));
     return;
   }
@@ -157,6 +165,9 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
              static_cast<double>(done.batches) / seconds);
   if (done.batches > 0) fmt::print("; the consumer waited {} of the time", FormatPercent(stall));
   fmt::print("\n");
+  if (training.steps > 0)
+    fmt::print("trained {} steps of {} parameters: loss {:.4f} at first, {:.4f} at the end\n",
+               training.steps, training.parameters, training.first_loss, training.last_loss);
   if (options.checksum)
     fmt::print("checksum: rows {} multiset {:016x} ordered {:016x}\n", checksums.rows,
                checksums.multiset, checksums.ordered);
@@ -199,10 +210,11 @@ int Run(const RunOptions& options) {
   // it.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   workloads::RowChecksums checksums;
+  workloads::TrainingFigures training;
   std::unique_ptr<reader::Consumer> consumer;
   if (spec.delivery.to.kind == reader::DeliveryKind::kInline) {
-    consumer = std::make_unique<workloads::Trainer>(
-        spec.consumer, options.checksum ? &checksums : nullptr,
+    consumer = workloads::MakeConsumer(
+        spec, options.checksum ? &checksums : nullptr, &training,
         options.row_log.empty() ? nullptr : std::make_unique<workloads::RowLog>(options.row_log));
   } else {
     if (options.checksum)
@@ -213,6 +225,8 @@ int Run(const RunOptions& options) {
                   "leave out delivery.to, or the log");
     consumer = std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
   }
+  if (!options.dump_tensors.empty())
+    consumer = workloads::DumpTensors(options.dump_tensors, std::move(consumer));
   Pipeline pipeline(
       std::move(spec), std::move(consumer), [] { return Interrupted(); }, options.checkpoint);
   SayResumed(options, pipeline);
@@ -256,7 +270,7 @@ int Run(const RunOptions& options) {
     for (const std::string& note : pipeline.notes())
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
   }
-  PrintSummary(options, pipeline, used, run_id, checksums);
+  PrintSummary(options, pipeline, used, run_id, checksums, training);
   if (!options.log_reads.empty() && !failure)
     workloads::AppendCoread(options.log_reads, pipeline.spec());
   if (failure) throw *failure;
@@ -324,6 +338,9 @@ HR_COMMAND(
        app.add_option("--row-log", options->row_log,
                       "Write a line EPOCH ROW HASH for each row delivered")
            ->type_name("FILE");
+       app.add_option("--dump-tensors", options->dump_tensors,
+                      "Write every batch as .npy arrays below this new folder (docs/dedup.md)")
+           ->type_name("DIR");
        app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
        options->measure.AddTo(&app);
        app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums");

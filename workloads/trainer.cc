@@ -19,11 +19,14 @@ using reader::TensorBatch;
 
 void Mix(uint64_t* hash, uint64_t value) { *hash = MixBits(*hash ^ value); }
 
-void MixJagged(uint64_t* hash, const KeyedJaggedTensor& tensor, uint64_t row) {
-  for (size_t key = 0; key < tensor.keys.size(); ++key) {
-    const size_t place = key * tensor.rows + row;
-    Mix(hash, static_cast<uint64_t>(tensor.lengths[place]));
-    for (int64_t i = tensor.offsets[place]; i < tensor.offsets[place + 1]; ++i) {
+using Keys = std::vector<reader::JaggedKey>;
+
+void MixJagged(uint64_t* hash, const Keys& keys, uint64_t row) {
+  for (const reader::JaggedKey& key : keys) {
+    const KeyedJaggedTensor& tensor = *key.tensor;
+    const int64_t* place = key.offsets() + key.Row(row);
+    Mix(hash, static_cast<uint64_t>(place[1] - place[0]));
+    for (int64_t i = place[0]; i < place[1]; ++i) {
       Mix(hash, static_cast<uint64_t>(tensor.values[static_cast<size_t>(i)]));
       if (!tensor.weights.empty())
         Mix(hash, std::bit_cast<uint32_t>(tensor.weights[static_cast<size_t>(i)]));
@@ -31,20 +34,22 @@ void MixJagged(uint64_t* hash, const KeyedJaggedTensor& tensor, uint64_t row) {
   }
 }
 
-uint64_t RowHash(const TensorBatch& batch, uint64_t row) {
+// Deduplicated features count with each row that has them, in the place that they have without.
+uint64_t RowHash(const TensorBatch& batch, const Keys& sparse, const Keys& weighted, uint64_t row) {
   uint64_t hash = MixBits(batch.RowId(row));
   const size_t width = batch.dense_names.size();
   for (size_t c = 0; c < width; ++c)
     Mix(&hash, std::bit_cast<uint32_t>(batch.dense[row * width + c]));
-  MixJagged(&hash, batch.sparse, row);
-  MixJagged(&hash, batch.weighted_sparse, row);
+  MixJagged(&hash, sparse, row);
+  MixJagged(&hash, weighted, row);
   if (!batch.labels.empty()) Mix(&hash, std::bit_cast<uint32_t>(batch.labels[row]));
   return hash;
 }
 
 }  // namespace
 
-void Trainer::Hash(const reader::Element& batch) {
+void Trainer::Record(const reader::Element& batch) {
+  if (checksums_ == nullptr && !log_) return;
   // The epoch of each row, from the spans.
   const std::vector<reader::RowSpan>& spans = reader::SpansOf(batch);
   uint64_t span = 0, in_span = 0;
@@ -61,8 +66,9 @@ void Trainer::Hash(const reader::Element& batch) {
     Mix(&checksums_->ordered, hash);
   };
   if (const auto* tensors = std::get_if<TensorBatch>(&batch.payload)) {
+    const Keys sparse = KeysInOrder(*tensors, false), weighted = KeysInOrder(*tensors, true);
     for (uint64_t row = 0; row < tensors->rows; ++row)
-      add(tensors->RowId(row), RowHash(*tensors, row));
+      add(tensors->RowId(row), RowHash(*tensors, sparse, weighted, row));
   } else if (const auto* rows = std::get_if<reader::FlatMapBatch>(&batch.payload)) {
     for (uint64_t row = 0; row < rows->rows; ++row)
       add(rows->RowId(row), MixBits(rows->RowId(row)));
@@ -102,7 +108,7 @@ void Trainer::LoadState(const std::string& state) {
 }
 
 void Trainer::Step(reader::Element&& batch, reader::StopSignal* stop) {
-  if (checksums_ != nullptr || log_) Hash(batch);
+  Record(batch);
   const auto step_ns = static_cast<int64_t>(spec_.step.Draw(0x5744, steps_++));
   if (step_ns <= 0) return;
   if (!spec_.spin) {

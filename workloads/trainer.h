@@ -1,4 +1,4 @@
-// Trainer: the reference consumer. It takes batches and computes for a set step time: an
+// Trainer: the emulated consumer. It takes batches and computes for a set step time: an
 // accelerator's step is emulated by sleeping, a CPU's by spinning, and a step of 0 takes batches as
 // fast as they come. It keeps checksums of the rows it saw, so that a test can compare what two
 // runs delivered.
@@ -28,12 +28,13 @@ class Trainer final : public reader::Consumer {
           std::unique_ptr<RowLog> log = nullptr)
       : spec_(spec), checksums_(checksums), log_(std::move(log)) {}
   void Step(reader::Element&& batch, reader::StopSignal* stop) override;
+  // The part of a step that sums and logs the rows.
+  void Record(const reader::Element& batch);
   // The sums, the number of steps, and how long the row log was.
   std::string SaveState() override;
   void LoadState(const std::string& state) override;
 
  private:
-  void Hash(const reader::Element& batch);
   reader::ConsumerSpec spec_;
   RowChecksums* checksums_;
   std::unique_ptr<RowLog> log_;

@@ -34,6 +34,7 @@ uint64_t FlatMapBatch::MemoryBytes() const {
     bytes += Bytes(column.present.words) + Bytes(column.offsets) + Bytes(column.values) +
              Bytes(column.weights);
   }
+  for (const DedupGroup& group : groups) bytes += Bytes(group.inverse);
   for (const ScalarColumn& column : scalars) bytes += Bytes(column.integers) + Bytes(column.floats);
   return bytes;
 }

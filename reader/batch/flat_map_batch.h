@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reader/batch/array.h"
+#include "reader/batch/dedup_group.h"
 #include "reader/batch/row_span.h"
 
 namespace headrace::reader {
@@ -33,7 +34,8 @@ struct DenseColumn {
 };
 
 // One sparse feature: offsets.size() == rows + 1, offsets[0] == 0, non-decreasing, values.size() ==
-// offsets[rows]; weights empty, or as long as values.
+// offsets[rows]; weights empty, or as long as values. In a group `rows` are the group's unique
+// rows.
 struct SparseColumn {
   std::string name;
   PresenceBits present;
@@ -42,6 +44,7 @@ struct SparseColumn {
   Array<float> weights;
   bool weighted =
       false;  // a weighted feature, also where the batch happens to hold none of its values
+  int32_t group = -1;  // in FlatMapBatch::groups; -1: one list for each row of the batch
 };
 
 // A plain integer or float column of the table (label, session id, timestamp): one value per row,
@@ -65,6 +68,7 @@ struct FlatMapBatch {
   std::vector<DenseColumn> dense;
   std::vector<SparseColumn> sparse;
   std::vector<ScalarColumn> scalars;
+  std::vector<DedupGroup> groups;  // of sparse columns that hold unique rows only
 
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   DenseColumn* FindDense(std::string_view name);

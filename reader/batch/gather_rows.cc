@@ -76,7 +76,20 @@ FlatMapBatch GatherRows(const FlatMapBatch& batch, std::span<const uint32_t> ord
     GatherValues(column.values, order, &gathered.values);
     out.dense.push_back(std::move(gathered));
   }
-  for (const SparseColumn& column : batch.sparse) out.sparse.push_back(GatherLists(column, order));
+  // Of deduplicated features the rows' numbers move, their lists stay.
+  for (const DedupGroup& group : batch.groups) {
+    out.groups.push_back({group.name, group.unique_rows, {}});
+    for (const uint32_t row : order) out.groups.back().inverse.push_back(group.inverse[row]);
+  }
+  for (const SparseColumn& column : batch.sparse) {
+    if (column.group < 0) {
+      out.sparse.push_back(GatherLists(column, order));
+    } else {
+      out.sparse.push_back({column.name, column.present, column.offsets.Clone(),
+                            column.values.Clone(), column.weights.Clone(), column.weighted,
+                            column.group});
+    }
+  }
   for (const ScalarColumn& column : batch.scalars) {
     ScalarColumn gathered;
     gathered.name = column.name;

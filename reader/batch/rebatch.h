@@ -4,7 +4,7 @@
 // client).
 //
 // Each value is copied once, when its batch is full; a batch that has the right size when nothing
-// is pending passes untouched. Not thread-safe.
+// is pending passes untouched; deduplicated features of the others are expanded. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <functional>

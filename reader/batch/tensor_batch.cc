@@ -15,7 +15,11 @@ uint64_t Bytes(const KeyedJaggedTensor& tensor) {
 }  // namespace
 
 uint64_t TensorBatch::MemoryBytes() const {
-  return Bytes(dense) + Bytes(sparse) + Bytes(weighted_sparse) + Bytes(labels) + Bytes(row_ids);
+  uint64_t grouped = 0;
+  for (const InverseKeyedJaggedTensor& group : groups)
+    grouped += Bytes(group.unique) + Bytes(group.inverse);
+  return grouped + Bytes(dense) + Bytes(sparse) + Bytes(weighted_sparse) + Bytes(labels) +
+         Bytes(row_ids);
 }
 
 }  // namespace headrace::reader

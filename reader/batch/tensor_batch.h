@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/batch/inverse_keyed_jagged_tensor.h"
 #include "reader/batch/keyed_jagged_tensor.h"
 #include "reader/batch/row_span.h"
 
@@ -16,6 +17,8 @@ struct TensorBatch {
   Array<float> dense;                 // float[rows, dense_names.size()], row-major; absent = 0
   KeyedJaggedTensor sparse;           // all unweighted sparse features
   KeyedJaggedTensor weighted_sparse;  // all weighted ones, weights set
+  // Features that were deduplicated: in these, not in the two above.
+  std::vector<InverseKeyedJaggedTensor> groups;
   Array<float> labels;                // float[rows], empty when the table has no label column
   Array<uint64_t> row_ids;            // uint64[rows], global row numbers, for exactly-once checks
   std::vector<RowSpan> spans;         // the rows of the table that this batch settles
@@ -26,5 +29,24 @@ struct TensorBatch {
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   uint64_t MemoryBytes() const;
 };
+
+// One key's lists, wherever the batch has them: a view of the batch.
+struct JaggedKey {
+  const KeyedJaggedTensor* tensor = nullptr;
+  size_t key = 0;                    // in `tensor`
+  const int32_t* inverse = nullptr;  // of its group; null: row r is row r of the tensor
+  bool weighted = false;
+
+  const std::string& name() const { return tensor->keys[key]; }
+  uint64_t Row(uint64_t row) const {
+    return inverse == nullptr ? row : static_cast<uint64_t>(inverse[row]);
+  }
+  const int32_t* lengths() const { return tensor->lengths.data() + key * tensor->rows; }
+  const int64_t* offsets() const { return tensor->offsets.data() + key * tensor->rows; }
+};
+// All keys without weights, or all with, in the order that they have without deduplication.
+std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted);
+// All features into `sparse` and `weighted_sparse`, as without deduplication.
+void ExpandGroups(TensorBatch* batch);
 
 }  // namespace headrace::reader

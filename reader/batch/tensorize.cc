@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "reader/batch/dedup_rows.h"
 
 namespace headrace::reader {
 namespace {
@@ -221,6 +222,33 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
   return tensor;
 }
 
+// A tensor for each group: one more where a group has features with weights and without.
+static std::vector<InverseKeyedJaggedTensor> AssembleGroups(const FlatMapBatch& batch) {
+  std::vector<InverseKeyedJaggedTensor> groups;
+  for (size_t g = 0; g < batch.groups.size(); ++g) {
+    for (const bool weighted : {false, true}) {
+      InverseKeyedJaggedTensor group;
+      std::vector<const SparseColumn*> columns;
+      uint32_t place = 0;  // among those of this kind
+      for (const SparseColumn& column : batch.sparse) {
+        if ((column.weighted || !column.weights.empty()) != weighted) continue;
+        if (column.group == static_cast<int32_t>(g)) {
+          columns.push_back(&column);
+          group.places.push_back(place);
+        }
+        ++place;
+      }
+      if (columns.empty()) continue;
+      group.name = batch.groups[g].name;
+      group.weighted = weighted;
+      group.unique = AssembleKjt(columns, batch.groups[g].unique_rows, weighted);
+      group.inverse.assign(batch.groups[g].inverse.begin(), batch.groups[g].inverse.end());
+      groups.push_back(std::move(group));
+    }
+  }
+  return groups;
+}
+
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
   TensorBatch tensors;
   tensors.rows = batch.rows;
@@ -234,8 +262,11 @@ TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
   tensors.dense.resize(batch.rows * dense.size());
   TransposeColumns(dense, batch.rows, tensors.dense.data());
   std::vector<const SparseColumn*> plain, weighted;
-  for (const SparseColumn& column : batch.sparse)
+  tensors.groups = AssembleGroups(batch);
+  for (const SparseColumn& column : batch.sparse) {
+    if (column.group >= 0) continue;
     (column.weighted || !column.weights.empty() ? weighted : plain).push_back(&column);
+  }
   tensors.sparse = AssembleKjt(plain, batch.rows, false);
   tensors.weighted_sparse = AssembleKjt(weighted, batch.rows, true);
   if (!label.empty()) {
@@ -268,6 +299,7 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
     for (size_t i = 0; i < from.sparse.size(); ++i) {
       to->sparse[i].name = from.sparse[i].name;
       to->sparse[i].weighted = from.sparse[i].weighted;
+      to->sparse[i].group = from.sparse[i].group;
     }
     for (size_t i = 0; i < from.scalars.size(); ++i) {
       to->scalars[i].name = from.scalars[i].name;
@@ -283,8 +315,10 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
     AppendPresence(&to->dense[i].present, to->rows, from.dense[i].present, first, rows);
     AppendRange(&to->dense[i].values, from.dense[i].values, first, rows);
   }
+  AppendGroups(to, from, first, rows);
   for (size_t i = 0; i < from.sparse.size(); ++i) {
     HR_CHECK(to->sparse[i].name == from.sparse[i].name, "batches of different columns");
+    if (from.sparse[i].group >= 0) continue;
     AppendSparse(&to->sparse[i], to->rows, from.sparse[i], first, rows);
   }
   for (size_t i = 0; i < from.scalars.size(); ++i) {
@@ -319,7 +353,17 @@ void Validate(const FlatMapBatch& batch) {
         Broken(column.name, "an absent row has a value");
     }
   }
-  for (const SparseColumn& column : batch.sparse) ValidateSparse(column, batch.rows);
+  for (const DedupGroup& group : batch.groups) {
+    if (group.inverse.size() != batch.rows)
+      Broken(group.name, "the inverse has not one entry a row");
+    for (const uint32_t row : group.inverse)
+      if (row >= group.unique_rows) Broken(group.name, "the inverse leads past the unique rows");
+  }
+  for (const SparseColumn& column : batch.sparse) {
+    if (column.group >= static_cast<int32_t>(batch.groups.size()))
+      Broken(column.name, "it is of a group that the batch does not have");
+    ValidateSparse(column, RowsOf(batch, column));
+  }
   for (const ScalarColumn& column : batch.scalars) {
     if ((column.is_float ? column.floats.size() : column.integers.size()) != batch.rows)
       Broken(column.name, "values differ in number from rows");

@@ -44,8 +44,9 @@ struct OperatorContext {
   dwrf::Projection projection;
   std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
-  StreamTier* tier = nullptr;   // null without [source.tier]
-  BatchCache* cache = nullptr;  // null without [[cache]]
+  std::shared_ptr<const DedupPlan> dedup;  // null without groups
+  StreamTier* tier = nullptr;              // null without [source.tier]
+  BatchCache* cache = nullptr;             // null without [[cache]]
 };
 
 // One operator of a stage, registered with the accounts before threads start.
@@ -56,6 +57,7 @@ struct OperatorPlan {
   uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
   uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
+  std::vector<uint32_t> dedup_accounts;  // `extract` only: of each group of the DedupPlan
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

@@ -163,6 +163,19 @@ std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& tabl
       spec.tier, FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes));
 }
 
+// An account for each group, for as many as a report can show; the others share one.
+std::vector<uint32_t> DedupAccounts(const DedupPlan& plan, uint32_t stage) {
+  constexpr size_t kOwn = 48;
+  std::vector<uint32_t> accounts;
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const std::string name = g < kOwn || plan.groups.size() == kOwn + 1
+                                 ? "dedup." + plan.groups[g].name
+                                 : "dedup.others";
+    accounts.push_back(hr_operator(name.c_str(), "dedup", stage));
+  }
+  return accounts;
+}
+
 }  // namespace
 
 struct Pipeline::State {
@@ -240,6 +253,10 @@ void Pipeline::State::OpenSource() {
     plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
     context.transforms = std::move(plan);
   }
+  if (table && spec.dedup.mode != DedupMode::kOff) {
+    DedupPlan plan = PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows);
+    if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
+  }
   context.stop = &stop;
   context.spec = &spec;
   context.table = table;
@@ -282,6 +299,8 @@ void Pipeline::State::BuildStages() {
         if (IsRemote(spec.table))
           plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
       }
+      if (op.kind == OperatorKind::kExtract && context.dedup)
+        plan.dedup_accounts = DedupAccounts(*context.dedup, stage->account);
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
       if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what
@@ -296,6 +315,7 @@ void Pipeline::State::BuildStages() {
     stages.push_back(std::move(stage));
   }
   consumer_stage = hr_stage("consumer", 1, 1);
+  consumer->RegisterAccounts(consumer_stage);
   consumer_account = hr_operator("consumer", "consumer", consumer_stage);
   for (size_t i = 0; i < stages.size(); ++i) {
     const bool last = i + 1 == stages.size();

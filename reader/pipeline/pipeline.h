@@ -30,6 +30,8 @@ namespace headrace::reader {
 class Consumer {
  public:
   virtual ~Consumer() = default;
+  // Before the first step: registers the accounts of its parts with its stage, if it has any.
+  virtual void RegisterAccounts(uint32_t /*stage*/) {}
   // Takes one batch and computes for one step; returns early when `stop` is set.
   virtual void Step(Element&& batch, StopSignal* stop) = 0;
 

@@ -37,6 +37,8 @@ constexpr std::pair<OperatorKind, const char*> kKinds[] = {
     {OperatorKind::kLock, "lock"},
     {OperatorKind::kRead, "read"}};
 constexpr uint32_t kMaxParallelism = 256, kMaxQueue = 65536;
+constexpr int64_t kMaxWidth = 65536;  // of a model's layer
+constexpr size_t kMaxLayers = 32;
 
 std::string DidYouMean(const std::string& name, const std::vector<std::string>& names) {
   const std::string nearest = NearestName(name, names);
@@ -247,8 +249,8 @@ class SpecParser {
     const toml::node* node = root.get("stage");
     if (node == nullptr || !node->is_array() || node->as_array()->empty())
       Fail(node, "a pipeline needs at least one [[stage]]");
-    std::set<std::string> stage_names = {"consumer",  "pipeline", "source",  "projection",
-                                         "transform", "stage",    "delivery"},
+    std::set<std::string> stage_names = {"consumer",  "pipeline", "source",   "projection",
+                                         "transform", "stage",    "delivery", "dedup"},
                           operator_names;
     for (const toml::node& entry : *node->as_array()) {
       if (!entry.is_table()) Fail(&entry, "a stage is a table");
@@ -683,11 +685,119 @@ class SpecParser {
            "only tensor batches go to another process: the last operator must be tensorize");
   }
 
+  void Dedup(const toml::table& root, PipelineSpec* spec) const {
+    const toml::table* table = Table(root, "dedup");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[dedup]", {"mode", "scope", "min_factor", "groups"});
+    DedupOptions& dedup = spec->dedup;
+    const auto choice = [&](const char* key, const std::vector<std::string>& names) {
+      const std::string name = Text(*table, key, names[0]);
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end())
+        Fail(table->get(key),
+             fmt::format("unknown {} '{}'{}; it is one of {}", key, Printable(name, 40),
+                         DidYouMean(name, names), fmt::join(names, ", ")));
+      return found - names.begin();
+    };
+    dedup.mode = static_cast<DedupMode>(choice("mode", {"off", "auto", "on"}));
+    dedup.scope = static_cast<DedupScope>(choice("scope", {"neighbours", "batch"}));
+    dedup.min_factor = Number(*table, "min_factor", dedup.min_factor);
+    if (!(dedup.min_factor >= 1)) Fail(table->get("min_factor"), "min_factor is at least 1");
+    if (const toml::node* groups = table->get("groups")) {
+      const char* form = "groups is a list of lists of features: [[\"sparse:1\", \"sparse:2\"]]";
+      if (!groups->is_array()) Fail(groups, form);
+      for (const toml::node& group : *groups->as_array()) {
+        if (!group.is_array() || group.as_array()->empty()) Fail(&group, form);
+        std::vector<std::string>& names = dedup.groups.emplace_back();
+        for (const toml::node& name : *group.as_array()) {
+          if (!name.is_string()) Fail(&name, form);
+          names.push_back(**name.as_string());
+        }
+      }
+    }
+    if (dedup.mode == DedupMode::kOff) return;
+    if (spec->synthetic) Fail(table, "a synthetic source has no features to deduplicate");
+    if (spec->cache.enabled())
+      Fail(table, "a cache keeps all rows, not unique ones: leave out [[cache]] or [dedup]");
+    if (HasKind(*spec, OperatorKind::kRowMap))
+      Fail(table,
+           "rowmap takes rows one by one, which deduplicated features are not: leave out "
+           "one of the two");
+  }
+
+  // The widths of layers: whole numbers.
+  void Widths(const toml::table& table, const char* key, std::vector<uint32_t>* widths) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return;
+    if (!node->is_array() || node->as_array()->size() > kMaxLayers)
+      Fail(node,
+           fmt::format("{} is a list of at most {} widths such as [64, 32]", key, kMaxLayers));
+    widths->clear();
+    for (const toml::node& width : *node->as_array()) {
+      const int64_t value = width.is_integer() ? **width.as_integer() : 0;
+      if (value < 1 || value > kMaxWidth)
+        Fail(&width, fmt::format("a width of {} is a whole number from 1 to {}", key, kMaxWidth));
+      widths->push_back(static_cast<uint32_t>(value));
+    }
+  }
+
+  void Model(const toml::table& consumer, PipelineSpec* spec) const {
+    const toml::table* table = Table(consumer, "model");
+    if (table == nullptr) return;
+    if (spec->consumer.kind != ConsumerKind::kTrainer)
+      Fail(table, "[consumer.model] is of the trainer: set kind = \"trainer\" in [consumer]");
+    CheckKeys(*table, "[consumer.model]",
+              {"rows", "dim", "bottom", "top", "interaction", "rate", "dedup"});
+    ModelSpec& model = spec->consumer.model;
+    model.rows = Count(*table, "rows", model.rows, 1, UINT32_MAX);
+    model.dim = static_cast<uint32_t>(Count(*table, "dim", model.dim, 1, kMaxWidth));
+    Widths(*table, "bottom", &model.bottom);
+    Widths(*table, "top", &model.top);
+    const std::string interaction = Text(*table, "interaction", "dot");
+    if (interaction != "dot" && interaction != "concatenate")
+      Fail(
+          table->get("interaction"),
+          fmt::format("interaction is \"dot\" or \"concatenate\", got \"{}\"{}",
+                      Printable(interaction, 40), DidYouMean(interaction, {"dot", "concatenate"})));
+    if (interaction == "concatenate") model.interaction = InteractionKind::kConcatenate;
+    const double rate = Number(*table, "rate", model.rate);
+    if (!(rate >= 0 && rate <= 1000)) Fail(table->get("rate"), "rate must be from 0 to 1000");
+    model.rate = static_cast<float>(rate);
+    model.dedup = Flag(*table, "dedup", true);
+  }
+
+  void Consumer(const toml::table& root, PipelineSpec* spec) const {
+    const toml::table* table = Table(root, "consumer");
+    if (table == nullptr) return;
+    CheckKeys(*table, "[consumer]", {"kind", "step", "cv", "distribution", "spin", "model"});
+    const std::vector<std::string> kinds = {"emulated", "trainer", "none"};
+    const std::string kind = Text(*table, "kind", "emulated");
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    if (found == kinds.end())
+      Fail(table->get("kind"),
+           fmt::format("unknown kind '{}'{}", Printable(kind, 40), DidYouMean(kind, kinds)));
+    spec->consumer.kind = static_cast<ConsumerKind>(found - kinds.begin());
+    if (const toml::node* step = table->get("step"))
+      spec->consumer.step.mean = Duration(*step, "step");
+    Randomness(*table, &spec->consumer.step);
+    spec->consumer.spin = Flag(*table, "spin", false);
+    Model(*table, spec);
+    if (spec->consumer.kind != ConsumerKind::kEmulated && spec->consumer.step.mean > 0)
+      Fail(table->get("step"),
+           fmt::format("a step time is of the emulated consumer; \"{}\" takes the time it takes",
+                       kind));
+    if (spec->consumer.kind == ConsumerKind::kTrainer &&
+        (!HasKind(*spec, OperatorKind::kTensorize) || spec->label.empty()))
+      Fail(table->get("kind"),
+           "the trainer needs the operator tensorize and a label in "
+           "[projection]");
+  }
+
   PipelineSpec Build(const toml::table& root) const {
     PipelineSpec spec;
     CheckKeys(root, "the file",
-              {"pipeline", "source", "projection", "stage", "transform", "consumer", "delivery",
-               "cache"});
+              {"pipeline", "source", "projection", "stage", "transform", "dedup", "consumer",
+               "delivery", "cache"});
     if (const toml::table* table = Table(root, "pipeline")) {
       CheckKeys(*table, "[pipeline]",
                 {"name", "order", "batch_rows", "seed", "worker_rows", "shuffle_rows",
@@ -714,13 +824,8 @@ class SpecParser {
     Cache(root, &spec);
     CheckBatching(root, spec);
     if (spec.prefetch != 0) spec.stages.back().queue = spec.prefetch;
-    if (const toml::table* table = Table(root, "consumer")) {
-      CheckKeys(*table, "[consumer]", {"step", "cv", "distribution", "spin"});
-      if (const toml::node* step = table->get("step"))
-        spec.consumer.step.mean = Duration(*step, "step");
-      Randomness(*table, &spec.consumer.step);
-      spec.consumer.spin = Flag(*table, "spin", false);
-    }
+    Dedup(root, &spec);
+    Consumer(root, &spec);
     return spec;
   }
 
@@ -753,8 +858,9 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
         "a knob is STAGE.parallelism, STAGE.queue, consumer.step, source.epochs, "
         "pipeline.batch_rows, ...");
   const std::string section = knob.substr(0, dot), key = knob.substr(dot + 1);
-  constexpr int kNumSections = 5;
-  std::vector<std::string> sections = {"pipeline", "source", "consumer", "delivery", "cache"};
+  constexpr int kNumSections = 6;
+  std::vector<std::string> sections = {"pipeline", "source",   "dedup",
+                                       "consumer", "delivery", "cache"};
   if (toml::array* stages =
           root->get("stage") != nullptr ? root->get("stage")->as_array() : nullptr) {
     for (toml::node& node : *stages) {
@@ -786,7 +892,7 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
     const std::string step = left.substr(0, at);
     if (table->get(step) == nullptr) {
       const bool is_known =
-          table == root ||
+          table == root || (section == "consumer" && step == "model") ||
           (section == "source" && (step == "throttle" || step == "device" || step == "fault" ||
                                    step == "remote" || step == "tier"));
       if (!is_known)

@@ -12,6 +12,7 @@
 #include "reader/fetch/fetch.h"
 #include "reader/pipeline/cache/options.h"
 #include "reader/pipeline/cost.h"
+#include "reader/pipeline/dedup_plan.h"
 #include "reader/pipeline/delivery/options.h"
 #include "reader/source/options.h"
 #include "reader/source/throttle.h"
@@ -58,9 +59,29 @@ struct StageSpec {
   uint32_t queue = 4;            // capacity of the queue behind this stage
 };
 
+enum class ConsumerKind : uint8_t {
+  kEmulated,  // computes for the time of a step
+  kTrainer,   // trains a model (workloads/trainer)
+  kNone       // drops batches
+};
+enum class InteractionKind : uint8_t { kDot, kConcatenate };
+
+// The model that kTrainer trains; workloads/trainer/dlrm.h says what it is.
+struct ModelSpec {
+  uint64_t rows = 100'000;                  // of each sparse feature's embedding table
+  uint32_t dim = 16;                        // floats of an embedding
+  std::vector<uint32_t> bottom = {64, 32};  // widths of the layers below; one of `dim` follows
+  std::vector<uint32_t> top = {64};         // ... and above; one of 1 follows
+  InteractionKind interaction = InteractionKind::kDot;
+  float rate = 0.01f;  // of gradient descent
+  bool dedup = true;   // deduplicated features are looked up and pooled once for equal rows
+};
+
 struct ConsumerSpec {
+  ConsumerKind kind = ConsumerKind::kEmulated;
   Cost step;          // nanoseconds; mean 0 = as fast as possible
   bool spin = false;  // burns CPU for the step instead of sleeping
+  ModelSpec model;
 };
 
 struct SyntheticSource {
@@ -97,6 +118,7 @@ struct PipelineSpec {
   std::vector<StageSpec> stages;
   std::vector<TransformSpec> transforms;
   std::optional<std::vector<std::string>> outputs;  // features behind the transforms; unset: all
+  DedupOptions dedup;
   ConsumerSpec consumer;
   DeliveryOptions delivery;
   CacheOptions cache;

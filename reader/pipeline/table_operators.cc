@@ -99,16 +99,40 @@ class DecodeOperator final : public Operator {
   }
 };
 
+// Deduplicates as the plan says, each group under its own account.
+class Deduplicator {
+ public:
+  Deduplicator(const OperatorPlan& plan, const OperatorContext& context)
+      : accounts_(plan.dedup_accounts), plan_(context.dedup) {}
+  void Run(FlatMapBatch* batch) const {
+    for (size_t g = 0; plan_ && g < plan_->groups.size(); ++g) {
+      account::OperatorScope scope(accounts_[g]);
+      const DedupBytes bytes = Deduplicate(*plan_, g, batch);
+      scope.Done(batch->rows, bytes.expanded, bytes.unique);
+    }
+  }
+
+ private:
+  const std::vector<uint32_t>& accounts_;
+  std::shared_ptr<const DedupPlan> plan_;
+};
+
 class ExtractOperator final : public Operator {
  public:
+  ExtractOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : deduplicate_(plan, context) {}
   void Process(Element&& element, const Emit& emit) override {
     FlatMapBatch batch = dwrf::Extract(Take<dwrf::DecodedStripe>(&element));
     MarkOrigin(element, &batch);
     element.rows = batch.rows;
+    deduplicate_.Run(&batch);
     element.bytes = batch.MemoryBytes();
     element.payload = std::move(batch);
     emit(std::move(element));
   }
+
+ private:
+  Deduplicator deduplicate_;
 };
 
 // Takes every batch apart into a map per row and together again: what readers paid that handed rows
@@ -254,7 +278,7 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
     case OperatorKind::kDecode:
       return std::make_unique<DecodeOperator>();
     case OperatorKind::kExtract:
-      return std::make_unique<ExtractOperator>();
+      return std::make_unique<ExtractOperator>(plan, context);
     case OperatorKind::kRowMap:
       return std::make_unique<RowMapOperator>(context);
     case OperatorKind::kTransform:

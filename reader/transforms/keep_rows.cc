@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "reader/batch/dedup_rows.h"
 
 namespace headrace::reader {
 namespace {
@@ -87,7 +88,9 @@ void KeepRows(FlatMapBatch* batch, std::span<const uint8_t> keep) {
     KeepPresence(&column.present, runs, rows);
     KeepValues(&column.values, runs);
   }
+  KeepGroupRows(batch, keep);
   for (SparseColumn& column : batch->sparse) {
+    if (column.group >= 0) continue;
     KeepPresence(&column.present, runs, rows);
     KeepLists(&column, runs, rows);
   }

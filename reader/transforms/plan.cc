@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "reader/batch/dedup_rows.h"
 #include "reader/transforms/keep_rows.h"
 
 namespace headrace::reader {
@@ -177,9 +178,13 @@ DenseColumn Copy(const DenseColumn& from, const std::string& name) {
 }
 
 SparseColumn Copy(const SparseColumn& from, const std::string& name) {
-  return {
-      name,         from.present, from.offsets.Clone(), from.values.Clone(), from.weights.Clone(),
-      from.weighted};
+  return {name,
+          from.present,
+          from.offsets.Clone(),
+          from.values.Clone(),
+          from.weights.Clone(),
+          from.weighted,
+          from.group};
 }
 
 template <typename Column>
@@ -232,14 +237,20 @@ class Application {
 
   void Run(const ListTransform& transform, bool replaces) {
     SparseColumn out;
-    reference_ ? transform.Reference(Inputs(), &out) : transform.Apply(Inputs(), &out, set_);
+    const int32_t group = CommonGroup();
+    reference_ ? transform.Reference(Inputs(group), &out)
+               : transform.Apply(Inputs(group), &out, set_);
     out.name = spec_.output;
+    out.group = group;
     Place(&batch_.sparse, &batch_, std::move(out), replaces);
   }
 
   void Run(const ScoreTransform& transform, bool replaces) {
     DenseColumn out;
-    reference_ ? transform.Reference(Inputs(), &out) : transform.Apply(Inputs(), &out, set_);
+    const int32_t group = CommonGroup();
+    reference_ ? transform.Reference(Inputs(group), &out)
+               : transform.Apply(Inputs(group), &out, set_);
+    if (group >= 0) out = Expand(batch_.groups[static_cast<size_t>(group)], std::move(out));
     out.name = spec_.output;
     Place(&batch_.dense, &batch_, std::move(out), replaces);
   }
@@ -271,9 +282,32 @@ class Application {
     return *index;
   }
 
-  TransformInputs Inputs() {
+  // The deduplicated group that all inputs are of: then the step runs on its unique rows. Otherwise
+  // -1, and the inputs have a list for each row. A random step draws for each row, so equal rows
+  // come out different.
+  int32_t CommonGroup() {
+    if (batch_.groups.empty()) return -1;
+    std::vector<SparseColumn*> lists;
+    bool others = entry_.random;
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      const InputKind kind = InputAt(entry_, i);
+      if (kind == InputKind::kDense || kind == InputKind::kInteger) {
+        others = true;
+      } else {
+        lists.push_back(&batch_.sparse[Sparse(i)]);
+      }
+    }
+    const int32_t group = others || lists.empty() ? -1 : lists[0]->group;
+    if (group >= 0 && std::all_of(lists.begin(), lists.end(),
+                                  [&](const SparseColumn* list) { return list->group == group; }))
+      return group;
+    for (SparseColumn* list : lists) Expand(batch_, list);
+    return -1;
+  }
+
+  TransformInputs Inputs(int32_t group) {
     TransformInputs in;
-    in.rows = batch_.rows;
+    in.rows = group < 0 ? batch_.rows : batch_.groups[static_cast<size_t>(group)].unique_rows;
     in.row_ids = batch_.row_ids;
     in.first_row = batch_.first_row;
     for (size_t i = 0; i < spec_.inputs.size(); ++i) {

@@ -49,7 +49,7 @@ Error SendConsumer::WithProgress(const Error& error) {
 }
 
 void SendConsumer::Step(Element&& element, StopSignal* stop) {
-  const auto* batch = std::get_if<TensorBatch>(&element.payload);
+  auto* batch = std::get_if<TensorBatch>(&element.payload);
   if (batch == nullptr)
     throw Error(ExitCode::kUsage, "only tensor batches can be delivered to another process", {},
                 "end the last stage with the operator tensorize");
@@ -69,6 +69,7 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     std::vector<Frame> frames;
     {
       account::OperatorScope scope(serialize_);
+      ExpandGroups(batch);  // a frame has a list for each row
       frames = encoder_.Encode(*batch);
       scope.Done(batch->rows, batch->MemoryBytes(), frames.back().bytes());
     }

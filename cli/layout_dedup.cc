@@ -1,0 +1,122 @@
+#include "cli/layout_dedup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "reader/dwrf/file_reader.h"
+
+namespace headrace::cli {
+namespace {
+
+using reader::DedupFactor;
+
+struct Totals {
+  double bytes = 0, now = 0;
+  std::optional<double> clustered;  // bytes that remain
+};
+
+Totals Sum(const std::vector<DedupFactor>& groups) {
+  Totals totals;
+  for (const DedupFactor& group : groups) {
+    const auto bytes = static_cast<double>(group.bytes);
+    totals.bytes += bytes;
+    totals.now += bytes / group.now;
+    if (group.clustered) totals.clustered = totals.clustered.value_or(0) + bytes / *group.clustered;
+  }
+  return totals;
+}
+
+double Ratio(double a, double b) { return b > 0 ? a / b : 1; }
+
+std::string Clustered(const std::optional<double>& factor) {
+  return factor ? fmt::format("{:.2f}", *factor) : "not known";
+}
+
+void PrintText(const std::string& name, const reader::DedupSample& sample,
+               const std::vector<DedupFactor>& groups, const DedupReportOptions& options) {
+  const Totals totals = Sum(groups);
+  fmt::print("{}: {} rows read, in batches of {}, each compared with {}\n\n", name, sample.rows,
+             options.batch_rows,
+             options.dedup.scope == reader::DedupScope::kNeighbours ? "the row before it"
+                                                                    : "all of its batch");
+  fmt::print("{:44} {:>8} {:>10} {:>6} {:>11} {:>14}\n", "group", "features", "bytes/row", "share",
+             "factor now", "if clustered");
+  for (const DedupFactor& group : groups) {
+    fmt::print("{:44} {:>8} {:>10.1f} {:>6} {:>11.2f} {:>14}\n", group.name, group.keys.size(),
+               static_cast<double>(group.bytes) / static_cast<double>(sample.rows),
+               FormatPercent(static_cast<double>(group.bytes) / totals.bytes), group.now,
+               Clustered(group.clustered));
+  }
+  fmt::print(
+      "{:44} {:>8} {:>10.1f} {:>6} {:>11.2f} {:>14}\n", "all", sample.features.size(),
+      totals.bytes / static_cast<double>(sample.rows), "", Ratio(totals.bytes, totals.now),
+      Clustered(totals.clustered ? std::optional<double>(Ratio(totals.bytes, *totals.clustered))
+                                 : std::nullopt));
+  if (!totals.clustered)
+    fmt::print(
+        "\nWhat clustering would give is not known: the table has no column '{}' of "
+        "integers (--session names another).\n",
+        options.session);
+}
+
+void PrintJson(const std::string& name, const reader::DedupSample& sample,
+               const std::vector<DedupFactor>& groups, const DedupReportOptions& options) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json();
+  };
+  const Totals totals = Sum(groups);
+  nlohmann::ordered_json out = {
+      {"schema", "headrace.dedup/1"},
+      {"table", name},
+      {"rows_count", sample.rows},
+      {"batch_rows_count", options.batch_rows},
+      {"scope", options.dedup.scope == reader::DedupScope::kNeighbours ? "neighbours" : "batch"}};
+  out["list_bytes"] = totals.bytes;
+  out["factor_now_ratio"] = Ratio(totals.bytes, totals.now);
+  out["factor_clustered_ratio"] =
+      number(totals.clustered ? std::optional<double>(Ratio(totals.bytes, *totals.clustered))
+                              : std::nullopt);
+  out["groups"] = nlohmann::ordered_json::array();
+  for (const DedupFactor& group : groups)
+    out["groups"].push_back({{"name", group.name},
+                             {"features", group.keys},
+                             {"weighted", group.weighted},
+                             {"list_bytes", group.bytes},
+                             {"factor_now_ratio", group.now},
+                             {"factor_clustered_ratio", number(group.clustered)}});
+  fmt::print("{}\n", out.dump(2));
+}
+
+}  // namespace
+
+void PrintDedup(const reader::Table& table, const std::string& name,
+                reader::dwrf::Projection projection, const DedupReportOptions& options, bool json) {
+  const reader::Schema& schema = table.files[0]->schema();
+  std::vector<std::string>& columns = projection.columns;
+  for (const std::string& column : {options.session, options.time})
+    if (schema.FindColumn(column) &&
+        std::find(columns.begin(), columns.end(), column) == columns.end())
+      columns.push_back(column);
+  reader::DedupSample sample;
+  for (const reader::Split& split : table.splits) {
+    if (sample.rows > 0 && sample.rows + split.rows > options.rows) break;
+    reader::AddToSample(reader::ReadSplit(table, split, projection), options.session, options.time,
+                        &sample);
+  }
+  if (sample.features.empty() || sample.rows == 0)
+    throw Error(ExitCode::kUsage, "the projection has no sparse feature to deduplicate", "--dedup",
+                "add keys of maps of lists to it");
+  std::vector<DedupFactor> groups =
+      reader::MeasureGroups(sample, options.dedup, options.batch_rows, true);
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const DedupFactor& a, const DedupFactor& b) { return a.bytes > b.bytes; });
+  json ? PrintJson(name, sample, groups, options) : PrintText(name, sample, groups, options);
+}
+
+}  // namespace headrace::cli

@@ -1,0 +1,70 @@
+// Finding equal rows of a group of sparse features, keeping each once, and spreading them again.
+// A row equals another when for every feature of the group both are absent, or both have the same
+// ids and weights, bit for bit. Hashes only choose what is compared: no collision changes a result.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reader/batch/flat_map_batch.h"
+
+namespace headrace::reader {
+
+enum class DedupScope : uint8_t {
+  kNeighbours,  // a row is compared with the one before it: for tables clustered by session
+  kBatch        // with all rows of the batch, through a hash table
+};
+
+using RowHash = uint64_t (*)(const void* bytes, size_t size, uint64_t seed);
+uint64_t HashBytes(const void* bytes, size_t size, uint64_t seed);  // XXH3
+
+// Rows by what they hold. Unique rows are numbered in the order in which they first appear.
+struct RowClasses {
+  std::vector<uint32_t> inverse;    // of each row
+  std::vector<uint32_t> first_row;  // of each unique row: the first row that is it
+};
+RowClasses ClassifyRows(std::span<const SparseColumn* const> columns, uint64_t rows,
+                        DedupScope scope, RowHash hash = HashBytes);
+
+// The same for rows of any form: `hash(row)`, and `same(a, b)` for two rows of equal hash.
+RowClasses ClassifyByHash(uint64_t rows, const std::function<uint64_t(uint32_t)>& hash,
+                          const std::function<bool(uint32_t, uint32_t)>& same);
+
+// Rows `rows` of `from` behind the `to_rows` rows of `to`; an empty `to` takes them alone. `rows`
+// may repeat. Throws Error kResources when the column outgrows 2^32 ids.
+void AppendRowsOf(SparseColumn* to, uint64_t to_rows, const SparseColumn& from,
+                  std::span<const uint32_t> rows);
+
+// Bytes of the columns of a group for as many rows as they have: ids, weights, offsets.
+uint64_t ListBytes(const SparseColumn& column);
+
+struct DedupBytes {
+  uint64_t expanded = 0, unique = 0;
+};
+// Makes a group of columns `columns` (places in batch->sparse, of no group yet).
+DedupBytes Deduplicate(FlatMapBatch* batch, const std::string& name,
+                       std::span<const size_t> columns, DedupScope scope, RowHash hash = HashBytes);
+
+// The column with one list for each row of the batch; nothing happens to one that has it.
+void Expand(const FlatMapBatch& batch, SparseColumn* column);
+// All of them; the batch then has no groups.
+void ExpandAll(FlatMapBatch* batch);
+// A value for each unique row -> one for each row.
+DenseColumn Expand(const DedupGroup& group, DenseColumn&& unique);
+
+// What AppendRows does for groups and their columns: of `from` it takes the unique rows that the
+// rows [first, first + rows) use.
+void AppendGroups(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint64_t rows);
+// What KeepRows does for groups. Unique rows that no row uses any more stay.
+void KeepGroupRows(FlatMapBatch* batch, std::span<const uint8_t> keep);
+
+// Rows of a column's lists: the batch's, or its group's unique ones.
+inline uint64_t RowsOf(const FlatMapBatch& batch, const SparseColumn& column) {
+  return column.group < 0 ? batch.rows
+                          : batch.groups[static_cast<size_t>(column.group)].unique_rows;
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,27 @@
+// Which of consecutive lists differ from the one before, found in their encoded bytes: the ids of a
+// list that is repeated need not be decoded again.
+//
+//   lengths 2 2 1      bytes  05 98 01 | 05 98 01 | 07      changed 1 0 1      starts 0 3 6 7
+//
+// Integers one after the other have one encoding each in what writers make, so equal lists have
+// equal bytes; and equal bytes are always equal lists. A list that is encoded in two ways counts as
+// changed: a missed duplicate, never a wrong one. No hash is involved.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/cpu.h"
+
+namespace headrace::reader::dwrf {
+
+// `width`: bytes of each integer, 0 for base-128 varints. Writes starts[0, lists], where each
+// list's bytes begin from `begin`, and changed[(lists + 63) / 64], bit i of list i (the first is
+// always changed; bits past the last list are 0). False when the bytes end before the last list
+// does; then both are unspecified. Reads no byte outside [begin, end). That a varint has at most 10
+// bytes is not checked.
+bool FindChangedLists(const uint8_t* begin, const uint8_t* end, uint8_t width,
+                      std::span<const uint32_t> lengths, uint64_t* starts, uint64_t* changed,
+                      InstructionSet set = BestInstructionSet());
+
+}  // namespace headrace::reader::dwrf
