@@ -511,6 +511,13 @@ Array<T> Spread(Array<T>&& packed, const PresenceBits& present, uint64_t rows) {
 
 }  // namespace
 
+// The column of plan feature `feature` where it was decoded with its group, else null.
+static SparseColumn* GroupedColumn(GroupedFeatures& grouped, size_t feature) {
+  const auto place = std::find(grouped.features.begin(), grouped.features.end(), feature);
+  return place == grouped.features.end() ? nullptr
+                                         : &grouped.columns[place - grouped.features.begin()];
+}
+
 UnpackedStripe Decompress(FetchedStripe&& fetched) {
   UnpackedStripe unpacked;
   const StripePlan& plan = fetched.plan;
@@ -557,7 +564,7 @@ UnpackedStripe Decompress(FetchedStripe&& fetched) {
   return unpacked;
 }
 
-DecodedStripe Decode(UnpackedStripe&& unpacked) {
+DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups) {
   DecodedStripe decoded;
   const StripePlan& plan = unpacked.plan;
   Decoder decoder(unpacked);
@@ -568,7 +575,15 @@ DecodedStripe Decode(UnpackedStripe&& unpacked) {
     decoder.Bits(feature.map_present, plan.rows, &decoded.map_present.emplace_back());
   }
   decoded.features.resize(plan.features.size());
+  if (groups != nullptr) {
+    std::vector<const PresenceBits*> map_present;
+    for (const FeaturePlan& feature : plan.features)
+      map_present.push_back(MapPresent(decoded, feature.map_present));
+    decoded.grouped = DecodeGroups(plan, unpacked.streams, map_present, *groups);
+    decoded.decoded_bytes = decoded.grouped.decoded_bytes;
+  }
   for (size_t i = 0; i < plan.features.size(); ++i) {
+    if (GroupedColumn(decoded.grouped, i) != nullptr) continue;
     DecodedFeature& feature = decoded.features[i];
     decoder.Feature(plan.features[i], MapPresent(decoded, plan.features[i].map_present), &feature);
     decoded.decoded_bytes += 8 * feature.values.size() +
@@ -603,8 +618,13 @@ FlatMapBatch Extract(DecodedStripe&& decoded) {
   batch.rows = plan.rows;
   batch.first_row = plan.first_row;
   std::map<uint32_t, RowMapColumn> maps;  // of those not flattened, as needed
+  batch.groups = std::move(decoded.grouped.groups);
   for (size_t i = 0; i < plan.features.size(); ++i) {
     const FeaturePlan& feature = plan.features[i];
+    if (SparseColumn* column = GroupedColumn(decoded.grouped, i)) {
+      batch.sparse.push_back(std::move(*column));
+      continue;
+    }
     if (feature.map == kNone) {
       ExtractFeature(feature, MapPresent(decoded, feature.map_present), plan.rows,
                      &decoded.features[i], &batch);

@@ -22,6 +22,7 @@
 
 #include "base/buffer.h"
 #include "reader/batch/flat_map_batch.h"
+#include "reader/dwrf/decode_groups.h"
 #include "reader/dwrf/projection.h"
 #include "reader/fetch/fetch.h"
 
@@ -66,16 +67,18 @@ struct DecodedStripe {
   BufferPool::Handle bytes, decrypted, unpacked;
   std::vector<PresenceBits> map_present;  // per distinct FeaturePlan::map_present stream
   std::vector<uint32_t> map_present_streams;
-  std::vector<DecodedFeature> features;  // per plan feature
-  std::vector<DecodedColumn> columns;    // per plan column
-  std::vector<DecodedMap> maps;          // per plan map
+  std::vector<DecodedFeature> features;  // per plan feature; empty where it is in `grouped`
+  GroupedFeatures grouped;
+  std::vector<DecodedColumn> columns;  // per plan column
+  std::vector<DecodedMap> maps;        // per plan map
   uint64_t decoded_bytes = 0;
 };
 
 UnpackedStripe Decompress(FetchedStripe&& fetched);
 // A null element of a list, and an entry of an inner map whose key or weight is null, counts as
 // absent: it is left out.
-DecodedStripe Decode(UnpackedStripe&& unpacked);
+// Of the groups asked for, as far as they can take part (decode_groups.h), unique rows alone.
+DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups = nullptr);
 // Columns in the order of the projection: `dense` the dense features, `sparse` the others, weighted
 // ones with weights. first_row is the stripe's first row in its file; split_id is 0: the caller
 // knows the file's place in the table.

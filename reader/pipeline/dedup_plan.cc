@@ -273,8 +273,12 @@ DedupPlan PlanDedup(const Table& table, const dwrf::Projection& projection,
     AddToSample(ReadSplit(table, table.splits[i * table.splits.size() / count], projection), {}, {},
                 &sample);
   for (DedupFactor& group : MeasureGroups(sample, options, batch_rows))
-    if (options.mode == DedupMode::kOn || group.now >= options.min_factor)
+    if (options.mode == DedupMode::kOn || group.now >= options.min_factor) {
+      // Long names are cut and may meet.
+      for (const DedupFactor& other : plan.groups)
+        if (other.name == group.name) group.name += fmt::format("#{}", plan.groups.size());
       plan.groups.push_back(std::move(group));
+    }
   return plan;
 }
 

@@ -57,7 +57,7 @@ struct OperatorPlan {
   uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
   uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
-  std::vector<uint32_t> dedup_accounts;  // `extract` only: of each group of the DedupPlan
+  std::vector<uint32_t> dedup_accounts;  // `decode` and `extract`: of each group of the DedupPlan
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

@@ -277,6 +277,7 @@ void Pipeline::State::OpenSource() {
 void Pipeline::State::BuildStages() {
   hr_account_open(spec.name.c_str());
   if (sources.throttle) sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
+  std::vector<uint32_t> dedup_accounts;
   for (const StageSpec& stage_spec : spec.stages) {
     auto stage = std::make_unique<Stage>();
     stage->spec = stage_spec;
@@ -299,8 +300,10 @@ void Pipeline::State::BuildStages() {
         if (IsRemote(spec.table))
           plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
       }
-      if (op.kind == OperatorKind::kExtract && context.dedup)
-        plan.dedup_accounts = DedupAccounts(*context.dedup, stage->account);
+      if (op.kind == OperatorKind::kDecode && context.dedup)
+        dedup_accounts = DedupAccounts(*context.dedup, stage->account);
+      if (op.kind == OperatorKind::kDecode || op.kind == OperatorKind::kExtract)
+        plan.dedup_accounts = dedup_accounts;
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
       if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what

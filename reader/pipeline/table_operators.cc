@@ -2,6 +2,9 @@
 // reader/dwrf or reader/transforms; the steps know nothing of stages and queues.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/check.h"
 #include "base/error.h"
 #include "probes/account/scope.h"
@@ -91,28 +94,62 @@ class DecompressOperator final : public Operator {
 
 class DecodeOperator final : public Operator {
  public:
+  DecodeOperator(const OperatorPlan& plan, const OperatorContext& context) {
+    if (!context.dedup) return;
+    groups_.emplace();
+    groups_->scope = context.dedup->scope;
+    for (size_t g = 0; g < context.dedup->groups.size(); ++g) {
+      const DedupFactor& group = context.dedup->groups[g];
+      groups_->groups.push_back({group.name, group.keys, plan.dedup_accounts[g]});
+    }
+  }
   void Process(Element&& element, const Emit& emit) override {
-    dwrf::DecodedStripe decoded = dwrf::Decode(Take<dwrf::UnpackedStripe>(&element));
+    dwrf::DecodedStripe decoded =
+        dwrf::Decode(Take<dwrf::UnpackedStripe>(&element), groups_ ? &*groups_ : nullptr);
     element.bytes = decoded.decoded_bytes;
     element.payload = std::move(decoded);
     emit(std::move(element));
   }
+
+ private:
+  std::optional<dwrf::GroupRequests> groups_;
 };
 
-// Deduplicates as the plan says, each group under its own account.
+// Deduplicates what the decoding could not, each group under its own account.
 class Deduplicator {
  public:
   Deduplicator(const OperatorPlan& plan, const OperatorContext& context)
       : accounts_(plan.dedup_accounts), plan_(context.dedup) {}
   void Run(FlatMapBatch* batch) const {
     for (size_t g = 0; plan_ && g < plan_->groups.size(); ++g) {
+      if (HasGroup(*batch, plan_->groups[g].name)) continue;
       account::OperatorScope scope(accounts_[g]);
       const DedupBytes bytes = Deduplicate(*plan_, g, batch);
       scope.Done(batch->rows, bytes.expanded, bytes.unique);
     }
+    if (plan_) Order(batch);
   }
 
  private:
+  // Which groups were made while decoding differs between stripes; their order must not.
+  void Order(FlatMapBatch* batch) const {
+    std::vector<DedupGroup> groups(batch->groups.size());
+    std::vector<int32_t> place(batch->groups.size());
+    for (size_t g = 0; g < batch->groups.size(); ++g) {
+      size_t to = 0;
+      while (plan_->groups[to].name != batch->groups[g].name) ++to;
+      place[g] = static_cast<int32_t>(to);
+      groups[to] = std::move(batch->groups[g]);
+    }
+    batch->groups = std::move(groups);
+    for (SparseColumn& column : batch->sparse)
+      if (column.group >= 0) column.group = place[static_cast<size_t>(column.group)];
+  }
+  static bool HasGroup(const FlatMapBatch& batch, const std::string& name) {
+    return std::any_of(batch.groups.begin(), batch.groups.end(),
+                       [&](const DedupGroup& group) { return group.name == name; });
+  }
+
   const std::vector<uint32_t>& accounts_;
   std::shared_ptr<const DedupPlan> plan_;
 };
@@ -276,7 +313,7 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
     case OperatorKind::kDecompress:
       return std::make_unique<DecompressOperator>();
     case OperatorKind::kDecode:
-      return std::make_unique<DecodeOperator>();
+      return std::make_unique<DecodeOperator>(plan, context);
     case OperatorKind::kExtract:
       return std::make_unique<ExtractOperator>(plan, context);
     case OperatorKind::kRowMap:

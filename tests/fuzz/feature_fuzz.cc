@@ -1,11 +1,13 @@
 // Fuzzes the fast path: any bytes, opened as a DWRF file, whose features that fit are fetched,
 // decompressed, decoded and extracted; the batch must keep its promises, or an Error of the allowed
-// codes says why there is none.
+// codes says why there is none. Decoded by groups of unique rows and expanded it must be the same.
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "reader/batch/dedup_rows.h"
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/feature_stream.h"
@@ -49,6 +51,37 @@ Projection FittingProjection(const FileReader& file, const Stripe& stripe) {
   return projection;
 }
 
+// Pairs of sparse features.
+GroupRequests Pairs(const FlatMapBatch& batch, DedupScope scope) {
+  GroupRequests requests;
+  requests.scope = scope;
+  for (size_t i = 0; i < batch.sparse.size(); i += 2) {
+    GroupRequest& group = requests.groups.emplace_back();
+    group.name = std::to_string(i);
+    for (size_t k = i; k < i + 2 && k < batch.sparse.size(); ++k)
+      group.features.push_back(batch.sparse[k].name);
+  }
+  return requests;
+}
+
+// Floats by their bits: NaN is equal to itself here.
+template <typename Values>
+bool SameBits(const Values& a, const Values& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
+}
+
+void CheckSame(const FlatMapBatch& a, const FlatMapBatch& b) {
+  HR_CHECK(a.sparse.size() == b.sparse.size(), "other columns");
+  for (size_t i = 0; i < a.sparse.size(); ++i) {
+    const SparseColumn &x = a.sparse[i], &y = b.sparse[i];
+    HR_CHECK(x.name == y.name && SameBits(x.present.words, y.present.words) &&
+                 SameBits(x.offsets, y.offsets) && SameBits(x.values, y.values) &&
+                 SameBits(x.weights, y.weights),
+             "expanded rows differ");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -66,6 +99,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         FlatMapBatch batch =
             Extract(Decode(Decompress(Decrypt(Fetch(std::move(plan), file->source())))));
         Validate(batch);
+        for (const DedupScope scope : {DedupScope::kNeighbours, DedupScope::kBatch}) {
+          const GroupRequests groups = Pairs(batch, scope);
+          FlatMapBatch unique = Extract(Decode(
+              Decompress(Decrypt(Fetch(MakePlan(*file, stripe, FittingProjection(*file, *stripe)),
+                                       file->source()))),
+              &groups));
+          Validate(unique);
+          ExpandAll(&unique);
+          CheckSame(unique, batch);
+        }
       } catch (const Error& error) {
         HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources ||
                      error.code() == ExitCode::kPrivilege,

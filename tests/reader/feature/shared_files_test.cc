@@ -92,6 +92,25 @@ TEST(SharedFiles, FlattenedMapsFollowTheirRule) {
         ExpectKey(file, batch, key);
         if (HasFatalFailure()) return;
       }
+      // The same by groups of unique rows.
+      for (const DedupScope scope : {DedupScope::kNeighbours, DedupScope::kBatch}) {
+        GroupRequests requests;
+        requests.scope = scope;
+        for (size_t k = 0; k + 3 < batch.sparse.size(); k += 3)
+          requests.groups.push_back(
+              {std::to_string(k), {batch.sparse[k].name, batch.sparse[k + 2].name}});
+        FlatMapBatch unique =
+            Extract(Decode(Decompress(Fetch(MakePlan(*reader, reader->ReadStripe(i), projection),
+                                            reader->source())),
+                           &requests));
+        Validate(unique);
+        EXPECT_EQ(unique.groups.size(), requests.groups.size());
+        ExpandAll(&unique);
+        for (int64_t key = 0; key < 32; ++key) {
+          ExpectKey(file, unique, key);
+          if (HasFatalFailure()) return;
+        }
+      }
     }
   }
 }

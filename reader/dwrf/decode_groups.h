@@ -1,0 +1,47 @@
+// Deduplicated decode: of groups of sparse features, only the unique rows are decoded (RecD, MLSys
+// 2023, arXiv 2211.05239). Which rows repeat is found in the encoded bytes (decode/unique_lists.h),
+// so a repeated list costs a comparison of its bytes and no decoding, no copy, no memory.
+//
+// A group takes part when every feature of it in this stripe stores its ids one after the other:
+// plain integers, no dictionary, no null elements, weights as floats. Others are decoded as ever,
+// and may be deduplicated from their values (batch/dedup_rows.h): the result is the same.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reader/batch/dedup_rows.h"
+#include "reader/batch/flat_map_batch.h"
+#include "reader/dwrf/projection.h"
+
+namespace headrace::reader::dwrf {
+
+struct GroupRequest {
+  std::string name;
+  std::vector<std::string> features;  // by their names in the batch
+  uint32_t account = UINT32_MAX;      // counts the finding of its duplicates; none: UINT32_MAX
+};
+
+struct GroupRequests {
+  DedupScope scope = DedupScope::kNeighbours;
+  std::vector<GroupRequest> groups;
+  RowHash hash = HashBytes;  // of kBatch
+};
+
+// The groups that took part, and their features' columns; column.group is a place in `groups`.
+struct GroupedFeatures {
+  std::vector<DedupGroup> groups;
+  std::vector<SparseColumn> columns;
+  std::vector<uint32_t> features;  // of each column: its place in the plan
+  uint64_t decoded_bytes = 0;
+};
+
+// `streams`: the plan's, unpacked. `map_present[f]`: rows that have the map of plan feature f;
+// null: all. Throws Error kBadData for a damaged stream.
+GroupedFeatures DecodeGroups(const StripePlan& plan,
+                             const std::vector<std::span<const uint8_t>>& streams,
+                             const std::vector<const PresenceBits*>& map_present,
+                             const GroupRequests& requests);
+
+}  // namespace headrace::reader::dwrf
