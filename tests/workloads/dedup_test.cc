@@ -3,16 +3,19 @@
 // the trainer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <random>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "reader/batch/dedup_rows.h"
+#include "reader/batch/gather_rows.h"
 #include "reader/batch/tensorize.h"
 #include "reader/pipeline/dedup_plan.h"
 #include "reader/pipeline/pipeline.h"
@@ -200,6 +203,14 @@ TEST(Dedup, CutsJoinsAndDroppedRowsKeepEveryRow) {
         keep[0] = 1;
         reader::KeepRows(&batch, keep);
         reader::KeepRows(&plain, keep);
+        reader::Validate(batch);
+      }
+      if (random() % 2 == 0) {  // as shuffling does
+        std::vector<uint32_t> order(batch.rows);
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), random);
+        batch = reader::GatherRows(batch, order, reader::SplitSpans(batch));
+        plain = reader::GatherRows(plain, order, reader::SplitSpans(plain));
         reader::Validate(batch);
       }
       const uint64_t first = random() % batch.rows, count = 1 + random() % (batch.rows - first);
