@@ -83,7 +83,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("headrace", type=pathlib.Path)
     parser.add_argument("pipelines", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--markdown", type=pathlib.Path)
     options = parser.parse_args()

@@ -7,7 +7,11 @@
 #include <cstring>
 #include <span>
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
 #pragma GCC target("avx2")
+#endif
 #define XXH_INLINE_ALL
 #define XXH_VECTOR 2  // XXH_AVX2
 #include <xxhash.h>
@@ -24,4 +28,7 @@ uint64_t HashPartsAvx2(std::span<const std::span<const uint8_t>> parts, uint64_t
 }
 
 }  // namespace headrace::reader
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 #endif
