@@ -13,6 +13,7 @@ make_table() {
 }
 # consume ADDRESS ARGUMENTS...: in the background, output in out and err; waits until it listens.
 consume() {
+  rm -f s  # of one that was killed: its file would pass for the next one's
   "$HEADRACE" consume "$@" > out 2> err < /dev/null 3>&- &
   CONSUMER=$!
   until_true 20 test -S s
