@@ -44,7 +44,7 @@ fuzz: setup
 	@sh scripts/fuzz.sh $(FUZZ_SECONDS)
 
 bench: setup
-	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS)
+	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target all benches
 	@sh scripts/bench.sh
 
 # The same rows read by other readers, in pairs: PEERS_ARGS="--pairs 15 --markdown FILE".
