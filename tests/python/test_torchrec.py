@@ -60,22 +60,19 @@ for name in batches:
         inverse = torch.from_numpy(numpy.load(dedup / (group["files"] + ".inverse.npy"))).long()
         unique = kjt(group["keys"], parts)
         assert unique.stride() == group["unique_rows_count"] <= rows and len(inverse) == rows
-        # The open form of IKJT, and rows gathered by the inverse with FBGEMM's own operator.
+        # The open form of IKJT: a KeyedJaggedTensor with inverse indices.
         ikjt = KeyedJaggedTensor(keys=group["keys"], values=parts["values"], lengths=parts["lengths"].long(),
                                  weights=parts["weights"], stride_per_key_per_rank=[[unique.stride()]] * len(group["keys"]),
                                  inverse_indices=(group["keys"], inverse.repeat(len(group["keys"]), 1)))
-        assert ikjt.variable_stride_per_key() and ikjt.inverse_indices()[1].shape == (len(group["keys"]), rows)
-        for key, place in zip(group["keys"], group["places"]):
-            one = unique[key]
-            lengths = one.lengths()[inverse]
-            values, weights = one.values(), one.weights() if group["weighted"] else None
-            out = torch.ops.fbgemm.keyed_jagged_index_select_dim1(values, one.lengths(), one.offsets(), inverse,
-                                                                  one.lengths().numel(), weights)
-            expected = theirs[kind, key]
-            same(out[0], expected.values(), key)
-            same(out[1], expected.lengths(), key)
-            same(lengths, expected.lengths(), key)
-            if weights is not None: same(out[2], expected.weights(), key)
+        assert ikjt.variable_stride_per_key()
+        for key, place, theirs_inverse in zip(group["keys"], group["places"], ikjt.inverse_indices()[1]):
+            one, expected = ikjt[key], theirs[kind, key]
+            same(one.lengths()[theirs_inverse], expected.lengths(), key)
+            lists = one.to_dense()
+            same(torch.cat([lists[i] for i in theirs_inverse.tolist()]), expected.values(), key)
+            if group["weighted"]:
+                lists = one.to_dense_weights()
+                same(torch.cat([lists[i] for i in theirs_inverse.tolist()]), expected.weights(), key)
             places[kind][place] = key
             compared += rows
         groups += 1
@@ -126,7 +123,8 @@ class Dump(unittest.TestCase):
             self.skipTest("HEADRACE is not set")
 
         def array(path):  # (type, shape, bytes of data) of a .npy file
-            data = open(path, "rb").read()
+            with open(path, "rb") as file:
+                data = file.read()
             assert data[:8] == b"\x93NUMPY\x01\x00", path
             length = int.from_bytes(data[8:10], "little")
             assert (10 + length) % 64 == 0 and data[9 + length:10 + length] == b"\n", path
@@ -140,7 +138,8 @@ class Dump(unittest.TestCase):
             rows = 0
             for name in sorted(os.listdir(f"{folder}/d")):
                 batch = f"{folder}/d/{name}"
-                about = json.load(open(f"{batch}/batch.json"))
+                with open(f"{batch}/batch.json") as file:
+                    about = json.load(file)
                 self.assertEqual(about["schema"], "headrace.tensors/1")
                 n = about["rows_count"]
                 rows += n
