@@ -70,8 +70,8 @@ ModelSpec Tiny(InteractionKind interaction) {
 
 // d loss / d value by central differences, from a loss in single precision.
 template <typename Loss>
-double Difference(float* value, const Loss& loss) {
-  const float old = *value, step = 0.002f;
+double Difference(float* value, const Loss& loss, float step = 0.002f) {
+  const float old = *value;
   *value = old + step;
   const double above = loss();
   *value = old - step;
@@ -97,8 +97,8 @@ TEST(Dlrm, GradientsEqualFiniteDifferences) {
       for (size_t r = 0; r < options.rows; ++r)
         for (size_t c = 0; c < options.dim; ++c) model.table(t).table()->row(r)[c] *= 2;
     model.Step(batch);
-    // A ReLU that bends within the step makes a difference wrong where the gradient is right: such
-    // places are few.
+    // A ReLU that bends within the step makes a difference wrong where the gradient is right: there
+    // differences of two steps disagree, but for the few that bend in the middle.
     size_t checked = 0, off = 0;
     for (Mlp* mlp : {&model.bottom(), &model.top()}) {
       std::vector<std::vector<float>> gradients;
@@ -108,6 +108,8 @@ TEST(Dlrm, GradientsEqualFiniteDifferences) {
       for (size_t p = 0; p < parts.size(); ++p) {
         for (size_t i = 0; i < parts[p].values.size(); ++i) {
           const double expected = Difference(&parts[p].values[i], loss);
+          const double finer = Difference(&parts[p].values[i], loss, 0.001f);
+          if (std::abs(expected - finer) > 3e-4 + 0.01 * std::abs(expected)) continue;
           ++checked;
           off += std::abs(expected - gradients[p][i]) > 1e-3 + 0.03 * std::abs(expected);
         }

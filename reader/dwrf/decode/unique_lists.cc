@@ -54,8 +54,8 @@ bool Walk(const uint8_t* begin, const uint8_t* end, uint8_t width,
       if (last_size > left) return false;
       at += last_size;
     } else {
-      const uint8_t* next = Kernel::Skip(at, end, lengths[i]);
-      if (next == nullptr) return false;
+      const uint8_t* next = lengths[i] == 0 ? at : Kernel::Skip(at, end, lengths[i]);
+      if (next == nullptr && lengths[i] > 0) return false;
       last_size = static_cast<size_t>(next - at);
       at = next;
     }
