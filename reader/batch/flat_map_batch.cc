@@ -46,11 +46,13 @@ FlatMapBatch FlatMapBatch::Clone() const {
   copy.first_row = first_row;
   copy.row_ids = row_ids;
   copy.spans = spans;
+  copy.groups = groups;
   for (const DenseColumn& column : dense)
     copy.dense.push_back({column.name, column.present, column.values.Clone()});
   for (const SparseColumn& column : sparse) {
     copy.sparse.push_back({column.name, column.present, column.offsets.Clone(),
-                           column.values.Clone(), column.weights.Clone(), column.weighted});
+                           column.values.Clone(), column.weights.Clone(), column.weighted,
+                           column.group});
   }
   for (const ScalarColumn& column : scalars) {
     copy.scalars.push_back(
