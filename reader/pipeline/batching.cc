@@ -78,22 +78,12 @@ class ShuffleOperator final : public Operator {
       FlatMapBatch out = GatherRows(window, rows.subspan(first, count), spans);
       if (first + count == window.rows)
         out.spans.insert(out.spans.end(), spans.empty.begin(), spans.empty.end());
-      EmitBatch(std::move(out), emit);
+      emit(ElementOf(std::move(out), sequence_++));
     }
     if (window.rows > 0) return;
     FlatMapBatch out;
     out.spans = window.spans;
-    EmitBatch(std::move(out), emit);
-  }
-
-  void EmitBatch(FlatMapBatch&& batch, const Emit& emit) {
-    Element out;
-    out.sequence = sequence_++;
-    out.rows = batch.rows;
-    out.bytes = batch.MemoryBytes();
-    out.seed = batch.rows == 0 ? 0 : MixBits(batch.RowId(0));
-    out.payload = std::move(batch);
-    emit(std::move(out));
+    emit(ElementOf(std::move(out), sequence_++));
   }
 
   const uint64_t window_, chunk_;
@@ -114,29 +104,21 @@ class RebatchOperator final : public Operator {
     if (auto* empty = std::get_if<FlatMapBatch>(&element.payload)) {
       TensorBatch spans;
       spans.spans = std::move(empty->spans);
-      rebatcher_.Add(std::move(spans), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+      rebatcher_.Add(std::move(spans),
+                     [&](TensorBatch&& out) { emit(ElementOf(std::move(out), sequence_++)); });
       return;
     }
     auto* batch = std::get_if<TensorBatch>(&element.payload);
     HR_CHECK(batch != nullptr, "rebatch takes tensor batches; the spec's order check failed");
-    rebatcher_.Add(std::move(*batch), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+    rebatcher_.Add(std::move(*batch),
+                   [&](TensorBatch&& out) { emit(ElementOf(std::move(out), sequence_++)); });
   }
 
   void Finish(const Emit& emit) override {
-    rebatcher_.Finish([&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+    rebatcher_.Finish([&](TensorBatch&& out) { emit(ElementOf(std::move(out), sequence_++)); });
   }
 
  private:
-  void EmitBatch(TensorBatch&& batch, const Emit& emit) {
-    Element out;
-    out.sequence = sequence_++;
-    out.rows = batch.rows;
-    out.bytes = batch.MemoryBytes();
-    out.seed = batch.rows == 0 ? 0 : MixBits(batch.RowId(0));
-    out.payload = std::move(batch);
-    emit(std::move(out));
-  }
-
   Rebatcher rebatcher_;
   uint64_t sequence_ = 0;
 };

@@ -1,8 +1,11 @@
 // The operators that change which rows are together: shuffle and rebatch. (`batch` is with the
 // other operators of a table.)
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "reader/pipeline/cost.h"
 #include "reader/pipeline/operator.h"
 
 namespace headrace::reader {
@@ -18,5 +21,18 @@ std::unique_ptr<Operator> MakeRebatch(const OperatorContext& context);
 
 // Rows of a batch as `batch` makes it: worker_rows where a rebatch follows.
 uint64_t WorkerRows(const PipelineSpec& spec);
+
+// The element of a batch (FlatMapBatch or TensorBatch), the `sequence`th of its operator. Its size
+// in bytes is that of the batch, its random draws follow from the first row.
+template <class Batch>
+Element ElementOf(Batch&& batch, uint64_t sequence) {
+  Element element;
+  element.sequence = sequence;
+  element.rows = batch.rows;
+  element.bytes = batch.MemoryBytes();
+  element.seed = batch.rows == 0 ? 0 : MixBits(batch.RowId(0));
+  element.payload = std::move(batch);
+  return element;
+}
 
 }  // namespace headrace::reader

@@ -272,12 +272,7 @@ class BatchOperator final : public Operator {
 
  private:
   void Flush(const Emit& emit) {
-    Element out;
-    out.sequence = sequence_++;
-    out.rows = pending_.rows;
-    out.bytes = pending_.MemoryBytes();
-    out.seed = pending_.rows == 0 ? 0 : MixBits(pending_.RowId(0));
-    out.payload = std::move(pending_);
+    Element out = ElementOf(std::move(pending_), sequence_++);
     pending_ = FlatMapBatch();
     emit(std::move(out));
   }
