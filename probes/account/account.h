@@ -878,6 +878,20 @@ static inline void hr_resource_released(uint32_t resource, uint64_t bytes) {
   }
 }
 
+/* A service of a resource whose times are known otherwise than from when the thread held it, such as
+ * a modelled device that serves while the thread does other things. */
+static inline void hr_resource_served(uint32_t resource, uint64_t wait_ns, uint64_t hold_ns,
+                                      uint64_t bytes) {
+  struct hr_segment* g = hr_segment_();
+  double ticks;
+  if (!g || resource >= HR_MAX_RESOURCES) return;
+  ticks = (double)g->header.ticks_per_second * 1e-9;
+  HR_SHARED_ADD_(&g->resources[resource].acquisitions_count, UINT64_C(1));
+  HR_SHARED_ADD_(&g->resources[resource].wait_ticks, (uint64_t)((double)wait_ns * ticks));
+  HR_SHARED_ADD_(&g->resources[resource].hold_ticks, (uint64_t)((double)hold_ns * ticks));
+  HR_SHARED_ADD_(&g->resources[resource].moved_bytes, bytes);
+}
+
 /* Brings a queue's integrals up to now. */
 static inline void hr_queue_advance_(struct hr_queue_entry* q, uint64_t now) {
   uint64_t dt = now > q->since_ticks ? now - q->since_ticks : 0;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "probes/account/account.h"
+#include "probes/account/scope.h"
 
 namespace headrace::reader {
 namespace {
@@ -87,18 +87,23 @@ void Throttle::Wait(int64_t arrival_ns, uint64_t place, std::span<const ReadRequ
     // Virtual times: sleeping longer than asked delays no request that was under way meanwhile.
     const int64_t arrival = i < depth ? arrival_ns : done[i - depth];
     DeviceModel::Service service;
-    uint32_t account;
-    hr_resource_wait_begin(account_);
     {
       const std::lock_guard lock(mutex_);
       service = device_.Serve(arrival, place + requests[i].offset, requests[i].out.size());
-      account = account_;
     }
     done[i] = service.done_ns;
-    clock_.sleep_until(service.begin_ns);
-    hr_resource_held(account);
+    const int64_t asked = clock_.now();
+    {
+      const account::ResourceScope wait(account_);
+      clock_.sleep_until(service.begin_ns);
+    }
     clock_.sleep_until(service.end_ns);
-    hr_resource_released(account, requests[i].out.size());
+    // The device worked while the thread still read what the model only delays, so its times are
+    // the model's; a service that was cut short counts as far as it came.
+    const int64_t held = std::min(service.end_ns, clock_.now()) - service.begin_ns;
+    hr_resource_served(account_,
+                       static_cast<uint64_t>(std::max<int64_t>(0, service.begin_ns - asked)),
+                       static_cast<uint64_t>(std::max<int64_t>(0, held)), requests[i].out.size());
   }
   if (!done.empty()) clock_.sleep_until(done.back());
 }

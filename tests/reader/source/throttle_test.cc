@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "probes/account/account.h"
 
 namespace headrace::reader {
 namespace {
@@ -117,6 +118,43 @@ TEST(Throttle, ThreadsShareTheDevice) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_GE(MonotonicNs() - begin, 40'000'000);
+}
+
+// A source whose own reads take time, on a clock that sleeping and reading move.
+class SlowSource final : public Source {
+ public:
+  SlowSource(std::shared_ptr<const Source> inner, std::function<void()> pass)
+      : inner_(std::move(inner)), pass_(std::move(pass)) {}
+  const std::string& name() const override { return inner_->name(); }
+  uint64_t size() const override { return inner_->size(); }
+  void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    inner_->ReadAt(offset, out);
+    pass_();
+  }
+
+ private:
+  std::shared_ptr<const Source> inner_;
+  std::function<void()> pass_;
+};
+
+TEST(Throttle, TheAccountHasTheModelsTimeThoughTheReadsTakeTimeToo) {
+  ASSERT_EQ(hr_account_open("throttle"), 0);
+  Simulation simulation;
+  const auto throttle = std::make_shared<Throttle>(kDisk, simulation.clock());
+  throttle->set_account(hr_resource("disk", HR_DEVICE, 1));
+  const auto source =
+      Throttled(std::make_shared<SlowSource>(std::make_shared<DeepSource>(1000, 1),
+                                             [&] { simulation.now_ns += 5'000'000; }),
+                throttle);
+  std::vector<uint8_t> memory(100);
+  for (int i = 0; i < 10; ++i) source->ReadAt(static_cast<uint64_t>(i % 2) * 500, memory);
+  const hr_segment* segment = hr_segment_();
+  const hr_resource_entry& disk = segment->resources[0];
+  const double ns_per_tick = 1e9 / static_cast<double>(segment->header.ticks_per_second);
+  EXPECT_EQ(disk.acquisitions_count, 10u);
+  EXPECT_EQ(disk.moved_bytes, 1000u);
+  EXPECT_NEAR(static_cast<double>(disk.hold_ticks) * ns_per_tick, 10 * 8'001'000, 1e3);
+  hr_account_close();
 }
 
 TEST(Throttle, PresetsAreKnownByName) {
