@@ -26,7 +26,7 @@ test: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --test-dir build -j $(TEST_JOBS) --output-on-failure --no-tests=error -LE pmu $(CTEST_ARGS)
+	@sh scripts/run_tests.sh $(TEST_JOBS) $(CTEST_ARGS)
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
 test-asan: setup

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/registry.h"
@@ -25,6 +26,7 @@
 #include "probes/perf/user_read.h"
 #include "probes/probe.h"
 #include "tests/probes/perf_simulated_pmu.h"
+#include "tests/stolen_time.h"
 
 namespace headrace::probes::perf {
 namespace {
@@ -178,31 +180,43 @@ TEST(HardwareCounters, CountAProcessGroupsInTurns) {
   if (!available.usable()) GTEST_SKIP() << available.reason;
   EXPECT_THAT(available.reason, testing::HasSubstr("cycles, instructions, branches, llc misses"));
   const int64_t before = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
-  int64_t touched = 0;
+  const double stolen_before = StolenNs();
+  // The two groups take turns: one counts in the even windows, the other in the odd ones. What a
+  // group counted stands for its window and the one before, as long as the machine made them.
+  std::array<double, 2> expected = {}, counted_ns = {}, unsettled_ns = {};
   Collected seen;
-  for (int window = 0; window < 8; ++window) {
+  for (size_t window = 0; window < 8; ++window) {
+    int64_t touched = 0;
     std::thread([&] {
       for (int i = 0; i < 20; ++i) {
         touched += TouchPages(100);
         Spin(500'000);
       }
     }).join();
+    const double ran_before = seen.Sum("cycles_count");
     seen = Collected();
     probe.Read(seen);
+    const double ran_ns = seen.Sum("cycles_count") - ran_before;
+    for (double& ns : unsettled_ns) ns += ran_ns;
+    const size_t group = window % 2;
+    counted_ns[group] += ran_ns;
+    expected[group] +=
+        static_cast<double>(touched) * std::exchange(unsettled_ns[group], 0) / ran_ns;
   }
   const auto spent = static_cast<double>(CpuNs(CLOCK_PROCESS_CPUTIME_ID) - before);
-  EXPECT_NEAR(seen.Sum("cycles_count"), spent, 0.05 * spent);
+  const double stolen = StolenNsSince(stolen_before);
+  EXPECT_NEAR(seen.Sum("cycles_count"), spent, 0.1 * spent + stolen);
   EXPECT_NEAR(seen.Sum("instructions_count"), seen.Sum("cycles_count"), 0.02 * spent);
   EXPECT_NEAR(seen.Sum("ipc_ratio"), 1, 0.02);
-  // Each of two groups counted in half of the windows, and is scaled to all of the time.
-  const auto faults = static_cast<double>(touched);
-  EXPECT_NEAR(seen.Sum("branches_count"), faults, 0.25 * faults);
-  EXPECT_NEAR(seen.Sum("llc_misses_count"), faults, 0.25 * faults);
+  const std::array<const char*, 2> counts = {"branches_count", "llc_misses_count"};
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(seen.Sum(counts[i]), expected[i], 0.05 * expected[i]) << counts[i];
+  }
   for (const auto& [key, ratio] : seen.ratios) {
     const bool base = key.first == "cycles_count" || key.first == "instructions_count" ||
                       key.first == "ipc_ratio";
-    EXPECT_GT(ratio, base ? 0.98 : 0.2) << key.first;
-    EXPECT_LT(ratio, base ? 1.001 : 0.8) << key.first;
+    const double part = counted_ns[key.first == counts[0] ? 0 : 1] / seen.Sum("cycles_count");
+    EXPECT_NEAR(ratio, base ? 1 : part, 0.02) << key.first;
   }
 }
 
@@ -289,6 +303,7 @@ TEST_F(Operators, ShareAThreadsCountsAsItsOwnClockSaysTheyDid) {
     }
     hr_thread_end();
   };
+  const double stolen_before = StolenNs();
   std::thread one(work), two(work);
   Collected seen;
   for (int i = 0; i < 6; ++i) {
@@ -300,24 +315,26 @@ TEST_F(Operators, ShareAThreadsCountsAsItsOwnClockSaysTheyDid) {
   two.join();
   SleepUntilNs(MonotonicNs() + 2'000'000);
   seen = Read();
+  const double stolen = StolenNsSince(stolen_before);
   double all = 0;
   for (size_t i = 0; i < operators.size(); ++i) {
     const auto expected = static_cast<double>(truth[i]);
     const double counted = seen.Sum("cycles_count", operators[i]);
     fmt::print("operator {}: {:.2f} ms counted, {:.2f} ms by its own clock\n", i, counted * 1e-6,
                expected * 1e-6);
-    // A shared machine steals time, which a CPU's clock counts and a thread's does not.
-    EXPECT_NEAR(counted, expected, 0.15 * expected + 3e6) << i;
+    // A CPU's clock counts what the hypervisor takes, a thread's does not.
+    EXPECT_NEAR(counted, expected, 0.15 * expected + 3e6 + stolen) << i;
     EXPECT_GT(seen.Sum("counter_samples_count", operators[i]), 10) << i;
     all += counted;
   }
   EXPECT_GT(all, 0);
   const auto faults = static_cast<double>(touched);
-  EXPECT_NEAR(seen.Sum("branches_count", operators[2]), faults, 0.35 * faults);
+  EXPECT_NEAR(seen.Sum("branches_count", operators[2]), faults, 0.5 * faults);
   EXPECT_LT(seen.Sum("branches_count", operators[0]), 0.05 * faults);
   for (const auto& [what, count] : seen.lost) {
     if (!what.starts_with("counters:")) continue;
-    EXPECT_LE(count, 5) << what;
+    // A sample that falls into another of the same CPU is not taken.
+    EXPECT_LE(count, 5 + 0.02 * seen.Sum("counter_samples_count")) << what;
   }
   for (const auto& [key, value] : seen.values) {
     if (key.first.starts_with("bpf_")) continue;  // a program without events ran 0 times

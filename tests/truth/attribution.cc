@@ -39,13 +39,13 @@
 #include "probes/bpf/offcpu.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
+#include "tests/stolen_time.h"
 
 namespace headrace::probes {
 namespace {
 
 constexpr int kThreads = 4, kOperators = 6;
 constexpr double kSwitchNs = 20'000;
-constexpr double kTickMs = 10;  // of /proc/stat
 // An operator's c is compared from here on: two per cent of it are a millisecond, some thousand
 // readings of the clocks.
 constexpr double kLeastCpuNs = 50e6;
@@ -571,16 +571,6 @@ class Truth {
     CompareLosses(after);
   }
 
-  // Time that the hypervisor took from all CPUs since the machine started, in steps of a tick.
-  static double StolenMs() {
-    std::ifstream stat("/proc/stat");
-    std::string cpu;
-    double value = 0;
-    stat >> cpu;
-    for (int column = 0; column < 8; column++) stat >> value;
-    return stat ? value * kTickMs : 0;
-  }
-
   void CompareTimes(int times) {
     const auto splits = [&] {
       std::map<uint32_t, bpf::OperatorSplit> result;
@@ -591,7 +581,7 @@ class Truth {
       return result;
     };
     const int64_t thread_cpu_before = ledger_->thread_cpu_ns;
-    const double stolen_before_ms = StolenMs();
+    const double stolen_before = StolenNs();
     auto segment = account::AccountSegment::Attach(child_);
     if (!segment) Die("the pipeline's accounts");
     const Reading before = ReadAll();
@@ -602,8 +592,7 @@ class Truth {
       Phase('t');
     }
     const Reading after = ReadAll();
-    double taken_ms = StolenMs() - stolen_before_ms;
-    if (taken_ms > 0) taken_ms += kTickMs;
+    const double taken_ms = StolenNsSince(stolen_before) * 1e-6;
     auto splits_after = splits();
     const auto accounts_after = segment->Read(true, {});
 
