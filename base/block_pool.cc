@@ -69,6 +69,8 @@ BlockPool::ThreadPeak::~ThreadPeak() {
   thread_peak = peak_;
 }
 
+int64_t BlockPool::ThreadPeak::net() const { return thread_net; }
+
 uint64_t BlockPool::ThreadPeak::bytes() const { return static_cast<uint64_t>(thread_peak); }
 
 void BlockPool::Count(int64_t bytes) {

@@ -59,6 +59,7 @@ class BlockPool {
     ~ThreadPeak();
     ThreadPeak(const ThreadPeak&) = delete;
     uint64_t bytes() const;
+    int64_t net() const;  // what it holds now above what it began with
 
    private:
     int64_t net_, peak_;  // of the enclosing measurement

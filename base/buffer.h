@@ -1,13 +1,11 @@
 // Buffer: aligned, growable bytes, readable for kPadding bytes past size() so that SIMD kernels may
-// over-read. Growing does not initialise new bytes. Movable, not copyable. BufferPool hands used
-// buffers out again, because first touch of a fresh page costs more than decoding into it.
+// over-read. Growing does not initialise new bytes. Movable, not copyable. Its memory is
+// BlockPool's and goes back there.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <vector>
 
 namespace headrace {
 
@@ -37,10 +35,11 @@ class Buffer {
 
  private:
   uint8_t* data_ = nullptr;
-  size_t size_ = 0, capacity_ = 0;
+  size_t size_ = 0, capacity_ = 0, block_bytes_ = 0;
 };
 
-// Thread-safe. A pooled buffer comes back when the handle dies; the pool must outlive its handles.
+// Where buffers come from, for those that need buffers of a kind; as it is, any memory will do. A
+// buffer comes back when the handle dies; the pool must outlive its handles. Thread-safe.
 class BufferPool {
  public:
   struct Return {
@@ -49,17 +48,11 @@ class BufferPool {
   };
   using Handle = std::unique_ptr<Buffer, Return>;
 
-  explicit BufferPool(size_t max_idle_buffers = 64) : max_idle_(max_idle_buffers) {}
   virtual ~BufferPool() = default;
   virtual Handle Take(size_t size);
 
  protected:
   virtual void Put(Buffer* buffer);
-
- private:
-  std::mutex mutex_;
-  size_t max_idle_;
-  std::vector<std::unique_ptr<Buffer>> idle_;
 };
 
 }  // namespace headrace

@@ -28,7 +28,7 @@ std::vector<bool> Offered(const dwrf::StripePlan& plan, const StreamTier* tier) 
 }  // namespace
 
 BufferPool& StripeBuffers() {
-  static auto* pool = new BufferPool(64);
+  static auto* pool = new BufferPool();
   return *pool;
 }
 

@@ -3,9 +3,12 @@
 // a read that is meant for whatever came to its address. Thread-safe.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "base/buffer.h"
 

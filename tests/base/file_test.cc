@@ -96,10 +96,10 @@ TEST(BufferPool, ReusesMemory) {
   BufferPool pool;
   const uint8_t* first = nullptr;
   {
-    auto handle = pool.Take(1000);
+    auto handle = pool.Take(100'000);
     first = handle->data();
   }
-  auto handle = pool.Take(900);
+  auto handle = pool.Take(90'000);
   EXPECT_EQ(handle->data(), first);
 }
 
