@@ -56,6 +56,15 @@ struct ScalarColumn {
   Array<float> floats;
 };
 
+// The memory that the sparse columns of a batch were decoded into, if they were decoded together:
+// one piece each for the ids of features without weights, of those with, and for their weights, the
+// features one after the other in the order of the batch. The columns' arrays are borrowed from it
+// for as long as no transform replaces them; what is left at its end is spare.
+struct Slabs {
+  std::shared_ptr<Array<int64_t>> ids, weighted_ids;
+  std::shared_ptr<Array<float>> weights;
+};
+
 struct FlatMapBatch {
   uint64_t rows = 0;
   uint64_t split_id = 0;  // where its first row comes from; rows keep file order inside a batch
@@ -69,6 +78,8 @@ struct FlatMapBatch {
   std::vector<SparseColumn> sparse;
   std::vector<ScalarColumn> scalars;
   std::vector<DedupGroup> groups;  // of sparse columns that hold unique rows only
+  Slabs slabs;
+  uint64_t copied_bytes = 0;  // of ids and weights: moved in memory since they were decoded
 
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   DenseColumn* FindDense(std::string_view name);

@@ -163,6 +163,119 @@ void ValidateSparse(const SparseColumn& column, uint64_t rows) {
   }
 }
 
+// All but values and weights.
+KeyedJaggedTensor Skeleton(std::span<const SparseColumn* const> columns, uint64_t rows) {
+  KeyedJaggedTensor tensor;
+  tensor.rows = rows;
+  tensor.keys.reserve(columns.size());
+  tensor.lengths.resize(columns.size() * rows);
+  tensor.offsets.resize(columns.size() * rows + 1);
+  uint64_t place = 0;
+  int64_t base = 0;
+  for (const SparseColumn* column : columns) {
+    tensor.keys.push_back(column->name);
+    const uint32_t* offsets = column->offsets.data();
+    for (uint64_t row = 0; row < rows; ++row)
+      tensor.lengths[place + row] = static_cast<int32_t>(offsets[row + 1] - offsets[row]);
+    for (uint64_t row = 0; row < rows; ++row) tensor.offsets[place + row] = base + offsets[row];
+    place += rows;
+    base += static_cast<int64_t>(column->values.size());
+  }
+  tensor.offsets[place] = base;
+  return tensor;
+}
+
+// The values of `parts` end to end. In `slab` where some of them lie there and all can be brought
+// to their places in one pass from the first to the last: none may have to move up, as it would run
+// over one that comes later. `total` is their number.
+template <typename T>
+Array<T> Join(std::span<Array<T>* const> parts, uint64_t total,
+              const std::shared_ptr<Array<T>>& slab, TensorizeFigures* figures) {
+  bool in_place = false, ordered = true;
+  uint64_t place = 0;
+  for (const Array<T>* part : parts) {
+    if (slab != nullptr && part->owner() == slab.get()) {
+      in_place = true;
+      ordered = ordered && static_cast<uint64_t>(part->data() - slab->data()) >= place;
+    }
+    place += part->size();
+  }
+  HR_CHECK(place == total, "values differ in number from offsets");
+  if (in_place && ordered && total > slab->size()) {
+    figures->missing_spare =
+        std::max(figures->missing_spare,
+                 static_cast<double>(total - slab->size()) / static_cast<double>(slab->size()));
+    ordered = false;
+  }
+  Array<T> joined;
+  if (in_place && ordered) {
+    joined = Array<T>::Borrow({slab->data(), total}, slab);
+  } else {
+    joined.resize(total);
+  }
+  T* next = joined.data();
+  for (const Array<T>* part : parts) {
+    if (part->data() != next && !part->empty()) {
+      std::memmove(next, part->data(), part->size() * sizeof(T));
+      figures->copied_bytes += part->size() * sizeof(T);
+    }
+    next += part->size();
+  }
+  return joined;
+}
+
+KeyedJaggedTensor Settle(std::span<SparseColumn* const> columns, uint64_t rows,
+                         const std::shared_ptr<Array<int64_t>>& ids,
+                         const std::shared_ptr<Array<float>>* weights, TensorizeFigures* figures) {
+  KeyedJaggedTensor tensor =
+      Skeleton({const_cast<const SparseColumn* const*>(columns.data()), columns.size()}, rows);
+  const auto total = static_cast<uint64_t>(tensor.offsets.back());
+  std::vector<Array<int64_t>*> values;
+  for (SparseColumn* column : columns) values.push_back(&column->values);
+  tensor.values = Join<int64_t>(values, total, ids, figures);
+  if (weights == nullptr) return tensor;
+  std::vector<Array<float>*> parts;
+  for (SparseColumn* column : columns) {
+    if (column->weights.empty()) column->weights.assign(column->values.size(), 1.0f);
+    parts.push_back(&column->weights);
+  }
+  tensor.weights = Join<float>(parts, total, *weights, figures);
+  return tensor;
+}
+
+bool IsWeighted(const SparseColumn& column) { return column.weighted || !column.weights.empty(); }
+
+// All but the sparse features.
+TensorBatch TensorizeRest(const FlatMapBatch& batch, std::string_view label) {
+  TensorBatch tensors;
+  tensors.rows = batch.rows;
+  tensors.first_row = batch.first_row;
+  tensors.spans = batch.spans;
+  std::vector<const float*> dense;
+  for (const DenseColumn& column : batch.dense) {
+    tensors.dense_names.push_back(column.name);
+    dense.push_back(column.values.data());
+  }
+  tensors.dense.resize(batch.rows * dense.size());
+  TransposeColumns(dense, batch.rows, tensors.dense.data());
+  if (!label.empty()) {
+    const auto found = std::find_if(batch.scalars.begin(), batch.scalars.end(),
+                                    [&](const ScalarColumn& c) { return c.name == label; });
+    if (found == batch.scalars.end()) {
+      throw Error(ExitCode::kUsage, fmt::format("label column {} is not in the batch", label), {},
+                  "project it as a column");
+    }
+    if (found->is_float) {
+      tensors.labels = found->floats.Clone();
+    } else {
+      tensors.labels.assign(found->integers.begin(), found->integers.end());
+    }
+  }
+  tensors.row_ids.resize(batch.rows);
+  for (uint64_t row = 0; row < batch.rows; ++row) tensors.row_ids[row] = batch.RowId(row);
+  return tensors;
+}
+
 }  // namespace
 
 void TransposeColumns(std::span<const float* const> columns, uint64_t rows, float* out,
@@ -192,24 +305,11 @@ void TransposeColumns(std::span<const float* const> columns, uint64_t rows, floa
 
 KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint64_t rows,
                               bool weighted) {
-  KeyedJaggedTensor tensor;
-  tensor.rows = rows;
-  uint64_t total = 0;
-  for (const SparseColumn* column : columns) total += column->values.size();
-  tensor.keys.reserve(columns.size());
+  KeyedJaggedTensor tensor = Skeleton(columns, rows);
+  const auto total = static_cast<uint64_t>(tensor.offsets.back());
   tensor.values.reserve(total);
   if (weighted) tensor.weights.reserve(total);
-  tensor.lengths.resize(columns.size() * rows);
-  tensor.offsets.resize(columns.size() * rows + 1);
-  uint64_t place = 0;
   for (const SparseColumn* column : columns) {
-    tensor.keys.push_back(column->name);
-    const uint32_t* offsets = column->offsets.data();
-    const auto base = static_cast<int64_t>(tensor.values.size());
-    for (uint64_t row = 0; row < rows; ++row)
-      tensor.lengths[place + row] = static_cast<int32_t>(offsets[row + 1] - offsets[row]);
-    for (uint64_t row = 0; row < rows; ++row) tensor.offsets[place + row] = base + offsets[row];
-    place += rows;
     tensor.values.insert(tensor.values.end(), column->values.begin(), column->values.end());
     if (!weighted) continue;
     if (column->weights.empty()) {
@@ -218,7 +318,6 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
       tensor.weights.insert(tensor.weights.end(), column->weights.begin(), column->weights.end());
     }
   }
-  tensor.offsets[place] = static_cast<int64_t>(tensor.values.size());
   return tensor;
 }
 
@@ -250,40 +349,30 @@ static std::vector<InverseKeyedJaggedTensor> AssembleGroups(const FlatMapBatch& 
 }
 
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
-  TensorBatch tensors;
-  tensors.rows = batch.rows;
-  tensors.first_row = batch.first_row;
-  tensors.spans = batch.spans;
-  std::vector<const float*> dense;
-  for (const DenseColumn& column : batch.dense) {
-    tensors.dense_names.push_back(column.name);
-    dense.push_back(column.values.data());
-  }
-  tensors.dense.resize(batch.rows * dense.size());
-  TransposeColumns(dense, batch.rows, tensors.dense.data());
+  TensorBatch tensors = TensorizeRest(batch, label);
   std::vector<const SparseColumn*> plain, weighted;
   tensors.groups = AssembleGroups(batch);
   for (const SparseColumn& column : batch.sparse) {
-    if (column.group >= 0) continue;
-    (column.weighted || !column.weights.empty() ? weighted : plain).push_back(&column);
+    if (column.group < 0) (IsWeighted(column) ? weighted : plain).push_back(&column);
   }
   tensors.sparse = AssembleKjt(plain, batch.rows, false);
   tensors.weighted_sparse = AssembleKjt(weighted, batch.rows, true);
-  if (!label.empty()) {
-    const auto found = std::find_if(batch.scalars.begin(), batch.scalars.end(),
-                                    [&](const ScalarColumn& c) { return c.name == label; });
-    if (found == batch.scalars.end()) {
-      throw Error(ExitCode::kUsage, fmt::format("label column {} is not in the batch", label), {},
-                  "project it as a column");
-    }
-    if (found->is_float) {
-      tensors.labels = found->floats.Clone();
-    } else {
-      tensors.labels.assign(found->integers.begin(), found->integers.end());
-    }
+  return tensors;
+}
+
+TensorBatch Tensorize(FlatMapBatch&& batch, std::string_view label, TensorizeFigures* figures) {
+  TensorBatch tensors = TensorizeRest(batch, label);
+  std::vector<SparseColumn*> plain, weighted;
+  tensors.groups = AssembleGroups(batch);
+  for (SparseColumn& column : batch.sparse) {
+    if (column.group < 0) (IsWeighted(column) ? weighted : plain).push_back(&column);
   }
-  tensors.row_ids.resize(batch.rows);
-  for (uint64_t row = 0; row < batch.rows; ++row) tensors.row_ids[row] = batch.RowId(row);
+  figures->copied_bytes += batch.copied_bytes;
+  const Slabs& slabs = batch.slabs;
+  tensors.sparse = Settle(plain, batch.rows, slabs.ids, nullptr, figures);
+  tensors.weighted_sparse =
+      Settle(weighted, batch.rows, slabs.weighted_ids, &slabs.weights, figures);
+  batch = FlatMapBatch();
   return tensors;
 }
 
@@ -319,7 +408,11 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
   for (size_t i = 0; i < from.sparse.size(); ++i) {
     HR_CHECK(to->sparse[i].name == from.sparse[i].name, "batches of different columns");
     if (from.sparse[i].group >= 0) continue;
+    const size_t before = to->sparse[i].values.size();
     AppendSparse(&to->sparse[i], to->rows, from.sparse[i], first, rows);
+    to->copied_bytes +=
+        (to->sparse[i].values.size() - before) *
+        (IsWeighted(to->sparse[i]) ? sizeof(int64_t) + sizeof(float) : sizeof(int64_t));
   }
   for (size_t i = 0; i < from.scalars.size(); ++i) {
     if (from.scalars[i].is_float) {

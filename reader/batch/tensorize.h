@@ -28,6 +28,16 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
 // the label column does not exist.
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label);
 
+// The same, taking the batch: where its columns lie in slabs (flat_map_batch.h), the slab becomes
+// the tensor's values. Columns that transforms left where they were are not touched; others, and
+// those behind them, are moved within the slab; only where that cannot be done (columns in another
+// order, too little spare room) all are copied to new memory.
+struct TensorizeFigures {
+  uint64_t copied_bytes = 0;  // of ids and weights, moved or copied, here and before
+  double missing_spare = 0;   // what the slab had too little at its end, as a share of its size
+};
+TensorBatch Tensorize(FlatMapBatch&& batch, std::string_view label, TensorizeFigures* figures);
+
 // Rows [first, first + rows) of `from` behind the rows of `to`. An empty `to` (0 rows, no columns)
 // takes from's columns; otherwise both have the same columns in the same order, else HR_CHECK
 // fails. first_row and split_id stay those of the first part. A column's total values stay below

@@ -46,6 +46,7 @@ struct DecodedFeature {
   Array<uint32_t> lengths;                 // sparse: per list
   Array<int64_t> values;
   Array<float> weights;
+  uint64_t extracted = 0;  // of a sliced stripe: values of the slices extracted so far
 };
 
 struct DecodedColumn {
@@ -72,6 +73,13 @@ struct DecodedStripe {
   std::vector<DecodedColumn> columns;  // per plan column
   std::vector<DecodedMap> maps;        // per plan map
   uint64_t decoded_bytes = 0;
+
+  // By DecodeSlices (slices.h) alone: then `features` hold lengths and packed floats of the rows
+  // kept, and the ids are in the slices.
+  bool sliced = false;
+  std::vector<uint8_t> keep;  // per row of the stripe; empty: all are kept
+  uint64_t kept_rows = 0, slice_rows = 0;
+  std::vector<FlatMapBatch> slices;  // sparse columns with name, values and weights
 };
 
 UnpackedStripe Decompress(FetchedStripe&& fetched);

@@ -12,10 +12,34 @@
 namespace headrace::reader {
 namespace {
 
+// Under a memory budget, the charge for rows that wait in an operator.
+class Waiting {
+ public:
+  explicit Waiting(MemoryLedger* ledger) : ledger_(ledger) {}
+  void Set(uint64_t bytes) {
+    if (ledger_ == nullptr) return;
+    if (!charge_) charge_ = ledger_->Hold();
+    charge_->Set(bytes);
+  }
+  // For a batch that is made of them and waits no longer.
+  std::shared_ptr<MemoryCharge> Leave(uint64_t bytes) const {
+    if (ledger_ == nullptr) return nullptr;
+    auto charge = ledger_->Hold();
+    charge->Set(bytes);
+    charge->Leave();
+    return charge;
+  }
+
+ private:
+  MemoryLedger* const ledger_;
+  std::shared_ptr<MemoryCharge> charge_;
+};
+
 class ShuffleOperator final : public Operator {
  public:
-  explicit ShuffleOperator(const PipelineSpec& spec)
-      : window_(spec.shuffle_rows),
+  ShuffleOperator(const PipelineSpec& spec, MemoryLedger* ledger)
+      : waiting_(ledger),
+        window_(spec.shuffle_rows),
         chunk_(WorkerRows(spec)),
         by_row_number_(spec.file_order),
         seed_(MixBits(spec.seed ^ 0x73687566666c65)) {}
@@ -35,6 +59,7 @@ class ShuffleOperator final : public Operator {
         first += part;
         if (pending_.rows == window_) Flush(emit);
       }
+      waiting_.Set(2 * pending_.MemoryBytes());
       return;
     }
     const std::vector<uint64_t> epochs = Epochs(batch);
@@ -48,6 +73,7 @@ class ShuffleOperator final : public Operator {
       AppendRows(&pending_, batch, first, end - first);
       first = end;
     }
+    waiting_.Set(2 * pending_.MemoryBytes());
   }
 
   void Finish(const Emit& emit) override {
@@ -83,9 +109,16 @@ class ShuffleOperator final : public Operator {
     if (window.rows > 0) return;
     FlatMapBatch out;
     out.spans = window.spans;
-    emit(ElementOf(std::move(out), sequence_++));
+    EmitBatch(std::move(out), emit);
   }
 
+  void EmitBatch(FlatMapBatch&& batch, const Emit& emit) {
+    Element out = ElementOf(std::move(batch), sequence_++);
+    out.memory = waiting_.Leave(5 * out.bytes / 2);
+    emit(std::move(out));
+  }
+
+  Waiting waiting_;
   const uint64_t window_, chunk_;
   const bool by_row_number_;
   const uint64_t seed_;
@@ -96,7 +129,8 @@ class ShuffleOperator final : public Operator {
 
 class RebatchOperator final : public Operator {
  public:
-  explicit RebatchOperator(const PipelineSpec& spec) : rebatcher_(spec.batch_rows) {}
+  RebatchOperator(const PipelineSpec& spec, MemoryLedger* ledger)
+      : waiting_(ledger), rebatcher_(spec.batch_rows) {}
 
   bool TakesEmpty() const override { return true; }
 
@@ -104,21 +138,30 @@ class RebatchOperator final : public Operator {
     if (auto* empty = std::get_if<FlatMapBatch>(&element.payload)) {
       TensorBatch spans;
       spans.spans = std::move(empty->spans);
-      rebatcher_.Add(std::move(spans),
-                     [&](TensorBatch&& out) { emit(ElementOf(std::move(out), sequence_++)); });
+      rebatcher_.Add(std::move(spans), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
       return;
     }
     auto* batch = std::get_if<TensorBatch>(&element.payload);
     HR_CHECK(batch != nullptr, "rebatch takes tensor batches; the spec's order check failed");
-    rebatcher_.Add(std::move(*batch),
-                   [&](TensorBatch&& out) { emit(ElementOf(std::move(out), sequence_++)); });
+    waiting_bytes_ += batch->MemoryBytes();
+    rebatcher_.Add(std::move(*batch), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+    waiting_.Set(2 * waiting_bytes_);
   }
 
   void Finish(const Emit& emit) override {
-    rebatcher_.Finish([&](TensorBatch&& out) { emit(ElementOf(std::move(out), sequence_++)); });
+    rebatcher_.Finish([&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
   }
 
  private:
+  void EmitBatch(TensorBatch&& batch, const Emit& emit) {
+    Element out = ElementOf(std::move(batch), sequence_++);
+    out.memory = waiting_.Leave(out.bytes);
+    waiting_bytes_ -= std::min(waiting_bytes_, out.bytes);
+    emit(std::move(out));
+  }
+
+  Waiting waiting_;
+  uint64_t waiting_bytes_ = 0;  // of the rows that wait, and of the batch they will be
   Rebatcher rebatcher_;
   uint64_t sequence_ = 0;
 };
@@ -126,15 +169,20 @@ class RebatchOperator final : public Operator {
 }  // namespace
 
 std::unique_ptr<Operator> MakeShuffle(const OperatorContext& context) {
-  return std::make_unique<ShuffleOperator>(*context.spec);
+  return std::make_unique<ShuffleOperator>(*context.spec, context.memory);
 }
 
 std::unique_ptr<Operator> MakeRebatch(const OperatorContext& context) {
-  return std::make_unique<RebatchOperator>(*context.spec);
+  return std::make_unique<RebatchOperator>(*context.spec, context.memory);
 }
 
 uint64_t WorkerRows(const PipelineSpec& spec) {
   return spec.worker_rows != 0 ? spec.worker_rows : spec.batch_rows;
+}
+
+uint64_t SliceRows(const PipelineSpec& spec) {
+  const bool is_direct = spec.layout == BatchLayout::kDirect && spec.dedup.mode == DedupMode::kOff;
+  return is_direct ? WorkerRows(spec) : 0;
 }
 
 }  // namespace headrace::reader

@@ -35,4 +35,7 @@ Element ElementOf(Batch&& batch, uint64_t sequence) {
   return element;
 }
 
+// Rows of the slices that a stripe becomes (reader/dwrf/slices.h); 0: it stays whole.
+uint64_t SliceRows(const PipelineSpec& spec);
+
 }  // namespace headrace::reader

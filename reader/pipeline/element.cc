@@ -34,6 +34,19 @@ void MarkOrigin(const Element& element, FlatMapBatch* batch) {
   batch->spans = std::move(spans);
 }
 
+std::vector<uint8_t> WantedRows(const Element& element, uint64_t first_row, uint64_t rows) {
+  std::vector<uint8_t> keep;
+  if (!element.wanted) return keep;
+  keep.resize(rows);
+  for (const RowSpan& wanted : *element.wanted) {
+    const uint64_t low = std::max(first_row, wanted.first);
+    const uint64_t high = std::min(first_row + rows, wanted.first + wanted.count);
+    if (low < high)
+      std::fill_n(keep.begin() + static_cast<ptrdiff_t>(low - first_row), high - low, 1);
+  }
+  return keep;
+}
+
 const std::vector<RowSpan>& SpansOf(const Element& element) {
   static const std::vector<RowSpan> none;
   if (const auto* rows = std::get_if<FlatMapBatch>(&element.payload)) return rows->spans;

@@ -3,6 +3,7 @@
 // may keep state without locks; what instances must share (a lock, a device, a table) they get from
 // the OperatorContext.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,10 @@ struct OperatorContext {
   std::shared_ptr<const DedupPlan> dedup;  // null without groups
   StreamTier* tier = nullptr;              // null without [source.tier]
   BatchCache* cache = nullptr;             // null without [[cache]]
+  // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
+  // them: as much as `tensorize` found missing.
+  std::atomic<uint32_t>* slab_spare = nullptr;
+  MemoryLedger* memory = nullptr;  // null: no budget
 };
 
 // One operator of a stage, registered with the accounts before threads start.
@@ -55,6 +60,7 @@ struct OperatorPlan {
   uint32_t account = 0;
   uint32_t io_account = 0;              // `fetch` only: the requests to the storage
   uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
+  uint32_t copy_account = UINT32_MAX;   // `tensorize`: ids and weights copied since decoded
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
   uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
   std::vector<uint32_t> dedup_accounts;  // `decode` and `extract`: of each group of the DedupPlan

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/block_pool.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,7 +21,9 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/dwrf/slices.h"
 #include "reader/fetch/popularity.h"
+#include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/cache_operators.h"
 #include "reader/pipeline/delivery/checkpoint.h"
 #include "reader/pipeline/gap.h"
@@ -41,6 +44,7 @@ class ElementSource {
       : spec_(spec),
         ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs,
                 std::move(delivered)) {
+    ledger_.SetSliceRows(SliceRows(spec));
     if (spec.synthetic) {
       const uint64_t per_epoch = spec.synthetic->elements;
       limit_ = per_epoch == 0 || spec.epochs == 0 ? 0 : per_epoch * spec.epochs;
@@ -62,6 +66,7 @@ class ElementSource {
     if (!handed) return false;
     const Split& split = handed->split;
     element->sequence = handed->sequence;
+    element->first_slice = handed->first_slice;
     element->rows = split.rows;
     element->seed = MixBits(spec_.seed ^ MixBits(handed->place));
     element->origin = {handed->epoch, split.id, split.first_row, split.rows, split.rows};
@@ -149,6 +154,20 @@ void CheckEncryption(const Table& table, const PipelineSpec& spec) {
   }
 }
 
+void CheckFilters(const Schema& schema, const PipelineSpec& spec) {
+  const std::vector<AvailableColumn> columns = ProjectedColumns(schema, spec.projection);
+  for (const RowFilter& filter : spec.filters) {
+    for (const AvailableColumn& column : columns) {
+      if (filter.is_column || column.name != filter.name || column.kind == ColumnKind::kDense)
+        continue;
+      throw Error(ExitCode::kUsage,
+                  fmt::format("filter: feature '{}' is {} and must be dense",
+                              Printable(filter.name), ColumnKindName(column.kind)),
+                  filter.where, "filters are on dense features and plain columns");
+    }
+  }
+}
+
 // With a co-read log, the tier is for its most popular features that fit; how large a feature is,
 // the first stripe tells for all.
 std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& table) {
@@ -189,6 +208,9 @@ struct Pipeline::State {
   std::unique_ptr<BatchCache> cache;
   std::shared_ptr<Table> table;
   OperatorContext context;
+  std::atomic<uint32_t> slab_spare{0};
+  std::unique_ptr<MemoryLedger> memory;  // null: no budget
+  std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
   CheckpointOptions checkpoint;
   std::unique_ptr<DeliveryLedger> ledger;  // null: nobody asked to know what was delivered
@@ -217,6 +239,7 @@ struct Pipeline::State {
   void ThreadMain(size_t index);
   void Work(size_t index);
   bool TakeInput(size_t index, Element* element, bool* ended);
+  bool TakeSplit(Element* element, bool* ended);
   void Consume();
   bool WasComplete();  // no error, no interruption
   void OpenCheckpoint();
@@ -230,6 +253,8 @@ struct Pipeline::State {
 void Pipeline::State::OpenSource() {
   if (!spec.synthetic) {
     dwrf::OpenOptions opening;
+    // Registered buffers are never given back, whatever else needs the room.
+    if (spec.memory_bytes > 0) spec.io.registered = false;
     if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
     ChooseGap(&spec);
     sources.stopped = [this] { return stop.stopped() || (interrupted && interrupted()); };
@@ -242,6 +267,7 @@ void Pipeline::State::OpenSource() {
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
                           spec.projection);
     CheckEncryption(*table, spec);
+    CheckFilters(table->files[0]->schema(), spec);
   }
   if (!spec.transforms.empty()) {
     std::vector<TransformSpec> transforms;
@@ -257,6 +283,8 @@ void Pipeline::State::OpenSource() {
     DedupPlan plan = PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows);
     if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
   }
+  context.slab_spare = &slab_spare;
+  BlockPool::Get().SetHugePages(spec.huge_pages);
   context.stop = &stop;
   context.spec = &spec;
   context.table = table;
@@ -266,6 +294,16 @@ void Pipeline::State::OpenSource() {
   context.tier = tier.get();
   if (table) cache = OpenCache(spec, *table, context.transforms.get());
   context.cache = cache.get();
+  if (spec.memory_bytes > 0) {
+    // Names, presence bits and arrays' own fields of a column, as a batch and as tensors.
+    constexpr uint64_t kColumnBytes = 600;
+    memory = std::make_unique<MemoryLedger>(
+        MemoryOptions{spec.memory_bytes,
+                      spec.tier.budget_bytes + (spec.cache.enabled() ? spec.cache.budget_bytes : 0),
+                      spec.batch_rows,
+                      kColumnBytes * (spec.projection.features.size() + spec.transforms.size())});
+  }
+  context.memory = memory.get();
   std::shared_ptr<const DeliveryLedger> delivered;
   if (!checkpoint.path.empty()) {
     OpenCheckpoint();
@@ -304,6 +342,8 @@ void Pipeline::State::BuildStages() {
         dedup_accounts = DedupAccounts(*context.dedup, stage->account);
       if (op.kind == OperatorKind::kDecode || op.kind == OperatorKind::kExtract)
         plan.dedup_accounts = dedup_accounts;
+      if (op.kind == OperatorKind::kTensorize)
+        plan.copy_account = hr_operator((op.name + ".copy").c_str(), "copy", stage->account);
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
       if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what
@@ -337,6 +377,7 @@ void Pipeline::State::BuildStages() {
 
 void Pipeline::State::StopAll() {
   stop.Stop();
+  if (memory) memory->Stop();
   for (const auto& stage : stages) stage->queue->Stop();
 }
 
@@ -378,6 +419,11 @@ void Pipeline::State::ThreadMain(size_t index) {
       // A wait that was broken off because the pipeline is to stop is no failure of it.
       if (error.code() == ExitCode::kInterrupted) {
         StopAll();
+      } else if (memory && error.code() == ExitCode::kResources && error.fix().empty()) {
+        Fail(std::make_exception_ptr(Error(error.code(), error.fact(),
+                                           fmt::format("stage {}", stage.spec.name),
+                                           fmt::format("set pipeline.memory to {}MiB or more",
+                                                       (memory->LeastBudget() >> 20) + 1))));
       } else {
         Fail(std::make_exception_ptr(error.Within(fmt::format("stage {}", stage.spec.name))));
       }
@@ -397,10 +443,7 @@ void Pipeline::State::ThreadMain(size_t index) {
 bool Pipeline::State::TakeInput(size_t index, Element* element, bool* ended) {
   *ended = false;
   if (stop.stopped()) return false;
-  if (index == 0) {
-    *ended = !source->Next(element);
-    return !*ended;
-  }
+  if (index == 0) return TakeSplit(element, ended);
   Queue<Element>& queue = *stages[index - 1]->queue;
   const uint64_t ticket = queue.Ticket();
   // A resize between the ticket and the wait would be missed without this second look.
@@ -412,6 +455,23 @@ bool Pipeline::State::TakeInput(size_t index, Element* element, bool* ended) {
   *ended = status == QueueStatus::kEnd;
   if (status == QueueStatus::kWoken) element->sequence = UINT64_MAX;
   return status == QueueStatus::kOk || status == QueueStatus::kWoken;
+}
+
+bool Pipeline::State::TakeSplit(Element* element, bool* ended) {
+  if (!memory) {
+    *ended = !source->Next(element);
+    return !*ended;
+  }
+  const uint32_t waiter = stages[0]->operators.front().account;
+  std::unique_lock lock(admission, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    account::WaitScope wait(waiter, HR_WAIT_OUT);
+    lock.lock();
+  }
+  *ended = stop.stopped() || !source->Next(element);
+  if (*ended) return false;
+  element->memory = memory->Admit(element->rows, &stop, waiter);
+  return element->memory != nullptr;
 }
 
 void Pipeline::State::Work(size_t index) {
@@ -449,7 +509,13 @@ void Pipeline::State::Work(size_t index) {
   for (size_t k = operators.size(); k-- > 0;) {
     emits[k] = [&process, k](Element&& element) { process(k, std::move(element)); };
   }
-  const auto process_named = [&](Element&& element) { process(0, std::move(element)); };
+  const auto process_named = [&](Element&& element) {
+    if (!memory) return process(0, std::move(element));
+    const std::shared_ptr<MemoryCharge> charge = element.memory;
+    const BlockPool::ThreadPeak peak;
+    process(0, std::move(element));
+    if (charge) charge->Worked(peak.bytes(), peak.net());
+  };
 
   for (bool ended = false; !ended;) {
     Element element;
@@ -496,6 +562,10 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
     return op->Process(std::move(element), emit);
   Element empty;
   empty.sequence = element.sequence;
+  empty.first_slice = element.first_slice;
+  empty.origin = element.origin;
+  empty.memory = element.memory;
+  uint64_t slice = 0;  // of the stripe: `extract` has made so many
   const RowSpan origin = element.origin;
   std::vector<RowSpan> left = element.wanted ? *element.wanted : std::vector<RowSpan>{origin};
   bool is_below = false;  // the error is of an operator further down
@@ -512,6 +582,7 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
         }
       }
       is_below = true;
+      ++slice;
       emit(std::move(out));
       is_below = false;
     });
@@ -533,7 +604,17 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
     // Not the whole split, so that no cache keeps it.
     empty.wanted = std::make_shared<const std::vector<RowSpan>>(std::move(left));
     empty.payload = std::move(nothing);
-    emit(std::move(empty));
+    if (plan.spec.kind != OperatorKind::kExtract) return emit(std::move(empty));
+    // Behind extract a stripe has as many places as it has slices.
+    const uint64_t slices = dwrf::NumSlices(origin.count, SliceRows(spec));
+    for (; slice < slices; ++slice) {
+      Element place;
+      place.sequence = empty.first_slice + slice;
+      place.origin = origin;
+      place.wanted = empty.wanted;
+      place.payload = std::exchange(std::get<FlatMapBatch>(empty.payload), FlatMapBatch());
+      emit(std::move(place));
+    }
   }
 }
 

@@ -793,15 +793,76 @@ class SpecParser {
            "[projection]");
   }
 
+  BatchLayout Layout(const toml::table& table) const {
+    const std::vector<std::string> names = {"direct", "flatmap"};
+    const std::string layout = Text(table, "layout", names[0]);
+    const auto found = std::find(names.begin(), names.end(), layout);
+    if (found != names.end()) return static_cast<BatchLayout>(found - names.begin());
+    Fail(table.get("layout"),
+         fmt::format("layout is \"direct\" or \"flatmap\", got \"{}\"{}", Printable(layout, 40),
+                     layout == "rowmap" ? "; rowmap is an operator of a stage"
+                                        : DidYouMean(layout, names)));
+  }
+
+  // [[filter]] feature = "dense:3" or column = "label", and what its values must be.
+  void Filters(const toml::table& root, PipelineSpec* spec) const {
+    const toml::node* node = root.get("filter");
+    if (node == nullptr) return;
+    if (!node->is_array_of_tables()) Fail(node, "a filter is a table: write [[filter]]");
+    for (const toml::node& item : *node->as_array()) {
+      const toml::table& table = *item.as_table();
+      CheckKeys(table, "[[filter]]", {"feature", "column", "min", "max", "in", "absent"});
+      RowFilter filter;
+      filter.is_column = table.get("column") != nullptr;
+      if (filter.is_column == (table.get("feature") != nullptr))
+        Fail(&item, "a filter has either feature or column");
+      const char* const key = filter.is_column ? "column" : "feature";
+      filter.name = Text(table, key, "");
+      std::vector<std::string> names = spec->projection.columns;
+      if (!filter.is_column) {
+        names.clear();
+        for (const auto& request : spec->projection.features)
+          names.push_back(dwrf::FeatureName(request));
+      }
+      if (std::find(names.begin(), names.end(), filter.name) == names.end())
+        Fail(table.get(key),
+             fmt::format("the projection has no {} '{}'{}", key, Printable(filter.name, 60),
+                         DidYouMean(filter.name, names)));
+      filter.min = Number(table, "min", filter.min);
+      filter.max = Number(table, "max", filter.max);
+      if (filter.min > filter.max) Fail(&item, "no value is at least min and at most max");
+      if (const toml::node* in = table.get("in")) {
+        if (!in->is_array() || in->as_array()->empty()) Fail(in, "in is a list of numbers");
+        for (const toml::node& value : *in->as_array()) {
+          if (!value.is_number()) Fail(&value, "in is a list of numbers");
+          filter.in.push_back(*value.value<double>());
+        }
+      }
+      if (table.get("min") == nullptr && table.get("max") == nullptr && filter.in.empty())
+        Fail(&item, "a filter has min, max or in");
+      const std::string absent = Text(table, "absent", "drop");
+      if (absent != "drop" && absent != "keep")
+        Fail(table.get("absent"),
+             fmt::format("absent is \"drop\" or \"keep\", got \"{}\"", Printable(absent, 40)));
+      if (filter.is_column && table.get("absent") != nullptr)
+        Fail(table.get("absent"), "absent is for features; the nulls of a column read as 0");
+      filter.keep_absent = absent == "keep";
+      if (item.source().begin.line > 0)
+        filter.where =
+            fmt::format("{}:{}:{}", path_, item.source().begin.line, item.source().begin.column);
+      spec->filters.push_back(std::move(filter));
+    }
+  }
+
   PipelineSpec Build(const toml::table& root) const {
     PipelineSpec spec;
     CheckKeys(root, "the file",
-              {"pipeline", "source", "projection", "stage", "transform", "dedup", "consumer",
-               "delivery", "cache"});
+              {"pipeline", "source", "projection", "stage", "transform", "filter", "dedup",
+               "consumer", "delivery", "cache"});
     if (const toml::table* table = Table(root, "pipeline")) {
       CheckKeys(*table, "[pipeline]",
                 {"name", "order", "batch_rows", "seed", "worker_rows", "shuffle_rows",
-                 "reorder_window", "prefetch"});
+                 "reorder_window", "prefetch", "layout", "memory", "huge_pages"});
       spec.name = Text(*table, "name", "pipeline");
       const std::string order = Text(*table, "order", "any");
       if (order != "any" && order != "file")
@@ -814,10 +875,15 @@ class SpecParser {
       spec.shuffle_rows = Count(*table, "shuffle_rows", 0, 0, 1u << 28);
       spec.reorder_window = Count(*table, "reorder_window", 0, 0, 1u << 20);
       spec.prefetch = static_cast<uint32_t>(Count(*table, "prefetch", 0, 0, kMaxQueue));
+      spec.layout = Layout(*table);
+      if (const toml::node* memory = table->get("memory"))
+        spec.memory_bytes = static_cast<uint64_t>(Bytes(*memory, "memory"));
+      spec.huge_pages = Flag(*table, "huge_pages", true);
     }
     Source(root, &spec);
     Projection(root, &spec);
     Transforms(root, &spec);
+    Filters(root, &spec);
     Stages(root, &spec);
     CheckOrder(root, &spec);
     Delivery(root, &spec);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/batch/row_filter.h"
 #include "reader/dwrf/projection.h"
 #include "reader/fetch/device_cost.h"
 #include "reader/fetch/fetch.h"
@@ -90,6 +91,12 @@ struct SyntheticSource {
   uint64_t bytes = 0;     // per element, for accounts
 };
 
+// How rows come from decoded streams to tensors.
+enum class BatchLayout : uint8_t {
+  kDirect,   // ids straight into the memory of the tensors (reader/dwrf/slices.h)
+  kFlatMap,  // into a vector for each feature, then cut, joined and put together
+};
+
 struct PipelineSpec {
   std::string path;  // of the file, for messages
   std::string text;  // the file as read
@@ -100,6 +107,10 @@ struct PipelineSpec {
   uint64_t shuffle_rows = 0;    // of a window of the operator shuffle
   uint64_t reorder_window = 0;  // with file order: how far ahead of the due element; 0: any
   uint32_t prefetch = 0;        // capacity of the last queue; 0: as its stage says
+  BatchLayout layout = BatchLayout::kDirect;
+  uint64_t memory_bytes = 0;  // of the whole process (memory_ledger.h); 0: no bound
+  bool huge_pages = true;
+  std::vector<RowFilter> filters;
   uint64_t seed = 1;
   std::string table;  // absolute path; empty for a synthetic source
   std::optional<SyntheticSource> synthetic;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/dwrf/slices.h"
 
 namespace headrace::reader {
 
@@ -25,7 +26,9 @@ std::optional<SplitLedger::Handed> SplitLedger::Next() {
       if (splits_[split].rows > 0 && !delivered_->IsWhole(epoch, split))
         wanted = std::make_shared<std::vector<RowSpan>>(delivered_->Remaining(epoch, split));
     }
-    return Handed{splits_[split], sequence_++, next_++, epoch, std::move(wanted)};
+    const uint64_t first_slice = slices_;
+    slices_ += dwrf::NumSlices(splits_[split].rows, slice_rows_);
+    return Handed{splits_[split], sequence_++, first_slice, next_++, epoch, std::move(wanted)};
   }
   return std::nullopt;
 }

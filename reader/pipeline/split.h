@@ -31,11 +31,14 @@ class SplitLedger {
 
   struct Handed {
     Split split;
-    uint64_t sequence;  // counts the splits handed out
-    uint64_t place;     // of the split among all of all epochs
+    uint64_t sequence;     // counts the splits handed out
+    uint64_t first_slice;  // counts the slices of the splits handed out before
+    uint64_t place;        // of the split among all of all epochs
     uint64_t epoch;
     std::shared_ptr<const std::vector<RowSpan>> wanted;  // null: all rows
   };
+  // Splits become slices of so many rows (dwrf/slices.h); 0, the default: one each.
+  void SetSliceRows(uint64_t rows) { slice_rows_ = rows; }
   std::optional<Handed> Next();
   uint64_t handed_out() const;  // or passed over
   // Splits of all epochs; nothing when it never ends.
@@ -46,7 +49,7 @@ class SplitLedger {
   std::vector<Split> splits_;
   uint64_t epochs_;
   std::shared_ptr<const DeliveryLedger> delivered_;
-  uint64_t next_ = 0, sequence_ = 0;
+  uint64_t next_ = 0, sequence_ = 0, slice_rows_ = 0, slices_ = 0;
 };
 
 // An opened table: the files part-*.dwrf (or all *.dwrf and *.orc) of a folder in name order, or

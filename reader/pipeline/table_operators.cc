@@ -12,8 +12,10 @@
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/dwrf/slices.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/operator.h"
+#include "reader/transforms/keep_rows.h"
 
 namespace headrace::reader {
 namespace {
@@ -94,7 +96,7 @@ class DecompressOperator final : public Operator {
 
 class DecodeOperator final : public Operator {
  public:
-  DecodeOperator(const OperatorPlan& plan, const OperatorContext& context) {
+  DecodeOperator(const OperatorPlan& plan, const OperatorContext& context) : context_(context) {
     if (!context.dedup) return;
     groups_.emplace();
     groups_->scope = context.dedup->scope;
@@ -104,14 +106,29 @@ class DecodeOperator final : public Operator {
     }
   }
   void Process(Element&& element, const Emit& emit) override {
+    dwrf::UnpackedStripe unpacked = Take<dwrf::UnpackedStripe>(&element);
     dwrf::DecodedStripe decoded =
-        dwrf::Decode(Take<dwrf::UnpackedStripe>(&element), groups_ ? &*groups_ : nullptr);
+        SliceRows(*context_.spec) > 0 && unpacked.plan.maps.empty()
+            ? Slices(element, std::move(unpacked))
+            : dwrf::Decode(std::move(unpacked), groups_ ? &*groups_ : nullptr);
     element.bytes = decoded.decoded_bytes;
     element.payload = std::move(decoded);
     emit(std::move(element));
   }
 
  private:
+  dwrf::DecodedStripe Slices(const Element& element, dwrf::UnpackedStripe&& unpacked) const {
+    const std::vector<uint8_t> wanted =
+        WantedRows(element, unpacked.plan.first_row, unpacked.plan.rows);
+    dwrf::SliceOptions options;
+    options.slice_rows = SliceRows(*context_.spec);
+    options.spare = context_.slab_spare->load(std::memory_order_relaxed) / 1000.0;
+    options.wanted = wanted;
+    options.filters = context_.spec->filters;
+    return dwrf::DecodeSlices(std::move(unpacked), options);
+  }
+
+  const OperatorContext& context_;
   std::optional<dwrf::GroupRequests> groups_;
 };
 
@@ -154,22 +171,84 @@ class Deduplicator {
   std::shared_ptr<const DedupPlan> plan_;
 };
 
+// One batch of a stripe, or one of each of its slices.
 class ExtractOperator final : public Operator {
  public:
   ExtractOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : deduplicate_(plan, context) {}
+      : deduplicate_(plan, context), spec_(*context.spec) {}
   void Process(Element&& element, const Emit& emit) override {
-    FlatMapBatch batch = dwrf::Extract(Take<dwrf::DecodedStripe>(&element));
+    slice_ = 0;
+    const uint64_t slices = dwrf::NumSlices(element.origin.count, SliceRows(spec_));
+    if (auto* nothing = std::get_if<FlatMapBatch>(&element.payload)) {
+      // A stripe that could not be read; it takes the place of its slices.
+      EmitBatch(element, std::move(*nothing), emit);
+      while (slice_ < slices) EmitBatch(element, FlatMapBatch(), emit);
+      return;
+    }
+    auto decoded = Take<dwrf::DecodedStripe>(&element);
+    if (decoded.sliced) return EmitSlices(element, &decoded, emit);
+    FlatMapBatch batch = dwrf::Extract(std::move(decoded));
+    std::vector<uint8_t> keep;
+    if (!spec_.filters.empty()) {
+      keep.assign(batch.rows, 1);
+      ApplyFilters(spec_.filters, batch, keep);
+    }
+    const uint64_t first_row = batch.first_row;
     MarkOrigin(element, &batch);
-    element.rows = batch.rows;
+    KeepChosen(&batch, keep, first_row);
     deduplicate_.Run(&batch);
-    element.bytes = batch.MemoryBytes();
-    element.payload = std::move(batch);
-    emit(std::move(element));
+    EmitBatch(element, std::move(batch), emit);
+    // Where stripes are numbered by their slices, a whole one stands for all of its own.
+    while (slice_ < slices) EmitBatch(element, FlatMapBatch(), emit);
   }
+  bool TakesEmpty() const override { return true; }
 
  private:
+  // Drops the rows that keep[row number - first_row] does not have.
+  static void KeepChosen(FlatMapBatch* batch, const std::vector<uint8_t>& keep,
+                         uint64_t first_row) {
+    if (keep.empty()) return;
+    std::vector<uint8_t> chosen(batch->rows);
+    for (uint64_t row = 0; row < batch->rows; ++row)
+      chosen[row] = keep[batch->RowId(row) - first_row];
+    KeepRows(batch, chosen);
+  }
+
+  void EmitSlices(const Element& element, dwrf::DecodedStripe* decoded, const Emit& emit) {
+    FlatMapBatch rows;  // where the kept rows come from, without columns
+    rows.rows = decoded->plan.rows;
+    rows.first_row = decoded->plan.first_row;
+    MarkOrigin(element, &rows);
+    KeepChosen(&rows, decoded->keep, decoded->plan.first_row);
+    HR_CHECK(rows.rows == decoded->kept_rows, "slices of other rows");
+    const uint64_t slices = decoded->slices.size();
+    while (slice_ < slices) {
+      FlatMapBatch batch = dwrf::ExtractSlice(decoded, slice_), origin;
+      AppendRows(&origin, rows, std::min(slice_ * decoded->slice_rows, rows.rows), batch.rows);
+      batch.split_id = rows.split_id;
+      batch.first_row = origin.first_row;
+      batch.row_ids = std::move(origin.row_ids);
+      batch.spans = std::move(origin.spans);
+      EmitBatch(element, std::move(batch), emit);
+    }
+  }
+
+  void EmitBatch(const Element& element, FlatMapBatch&& batch, const Emit& emit) {
+    Element out;
+    out.sequence = element.first_slice + slice_++;
+    out.seed = element.seed;
+    out.origin = element.origin;
+    out.wanted = element.wanted;
+    out.memory = element.memory;
+    out.rows = batch.rows;
+    out.bytes = batch.MemoryBytes();
+    out.payload = std::move(batch);
+    emit(std::move(out));
+  }
+
   Deduplicator deduplicate_;
+  const PipelineSpec& spec_;
+  uint64_t slice_ = 0;
 };
 
 // Takes every batch apart into a map per row and together again: what readers paid that handed rows
@@ -251,9 +330,15 @@ class TransformOperator final : public Operator {
 // it runs on one thread and numbers its batches.
 class BatchOperator final : public Operator {
  public:
-  explicit BatchOperator(const OperatorContext& context) : batch_rows_(WorkerRows(*context.spec)) {}
+  explicit BatchOperator(const OperatorContext& context)
+      : batch_rows_(WorkerRows(*context.spec)), ledger_(context.memory) {}
   void Process(Element&& element, const Emit& emit) override {
-    const FlatMapBatch rows = Take<FlatMapBatch>(&element);
+    FlatMapBatch rows = Take<FlatMapBatch>(&element);
+    if (rows.rows == batch_rows_ && pending_.rows == 0 && pending_.spans.empty()) {
+      pending_ = std::move(rows);  // a batch already: nothing to copy
+      memory_ = std::move(element.memory);
+      return Flush(emit);
+    }
     if (rows.rows == 0) {
       pending_.spans.insert(pending_.spans.end(), rows.spans.begin(), rows.spans.end());
       return;
@@ -262,6 +347,7 @@ class BatchOperator final : public Operator {
       const uint64_t part = std::min(rows.rows - first, batch_rows_ - pending_.rows);
       AppendRows(&pending_, rows, first, part);
       first += part;
+      if (ledger_ != nullptr) Charge();
       if (pending_.rows == batch_rows_) Flush(emit);
     }
   }
@@ -273,27 +359,52 @@ class BatchOperator final : public Operator {
  private:
   void Flush(const Emit& emit) {
     Element out = ElementOf(std::move(pending_), sequence_++);
+    if (is_held_) memory_->Leave();
+    is_held_ = false;
+    out.memory = std::move(memory_);
     pending_ = FlatMapBatch();
     emit(std::move(out));
   }
+  // What waits is charged with the tensors that will be made of it.
+  void Charge() {
+    if (!is_held_) memory_ = ledger_->Hold();
+    is_held_ = true;
+    memory_->Set(pending_.MemoryBytes() * 5 / 2);
+  }
+
   uint64_t batch_rows_;
+  MemoryLedger* const ledger_;
+  std::shared_ptr<MemoryCharge> memory_;  // of pending_
+  bool is_held_ = false;                  // not a split's
   uint64_t sequence_ = 0;
   FlatMapBatch pending_;
 };
 
 class TensorizeOperator final : public Operator {
  public:
-  explicit TensorizeOperator(const OperatorContext& context) : label_(context.spec->label) {}
+  TensorizeOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : plan_(plan), context_(context) {}
   void Process(Element&& element, const Emit& emit) override {
-    const FlatMapBatch batch = Take<FlatMapBatch>(&element);
-    TensorBatch tensors = Tensorize(batch, label_);
+    TensorizeFigures figures;
+    TensorBatch tensors = Tensorize(Take<FlatMapBatch>(&element), context_.spec->label, &figures);
+    hr_done(plan_.copy_account, figures.copied_bytes > 0, 0, 0, figures.copied_bytes);
+    if (figures.missing_spare > 0) MakeRoom(figures.missing_spare);
     element.bytes = tensors.MemoryBytes();
     element.payload = std::move(tensors);
     emit(std::move(element));
   }
 
  private:
-  std::string label_;
+  // The next slabs get what this one had too little, within reason.
+  void MakeRoom(double missing) const {
+    const uint32_t now = context_.slab_spare->load(std::memory_order_relaxed);
+    const double wanted = 1000 * ((1 + now / 1000.0) * (1 + missing) - 1) + 20;
+    context_.slab_spare->store(static_cast<uint32_t>(std::min(wanted, 4000.0)),
+                               std::memory_order_relaxed);
+  }
+
+  const OperatorPlan& plan_;
+  const OperatorContext& context_;
 };
 
 }  // namespace
@@ -322,7 +433,7 @@ std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
     case OperatorKind::kBatch:
       return std::make_unique<BatchOperator>(context);
     case OperatorKind::kTensorize:
-      return std::make_unique<TensorizeOperator>(context);
+      return std::make_unique<TensorizeOperator>(plan, context);
     default:
       throw Error(ExitCode::kUsage,
                   fmt::format("'{}' is not an operator of a table", plan.spec.name));

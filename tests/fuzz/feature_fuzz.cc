@@ -12,6 +12,7 @@
 #include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/feature_stream.h"
 #include "reader/dwrf/file_reader.h"
+#include "reader/dwrf/slices.h"
 
 namespace {
 
@@ -96,6 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (stripe->rows > kMaxRows) continue;
       try {
         StripePlan plan = MakePlan(*file, stripe, FittingProjection(*file, *stripe));
+        const StripePlan again = plan;
         FlatMapBatch batch =
             Extract(Decode(Decompress(Decrypt(Fetch(std::move(plan), file->source())))));
         Validate(batch);
@@ -108,6 +110,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           Validate(unique);
           ExpandAll(&unique);
           CheckSame(unique, batch);
+        }
+        if (!again.maps.empty()) continue;
+        // Straight into tensors the same bytes are as good, whole and with rows left out.
+        for (const bool some : {false, true}) {
+          std::vector<uint8_t> keep(some ? stripe->rows : 0);
+          for (size_t row = 0; row < keep.size(); ++row) keep[row] = row % 3 != 0;
+          SliceOptions slices;
+          slices.slice_rows = 50;
+          slices.wanted = keep;
+          DecodedStripe decoded =
+              DecodeSlices(Decompress(Decrypt(Fetch(again, file->source()))), slices);
+          for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
+            FlatMapBatch slice = ExtractSlice(&decoded, s);
+            if (slice.rows > 0) Validate(slice);
+            TensorizeFigures figures;
+            Tensorize(std::move(slice), "", &figures);
+          }
         }
       } catch (const Error& error) {
         HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources ||

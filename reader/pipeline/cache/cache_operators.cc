@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "probes/account/account.h"
+#include "reader/dwrf/slices.h"
+#include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/batch_bytes.h"
 
 namespace headrace::reader {
@@ -43,8 +45,8 @@ class FindOperator final : public Operator {
 // Behind the last operator that is passed over: keeps its batches, or lets kept ones out.
 class KeepOperator final : public Operator {
  public:
-  KeepOperator(BatchCache* cache, std::unique_ptr<Operator> last)
-      : cache_(cache), last_(std::move(last)) {}
+  KeepOperator(const OperatorContext& context, std::unique_ptr<Operator> last)
+      : cache_(context.cache), spec_(*context.spec), last_(std::move(last)) {}
 
   void Process(Element&& element, const Emit& emit) override {
     if (const auto* found = std::get_if<CachedPayload>(&element.payload)) {
@@ -63,14 +65,19 @@ class KeepOperator final : public Operator {
  private:
   void Pass(Element&& element, const Emit& emit) {
     const auto* batch = std::get_if<FlatMapBatch>(&element.payload);
-    if (batch != nullptr && !element.wanted)
+    // A batch that settles nothing only stands for its place among the slices of the split.
+    if (batch != nullptr && !element.wanted && !batch->spans.empty())
       cache_->Add(element.origin.split, element.origin.count, *batch);
     emit(std::move(element));
   }
 
-  static void LetOut(const CachedBatches& kept, const Element& element, const Emit& emit) {
-    uint64_t sequence = element.sequence;
-    for (FlatMapBatch& batch : kept.Read()) {
+  // As many batches as `extract` makes of the split.
+  void LetOut(const CachedBatches& kept, const Element& element, const Emit& emit) const {
+    uint64_t sequence = element.first_slice;
+    std::vector<FlatMapBatch> batches = kept.Read();
+    batches.resize(
+        std::max<size_t>(batches.size(), dwrf::NumSlices(element.origin.count, SliceRows(spec_))));
+    for (FlatMapBatch& batch : batches) {
       for (RowSpan& span : batch.spans) span.epoch = element.origin.epoch;
       Element out;
       out.sequence = sequence++;
@@ -78,12 +85,14 @@ class KeepOperator final : public Operator {
       out.bytes = batch.MemoryBytes();
       out.seed = element.seed;
       out.origin = element.origin;
+      out.memory = element.memory;
       out.payload = std::move(batch);
       emit(std::move(out));
     }
   }
 
   BatchCache* cache_;
+  const PipelineSpec& spec_;
   std::unique_ptr<Operator> last_;
 };
 
@@ -152,6 +161,17 @@ uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
   text.AddList(spec.projection.columns);
   for (const dwrf::FeatureRequest& feature : spec.projection.features)
     text.Add(dwrf::FeatureName(feature));
+  // What rows an entry has, and how many batches.
+  text.Add(SliceRows(spec));
+  for (const RowFilter& filter : spec.filters) {
+    text.Add(filter.name);
+    text.Add(filter.is_column);
+    text.Add(filter.min);
+    text.Add(filter.max);
+    text.Add(filter.in.size());
+    for (const double value : filter.in) text.Add(value);
+    text.Add(filter.keep_absent);
+  }
   if (spec.cache.after != "transform" || transforms == nullptr) return text.Hash();
   for (const TransformSpec& transform : spec.transforms) {
     text.Add(transform.op);
@@ -189,8 +209,7 @@ std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorCont
   if (context.cache == nullptr) return op;
   if (plan.spec.kind == OperatorKind::kFetch)
     return std::make_unique<FindOperator>(plan, context.cache, std::move(op));
-  if (IsAfter(plan, *context.spec))
-    return std::make_unique<KeepOperator>(context.cache, std::move(op));
+  if (IsAfter(plan, *context.spec)) return std::make_unique<KeepOperator>(context, std::move(op));
   return op;
 }
 

@@ -82,6 +82,12 @@ Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec) {
   for (const std::string& column : spec.projection.columns) projection += column + '\0';
   for (const dwrf::FeatureRequest& feature : spec.projection.features)
     projection += dwrf::FeatureName(feature) + '\0';
+  // Rows that a filter dropped count as delivered.
+  for (const RowFilter& filter : spec.filters) {
+    projection += fmt::format("{} {} {} {} {} {}", filter.name, filter.is_column, filter.min,
+                              filter.max, filter.keep_absent, fmt::join(filter.in, " ")) +
+                  '\0';
+  }
   print.projection = Hash(projection);
   std::string transforms;
   for (const TransformSpec& transform : spec.transforms) {
@@ -199,12 +205,12 @@ void RemoveTornCheckpoints(const std::string& path) {
 void CheckFingerprint(const Fingerprint& saved, const Fingerprint& now, const std::string& path) {
   if (saved == now) return;
   const char* part = saved.table != now.table             ? "table"
-                     : saved.projection != now.projection ? "projection"
+                     : saved.projection != now.projection ? "projection or filter"
                      : saved.transforms != now.transforms ? "list of transforms"
                                                           : "seed";
   throw Error(ExitCode::kUsage, fmt::format("is the checkpoint of a run with another {}", part),
               path,
-              "a run goes on only with the same table, [projection], [[transform]] and "
+              "a run goes on only with the same table, [projection], [[filter]], [[transform]] and "
               "pipeline.seed; give another --checkpoint to begin anew");
 }
 

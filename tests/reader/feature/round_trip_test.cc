@@ -12,6 +12,7 @@
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/file_writer.h"
 #include "tests/reader/feature/expected_features.h"
+#include "tests/reader/feature/slices_check.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -226,6 +227,13 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
       const FetchOptions fetch{random() % 2 * 1000, 1 + random() % 10000};
       const FlatMapBatch batch = Extract(Decode(
           Decompress(Fetch(MakePlan(*reader, stripe, table.projection), reader->source(), fetch))));
+      CheckSlices(
+          [&] {
+            return Decompress(
+                Fetch(MakePlan(*reader, stripe, table.projection), reader->source(), fetch));
+          },
+          &random);
+      if (HasFatalFailure()) return;
       ASSERT_EQ(batch.rows, stripe->rows);
       ASSERT_EQ(batch.first_row, stripe->first_row);
       ExpectBatch(table.schema, table.rows, table.projection, stripe->first_row, batch);

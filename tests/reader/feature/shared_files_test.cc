@@ -8,6 +8,7 @@
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/feature_stream.h"
 #include "reader/dwrf/file_reader.h"
+#include "tests/reader/feature/slices_check.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -88,6 +89,14 @@ TEST(SharedFiles, FlattenedMapsFollowTheirRule) {
       const FlatMapBatch batch = Extract(Decode(Decompress(
           Fetch(MakePlan(*reader, reader->ReadStripe(i), projection), reader->source()))));
       Validate(batch);
+      std::mt19937_64 random(i);
+      CheckSlices(
+          [&] {
+            return Decompress(
+                Fetch(MakePlan(*reader, reader->ReadStripe(i), projection), reader->source()));
+          },
+          &random);
+      if (testing::Test::HasFatalFailure()) return;
       for (int64_t key = 0; key < 32; ++key) {
         ExpectKey(file, batch, key);
         if (HasFatalFailure()) return;

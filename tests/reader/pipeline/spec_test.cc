@@ -63,6 +63,15 @@ TEST(PipelineSpec, MistakesNamePlaceAndNearestName) {
       {"no source", "source = { synthetic = { elements = 10 } }", "", "needs [source]"},
       {"bad order", "name = \"small\"", "name = \"small\", order = \"random\"",
        "order is \"any\" or \"file\""},
+      {"bad layout", "name = \"small\"", "name = \"small\", layout = \"drect\"",
+       "layout is \"direct\" or \"flatmap\", got \"drect\", did you mean 'direct'?"},
+      {"rowmap as layout", "name = \"small\"", "name = \"small\", layout = \"rowmap\"",
+       "rowmap is an operator of a stage"},
+      {"bad memory", "name = \"small\"", "name = \"small\", memory = \"much\"", "memory: "},
+      {"bad key for memory", "name = \"small\"", "name = \"small\", memroy = \"1GiB\"",
+       "did you mean 'memory'?"},
+      {"bad huge pages", "name = \"small\"", "name = \"small\", huge_pages = 2",
+       "expected true or false for huge_pages"},
       {"rate missing", "spin = \"2ms\"", "read = \"1MiB\"", "read needs a rate"},
       {"two costs", "spin = \"2ms\"", "spin = \"2ms\", sleep = \"1ms\"", "an operator has one of"},
       {"parallelism above its limit", "name = \"parse\"",
@@ -132,6 +141,40 @@ TEST(PipelineSpec, OperatorsOfATableHaveOneOrder) {
       ErrorOf(with_operators(R"("fetch", "decompress", "decode", "extract", "tensorize", "batch")"))
           .find("batch cannot follow tensorize"),
       std::string::npos);
+}
+
+TEST(PipelineSpec, FiltersAreOnCheapColumnsOfTheProjection) {
+  const auto with_filter = [](const std::string& filter) {
+    return "source = { table = \"t\" }\n[projection]\nlabel = \"label\"\n"
+           "maps = { dense = [3], sparse = [17] }\n[[filter]]\n" +
+           filter +
+           "\n[[stage]]\nname = \"s\"\noperators = [\"fetch\", \"decompress\", \"decode\", "
+           "\"extract\"]\n";
+  };
+  const std::pair<const char*, const char*> cases[] = {
+      {"feature = \"dense:3\"\nmin = 0.5\nabsent = \"keep\"", "accepted"},
+      {"column = \"label\"\nin = [1]", "accepted"},
+      {"column = \"lable\"\nin = [1]",
+       "p.toml:6:10: the projection has no column 'lable', did you mean 'label'?"},
+      {"feature = \"dense:4\"\nmax = 1", "the projection has no feature 'dense:4'"},
+      {"feature = \"dense:3\"", "a filter has min, max or in"},
+      {"feature = \"dense:3\"\ncolumn = \"label\"\nmin = 1", "either feature or column"},
+      {"min = 1", "either feature or column"},
+      {"feature = \"dense:3\"\nmin = 2\nmax = 1", "no value is at least min and at most max"},
+      {"feature = \"dense:3\"\nmini = 2", "unknown key 'mini' in [[filter]], did you mean 'min'?"},
+      {"feature = \"dense:3\"\nin = [\"a\"]", "in is a list of numbers"},
+      {"feature = \"dense:3\"\nmin = 1\nabsent = \"no\"", "absent is \"drop\" or \"keep\""},
+      {"column = \"label\"\nmin = 1\nabsent = \"keep\"", "absent is for features"},
+  };
+  for (const auto& [filter, expected] : cases) {
+    const std::string got = ErrorOf(with_filter(filter));
+    EXPECT_NE(got.find(expected), std::string::npos) << filter << ": " << got;
+  }
+  const PipelineSpec spec =
+      ParsePipeline(with_filter("column = \"label\"\nin = [1, 2]"), "p.toml", "/");
+  ASSERT_EQ(spec.filters.size(), 1u);
+  EXPECT_TRUE(spec.filters[0].Passes(2));
+  EXPECT_FALSE(spec.filters[0].Passes(1.5));
 }
 
 TEST(PipelineSpec, OutputsNeedTransformsToChooseFrom) {

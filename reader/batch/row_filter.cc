@@ -1,0 +1,63 @@
+#include "reader/batch/row_filter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+template <typename Value>
+void Compare(const RowFilter& filter, std::span<uint8_t> keep, const Value& value) {
+  for (uint64_t row = 0; row < keep.size(); ++row)
+    if (keep[row] != 0 && !filter.Passes(value(row))) keep[row] = 0;
+}
+
+template <typename Column>
+const Column* Find(const std::vector<Column>& columns, const std::string& name) {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const Column& column) { return column.name == name; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+bool RowFilter::Passes(double value) const {
+  if (!(value >= min && value <= max)) return false;
+  return in.empty() || std::find(in.begin(), in.end(), value) != in.end();
+}
+
+void ApplyFilters(std::span<const RowFilter> filters, const FlatMapBatch& columns,
+                  std::span<uint8_t> keep) {
+  HR_CHECK(keep.size() == columns.rows, "one decision per row");
+  for (const RowFilter& filter : filters) {
+    if (filter.is_column) {
+      if (const ScalarColumn* column = Find(columns.scalars, filter.name)) {
+        if (column->is_float) {
+          Compare(filter, keep, [&](uint64_t row) { return double{column->floats[row]}; });
+        } else {
+          Compare(filter, keep,
+                  [&](uint64_t row) { return static_cast<double>(column->integers[row]); });
+        }
+        continue;
+      }
+    } else if (const DenseColumn* column = Find(columns.dense, filter.name)) {
+      for (uint64_t row = 0; row < columns.rows; ++row) {
+        const bool passes = column->present.Get(row) ? filter.Passes(double{column->values[row]})
+                                                     : filter.keep_absent;
+        if (!passes) keep[row] = 0;
+      }
+      continue;
+    }
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("filter: there is no {} '{}' in the projection",
+                    filter.is_column ? "plain column" : "dense feature", Printable(filter.name)),
+        filter.where, "add it to [projection]");
+  }
+}
+
+}  // namespace headrace::reader

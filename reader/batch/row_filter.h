@@ -1,0 +1,36 @@
+// RowFilter: which rows a job wants, by cheap columns ([[filter]] of a pipeline file): a dense
+// feature or a plain column of the projection, compared with bounds or a list. Rows must pass every
+// filter. Applied before the ids of a stripe are decoded (reader/dwrf/slices.h), so that the ids of
+// rows that do not pass are never decoded.
+//
+//   {column = "label", in = [1]}                     rows with label 1
+//   {feature = "dense:3", min = 0.5, absent = "keep"} rows with dense:3 >= 0.5, or without it
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reader/batch/flat_map_batch.h"
+
+namespace headrace::reader {
+
+struct RowFilter {
+  std::string name;  // of a dense feature ("dense:3") or of a plain column ("label")
+  bool is_column = false;
+  double min = -std::numeric_limits<double>::infinity();  // both inclusive
+  double max = std::numeric_limits<double>::infinity();
+  std::vector<double> in;    // empty: any value within the bounds
+  bool keep_absent = false;  // rows without the feature; a plain column's nulls read as 0
+  std::string where;         // in the pipeline file, for messages
+
+  bool Passes(double value) const;
+};
+
+// keep[r] = 0 for each row of `columns` that does not pass; the others stay as they are. NaN passes
+// no filter. Throws Error kUsage when `columns` does not have a filter's column.
+void ApplyFilters(std::span<const RowFilter> filters, const FlatMapBatch& columns,
+                  std::span<uint8_t> keep);
+
+}  // namespace headrace::reader

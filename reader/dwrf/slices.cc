@@ -1,0 +1,497 @@
+#include "reader/dwrf/slices.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "base/check.h"
+#include "reader/dwrf/decode/presence_expand.h"
+#include "reader/dwrf/decode/varint_skip.h"
+#include "reader/dwrf/value_decoder.h"
+
+namespace headrace::reader::dwrf {
+namespace {
+
+constexpr uint32_t kNone = NodePlan::kNone;
+
+// Rows of the stripe that stay together, all of one slice.
+struct Run {
+  uint64_t first, rows, slice;
+};
+
+// Elements of one feature: `skip` of them to be passed over, then `take` for a slice.
+struct Step {
+  uint64_t skip, take, slice;
+};
+
+std::vector<Run> RunsOf(std::span<const uint8_t> keep, uint64_t rows, uint64_t slice_rows) {
+  std::vector<Run> runs;
+  const auto add = [&](uint64_t first, uint64_t end, uint64_t kept) {
+    while (first < end) {
+      const uint64_t slice = kept / slice_rows;
+      const uint64_t part = std::min(end - first, (slice + 1) * slice_rows - kept);
+      runs.push_back({first, part, slice});
+      first += part;
+      kept += part;
+    }
+  };
+  if (keep.empty()) {
+    add(0, rows, 0);
+    return runs;
+  }
+  uint64_t kept = 0;
+  for (uint64_t row = 0; row < rows;) {
+    const uint64_t first = row;
+    while (row < rows && keep[row] != 0) ++row;
+    add(first, row, kept);
+    kept += row - first;
+    while (row < rows && keep[row] == 0) ++row;
+  }
+  return runs;
+}
+
+// Set bits in [first, end).
+uint64_t CountRange(const std::vector<uint64_t>& words, uint64_t first, uint64_t end) {
+  uint64_t count = 0;
+  while (first < end) {
+    const uint64_t take = std::min(64 - (first & 63), end - first);
+    uint64_t bits = words[first >> 6] >> (first & 63);
+    if (take < 64) bits &= (uint64_t{1} << take) - 1;
+    count += static_cast<uint64_t>(std::popcount(bits));
+    first += take;
+  }
+  return count;
+}
+
+// Bits [first, first + count) of `from` behind the first `place` bits of `to`, which are all it
+// has.
+void AppendBits(const std::vector<uint64_t>& from, uint64_t first, uint64_t count, uint64_t place,
+                std::vector<uint64_t>* to) {
+  to->resize(NumWords(place + count));
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t source = first + done, target = place + done;
+    const uint64_t take = std::min({64 - (source & 63), 64 - (target & 63), count - done});
+    uint64_t bits = from[source >> 6] >> (source & 63);
+    if (take < 64) bits &= (uint64_t{1} << take) - 1;
+    (*to)[target >> 6] |= bits << (target & 63);
+    done += take;
+  }
+}
+
+template <typename T>
+void KeepRuns(Array<T>* values, const std::vector<Run>& runs) {
+  if (values->empty()) return;
+  T* out = values->data();
+  for (const Run& run : runs) {
+    std::memmove(out, values->data() + run.first, run.rows * sizeof(T));
+    out += run.rows;
+  }
+  values->resize(static_cast<size_t>(out - values->data()));
+}
+
+// One list feature on its way: where its ids and weights are, and what of them is wanted.
+struct ListSource {
+  bool is_plain = false;
+  ValueDecoder::PlainIntegers ids;
+  std::span<const uint8_t> weights;  // as stored
+  uint64_t elements = 0, used = 0;   // used: of weights, and of what was decoded by feature
+  std::vector<Step> steps;
+};
+
+class SliceDecoder {
+ public:
+  SliceDecoder(UnpackedStripe&& unpacked, const SliceOptions& options)
+      : unpacked_(std::move(unpacked)),
+        options_(options),
+        plan_(unpacked_.plan),
+        decoder_(plan_, unpacked_.streams) {
+    HR_CHECK(plan_.maps.empty(), "slices are of flattened maps");
+    stripe_.sliced = true;
+    stripe_.slice_rows =
+        options.slice_rows == 0 ? std::max<uint64_t>(1, plan_.rows) : options.slice_rows;
+    stripe_.slices.resize(NumSlices(plan_.rows, options.slice_rows));
+  }
+
+  DecodedStripe Decode() {
+    DecodeRows();
+    ChooseRows();
+    runs_ = RunsOf(stripe_.keep, plan_.rows, stripe_.slice_rows);
+    for (const Run& run : runs_) stripe_.kept_rows += run.rows;
+    if (!stripe_.keep.empty()) KeepChosen();
+    FindSteps();
+    MakeSlabs();
+    for (size_t i = 0; i < plan_.features.size(); ++i)
+      if (plan_.features[i].kind != FeatureKind::kDense) DecodeLists(i);
+    stripe_.bytes = std::move(unpacked_.bytes);
+    stripe_.decrypted = std::move(unpacked_.decrypted);
+    stripe_.unpacked = std::move(unpacked_.unpacked);
+    stripe_.plan = std::move(unpacked_.plan);
+    return std::move(stripe_);
+  }
+
+ private:
+  // All that is cheap, for all rows: presence, lengths, dense features, plain columns.
+  void DecodeRows() {
+    for (const FeaturePlan& feature : plan_.features) {
+      if (feature.map_present == kNone || MapPresent(stripe_, feature.map_present) != nullptr)
+        continue;
+      stripe_.map_present_streams.push_back(feature.map_present);
+      decoder_.Bits(feature.map_present, plan_.rows, &stripe_.map_present.emplace_back());
+    }
+    stripe_.features.resize(plan_.features.size());
+    lists_.resize(plan_.features.size());
+    for (size_t i = 0; i < plan_.features.size(); ++i) {
+      const FeaturePlan& plan = plan_.features[i];
+      DecodedFeature& feature = stripe_.features[i];
+      const PresenceBits* map_present = MapPresent(stripe_, plan.map_present);
+      if (const auto values = decoder_.Rows(plan, map_present, &feature))
+        DecodeFeature(plan, *values, &feature, &lists_[i]);
+      feature.in_map = RowsPresent(map_present, plan_.rows, &feature);
+      feature.value_present = {};
+      stripe_.decoded_bytes += 4 * feature.lengths.size() + feature.packed_floats.size() +
+                               8 * feature.in_map.words.size();
+    }
+    stripe_.columns.resize(plan_.columns.size());
+    for (size_t i = 0; i < plan_.columns.size(); ++i) {
+      DecodedColumn& column = stripe_.columns[i];
+      decoder_.Column(plan_.columns[i], &column);
+      const TypeKind kind = plan_.columns[i].value.kind;
+      if (kind == TypeKind::kFloat || kind == TypeKind::kDouble) {
+        column.floats = Spread(std::move(column.floats), column.present, plan_.rows);
+      } else {
+        column.integers = Spread(std::move(column.integers), column.present, plan_.rows);
+      }
+      stripe_.decoded_bytes += 8 * column.integers.size() + 4 * column.floats.size();
+    }
+  }
+
+  void DecodeFeature(const FeaturePlan& plan, uint64_t values, DecodedFeature* feature,
+                     ListSource* list) {
+    const bool weighted = plan.kind == FeatureKind::kWeightedSparse;
+    list->is_plain =
+        plan.kind != FeatureKind::kDense && ValueDecoder::IsPlain(plan.item) &&
+        (!weighted || (plan.weight.present == kNone && plan.weight.kind == TypeKind::kFloat));
+    if (!list->is_plain) return decoder_.Values(plan, values, feature);
+    list->elements = decoder_.Lengths(plan.value, values, &feature->lengths);
+    if (list->elements == 0) return;
+    list->ids = decoder_.Plain(plan.item, list->elements);
+    if (weighted) list->weights = decoder_.PackedFloats(plan.weight, list->elements);
+  }
+
+  void ChooseRows() {
+    if (!options_.wanted.empty()) {
+      HR_CHECK(options_.wanted.size() == plan_.rows, "one decision per row");
+      stripe_.keep.assign(options_.wanted.begin(), options_.wanted.end());
+    }
+    if (options_.filters.empty()) return;
+    if (stripe_.keep.empty()) stripe_.keep.assign(plan_.rows, 1);
+    ApplyFilters(options_.filters, FilterColumns(), stripe_.keep);
+    if (std::all_of(stripe_.keep.begin(), stripe_.keep.end(), [](uint8_t k) { return k != 0; }))
+      stripe_.keep.clear();
+  }
+
+  // The columns that the filters name, with all rows.
+  FlatMapBatch FilterColumns() const {
+    FlatMapBatch batch;
+    batch.rows = plan_.rows;
+    const auto is_named = [&](const std::string& name, bool is_column) {
+      return std::any_of(options_.filters.begin(), options_.filters.end(), [&](const RowFilter& f) {
+        return f.is_column == is_column && f.name == name;
+      });
+    };
+    for (size_t i = 0; i < plan_.features.size(); ++i) {
+      const FeaturePlan& plan = plan_.features[i];
+      if (plan.kind != FeatureKind::kDense || !is_named(plan.name, false)) continue;
+      const DecodedFeature& feature = stripe_.features[i];
+      DenseColumn& column = batch.dense.emplace_back();
+      column.name = plan.name;
+      column.present = feature.in_map;
+      column.values.resize(plan_.rows, 0);
+      if (feature.in_map.count > 0) {
+        ExpandFloats(feature.packed_floats.data(), feature.in_map.words.data(), plan_.rows,
+                     column.values.data(), options_.set);
+      }
+    }
+    for (size_t i = 0; i < plan_.columns.size(); ++i) {
+      if (!is_named(plan_.columns[i].name, true)) continue;
+      const DecodedColumn& from = stripe_.columns[i];
+      ScalarColumn& column = batch.scalars.emplace_back();
+      column.name = plan_.columns[i].name;
+      const TypeKind kind = plan_.columns[i].value.kind;
+      column.is_float = kind == TypeKind::kFloat || kind == TypeKind::kDouble;
+      column.floats = from.floats.Clone();
+      column.integers = from.integers.Clone();
+    }
+    return batch;
+  }
+
+  // Of plain columns the rows kept. The features' rows are kept with their steps.
+  void KeepChosen() {
+    for (DecodedColumn& column : stripe_.columns) {
+      KeepRuns(&column.integers, runs_);
+      KeepRuns(&column.floats, runs_);
+    }
+  }
+
+  void FindSteps() {
+    totals_.assign(stripe_.slices.size(), {});
+    for (size_t i = 0; i < plan_.features.size(); ++i) {
+      const bool is_dense = plan_.features[i].kind == FeatureKind::kDense;
+      if (is_dense && stripe_.keep.empty()) continue;
+      DecodedFeature& feature = stripe_.features[i];
+      if (is_dense) {
+        KeepFloats(&feature);
+        continue;
+      }
+      FindSteps(&feature, &lists_[i]);
+      for (const Step& step : lists_[i].steps) {
+        Totals& totals = totals_[step.slice];
+        (plan_.features[i].kind == FeatureKind::kSparse ? totals.ids : totals.weighted) +=
+            step.take;
+      }
+    }
+  }
+
+  void FindSteps(DecodedFeature* feature, ListSource* list) {
+    std::vector<uint64_t> words = std::move(feature->in_map.words);
+    const uint32_t* lengths = feature->lengths.data();
+    PresenceBits kept;
+    Array<uint32_t> kept_lengths;
+    const bool all = stripe_.keep.empty();
+    uint64_t row = 0, place = 0, next = 0, skip = 0, kept_rows = 0;  // next: of the lengths
+    if (!all) kept_lengths.resize(feature->in_map.count + kDecodeSlack);
+    for (const Run& run : runs_) {
+      const uint64_t gap = CountRange(words, row, run.first);
+      skip += std::accumulate(lengths + next, lengths + next + gap, uint64_t{0});
+      next += gap;
+      row = run.first + run.rows;
+      const uint64_t count = CountRange(words, run.first, row);
+      const uint64_t take = std::accumulate(lengths + next, lengths + next + count, uint64_t{0});
+      if (!all) {
+        AppendBits(words, run.first, run.rows, kept_rows, &kept.words);
+        if (count > 0) std::memcpy(kept_lengths.data() + place, lengths + next, count * 4);
+      }
+      place += count;
+      next += count;
+      kept_rows += run.rows;
+      if (take == 0) continue;
+      list->steps.push_back({skip, take, run.slice});
+      skip = 0;
+    }
+    if (all) {
+      feature->in_map.words = std::move(words);
+      return;
+    }
+    kept.words.resize(NumWords(stripe_.kept_rows));
+    kept.count = place;
+    feature->in_map = std::move(kept);
+    feature->lengths = std::move(kept_lengths);
+  }
+
+  void KeepFloats(DecodedFeature* feature) {
+    PresenceBits kept;
+    Array<float> floats(feature->in_map.count + kDecodeSlack);
+    uint64_t row = 0, next = 0, kept_rows = 0;
+    for (const Run& run : runs_) {
+      next += CountRange(feature->in_map.words, row, run.first);
+      row = run.first + run.rows;
+      const uint64_t count = CountRange(feature->in_map.words, run.first, row);
+      AppendBits(feature->in_map.words, run.first, run.rows, kept_rows, &kept.words);
+      if (count > 0) {
+        std::memcpy(floats.data() + kept.count,
+                    feature->packed_floats.data() + next * sizeof(float), count * sizeof(float));
+      }
+      kept.count += count;
+      next += count;
+      kept_rows += run.rows;
+    }
+    kept.words.resize(NumWords(stripe_.kept_rows));
+    feature->in_map = std::move(kept);
+    feature->floats = std::move(floats);
+    feature->packed_floats = {reinterpret_cast<const uint8_t*>(feature->floats.data()),
+                              feature->in_map.count * sizeof(float)};
+  }
+
+  void MakeSlabs() {
+    const auto room = [&](uint64_t values) {
+      return values + kDecodeSlack +
+             static_cast<uint64_t>(options_.spare * static_cast<double>(values));
+    };
+    for (size_t slice = 0; slice < stripe_.slices.size(); ++slice) {
+      const Totals& totals = totals_[slice];
+      Slabs& slabs = stripe_.slices[slice].slabs;
+      if (totals.ids > 0) slabs.ids = std::make_shared<Array<int64_t>>(room(totals.ids));
+      if (totals.weighted > 0) {
+        slabs.weighted_ids = std::make_shared<Array<int64_t>>(room(totals.weighted));
+        slabs.weights = std::make_shared<Array<float>>(room(totals.weighted));
+      }
+      stripe_.decoded_bytes += 8 * totals.ids + 12 * totals.weighted;
+    }
+    places_.assign(stripe_.slices.size(), {});
+  }
+
+  // The ids and weights of feature `i`, into the slabs of all slices. Kernels write a few values
+  // past the last one: the place of the next feature, which comes after, or of the slack.
+  void DecodeLists(size_t i) {
+    const FeaturePlan& plan = plan_.features[i];
+    DecodedFeature& feature = stripe_.features[i];
+    ListSource& list = lists_[i];
+    const bool weighted = plan.kind == FeatureKind::kWeightedSparse;
+    std::vector<Totals> before = places_;
+    for (const Step& step : list.steps) {
+      Slabs& slabs = stripe_.slices[step.slice].slabs;
+      Totals& places = places_[step.slice];
+      uint64_t& place = weighted ? places.weighted : places.ids;
+      int64_t* const ids = (weighted ? *slabs.weighted_ids : *slabs.ids).data() + place;
+      if (list.is_plain) {
+        DecodePlainIds(step, &list, ids);
+      } else {
+        std::memcpy(ids, feature.values.data() + list.used + step.skip,
+                    step.take * sizeof(int64_t));
+        stripe_.slices[step.slice].copied_bytes += step.take * sizeof(int64_t);
+      }
+      list.used += step.skip;
+      if (weighted) {
+        float* const weights = slabs.weights->data() + place;
+        if (list.is_plain) {
+          std::memcpy(weights, list.weights.data() + list.used * sizeof(float),
+                      step.take * sizeof(float));
+        } else {
+          std::memcpy(weights, feature.weights.data() + list.used, step.take * sizeof(float));
+          stripe_.slices[step.slice].copied_bytes += step.take * sizeof(float);
+        }
+      }
+      list.used += step.take;
+      place += step.take;
+    }
+    feature.values = {};
+    feature.weights = {};
+    for (uint64_t s = 0; s * stripe_.slice_rows < stripe_.kept_rows; ++s)
+      AddColumn(plan, weighted ? before[s].weighted : before[s].ids,
+                weighted ? places_[s].weighted : places_[s].ids, &stripe_.slices[s]);
+    list = {};
+  }
+
+  void DecodePlainIds(const Step& step, ListSource* list, int64_t* out) {
+    ValueDecoder::PlainIntegers& ids = list->ids;
+    if (step.skip > 0) {
+      if (ids.format.fixed_width > 0) {
+        const auto left = static_cast<uint64_t>(ids.end - ids.at);
+        if (left / ids.format.fixed_width < step.skip)
+          decoder_.TooShort(ids.stream, list->elements);
+        ids.at += step.skip * ids.format.fixed_width;
+      } else {
+        ids.at = SkipVarints(ids.at, ids.end, step.skip, options_.set);
+      }
+      if (ids.at == nullptr) decoder_.TooShort(ids.stream, list->elements);
+    }
+    ids.at = DecodePlain(ids.at, ids.end, step.take, ids.format, out, options_.set);
+    if (ids.at == nullptr) decoder_.TooShort(ids.stream, list->elements);
+  }
+
+  static void AddColumn(const FeaturePlan& plan, uint64_t begin, uint64_t end,
+                        FlatMapBatch* slice) {
+    SparseColumn& column = slice->sparse.emplace_back();
+    column.name = plan.name;
+    column.weighted = plan.kind == FeatureKind::kWeightedSparse;
+    if (begin == end) return;
+    const auto& ids = column.weighted ? slice->slabs.weighted_ids : slice->slabs.ids;
+    column.values = Array<int64_t>::Borrow({ids->data() + begin, end - begin}, ids);
+    if (!column.weighted) return;
+    column.weights = Array<float>::Borrow({slice->slabs.weights->data() + begin, end - begin},
+                                          slice->slabs.weights);
+  }
+
+  struct Totals {
+    uint64_t ids = 0, weighted = 0;
+  };
+
+  UnpackedStripe unpacked_;
+  const SliceOptions& options_;
+  const StripePlan& plan_;
+  ValueDecoder decoder_;
+  DecodedStripe stripe_;
+  std::vector<Run> runs_;
+  std::vector<ListSource> lists_;        // per plan feature
+  std::vector<Totals> totals_, places_;  // per slice: ids in all, and decoded so far
+};
+
+PresenceBits SliceBits(const PresenceBits& bits, uint64_t first, uint64_t rows) {
+  PresenceBits slice;
+  slice.words.reserve(NumWords(rows));
+  AppendBits(bits.words, first, rows, 0, &slice.words);
+  slice.count = CountBits(slice.words.data(), slice.words.size());
+  return slice;
+}
+
+constexpr uint64_t Padded(uint64_t count) { return (count + 15) / 16 * 16; }
+
+}  // namespace
+
+DecodedStripe DecodeSlices(UnpackedStripe&& unpacked, const SliceOptions& options) {
+  return SliceDecoder(std::move(unpacked), options).Decode();
+}
+
+FlatMapBatch ExtractSlice(DecodedStripe* decoded, uint64_t slice) {
+  const StripePlan& plan = decoded->plan;
+  FlatMapBatch batch = std::move(decoded->slices[slice]);
+  const uint64_t first = std::min(slice * decoded->slice_rows, decoded->kept_rows);
+  batch.rows = std::min(decoded->slice_rows, decoded->kept_rows - first);
+  if (batch.rows == 0) return batch;
+  // Two pieces of memory for all columns.
+  const uint64_t num_sparse = batch.sparse.size(), num_dense = plan.features.size() - num_sparse;
+  const uint64_t dense_stride = Padded(batch.rows), offset_stride = Padded(batch.rows + 1);
+  const auto dense = std::make_shared<Array<float>>(num_dense * dense_stride);
+  const auto offsets = std::make_shared<Array<uint32_t>>(num_sparse * offset_stride);
+  float* next_dense = dense->data();
+  uint32_t* next_offsets = offsets->data();
+  size_t sparse = 0;
+  batch.dense.reserve(num_dense);
+  for (size_t i = 0; i < plan.features.size(); ++i) {
+    DecodedFeature& feature = decoded->features[i];
+    PresenceBits present = SliceBits(feature.in_map, first, batch.rows);
+    const uint64_t begin = feature.extracted;
+    feature.extracted += present.count;
+    if (plan.features[i].kind == FeatureKind::kDense) {
+      DenseColumn& column = batch.dense.emplace_back();
+      column.name = plan.features[i].name;
+      column.values = Array<float>::Borrow({next_dense, batch.rows}, dense);
+      if (present.count > 0) {
+        ExpandFloats(feature.packed_floats.data() + begin * sizeof(float), present.words.data(),
+                     batch.rows, next_dense);
+      } else {
+        std::fill_n(next_dense, batch.rows, 0.0f);
+      }
+      column.present = std::move(present);
+      next_dense += dense_stride;
+      continue;
+    }
+    SparseColumn& column = batch.sparse[sparse++];
+    column.offsets = Array<uint32_t>::Borrow({next_offsets, batch.rows + 1}, offsets);
+    if (present.count > 0) {
+      ExpandLengths(feature.lengths.data() + begin, present.words.data(), batch.rows, next_offsets);
+    } else {
+      std::fill_n(next_offsets, batch.rows + 1, 0u);
+    }
+    column.present = std::move(present);
+    next_offsets += offset_stride;
+  }
+  for (size_t i = 0; i < plan.columns.size(); ++i) {
+    const DecodedColumn& from = decoded->columns[i];
+    ScalarColumn& column = batch.scalars.emplace_back();
+    const TypeKind kind = plan.columns[i].value.kind;
+    column.name = plan.columns[i].name;
+    column.is_float = kind == TypeKind::kFloat || kind == TypeKind::kDouble;
+    if (column.is_float) {
+      column.floats.assign(from.floats.begin() + first, from.floats.begin() + first + batch.rows);
+    } else {
+      column.integers.assign(from.integers.begin() + first,
+                             from.integers.begin() + first + batch.rows);
+    }
+  }
+  return batch;
+}
+
+}  // namespace headrace::reader::dwrf

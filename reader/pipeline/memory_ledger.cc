@@ -1,0 +1,169 @@
+#include "reader/pipeline/memory_ledger.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/block_pool.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "probes/account/scope.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+// Of the pool's limit, what splits may be charged with; the rest is for what they turn out to need
+// more than those before them.
+constexpr double kCharged = 0.85;
+constexpr double kMargin = 1.15;  // on what was measured
+
+uint64_t ResidentBytes() {
+  uint64_t size = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%lu %lu", &size, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// What is not counted: small objects, stacks, the accounts' segment as it is touched.
+uint64_t Uncounted(uint64_t budget) { return std::max(32 * kMiB, budget / 8); }
+
+}  // namespace
+
+MemoryCharge::~MemoryCharge() {
+  ledger_->Release(bytes_, rows_, static_cast<uint64_t>(std::max<int64_t>(0, peak_.load())));
+}
+
+void MemoryCharge::Worked(uint64_t peak, int64_t net) {
+  const int64_t reached = alive_.load() + static_cast<int64_t>(peak);
+  int64_t before = peak_.load();
+  while (reached > before && !peak_.compare_exchange_weak(before, reached)) {
+  }
+  alive_.fetch_add(net);
+}
+
+void MemoryCharge::Set(uint64_t bytes) { ledger_->Change(&bytes_, bytes); }
+
+void MemoryCharge::Leave() { ledger_->Leave(this); }
+
+MemoryLedger::MemoryLedger(const MemoryOptions& options) : options_(options) {
+  const uint64_t budget = options.budget_bytes;
+  // Freed memory goes back, and threads share what small objects take.
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
+  BlockPool& pool = BlockPool::Get();
+  pool.Trim();
+  base_ = ResidentBytes();
+  base_ -= std::min<uint64_t>(base_, pool.live_bytes());
+  base_ += options.set_aside_bytes;
+  const uint64_t least = base_ + Uncounted(budget) + 16 * kMiB;
+  if (budget < least) {
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("memory of {} is less than the process needs at rest", FormatBytes(budget)), {},
+        fmt::format("set pipeline.memory to {}MiB or more", least / kMiB + 1));
+  }
+  limit_ = budget - base_ - Uncounted(budget);
+  pool.SetLimit(limit_);
+}
+
+MemoryLedger::~MemoryLedger() { BlockPool::Get().SetLimit(0); }
+
+uint64_t MemoryLedger::NeedOf(uint64_t rows) const {
+  const uint64_t slices = options_.slice_rows == 0 ? 1 : rows / options_.slice_rows + 1;
+  return static_cast<uint64_t>(kMargin * bytes_per_row_ * static_cast<double>(rows)) +
+         (slices + 4) * options_.slice_bytes;
+}
+
+std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* stop,
+                                                  uint32_t waiter) {
+  std::unique_lock lock(mutex_);
+  most_rows_ = std::max(most_rows_, rows);
+  const auto room = static_cast<uint64_t>(kCharged * static_cast<double>(limit_));
+  const auto fits = [&] { return charged_ + NeedOf(rows) <= room; };
+  // Of what is there, only rows that wait for more rows: no waiting makes room.
+  const auto stuck = [&] { return splits_ == 0 && charged_ == waiting_; };
+  const auto decided = [&] {
+    if (stopped_ || stop->stopped() || stuck()) return true;
+    return bytes_per_row_ > 0 && fits();
+  };
+  if (!decided()) {
+    account::WaitScope wait(waiter, HR_WAIT_OUT);
+    room_.wait(lock, decided);
+  }
+  if (stopped_ || stop->stopped()) return nullptr;
+  const uint64_t need = NeedOf(rows);
+  if (stuck() && !fits()) {
+    const uint64_t least = Budget(charged_ + need);
+    throw Error(ExitCode::kResources,
+                fmt::format("memory of {} is too small for a split of {} rows{}",
+                            FormatBytes(options_.budget_bytes), rows,
+                            waiting_ > 0 ? " beside the rows that wait for a whole batch" : ""),
+                {}, fmt::format("set pipeline.memory to {}MiB or more", least / kMiB + 1));
+  }
+  charged_ += need;
+  ++splits_;
+  return std::make_shared<MemoryCharge>(this, need, rows);
+}
+
+std::shared_ptr<MemoryCharge> MemoryLedger::Hold() {
+  return std::make_shared<MemoryCharge>(this, 0, 0);
+}
+
+void MemoryLedger::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  room_.notify_all();
+}
+
+uint64_t MemoryLedger::Budget(uint64_t charged) const {
+  const auto pool = static_cast<uint64_t>(static_cast<double>(charged) / kCharged);
+  const uint64_t bytes = base_ + pool + 32 * kMiB;
+  return std::max(bytes, (base_ + pool) * 8 / 7);
+}
+
+uint64_t MemoryLedger::LeastBudget() const {
+  std::lock_guard lock(mutex_);
+  // Without a split that went through, what one needs is not known: from experience, three times
+  // what did not fit is enough.
+  return Budget(bytes_per_row_ > 0 ? std::max(NeedOf(most_rows_), limit_ + limit_ / 4)
+                                   : 3 * limit_);
+}
+
+void MemoryLedger::Release(uint64_t bytes, uint64_t rows, uint64_t peak) {
+  {
+    std::lock_guard lock(mutex_);
+    charged_ -= bytes;
+    if (rows > 0) {
+      --splits_;
+      bytes_per_row_ =
+          std::max({bytes_per_row_, 1.0, static_cast<double>(peak) / static_cast<double>(rows)});
+    }
+  }
+  room_.notify_all();
+}
+
+void MemoryLedger::Change(uint64_t* bytes, uint64_t to) {
+  {
+    std::lock_guard lock(mutex_);
+    charged_ = charged_ - *bytes + to;
+    waiting_ = waiting_ - *bytes + to;
+    *bytes = to;
+  }
+  room_.notify_all();
+}
+
+void MemoryLedger::Leave(MemoryCharge* charge) {
+  std::lock_guard lock(mutex_);
+  waiting_ -= charge->bytes_;
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,99 @@
+// MemoryLedger: keeps a pipeline within a number of bytes (`[pipeline] memory`). Memory is bounded
+// where work comes in: a split is handed out only when what it will need fits beside what the
+// splits on their way need. How much a split needs is measured, by rows, on those that are through:
+// the most bytes (of BlockPool) alive at once for it between source and consumer. The first one
+// goes alone.
+//
+//   budget 256 MiB = the process at rest (measured)  60 MiB
+//                  + what is not counted: small objects, stacks, accounts   20 MiB
+//                  + arrays and buffers: BlockPool's limit                  176 MiB, of these 85 %
+//                                        handed out to splits, the rest for what a split needs more
+//                                        than those before it
+//
+// Idle blocks of the pool are freed before the limit is passed. Thread-safe.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "reader/pipeline/stop_signal.h"
+
+namespace headrace::reader {
+
+class MemoryLedger;
+
+// What one split, or what came of it, is charged with. Shared by the elements made of the split;
+// given back with the last one.
+class MemoryCharge {
+ public:
+  MemoryCharge(MemoryLedger* ledger, uint64_t bytes, uint64_t rows)
+      : ledger_(ledger), bytes_(bytes), rows_(rows) {}
+  ~MemoryCharge();
+  MemoryCharge(const MemoryCharge&) = delete;
+
+  // One stage worked on an element of it: at most `peak` bytes more than before were alive at once,
+  // and `net` bytes more (or, below 0, fewer) are since.
+  void Worked(uint64_t peak, int64_t net);
+  // For rows joined from several splits (Hold): their bytes from now on, while they wait for more;
+  // and that they wait no longer.
+  void Set(uint64_t bytes);
+  void Leave();
+
+ private:
+  friend class MemoryLedger;
+  MemoryLedger* ledger_;
+  uint64_t bytes_, rows_;  // rows 0: not a split
+  std::atomic<int64_t> alive_{0}, peak_{0};
+};
+
+struct MemoryOptions {
+  uint64_t budget_bytes = 0;     // of the process
+  uint64_t set_aside_bytes = 0;  // for others that fill up later: [source.tier]
+  // What is not counted in BlockPool grows with the number of slices and their columns.
+  uint64_t slice_rows = 0, slice_bytes = 0;
+};
+
+class MemoryLedger {
+ public:
+  // The process is at rest now. Sets BlockPool's limit. Throws Error kUsage when the budget does
+  // not even hold the process at rest.
+  explicit MemoryLedger(const MemoryOptions& options);
+  ~MemoryLedger();
+
+  // Waits until a split of `rows` rows fits; the wait goes to operator account `waiter` as w_out.
+  // Null when stopped. To be called in the order of the splits. Throws Error kResources naming the
+  // least budget that works when it can never fit.
+  std::shared_ptr<MemoryCharge> Admit(uint64_t rows, StopSignal* stop, uint32_t waiter);
+  // A charge for rows joined from several splits, of 0 bytes; never waits.
+  std::shared_ptr<MemoryCharge> Hold();
+  // All waits end.
+  void Stop();
+
+  // What an error about memory should say: a budget with which this pipeline runs.
+  uint64_t LeastBudget() const;
+  uint64_t budget_bytes() const { return options_.budget_bytes; }
+  uint64_t limit_bytes() const { return limit_; }
+
+ private:
+  friend class MemoryCharge;
+  uint64_t NeedOf(uint64_t rows) const;  // under the mutex
+  void Release(uint64_t bytes, uint64_t rows, uint64_t peak);
+  void Change(uint64_t* bytes, uint64_t to);
+  void Leave(MemoryCharge* charge);
+  uint64_t Budget(uint64_t charged) const;  // with which so much may be charged
+
+  const MemoryOptions options_;
+  uint64_t base_ = 0, limit_ = 0;
+  mutable std::mutex mutex_;
+  std::condition_variable room_;
+  uint64_t charged_ = 0, splits_ = 0;  // splits: on their way
+  uint64_t waiting_ = 0;               // of what is charged: rows that wait for more rows
+  double bytes_per_row_ = 0;           // most of those that are through; 0: none yet
+  uint64_t most_rows_ = 0;             // of a split seen
+  bool stopped_ = false;
+};
+
+}  // namespace headrace::reader

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# Batches decoded straight into tensors, rows filtered before decoding, and bounded memory: the same rows as without.
+load helpers
+
+make_table() {
+  "$HEADRACE" generate rm1 -o t --rows 4096 --features 0.02 --stripe-rows 1024 --seed 3 2> /dev/null
+}
+
+checksum() {
+  "$HEADRACE" run "${PIPELINE:-t/pipeline.toml}" --no-record --checksum --json --set consumer.step=0 "$@" | jq -c .checksum.multiset
+}
+
+# COLUMN of operator NAME in the latest run.
+figure() {
+  "$HEADRACE" query --db r.db --format csv "SELECT $2 FROM operator_summary WHERE operator = '$1' AND run_id = (SELECT max(run_id) FROM run_summary)" | tail -n 1
+}
+
+@test "both layouts deliver the same rows, whatever the batches" {
+  make_table
+  plain=$(checksum --set pipeline.layout=flatmap)
+  for rows in 100 512 1024 5000; do
+    [ "$(checksum --set pipeline.batch_rows=$rows)" = "$plain" ]
+  done
+  [ "$(checksum --set pipeline.order=file --set decode.parallelism=2 --set pipeline.batch_rows=64)" = "$plain" ]
+  [ "$(checksum --set pipeline.huge_pages=false)" = "$plain" ]
+  ordered=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set pipeline.order=file --set pipeline.layout=flatmap | jq .checksum.ordered)
+  for p in 1 2; do
+    [ "$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set pipeline.order=file --set decode.parallelism=$p | jq .checksum.ordered)" = "$ordered" ]
+  done
+}
+
+@test "without transforms nothing is copied between decoding and the tensors" {
+  make_table
+  sed -e '/^\[\[transform\]\]/,/^$/d' t/pipeline.toml > t/plain.toml
+  "$HEADRACE" run t/plain.toml --db r.db -q --set consumer.step=0 --set pipeline.batch_rows=512
+  [ "$(figure tensorize.copy bytes_out_bytes)" -eq 0 ]
+  [ "$(figure tensorize completions_count)" -eq 8 ]
+  "$HEADRACE" run t/plain.toml --db r.db -q --set consumer.step=0 --set pipeline.layout=flatmap
+  [ "$(figure tensorize.copy bytes_out_bytes)" -gt 0 ]
+}
+
+@test "filters choose the same rows in both layouts, and dropped ids are not decoded" {
+  make_table
+  cat t/pipeline.toml - > t/some.toml <<'TOML'
+
+[[filter]]
+column = "label"
+in = [1]
+TOML
+  PIPELINE=t/some.toml
+  rows=$("$HEADRACE" run t/some.toml --no-record --json | jq .rows)
+  [ "$rows" -gt 0 ] && [ "$rows" -lt 4096 ]
+  plain=$(checksum --set pipeline.layout=flatmap)
+  [ "$plain" != "$(PIPELINE=t/pipeline.toml checksum)" ]
+  [ "$(checksum)" = "$plain" ]
+  [ "$(checksum --set pipeline.order=file --set pipeline.batch_rows=100)" = "$plain" ]
+  "$HEADRACE" run t/pipeline.toml --db r.db -q --set consumer.step=0
+  all=$(figure decode bytes_out_bytes)
+  "$HEADRACE" run t/some.toml --db r.db -q --set consumer.step=0
+  [ "$(figure decode bytes_out_bytes)" -lt "$all" ]
+  sed -i 's/^column = "label"/column = "lable"/' t/some.toml
+  run "$HEADRACE" run t/some.toml --no-record -q
+  one_line_error 2 "no column 'lable', did you mean 'label'"
+}
+
+@test "a memory budget changes no row; one that is too small is refused with one that works" {
+  make_table
+  plain=$(checksum)
+  [ "$(checksum --set pipeline.memory=400MiB)" = "$plain" ]
+  run "$HEADRACE" run t/pipeline.toml --no-record -q --set pipeline.memory=20MiB
+  one_line_error 2 'set pipeline.memory to [0-9]+MiB or more'
+  run "$HEADRACE" run t/pipeline.toml --no-record -q --set pipeline.memory=lots
+  one_line_error 2 'memory'
+}

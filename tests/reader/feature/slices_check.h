@@ -1,0 +1,126 @@
+// DecodeSlices against Decode and Extract, on one stripe: for all slices, any selection of rows,
+// every instruction set.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <random>
+#include <vector>
+
+#include "reader/batch/tensorize.h"
+#include "reader/dwrf/slices.h"
+#include "reader/transforms/keep_rows.h"
+
+namespace headrace::reader::dwrf {
+
+inline void ExpectSameColumns(const FlatMapBatch& a, const FlatMapBatch& b) {
+  ASSERT_EQ(a.rows, b.rows);
+  ASSERT_EQ(a.dense.size(), b.dense.size());
+  for (size_t i = 0; i < a.dense.size(); ++i) {
+    ASSERT_EQ(a.dense[i].name, b.dense[i].name);
+    ASSERT_EQ(a.dense[i].present.words, b.dense[i].present.words);
+    ASSERT_EQ(a.dense[i].present.count, b.dense[i].present.count);
+    ASSERT_EQ(a.dense[i].values.size(), b.dense[i].values.size());
+    // Bit for bit: a NaN equals itself.
+    ASSERT_TRUE(std::equal(
+        a.dense[i].values.begin(), a.dense[i].values.end(), b.dense[i].values.begin(),
+        [](float x, float y) { return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y); }));
+  }
+  ASSERT_EQ(a.sparse.size(), b.sparse.size());
+  for (size_t i = 0; i < a.sparse.size(); ++i) {
+    SCOPED_TRACE(a.sparse[i].name);
+    ASSERT_EQ(a.sparse[i].name, b.sparse[i].name);
+    ASSERT_EQ(a.sparse[i].weighted, b.sparse[i].weighted);
+    ASSERT_EQ(a.sparse[i].present.words, b.sparse[i].present.words);
+    ASSERT_EQ(a.sparse[i].present.count, b.sparse[i].present.count);
+    ASSERT_EQ(a.sparse[i].offsets, b.sparse[i].offsets);
+    ASSERT_EQ(a.sparse[i].values, b.sparse[i].values);
+    ASSERT_EQ(a.sparse[i].weights.size(), b.sparse[i].weights.size());
+    ASSERT_TRUE(std::equal(
+        a.sparse[i].weights.begin(), a.sparse[i].weights.end(), b.sparse[i].weights.begin(),
+        [](float x, float y) { return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y); }));
+  }
+  ASSERT_EQ(a.scalars.size(), b.scalars.size());
+  for (size_t i = 0; i < a.scalars.size(); ++i) {
+    ASSERT_EQ(a.scalars[i].name, b.scalars[i].name);
+    ASSERT_EQ(a.scalars[i].is_float, b.scalars[i].is_float);
+    ASSERT_EQ(a.scalars[i].integers, b.scalars[i].integers);
+    ASSERT_EQ(a.scalars[i].floats, b.scalars[i].floats);
+  }
+}
+
+inline void ExpectSameTensors(const KeyedJaggedTensor& a, const KeyedJaggedTensor& b) {
+  Validate(a);
+  ASSERT_EQ(a.keys, b.keys);
+  ASSERT_EQ(a.rows, b.rows);
+  ASSERT_EQ(a.lengths, b.lengths);
+  ASSERT_EQ(a.offsets, b.offsets);
+  ASSERT_EQ(a.values, b.values);
+  ASSERT_EQ(a.weights.size(), b.weights.size());
+}
+
+// `unpack` gives the same unpacked stripe at every call.
+template <typename Unpack>
+void CheckSlices(const Unpack& unpack, std::mt19937_64* random) {
+  UnpackedStripe first = unpack();
+  if (!first.plan.maps.empty()) return;
+  const uint64_t rows = first.plan.rows;
+  FlatMapBatch whole = Extract(Decode(std::move(first)));
+  for (int trial = 0; trial < 4; ++trial) {
+    std::vector<uint8_t> keep;
+    if (trial > 0) {  // a few rows, about half, long stretches
+      keep.resize(rows);
+      uint8_t now = 0;
+      for (uint8_t& k : keep) {
+        if (trial == 1) now = (*random)() % 16 == 0;
+        if (trial == 2) now = (*random)() % 2;
+        if (trial == 3 && (*random)() % 30 == 0) now = !now;
+        k = now;
+      }
+    }
+    FlatMapBatch expected = whole.Clone();
+    if (!keep.empty()) KeepRows(&expected, keep);
+    for (const InstructionSet set :
+         {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+      if (set > BestInstructionSet()) continue;
+      SliceOptions options;
+      const uint64_t sizes[] = {0, 1, 7, 64, 100, rows, rows + 1};
+      options.slice_rows =
+          rows > 300 && trial < 2 ? 64 + (*random)() % rows : sizes[(*random)() % std::size(sizes)];
+      options.wanted = keep;
+      options.spare = static_cast<double>((*random)() % 3) / 4;
+      options.set = set;
+      SCOPED_TRACE(testing::Message() << "slices of " << options.slice_rows << " of " << rows
+                                      << " rows, selection " << trial);
+      DecodedStripe decoded = DecodeSlices(unpack(), options);
+      ASSERT_EQ(decoded.slices.size(), NumSlices(rows, options.slice_rows));
+      ASSERT_EQ(decoded.kept_rows, expected.rows);
+      FlatMapBatch joined;
+      uint64_t first_row = 0;
+      for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
+        FlatMapBatch slice = ExtractSlice(&decoded, s);
+        if (slice.rows == 0) continue;
+        Validate(slice);
+        AppendRows(&joined, slice, 0, slice.rows);
+        // The same rows as tensors, the slab becoming the tensors' values.
+        FlatMapBatch part;
+        AppendRows(&part, expected, first_row, slice.rows);
+        first_row += slice.rows;
+        const TensorBatch want = Tensorize(part, "");
+        const uint64_t copied_before = slice.copied_bytes;
+        TensorizeFigures figures;
+        const TensorBatch have = Tensorize(std::move(slice), "", &figures);
+        ASSERT_EQ(figures.copied_bytes, copied_before);
+        ASSERT_EQ(have.dense.size(), want.dense.size());
+        ASSERT_NO_FATAL_FAILURE(ExpectSameTensors(have.sparse, want.sparse));
+        ASSERT_NO_FATAL_FAILURE(ExpectSameTensors(have.weighted_sparse, want.weighted_sparse));
+      }
+      if (expected.rows > 0) {
+        ASSERT_NO_FATAL_FAILURE(ExpectSameColumns(joined, expected));
+      }
+    }
+  }
+}
+
+}  // namespace headrace::reader::dwrf

@@ -1,0 +1,90 @@
+// Splits are admitted while they fit, in any number of threads.
+#include "reader/pipeline/memory_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/block_pool.h"
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// Works like a stage: holds `bytes` for a moment and learns that it did.
+void Work(MemoryCharge* charge, uint64_t bytes) {
+  const BlockPool::ThreadPeak peak;
+  BlockPool& pool = BlockPool::Get();
+  pool.Give(pool.Take(bytes));
+  charge->Worked(peak.bytes(), peak.net());
+}
+
+TEST(MemoryLedger, TheFirstSplitGoesAloneAndTheOthersWhileTheyFit) {
+  StopSignal stop;
+  MemoryLedger ledger({.budget_bytes = uint64_t{1} << 30});
+  auto first = ledger.Admit(100, &stop, 0);
+  bool second_in = false;
+  std::thread second([&] {
+    auto charge = ledger.Admit(100, &stop, 0);
+    second_in = true;
+  });
+  Work(first.get(), 10 * kMiB);
+  EXPECT_FALSE(second_in);
+  first.reset();
+  second.join();
+  EXPECT_TRUE(second_in);
+  std::vector<std::shared_ptr<MemoryCharge>> in;
+  const uint64_t fit = ledger.limit_bytes() * 85 / 100 / (10 * kMiB * 115 / 100);
+  for (uint64_t i = 0; i < fit; ++i) in.push_back(ledger.Admit(100, &stop, 0));
+  std::thread waits([&] { EXPECT_EQ(ledger.Admit(100, &stop, 0), nullptr); });
+  stop.Stop();
+  ledger.Stop();
+  waits.join();
+}
+
+TEST(MemoryLedger, NeverMoreThanTheLimitIsAlive) {
+  StopSignal stop;
+  MemoryLedger ledger({.budget_bytes = uint64_t{512} << 20});
+  Work(ledger.Admit(1000, &stop, 0).get(), 40 * kMiB);
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> most{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(static_cast<uint64_t>(t));
+      for (int i = 0; i < 30; ++i) {
+        const uint64_t rows = 100 + random() % 900;
+        const auto charge = ledger.Admit(rows, &stop, 0);
+        BlockPool& pool = BlockPool::Get();
+        const Block block = pool.Take(rows * 40 * kMiB / 1000);
+        const uint64_t alive = pool.live_bytes() + pool.idle_bytes();
+        for (uint64_t before = most;
+             alive > before && !most.compare_exchange_weak(before, alive);) {
+        }
+        pool.Give(block);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(most, ledger.limit_bytes());
+}
+
+TEST(MemoryLedger, WhatCanNeverFitIsAnErrorThatNamesWhatCould) {
+  EXPECT_THROW(MemoryLedger({.budget_bytes = kMiB}), Error);
+  StopSignal stop;
+  MemoryLedger ledger({.budget_bytes = uint64_t{256} << 20});
+  Work(ledger.Admit(10, &stop, 0).get(), 20 * kMiB);
+  try {
+    ledger.Admit(1000, &stop, 0);
+    FAIL() << "admitted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+    EXPECT_NE(error.fix().find("set pipeline.memory to 3"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace headrace::reader

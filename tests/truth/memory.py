@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Whether `[pipeline] memory` holds: random configurations, each run twice.
+
+  memory.py HEADRACE [COUNT]        (COUNT configurations, 50 by hand; HEADRACE_SEED repeats a run)
+
+First free, with the peak of resident memory (VmHWM) taken from the kernel's own account of the ended process: it must be
+within the budget. Then within a memory cgroup whose limit is the budget: the run must end by itself, nothing killed, with the
+same rows. A budget that is too small must be refused in one line that names a sufficient one, and that one is then tried.
+"""
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MIB = 1 << 20
+GROUPS = "/sys/fs/cgroup/memory"
+
+
+def own_group():
+    """A memory cgroup (v1) of this process's own, or the reason why there is none."""
+    base = GROUPS
+    try:
+        for line in open("/proc/self/cgroup"):
+            number, controllers, path = line.strip().split(":", 2)
+            if "memory" in controllers.split(",") and os.path.isdir(GROUPS + path):
+                base = GROUPS + path
+        folder = os.path.join(base, "headrace-memory-%d" % os.getpid())
+        os.mkdir(folder)
+        open(os.path.join(folder, "memory.limit_in_bytes")).close()
+        return folder, None
+    except OSError as error:
+        return None, "no memory cgroup (v1) can be made here: %s" % error
+
+
+def start(arguments, before=None):
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                            preexec_fn=before, text=True)
+
+
+def run(arguments, group=None, limit=None):
+    """(exit status, stdout, stderr, peak resident bytes) of one process; a killed one has a negative status."""
+    def enter():
+        with open(os.path.join(group, "cgroup.procs"), "w") as procs:
+            procs.write(str(os.getpid()))
+    if group:
+        with open(os.path.join(group, "memory.limit_in_bytes"), "w") as file:
+            file.write(str(limit))
+    process = start(arguments, enter if group else None)
+    timer = time.monotonic() + 120
+    watchdog = threading.Timer(120, process.kill)
+    watchdog.start()
+    out, err = process.stdout.read(), process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    watchdog.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if time.monotonic() > timer:
+        err += " (did not end within 120 s)"
+    return process.returncode, out, err, usage.ru_maxrss * 1024
+
+
+def configuration(pick, table):
+    settings = {
+        "pipeline.memory": "%dMiB" % pick.choice([128, 160, 192, 256, 384, 512, 768, 1024]),
+        "pipeline.batch_rows": pick.choice([32, 100, 256, 512, 1024, 4096]),
+        "pipeline.layout": pick.choice(["direct", "direct", "flatmap"]),
+        "pipeline.order": pick.choice(["any", "file"]),
+        "pipeline.huge_pages": pick.choice(["true", "false"]),
+        "source.io": pick.choice(["pread", "uring"]),
+        "source.epochs": pick.choice([1, 2]),
+        "consumer.step": pick.choice(["0", "0", "5ms"]),
+    }
+    for stage in table["stages"]:
+        settings[stage + ".queue"] = pick.choice([1, 2, 4, 16, 64])
+        if settings["pipeline.order"] == "any" or stage not in table["sequential"]:
+            settings[stage + ".parallelism"] = pick.choice([1, 2, 4])
+    return settings
+
+
+def command(headrace, table, settings):
+    arguments = [headrace, "run", table["pipeline"], "--no-record", "--checksum", "--json"]
+    for key, value in settings.items():
+        arguments += ["--set", "%s=%s" % (key, value)]
+    return arguments
+
+
+def make_tables(headrace, folder):
+    tables = []
+    for name, flags in [("rm1", ["--rows", "16384", "--stripe-rows", "1024"]),
+                        ("rm1big", ["--rows", "16384", "--stripe-rows", "4096"]),
+                        ("rm3", ["--rows", "32768", "--stripe-rows", "8192"])]:
+        path = os.path.join(folder, name)
+        subprocess.run([headrace, "generate", name[:3], "-o", path, "--features", "0.03", "--seed", "5"] + flags, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pipeline = os.path.join(path, "pipeline.toml")
+        text = open(pipeline).read()
+        stages = re.findall(r'\[\[stage\]\]\s*name = "(\w+)"\s*operators = \[([^\]]*)\]', text)
+        tables.append({"name": name, "pipeline": pipeline, "stages": [s for s, _ in stages],
+                       "sequential": [s for s, operators in stages if '"batch"' in operators]})
+        assert tables[-1]["stages"], text
+    return tables
+
+
+def main():
+    headrace = os.path.abspath(sys.argv[1])
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 50
+    seed = int(os.environ.get("HEADRACE_SEED", random.randrange(1 << 32)))
+    print("HEADRACE_SEED=%d" % seed, flush=True)
+    pick = random.Random(seed)
+    folder = tempfile.mkdtemp(prefix="headrace-memory-")
+    group, reason = own_group()
+    if reason:
+        print("without the cgroup half:", reason)
+    failures = refused = 0
+    try:
+        tables = make_tables(headrace, folder)
+        rows = {}
+        for table in tables:
+            for epochs in (1, 2):
+                code, out, err, _ = run(command(headrace, table, {"source.epochs": epochs, "consumer.step": "0"}))
+                assert code == 0, err
+                rows[table["name"], epochs] = json.loads(out)["checksum"]["multiset"]
+        for number in range(count):
+            table = pick.choice(tables)
+            settings = configuration(pick, table)
+            wrong = []
+            code, out, err, peak = run(command(headrace, table, settings))
+            first = settings["pipeline.memory"]
+            if code == 7 or code == 2 or (code != 0 and "pipeline.memory" in err):
+                refused += 1
+                lines = err.strip().split("\n")
+                least = re.search(r"pipeline\.memory to (\d+)MiB", lines[-1])
+                if len(lines) != 1 or not least:
+                    wrong.append("refused with %r" % err)
+                elif peak > int(first[:-3]) * MIB:
+                    wrong.append("refused, but took %.0f MiB" % (peak / MIB))
+                else:
+                    settings["pipeline.memory"] = least.group(1) + "MiB"
+                    code, out, err, peak = run(command(headrace, table, settings))
+            budget = int(settings["pipeline.memory"][:-3]) * MIB
+            want = rows[table["name"], settings["source.epochs"]]
+            if not wrong:
+                if code != 0:
+                    wrong.append("exit %d: %s" % (code, err.strip()))
+                elif json.loads(out)["checksum"]["multiset"] != want:
+                    wrong.append("other rows")
+                if peak > budget:
+                    wrong.append("peak of %.1f MiB" % (peak / MIB))
+            note = "" if first == settings["pipeline.memory"] else " (%s was refused)" % first
+            if not wrong and group:
+                code, out, err, _ = run(command(headrace, table, settings), group, budget)
+                if code != 0:
+                    wrong.append("in the cgroup: exit %d: %s" % (code, err.strip()))
+                elif json.loads(out)["checksum"]["multiset"] != want:
+                    wrong.append("in the cgroup: other rows")
+                with open(os.path.join(group, "memory.oom_control")) as control:
+                    kills = re.search(r"oom_kill (\d+)", control.read())
+                if kills and int(kills.group(1)) > 0:
+                    wrong.append("in the cgroup: %s killed" % kills.group(1))
+            failures += bool(wrong)
+            print("%3d %-7s budget %4d MiB%s, peak %6.1f MiB (%3.0f %%) %s" %
+                  (number, table["name"], budget / MIB, note, peak / MIB, 100 * peak / budget,
+                   "WRONG: %s; %s" % ("; ".join(wrong), settings) if wrong else "ok"), flush=True)
+    finally:
+        if group:
+            for _ in range(50):
+                try:
+                    os.rmdir(group)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+        shutil.rmtree(folder, ignore_errors=True)
+    print("%d configurations, %d refused at first, %d wrong" % (count, refused, failures))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
