@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 2
 CTEST_ARGS ?=
 
-.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench bench-peers install clean format
+.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench bench-peers ladder install clean format
 
 all: build
 
@@ -52,6 +52,12 @@ PEERS_ARGS ?=
 bench-peers: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target headrace scan_bench
 	@sh scripts/bench_peers.sh $(PEERS_ARGS)
+
+# The optimisation ladder of the literature on an rm1 table and a modelled disk: LADDER_ARGS="--quick --markdown FILE".
+LADDER_ARGS ?=
+ladder: setup
+	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target headrace
+	@python3 tests/bench/ladder.py build/headrace $(LADDER_ARGS)
 
 install: build
 	@cmake --install build
