@@ -92,7 +92,7 @@ class Run:
             if cpu is None:
                 sys.exit("ladder.py: no thread CPU clock in the accounts (level 2), see headrace doctor")
             if stage in ("client", "consumer"):
-                if stage == "consumer":
+                if kind == "trainer":  # the rest of its stage is the making of the model, once
                     self.trainer[name] = cpu / self.rows / 1e3
                 continue
             group = "fetch" if kind in ("fetch", "io") else "dedup" if kind == "dedup" else "transform" if kind == "transform" else name
@@ -109,7 +109,7 @@ class Run:
         stages = read("SELECT stage, on_cpu_ns FROM stage_summary WHERE run_id = ?")
         self.reader_cpu = sum(cpu for stage, cpu in stages if stage not in ("client", "consumer")) / self.rows / 1e9
         self.client_cpu = sum(cpu for stage, cpu in stages if stage == "client") / self.rows / 1e9
-        self.trainer_cpu = sum(cpu for stage, cpu in stages if stage == "consumer") / self.rows / 1e9
+        self.trainer_cpu = sum(self.trainer.values()) / 1e6
         disk = read("SELECT hold_ns FROM resource_summary WHERE run_id = ? AND kind = 'device'")
         self.disk = disk[0][0] / self.rows / 1e9 if disk else None
 
