@@ -4,13 +4,16 @@
 // window of later ones cannot block it. With a reorder window no element enters that is so many or
 // more places behind the due one, however much room there is.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "base/check.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 
@@ -31,18 +34,22 @@ class Queue {
   // stopped; then `element` is lost.
   bool Put(T&& element, uint32_t waiter) {
     std::unique_lock lock(mutex_);
-    const uint64_t key = ordered_ ? element.sequence : arrivals_++;
     const auto admitted = [&] {
-      if (stopped_ || (ordered_ && key == next_)) return true;
-      return elements_.size() < capacity_ && !(ordered_ && window_ != 0 && key - next_ >= window_);
+      if (stopped_) return true;
+      if (!ordered_) return size_ < capacity_;
+      const uint64_t ahead = element.sequence - next_;
+      return ahead == 0 || (size_ < capacity_ && (window_ == 0 || ahead < window_));
     };
     if (!admitted()) {
       account::WaitScope wait(waiter, HR_WAIT_OUT);
       not_full_.wait(lock, admitted);
     }
     if (stopped_) return false;
-    elements_.emplace(key, std::move(element));
-    hr_queue_level(account_, static_cast<uint32_t>(elements_.size()));
+    const uint64_t key = ordered_ ? element.sequence : arrivals_++;
+    HR_CHECK(key >= next_ && key - next_ < kMostAhead, "a sequence number far from the due one");
+    if (key - next_ >= slots_.size()) Grow(key - next_ + 1);
+    Slot(key).emplace(std::move(element));
+    hr_queue_level(account_, ++size_);
     if (!ordered_ || key == next_) not_empty_.notify_one();
     return true;
   }
@@ -59,11 +66,10 @@ class Queue {
     }
     if (stopped_) return QueueStatus::kStopped;
     if (available()) {
-      auto first = elements_.begin();
-      *out = std::move(first->second);
-      elements_.erase(first);
-      if (ordered_) ++next_;
-      hr_queue_level(account_, static_cast<uint32_t>(elements_.size()));
+      std::optional<T>& first = Slot(next_++);
+      *out = *std::move(first);
+      first.reset();
+      hr_queue_level(account_, --size_);
       // In ordered mode the writer of the due element must wake whatever its place in the line.
       if (ordered_) {
         not_full_.notify_all();
@@ -110,19 +116,32 @@ class Queue {
   }
   size_t size() const {
     std::lock_guard lock(mutex_);
-    return elements_.size();
+    return size_;
   }
 
  private:
-  bool available() const {
-    return !elements_.empty() && (!ordered_ || elements_.begin()->first == next_);
+  // Producers hold what is missing between the due element and the last one: one each, so that
+  // more than this is a number that nobody gave out.
+  static constexpr uint64_t kMostAhead = uint64_t{1} << 24;
+
+  std::optional<T>& Slot(uint64_t key) { return slots_[key & (slots_.size() - 1)]; }
+  // Room for `count` places from the due one on, in a power of two of slots.
+  void Grow(uint64_t count) {
+    std::vector<std::optional<T>> slots(std::bit_ceil(std::max<uint64_t>(count, 8)));
+    for (uint64_t key = next_; key < next_ + slots_.size(); ++key) {
+      std::optional<T>& from = Slot(key);
+      if (from) slots[key & (slots.size() - 1)].emplace(*std::move(from));
+    }
+    slots_ = std::move(slots);
   }
+  bool available() const { return size_ != 0 && slots_[next_ & (slots_.size() - 1)].has_value(); }
   // With every producer done, a gap in the sequence can no longer fill: nothing more will come.
   bool ended() const { return closed_ && !available(); }
 
   mutable std::mutex mutex_;
   std::condition_variable not_full_, not_empty_;
-  std::map<uint64_t, T> elements_;  // by sequence, or by arrival
+  std::vector<std::optional<T>> slots_;  // by the low bits of sequence or arrival; next_ is first
+  uint32_t size_ = 0;                    // of elements
   uint32_t capacity_;
   const bool ordered_;
   const uint64_t window_;
