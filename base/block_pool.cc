@@ -82,7 +82,9 @@ void BlockPool::Count(int64_t bytes) {
 Block BlockPool::TakeIdle(size_t bytes) {
   std::lock_guard lock(mutex_);
   const auto place = idle_.lower_bound(bytes);
-  if (place == idle_.end() || place->first > 2 * bytes) return {};
+  // Under a limit what a step of work takes must be about the same every time.
+  const size_t most = limit_.load(std::memory_order_relaxed) == 0 ? 2 * bytes : bytes + bytes / 8;
+  if (place == idle_.end() || place->first > most) return {};
   const Block block{place->second, place->first};
   idle_.erase(place);
   idle_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);

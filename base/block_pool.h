@@ -32,8 +32,9 @@ class BlockPool {
   static BlockPool& Get();
 
   // At least `bytes` (block.bytes says how many), aligned to kAlignment, contents unspecified: of
-  // the idle blocks the smallest that fits and is not more than twice as large. Throws Error
-  // kResources when memory cannot be had, or would pass the limit.
+  // the idle blocks the smallest that fits and is not more than twice as large, under a limit not
+  // more than an eighth larger. Throws Error kResources when memory cannot be had, or would pass
+  // the limit.
   Block Take(size_t bytes);
   void Give(Block block);
 

@@ -66,7 +66,7 @@ def run(arguments, group=None, limit=None):
 
 def configuration(pick, table):
     settings = {
-        "pipeline.memory": "%dMiB" % pick.choice([128, 160, 192, 256, 384, 512, 768, 1024]),
+        "pipeline.memory": "%dMiB" % pick.choice([80, 96, 112, 128, 160, 192, 256, 512, 1024]),
         "pipeline.batch_rows": pick.choice([32, 100, 256, 512, 1024, 4096]),
         "pipeline.layout": pick.choice(["direct", "direct", "flatmap"]),
         "pipeline.order": pick.choice(["any", "file"]),
