@@ -1,6 +1,7 @@
 #include "reader/dwrf/file_reader.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/arena.h>
 #include <xxhash.h>
 #include <zlib.h>
 
@@ -30,6 +31,7 @@ class StripeBuilder {
   }
   void Finish() {
     SortStreams();
+    SortEncodings();
     SortKeys();
   }
 
@@ -44,11 +46,13 @@ class StripeBuilder {
   }
 
   // Encrypted columns are in their group's part alone: anything else would get round the key.
-  void CheckGroup(uint32_t node, uint32_t group, const std::string& what) const {
+  // what() names the thing; a footer lists thousands, so only a wrong one gets its name.
+  template <class What>
+  void CheckGroup(uint32_t node, uint32_t group, const What& what) const {
     const uint32_t belongs = stripe_->keys->GroupOf(node);
     if (belongs == group) return;
     throw Bad(footer_offset(),
-              fmt::format("{} is listed in {}, but belongs to {}", what,
+              fmt::format("{} is listed in {}, but belongs to {}", what(),
                           group == 0 ? "plain" : fmt::format("encryption group {}", group - 1),
                           belongs == 0 ? "none" : fmt::format("encryption group {}", belongs - 1)));
   }
@@ -59,19 +63,21 @@ class StripeBuilder {
     const uint64_t area = stripe_->index_length + stripe_->data_length;
     uint64_t running = 0;
     stripe_->streams.reserve(stripe_->streams.size() + static_cast<size_t>(footer.streams_size()));
+    stripe_->lookup.reserve(stripe_->streams.capacity());
     for (const proto::Stream& stream : footer.streams()) {
       if (stream.has_offset()) running = stream.offset();
-      const std::string place =
-          fmt::format("stream {} (node {}, sequence {}, kind {})", stripe_->streams.size(),
-                      stream.node(), stream.sequence(), stream.kind());
+      const auto place = [&] {
+        return fmt::format("stream {} (node {}, sequence {}, kind {})", stripe_->streams.size(),
+                           stream.node(), stream.sequence(), stream.kind());
+      };
       if (stream.kind() > static_cast<uint32_t>(StreamKind::kInMap))
-        throw Bad(footer_offset(), place + " has an unknown kind");
+        throw Bad(footer_offset(), place() + " has an unknown kind");
       if (stream.node() >= tail_.schema.size())
         throw Bad(footer_offset(),
-                  place + fmt::format(" is of no type, the file has {}", tail_.schema.size()));
+                  place() + fmt::format(" is of no type, the file has {}", tail_.schema.size()));
       if (running > area || stream.length() > area - running) {
         throw Bad(footer_offset(),
-                  fmt::format("{}: {} bytes at {} pass the stripe's {} bytes of streams", place,
+                  fmt::format("{}: {} bytes at {} pass the stripe's {} bytes of streams", place(),
                               stream.length(), running, area));
       }
       CheckGroup(stream.node(), group, place);
@@ -94,29 +100,43 @@ class StripeBuilder {
 
   void SortStreams() {
     const auto order = [](const Stripe::StreamKey& k) {
-      return std::tuple(k.node, k.sequence, k.kind);
+      return std::pair(uint64_t{k.node} << 32 | k.sequence, k.kind);
     };
-    std::sort(stripe_->lookup.begin(), stripe_->lookup.end(),
-              [&](const auto& a, const auto& b) { return order(a) < order(b); });
+    const auto before = [&](const auto& a, const auto& b) { return order(a) < order(b); };
+    std::sort(stripe_->lookup.begin(), stripe_->lookup.end(), before);
     for (size_t i = 1; i < stripe_->lookup.size(); ++i) {
-      if (order(stripe_->lookup[i - 1]) == order(stripe_->lookup[i])) {
-        const auto& key = stripe_->lookup[i];
-        throw Bad(footer_offset(), fmt::format("two {} streams of node {} sequence {}",
-                                               StreamKindName(key.kind), key.node, key.sequence));
-      }
+      if (before(stripe_->lookup[i - 1], stripe_->lookup[i])) continue;
+      const auto& key = stripe_->lookup[i];
+      throw Bad(footer_offset(), fmt::format("two {} streams of node {} sequence {}",
+                                             StreamKindName(key.kind), key.node, key.sequence));
+    }
+  }
+
+  void SortEncodings() {
+    auto& encodings = stripe_->encodings;
+    const auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
+    if (!std::is_sorted(encodings.begin(), encodings.end(), before))
+      std::sort(encodings.begin(), encodings.end(), before);
+    for (size_t i = 1; i < encodings.size(); ++i) {
+      if (encodings[i - 1].first != encodings[i].first) continue;
+      const auto [node, sequence] = encodings[i].first;
+      throw Bad(footer_offset(),
+                fmt::format("two encodings of node {} sequence {}", node, sequence));
     }
   }
 
   template <class Part>
   void AddEncodings(const Part& footer, uint32_t group) {
     uint32_t position = 0;
+    stripe_->encodings.reserve(stripe_->encodings.size() +
+                               static_cast<size_t>(footer.encoding_size()));
     for (const proto::ColumnEncoding& encoding : footer.encoding()) {
       const uint32_t node = encoding.has_node() ? encoding.node() : position;
       ++position;
       if (node >= tail_.schema.size())
         throw Bad(footer_offset(),
                   fmt::format("encoding of node {}, the file has {}", node, tail_.schema.size()));
-      CheckGroup(node, group, fmt::format("the encoding of node {}", node));
+      CheckGroup(node, group, [&] { return fmt::format("the encoding of node {}", node); });
       if (encoding.kind() != 0 && encoding.kind() != 1 && encoding.kind() != 4) {
         throw Bad(
             footer_offset(),
@@ -124,10 +144,7 @@ class StripeBuilder {
                         encoding.kind(), encoding.kind() <= 3 ? " (Apache ORC's version 2)" : ""));
       }
       const Encoding value{static_cast<EncodingKind>(encoding.kind()), encoding.dictionary_size()};
-      if (!stripe_->encodings.emplace(std::pair(node, encoding.sequence()), value).second) {
-        throw Bad(footer_offset(),
-                  fmt::format("two encodings of node {} sequence {}", node, encoding.sequence()));
-      }
+      stripe_->encodings.emplace_back(std::pair(node, encoding.sequence()), value);
       if (encoding.sequence() > 0 && encoding.has_key()) AddKey(node, encoding);
     }
   }
@@ -236,7 +253,8 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index) const {
   const std::string where = fmt::format("{}: stripe {}, footer", source_->name(), index);
   Unframe(*cached, {tail_.compression, tail_.block_size, where, footer_offset}, &footer,
           MaxStripeFooterBytes(cached->size()));
-  proto::StripeFooter message;
+  google::protobuf::Arena arena;  // thousands of small messages: made and freed together
+  auto& message = *google::protobuf::Arena::CreateMessage<proto::StripeFooter>(&arena);
   if (!message.ParseFromArray(footer.data(), static_cast<int>(footer.size()))) {
     throw Error(ExitCode::kBadData,
                 fmt::format("the {} bytes of the stripe footer cannot be parsed", footer.size()),

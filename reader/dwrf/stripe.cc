@@ -57,8 +57,10 @@ const StreamInfo* Stripe::Find(uint32_t node, uint32_t sequence, StreamKind kind
 }
 
 const Encoding* Stripe::FindEncoding(uint32_t node, uint32_t sequence) const {
-  auto it = encodings.find({node, sequence});
-  return it == encodings.end() ? nullptr : &it->second;
+  const auto wanted = std::pair(node, sequence);
+  const auto it = std::lower_bound(encodings.begin(), encodings.end(), wanted,
+                                   [](const auto& a, const auto& b) { return a.first < b; });
+  return it == encodings.end() || it->first != wanted ? nullptr : &it->second;
 }
 
 std::span<const FlatKey> Stripe::FlatKeys(uint32_t map_node) const {

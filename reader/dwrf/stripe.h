@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reader/dwrf/crypto/cipher.h"
@@ -82,7 +83,7 @@ struct Stripe {
   uint64_t offset = 0, index_length = 0, data_length = 0, footer_length = 0;
   // In the order of the stripe footer: those of no group, then those of each group that is open.
   std::vector<StreamInfo> streams;
-  std::map<std::pair<uint32_t, uint32_t>, Encoding> encodings;  // (node, sequence)
+  std::vector<std::pair<std::pair<uint32_t, uint32_t>, Encoding>> encodings;  // by (node, sequence)
   std::map<uint32_t, std::vector<FlatKey>> flat_keys;  // map node -> keys, by ascending sequence
 
   std::shared_ptr<const FileKeys> keys;  // of the file
