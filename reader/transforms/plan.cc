@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "reader/batch/dedup_rows.h"
 #include "reader/transforms/keep_rows.h"
+#include "reader/transforms/zero_absent.h"
 
 namespace headrace::reader {
 
@@ -165,26 +166,14 @@ void KeepOnly(std::vector<Column>* columns, const std::set<std::string>& names) 
   std::erase_if(*columns, [&](const Column& c) { return names.count(c.name) == 0; });
 }
 
-// Absent rows of a dense column hold 0, whatever the kernel made of them.
-void ZeroAbsent(DenseColumn* column) {
-  const uint64_t rows = column->values.size();
-  if (column->present.count == rows) return;
-  for (uint64_t row = 0; row < rows; ++row)
-    if (!column->present.Get(row)) column->values[row] = 0;
-}
-
 DenseColumn Copy(const DenseColumn& from, const std::string& name) {
   return {name, from.present, from.values.Clone()};
 }
 
 SparseColumn Copy(const SparseColumn& from, const std::string& name) {
-  return {name,
-          from.present,
-          from.offsets.Clone(),
-          from.values.Clone(),
-          from.weights.Clone(),
-          from.weighted,
-          from.group};
+  return {
+      name,          from.present, from.offsets.Clone(), from.values.Clone(), from.weights.Clone(),
+      from.weighted, from.group};
 }
 
 template <typename Column>
@@ -225,7 +214,7 @@ class Application {
     if (!replaces) batch_.dense.push_back(Copy(batch_.dense[index], spec_.output));
     DenseColumn& column = replaces ? batch_.dense[index] : batch_.dense.back();
     reference_ ? transform.Reference(column.values) : transform.Apply(column.values, set_);
-    ZeroAbsent(&column);
+    ZeroAbsent(&column, set_);
   }
 
   void Run(const IdTransform& transform, bool replaces) {

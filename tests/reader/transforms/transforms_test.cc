@@ -365,8 +365,8 @@ TEST(Transforms, FloatKernelsStayWithinTheirBound) {
 }
 
 TEST(Transforms, EveryFileOfTheFolderIsRegistered) {
-  const std::set<std::string> shared = {"params", "transform", "plan",
-                                        "graph",  "keep_rows", "lists"};
+  const std::set<std::string> shared = {"params",    "transform", "plan",       "graph",
+                                        "keep_rows", "lists",     "zero_absent"};
   const std::filesystem::path folder =
       std::filesystem::path(HEADRACE_SOURCE_DIR) / "reader" / "transforms";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
