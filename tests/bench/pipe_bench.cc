@@ -20,9 +20,9 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "reader/dwrf/file_writer.h"
 #include "tests/bench/bench_table.h"
 #include "tests/bench/prototype_pipe.h"
+#include "tests/bench/prototype_table.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -41,61 +41,6 @@ struct OurTimes {
     return sum;
   }
 };
-
-// A table of the prototype's distributions: 19 sparse and 76 dense features, rm1 at --features
-// 0.0625.
-void WriteOwnTable(const fs::path& folder) {
-  const prototype::Shape shape;
-  WriterOptions options;
-  options.stripe_rows = shape.rows;
-  options.flat_maps = {"dense", "sparse"};
-  FileWriter writer((folder / "part-00000.dwrf").string(),
-                    Schema::Parse("struct<dense:map<int,float>,sparse:map<int,list<bigint>>>"),
-                    options);
-  for (uint64_t stripe = 0; stripe < 8; ++stripe) {
-    const int features = shape.sparse + shape.dense;
-    std::vector<std::vector<uint64_t>> present(static_cast<size_t>(features));
-    std::vector<std::vector<uint32_t>> lengths(present.size());
-    std::vector<std::vector<int64_t>> ids(present.size());
-    std::vector<std::vector<float>> floats(present.size());
-    FlatBatch batch;
-    batch.rows = shape.rows;
-    batch.columns.resize(2);
-    batch.columns[0].name = "dense";
-    batch.columns[1].name = "sparse";
-    for (int f = 0; f < features; ++f) {
-      const auto i = static_cast<size_t>(f);
-      const uint64_t seed = stripe * 1000 + i;
-      std::mt19937_64 random(seed);
-      size_t count = 0;
-      present[i].resize(shape.rows / 64);
-      for (size_t row = 0; row < shape.rows; ++row) {
-        const bool has = static_cast<double>(random() % 1000) < shape.coverage * 1000;
-        present[i][row / 64] |= uint64_t{has} << (row % 64);
-        count += has;
-      }
-      FlatFeature feature;
-      feature.key = MapKey{false, f, {}};
-      feature.present = present[i];
-      if (f < shape.sparse) {
-        uint64_t total = 0;
-        for (const int64_t length : prototype::MakeLengths(count, shape.mean_length, seed)) {
-          lengths[i].push_back(static_cast<uint32_t>(length));
-          total += static_cast<uint64_t>(length);
-        }
-        ids[i] = prototype::MakeIds(f % 10 < 3 ? 0 : f % 10 < 8 ? 1 : 2, total, seed);
-        feature.lengths = lengths[i];
-        feature.integers = ids[i];
-      } else {
-        floats[i] = prototype::MakeDense(count, seed);
-        feature.floats = floats[i];
-      }
-      batch.columns[f < shape.sparse ? 1 : 0].features.push_back(feature);
-    }
-    writer.WriteFlat(batch);
-  }
-  writer.Close();
-}
 
 void Count(const FlatMapBatch& batch, OurTimes* times) {
   times->sparse = batch.sparse.size();
@@ -194,7 +139,7 @@ int Main(int argc, char** argv) {
   if (folder.empty()) {
     own = fs::temp_directory_path() / fmt::format("pipe_bench.{}", getpid());
     fs::create_directory(own);
-    WriteOwnTable(own);
+    bench::WritePrototypeTable(prototype::Shape(), 8, {own / "part-00000.dwrf"}, {{}});
     folder = own;
   }
   const Table table = OpenTable(folder, arguments.every_key);

@@ -1,8 +1,11 @@
-// The rival of pipe_bench: the read, zstd and decode stages of the prototype pipeline this reader
-// started from, as they were: trusted input, one zstd frame per stream, AVX-512, no framing, no
-// nulls. Data are made in memory to a given shape. Not part of the product.
+// The rival of pipe_bench and whole_bench: the prototype pipeline this reader started from, as it
+// was: trusted input, one zstd frame per stream, AVX-512, no framing, no nulls. Data are made in
+// memory to a given shape. `whole` adds to reading, zstd and decoding what it did before
+// (AES-128-CTR, a message per stream) and after them (SigridHash of all ids, clamp and a cheap
+// logit of all dense values, transpose, copy into a buffer to send). Not part of the product.
 #pragma once
 #include <immintrin.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <zstd.h>
@@ -29,10 +32,12 @@ struct Shape {
   double mean_length = 26, coverage = 0.45;
   size_t rows = 4096;
   int level = 1;
+  double min_ratio = 1;  // streams that shrink less stay as they are
+  bool whole = false;
 };
 struct Times {
-  double read = 0, zstd = 0, decode = 0;
-  double total() const { return read + zstd + decode; }
+  double read = 0, aes = 0, zstd = 0, decode = 0, hash = 0, dense = 0, transpose = 0, send = 0;
+  double total() const { return read + aes + zstd + decode + hash + dense + transpose + send; }
 };
 
 inline double Now() {
@@ -260,6 +265,64 @@ PROTOTYPE_TARGET size_t DecodeRle(const uint8_t* p, const uint8_t* e, int64_t* o
   return static_cast<size_t>(o - o0);
 }
 
+// ---- transforms
+
+PROTOTYPE_TARGET inline __m512i MulHigh(__m512i a, __m512i b) {
+  const __m512i m32 = _mm512_set1_epi64(0xffffffffll);
+  const __m512i ah = _mm512_srli_epi64(a, 32), bh = _mm512_srli_epi64(b, 32);
+  const __m512i ll = _mm512_mul_epu32(a, b), lh = _mm512_mul_epu32(a, bh),
+                hl = _mm512_mul_epu32(ah, b), hh = _mm512_mul_epu32(ah, bh);
+  const __m512i t = _mm512_add_epi64(hl, _mm512_srli_epi64(ll, 32));
+  const __m512i u = _mm512_add_epi64(lh, _mm512_and_si512(t, m32));
+  return _mm512_add_epi64(_mm512_add_epi64(hh, _mm512_srli_epi64(t, 32)), _mm512_srli_epi64(u, 32));
+}
+
+constexpr int64_t kHashMax = 10000019, kHashSalt = 77;
+
+// floor(x / kHashMax) for 0 <= x < 2^63 is mulhi(magic, x) >> 23 (Granlund & Montgomery).
+PROTOTYPE_TARGET inline void Hash(const int64_t* x, int64_t* o, size_t n) {
+  const auto magic =
+      static_cast<uint64_t>((static_cast<unsigned __int128>(1) << 87) / kHashMax) + 1;
+  const __m512i k1 = _mm512_set1_epi64(static_cast<int64_t>(0x9ddfea08eb382d69ULL)),
+                salt = _mm512_set1_epi64(kHashSalt),
+                m = _mm512_set1_epi64(static_cast<int64_t>(magic)),
+                max = _mm512_set1_epi64(kHashMax), ones = _mm512_set1_epi64(-1);
+  for (size_t i = 0; i < n; i += 8) {  // buffers have room beyond n
+    __m512i k = _mm512_loadu_si512(x + i);
+    k = _mm512_add_epi64(_mm512_sub_epi64(ones, k), _mm512_slli_epi64(k, 21));
+    k = _mm512_xor_si512(k, _mm512_srli_epi64(k, 24));
+    k = _mm512_add_epi64(_mm512_add_epi64(k, _mm512_slli_epi64(k, 3)), _mm512_slli_epi64(k, 8));
+    k = _mm512_xor_si512(k, _mm512_srli_epi64(k, 14));
+    k = _mm512_add_epi64(_mm512_add_epi64(k, _mm512_slli_epi64(k, 2)), _mm512_slli_epi64(k, 4));
+    k = _mm512_xor_si512(k, _mm512_srli_epi64(k, 28));
+    k = _mm512_add_epi64(k, _mm512_slli_epi64(k, 31));
+    __m512i a = _mm512_mullo_epi64(_mm512_xor_si512(k, salt), k1);
+    a = _mm512_xor_si512(a, _mm512_srli_epi64(a, 47));
+    __m512i b = _mm512_mullo_epi64(_mm512_xor_si512(salt, a), k1);
+    b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 47));
+    const __m512i h = _mm512_mullo_epi64(b, k1), s = _mm512_srai_epi64(h, 63);
+    const __m512i q =
+        _mm512_xor_si512(s, _mm512_srli_epi64(MulHigh(m, _mm512_xor_si512(s, h)), 23));
+    _mm512_storeu_si512(o + i, _mm512_sub_epi64(h, _mm512_mullo_epi64(q, max)));
+  }
+}
+
+// Clamp and logit: the cost of them, not the accuracy.
+PROTOTYPE_TARGET inline void ClampLogit(float* values, size_t n) {
+  for (size_t i = 0; i < n; i += 16) {
+    const __m512 p =
+        _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(values + i), _mm512_set1_ps(1e-6f)),
+                      _mm512_set1_ps(.999999f));
+    const __m512 x = _mm512_div_ps(p, _mm512_sub_ps(_mm512_set1_ps(1), p));
+    const __m512 e = _mm512_getexp_ps(x),
+                 m = _mm512_sub_ps(_mm512_getmant_ps(x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src),
+                                   _mm512_set1_ps(1));
+    __m512 q = _mm512_set1_ps(0.07f);
+    for (int k = 0; k < 7; k++) q = _mm512_fmadd_ps(q, m, _mm512_set1_ps(0.3f));
+    _mm512_storeu_ps(values + i, _mm512_fmadd_ps(e, _mm512_set1_ps(.6931f), q));
+  }
+}
+
 // ---- the pipeline
 
 class Pipe {
@@ -276,6 +339,13 @@ class Pipe {
         Huge(static_cast<size_t>(shape.sparse) * shape.rows * 4 + 4096));
     dense_ =
         reinterpret_cast<float*>(Huge(static_cast<size_t>(shape.dense) * shape.rows * 4 + 4096));
+    if (shape.whole) {
+      plain_ = Huge(file_.size() + 4096);
+      hashed_ = reinterpret_cast<int64_t*>(Huge(ids_ * 8 + 65536));
+      row_major_ =
+          reinterpret_cast<float*>(Huge(static_cast<size_t>(shape.dense) * shape.rows * 4 + 4096));
+      sent_ = Huge(sent_bytes());
+    }
     scratch_.resize(shape.rows + 256);
     bitmap_.resize(shape.rows / 8 + 64);
   }
@@ -283,8 +353,10 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
   ~Pipe() {
     ZSTD_freeDCtx(context_);
-    for (uint8_t* p : {io_, raw_, reinterpret_cast<uint8_t*>(values_),
-                       reinterpret_cast<uint8_t*>(lengths_), reinterpret_cast<uint8_t*>(dense_)})
+    EVP_CIPHER_CTX_free(cipher_);
+    for (uint8_t* p : {io_, raw_, plain_, sent_, reinterpret_cast<uint8_t*>(values_),
+                       reinterpret_cast<uint8_t*>(hashed_), reinterpret_cast<uint8_t*>(lengths_),
+                       reinterpret_cast<uint8_t*>(dense_), reinterpret_cast<uint8_t*>(row_major_)})
       free(p);
   }
 
@@ -295,12 +367,18 @@ class Pipe {
     std::memcpy(io_, file_.data(), file_.size());
     double b = Now();
     times->read += b - a;
+    const uint8_t* const stored = shape_.whole ? plain_ : io_;
+    if (shape_.whole) {
+      for (size_t i = 0; i < streams_.size(); ++i)
+        Crypt(io_ + offsets_[i], plain_ + offsets_[i], streams_[i].stored.size());
+      times->aes += Now() - b;
+    }
     int64_t* vp = values_;
     size_t f = 0, df = 0;
     for (size_t i = 0; i < streams_.size(); ++i) {
       const Stream& s = streams_[i];
       a = Now();
-      const uint8_t* r = io_ + offsets_[i];
+      const uint8_t* r = stored + offsets_[i];
       if (s.stored.size() != s.raw) {
         ZSTD_decompressDCtx(context_, raw_, max_raw_ + 64, r, s.stored.size());
         r = raw_;
@@ -333,12 +411,16 @@ class Pipe {
       }
       times->decode += Now() - b;
     }
+    if (shape_.whole) Finish(times);
     return static_cast<size_t>(vp - values_) == ids_;
   }
 
   size_t stored_bytes() const { return file_.size(); }
   size_t raw_bytes() const { return total_raw_; }
   size_t ids() const { return ids_; }
+  size_t sent_bytes() const {
+    return ids_ * 8 + static_cast<size_t>(shape_.sparse + shape_.dense) * shape_.rows * 4;
+  }
   const Shape& shape() const { return shape_; }
 
  private:
@@ -348,6 +430,43 @@ class Pipe {
     Bytes stored;
     size_t raw;
   };
+
+  // In counter mode both ways are one.
+  void Crypt(const uint8_t* from, uint8_t* to, size_t size) {
+    static constexpr uint8_t kKey[16] = {1}, kIv[16] = {2};
+    int written = 0;
+    EVP_DecryptInit_ex(cipher_, keyed_ ? nullptr : EVP_aes_128_ctr(), nullptr,
+                       keyed_ ? nullptr : kKey, kIv);
+    keyed_ = true;
+    EVP_DecryptUpdate(cipher_, to, &written, from, static_cast<int>(size));
+  }
+
+  // From decoded values to a sent batch.
+  PROTOTYPE_TARGET void Finish(Times* times) {
+    const size_t rows = shape_.rows, columns = static_cast<size_t>(shape_.dense);
+    double a = Now();
+    Hash(values_, hashed_, ids_);
+    double b = Now();
+    times->hash += b - a;
+    ClampLogit(dense_, columns * rows);
+    a = Now();
+    times->dense += a - b;
+    for (size_t r0 = 0; r0 < rows; r0 += 16)
+      for (size_t c0 = 0; c0 + 16 <= columns; c0 += 16)
+        for (size_t r = r0; r < r0 + 16; r++) {
+          float* q = row_major_ + r * columns + c0;
+          const float* v = dense_ + c0 * rows + r;
+          for (size_t k = 0; k < 16; k++) q[k] = v[k * rows];
+        }
+    b = Now();
+    times->transpose += b - a;
+    const size_t lists = static_cast<size_t>(shape_.sparse) * rows * 4;
+    std::memcpy(sent_, hashed_, ids_ * 8);
+    std::memcpy(sent_ + ids_ * 8, lengths_, lists);
+    std::memcpy(sent_ + ids_ * 8 + lists, row_major_, columns * rows * 4);
+    asm volatile("" : : "r"(sent_) : "memory");
+    times->send += Now() - b;
+  }
 
   static uint8_t* Huge(size_t n) {
     n = (n + (2 << 20) - 1) & ~static_cast<size_t>((2 << 20) - 1);
@@ -362,8 +481,15 @@ class Pipe {
     Stream s{kind, Bytes(ZSTD_compressBound(plain.size())), plain.size()};
     const size_t n =
         ZSTD_compress(s.stored.data(), s.stored.size(), plain.data(), plain.size(), shape_.level);
-    s.stored.resize(std::min(n, plain.size()));
-    if (n >= plain.size()) std::copy(plain.begin(), plain.end(), s.stored.begin());
+    if (static_cast<double>(n) * shape_.min_ratio >= static_cast<double>(plain.size())) {
+      s.stored = plain;
+    } else {
+      s.stored.resize(n);
+    }
+    if (shape_.whole) {
+      const Bytes clear = s.stored;
+      Crypt(clear.data(), s.stored.data(), clear.size());
+    }
     total_raw_ += s.raw;
     max_raw_ = std::max(max_raw_, s.raw);
     streams_.push_back(std::move(s));
@@ -399,10 +525,12 @@ class Pipe {
   Bytes file_, bitmap_;
   std::vector<int64_t> scratch_;
   size_t total_raw_ = 0, max_raw_ = 0, ids_ = 0;
-  uint8_t *io_ = nullptr, *raw_ = nullptr;
-  int64_t* values_ = nullptr;
+  uint8_t *io_ = nullptr, *raw_ = nullptr, *plain_ = nullptr, *sent_ = nullptr;
+  int64_t *values_ = nullptr, *hashed_ = nullptr;
   uint32_t* lengths_ = nullptr;
-  float* dense_ = nullptr;
+  float *dense_ = nullptr, *row_major_ = nullptr;
+  bool keyed_ = false;
+  EVP_CIPHER_CTX* cipher_ = EVP_CIPHER_CTX_new();
   ZSTD_DCtx* context_ = ZSTD_createDCtx();
 };
 
