@@ -49,6 +49,7 @@ struct SigridHash final : IdTransform {
 
   HR_AVX512 void Avx512(std::span<int64_t> ids) const {
     for (size_t i = 0; i < ids.size(); i += 8) {
+      PrefetchAhead(&ids[i]);
       const __mmask8 lanes = FirstLanes8(ids.size() - i);
       const __m512i hash = Hash(_mm512_maskz_loadu_epi64(lanes, &ids[i]));
       _mm512_mask_storeu_epi64(&ids[i], lanes, modulus.Avx512(hash));
@@ -58,8 +59,10 @@ struct SigridHash final : IdTransform {
   HR_AVX512_IFMA void Avx512Ifma(std::span<int64_t> ids) const {
     const size_t n = ids.size();
     size_t i = 0;
-    for (; i + 8 <= n; i += 8)
+    for (; i + 8 <= n; i += 8) {
+      PrefetchAhead(&ids[i]);
       _mm512_storeu_si512(&ids[i], modulus.Avx512Ifma(Hash(_mm512_loadu_si512(&ids[i]))));
+    }
     if (i == n) return;
     const __mmask8 lanes = FirstLanes8(n - i);
     const __m512i hash = Hash(_mm512_maskz_loadu_epi64(lanes, &ids[i]));

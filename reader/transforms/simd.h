@@ -32,6 +32,13 @@ size_t UnalignedHead(const T* data, size_t n) {
   return bytes / sizeof(T) < n ? bytes / sizeof(T) : n;
 }
 
+// Asks for the memory that a kernel working its way up in place comes to 2 KiB from now. Long
+// kernels keep too few loads under way, and hardware prefetchers need not help: SigridHash over
+// memory that was not in the cache took 3.6 ns an id without, 1.2 with this, the same as within it.
+HR_INLINE void PrefetchAhead(const void* place) {
+  _mm_prefetch(static_cast<const char*>(place) + 2048, _MM_HINT_T0);
+}
+
 // Which lanes of a vector of 16 or 8 the last `left` elements fill.
 inline __mmask16 FirstLanes16(size_t left) {
   return static_cast<__mmask16>(left >= 16 ? 0xffffu : (1u << left) - 1);
