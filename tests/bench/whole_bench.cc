@@ -292,7 +292,7 @@ void Compare(const NamedShape& named, const Options& options, const fs::path& fo
   RunPrototype(pipes[0].get(), 1);
   const double rate = RunOurs(specs[0], 1, 1, &buffer).rows_per_second;
   const auto epochs = static_cast<uint64_t>(
-      std::max(1.0, 2.5 * rate / static_cast<double>(shape.rows * options.stripes) + 0.5));
+      std::max(2.0, 1.2 * rate / static_cast<double>(shape.rows * options.stripes) + 0.5));
   const uint64_t passes = epochs * options.stripes;
 
   Comparison comparison;
