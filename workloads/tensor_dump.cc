@@ -114,7 +114,7 @@ class Dumper final : public reader::Consumer {
   void Finish(bool complete) override { consumer_->Finish(complete); }
 
   void Step(reader::Element&& batch, reader::StopSignal* stop) override {
-    const auto* tensors = std::get_if<TensorBatch>(&batch.payload);
+    const auto* tensors = batch.payload.Get<TensorBatch>();
     if (tensors == nullptr)
       throw Error(ExitCode::kUsage, "there are no tensors to write", "--dump-tensors",
                   "put the operator tensorize at the end of the last stage");

@@ -65,11 +65,11 @@ void Trainer::Record(const reader::Element& batch) {
     checksums_->multiset += hash;
     Mix(&checksums_->ordered, hash);
   };
-  if (const auto* tensors = std::get_if<TensorBatch>(&batch.payload)) {
+  if (const auto* tensors = batch.payload.Get<TensorBatch>()) {
     const Keys sparse = KeysInOrder(*tensors, false), weighted = KeysInOrder(*tensors, true);
     for (uint64_t row = 0; row < tensors->rows; ++row)
       add(tensors->RowId(row), RowHash(*tensors, sparse, weighted, row));
-  } else if (const auto* rows = std::get_if<reader::FlatMapBatch>(&batch.payload)) {
+  } else if (const auto* rows = batch.payload.Get<reader::FlatMapBatch>()) {
     for (uint64_t row = 0; row < rows->rows; ++row)
       add(rows->RowId(row), MixBits(rows->RowId(row)));
   } else {

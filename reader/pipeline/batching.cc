@@ -47,7 +47,7 @@ class ShuffleOperator final : public Operator {
   bool TakesEmpty() const override { return true; }
 
   void Process(Element&& element, const Emit& emit) override {
-    const FlatMapBatch batch = std::move(std::get<FlatMapBatch>(element.payload));
+    const FlatMapBatch batch = std::move(element.payload.As<FlatMapBatch>());
     if (batch.rows == 0) {
       pending_.spans.insert(pending_.spans.end(), batch.spans.begin(), batch.spans.end());
       return;
@@ -135,16 +135,15 @@ class RebatchOperator final : public Operator {
   bool TakesEmpty() const override { return true; }
 
   void Process(Element&& element, const Emit& emit) override {
-    if (auto* empty = std::get_if<FlatMapBatch>(&element.payload)) {
+    if (auto* empty = element.payload.Get<FlatMapBatch>()) {
       TensorBatch spans;
       spans.spans = std::move(empty->spans);
       rebatcher_.Add(std::move(spans), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
       return;
     }
-    auto* batch = std::get_if<TensorBatch>(&element.payload);
-    HR_CHECK(batch != nullptr, "rebatch takes tensor batches; the spec's order check failed");
-    waiting_bytes_ += batch->MemoryBytes();
-    rebatcher_.Add(std::move(*batch), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+    TensorBatch& batch = element.payload.As<TensorBatch>();
+    waiting_bytes_ += batch.MemoryBytes();
+    rebatcher_.Add(std::move(batch), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
     waiting_.Set(2 * waiting_bytes_);
   }
 

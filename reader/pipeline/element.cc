@@ -49,8 +49,8 @@ std::vector<uint8_t> WantedRows(const Element& element, uint64_t first_row, uint
 
 const std::vector<RowSpan>& SpansOf(const Element& element) {
   static const std::vector<RowSpan> none;
-  if (const auto* rows = std::get_if<FlatMapBatch>(&element.payload)) return rows->spans;
-  if (const auto* tensors = std::get_if<TensorBatch>(&element.payload)) return tensors->spans;
+  if (const auto* rows = element.payload.Get<FlatMapBatch>()) return rows->spans;
+  if (const auto* tensors = element.payload.Get<TensorBatch>()) return tensors->spans;
   return none;
 }
 

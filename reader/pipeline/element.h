@@ -3,9 +3,12 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/check.h"
 #include "reader/batch/flat_map_batch.h"
 #include "reader/batch/row_span.h"
 #include "reader/batch/tensor_batch.h"
@@ -15,9 +18,53 @@
 
 namespace headrace::reader {
 
-struct SyntheticElement {};
 struct CachedBatches;  // reader/pipeline/cache/batch_cache.h
 using CachedPayload = std::shared_ptr<const CachedBatches>;
+
+// What an operator made, of one of these types, or nothing (synthetic elements). It lies behind a
+// pointer, so that an element goes through a queue without moving the many parts of a batch; the
+// place is kept for what the next operators make of it. Move only.
+class Payload {
+ public:
+  using Value = std::variant<Split, FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe,
+                             FlatMapBatch, TensorBatch, CachedPayload>;
+
+  Payload() = default;
+  template <typename T>
+  requires(!std::is_same_v<std::remove_cvref_t<T>, Payload>) Payload& operator=(T&& value) {
+    if (value_) {
+      *value_ = std::forward<T>(value);
+    } else {
+      value_ = std::make_unique<Value>(std::forward<T>(value));
+    }
+    return *this;
+  }
+
+  bool empty() const { return value_ == nullptr; }
+  // Null when it is of another type.
+  template <typename T>
+  T* Get() {
+    return std::get_if<T>(value_.get());
+  }
+  template <typename T>
+  const T* Get() const {
+    return std::get_if<T>(value_.get());
+  }
+  // It must be a T.
+  template <typename T>
+  T& As() {
+    T* value = Get<T>();
+    HR_CHECK(value != nullptr, "an element of another type; the spec's order check failed");
+    return *value;
+  }
+  template <typename T>
+  const T& As() const {
+    return const_cast<Payload*>(this)->As<T>();
+  }
+
+ private:
+  std::unique_ptr<Value> value_;
+};
 
 struct Element {
   uint64_t sequence = 0;     // dense numbers in file order at the source; renumbered by `batch`
@@ -35,9 +82,7 @@ struct Element {
   // Under a memory budget, what the split that it was made of is charged with. An operator that
   // makes new elements hands it on to them. Null: no budget.
   std::shared_ptr<MemoryCharge> memory;
-  std::variant<SyntheticElement, Split, FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe,
-               FlatMapBatch, TensorBatch, CachedPayload>
-      payload;
+  Payload payload;
 };
 
 // To be called by the operator that turns a stripe, or some consecutive rows of it, into a batch:

@@ -490,10 +490,10 @@ void Pipeline::State::Work(size_t index) {
     stage.queue->Put(std::move(element), last_account);
   };
   const auto process = [&](size_t k, Element&& element) {
-    if (element.rows == 0 && std::holds_alternative<FlatMapBatch>(element.payload) &&
+    if (element.rows == 0 && element.payload.Get<FlatMapBatch>() != nullptr &&
         !operators[k]->TakesEmpty())
       return emits[k + 1](std::move(element));
-    if (std::holds_alternative<CachedPayload>(element.payload) && !operators[k]->TakesCached())
+    if (element.payload.Get<CachedPayload>() != nullptr && !operators[k]->TakesCached())
       return emits[k + 1](std::move(element));
     account::OperatorScope scope(stage.operators[k].account);
     const uint64_t rows = element.rows;
@@ -612,7 +612,7 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
       place.sequence = empty.first_slice + slice;
       place.origin = origin;
       place.wanted = empty.wanted;
-      place.payload = std::exchange(std::get<FlatMapBatch>(empty.payload), FlatMapBatch());
+      place.payload = std::exchange(empty.payload.As<FlatMapBatch>(), FlatMapBatch());
       emit(std::move(place));
     }
   }
@@ -704,7 +704,7 @@ void Pipeline::State::Consume() {
     if (status == QueueStatus::kWoken) continue;
     const int64_t taken = MonotonicNs();
     // What is left of splits all of whose rows were dropped.
-    if (batch.rows == 0 && !std::holds_alternative<SyntheticElement>(batch.payload)) {
+    if (batch.rows == 0 && !batch.payload.empty()) {
       if (ledger) ledger->Settle(SpansOf(batch));
       continue;
     }

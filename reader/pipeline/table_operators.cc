@@ -22,10 +22,7 @@ namespace {
 
 template <typename T>
 T Take(Element* element) {
-  T* payload = std::get_if<T>(&element->payload);
-  HR_CHECK(payload != nullptr,
-           "an operator got what its predecessor does not make; the spec's order check failed");
-  return std::move(*payload);
+  return std::move(element->payload.As<T>());
 }
 
 class FetchOperator final : public Operator {
@@ -179,7 +176,7 @@ class ExtractOperator final : public Operator {
   void Process(Element&& element, const Emit& emit) override {
     slice_ = 0;
     const uint64_t slices = dwrf::NumSlices(element.origin.count, SliceRows(spec_));
-    if (auto* nothing = std::get_if<FlatMapBatch>(&element.payload)) {
+    if (auto* nothing = element.payload.Get<FlatMapBatch>()) {
       // A stripe that could not be read; it takes the place of its slices.
       EmitBatch(element, std::move(*nothing), emit);
       while (slice_ < slices) EmitBatch(element, FlatMapBatch(), emit);
@@ -310,7 +307,7 @@ class TransformOperator final : public Operator {
   TransformOperator(const OperatorPlan& plan, const OperatorContext& context)
       : plan_(plan), transforms_(context.transforms) {}
   void Process(Element&& element, const Emit& emit) override {
-    auto& batch = std::get<FlatMapBatch>(element.payload);
+    auto& batch = element.payload.As<FlatMapBatch>();
     for (size_t i = 0; transforms_ && i < transforms_->size(); ++i) {
       account::OperatorScope scope(plan_.transform_accounts[i]);
       transforms_->Apply(i, batch);

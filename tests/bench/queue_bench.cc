@@ -47,7 +47,7 @@ void HandOff(benchmark::State& state, bool ordered, size_t waiting) {
     queue.Put(std::move(other), UINT32_MAX);
   }
   Element element = Batch();
-  const void* memory = std::get<TensorBatch>(element.payload).dense.data();
+  const void* memory = element.payload.As<TensorBatch>().dense.data();
   for (auto _ : state) {
     element.sequence = sequence++;
     queue.Put(std::move(element), UINT32_MAX);
@@ -55,7 +55,7 @@ void HandOff(benchmark::State& state, bool ordered, size_t waiting) {
   }
   // The memory itself never moves.
   if (waiting == 0)
-    HR_CHECK(std::get<TensorBatch>(element.payload).dense.data() == memory, "a batch was copied");
+    HR_CHECK(element.payload.As<TensorBatch>().dense.data() == memory, "a batch was copied");
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK_CAPTURE(HandOff, AnyOrder, false, 0);

@@ -25,7 +25,7 @@ class Collector final : public reader::Consumer {
   std::vector<std::string> sparse_keys, dense_names;
 
   void Step(reader::Element&& batch, reader::StopSignal*) override {
-    const auto& tensors = std::get<reader::TensorBatch>(batch.payload);
+    const auto& tensors = batch.payload.As<reader::TensorBatch>();
     sparse_keys = tensors.sparse.keys;
     dense_names = tensors.dense_names;
     for (const std::string key : {"crop", "twin"}) {

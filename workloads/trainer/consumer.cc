@@ -36,7 +36,7 @@ class ModelConsumer final : public reader::Consumer {
 
   void Step(Element&& batch, reader::StopSignal* /*stop*/) override {
     recorder_.Record(batch);
-    auto* tensors = std::get_if<reader::TensorBatch>(&batch.payload);
+    auto* tensors = batch.payload.Get<reader::TensorBatch>();
     if (tensors == nullptr)
       throw Error(ExitCode::kUsage, "the trainer takes tensors, and the batches have none", {},
                   "put the operator tensorize at the end of the last stage");

@@ -23,7 +23,7 @@ class FindOperator final : public Operator {
   FindOperator(const OperatorPlan& plan, BatchCache* cache, std::unique_ptr<Operator> fetch)
       : plan_(plan), cache_(cache), fetch_(std::move(fetch)) {}
   void Process(Element&& element, const Emit& emit) override {
-    const Split& split = std::get<Split>(element.payload);
+    const Split& split = element.payload.As<Split>();
     auto found = element.wanted ? nullptr : cache_->Find(split.id);
     if (!found) {
       hr_done(plan_.cache_miss_account, 1, split.rows, 0, 0);
@@ -49,12 +49,11 @@ class KeepOperator final : public Operator {
       : cache_(context.cache), spec_(*context.spec), last_(std::move(last)) {}
 
   void Process(Element&& element, const Emit& emit) override {
-    if (const auto* found = std::get_if<CachedPayload>(&element.payload)) {
+    if (const auto* found = element.payload.Get<CachedPayload>()) {
       const CachedPayload kept = *found;
       return LetOut(*kept, element, emit);
     }
-    const bool is_empty =
-        element.rows == 0 && std::holds_alternative<FlatMapBatch>(element.payload);
+    const bool is_empty = element.rows == 0 && element.payload.Get<FlatMapBatch>() != nullptr;
     if (is_empty && !last_->TakesEmpty()) return Pass(std::move(element), emit);
     last_->Process(std::move(element), [&](Element&& out) { Pass(std::move(out), emit); });
   }
@@ -64,7 +63,7 @@ class KeepOperator final : public Operator {
 
  private:
   void Pass(Element&& element, const Emit& emit) {
-    const auto* batch = std::get_if<FlatMapBatch>(&element.payload);
+    const auto* batch = element.payload.Get<FlatMapBatch>();
     // A batch that settles nothing only stands for its place among the slices of the split.
     if (batch != nullptr && !element.wanted && !batch->spans.empty())
       cache_->Add(element.origin.split, element.origin.count, *batch);

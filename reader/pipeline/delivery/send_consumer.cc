@@ -49,7 +49,7 @@ Error SendConsumer::WithProgress(const Error& error) {
 }
 
 void SendConsumer::Step(Element&& element, StopSignal* stop) {
-  auto* batch = std::get_if<TensorBatch>(&element.payload);
+  auto* batch = element.payload.Get<TensorBatch>();
   if (batch == nullptr)
     throw Error(ExitCode::kUsage, "only tensor batches can be delivered to another process", {},
                 "end the last stage with the operator tensorize");

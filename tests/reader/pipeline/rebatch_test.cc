@@ -101,7 +101,7 @@ class Batches : public testing::Test {
     Collector(Got* got, int fail_at) : got_(got), fail_at_(fail_at), trainer_({}, &got->sums) {}
     void Step(Element&& batch, StopSignal* stop) override {
       if (fail_at_-- == 0) throw Error(ExitCode::kFailure, "the accelerator is gone");
-      const auto& tensors = std::get<TensorBatch>(batch.payload);
+      const auto& tensors = batch.payload.As<TensorBatch>();
       Validate(tensors);
       got_->rows.insert(got_->rows.end(), tensors.row_ids.begin(), tensors.row_ids.end());
       got_->sizes.push_back(tensors.rows);

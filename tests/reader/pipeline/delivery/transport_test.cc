@@ -66,7 +66,7 @@ class Collector final : public Consumer {
  public:
   Collector(Seen* seen, int64_t step_ns = 0) : seen_(seen), step_ns_(step_ns) {}
   void Step(Element&& element, StopSignal* stop) override {
-    const auto& batch = std::get<TensorBatch>(element.payload);
+    const auto& batch = element.payload.As<TensorBatch>();
     ++seen_->batches;
     seen_->rows += batch.rows;
     for (size_t i = 0; i < batch.sparse.values.size(); ++i)
