@@ -92,7 +92,7 @@ class CopyingConsumer final : public Consumer {
  public:
   explicit CopyingConsumer(std::vector<uint8_t>* buffer) : buffer_(buffer) {}
   void Step(Element&& batch, StopSignal* /*stop*/) override {
-    const auto& tensors = std::get<TensorBatch>(batch.payload);
+    const auto& tensors = batch.payload.As<TensorBatch>();
     const KeyedJaggedTensor& sparse = tensors.sparse;
     const size_t bytes =
         8 * sparse.values.size() + 4 * sparse.lengths.size() + 4 * tensors.dense.size();
