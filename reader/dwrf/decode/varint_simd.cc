@@ -117,43 +117,75 @@ HR_AVX512 inline void WidenBytes(const uint8_t* p, int64_t* out) {
   }
 }
 
-// Eight values at once from 128 bytes: gather the bytes of each into a lane, drop the high bits,
-// pack 7-bit groups.
-class LanePacker {
- public:
-  // `start` and `length` of each lane's value; `has_long`: some value has more than 8 bytes.
-  template <bool kZigzag>
-  HR_AVX512 __m512i Pack(__m512i block, __m512i next, __m512i start, __m512i length,
-                         bool has_long) const {
-    const __m512i spread_start = _mm512_set4_epi32(0x08080808, 0x08080808, 0, 0);
-    const __m512i index = _mm512_add_epi8(_mm512_shuffle_epi8(start, spread_start),
-                                          _mm512_set1_epi64(0x0706050403020100ll));
-    __m512i value =
-        _mm512_and_si512(_mm512_permutex2var_epi8(block, index, next), _mm512_set1_epi8(0x7f));
-    const __m512i past_value =
-        _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64(length, 3));
-    value = _mm512_andnot_si512(past_value, value);
-    value = _mm512_maddubs_epi16(_mm512_set1_epi16(static_cast<short>(0x8001)),
-                                 value);                              // bytes {1, 128}
-    value = _mm512_madd_epi16(value, _mm512_set1_epi32(0x40000001));  // words {1, 16384}
-    value = _mm512_or_si512(_mm512_and_si512(value, _mm512_set1_epi64(0xffffffffll)),
-                            _mm512_slli_epi64(_mm512_srli_epi64(value, 32), 28));
-    if (has_long) value = _mm512_or_si512(value, LastBytes(block, next, index, length));
-    return FinishAvx512<kZigzag>(value);
-  }
+// What follows the lowest high bit of a lane that is 0, which ends the lane's value, becomes 0; and
+// so do the high bits. `stop` has the high bits that are 0; a lane without any is kept whole.
+HR_AVX512 inline __m512i KeepValue(__m512i bytes, __m512i stop, __m512i stop_minus_one) {
+  constexpr int kAndXor = 0x60;  // a & (b ^ c)
+  return _mm512_and_si512(_mm512_ternarylogic_epi64(bytes, stop, stop_minus_one, kAndXor),
+                          _mm512_set1_epi8(0x7f));
+}
 
- private:
-  // Bits 56 to 63, of the ninth and tenth byte.
-  HR_AVX512 static __m512i LastBytes(__m512i block, __m512i next, __m512i index, __m512i length) {
-    const __m512i bytes =
-        _mm512_permutex2var_epi8(block, _mm512_add_epi8(index, _mm512_set1_epi8(8)), next);
-    const __mmask8 nine = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(8));
-    const __mmask8 ten = _mm512_cmpgt_epi64_mask(length, _mm512_set1_epi64(9));
-    return _mm512_or_si512(
-        _mm512_maskz_slli_epi64(nine, _mm512_and_si512(bytes, _mm512_set1_epi64(0x7f)), 56),
-        _mm512_maskz_slli_epi64(ten, _mm512_srli_epi64(bytes, 8), 63));
+// Pairs of 7-bit groups, then pairs of these: 28 bits in each lane of 32.
+HR_AVX512 inline __m512i PackGroups(__m512i groups) {
+  const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi16(static_cast<short>(0x8001)),
+                                             groups);              // bytes {1, 128}
+  return _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x40000001));  // words {1, 16384}
+}
+
+// Sixteen values at once, each of at most 4 bytes and within `block`, to out[0, 16). `starts`:
+// where they begin in it.
+template <bool kZigzag>
+HR_AVX512 inline void UnpackShort(__m512i block, const uint8_t* starts, int64_t* out) {
+  const __m512i spread =
+      _mm512_set_epi32(0x0f0f0f0f, 0x0e0e0e0e, 0x0d0d0d0d, 0x0c0c0c0c, 0x0b0b0b0b, 0x0a0a0a0a,
+                       0x09090909, 0x08080808, 0x07070707, 0x06060606, 0x05050505, 0x04040404,
+                       0x03030303, 0x02020202, 0x01010101, 0x00000000);
+  const __m512i start =
+      _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(starts)));
+  const __m512i index =
+      _mm512_add_epi8(_mm512_shuffle_epi8(start, spread), _mm512_set1_epi32(0x03020100));
+  const __m512i bytes = _mm512_permutexvar_epi8(index, block);
+  const __m512i stop = _mm512_andnot_si512(bytes, _mm512_set1_epi8(static_cast<char>(0x80)));
+  __m512i value = PackGroups(KeepValue(bytes, stop, _mm512_add_epi32(stop, _mm512_set1_epi32(-1))));
+  if (kZigzag) {
+    const __m512i sign =
+        _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_and_si512(value, _mm512_set1_epi32(1)));
+    value = _mm512_xor_si512(_mm512_srli_epi32(value, 1), sign);
   }
-};
+  _mm512_storeu_si512(out, _mm512_cvtepi32_epi64(_mm512_castsi512_si256(value)));
+  _mm512_storeu_si512(out + 8, _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(value, 1)));
+}
+
+// Bits 56 to 63 of the values in lanes `nine`, which have a ninth byte and perhaps a tenth.
+HR_AVX512 inline __m512i LastBytes(__m512i block, __m512i index, __mmask8 nine) {
+  const __m512i bytes = _mm512_permutexvar_epi8(_mm512_add_epi8(index, _mm512_set1_epi8(8)), block);
+  const __mmask8 ten = _mm512_mask_test_epi64_mask(nine, bytes, _mm512_set1_epi64(0x80));
+  return _mm512_or_si512(
+      _mm512_maskz_slli_epi64(nine, _mm512_and_si512(bytes, _mm512_set1_epi64(0x7f)), 56),
+      _mm512_maskz_slli_epi64(ten, _mm512_srli_epi64(bytes, 8), 63));
+}
+
+// Eight values at once of any length, as UnpackShort. `has_long`: some value has more than 8 bytes.
+template <bool kZigzag>
+HR_AVX512 inline void UnpackAny(__m512i block, const uint8_t* starts, bool has_long, int64_t* out) {
+  const __m512i spread = _mm512_set_epi64(
+      0x0707070707070707, 0x0606060606060606, 0x0505050505050505, 0x0404040404040404,
+      0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0x0000000000000000);
+  int64_t eight;
+  std::memcpy(&eight, starts, 8);
+  const __m512i index = _mm512_add_epi8(_mm512_shuffle_epi8(_mm512_set1_epi64(eight), spread),
+                                        _mm512_set1_epi64(0x0706050403020100));
+  const __m512i bytes = _mm512_permutexvar_epi8(index, block);
+  const __m512i stop = _mm512_andnot_si512(bytes, _mm512_set1_epi8(static_cast<char>(0x80)));
+  __m512i value = PackGroups(KeepValue(bytes, stop, _mm512_add_epi64(stop, _mm512_set1_epi64(-1))));
+  value = _mm512_or_si512(_mm512_and_si512(value, _mm512_set1_epi64(0xffffffff)),
+                          _mm512_slli_epi64(_mm512_srli_epi64(value, 32), 28));
+  if (has_long) {
+    const __mmask8 nine = _mm512_testn_epi64_mask(stop, stop);
+    value = _mm512_or_si512(value, LastBytes(block, index, nine));
+  }
+  _mm512_storeu_si512(out, FinishAvx512<kZigzag>(value));
+}
 
 // Ten continuation bytes in a row: a value too long.
 inline bool HasTooLongValue(uint64_t continuation, uint64_t eight_in_a_row) {
@@ -168,8 +200,7 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
       63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
       40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,
       17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const LanePacker packer;
-  alignas(64) uint8_t starts_bytes[128], length_bytes[128];
+  alignas(64) uint8_t starts[64];  // of the values that end in the block
   while (count > 0) {
     const __m512i block = _mm512_loadu_si512(p);
     uint64_t terminators = ~_cvtmask64_u64(_mm512_movepi8_mask(block));
@@ -191,25 +222,12 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
     const uint64_t two = continuation & (continuation >> 1), four = two & (two >> 2);
     const uint64_t eight = four & (four >> 4);
     if (eight != 0 && HasTooLongValue(continuation, eight)) return nullptr;
-    const bool has_long = eight != 0;
-    const __m512i next = _mm512_loadu_si512(p + 64);
-    const __m512i ends = _mm512_maskz_compress_epi8(terminators, iota);
-    const __m512i starts = _mm512_maskz_compress_epi8((terminators << 1) | 1, iota);
-    const __m512i lengths = _mm512_add_epi8(_mm512_sub_epi8(ends, starts), _mm512_set1_epi8(1));
-    const __m512i first =
-        packer.Pack<kZigzag>(block, next, _mm512_cvtepu8_epi64(_mm512_castsi512_si128(starts)),
-                             _mm512_cvtepu8_epi64(_mm512_castsi512_si128(lengths)), has_long);
-    _mm512_storeu_si512(out, first);
-    if (take > 8) {
-      _mm512_store_si512(starts_bytes, starts);
-      _mm512_store_si512(length_bytes, lengths);
-      for (unsigned k = 8; k < take; k += 8) {
-        const __m512i start = _mm512_cvtepu8_epi64(
-            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(starts_bytes + k)));
-        const __m512i length = _mm512_cvtepu8_epi64(
-            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(length_bytes + k)));
-        _mm512_storeu_si512(out + k, packer.Pack<kZigzag>(block, next, start, length, has_long));
-      }
+    _mm512_store_si512(starts, _mm512_maskz_compress_epi8((terminators << 1) | 1, iota));
+    if (four == 0) {
+      for (unsigned k = 0; k < take; k += 16) UnpackShort<kZigzag>(block, starts + k, out + k);
+    } else {
+      for (unsigned k = 0; k < take; k += 8)
+        UnpackAny<kZigzag>(block, starts + k, eight != 0, out + k);
     }
     out += take, p += used, count -= take;
   }
