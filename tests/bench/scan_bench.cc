@@ -3,7 +3,9 @@
 //
 //   scan_bench TABLE [--keys all|COLUMN[:N] [--keys-of TABLE]]   one line of JSON a command, until
 //                                                                end of input: "scan" scans,
-//                                                                "memcpy" copies 64 MiB
+//                                                                "steps" says what each step takes
+//                                                                of a row's time, "memcpy" copies
+//                                                                64 MiB
 //   scan_bench TABLE [--keys ...] --export FOLDER                writes the columns, for others to
 //                                                                write files of them
 //
@@ -11,6 +13,10 @@
 // one map; --keys sparse:20: its first 20. An ordinary map does not tell its keys: --keys-of names
 // a flattened table that has the same. Weighted features are left out: files of other formats have
 // no such type.
+//
+// --gap BYTES: holes up to this long are read over (default: that of a pipeline). --slices ROWS: as
+// layout "direct" decodes, in slices of so many rows (default: whole stripes, as "flatmap" does;
+// stripes with ordinary maps always are).
 //
 // FOLDER/manifest.json lists the stripes (rows) and columns; FOLDER/N.bin holds stripe N: of each
 // column its presence (64-bit words, bit r of word r / 64), of a dense one a float a row, of a
@@ -22,9 +28,12 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "reader/dwrf/slices.h"
 #include "tests/bench/bench_table.h"
 
 namespace headrace::reader::dwrf {
@@ -32,22 +41,34 @@ namespace {
 
 constexpr size_t kCopyBytes = 64 << 20;
 
-FlatMapBatch ReadStripe(const FileReader& file, size_t index, const Projection& projection) {
-  return Extract(
-      Decode(Decompress(Fetch(MakePlan(file, file.ReadStripe(index), projection), file.source()))));
-}
+struct Options {
+  FetchOptions fetch;
+  uint64_t slice_rows = 0;
+};
 
+// The batches of all stripes, one after the other.
 template <class Visit>
-void ForEachStripe(const bench::Table& table, const Visit& visit) {
+void ForEachBatch(const bench::Table& table, const Options& options, const Visit& visit) {
   for (const auto& file : table.files) {
-    for (size_t i = 0; i < file->num_stripes(); ++i) visit(ReadStripe(*file, i, table.projection));
+    for (size_t i = 0; i < file->num_stripes(); ++i) {
+      UnpackedStripe unpacked = Decompress(Fetch(
+          MakePlan(*file, file->ReadStripe(i), table.projection), file->source(), options.fetch));
+      if (options.slice_rows == 0 || !unpacked.plan.maps.empty()) {
+        visit(Extract(Decode(std::move(unpacked))));
+        continue;
+      }
+      SliceOptions slices;
+      slices.slice_rows = options.slice_rows;
+      DecodedStripe decoded = DecodeSlices(std::move(unpacked), slices);
+      for (uint64_t s = 0; s < decoded.slices.size(); ++s) visit(ExtractSlice(&decoded, s));
+    }
   }
 }
 
-void Scan(const bench::Table& table) {
+void Scan(const bench::Table& table, const Options& options) {
   uint64_t rows = 0, ids = 0, present = 0;
   const int64_t begin = MonotonicNs();
-  ForEachStripe(table, [&](const FlatMapBatch& batch) {
+  ForEachBatch(table, options, [&](const FlatMapBatch& batch) {
     rows += batch.rows;
     for (const SparseColumn& column : batch.sparse) ids += column.values.size();
     for (const DenseColumn& column : batch.dense) present += column.present.count;
@@ -56,6 +77,59 @@ void Scan(const bench::Table& table) {
   fmt::print(R"({{"seconds": {:.9f}, "rows": {}, "ids": {}, "floats": {}}})"
              "\n",
              seconds, rows, ids, present);
+}
+
+// What each step takes of a row's time, in ns, and the bytes it hands on.
+void Steps(const bench::Table& table, const Options& options) {
+  constexpr const char* kSteps[] = {"footer", "plan",    "fetch", "decompress",
+                                    "decode", "extract", "drop"};
+  int64_t times[std::size(kSteps)] = {};
+  uint64_t rows = 0, read = 0, wanted = 0, unpacked_bytes = 0, batch_bytes = 0;
+  for (const auto& file : table.files) {
+    for (size_t i = 0; i < file->num_stripes(); ++i) {
+      int64_t before = MonotonicNs();
+      size_t step = 0;
+      const auto done = [&] {
+        const int64_t now = MonotonicNs();
+        times[step++] += now - std::exchange(before, now);
+      };
+      const auto stripe = file->ReadStripe(i);
+      done();
+      StripePlan plan = MakePlan(*file, stripe, table.projection);
+      done();
+      FetchedStripe fetched = Fetch(std::move(plan), file->source(), options.fetch);
+      read += fetched.read_bytes;
+      wanted += fetched.wanted_bytes;
+      done();
+      UnpackedStripe unpacked = Decompress(std::move(fetched));
+      unpacked_bytes += unpacked.unpacked_bytes;
+      done();
+      SliceOptions slices;
+      slices.slice_rows = options.slice_rows;
+      const bool sliced = options.slice_rows > 0 && unpacked.plan.maps.empty();
+      DecodedStripe decoded =
+          sliced ? DecodeSlices(std::move(unpacked), slices) : Decode(std::move(unpacked));
+      done();
+      const size_t num_slices = sliced ? decoded.slices.size() : 1;
+      for (size_t s = 0; s < num_slices; ++s) {
+        step = 5;
+        std::optional<FlatMapBatch> batch =
+            sliced ? ExtractSlice(&decoded, s) : Extract(std::move(decoded));
+        done();
+        rows += batch->rows;
+        batch_bytes += batch->MemoryBytes();
+        before = MonotonicNs();
+        batch.reset();
+        done();
+      }
+    }
+  }
+  fmt::print("{{");
+  for (size_t i = 0; i < std::size(kSteps); ++i)
+    fmt::print("\"{}\": {}, ", kSteps[i], times[i] / static_cast<int64_t>(rows));
+  fmt::print(
+      "\"read_bytes\": {}, \"wanted_bytes\": {}, \"unpacked_bytes\": {}, \"batch_bytes\": {}}}\n",
+      read / rows, wanted / rows, unpacked_bytes / rows, batch_bytes / rows);
 }
 
 void Copy() {
@@ -67,14 +141,16 @@ void Copy() {
              static_cast<double>(MonotonicNs() - begin) / 1e9, kCopyBytes);
 }
 
-void Serve(const bench::Table& table) {
+void Serve(const bench::Table& table, const Options& options) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "scan") {
-      Scan(table);
+      Scan(table, options);
     } else if (line == "memcpy") {
       Copy();
+    } else if (line == "steps") {
+      Steps(table, options);
     } else {
-      throw Error(ExitCode::kUsage, "neither scan nor memcpy: " + line, "standard input");
+      throw Error(ExitCode::kUsage, "neither scan, steps nor memcpy: " + line, "standard input");
     }
     std::fflush(stdout);
   }
@@ -104,7 +180,7 @@ void Export(const bench::Table& table, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::string stripes, columns;
   int number = 0;
-  ForEachStripe(table, [&](const FlatMapBatch& batch) {
+  ForEachBatch(table, {}, [&](const FlatMapBatch& batch) {
     ArrayFile file(folder / fmt::format("{}.bin", number));
     const auto describe = [&](const std::string& name, const char* kind) {
       if (number == 0)
@@ -152,11 +228,15 @@ void Select(const std::string& keys, bench::Table* table) {
 }
 
 void Main(int argc, char** argv) {
-  std::string folder, keys, keys_of, output;
+  std::string folder, keys, keys_of, output, gap, slice_rows;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word.starts_with("--") && i + 1 < argc) {
-      (word == "--keys" ? keys : word == "--keys-of" ? keys_of : output) = argv[++i];
+      (word == "--keys"      ? keys
+       : word == "--keys-of" ? keys_of
+       : word == "--gap"     ? gap
+       : word == "--slices"  ? slice_rows
+                             : output) = argv[++i];
     } else {
       folder = word;
     }
@@ -164,8 +244,11 @@ void Main(int argc, char** argv) {
   bench::Table table = bench::OpenTable(folder, !keys.empty());
   if (!keys_of.empty()) table.projection = bench::OpenTable(keys_of, true).projection;
   Select(keys, &table);
+  Options options;
+  if (!gap.empty()) options.fetch.max_gap_bytes = std::stoull(gap);
+  if (!slice_rows.empty()) options.slice_rows = std::stoull(slice_rows);
   if (output.empty()) {
-    Serve(table);
+    Serve(table, options);
   } else {
     Export(table, output);
   }
