@@ -51,6 +51,8 @@ struct OperatorContext {
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
   // them: as much as `tensorize` found missing.
   std::atomic<uint32_t>* slab_spare = nullptr;
+  // Stripes that layout "direct" could not take, as their maps are not flattened.
+  std::atomic<uint64_t>* ordinary_stripes = nullptr;
   MemoryLedger* memory = nullptr;  // null: no budget
 };
 

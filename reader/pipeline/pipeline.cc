@@ -209,6 +209,7 @@ struct Pipeline::State {
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::atomic<uint32_t> slab_spare{0};
+  std::atomic<uint64_t> ordinary_stripes{0};
   std::unique_ptr<MemoryLedger> memory;  // null: no budget
   std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
@@ -281,9 +282,14 @@ void Pipeline::State::OpenSource() {
   }
   if (table && spec.dedup.mode != DedupMode::kOff) {
     DedupPlan plan = PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows);
-    if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
+    if (plan.groups.empty()) {
+      spec.dedup.mode = DedupMode::kOff;  // nothing in the way of layout direct
+    } else {
+      context.dedup = std::make_shared<DedupPlan>(std::move(plan));
+    }
   }
   context.slab_spare = &slab_spare;
+  context.ordinary_stripes = &ordinary_stripes;
   BlockPool::Get().SetHugePages(spec.huge_pages);
   context.stop = &stop;
   context.spec = &spec;
@@ -868,6 +874,15 @@ std::vector<std::string> Pipeline::notes() const {
       notes.push_back(
           fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
                       progress.skipped_stripes, progress.skipped_rows, state_->first_skipped));
+  }
+  if (state_->spec.layout == BatchLayout::kDirect) {
+    if (state_->spec.dedup.mode != DedupMode::kOff)
+      notes.push_back("layout flatmap was taken: direct cannot deduplicate, and [dedup] is on");
+    else if (const uint64_t stripes = state_->ordinary_stripes.load(); stripes > 0)
+      notes.push_back(
+          fmt::format("layout flatmap was taken for {} stripes: their maps are not flattened, "
+                      "which direct needs; 'headrace rewrite' can flatten them",
+                      stripes));
   }
   for (const auto& file : state_->table->files) {
     std::string note = file->source().note();

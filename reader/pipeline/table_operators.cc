@@ -104,8 +104,12 @@ class DecodeOperator final : public Operator {
   }
   void Process(Element&& element, const Emit& emit) override {
     dwrf::UnpackedStripe unpacked = Take<dwrf::UnpackedStripe>(&element);
+    const bool wants_slices = SliceRows(*context_.spec) > 0;
+    const bool is_ordinary = !unpacked.plan.maps.empty();
+    if (wants_slices && is_ordinary)
+      context_.ordinary_stripes->fetch_add(1, std::memory_order_relaxed);
     dwrf::DecodedStripe decoded =
-        SliceRows(*context_.spec) > 0 && unpacked.plan.maps.empty()
+        wants_slices && !is_ordinary
             ? Slices(element, std::move(unpacked))
             : dwrf::Decode(std::move(unpacked), groups_ ? &*groups_ : nullptr);
     element.bytes = decoded.decoded_bytes;

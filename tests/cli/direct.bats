@@ -72,3 +72,18 @@ TOML
   run "$HEADRACE" run t/pipeline.toml --no-record -q --set pipeline.memory=lots
   one_line_error 2 'memory'
 }
+
+@test "what layout direct cannot take goes the other way, and the run says so" {
+  make_table
+  run "$HEADRACE" run t/pipeline.toml --no-record --set consumer.step=0
+  [ "$status" -eq 0 ]
+  [[ "$output" != *"layout flatmap was taken"* ]]
+  run "$HEADRACE" run t/pipeline.toml --no-record --set consumer.step=0 --set dedup.mode=on
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"layout flatmap was taken: direct cannot deduplicate"* ]]
+  "$HEADRACE" rewrite t -o m --layout map > /dev/null
+  sed "s|^table = .*|table = \"$PWD/m\"|" t/pipeline.toml > t/map.toml
+  run "$HEADRACE" run t/map.toml --no-record --set consumer.step=0
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"layout flatmap was taken for "*" stripes: their maps are not flattened"* ]]
+}
