@@ -19,7 +19,7 @@ Popularity comes from a log of jobs drawn at random by the table's own popularit
 Below the table, for each step: what the accounts say has changed, and what the published factor would have taken.
 
 usage: ladder.py HEADRACE [--quick] [--rounds N] [--disk-rounds N] [--rows N] [--features F] [--cpu N] [--seed N] [--markdown FILE]
-About 6 minutes (--quick: less than one). Exit 3 when a step's sign is opposite to the published one.
+About 5 minutes (--quick: less than one). Exit 3 when a step's sign is opposite to the published one.
 """
 import argparse
 import json
@@ -223,7 +223,7 @@ def middle(runs, value):
 def sign(published, low, high):
     least, most = published if isinstance(published, tuple) else (published, published)
     if least <= 1.02 and most >= 0.98:
-        return "same (none)" if 0.9 <= low and high <= 1.1 else "none published"
+        return "same (none)" if 0.9 <= low and high <= 1.1 else "differs: none published"
     if low <= 1 <= high:
         return "not resolved"
     return "same" if (least > 1) == (low > 1) else "OPPOSITE"
