@@ -20,6 +20,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 // more than those before them.
 constexpr double kCharged = 0.85;
 constexpr double kMargin = 1.15;  // on what was measured
+constexpr uint64_t kMeasuredAlone = 2;
 
 uint64_t ResidentBytes() {
   uint64_t size = 0, resident = 0;
@@ -91,7 +92,7 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   const auto stuck = [&] { return splits_ == 0 && charged_ == waiting_; };
   const auto decided = [&] {
     if (stopped_ || stop->stopped() || stuck()) return true;
-    return bytes_per_row_ > 0 && fits();
+    return measured_ >= kMeasuredAlone && fits();
   };
   if (!decided()) {
     account::WaitScope wait(waiter, HR_WAIT_OUT);
@@ -100,7 +101,8 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   if (stopped_ || stop->stopped()) return nullptr;
   const uint64_t need = NeedOf(rows);
   if (stuck() && !fits()) {
-    const uint64_t least = Budget(charged_ + need);
+    // Rows that wait may become more, in every thread of their stage.
+    const uint64_t least = Budget((charged_ + need) * (waiting_ > 0 ? 8 : 5) / 4);
     throw Error(ExitCode::kResources,
                 fmt::format("memory of {} is too small for a split of {} rows{}",
                             FormatBytes(options_.budget_bytes), rows,
@@ -144,6 +146,7 @@ void MemoryLedger::Release(uint64_t bytes, uint64_t rows, uint64_t peak) {
     charged_ -= bytes;
     if (rows > 0) {
       --splits_;
+      ++measured_;
       bytes_per_row_ =
           std::max({bytes_per_row_, 1.0, static_cast<double>(peak) / static_cast<double>(rows)});
     }

@@ -1,8 +1,8 @@
 // MemoryLedger: keeps a pipeline within a number of bytes (`[pipeline] memory`). Memory is bounded
 // where work comes in: a split is handed out only when what it will need fits beside what the
 // splits on their way need. How much a split needs is measured, by rows, on those that are through:
-// the most bytes (of BlockPool) alive at once for it between source and consumer. The first one
-// goes alone.
+// the most bytes (of BlockPool) alive at once for it between source and consumer. The first two
+// go alone: slabs of the second have the room that those of the first were found to lack.
 //
 //   budget 256 MiB = the process at rest (measured)  60 MiB
 //                  + what is not counted: small objects, stacks, accounts   20 MiB
@@ -93,6 +93,7 @@ class MemoryLedger {
   uint64_t waiting_ = 0;               // of what is charged: rows that wait for more rows
   double bytes_per_row_ = 0;           // most of those that are through; 0: none yet
   uint64_t most_rows_ = 0;             // of a split seen
+  uint64_t measured_ = 0;              // splits that are through
   bool stopped_ = false;
 };
 
