@@ -4,8 +4,8 @@
 // (reader/pipeline/memory_ledger.h) goes by. Thread-safe.
 //
 // Blocks from kMappedBytes up are mappings of their own, given back to the system when freed;
-// smaller ones are the allocator's. From kHugePageBytes up they are aligned to 2 MiB and, unless
-// switched off, ask for huge pages: one fault and one TLB entry for 2 MiB instead of 512.
+// smaller ones are the allocator's. From kHugePageBytes up they are aligned to 2 MiB and, if
+// switched on, ask for huge pages: one fault and one TLB entry for 2 MiB instead of 512.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -76,7 +76,7 @@ class BlockPool {
   std::multimap<size_t, void*> idle_;  // by size
   std::atomic<size_t> live_{0}, idle_bytes_{0}, limit_{0};
   size_t idle_limit_ = kDefaultIdleBytes;
-  std::atomic<bool> huge_pages_{true};
+  std::atomic<bool> huge_pages_{false};
 };
 
 }  // namespace headrace

@@ -878,7 +878,7 @@ class SpecParser {
       spec.layout = Layout(*table);
       if (const toml::node* memory = table->get("memory"))
         spec.memory_bytes = static_cast<uint64_t>(Bytes(*memory, "memory"));
-      spec.huge_pages = Flag(*table, "huge_pages", true);
+      spec.huge_pages = Flag(*table, "huge_pages", false);
     }
     Source(root, &spec);
     Projection(root, &spec);

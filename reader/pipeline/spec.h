@@ -109,7 +109,7 @@ struct PipelineSpec {
   uint32_t prefetch = 0;        // capacity of the last queue; 0: as its stage says
   BatchLayout layout = BatchLayout::kDirect;
   uint64_t memory_bytes = 0;  // of the whole process (memory_ledger.h); 0: no bound
-  bool huge_pages = true;
+  bool huge_pages = false;
   std::vector<RowFilter> filters;
   uint64_t seed = 1;
   std::string table;  // absolute path; empty for a synthetic source

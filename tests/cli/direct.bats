@@ -22,7 +22,7 @@ figure() {
     [ "$(checksum --set pipeline.batch_rows=$rows)" = "$plain" ]
   done
   [ "$(checksum --set pipeline.order=file --set decode.parallelism=2 --set pipeline.batch_rows=64)" = "$plain" ]
-  [ "$(checksum --set pipeline.huge_pages=false)" = "$plain" ]
+  [ "$(checksum --set pipeline.huge_pages=true)" = "$plain" ]
   ordered=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set pipeline.order=file --set pipeline.layout=flatmap | jq .checksum.ordered)
   for p in 1 2; do
     [ "$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set pipeline.order=file --set decode.parallelism=$p | jq .checksum.ordered)" = "$ordered" ]
