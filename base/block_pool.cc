@@ -88,24 +88,38 @@ Block BlockPool::TakeIdle(size_t bytes) {
   const Block block{place->second, place->first};
   idle_.erase(place);
   idle_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
+  Count(static_cast<int64_t>(block.bytes));
   return block;
 }
 
-Block BlockPool::TakeFresh(size_t bytes) {
-  if (const size_t limit = limit_.load(std::memory_order_relaxed); limit != 0) {
+void BlockPool::CountFresh(size_t bytes) {
+  const size_t limit = limit_.load(std::memory_order_relaxed);
+  if (limit == 0) return Count(static_cast<int64_t>(bytes));
+  std::vector<Block> freed;
+  {
+    // Counted at once, so that no other thread takes the same room.
+    std::lock_guard lock(mutex_);
     const size_t live = live_bytes();
-    if (live + idle_bytes() + bytes > limit) Trim(live + bytes > limit ? 0 : limit - live - bytes);
     if (live + bytes > limit) {
       throw Error(
           ExitCode::kResources,
           fmt::format("{} bytes more would pass the memory limit of {} bytes", bytes, limit));
     }
+    freed = Detach(limit - live - bytes);
+    Count(static_cast<int64_t>(bytes));
   }
+  for (const Block& block : freed) Free(block.data, block.bytes);
+}
+
+Block BlockPool::TakeFresh(size_t bytes) {
+  CountFresh(bytes);
   void* const data = bytes >= kMappedBytes
                          ? Map(bytes, huge_pages())
                          : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
-  if (data == nullptr)
+  if (data == nullptr) {
+    Count(-static_cast<int64_t>(bytes));
     throw Error(ExitCode::kResources, fmt::format("no memory for an array of {} bytes", bytes));
+  }
   return {data, bytes};
 }
 
@@ -116,22 +130,22 @@ Block BlockPool::Take(size_t bytes) {
   Block block;
   if (wanted >= kMinPooledBytes) block = TakeIdle(wanted);
   if (block.data == nullptr) block = TakeFresh(wanted);
-  Count(static_cast<int64_t>(block.bytes));
   return block;
 }
 
 void BlockPool::Give(Block block) {
   if (block.data == nullptr) return;
-  Count(-static_cast<int64_t>(block.bytes));
   if (block.bytes >= kMinPooledBytes) {
     std::lock_guard lock(mutex_);
     if (idle_bytes() + block.bytes <= idle_limit_) {
       idle_.emplace(block.bytes, block.data);
       idle_bytes_.fetch_add(block.bytes, std::memory_order_relaxed);
+      Count(-static_cast<int64_t>(block.bytes));
       return;
     }
   }
   Free(block.data, block.bytes);
+  Count(-static_cast<int64_t>(block.bytes));
 }
 
 void BlockPool::SetIdleLimit(size_t bytes) {
@@ -142,16 +156,27 @@ void BlockPool::SetIdleLimit(size_t bytes) {
   Trim(bytes);
 }
 
+size_t BlockPool::held_bytes() const {
+  std::lock_guard lock(mutex_);
+  return live_bytes() + idle_bytes();
+}
+
+std::vector<Block> BlockPool::Detach(size_t keep) {
+  std::vector<Block> blocks;
+  while (idle_bytes() > keep) {
+    const auto largest = std::prev(idle_.end());
+    blocks.push_back({largest->second, largest->first});
+    idle_bytes_.fetch_sub(largest->first, std::memory_order_relaxed);
+    idle_.erase(largest);
+  }
+  return blocks;
+}
+
 void BlockPool::Trim(size_t keep) {
   std::vector<Block> freed;  // outside the lock: giving pages back takes its time
   {
     std::lock_guard lock(mutex_);
-    while (idle_bytes() > keep) {
-      const auto largest = std::prev(idle_.end());
-      freed.push_back({largest->second, largest->first});
-      idle_bytes_.fetch_sub(largest->first, std::memory_order_relaxed);
-      idle_.erase(largest);
-    }
+    freed = Detach(keep);
   }
   for (const Block& block : freed) Free(block.data, block.bytes);
 }

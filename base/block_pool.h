@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace headrace {
 
@@ -51,8 +52,9 @@ class BlockPool {
 
   size_t live_bytes() const { return live_.load(std::memory_order_relaxed); }
   size_t idle_bytes() const { return idle_bytes_.load(std::memory_order_relaxed); }
+  size_t held_bytes() const;  // both at one instant
 
-  // What the calling thread took and gave back since `Restart`: the most it held above what it
+  // What the calling thread took and gave back since this was made: the most it held above what it
   // began with. Measures what one step of work needs.
   class ThreadPeak {
    public:
@@ -70,9 +72,13 @@ class BlockPool {
   BlockPool() = default;
   Block TakeIdle(size_t bytes);
   Block TakeFresh(size_t bytes);
+  // Makes room for so many bytes under the limit, and counts them as live.
+  void CountFresh(size_t bytes);
   void Count(int64_t bytes);
+  // Under the mutex: takes idle blocks out, the largest first, until `keep` bytes of them are left.
+  std::vector<Block> Detach(size_t keep);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::multimap<size_t, void*> idle_;  // by size
   std::atomic<size_t> live_{0}, idle_bytes_{0}, limit_{0};
   size_t idle_limit_ = kDefaultIdleBytes;

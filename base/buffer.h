@@ -38,8 +38,9 @@ class Buffer {
   size_t size_ = 0, capacity_ = 0, block_bytes_ = 0;
 };
 
-// Where buffers come from, for those that need buffers of a kind; as it is, any memory will do. A
-// buffer comes back when the handle dies; the pool must outlive its handles. Thread-safe.
+// Where buffers come from: here from the BlockPool, in a class derived from it from memory of a
+// kind (source/pinned_buffers.h). A buffer comes back when the handle dies; the pool must outlive
+// its handles. Thread-safe.
 class BufferPool {
  public:
   struct Return {
