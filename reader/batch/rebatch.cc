@@ -125,4 +125,10 @@ void Rebatcher::Finish(const Emit& emit) {
   if (!pieces_.empty()) emit(Join(pending_rows_, true));
 }
 
+uint64_t Rebatcher::MemoryBytes() const {
+  uint64_t bytes = 0;
+  for (const Piece& piece : pieces_) bytes += piece.batch.MemoryBytes();
+  return bytes;
+}
+
 }  // namespace headrace::reader

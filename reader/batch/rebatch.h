@@ -23,6 +23,8 @@ class Rebatcher {
   void Add(TensorBatch&& batch, const Emit& emit);
   // What is left, of fewer rows; of none where there are only spans to hand on.
   void Finish(const Emit& emit);
+  // Of all batches that rows of wait here.
+  uint64_t MemoryBytes() const;
 
  private:
   struct Piece {  // rows [first, end) of batch

@@ -25,7 +25,7 @@ const Column* Find(const std::vector<Column>& columns, const std::string& name) 
 
 }  // namespace
 
-bool RowFilter::Passes(double value) const {
+bool RowFilter::Passes(long double value) const {
   if (!(value >= min && value <= max)) return false;
   return in.empty() || std::find(in.begin(), in.end(), value) != in.end();
 }
@@ -37,17 +37,17 @@ void ApplyFilters(std::span<const RowFilter> filters, const FlatMapBatch& column
     if (filter.is_column) {
       if (const ScalarColumn* column = Find(columns.scalars, filter.name)) {
         if (column->is_float) {
-          Compare(filter, keep, [&](uint64_t row) { return double{column->floats[row]}; });
+          Compare(filter, keep, [&](uint64_t row) { return column->floats[row]; });
         } else {
           Compare(filter, keep,
-                  [&](uint64_t row) { return static_cast<double>(column->integers[row]); });
+                  [&](uint64_t row) { return static_cast<long double>(column->integers[row]); });
         }
         continue;
       }
     } else if (const DenseColumn* column = Find(columns.dense, filter.name)) {
       for (uint64_t row = 0; row < columns.rows; ++row) {
-        const bool passes = column->present.Get(row) ? filter.Passes(double{column->values[row]})
-                                                     : filter.keep_absent;
+        const bool passes =
+            column->present.Get(row) ? filter.Passes(column->values[row]) : filter.keep_absent;
         if (!passes) keep[row] = 0;
       }
       continue;

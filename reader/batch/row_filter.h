@@ -1,7 +1,7 @@
 // RowFilter: which rows a job wants, by cheap columns ([[filter]] of a pipeline file): a dense
 // feature or a plain column of the projection, compared with bounds or a list. Rows must pass every
-// filter. Applied before the ids of a stripe are decoded (reader/dwrf/slices.h), so that the ids of
-// rows that do not pass are never decoded.
+// filter. With layout direct applied before the ids of a stripe are decoded
+// (reader/dwrf/slices.h), so that the ids of rows that do not pass are never decoded.
 //
 //   {column = "label", in = [1]}                     rows with label 1
 //   {feature = "dense:3", min = 0.5, absent = "keep"} rows with dense:3 >= 0.5, or without it
@@ -19,13 +19,14 @@ namespace headrace::reader {
 struct RowFilter {
   std::string name;  // of a dense feature ("dense:3") or of a plain column ("label")
   bool is_column = false;
-  double min = -std::numeric_limits<double>::infinity();  // both inclusive
-  double max = std::numeric_limits<double>::infinity();
-  std::vector<double> in;    // empty: any value within the bounds
-  bool keep_absent = false;  // rows without the feature; a plain column's nulls read as 0
-  std::string where;         // in the pipeline file, for messages
+  // long double holds every 64-bit integer exactly, and every double.
+  long double min = -std::numeric_limits<long double>::infinity();  // both inclusive
+  long double max = std::numeric_limits<long double>::infinity();
+  std::vector<long double> in;  // empty: any value within the bounds
+  bool keep_absent = false;     // rows without the feature; a plain column's nulls read as 0
+  std::string where;            // in the pipeline file, for messages
 
-  bool Passes(double value) const;
+  bool Passes(long double value) const;
 };
 
 // keep[r] = 0 for each row of `columns` that does not pass; the others stay as they are. NaN passes

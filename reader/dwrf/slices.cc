@@ -111,11 +111,12 @@ class SliceDecoder {
     stripe_.sliced = true;
     stripe_.slice_rows =
         options.slice_rows == 0 ? std::max<uint64_t>(1, plan_.rows) : options.slice_rows;
-    stripe_.slices.resize(NumSlices(plan_.rows, options.slice_rows));
   }
 
   DecodedStripe Decode() {
     DecodeRows();
+    // Only now it is known that the stripe has so many rows.
+    stripe_.slices.resize(NumSlices(plan_.rows, options_.slice_rows));
     ChooseRows();
     runs_ = RunsOf(stripe_.keep, plan_.rows, stripe_.slice_rows);
     for (const Run& run : runs_) stripe_.kept_rows += run.rows;

@@ -4,6 +4,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>

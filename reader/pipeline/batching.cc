@@ -16,6 +16,10 @@ namespace {
 class Waiting {
  public:
   explicit Waiting(MemoryLedger* ledger) : ledger_(ledger) {}
+  ~Waiting() {
+    if (charge_) charge_->Set(0);
+  }
+  bool is_counted() const { return ledger_ != nullptr; }
   void Set(uint64_t bytes) {
     if (ledger_ == nullptr) return;
     if (!charge_) charge_ = ledger_->Hold();
@@ -78,6 +82,7 @@ class ShuffleOperator final : public Operator {
 
   void Finish(const Emit& emit) override {
     if (pending_.rows > 0 || !pending_.spans.empty()) Flush(emit);
+    waiting_.Set(0);
   }
 
  private:
@@ -104,7 +109,7 @@ class ShuffleOperator final : public Operator {
       FlatMapBatch out = GatherRows(window, rows.subspan(first, count), spans);
       if (first + count == window.rows)
         out.spans.insert(out.spans.end(), spans.empty.begin(), spans.empty.end());
-      emit(ElementOf(std::move(out), sequence_++));
+      EmitBatch(std::move(out), emit);
     }
     if (window.rows > 0) return;
     FlatMapBatch out;
@@ -141,26 +146,25 @@ class RebatchOperator final : public Operator {
       rebatcher_.Add(std::move(spans), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
       return;
     }
-    TensorBatch& batch = element.payload.As<TensorBatch>();
-    waiting_bytes_ += batch.MemoryBytes();
-    rebatcher_.Add(std::move(batch), [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
-    waiting_.Set(2 * waiting_bytes_);
+    rebatcher_.Add(std::move(element.payload.As<TensorBatch>()),
+                   [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+    // Of the rows that wait, and of the batch they will be.
+    if (waiting_.is_counted()) waiting_.Set(2 * rebatcher_.MemoryBytes());
   }
 
   void Finish(const Emit& emit) override {
     rebatcher_.Finish([&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
+    waiting_.Set(0);
   }
 
  private:
   void EmitBatch(TensorBatch&& batch, const Emit& emit) {
     Element out = ElementOf(std::move(batch), sequence_++);
     out.memory = waiting_.Leave(out.bytes);
-    waiting_bytes_ -= std::min(waiting_bytes_, out.bytes);
     emit(std::move(out));
   }
 
   Waiting waiting_;
-  uint64_t waiting_bytes_ = 0;  // of the rows that wait, and of the batch they will be
   Rebatcher rebatcher_;
   uint64_t sequence_ = 0;
 };
@@ -179,8 +183,13 @@ uint64_t WorkerRows(const PipelineSpec& spec) {
   return spec.worker_rows != 0 ? spec.worker_rows : spec.batch_rows;
 }
 
+bool CachesWholeSplits(const PipelineSpec& spec) {
+  return spec.cache.enabled() && spec.cache.after != OperatorKindName(OperatorKind::kExtract);
+}
+
 uint64_t SliceRows(const PipelineSpec& spec) {
-  const bool is_direct = spec.layout == BatchLayout::kDirect && spec.dedup.mode == DedupMode::kOff;
+  const bool is_direct = spec.layout == BatchLayout::kDirect &&
+                         spec.dedup.mode == DedupMode::kOff && !CachesWholeSplits(spec);
   return is_direct ? WorkerRows(spec) : 0;
 }
 

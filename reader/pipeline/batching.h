@@ -35,6 +35,10 @@ Element ElementOf(Batch&& batch, uint64_t sequence) {
   return element;
 }
 
+// Whether splits go past extract as one kept element each, which then become batches: there they
+// have a place each, which slices would not have.
+bool CachesWholeSplits(const PipelineSpec& spec);
+
 // Rows of the slices that a stripe becomes (reader/dwrf/slices.h); 0: it stays whole.
 uint64_t SliceRows(const PipelineSpec& spec);
 

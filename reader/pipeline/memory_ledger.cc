@@ -63,12 +63,17 @@ MemoryLedger::MemoryLedger(const MemoryOptions& options) : options_(options) {
   base_ = ResidentBytes();
   base_ -= std::min<uint64_t>(base_, pool.live_bytes());
   base_ += options.set_aside_bytes;
-  const uint64_t least = base_ + Uncounted(budget) + 16 * kMiB;
-  if (budget < least) {
-    throw Error(
-        ExitCode::kUsage,
-        fmt::format("memory of {} is less than the process needs at rest", FormatBytes(budget)), {},
-        fmt::format("set pipeline.memory to {}MiB or more", least / kMiB + 1));
+  if (budget < base_ + Uncounted(budget) + 16 * kMiB) {
+    const uint64_t least = std::max(base_ + 48 * kMiB, (base_ + 16 * kMiB) * 8 / 7);
+    const std::string kept =
+        options.set_aside_bytes == 0
+            ? ""
+            : fmt::format(", {} of it for what is kept in memory ([source.tier], [[cache]])",
+                          FormatBytes(options.set_aside_bytes));
+    throw Error(ExitCode::kUsage,
+                fmt::format("memory of {} is less than the process needs at rest{}",
+                            FormatBytes(budget), kept),
+                {}, fmt::format("set pipeline.memory to {}MiB or more", least / kMiB + 1));
   }
   limit_ = budget - base_ - Uncounted(budget);
   pool.SetLimit(limit_);
@@ -101,8 +106,10 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   if (stopped_ || stop->stopped()) return nullptr;
   const uint64_t need = NeedOf(rows);
   if (stuck() && !fits()) {
-    // Rows that wait may become more, in every thread of their stage.
-    const uint64_t least = Budget((charged_ + need) * (waiting_ > 0 ? 8 : 5) / 4);
+    // The next splits may need more; and with room for it, rows wait in every holder.
+    const auto holder =
+        std::max(most_waiting_, static_cast<uint64_t>(bytes_per_row_) * options_.held_rows);
+    const uint64_t least = Budget(2 * need + std::max(2 * waiting_, holder * options_.holders));
     throw Error(ExitCode::kResources,
                 fmt::format("memory of {} is too small for a split of {} rows{}",
                             FormatBytes(options_.budget_bytes), rows,
@@ -160,6 +167,7 @@ void MemoryLedger::Change(uint64_t* bytes, uint64_t to) {
     charged_ = charged_ - *bytes + to;
     waiting_ = waiting_ - *bytes + to;
     *bytes = to;
+    most_waiting_ = std::max(most_waiting_, to);
   }
   room_.notify_all();
 }

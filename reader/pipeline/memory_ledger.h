@@ -54,6 +54,8 @@ struct MemoryOptions {
   uint64_t set_aside_bytes = 0;  // for others that fill up later: [source.tier]
   // What is not counted in BlockPool grows with the number of slices and their columns.
   uint64_t slice_rows = 0, slice_bytes = 0;
+  // Operators, in all threads, that join rows (Hold), and how many rows each holds at most.
+  uint64_t holders = 1, held_rows = 0;
 };
 
 class MemoryLedger {
@@ -91,6 +93,7 @@ class MemoryLedger {
   std::condition_variable room_;
   uint64_t charged_ = 0, splits_ = 0;  // splits: on their way
   uint64_t waiting_ = 0;               // of what is charged: rows that wait for more rows
+  uint64_t most_waiting_ = 0;          // in one holder
   double bytes_per_row_ = 0;           // most of those that are through; 0: none yet
   uint64_t most_rows_ = 0;             // of a split seen
   uint64_t measured_ = 0;              // splits that are through

@@ -53,7 +53,8 @@ struct OperatorContext {
   std::atomic<uint32_t>* slab_spare = nullptr;
   // Stripes that layout "direct" could not take, as their maps are not flattened.
   std::atomic<uint64_t>* ordinary_stripes = nullptr;
-  MemoryLedger* memory = nullptr;  // null: no budget
+  std::atomic<uint64_t>* filtered_rows = nullptr;  // that [[filter]] dropped
+  MemoryLedger* memory = nullptr;                  // null: no budget
 };
 
 // One operator of a stage, registered with the accounts before threads start.

@@ -209,7 +209,7 @@ struct Pipeline::State {
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::atomic<uint32_t> slab_spare{0};
-  std::atomic<uint64_t> ordinary_stripes{0};
+  std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0};
   std::unique_ptr<MemoryLedger> memory;  // null: no budget
   std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
@@ -232,6 +232,7 @@ struct Pipeline::State {
   std::string first_skipped;  // why the first stripe was left out
 
   void OpenSource();
+  void CheckSlices() const;
   void BuildStages();
   void StopAll();
   void Fail(std::exception_ptr first);
@@ -290,6 +291,7 @@ void Pipeline::State::OpenSource() {
   }
   context.slab_spare = &slab_spare;
   context.ordinary_stripes = &ordinary_stripes;
+  context.filtered_rows = &filtered_rows;
   BlockPool::Get().SetHugePages(spec.huge_pages);
   context.stop = &stop;
   context.spec = &spec;
@@ -303,19 +305,42 @@ void Pipeline::State::OpenSource() {
   if (spec.memory_bytes > 0) {
     // Names, presence bits and arrays' own fields of a column, as a batch and as tensors.
     constexpr uint64_t kColumnBytes = 600;
-    memory = std::make_unique<MemoryLedger>(
-        MemoryOptions{spec.memory_bytes,
-                      spec.tier.budget_bytes + (spec.cache.enabled() ? spec.cache.budget_bytes : 0),
-                      spec.batch_rows,
-                      kColumnBytes * (spec.projection.features.size() + spec.transforms.size())});
+    const bool in_memory = spec.cache.enabled() && spec.cache.tier == CacheTier::kMemory;
+    uint64_t holders = 0;
+    for (const StageSpec& stage : spec.stages) {
+      for (const OperatorSpec& op : stage.operators) {
+        if (op.kind == OperatorKind::kBatch || op.kind == OperatorKind::kShuffle ||
+            op.kind == OperatorKind::kRebatch)
+          holders += stage.parallelism;
+      }
+    }
+    memory = std::make_unique<MemoryLedger>(MemoryOptions{
+        spec.memory_bytes, spec.tier.budget_bytes + (in_memory ? spec.cache.budget_bytes : 0),
+        spec.batch_rows, kColumnBytes * (spec.projection.features.size() + spec.transforms.size()),
+        holders, std::max(spec.batch_rows, spec.shuffle_rows)});
   }
   context.memory = memory.get();
+  if (table) CheckSlices();
   std::shared_ptr<const DeliveryLedger> delivered;
   if (!checkpoint.path.empty()) {
     OpenCheckpoint();
     delivered = std::make_shared<DeliveryLedger>(*ledger);
   }
   source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
+}
+
+// Every slice is a place in ordered queues and a batch's fields in memory.
+void Pipeline::State::CheckSlices() const {
+  constexpr uint64_t kMostSlices = uint64_t{1} << 18;
+  for (const Split& split : table->splits) {
+    if (dwrf::NumSlices(split.rows, SliceRows(spec)) <= kMostSlices) continue;
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("batches of {} rows would cut a stripe of {} rows into more than {}",
+                    SliceRows(spec), split.rows, kMostSlices),
+        fmt::format("{}, stripe {}", table->files[split.file_index]->source().name(), split.stripe),
+        "set pipeline.layout to flatmap, or larger batches");
+  }
 }
 
 void Pipeline::State::BuildStages() {
@@ -875,9 +900,16 @@ std::vector<std::string> Pipeline::notes() const {
           fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
                       progress.skipped_stripes, progress.skipped_rows, state_->first_skipped));
   }
+  if (const uint64_t rows = state_->filtered_rows.load(); rows > 0)
+    notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));
   if (state_->spec.layout == BatchLayout::kDirect) {
     if (state_->spec.dedup.mode != DedupMode::kOff)
       notes.push_back("layout flatmap was taken: direct cannot deduplicate, and [dedup] is on");
+    else if (CachesWholeSplits(state_->spec))
+      notes.push_back("layout flatmap was taken: [[cache]] keeps whole stripes after " +
+                      state_->spec.cache.after +
+                      ", and direct cuts them before; with after = "
+                      "\"extract\" it can be direct");
     else if (const uint64_t stripes = state_->ordinary_stripes.load(); stripes > 0)
       notes.push_back(
           fmt::format("layout flatmap was taken for {} stripes: their maps are not flattened, "

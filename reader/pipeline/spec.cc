@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -805,6 +806,15 @@ class SpecParser {
   }
 
   // [[filter]] feature = "dense:3" or column = "label", and what its values must be.
+  // A number as it stands in the file: ids need more digits than a double has.
+  long double Exact(const toml::node& node, const char* key) const {
+    if (const auto* integer = node.as_integer()) return static_cast<long double>(integer->get());
+    const auto* real = node.as_floating_point();
+    if (real == nullptr) Fail(&node, fmt::format("expected a number for {}", key));
+    if (std::isnan(real->get())) Fail(&node, fmt::format("{} is nan, which no value passes", key));
+    return real->get();
+  }
+
   void Filters(const toml::table& root, PipelineSpec* spec) const {
     const toml::node* node = root.get("filter");
     if (node == nullptr) return;
@@ -828,15 +838,13 @@ class SpecParser {
         Fail(table.get(key),
              fmt::format("the projection has no {} '{}'{}", key, Printable(filter.name, 60),
                          DidYouMean(filter.name, names)));
-      filter.min = Number(table, "min", filter.min);
-      filter.max = Number(table, "max", filter.max);
+      if (const toml::node* min = table.get("min")) filter.min = Exact(*min, "min");
+      if (const toml::node* max = table.get("max")) filter.max = Exact(*max, "max");
       if (filter.min > filter.max) Fail(&item, "no value is at least min and at most max");
       if (const toml::node* in = table.get("in")) {
-        if (!in->is_array() || in->as_array()->empty()) Fail(in, "in is a list of numbers");
-        for (const toml::node& value : *in->as_array()) {
-          if (!value.is_number()) Fail(&value, "in is a list of numbers");
-          filter.in.push_back(*value.value<double>());
-        }
+        if (!in->is_array()) Fail(in, "in is a list of numbers");
+        if (in->as_array()->empty()) Fail(in, "in is empty: no row would pass");
+        for (const toml::node& value : *in->as_array()) filter.in.push_back(Exact(value, "in"));
       }
       if (table.get("min") == nullptr && table.get("max") == nullptr && filter.in.empty())
         Fail(&item, "a filter has min, max or in");

@@ -176,7 +176,7 @@ class Deduplicator {
 class ExtractOperator final : public Operator {
  public:
   ExtractOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : deduplicate_(plan, context), spec_(*context.spec) {}
+      : deduplicate_(plan, context), context_(context), spec_(*context.spec) {}
   void Process(Element&& element, const Emit& emit) override {
     slice_ = 0;
     const uint64_t slices = dwrf::NumSlices(element.origin.count, SliceRows(spec_));
@@ -196,7 +196,9 @@ class ExtractOperator final : public Operator {
     }
     const uint64_t first_row = batch.first_row;
     MarkOrigin(element, &batch);
+    const uint64_t wanted = batch.rows;
     KeepChosen(&batch, keep, first_row);
+    CountDropped(wanted - batch.rows);
     deduplicate_.Run(&batch);
     EmitBatch(element, std::move(batch), emit);
     // Where stripes are numbered by their slices, a whole one stands for all of its own.
@@ -220,12 +222,16 @@ class ExtractOperator final : public Operator {
     rows.rows = decoded->plan.rows;
     rows.first_row = decoded->plan.first_row;
     MarkOrigin(element, &rows);
+    const uint64_t wanted = rows.rows;
     KeepChosen(&rows, decoded->keep, decoded->plan.first_row);
+    CountDropped(wanted - rows.rows);
     HR_CHECK(rows.rows == decoded->kept_rows, "slices of other rows");
     const uint64_t slices = decoded->slices.size();
     while (slice_ < slices) {
       FlatMapBatch batch = dwrf::ExtractSlice(decoded, slice_), origin;
-      AppendRows(&origin, rows, std::min(slice_ * decoded->slice_rows, rows.rows), batch.rows);
+      // What rows that were dropped settle goes with the first slice, if no row is left.
+      if (batch.rows > 0 || slice_ == 0)
+        AppendRows(&origin, rows, std::min(slice_ * decoded->slice_rows, rows.rows), batch.rows);
       batch.split_id = rows.split_id;
       batch.first_row = origin.first_row;
       batch.row_ids = std::move(origin.row_ids);
@@ -247,7 +253,12 @@ class ExtractOperator final : public Operator {
     emit(std::move(out));
   }
 
+  void CountDropped(uint64_t rows) const {
+    if (rows > 0) context_.filtered_rows->fetch_add(rows, std::memory_order_relaxed);
+  }
+
   Deduplicator deduplicate_;
+  const OperatorContext& context_;
   const PipelineSpec& spec_;
   uint64_t slice_ = 0;
 };

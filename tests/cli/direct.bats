@@ -48,8 +48,9 @@ column = "label"
 in = [1]
 TOML
   PIPELINE=t/some.toml
-  rows=$("$HEADRACE" run t/some.toml --no-record --json | jq .rows)
-  [ "$rows" -gt 0 ] && [ "$rows" -lt 4096 ]
+  rows=$("$HEADRACE" run t/some.toml --no-record --json | jq .rows_count)
+  [ "$rows" -gt 0 ]
+  [ "$rows" -lt 4096 ]
   plain=$(checksum --set pipeline.layout=flatmap)
   [ "$plain" != "$(PIPELINE=t/pipeline.toml checksum)" ]
   [ "$(checksum)" = "$plain" ]
@@ -86,4 +87,46 @@ TOML
   run "$HEADRACE" run t/map.toml --no-record --set consumer.step=0
   [ "$status" -eq 0 ]
   [[ "$output" == *"layout flatmap was taken for "*" stripes: their maps are not flattened"* ]]
+}
+
+@test "filters: exact ids, rows that a stripe has none of, and what was dropped is said" {
+  "$HEADRACE" generate rm1 -o t --rows 2048 --features 0.02 --stripe-rows 128 --seed 3 2> /dev/null
+  sed -i 's/^columns = .*/columns = ["session_id", "label"]/' t/pipeline.toml
+  grep -q '^columns = \["session_id", "label"\]' t/pipeline.toml
+  # One row's session beyond what a double tells apart from its neighbours.
+  id=$("$HEADRACE" cat t/part-00000.dwrf --columns session_id --limit 1 | grep -o '[0-9]\{16,\}')
+  [ -n "$id" ]
+  for each in "$id" "$((id + 1))"; do
+    printf '\n[[filter]]\ncolumn = "session_id"\nin = [%s]\n' "$each" | cat t/pipeline.toml - > t/one.toml
+    for layout in direct flatmap; do
+      "$HEADRACE" run t/one.toml --no-record --json --set consumer.step=0 --set pipeline.layout=$layout | jq .rows_count > $layout.$each
+    done
+    cmp direct.$each flatmap.$each
+  done
+  [ "$(cat direct.$id)" -gt 0 ]
+  [ "$(cat direct.$((id + 1)))" -eq 0 ]
+  # Slices without a row, with a checkpoint that counts every row once.
+  printf '\n[[filter]]\ncolumn = "session_id"\nin = [1]\n' | cat t/pipeline.toml - > t/none.toml
+  run "$HEADRACE" run t/none.toml --no-record --checkpoint ck --set pipeline.batch_rows=16 --set consumer.step=0
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"[[filter]] dropped 2048 rows"* ]]
+  for bad in 'min = nan' 'in = []' 'in = ["x"]' 'min = "x"'; do
+    printf '\n[[filter]]\ncolumn = "label"\n%s\n' "$bad" | cat t/pipeline.toml - > t/bad.toml
+    run "$HEADRACE" run t/bad.toml --no-record
+    [ "$status" -eq 2 ]
+  done
+}
+
+@test "a cache after transform gives the same rows in file order, a second time and resumed" {
+  "$HEADRACE" generate rm1 -o t --rows 2048 --features 0.02 --stripe-rows 128 --seed 3 2> /dev/null
+  plain=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set pipeline.order=file --set pipeline.batch_rows=48 | jq -c .checksum)
+  printf '\n[[cache]]\nafter = "transform"\ntier = "disk"\nfolder = "kept"\nbudget = "400KiB"\n' | cat t/pipeline.toml - > t/kept.toml
+  for again in 1 2 3; do
+    run "$HEADRACE" run t/kept.toml --no-record --checksum --json -q --set consumer.step=0 --set pipeline.order=file --set pipeline.batch_rows=48 \
+      --set decode.queue=64 --set fetch.queue=64
+    [ "$status" -eq 0 ]
+    [ "$(jq -c .checksum <<< "$output")" = "$plain" ]
+  done
+  printf '\n[[cache]]\nafter = "transform"\ntier = "memory"\nbudget = "1MiB"\n' | cat t/pipeline.toml - > t/memory.toml
+  [ "$("$HEADRACE" run t/memory.toml --no-record --json -q --epochs 2 --set consumer.step=0 --set pipeline.order=file --set pipeline.batch_rows=16 | jq .rows_count)" = 4096 ]
 }

@@ -74,6 +74,7 @@ def configuration(pick, table):
         "source.io": pick.choice(["pread", "uring"]),
         "source.epochs": pick.choice([1, 2]),
         "consumer.step": pick.choice(["0", "0", "5ms"]),
+        **table["joins"],
     }
     for stage in table["stages"]:
         settings[stage + ".queue"] = pick.choice([1, 2, 4, 16, 64])
@@ -89,6 +90,11 @@ def command(headrace, table, settings):
     return arguments
 
 
+def text_of(path):
+    with open(path) as file:
+        return file.read()
+
+
 def make_tables(headrace, folder):
     tables = []
     for name, flags in [("rm1", ["--rows", "16384", "--stripe-rows", "1024"]),
@@ -98,11 +104,18 @@ def make_tables(headrace, folder):
         subprocess.run([headrace, "generate", name[:3], "-o", path, "--features", "0.03", "--seed", "5"] + flags, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         pipeline = os.path.join(path, "pipeline.toml")
-        text = open(pipeline).read()
+        text = text_of(pipeline)
         stages = re.findall(r'\[\[stage\]\]\s*name = "(\w+)"\s*operators = \[([^\]]*)\]', text)
-        tables.append({"name": name, "pipeline": pipeline, "stages": [s for s, _ in stages],
+        tables.append({"name": name, "pipeline": pipeline, "stages": [s for s, _ in stages], "joins": {},
                        "sequential": [s for s, operators in stages if '"batch"' in operators]})
         assert tables[-1]["stages"], text
+    # The first one with rows that wait for others twice more: to be shuffled, and to become large batches.
+    joining = os.path.join(folder, "rm1", "joining.toml")
+    text = text_of(tables[0]["pipeline"]).replace('= ["batch"', '= ["shuffle", "batch"')
+    text = text.replace("[consumer]", '[[stage]]\nname = "client"\noperators = ["rebatch"]\n\n[consumer]')
+    with open(joining, "w") as file:
+        file.write(text)
+    tables.append(dict(tables[0], pipeline=joining, joins={"pipeline.shuffle_rows": 1500, "pipeline.worker_rows": 32}))
     return tables
 
 
@@ -122,7 +135,7 @@ def main():
         rows = {}
         for table in tables:
             for epochs in (1, 2):
-                code, out, err, _ = run(command(headrace, table, {"source.epochs": epochs, "consumer.step": "0"}))
+                code, out, err, _ = run(command(headrace, table, {"source.epochs": epochs, "consumer.step": "0", **table["joins"]}))
                 assert code == 0, err
                 rows[table["name"], epochs] = json.loads(out)["checksum"]["multiset"]
         for number in range(count):

@@ -168,7 +168,7 @@ uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
     text.Add(filter.min);
     text.Add(filter.max);
     text.Add(filter.in.size());
-    for (const double value : filter.in) text.Add(value);
+    for (const long double value : filter.in) text.Add(value);
     text.Add(filter.keep_absent);
   }
   if (spec.cache.after != "transform" || transforms == nullptr) return text.Hash();

@@ -162,7 +162,9 @@ TEST(PipelineSpec, FiltersAreOnCheapColumnsOfTheProjection) {
       {"min = 1", "either feature or column"},
       {"feature = \"dense:3\"\nmin = 2\nmax = 1", "no value is at least min and at most max"},
       {"feature = \"dense:3\"\nmini = 2", "unknown key 'mini' in [[filter]], did you mean 'min'?"},
-      {"feature = \"dense:3\"\nin = [\"a\"]", "in is a list of numbers"},
+      {"feature = \"dense:3\"\nin = [\"a\"]", "expected a number for in"},
+      {"feature = \"dense:3\"\nin = []", "in is empty"},
+      {"feature = \"dense:3\"\nmin = nan", "min is nan"},
       {"feature = \"dense:3\"\nmin = 1\nabsent = \"no\"", "absent is \"drop\" or \"keep\""},
       {"column = \"label\"\nmin = 1\nabsent = \"keep\"", "absent is for features"},
   };
