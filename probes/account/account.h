@@ -878,8 +878,8 @@ static inline void hr_resource_released(uint32_t resource, uint64_t bytes) {
   }
 }
 
-/* A service of a resource whose times are known otherwise than from when the thread held it, such as
- * a modelled device that serves while the thread does other things. */
+/* A service of a resource whose times are known otherwise than from when the thread held it, such
+ * as a modelled device that serves while the thread does other things. */
 static inline void hr_resource_served(uint32_t resource, uint64_t wait_ns, uint64_t hold_ns,
                                       uint64_t bytes) {
   struct hr_segment* g = hr_segment_();

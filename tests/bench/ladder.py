@@ -161,10 +161,7 @@ class Ladder:
         path = self.folder / f"{STEPS[number].name}.toml"
         path.write_text(text)
         knobs = [f"source.coalesce_gap={state['gap']}", f"source.coalesce_max={WINDOW}", f"pipeline.batch_rows={TRAINING_ROWS}",
-                 f"dedup.mode={state['dedup']}", "consumer.step=0",
-                 # A virtual machine's host may take back free memory in pieces of 2 MiB. A fresh huge page then costs milliseconds of
-                 # CPU time in some runs and not in others, which has nothing to do with the step.
-                 "pipeline.huge_pages=false"]
+                 f"dedup.mode={state['dedup']}", "consumer.step=0"]
         if state["rebatch"]:
             knobs.append(f"pipeline.worker_rows={WORKER_ROWS}")
         return path, knobs

@@ -1,16 +1,15 @@
 // Rows per second of the whole reader beside the whole prototype it started from, on the same
 // distributions, with the same cipher and codec: from stored bytes to a batch in a buffer to send.
 //
-//   ours       the real pipeline (reader/pipeline) on a table of its own writing, page cache warm:
-//   one
-//              stage of fetch, decrypt, decompress, decode, extract, transform, batch, tensorize,
-//              and a consumer that copies the tensors into a buffer
+//   ours       the real pipeline (reader/pipeline) on a table of its own writing, page cache
+//              warm: one stage of fetch, decrypt, decompress, decode, extract, transform, batch,
+//              tensorize, and a consumer that copies the tensors into a buffer
 //   prototype  prototype_pipe.h: copy from memory, AES-128-CTR, zstd, decode, SigridHash of all
-//   ids,
-//              clamp and logit of all dense values, transpose, the same copy; stripe at a time
+//              ids, clamp and logit of all dense values, transpose, the same copy; stripe at a
+//              time
 //
-//   whole_bench [--shapes rm1,rm2,rm3] [--repeats N] [--batch-rows N] [--stripes N] [--set
-//   KEY=VALUE]...
+//   whole_bench [--shapes rm1,rm2,rm3] [--repeats N] [--batch-rows N] [--stripes N]
+//               [--set KEY=VALUE]...
 //
 // For each shape, in rounds whose order is drawn anew: both on one core, with compressed streams
 // kept from a ratio of 1 (as the prototype has it) and of 1.15 on; both on two cores (the prototype
