@@ -109,7 +109,7 @@ class Batches : public testing::Test {
     }
     std::string SaveState() override {
       std::string state(got_->rows.size() * 8, '\0');
-      std::memcpy(state.data(), got_->rows.data(), state.size());
+      if (!state.empty()) std::memcpy(state.data(), got_->rows.data(), state.size());
       return trainer_.SaveState() + "|" + state;
     }
     void LoadState(const std::string& state) override {
