@@ -50,7 +50,10 @@ class Queue {
     if (key - next_ >= slots_.size()) Grow(key - next_ + 1);
     Slot(key).emplace(std::move(element));
     hr_queue_level(account_, ++size_);
-    if (!ordered_ || key == next_) not_empty_.notify_one();
+    const bool is_due = !ordered_ || key == next_;
+    // A thread that is woken while the lock is held goes back to sleep on the lock.
+    lock.unlock();
+    if (is_due) not_empty_.notify_one();
     return true;
   }
 
@@ -70,10 +73,12 @@ class Queue {
       *out = *std::move(first);
       first.reset();
       hr_queue_level(account_, --size_);
+      const bool has_more = available();
+      lock.unlock();
       // In ordered mode the writer of the due element must wake whatever its place in the line.
       if (ordered_) {
         not_full_.notify_all();
-        if (available()) not_empty_.notify_one();
+        if (has_more) not_empty_.notify_one();
       } else {
         not_full_.notify_one();
       }
