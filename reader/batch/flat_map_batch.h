@@ -79,6 +79,7 @@ struct FlatMapBatch {
   std::vector<ScalarColumn> scalars;
   std::vector<DedupGroup> groups;  // of sparse columns that hold unique rows only
   Slabs slabs;
+  std::vector<Slabs> group_slabs;  // of the columns of each of `groups`; empty: none
   uint64_t copied_bytes = 0;  // of ids and weights: moved in memory since they were decoded
 
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }

@@ -245,6 +245,16 @@ KeyedJaggedTensor Settle(std::span<SparseColumn* const> columns, uint64_t rows,
 
 bool IsWeighted(const SparseColumn& column) { return column.weighted || !column.weights.empty(); }
 
+// Ids and weights of deduplicated columns.
+uint64_t GroupedBytes(const FlatMapBatch& batch) {
+  uint64_t bytes = 0;
+  for (const SparseColumn& column : batch.sparse) {
+    if (column.group >= 0)
+      bytes += column.values.size() * sizeof(int64_t) + column.weights.size() * sizeof(float);
+  }
+  return bytes;
+}
+
 // All but the sparse features.
 TensorBatch TensorizeRest(const FlatMapBatch& batch, std::string_view label) {
   TensorBatch tensors;
@@ -322,15 +332,17 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
 }
 
 // A tensor for each group: one more where a group has features with weights and without.
-static std::vector<InverseKeyedJaggedTensor> AssembleGroups(const FlatMapBatch& batch) {
+// make(columns, group, weighted) assembles its unique rows.
+template <typename Batch, typename Make>
+static std::vector<InverseKeyedJaggedTensor> AssembleGroups(Batch& batch, const Make& make) {
   std::vector<InverseKeyedJaggedTensor> groups;
   for (size_t g = 0; g < batch.groups.size(); ++g) {
     for (const bool weighted : {false, true}) {
       InverseKeyedJaggedTensor group;
-      std::vector<const SparseColumn*> columns;
+      std::vector<decltype(&batch.sparse[0])> columns;
       uint32_t place = 0;  // among those of this kind
-      for (const SparseColumn& column : batch.sparse) {
-        if ((column.weighted || !column.weights.empty()) != weighted) continue;
+      for (auto& column : batch.sparse) {
+        if (IsWeighted(column) != weighted) continue;
         if (column.group == static_cast<int32_t>(g)) {
           columns.push_back(&column);
           group.places.push_back(place);
@@ -340,7 +352,7 @@ static std::vector<InverseKeyedJaggedTensor> AssembleGroups(const FlatMapBatch& 
       if (columns.empty()) continue;
       group.name = batch.groups[g].name;
       group.weighted = weighted;
-      group.unique = AssembleKjt(columns, batch.groups[g].unique_rows, weighted);
+      group.unique = make(columns, g, weighted);
       group.inverse.assign(batch.groups[g].inverse.begin(), batch.groups[g].inverse.end());
       groups.push_back(std::move(group));
     }
@@ -351,7 +363,9 @@ static std::vector<InverseKeyedJaggedTensor> AssembleGroups(const FlatMapBatch& 
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
   TensorBatch tensors = TensorizeRest(batch, label);
   std::vector<const SparseColumn*> plain, weighted;
-  tensors.groups = AssembleGroups(batch);
+  tensors.groups = AssembleGroups(batch, [&](const auto& columns, size_t g, bool is_weighted) {
+    return AssembleKjt(columns, batch.groups[g].unique_rows, is_weighted);
+  });
   for (const SparseColumn& column : batch.sparse) {
     if (column.group < 0) (IsWeighted(column) ? weighted : plain).push_back(&column);
   }
@@ -363,7 +377,19 @@ TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label) {
 TensorBatch Tensorize(FlatMapBatch&& batch, std::string_view label, TensorizeFigures* figures) {
   TensorBatch tensors = TensorizeRest(batch, label);
   std::vector<SparseColumn*> plain, weighted;
-  tensors.groups = AssembleGroups(batch);
+  const bool has_slabs = !batch.groups.empty() && batch.group_slabs.size() == batch.groups.size();
+  if (has_slabs) figures->group_missing.resize(batch.groups.size(), 0);
+  tensors.groups = AssembleGroups(batch, [&](const auto& columns, size_t g, bool is_weighted) {
+    const Slabs slabs = has_slabs ? batch.group_slabs[g] : Slabs();
+    TensorizeFigures of_group;
+    KeyedJaggedTensor unique =
+        Settle(columns, batch.groups[g].unique_rows, is_weighted ? slabs.weighted_ids : slabs.ids,
+               is_weighted ? &slabs.weights : nullptr, &of_group);
+    figures->copied_bytes += of_group.copied_bytes;
+    if (has_slabs)
+      figures->group_missing[g] = std::max(figures->group_missing[g], of_group.missing_spare);
+    return unique;
+  });
   for (SparseColumn& column : batch.sparse) {
     if (column.group < 0) (IsWeighted(column) ? weighted : plain).push_back(&column);
   }
@@ -404,7 +430,9 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
     AppendPresence(&to->dense[i].present, to->rows, from.dense[i].present, first, rows);
     AppendRange(&to->dense[i].values, from.dense[i].values, first, rows);
   }
+  const uint64_t grouped_before = GroupedBytes(*to);
   AppendGroups(to, from, first, rows);
+  to->copied_bytes += GroupedBytes(*to) - grouped_before;
   for (size_t i = 0; i < from.sparse.size(); ++i) {
     HR_CHECK(to->sparse[i].name == from.sparse[i].name, "batches of different columns");
     if (from.sparse[i].group >= 0) continue;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/cpu.h"
 #include "reader/batch/flat_map_batch.h"
@@ -29,12 +30,14 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label);
 
 // The same, taking the batch: where its columns lie in slabs (flat_map_batch.h), the slab becomes
-// the tensor's values. Columns that transforms left where they were are not touched; others, and
-// those behind them, are moved within the slab; only where that cannot be done (columns in another
-// order, too little spare room) all are copied to new memory.
+// the tensor's values, and a group's slab those of its unique rows. Columns that transforms left
+// where they were are not touched; others, and those behind them, are moved within the slab; only
+// where that cannot be done (columns in another order, too little spare room) all are copied to new
+// memory.
 struct TensorizeFigures {
   uint64_t copied_bytes = 0;  // of ids and weights, moved or copied, here and before
   double missing_spare = 0;   // what the slab had too little at its end, as a share of its size
+  std::vector<double> group_missing;  // the same of each group's slab; empty: they had none
 };
 TensorBatch Tensorize(FlatMapBatch&& batch, std::string_view label, TensorizeFigures* figures);
 

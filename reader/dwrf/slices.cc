@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "base/check.h"
+#include "probes/account/scope.h"
 #include "reader/dwrf/decode/presence_expand.h"
 #include "reader/dwrf/decode/varint_skip.h"
+#include "reader/dwrf/group_decoder.h"
 #include "reader/dwrf/value_decoder.h"
 
 namespace headrace::reader::dwrf {
@@ -114,6 +119,7 @@ class SliceDecoder {
   }
 
   DecodedStripe Decode() {
+    FindGrouped();
     DecodeRows();
     // Only now it is known that the stripe has so many rows.
     stripe_.slices.resize(NumSlices(plan_.rows, options_.slice_rows));
@@ -123,8 +129,10 @@ class SliceDecoder {
     if (!stripe_.keep.empty()) KeepChosen();
     FindSteps();
     MakeSlabs();
+    MakeColumns();
     for (size_t i = 0; i < plan_.features.size(); ++i)
-      if (plan_.features[i].kind != FeatureKind::kDense) DecodeLists(i);
+      if (plan_.features[i].kind != FeatureKind::kDense && !is_grouped_[i]) DecodeLists(i);
+    if (options_.groups != nullptr) DecodeGroups();
     stripe_.bytes = std::move(unpacked_.bytes);
     stripe_.decrypted = std::move(unpacked_.decrypted);
     stripe_.unpacked = std::move(unpacked_.unpacked);
@@ -133,6 +141,26 @@ class SliceDecoder {
   }
 
  private:
+  // Which features are in a group.
+  void FindGrouped() {
+    is_grouped_.assign(plan_.features.size(), false);
+    if (options_.groups == nullptr) return;
+    std::multimap<std::string_view, uint32_t> places;
+    for (uint32_t i = 0; i < plan_.features.size(); ++i)
+      if (plan_.features[i].kind != FeatureKind::kDense) places.emplace(plan_.features[i].name, i);
+    for (const GroupRequest& request : options_.groups->groups) {
+      std::vector<uint32_t>& group = groups_.emplace_back();
+      for (const std::string& name : request.features) {
+        const auto place = places.find(name);
+        HR_CHECK(place != places.end(),
+                 "groups are of sparse features of the plan, each in one group");
+        is_grouped_[place->second] = true;
+        group.push_back(place->second);
+        places.erase(place);
+      }
+    }
+  }
+
   // All that is cheap, for all rows: presence, lengths, dense features, plain columns.
   void DecodeRows() {
     for (const FeaturePlan& feature : plan_.features) {
@@ -144,6 +172,7 @@ class SliceDecoder {
     stripe_.features.resize(plan_.features.size());
     lists_.resize(plan_.features.size());
     for (size_t i = 0; i < plan_.features.size(); ++i) {
+      if (is_grouped_[i]) continue;
       const FeaturePlan& plan = plan_.features[i];
       DecodedFeature& feature = stripe_.features[i];
       const PresenceBits* map_present = MapPresent(stripe_, plan.map_present);
@@ -240,7 +269,7 @@ class SliceDecoder {
     totals_.assign(stripe_.slices.size(), {});
     for (size_t i = 0; i < plan_.features.size(); ++i) {
       const bool is_dense = plan_.features[i].kind == FeatureKind::kDense;
-      if (is_dense && stripe_.keep.empty()) continue;
+      if ((is_dense && stripe_.keep.empty()) || is_grouped_[i]) continue;
       DecodedFeature& feature = stripe_.features[i];
       if (is_dense) {
         KeepFloats(&feature);
@@ -315,22 +344,52 @@ class SliceDecoder {
                               feature->in_map.count * sizeof(float)};
   }
 
-  void MakeSlabs() {
+  struct Totals {
+    uint64_t ids = 0, weighted = 0;
+  };
+
+  static Slabs MakeSlab(const Totals& totals, double spare) {
     const auto room = [&](uint64_t values) {
-      return values + kDecodeSlack +
-             static_cast<uint64_t>(options_.spare * static_cast<double>(values));
+      return values + kDecodeSlack + static_cast<uint64_t>(spare * static_cast<double>(values));
     };
+    Slabs slabs;
+    if (totals.ids > 0) slabs.ids = std::make_shared<Array<int64_t>>(room(totals.ids));
+    if (totals.weighted > 0) {
+      slabs.weighted_ids = std::make_shared<Array<int64_t>>(room(totals.weighted));
+      slabs.weights = std::make_shared<Array<float>>(room(totals.weighted));
+    }
+    return slabs;
+  }
+
+  void MakeSlabs() {
     for (size_t slice = 0; slice < stripe_.slices.size(); ++slice) {
       const Totals& totals = totals_[slice];
-      Slabs& slabs = stripe_.slices[slice].slabs;
-      if (totals.ids > 0) slabs.ids = std::make_shared<Array<int64_t>>(room(totals.ids));
-      if (totals.weighted > 0) {
-        slabs.weighted_ids = std::make_shared<Array<int64_t>>(room(totals.weighted));
-        slabs.weights = std::make_shared<Array<float>>(room(totals.weighted));
-      }
+      stripe_.slices[slice].slabs = MakeSlab(totals, options_.spare);
       stripe_.decoded_bytes += 8 * totals.ids + 12 * totals.weighted;
     }
     places_.assign(stripe_.slices.size(), {});
+  }
+
+  // Slices that have rows.
+  uint64_t FilledSlices() const {
+    return (stripe_.kept_rows + stripe_.slice_rows - 1) / stripe_.slice_rows;
+  }
+
+  // Of every slice with rows, all sparse columns in the order of the plan, without values.
+  void MakeColumns() {
+    column_of_.resize(plan_.features.size());
+    size_t columns = 0;
+    for (size_t i = 0; i < plan_.features.size(); ++i)
+      if (plan_.features[i].kind != FeatureKind::kDense) column_of_[i] = columns++;
+    for (uint64_t s = 0; s < FilledSlices(); ++s) {
+      stripe_.slices[s].sparse.reserve(columns);
+      for (const FeaturePlan& feature : plan_.features) {
+        if (feature.kind == FeatureKind::kDense) continue;
+        SparseColumn& column = stripe_.slices[s].sparse.emplace_back();
+        column.name = feature.name;
+        column.weighted = feature.kind == FeatureKind::kWeightedSparse;
+      }
+    }
   }
 
   // The ids and weights of feature `i`, into the slabs of all slices. Kernels write a few values
@@ -369,9 +428,10 @@ class SliceDecoder {
     }
     feature.values = {};
     feature.weights = {};
-    for (uint64_t s = 0; s * stripe_.slice_rows < stripe_.kept_rows; ++s)
-      AddColumn(plan, weighted ? before[s].weighted : before[s].ids,
-                weighted ? places_[s].weighted : places_[s].ids, &stripe_.slices[s]);
+    for (uint64_t s = 0; s < FilledSlices(); ++s)
+      Borrow(stripe_.slices[s].slabs, weighted ? before[s].weighted : before[s].ids,
+             weighted ? places_[s].weighted : places_[s].ids,
+             &stripe_.slices[s].sparse[column_of_[i]]);
     list = {};
   }
 
@@ -392,22 +452,136 @@ class SliceDecoder {
     if (ids.at == nullptr) decoder_.TooShort(ids.stream, list->elements);
   }
 
-  static void AddColumn(const FeaturePlan& plan, uint64_t begin, uint64_t end,
-                        FlatMapBatch* slice) {
-    SparseColumn& column = slice->sparse.emplace_back();
-    column.name = plan.name;
-    column.weighted = plan.kind == FeatureKind::kWeightedSparse;
+  // Values [begin, end) of the slabs become the column's.
+  static void Borrow(const Slabs& slabs, uint64_t begin, uint64_t end, SparseColumn* column) {
     if (begin == end) return;
-    const auto& ids = column.weighted ? slice->slabs.weighted_ids : slice->slabs.ids;
-    column.values = Array<int64_t>::Borrow({ids->data() + begin, end - begin}, ids);
-    if (!column.weighted) return;
-    column.weights = Array<float>::Borrow({slice->slabs.weights->data() + begin, end - begin},
-                                          slice->slabs.weights);
+    const auto& ids = column->weighted ? slabs.weighted_ids : slabs.ids;
+    column->values = Array<int64_t>::Borrow({ids->data() + begin, end - begin}, ids);
+    if (!column->weighted) return;
+    column->weights =
+        Array<float>::Borrow({slabs.weights->data() + begin, end - begin}, slabs.weights);
   }
 
-  struct Totals {
-    uint64_t ids = 0, weighted = 0;
+  // The unique rows of a group that the rows of one slice are.
+  struct GroupCut {
+    std::vector<uint32_t> rows;  // of each, a row of the stripe that has it
+    std::vector<uint32_t> uses;
+    std::vector<uint32_t> inverse;
+    std::vector<std::pair<PresenceBits, uint64_t>> features;  // presence and ids of each feature
+    std::shared_ptr<Array<uint32_t>> offsets;                 // rows.size() + 1 for each feature
+    Totals totals, place;
   };
+
+  void DecodeGroups() {
+    std::vector<const PresenceBits*> map_present;
+    for (const FeaturePlan& feature : plan_.features)
+      map_present.push_back(MapPresent(stripe_, feature.map_present));
+    GroupDecoder decoder(plan_, &decoder_, map_present, options_.groups->scope,
+                         options_.groups->hash);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const GroupRequest& request = options_.groups->groups[g];
+      {
+        account::OperatorScope scope(request.account);
+        decoder.Find(groups_[g]);
+        CutGroup(decoder.rows());
+      }
+      DecodeGroup(g, decoder);
+    }
+  }
+
+  // Unique rows are numbered anew within each slice, in the order in which they first appear.
+  void CutGroup(const RowClasses& classes) {
+    constexpr uint32_t kNever = UINT32_MAX;
+    cuts_.resize(FilledSlices());
+    number_.assign(classes.first_row.size(), kNever);
+    GroupCut* cut = nullptr;
+    const auto forget = [&] {
+      if (cut == nullptr) return;
+      for (const uint32_t row : cut->rows) number_[classes.inverse[row]] = kNever;
+    };
+    uint64_t slice = UINT64_MAX;
+    for (const Run& run : runs_) {
+      if (run.slice != slice) {
+        forget();
+        slice = run.slice;
+        cut = &cuts_[slice];
+        cut->rows.clear();
+        cut->uses.clear();
+        cut->inverse = {};
+        cut->inverse.reserve(stripe_.slice_rows < stripe_.kept_rows ? stripe_.slice_rows
+                                                                    : stripe_.kept_rows);
+      }
+      for (uint64_t row = run.first; row < run.first + run.rows; ++row) {
+        uint32_t& number = number_[classes.inverse[row]];
+        if (number == kNever) {
+          number = static_cast<uint32_t>(cut->rows.size());
+          cut->rows.push_back(static_cast<uint32_t>(row));
+          cut->uses.push_back(0);
+        }
+        ++cut->uses[number];
+        cut->inverse.push_back(number);
+      }
+    }
+  }
+
+  void DecodeGroup(size_t g, const GroupDecoder& decoder) {
+    const GroupRequest& request = options_.groups->groups[g];
+    const double spare = g < options_.group_spare.size() ? options_.group_spare[g] : 0;
+    uint64_t expanded = 0, unique = 0;
+    const size_t features = decoder.features().size();
+    for (uint64_t s = 0; s < FilledSlices(); ++s) {
+      GroupCut& cut = cuts_[s];
+      const size_t stride = cut.rows.size() + 1;
+      cut.features.resize(features);
+      cut.offsets = std::make_shared<Array<uint32_t>>(features * stride);
+      cut.totals = cut.place = {};
+      uint64_t bytes = cut.inverse.size() * sizeof(uint32_t);
+      for (size_t f = 0; f < features; ++f) {
+        const GroupFeature& feature = decoder.features()[f];
+        uint32_t* const offsets = cut.offsets->data() + f * stride;
+        const uint64_t ids = feature.Skeleton(cut.rows, &cut.features[f].first, offsets);
+        cut.features[f].second = ids;
+        (feature.weighted() ? cut.totals.weighted : cut.totals.ids) += ids;
+        const uint64_t width = sizeof(int64_t) + (feature.weighted() ? sizeof(float) : 0);
+        bytes += ids * width + stride * sizeof(uint32_t);
+        for (size_t i = 0; i + 1 < stride; ++i)
+          expanded += uint64_t{cut.uses[i]} * (offsets[i + 1] - offsets[i]) * width;
+        expanded += (cut.inverse.size() + 1) * sizeof(uint32_t);
+      }
+      unique += bytes;
+      FlatMapBatch& slice = stripe_.slices[s];
+      slice.groups.push_back(
+          {request.name, static_cast<uint32_t>(cut.rows.size()), std::move(cut.inverse)});
+      slice.group_slabs.push_back(MakeSlab(cut.totals, spare));
+    }
+    for (size_t f = 0; f < features; ++f)
+      for (uint64_t s = 0; s < FilledSlices(); ++s)
+        DecodeGroupFeature(g, f, decoder, &cuts_[s], &stripe_.slices[s]);
+    hr_done(request.account, 1, stripe_.kept_rows, expanded, unique);
+    stripe_.decoded_bytes += unique;
+  }
+
+  // As in DecodeLists, kernels write into the place of what comes next.
+  void DecodeGroupFeature(size_t g, size_t f, const GroupDecoder& decoder, GroupCut* cut,
+                          FlatMapBatch* slice) {
+    const GroupFeature& feature = decoder.features()[f];
+    const Slabs& slabs = slice->group_slabs[g];
+    SparseColumn& column = slice->sparse[column_of_[feature.feature()]];
+    column.group = static_cast<int32_t>(g);
+    column.present = std::move(cut->features[f].first);
+    const size_t stride = cut->rows.size() + 1;
+    column.offsets =
+        Array<uint32_t>::Borrow({cut->offsets->data() + f * stride, stride}, cut->offsets);
+    const uint64_t ids = cut->features[f].second;
+    if (ids == 0) return;
+    uint64_t& place = column.weighted ? cut->place.weighted : cut->place.ids;
+    Borrow(slabs, place, place + ids, &column);
+    place += ids;
+    decoder.Decode(feature, cut->rows, column.values.data(),
+                   column.weighted ? column.weights.data() : nullptr);
+    if (feature.is_copied())
+      slice->copied_bytes += ids * (sizeof(int64_t) + (column.weighted ? sizeof(float) : 0));
+  }
 
   UnpackedStripe unpacked_;
   const SliceOptions& options_;
@@ -417,6 +591,11 @@ class SliceDecoder {
   std::vector<Run> runs_;
   std::vector<ListSource> lists_;        // per plan feature
   std::vector<Totals> totals_, places_;  // per slice: ids in all, and decoded so far
+  std::vector<bool> is_grouped_;         // per plan feature
+  std::vector<size_t> column_of_;        // per plan feature: its place among the sparse columns
+  std::vector<std::vector<uint32_t>> groups_;  // of plan features
+  std::vector<GroupCut> cuts_;                 // of the group at hand
+  std::vector<uint32_t> number_;               // within the slice, of each unique row of the stripe
 };
 
 PresenceBits SliceBits(const PresenceBits& bits, uint64_t first, uint64_t rows) {
@@ -442,7 +621,11 @@ FlatMapBatch ExtractSlice(DecodedStripe* decoded, uint64_t slice) {
   batch.rows = std::min(decoded->slice_rows, decoded->kept_rows - first);
   if (batch.rows == 0) return batch;
   // Two pieces of memory for all columns.
-  const uint64_t num_sparse = batch.sparse.size(), num_dense = plan.features.size() - num_sparse;
+  // Columns of a group have their presence and offsets already.
+  const auto num_sparse = static_cast<uint64_t>(
+      std::count_if(batch.sparse.begin(), batch.sparse.end(),
+                    [](const SparseColumn& column) { return column.group < 0; }));
+  const uint64_t num_dense = plan.features.size() - batch.sparse.size();
   const uint64_t dense_stride = Padded(batch.rows), offset_stride = Padded(batch.rows + 1);
   const auto dense = std::make_shared<Array<float>>(num_dense * dense_stride);
   const auto offsets = std::make_shared<Array<uint32_t>>(num_sparse * offset_stride);
@@ -451,11 +634,16 @@ FlatMapBatch ExtractSlice(DecodedStripe* decoded, uint64_t slice) {
   size_t sparse = 0;
   batch.dense.reserve(num_dense);
   for (size_t i = 0; i < plan.features.size(); ++i) {
+    const bool is_dense = plan.features[i].kind == FeatureKind::kDense;
+    if (!is_dense && batch.sparse[sparse].group >= 0) {
+      ++sparse;
+      continue;
+    }
     DecodedFeature& feature = decoded->features[i];
     PresenceBits present = SliceBits(feature.in_map, first, batch.rows);
     const uint64_t begin = feature.extracted;
     feature.extracted += present.count;
-    if (plan.features[i].kind == FeatureKind::kDense) {
+    if (is_dense) {
       DenseColumn& column = batch.dense.emplace_back();
       column.name = plan.features[i].name;
       column.values = Array<float>::Borrow({next_dense, batch.rows}, dense);

@@ -11,6 +11,9 @@
 // Rows that are not wanted, or that a filter drops, are passed over in encoded space: their ids are
 // never decoded (late materialisation). The slices are then of the rows that are left.
 //
+// Features of a group (decode_groups.h) are in a slab of their own group, the unique rows of the
+// slice alone: a row that repeats is compared in its encoded bytes and never decoded.
+//
 // Ids that do not stand one after the other in their stream (dictionaries, nulls among the
 // elements, other integer types) are decoded by feature first and copied; the bytes are in
 // FlatMapBatch::copied_bytes. Stripes with maps that are not flattened: use Decode.
@@ -30,6 +33,10 @@ struct SliceOptions {
   double spare = 0;                 // room at a slab's end for further ids, as a share of its own
   std::span<const uint8_t> wanted;  // one byte per row of the stripe; empty: all rows
   std::span<const RowFilter> filters;  // on columns of the plan
+  // Sparse features to deduplicate, each in one group at most. All groups are made, in their order,
+  // also in stripes whose features have to be decoded before they can be compared.
+  const GroupRequests* groups = nullptr;
+  std::span<const double> group_spare;  // as `spare`, of each group's slab; empty: none
   InstructionSet set = BestInstructionSet();
 };
 

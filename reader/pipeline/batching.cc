@@ -188,8 +188,7 @@ bool CachesWholeSplits(const PipelineSpec& spec) {
 }
 
 uint64_t SliceRows(const PipelineSpec& spec) {
-  const bool is_direct = spec.layout == BatchLayout::kDirect &&
-                         spec.dedup.mode == DedupMode::kOff && !CachesWholeSplits(spec);
+  const bool is_direct = spec.layout == BatchLayout::kDirect && !CachesWholeSplits(spec);
   return is_direct ? WorkerRows(spec) : 0;
 }
 

@@ -49,7 +49,8 @@ struct OperatorContext {
   StreamTier* tier = nullptr;              // null without [source.tier]
   BatchCache* cache = nullptr;             // null without [[cache]]
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
-  // them: as much as `tensorize` found missing.
+  // them: as much as `tensorize` found missing. First that of features without a group, then that
+  // of each group of `dedup`.
   std::atomic<uint32_t>* slab_spare = nullptr;
   // Stripes that layout "direct" could not take, as their maps are not flattened.
   std::atomic<uint64_t>* ordinary_stripes = nullptr;

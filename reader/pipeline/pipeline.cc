@@ -208,7 +208,7 @@ struct Pipeline::State {
   std::unique_ptr<BatchCache> cache;
   std::shared_ptr<Table> table;
   OperatorContext context;
-  std::atomic<uint32_t> slab_spare{0};
+  std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;
   std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0};
   std::unique_ptr<MemoryLedger> memory;  // null: no budget
   std::mutex admission;  // splits are admitted in the order in which they are handed out
@@ -283,13 +283,11 @@ void Pipeline::State::OpenSource() {
   }
   if (table && spec.dedup.mode != DedupMode::kOff) {
     DedupPlan plan = PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows);
-    if (plan.groups.empty()) {
-      spec.dedup.mode = DedupMode::kOff;  // nothing in the way of layout direct
-    } else {
-      context.dedup = std::make_shared<DedupPlan>(std::move(plan));
-    }
+    if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
   }
-  context.slab_spare = &slab_spare;
+  const size_t groups = context.dedup ? context.dedup->groups.size() : 0;
+  slab_spare = std::make_unique<std::atomic<uint32_t>[]>(1 + groups);  // zeros
+  context.slab_spare = slab_spare.get();
   context.ordinary_stripes = &ordinary_stripes;
   context.filtered_rows = &filtered_rows;
   BlockPool::Get().SetHugePages(spec.huge_pages);
@@ -903,9 +901,7 @@ std::vector<std::string> Pipeline::notes() const {
   if (const uint64_t rows = state_->filtered_rows.load(); rows > 0)
     notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));
   if (state_->spec.layout == BatchLayout::kDirect) {
-    if (state_->spec.dedup.mode != DedupMode::kOff)
-      notes.push_back("layout flatmap was taken: direct cannot deduplicate, and [dedup] is on");
-    else if (CachesWholeSplits(state_->spec))
+    if (CachesWholeSplits(state_->spec))
       notes.push_back("layout flatmap was taken: [[cache]] keeps whole stripes after " +
                       state_->spec.cache.after +
                       ", and direct cuts them before; with after = "

@@ -123,10 +123,19 @@ class DecodeOperator final : public Operator {
         WantedRows(element, unpacked.plan.first_row, unpacked.plan.rows);
     dwrf::SliceOptions options;
     options.slice_rows = SliceRows(*context_.spec);
-    options.spare = context_.slab_spare->load(std::memory_order_relaxed) / 1000.0;
+    options.spare = Spare(0);
+    std::vector<double> group_spare;
+    if (groups_) {
+      options.groups = &*groups_;
+      for (size_t g = 0; g < groups_->groups.size(); ++g) group_spare.push_back(Spare(1 + g));
+      options.group_spare = group_spare;
+    }
     options.wanted = wanted;
     options.filters = context_.spec->filters;
     return dwrf::DecodeSlices(std::move(unpacked), options);
+  }
+  double Spare(size_t slab) const {
+    return context_.slab_spare[slab].load(std::memory_order_relaxed) / 1000.0;
   }
 
   const OperatorContext& context_;
@@ -400,7 +409,9 @@ class TensorizeOperator final : public Operator {
     TensorizeFigures figures;
     TensorBatch tensors = Tensorize(Take<FlatMapBatch>(&element), context_.spec->label, &figures);
     hr_done(plan_.copy_account, figures.copied_bytes > 0, 0, 0, figures.copied_bytes);
-    if (figures.missing_spare > 0) MakeRoom(figures.missing_spare);
+    if (figures.missing_spare > 0) MakeRoom(0, figures.missing_spare);
+    for (size_t g = 0; g < figures.group_missing.size(); ++g)
+      if (figures.group_missing[g] > 0) MakeRoom(1 + g, figures.group_missing[g]);
     element.bytes = tensors.MemoryBytes();
     element.payload = std::move(tensors);
     emit(std::move(element));
@@ -408,11 +419,11 @@ class TensorizeOperator final : public Operator {
 
  private:
   // The next slabs get what this one had too little, within reason.
-  void MakeRoom(double missing) const {
-    const uint32_t now = context_.slab_spare->load(std::memory_order_relaxed);
+  void MakeRoom(size_t slab, double missing) const {
+    std::atomic<uint32_t>& spare = context_.slab_spare[slab];
+    const uint32_t now = spare.load(std::memory_order_relaxed);
     const double wanted = 1000 * ((1 + now / 1000.0) * (1 + missing) - 1) + 20;
-    context_.slab_spare->store(static_cast<uint32_t>(std::min(wanted, 4000.0)),
-                               std::memory_order_relaxed);
+    spare.store(static_cast<uint32_t>(std::min(wanted, 4000.0)), std::memory_order_relaxed);
   }
 
   const OperatorPlan& plan_;

@@ -128,6 +128,24 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             Tensorize(std::move(slice), "", &figures);
           }
         }
+        for (const DedupScope scope : {DedupScope::kNeighbours, DedupScope::kBatch}) {
+          const GroupRequests groups = Pairs(batch, scope);
+          SliceOptions slices;
+          slices.slice_rows = 50;
+          slices.groups = &groups;
+          DecodedStripe decoded =
+              DecodeSlices(Decompress(Decrypt(Fetch(again, file->source()))), slices);
+          FlatMapBatch joined;
+          for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
+            FlatMapBatch slice = ExtractSlice(&decoded, s);
+            if (slice.rows == 0) continue;
+            Validate(slice);
+            AppendRows(&joined, slice, 0, slice.rows);
+          }
+          if (batch.rows == 0) continue;
+          ExpandAll(&joined);
+          CheckSame(joined, batch);
+        }
       } catch (const Error& error) {
         HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources ||
                      error.code() == ExitCode::kPrivilege,

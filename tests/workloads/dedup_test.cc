@@ -1,6 +1,7 @@
 // Deduplication: whatever is done with unique rows, expanding them gives what would have come
 // without. On random batches, through transforms, cuts and joins; through whole pipelines; and in
 // the trainer.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "reader/transforms/keep_rows.h"
 #include "reader/transforms/plan.h"
 #include "workloads/generator.h"
+#include "workloads/rewrite.h"
 #include "workloads/trainer/consumer.h"
 #include "workloads/trainer/dlrm.h"
 
@@ -400,6 +402,79 @@ TEST(DedupPipeline, DeliversWhatThePlainRunDelivers) {
           EXPECT_EQ(sums.multiset, plain.multiset);
         }
       }
+    }
+  }
+}
+
+// What a run delivers, and whether it went straight into tensors.
+struct Delivered {
+  RowChecksums sums;
+  bool direct = true;
+};
+Delivered RunText(const std::string& text, const fs::path& folder,
+                  const reader::Settings& settings) {
+  Delivered delivered;
+  reader::PipelineSpec spec = reader::ParsePipeline(text, "p.toml", folder.string(), settings);
+  auto consumer = MakeConsumer(spec, &delivered.sums, nullptr);
+  reader::Pipeline pipeline(std::move(spec), std::move(consumer));
+  pipeline.Run();
+  for (const std::string& note : pipeline.notes())
+    if (note.find("layout flatmap was taken") != std::string::npos) delivered.direct = false;
+  return delivered;
+}
+
+// Straight into tensors with groups against a vector for each feature without: whatever is set
+// beside, the same rows, in file order in the same order.
+TEST(DedupPipeline, DirectDeliversWhatFlatMapDeliversWithoutGroups) {
+  const uint64_t seed = Seed();
+  std::mt19937_64 random(seed);
+  const Folder folder;
+  for (int round = 0; round < 10; ++round) {
+    SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed << " round " << round);
+    WorkloadSpec workload = ForModel("rm1", 0.02, 300 + random() % 1200, random() % 1000);
+    workload.stripe_rows = 100 + random() % 500;
+    workload.clustered = random() % 4 != 0;
+    workload.duplication_low = workload.duplication_high = random() % 2 == 0 ? 0.5 : 0.95;
+    fs::path table = folder.path() / std::to_string(round);
+    GenerateTable(workload, table);
+    if (random() % 3 == 0) {
+      RewriteOptions options;
+      options.columns["sparse.value.element"].dictionary =
+          random() % 2 == 0 ? reader::dwrf::DictionaryUse::kAlways
+                            : reader::dwrf::DictionaryUse::kShared;
+      const fs::path rewritten = folder.path() / (std::to_string(round) + "d");
+      RewriteTable(table.string(), rewritten.string(), options);
+      table = rewritten;
+    }
+    std::string text = ReadWholeFile((table / "pipeline.toml").string());
+    const bool shuffles = random() % 4 == 0, rebatches = random() % 4 == 0;
+    const std::string old = "operators = [\"batch\", \"tensorize\"]";
+    const size_t place = text.find(old);
+    ASSERT_NE(place, std::string::npos);
+    text.replace(place, old.size(),
+                 fmt::format("operators = [{}\"batch\", \"tensorize\"{}]",
+                             shuffles ? "\"shuffle\", " : "", rebatches ? ", \"rebatch\"" : ""));
+    if (random() % 3 == 0) text += "\n[[filter]]\ncolumn = \"label\"\nin = [0]\n";
+    if (random() % 3 == 0) text += "\n[[transform]]\nop = \"sampling\"\nrate = 0.6\n";
+    const bool ordered = random() % 2 == 0;
+    const uint64_t batch_rows = 1 + random() % 400;
+    reader::Settings settings = {{"pipeline.order", ordered ? "file" : "any"},
+                                 {"pipeline.batch_rows", std::to_string(batch_rows)}};
+    if (shuffles) settings.push_back({"pipeline.shuffle_rows", "300"});
+    if (rebatches)
+      settings.push_back({"pipeline.worker_rows", std::to_string(1 + random() % batch_rows)});
+    reader::Settings plain = settings;
+    plain.push_back({"pipeline.layout", "flatmap"});
+    settings.push_back({"dedup.mode", random() % 2 == 0 ? "on" : "auto"});
+    settings.push_back({"dedup.scope", random() % 2 == 0 ? "batch" : "neighbours"});
+    settings.push_back({"decode.parallelism", std::to_string(1 + random() % 3)});
+    if (random() % 3 == 0) settings.push_back({"pipeline.memory", "600MiB"});
+    const Delivered expected = RunText(text, table, plain), have = RunText(text, table, settings);
+    EXPECT_TRUE(have.direct);
+    EXPECT_EQ(have.sums.rows, expected.sums.rows);
+    EXPECT_EQ(have.sums.multiset, expected.sums.multiset);
+    if (ordered) {
+      EXPECT_EQ(have.sums.ordered, expected.sums.ordered);
     }
   }
 }

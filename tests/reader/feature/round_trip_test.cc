@@ -2,12 +2,14 @@
 // dictionaries, codecs, key types.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <set>
 
 #include "base/error.h"
+#include "reader/dwrf/column_gather.h"
 #include "reader/dwrf/feature_stream.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/file_writer.h"
@@ -206,13 +208,28 @@ TestTable RandomTable(Random& random) {
   return table;
 }
 
+// Rows of sessions that repeat one or two rows of the table, some clustered, some not.
+Column RepeatRows(Random& random, const Column& rows, const Schema& schema) {
+  std::vector<uint64_t> order;
+  const uint64_t longest = 1 + random() % 20;
+  for (uint64_t row = 0; row < rows.rows && order.size() < 3000; ++row) {
+    for (uint64_t left = 1 + random() % longest; left > 0; --left)
+      order.push_back(row > 0 && random() % 8 == 0 ? row - 1 : row);
+  }
+  if (random() % 4 == 0) std::shuffle(order.begin(), order.end(), random);
+  Column repeated = EmptyColumn(schema, 0);
+  Gather(rows, order, &repeated);
+  return repeated;
+}
+
 TEST(RoundTrip, RandomTablesReadAsWritten) {
   Random random(Seed());
   const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
                                      ("feature_round_trip." + std::to_string(random()) + ".dwrf");
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(trial);
-    const TestTable table = RandomTable(random);
+    TestTable table = RandomTable(random);
+    if (trial % 2 == 0) table.rows = RepeatRows(random, table.rows, table.schema);
     SCOPED_TRACE(table.schema.ToString());
     {
       FileWriter writer(path.string(), table.schema, table.options, true);

@@ -1,5 +1,5 @@
 // DecodeSlices against Decode and Extract, on one stripe: for all slices, any selection of rows,
-// every instruction set.
+// every instruction set, with and without groups.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "reader/batch/dedup_rows.h"
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/slices.h"
 #include "reader/transforms/keep_rows.h"
@@ -60,6 +61,81 @@ inline void ExpectSameTensors(const KeyedJaggedTensor& a, const KeyedJaggedTenso
   ASSERT_EQ(a.weights.size(), b.weights.size());
 }
 
+inline uint64_t OneHashForAll(const void*, size_t, uint64_t) { return 42; }
+
+// Most sparse features of the batch, dealt into groups of one kind each.
+inline GroupRequests RandomGroups(const FlatMapBatch& batch, std::mt19937_64* random) {
+  GroupRequests requests;
+  requests.scope = (*random)() % 2 == 0 ? DedupScope::kNeighbours : DedupScope::kBatch;
+  if ((*random)() % 4 == 0) requests.hash = OneHashForAll;
+  std::vector<size_t> open[2];  // requests that may take one more
+  for (const SparseColumn& column : batch.sparse) {
+    if ((*random)() % 5 == 0) continue;
+    auto& groups = open[column.weighted ? 1 : 0];
+    if (groups.empty() || (*random)() % 2 == 0) {
+      groups.push_back(requests.groups.size());
+      requests.groups.push_back({std::to_string(requests.groups.size()), {}});
+    }
+    requests.groups[groups[(*random)() % groups.size()]].features.push_back(column.name);
+  }
+  return requests;
+}
+
+// Slices with groups: the same rows, the same unique rows as Decode finds, and nothing copied for
+// the tensors.
+template <typename Unpack>
+void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
+                        const std::vector<uint8_t>& keep, uint64_t slice_rows,
+                        std::mt19937_64* random) {
+  const GroupRequests requests = RandomGroups(expected, random);
+  FlatMapBatch ordinary = Extract(Decode(unpack(), &requests));
+  if (!keep.empty()) KeepRows(&ordinary, keep);
+  SliceOptions options;
+  options.slice_rows = slice_rows;
+  options.wanted = keep;
+  options.groups = &requests;
+  const std::vector<double> spare(requests.groups.size(), 0.5);
+  if ((*random)() % 2 == 0) options.group_spare = spare;
+  DecodedStripe decoded = DecodeSlices(unpack(), options);
+  ASSERT_EQ(decoded.kept_rows, expected.rows);
+  uint64_t first_row = 0;
+  for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
+    FlatMapBatch slice = ExtractSlice(&decoded, s);
+    if (slice.rows == 0) continue;
+    SCOPED_TRACE(testing::Message() << "grouped slice " << s);
+    Validate(slice);
+    ASSERT_EQ(slice.groups.size(), requests.groups.size());
+    FlatMapBatch part, ordinary_part;
+    AppendRows(&part, expected, first_row, slice.rows);
+    AppendRows(&ordinary_part, ordinary, first_row, slice.rows);
+    first_row += slice.rows;
+    for (size_t g = 0; g < slice.groups.size(); ++g) {
+      const DedupGroup& group = slice.groups[g];
+      ASSERT_EQ(group.name, requests.groups[g].name);
+      ASSERT_GE(group.unique_rows, 1u);
+      ASSERT_LE(group.unique_rows, slice.rows);
+      const auto same = std::find_if(ordinary_part.groups.begin(), ordinary_part.groups.end(),
+                                     [&](const DedupGroup& one) { return one.name == group.name; });
+      if (same == ordinary_part.groups.end()) continue;  // its features are not plain
+      ASSERT_EQ(group.unique_rows, same->unique_rows);
+      ASSERT_EQ(group.inverse, same->inverse);
+    }
+    const TensorBatch want = Tensorize(part, "");
+    const uint64_t copied_before = slice.copied_bytes;
+    FlatMapBatch expanded = slice.Clone();
+    ExpandAll(&expanded);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameColumns(expanded, part));
+    TensorizeFigures figures;
+    TensorBatch have = Tensorize(std::move(slice), "", &figures);
+    ASSERT_EQ(figures.copied_bytes, copied_before);
+    for (const InverseKeyedJaggedTensor& group : have.groups) Validate(group);
+    ExpandGroups(&have);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameTensors(have.sparse, want.sparse));
+    ASSERT_NO_FATAL_FAILURE(ExpectSameTensors(have.weighted_sparse, want.weighted_sparse));
+  }
+  ASSERT_EQ(first_row, expected.rows);
+}
+
 // `unpack` gives the same unpacked stripe at every call.
 template <typename Unpack>
 void CheckSlices(const Unpack& unpack, std::mt19937_64* random) {
@@ -81,6 +157,10 @@ void CheckSlices(const Unpack& unpack, std::mt19937_64* random) {
     }
     FlatMapBatch expected = whole.Clone();
     if (!keep.empty()) KeepRows(&expected, keep);
+    const uint64_t grouped_sizes[] = {0, 1, 7, 64, 100, rows + 1};
+    ASSERT_NO_FATAL_FAILURE(CheckGroupedSlices(
+        unpack, expected, keep,
+        rows > 300 ? 64 + (*random)() % rows : grouped_sizes[(*random)() % 6], random));
     for (const InstructionSet set :
          {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
       if (set > BestInstructionSet()) continue;

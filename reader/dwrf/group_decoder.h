@@ -1,0 +1,330 @@
+// GroupDecoder: which rows of a group of sparse features repeat in a stripe, and the lists of those
+// that do not. What DecodeGroups (decode_groups.h) and DecodeSlices (slices.h) share. One stripe,
+// one thread; memory is kept from one group to the next.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reader/dwrf/decode/bool_expand.h"
+#include "reader/dwrf/decode/presence_expand.h"
+#include "reader/dwrf/decode/unique_lists.h"
+#include "reader/dwrf/decode_groups.h"
+#include "reader/dwrf/value_decoder.h"
+
+namespace headrace::reader::dwrf {
+
+// One feature of a group over all rows of the stripe: its lists as they are encoded or, where they
+// cannot be compared in that form, decoded.
+class GroupFeature {
+ public:
+  static constexpr uint32_t kNoList = UINT32_MAX;
+
+  uint32_t feature() const { return feature_; }  // of the plan
+  bool weighted() const { return weighted_; }
+  uint64_t elements() const { return elements_; }  // ids of all rows of the stripe
+  // Copied from the values of all lists, not decoded for the rows asked for.
+  bool is_copied() const { return !is_encoded_; }
+
+  // Presence and offsets of rows `rows`, in that order; returns their ids.
+  uint64_t Skeleton(std::span<const uint32_t> rows, PresenceBits* present,
+                    uint32_t* offsets) const {
+    present->words.assign(NumWords(rows.size()), 0);
+    present->count = 0;
+    uint64_t total = 0;
+    offsets[0] = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (const uint32_t list = ListOf(rows[i]); list != kNoList) {
+        present->words[i >> 6] |= uint64_t{1} << (i & 63);
+        ++present->count;
+        total += lengths_[list];
+      }
+      // Fits: the lists of unique rows are some of the stripe's, which have fewer than 2^32 ids.
+      offsets[i + 1] = static_cast<uint32_t>(total);
+    }
+    return total;
+  }
+
+ private:
+  friend class GroupDecoder;
+
+  uint32_t ListOf(uint64_t row) const {
+    if (all_present_) return static_cast<uint32_t>(row);
+    const uint64_t word = present_.words[row >> 6];
+    if ((word >> (row & 63) & 1) == 0) return kNoList;
+    const uint64_t below = word & ((uint64_t{1} << (row & 63)) - 1);
+    return ranks_[row >> 6] + static_cast<uint32_t>(std::popcount(below));
+  }
+  bool SameList(uint32_t a, uint32_t b) const {
+    if (a == kNoList || b == kNoList) return a == b;
+    const uint64_t size = starts_[a + 1] - starts_[a];
+    return lengths_[a] == lengths_[b] && size == starts_[b + 1] - starts_[b] &&
+           (size == 0 || std::memcmp(bytes_ + starts_[a], bytes_ + starts_[b], size) == 0) &&
+           SameWeights(a, b);
+  }
+  bool SameWeights(uint32_t a, uint32_t b) const {
+    return weights_ == nullptr || std::memcmp(weights_ + size_t{entries_[a]} * sizeof(float),
+                                              weights_ + size_t{entries_[b]} * sizeof(float),
+                                              size_t{lengths_[a]} * sizeof(float)) == 0;
+  }
+
+  uint32_t feature_ = 0;
+  bool weighted_ = false, is_encoded_ = true, all_present_ = false;
+  PresenceBits present_;         // over the rows of the stripe
+  std::vector<uint32_t> ranks_;  // present rows before each word of it
+  Array<uint32_t> lengths_;      // of the lists of present rows
+  size_t lists_ = 0;
+  uint64_t elements_ = 0;  // of all lists
+  const uint8_t* bytes_ = nullptr;
+  IntegerFormat format_;
+  std::vector<uint64_t> starts_;      // bytes of list i: [starts_[i], starts_[i + 1])
+  std::vector<uint64_t> changed_;     // bit i: list i differs from list i - 1
+  std::vector<uint32_t> entries_;     // values of list i from entries_[i] on; where needed
+  const uint8_t* weights_ = nullptr;  // as stored
+  DecodedFeature values_;             // where they are not compared encoded
+};
+
+class GroupDecoder {
+ public:
+  // All outlive the decoder. `map_present[f]`: rows that have the map of plan feature f; null: all.
+  GroupDecoder(const StripePlan& plan, ValueDecoder* decoder,
+               const std::vector<const PresenceBits*>& map_present, DedupScope scope, RowHash hash)
+      : plan_(plan), decoder_(*decoder), map_present_(map_present), scope_(scope), hash_(hash) {}
+
+  // Whether the feature's lists are equal where their bytes are.
+  static bool CanCompare(const FeaturePlan& feature) {
+    if (feature.map != NodePlan::kNone || feature.kind == FeatureKind::kDense) return false;
+    if (!feature.in_stripe) return true;
+    return ValueDecoder::IsPlain(feature.item) &&
+           (feature.kind == FeatureKind::kSparse ||
+            (feature.weight.kind == TypeKind::kFloat && feature.weight.present == NodePlan::kNone));
+  }
+
+  // The rows of the stripe by what they hold of `features` (of the plan, none dense, no map).
+  // Features that cannot be compared in encoded form are decoded, and all of the group with them.
+  // Valid until the next call.
+  void Find(std::span<const uint32_t> features) {
+    if (features_.size() < features.size()) features_.resize(features.size());
+    used_ = features.size();
+    const bool is_encoded = std::all_of(features.begin(), features.end(), [&](uint32_t feature) {
+      return CanCompare(plan_.features[feature]);
+    });
+    for (size_t i = 0; i < used_; ++i) {
+      Presence(features[i], &features_[i]);
+      features_[i].is_encoded_ = is_encoded;
+      is_encoded ? Open(&features_[i]) : Values(&features_[i]);
+    }
+    if (!is_encoded) return ByValues();
+    if (scope_ == DedupScope::kNeighbours) {
+      Neighbours();
+    } else {
+      WholeBatch();
+    }
+  }
+  std::span<const GroupFeature> features() const { return {features_.data(), used_}; }
+  const RowClasses& rows() const { return rows_; }
+
+  // The ids, and of a weighted feature the weights, of rows `rows`, as many as Skeleton said. Up to
+  // kDecodeSlack ids behind them are overwritten.
+  void Decode(const GroupFeature& from, std::span<const uint32_t> rows, int64_t* ids,
+              float* weights) const {
+    for (size_t i = 0; i < rows.size();) {
+      const uint32_t first = from.ListOf(rows[i++]);
+      if (first == GroupFeature::kNoList) continue;
+      // Absent rows between two lists that follow each other part nothing.
+      uint32_t end = first + 1;
+      uint64_t count = from.lengths_[first];
+      for (; i < rows.size(); ++i) {
+        const uint32_t list = from.ListOf(rows[i]);
+        if (list == GroupFeature::kNoList) continue;
+        if (list != end) break;
+        count += from.lengths_[list];
+        ++end;
+      }
+      if (count == 0) continue;
+      Lists(from, first, end, count, ids, weights);
+      ids += count;
+      if (weights != nullptr) weights += count;
+    }
+  }
+
+ private:
+  void Presence(uint32_t index, GroupFeature* out) {
+    const FeaturePlan& feature = plan_.features[index];
+    out->feature_ = index;
+    out->weighted_ = feature.kind == FeatureKind::kWeightedSparse;
+    DecodedFeature rows;
+    out->lists_ = decoder_.Rows(feature, map_present_[index], &rows).value_or(0);
+    out->present_ = RowsPresent(map_present_[index], plan_.rows, &rows);
+    out->all_present_ = out->lists_ == plan_.rows;
+    if (out->all_present_) return;
+    out->ranks_.resize(out->present_.words.size());
+    uint32_t rank = 0;
+    for (size_t w = 0; w < out->ranks_.size(); ++w) {
+      out->ranks_[w] = rank;
+      rank += static_cast<uint32_t>(std::popcount(out->present_.words[w]));
+    }
+  }
+
+  // Lengths, and where each list's bytes are.
+  void Open(GroupFeature* out) {
+    const FeaturePlan& feature = plan_.features[out->feature_];
+    out->weights_ = nullptr;
+    out->changed_.resize(NumWords(out->lists_));
+    out->elements_ = decoder_.Lengths(feature.value, out->lists_, &out->lengths_);
+    out->starts_.resize(out->lists_ + 1);
+    out->starts_[0] = 0;
+    if (out->lists_ == 0) return;
+    static const uint8_t kNothing[1] = {};
+    ValueDecoder::PlainIntegers ids;
+    ids.at = ids.end = kNothing;
+    if (out->elements_ > 0) ids = decoder_.Plain(feature.item, out->elements_);
+    out->format_ = ids.format;
+    out->bytes_ = ids.at;
+    const std::span<const uint32_t> lengths(out->lengths_.data(), out->lists_);
+    if (!FindChangedLists(ids.at, ids.end, ids.format.fixed_width, lengths, out->starts_.data(),
+                          out->changed_.data()))
+      decoder_.TooShort(feature.item.data, out->elements_);
+    if (!out->weighted_ || out->elements_ == 0) return;
+    out->weights_ = decoder_.PackedFloats(feature.weight, out->elements_).data();
+    FindEntries(out);
+    for (size_t i = 1; i < out->lists_; ++i) {
+      if ((out->changed_[i >> 6] >> (i & 63) & 1) == 0 &&
+          !out->SameWeights(static_cast<uint32_t>(i), static_cast<uint32_t>(i - 1)))
+        out->changed_[i >> 6] |= uint64_t{1} << (i & 63);
+    }
+  }
+
+  static void FindEntries(GroupFeature* out) {
+    out->entries_.resize(out->lists_ + 1);
+    out->entries_[0] = 0;
+    for (size_t i = 0; i < out->lists_; ++i)
+      out->entries_[i + 1] = out->entries_[i] + out->lengths_[i];
+  }
+
+  void Values(GroupFeature* out) {
+    const FeaturePlan& feature = plan_.features[out->feature_];
+    out->values_ = {};
+    out->lengths_ = Array<uint32_t>(kDecodeSlack);
+    if (out->lists_ > 0) {
+      decoder_.Values(feature, out->lists_, &out->values_);
+      out->lengths_ = std::move(out->values_.lengths);
+    }
+    FindEntries(out);
+    out->elements_ = out->entries_.back();
+  }
+
+  // A row is unique where any feature came, went or changed.
+  void Neighbours() {
+    const size_t words = NumWords(plan_.rows);
+    unique_.assign(words, 0);
+    spread_.resize(words);
+    for (const GroupFeature& one : features()) {
+      if (one.all_present_) {
+        for (size_t w = 0; w < words; ++w) unique_[w] |= one.changed_[w];
+        continue;
+      }
+      const auto& present = one.present_.words;
+      DepositBits(one.changed_.data(), one.changed_.size(), present.data(), words, spread_.data());
+      uint64_t before = 0;
+      for (size_t w = 0; w < words; ++w) {
+        unique_[w] |= spread_[w] | (present[w] ^ (present[w] << 1 | before));
+        before = present[w] >> 63;
+      }
+    }
+    if (words > 0) unique_[0] |= 1;
+    if (plan_.rows % 64 != 0) unique_[words - 1] &= (uint64_t{1} << (plan_.rows % 64)) - 1;
+    rows_.inverse.resize(plan_.rows);
+    rows_.first_row.clear();
+    for (size_t w = 0; w < words; ++w) {
+      auto number = static_cast<uint32_t>(rows_.first_row.size()) - 1;
+      const uint64_t end = std::min<uint64_t>(plan_.rows, (w + 1) * 64);
+      for (uint64_t row = w * 64, bits = unique_[w]; row < end; ++row, bits >>= 1)
+        rows_.inverse[row] = number += static_cast<uint32_t>(bits & 1);
+      for (uint64_t bits = unique_[w]; bits != 0; bits &= bits - 1)
+        rows_.first_row.push_back(
+            static_cast<uint32_t>(w * 64 + static_cast<uint64_t>(std::countr_zero(bits))));
+    }
+  }
+
+  void WholeBatch() {
+    const auto hash = [&](uint32_t row) {
+      uint64_t sum = 0;
+      for (const GroupFeature& one : features()) {
+        const uint32_t list = one.ListOf(row);
+        const bool absent = list == GroupFeature::kNoList;
+        sum = sum * 0x9e3779b97f4a7c15u + 1 + (absent ? 0 : 1 + one.lengths_[list]);
+        if (absent || one.lengths_[list] == 0) continue;
+        sum = hash_(one.bytes_ + one.starts_[list], one.starts_[list + 1] - one.starts_[list], sum);
+        if (one.weights_ != nullptr)
+          sum = hash_(one.weights_ + size_t{one.entries_[list]} * sizeof(float),
+                      size_t{one.lengths_[list]} * sizeof(float), sum);
+      }
+      return sum;
+    };
+    const auto same = [&](uint32_t a, uint32_t b) {
+      return std::all_of(features().begin(), features().end(), [&](const GroupFeature& one) {
+        return one.SameList(one.ListOf(a), one.ListOf(b));
+      });
+    };
+    rows_ = ClassifyByHash(plan_.rows, hash, same);
+  }
+
+  void ByValues() {
+    std::vector<SparseColumn> columns(used_);
+    std::vector<const SparseColumn*> pointers;
+    for (size_t i = 0; i < used_; ++i) {
+      GroupFeature& one = features_[i];
+      SparseColumn& column = columns[i];
+      column.present = one.present_;
+      column.offsets.resize(plan_.rows + 1);
+      if (one.present_.count > 0) {
+        ExpandLengths(one.lengths_.data(), one.present_.words.data(), plan_.rows,
+                      column.offsets.data());
+      } else {
+        std::fill(column.offsets.begin(), column.offsets.end(), 0u);
+      }
+      column.values = Borrowed(&one.values_.values);
+      column.weights = Borrowed(&one.values_.weights);
+      pointers.push_back(&column);
+    }
+    rows_ = ClassifyRows(pointers, plan_.rows, scope_, hash_);
+  }
+
+  template <typename T>
+  static Array<T> Borrowed(Array<T>* of) {
+    return Array<T>::Borrow({of->data(), of->size()}, {std::shared_ptr<const void>(), of});
+  }
+
+  void Lists(const GroupFeature& from, uint32_t first, uint32_t end, uint64_t count, int64_t* ids,
+             float* weights) const {
+    if (!from.is_encoded_) {
+      const uint32_t entry = from.entries_[first];
+      std::memcpy(ids, from.values_.values.data() + entry, count * sizeof(int64_t));
+      if (weights != nullptr)
+        std::memcpy(weights, from.values_.weights.data() + entry, count * sizeof(float));
+      return;
+    }
+    if (DecodePlain(from.bytes_ + from.starts_[first], from.bytes_ + from.starts_[end], count,
+                    from.format_, ids) == nullptr)
+      decoder_.TooShort(plan_.features[from.feature_].item.data, count);
+    if (weights != nullptr)
+      std::memcpy(weights, from.weights_ + size_t{from.entries_[first]} * sizeof(float),
+                  count * sizeof(float));
+  }
+
+  const StripePlan& plan_;
+  ValueDecoder& decoder_;
+  const std::vector<const PresenceBits*>& map_present_;
+  const DedupScope scope_;
+  const RowHash hash_;
+  std::vector<GroupFeature> features_;  // the first used_ of them: of the group at hand
+  size_t used_ = 0;
+  RowClasses rows_;
+  std::vector<uint64_t> unique_, spread_;
+};
+
+}  // namespace headrace::reader::dwrf
