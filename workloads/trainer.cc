@@ -9,12 +9,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mix_bits.h"
 
 namespace headrace::workloads {
 namespace {
 
 using reader::KeyedJaggedTensor;
-using reader::MixBits;
 using reader::TensorBatch;
 
 void Mix(uint64_t* hash, uint64_t value) { *hash = MixBits(*hash ^ value); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mix_bits.h"
 #include "reader/batch/gather_rows.h"
 #include "reader/batch/rebatch.h"
 #include "reader/batch/tensorize.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "reader/pipeline/cost.h"
+#include "base/mix_bits.h"
 #include "reader/pipeline/operator.h"
 
 namespace headrace::reader {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/mix_bits.h"
+
 namespace headrace::reader {
 namespace {
 

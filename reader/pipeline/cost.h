@@ -19,13 +19,4 @@ struct Cost {
   double Draw(uint64_t seed, uint64_t stream) const;
 };
 
-// splitmix64's finaliser: a good 64-bit mix of consecutive numbers (Steele, Lea, Flood, OOPSLA
-// 2014).
-constexpr uint64_t MixBits(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 }  // namespace headrace::reader

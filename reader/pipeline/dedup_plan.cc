@@ -9,11 +9,11 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/mix_bits.h"
 #include "base/registry.h"
 #include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/feature_stream.h"
 #include "reader/dwrf/file_reader.h"
-#include "reader/pipeline/cost.h"
 #include "reader/pipeline/split.h"
 
 namespace headrace::reader {

@@ -7,46 +7,38 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mix_bits.h"
+#include "reader/source/forwarding.h"
 
 namespace headrace::reader {
 namespace {
 
 constexpr int64_t kStallStepNs = 10'000'000;
 
-uint64_t Mix(uint64_t x) {  // the finalizer of SplitMix64
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
-
-class FaultSource final : public Source {
+class FaultSource final : public ForwardingSource {
  public:
   FaultSource(std::shared_ptr<const Source> inner, const FaultOptions& options,
               std::function<bool()> stopped)
-      : inner_(std::move(inner)), options_(options), stopped_(std::move(stopped)) {}
+      : ForwardingSource(std::move(inner)), options_(options), stopped_(std::move(stopped)) {}
 
-  const std::string& name() const override { return inner_->name(); }
-  uint64_t size() const override { return inner_->size(); }
-  uint64_t alignment() const override { return inner_->alignment(); }
-  uint32_t depth() const override { return inner_->depth(); }
-  BufferPool* buffers() const override { return inner_->buffers(); }
-  std::string note() const override { return inner_->note(); }
-
+  // What was read with faults is not to be kept for a run without.
+  std::string version() const override {
+    return fmt::format("{} {} {}", ForwardingSource::version(), options_.seed, options_.flip_ratio);
+  }
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
     Before(offset, out.size());
-    inner_->ReadAt(offset, out);
+    inner().ReadAt(offset, out);
     Flip(offset, out);
   }
   void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const override {
     for (const ReadRequest& request : requests) Before(request.offset, request.out.size());
-    inner_->ReadMany(requests, figures);
+    inner().ReadMany(requests, figures);
     for (const ReadRequest& request : requests) Flip(request.offset, request.out);
   }
 
  private:
   uint64_t Draw(uint64_t kind, uint64_t offset, uint64_t bytes) const {
-    return Mix(Mix(Mix(options_.seed + kind * 0x9e3779b97f4a7c15) ^ offset) ^ bytes ^
-               inner_->size() << 20);
+    return MixBits(MixBits(MixBits(MixBits(options_.seed) ^ kind) ^ offset) ^ bytes ^ size() << 20);
   }
   bool Happens(double ratio, uint64_t kind, uint64_t offset, uint64_t bytes) const {
     return ratio > 0 &&
@@ -73,7 +65,6 @@ class FaultSource final : public Source {
     out[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
   }
 
-  std::shared_ptr<const Source> inner_;
   FaultOptions options_;
   std::function<bool()> stopped_;
 };

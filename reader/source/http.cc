@@ -419,6 +419,7 @@ class HttpSource final : public Source {
   explicit HttpSource(HttpPlace place) : place_(std::move(place)) { AskSize(); }
   const std::string& name() const override { return place_.name; }
   uint64_t size() const override { return size_; }
+  std::string version() const override { return etag_; }
   uint32_t depth() const override { return place_.options.connections; }
 
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,12 @@ LocalFile::LocalFile(const std::string& path, bool direct) : file_(path) {
 
 LocalFile::~LocalFile() {
   if (direct_ >= 0) close(direct_);
+}
+
+std::string LocalFile::version() const {
+  struct stat status = {};
+  if (fstat(file_.descriptor(), &status) != 0) return {};
+  return fmt::format("{}.{:09}", status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
 void LocalFile::ReadAt(uint64_t offset, std::span<uint8_t> out) const {

@@ -18,6 +18,7 @@ class LocalFile : public Source {
 
   const std::string& name() const override { return file_.path(); }
   uint64_t size() const override { return file_.size(); }
+  std::string version() const override;
   uint64_t alignment() const override { return direct_ >= 0 ? kBlockBytes : 1; }
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const override;
   void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const override;

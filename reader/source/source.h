@@ -28,6 +28,9 @@ class Source {
   virtual ~Source() = default;
   virtual const std::string& name() const = 0;  // for messages: a path
   virtual uint64_t size() const = 0;
+  // A text that changes when the bytes do, as far as the storage tells: the time of the last
+  // change, an ETag; empty where it tells nothing.
+  virtual std::string version() const { return {}; }
   // Fills `out` from `offset`, whatever the alignment. Throws Error when the range cannot be had
   // whole.
   virtual void ReadAt(uint64_t offset, std::span<uint8_t> out) const = 0;

@@ -6,39 +6,32 @@
 #include <vector>
 
 #include "probes/account/scope.h"
+#include "reader/source/forwarding.h"
 
 namespace headrace::reader {
 namespace {
 
-class ThrottledSource final : public Source {
+class ThrottledSource final : public ForwardingSource {
  public:
   ThrottledSource(std::shared_ptr<const Source> inner, std::shared_ptr<Throttle> throttle)
-      : inner_(std::move(inner)),
+      : ForwardingSource(std::move(inner)),
         throttle_(std::move(throttle)),
-        place_(throttle_->Place(inner_->size())) {}
-
-  const std::string& name() const override { return inner_->name(); }
-  uint64_t size() const override { return inner_->size(); }
-  uint64_t alignment() const override { return inner_->alignment(); }
-  uint32_t depth() const override { return inner_->depth(); }
-  BufferPool* buffers() const override { return inner_->buffers(); }
-  std::string note() const override { return inner_->note(); }
+        place_(throttle_->Place(size())) {}
 
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
     const int64_t arrival = throttle_->now();
-    inner_->ReadAt(offset, out);
+    inner().ReadAt(offset, out);
     const ReadRequest request{offset, out};
     throttle_->Wait(arrival, place_, {&request, 1}, 1);
   }
   // The time that the real reads take is part of the device's.
   void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const override {
     const int64_t arrival = throttle_->now();
-    inner_->ReadMany(requests, figures);
+    inner().ReadMany(requests, figures);
     throttle_->Wait(arrival, place_, requests, depth());
   }
 
  private:
-  std::shared_ptr<const Source> inner_;
   std::shared_ptr<Throttle> throttle_;
   uint64_t place_;
 };

@@ -1,7 +1,6 @@
 #include "reader/pipeline/cache/cache_operators.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "reader/dwrf/slices.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/batch_bytes.h"
+#include "reader/source/identity.h"
 
 namespace headrace::reader {
 namespace {
@@ -118,15 +118,9 @@ class Description {
 };
 
 void AddFile(const Source& source, Description* text) {
-  text->Add(source.name());
-  text->Add(source.size());
-  struct stat status = {};
-  const bool is_local = stat(source.name().c_str(), &status) == 0;
-  text->Add(is_local ? status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec : 0);
-  // The footer names every stream of every stripe and its size; it changes with the file.
-  std::vector<uint8_t> tail(std::min<uint64_t>(source.size(), 16 << 10));
-  source.ReadAt(source.size() - tail.size(), tail);
-  text->Add(XXH3_64bits(tail.data(), tail.size()));
+  const SourceIdentity identity = IdentityOf(source);
+  text->Add(identity.name);
+  text->Add(identity.content);
 }
 
 void AddParam(const ParamValue& value, Description* text) {
