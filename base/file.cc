@@ -89,8 +89,8 @@ void AtomicFile::Write(std::string_view text) {
   Write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
-void AtomicFile::Commit() {
-  if (fsync(fd_) != 0) throw ErrnoError(errno, "sync", path_);
+void AtomicFile::Commit(bool sync) {
+  if (sync && fsync(fd_) != 0) throw ErrnoError(errno, "sync", path_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) throw ErrnoError(errno, "rename to", path_);
   close(fd_);
   fd_ = -1;

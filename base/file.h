@@ -41,8 +41,9 @@ class AtomicFile {
   void Write(std::span<const uint8_t> bytes);
   void Write(std::string_view text);
   uint64_t size() const { return size_; }
-  // fsync and rename. Throws Error; then `path` is as it was.
-  void Commit();
+  // fsync and rename. Throws Error; then `path` is as it was. Without `sync` the file is whole
+  // after whatever happens to the process, but not after a crash of the machine.
+  void Commit(bool sync = true);
 
  private:
   std::string path_, temporary_;

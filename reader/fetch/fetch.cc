@@ -35,15 +35,17 @@ BufferPool& StripeBuffers() {
 FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options,
                     StreamTier* tier) {
   FetchedStripe fetched;
-  std::vector<StreamTier::Bytes> hits(plan.streams.size());
+  TierStreams found;
+  if (tier != nullptr) found = tier->Find(plan, source);
+  found.streams.resize(plan.streams.size());
   std::vector<ByteRange> missing;
   for (size_t i = 0; i < plan.streams.size(); ++i) {
     const dwrf::StreamInfo& stream = plan.streams[i];
+    const bool is_hit = !found.streams[i].empty();
     fetched.stream_bytes += stream.length;
-    if (tier != nullptr) hits[i] = tier->Find(source.name(), stream.offset, stream.length);
-    ++(hits[i] ? fetched.tier.hits : fetched.tier.misses);
-    (hits[i] ? fetched.tier.hit_bytes : fetched.tier.miss_bytes) += stream.length;
-    if (!hits[i]) missing.push_back({stream.offset, stream.length});
+    ++(is_hit ? fetched.tier.hits : fetched.tier.misses);
+    (is_hit ? fetched.tier.hit_bytes : fetched.tier.miss_bytes) += stream.length;
+    if (!is_hit) missing.push_back({stream.offset, stream.length});
   }
   const uint64_t alignment = source.alignment();
   const ReadPlan planned =
@@ -57,9 +59,15 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     places.push_back(room);
     room += RoundUp(read.length, alignment);
   }
-  BufferPool* const own = source.buffers();
-  fetched.bytes =
-      (own != nullptr ? *own : StripeBuffers()).Take(room + fetched.tier.hit_bytes + alignment - 1);
+  // A stripe that the tier read whole stays where it is.
+  const bool is_read = !reads.empty() || found.buffers.size() != 1;
+  if (is_read) {
+    BufferPool* const own = source.buffers();
+    fetched.bytes = (own != nullptr ? *own : StripeBuffers())
+                        .Take(room + fetched.tier.hit_bytes + alignment - 1);
+  } else {
+    fetched.bytes = std::move(found.buffers[0]);
+  }
   uint8_t* const data = reinterpret_cast<uint8_t*>(
       RoundUp(reinterpret_cast<uintptr_t>(fetched.bytes->data()), alignment));
   std::vector<ReadRequest> requests;
@@ -69,14 +77,20 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
   source.ReadMany(requests, &fetched.figures);
 
   const std::vector<bool> offered = Offered(plan, tier);
+  std::vector<TierOffer> offers;
   uint8_t* hit_place = data + room;
   fetched.stored.reserve(plan.streams.size());
   for (size_t k = 0; k < plan.streams.size(); ++k) {
     const dwrf::StreamInfo& stream = plan.streams[k];
-    if (hits[k]) {
-      std::memcpy(hit_place, hits[k]->data(), stream.length);
-      fetched.stored.emplace_back(hit_place, stream.length);
-      hit_place += stream.length;
+    const std::span<const uint8_t> hit = found.streams[k];
+    if (!hit.empty() && !is_read) {
+      fetched.stored.push_back(hit);
+      continue;
+    }
+    if (!hit.empty()) {
+      std::memcpy(hit_place, hit.data(), hit.size());
+      fetched.stored.emplace_back(hit_place, hit.size());
+      hit_place += hit.size();
       continue;
     }
     const auto after = std::upper_bound(
@@ -85,8 +99,9 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     const auto i = static_cast<size_t>(after - reads.begin()) - 1;
     fetched.stored.emplace_back(data + places[i] + (stream.offset - reads[i].offset),
                                 stream.length);
-    if (offered[k]) tier->Insert(source.name(), stream.offset, fetched.stored.back());
+    if (offered[k]) offers.push_back({k, fetched.stored.back()});
   }
+  if (!offers.empty()) tier->Insert(plan, source, found, offers);
   fetched.wanted_bytes = planned.wanted_bytes + fetched.tier.hit_bytes;
   fetched.read_bytes = planned.read_bytes + fetched.tier.hit_bytes;
   fetched.plan = std::move(plan);

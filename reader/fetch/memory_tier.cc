@@ -1,29 +1,49 @@
-#include "reader/fetch/stream_tier.h"
+#include "reader/fetch/memory_tier.h"
 
 #include <utility>
 
 namespace headrace::reader {
 
-StreamTier::Bytes StreamTier::Find(const std::string& file, uint64_t offset, uint64_t length) {
+TierStreams MemoryTier::Find(const dwrf::StripePlan& plan, const Source& source) {
+  TierStreams found;
+  found.streams.resize(plan.streams.size());
+  for (size_t i = 0; i < plan.streams.size(); ++i) {
+    Bytes bytes = FindStream(source.name(), plan.streams[i].offset, plan.streams[i].length);
+    if (!bytes) continue;
+    found.streams[i] = *bytes;
+    found.entries.push_back(std::move(bytes));
+  }
+  return found;
+}
+
+void MemoryTier::Insert(const dwrf::StripePlan& plan, const Source& source,
+                        const TierStreams& /*found*/, std::span<const TierOffer> offers) {
+  for (const TierOffer& offer : offers)
+    InsertStream(source.name(), plan.streams[offer.stream].offset, offer.bytes);
+}
+
+MemoryTier::Bytes MemoryTier::FindStream(const std::string& file, uint64_t offset,
+                                         uint64_t length) {
   const Key key{file, offset, length};
   const std::lock_guard lock(mutex_);
   const auto place = places_.find(key);
   if (place == places_.end()) return nullptr;
-  if (options_.policy == TierPolicy::kLru)
+  if (options().policy == TierPolicy::kLru)
     entries_.splice(entries_.begin(), entries_, place->second);
   return place->second->bytes;
 }
 
-void StreamTier::Insert(const std::string& file, uint64_t offset, std::span<const uint8_t> bytes) {
-  if (bytes.empty() || bytes.size() > options_.budget_bytes) return;
+void MemoryTier::InsertStream(const std::string& file, uint64_t offset,
+                              std::span<const uint8_t> bytes) {
+  if (bytes.empty() || bytes.size() > options().budget_bytes) return;
   Key key{file, offset, bytes.size()};
   Bytes copy = std::make_shared<std::vector<uint8_t>>(bytes.begin(), bytes.end());
   const std::lock_guard lock(mutex_);
   // Another thread may have fetched the same stripe of another epoch meanwhile.
   if (places_.count(key) > 0) return;
-  if (options_.policy == TierPolicy::kPinned && bytes.size() > options_.budget_bytes - bytes_)
+  if (options().policy == TierPolicy::kPinned && bytes.size() > options().budget_bytes - bytes_)
     return;
-  while (bytes.size() > options_.budget_bytes - bytes_) {
+  while (bytes.size() > options().budget_bytes - bytes_) {
     bytes_ -= entries_.back().bytes->size();
     places_.erase(entries_.back().key);
     entries_.pop_back();
@@ -33,7 +53,7 @@ void StreamTier::Insert(const std::string& file, uint64_t offset, std::span<cons
   bytes_ += bytes.size();
 }
 
-uint64_t StreamTier::bytes() const {
+uint64_t MemoryTier::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
 }

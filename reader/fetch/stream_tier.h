@@ -1,4 +1,5 @@
-// StreamTier: stored streams kept in memory, in front of storage that is slower. Two policies:
+// StreamTier: stored streams kept where they are had faster than from the storage: in memory
+// (memory_tier.h) or in a folder of a fast disk (disk_tier.h). Two policies:
 //
 //   pinned   a stream that came in stays for ever; when the budget is used up nothing else comes in
 //   lru      a stream that comes in displaces those not used for the longest time
@@ -6,26 +7,30 @@
 // Thread-safe.
 #pragma once
 #include <cstdint>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "base/buffer.h"
+#include "reader/dwrf/projection.h"
+#include "reader/source/source.h"
 
 namespace headrace::reader {
 
 enum class TierPolicy : uint8_t { kPinned, kLru };
 
 struct TierOptions {
-  uint64_t budget_bytes = 0;  // of the streams' bytes; 0: no tier
+  uint64_t budget_bytes = 0;  // of the streams' bytes, on disk of the files; 0: no tier
   TierPolicy policy = TierPolicy::kLru;
   std::string popularity =
-      {};  // a co-read log (reader/fetch/popularity.h); empty: all streams come in
+      {};                   // a co-read log (reader/fetch/popularity.h); empty: all streams come in
+  std::string folder = {};  // absolute; empty: memory
   bool enabled() const { return budget_bytes > 0; }
+  bool on_disk() const { return enabled() && !folder.empty(); }
 };
 
 // What the tier did for its callers; calls add to it.
@@ -34,45 +39,51 @@ struct TierFigures {
   uint64_t misses = 0, miss_bytes = 0;
 };
 
+// What a tier has of a stripe.
+struct TierStreams {
+  std::vector<std::span<const uint8_t>> streams;  // as those of the plan; empty: a miss
+  // The bytes live in these.
+  std::vector<BufferPool::Handle> buffers;
+  std::vector<std::shared_ptr<const void>> entries;
+  uint64_t state = 0;  // the tier's own
+};
+
+// A stream of the plan that was read from the storage.
+struct TierOffer {
+  size_t stream = 0;
+  std::span<const uint8_t> bytes;
+};
+
 class StreamTier {
  public:
   // `features`: only their streams are offered (Fetch looks); nothing: all streams.
   explicit StreamTier(const TierOptions& options,
                       std::optional<std::set<std::string>> features = std::nullopt)
       : options_(options), features_(std::move(features)) {}
+  virtual ~StreamTier() = default;
+  StreamTier(const StreamTier&) = delete;
+  StreamTier& operator=(const StreamTier&) = delete;
+
+  const TierOptions& options() const { return options_; }
   const std::optional<std::set<std::string>>& features() const { return features_; }
 
-  using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
-  // The stream of `file` that begins at `offset` and has `length` bytes, or null. It stays readable
-  // when it is displaced meanwhile.
-  Bytes Find(const std::string& file, uint64_t offset, uint64_t length);
-  // Offers a stream that was not found.
-  void Insert(const std::string& file, uint64_t offset, std::span<const uint8_t> bytes);
+  // Those of the plan's streams that are here. They stay readable when they are displaced
+  // meanwhile.
+  virtual TierStreams Find(const dwrf::StripePlan& plan, const Source& source) = 0;
+  // Offers streams that Find did not find, with what it returned.
+  virtual void Insert(const dwrf::StripePlan& plan, const Source& source, const TierStreams& found,
+                      std::span<const TierOffer> offers) = 0;
 
-  uint64_t bytes() const;  // at most the budget, always
+  virtual uint64_t bytes() const = 0;  // at most the budget, always
+  // What a user should know of how it went; one line each.
+  virtual std::vector<std::string> notes() const { return {}; }
+  // The accounts (hr_operator) of reads from the tier's device and of writes to it, where it has
+  // one.
+  virtual void SetAccounts([[maybe_unused]] uint32_t read, [[maybe_unused]] uint32_t fill) {}
 
  private:
-  struct Key {
-    std::string file;
-    uint64_t offset, length;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key& key) const {
-      return std::hash<std::string>()(key.file) ^ (key.offset * 0x9e3779b97f4a7c15u + key.length);
-    }
-  };
-  struct Entry {
-    Key key;
-    Bytes bytes;
-  };
-
-  TierOptions options_;
-  std::optional<std::set<std::string>> features_;
-  mutable std::mutex mutex_;  // guards the following
-  std::list<Entry> entries_;  // the one used last first
-  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> places_;
-  uint64_t bytes_ = 0;
+  const TierOptions options_;
+  const std::optional<std::set<std::string>> features_;
 };
 
 }  // namespace headrace::reader

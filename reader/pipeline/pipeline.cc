@@ -17,11 +17,14 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mix_bits.h"
 #include "base/registry.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/slices.h"
+#include "reader/fetch/disk_tier.h"
+#include "reader/fetch/memory_tier.h"
 #include "reader/fetch/popularity.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/cache_operators.h"
@@ -171,15 +174,24 @@ void CheckFilters(const Schema& schema, const PipelineSpec& spec) {
 // With a co-read log, the tier is for its most popular features that fit; how large a feature is,
 // the first stripe tells for all.
 std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& table) {
-  if (spec.tier.popularity.empty() || table.splits.empty())
-    return std::make_unique<StreamTier>(spec.tier);
+  std::vector<const Source*> sources;
+  for (const auto& file : table.files) sources.push_back(&file->source());
+  const auto make = [&](std::optional<std::set<std::string>> features) {
+    std::unique_ptr<StreamTier> tier;
+    if (spec.tier.on_disk()) {
+      tier = std::make_unique<DiskTier>(spec.tier, std::move(features), sources);
+    } else {
+      tier = std::make_unique<MemoryTier>(spec.tier, std::move(features));
+    }
+    return tier;
+  };
+  if (spec.tier.popularity.empty() || table.splits.empty()) return make(std::nullopt);
   const std::vector<std::string> popular = PopularFeatures(spec.tier.popularity);
   const auto& file = table.files[0];
   const dwrf::StripePlan plan = dwrf::MakePlan(*file, file->ReadStripe(0), spec.projection);
   const double stripes =
       static_cast<double>(table.rows) / static_cast<double>(std::max<uint64_t>(1, plan.rows));
-  return std::make_unique<StreamTier>(
-      spec.tier, FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes));
+  return make(FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes));
 }
 
 // An account for each group, for as many as a report can show; the others share one.
@@ -313,7 +325,9 @@ void Pipeline::State::OpenSource() {
       }
     }
     memory = std::make_unique<MemoryLedger>(MemoryOptions{
-        spec.memory_bytes, spec.tier.budget_bytes + (in_memory ? spec.cache.budget_bytes : 0),
+        spec.memory_bytes,
+        (spec.tier.on_disk() ? 0 : spec.tier.budget_bytes) +
+            (in_memory ? spec.cache.budget_bytes : 0),
         spec.batch_rows, kColumnBytes * (spec.projection.features.size() + spec.transforms.size()),
         holders, std::max(spec.batch_rows, spec.shuffle_rows)});
   }
@@ -360,6 +374,9 @@ void Pipeline::State::BuildStages() {
           plan.hit_account = hr_operator("tier.hit", "cache", stage->account);
           plan.miss_account = hr_operator("tier.miss", "cache", stage->account);
         }
+        if (spec.tier.on_disk() && tier)
+          tier->SetAccounts(hr_operator("tier.io", "tier", stage->account),
+                            hr_operator("tier.fill", "tier", stage->account));
         if (cache) {
           plan.cache_hit_account = hr_operator("cache.hit", "cache", stage->account);
           plan.cache_miss_account = hr_operator("cache.miss", "cache", stage->account);
@@ -916,6 +933,9 @@ std::vector<std::string> Pipeline::notes() const {
     std::string note = file->source().note();
     if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(std::move(note));
+  }
+  if (state_->tier) {
+    for (std::string& note : state_->tier->notes()) notes.push_back(std::move(note));
   }
   if (state_->cache && !state_->cache->note().empty()) notes.push_back(state_->cache->note());
   return notes;

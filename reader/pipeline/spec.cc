@@ -518,9 +518,14 @@ class SpecParser {
   void Tier(const toml::table& source, PipelineSpec* spec) const {
     const toml::table* table = Table(source, "tier");
     if (table == nullptr) return;
-    CheckKeys(*table, "[source.tier]", {"budget", "policy", "popularity"});
+    CheckKeys(*table, "[source.tier]", {"budget", "policy", "popularity", "folder"});
     if (const toml::node* budget = table->get("budget"))
       spec->tier.budget_bytes = static_cast<uint64_t>(Bytes(*budget, "budget"));
+    const std::string folder = Text(*table, "folder", "");
+    if (!folder.empty()) spec->tier.folder = Path(folder);
+    if (!folder.empty() && table->get("budget") == nullptr)
+      Fail(table->get("folder"),
+           "a tier in a folder needs budget = \"...\": the bytes it may take");
     const std::string popularity = Text(*table, "popularity", "");
     if (!popularity.empty()) spec->tier.popularity = Path(popularity);
     const std::string policy = Text(*table, "policy", "lru");

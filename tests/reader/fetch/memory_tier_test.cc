@@ -1,4 +1,4 @@
-#include "reader/fetch/stream_tier.h"
+#include "reader/fetch/memory_tier.h"
 
 #include <gtest/gtest.h>
 
@@ -20,21 +20,21 @@ std::vector<uint8_t> BytesOf(const std::string& file, uint64_t offset, uint64_t 
   return bytes;
 }
 
-bool FindAndCheck(StreamTier* tier, const std::string& file, uint64_t offset, uint64_t length) {
-  const StreamTier::Bytes found = tier->Find(file, offset, length);
+bool FindAndCheck(MemoryTier* tier, const std::string& file, uint64_t offset, uint64_t length) {
+  const MemoryTier::Bytes found = tier->FindStream(file, offset, length);
   if (!found) return false;
   EXPECT_EQ(*found, BytesOf(file, offset, length));
   return true;
 }
 
 // Against a list that is searched from end to end.
-TEST(StreamTier, BehavesAsThePolicySaysAndKeepsTheBudget) {
+TEST(MemoryTier, BehavesAsThePolicySaysAndKeepsTheBudget) {
   for (const TierPolicy policy : {TierPolicy::kPinned, TierPolicy::kLru}) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
       SCOPED_TRACE(seed);
       std::mt19937_64 random(seed);
       const uint64_t budget = 1 + random() % 5000;
-      StreamTier tier({budget, policy});
+      MemoryTier tier({budget, policy});
       std::deque<std::pair<std::string, uint64_t>> expected;  // the one used last first
       const auto length_of = [](uint64_t offset) { return 1 + offset * 977 % 1500; };
       const auto used = [&] {
@@ -54,7 +54,7 @@ TEST(StreamTier, BehavesAsThePolicySaysAndKeepsTheBudget) {
           expected.erase(place);
           expected.push_front(entry);
         } else if (!here) {
-          tier.Insert(file, offset, BytesOf(file, offset, length));
+          tier.InsertStream(file, offset, BytesOf(file, offset, length));
           if (length <= budget && policy == TierPolicy::kLru) {
             while (used() + length > budget) expected.pop_back();
           }
@@ -67,8 +67,8 @@ TEST(StreamTier, BehavesAsThePolicySaysAndKeepsTheBudget) {
   }
 }
 
-TEST(StreamTier, ThreadsShareIt) {
-  StreamTier tier({20000, TierPolicy::kLru});
+TEST(MemoryTier, ThreadsShareIt) {
+  MemoryTier tier({20000, TierPolicy::kLru});
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&tier, t] {
@@ -76,7 +76,7 @@ TEST(StreamTier, ThreadsShareIt) {
       for (int i = 0; i < 3000; ++i) {
         const uint64_t offset = random() % 50, length = 100 + offset * 20;
         if (!FindAndCheck(&tier, "f", offset, length))
-          tier.Insert("f", offset, BytesOf("f", offset, length));
+          tier.InsertStream("f", offset, BytesOf("f", offset, length));
         EXPECT_LE(tier.bytes(), 20000u);
       }
     });
@@ -92,7 +92,7 @@ TEST(Fetch, TakesFromTheTierWhatItHasAndReadsTheRest) {
   dwrf::StripePlan plan;
   for (const uint64_t offset : {0, 5000, 20000, 90000})
     plan.streams.push_back({1, 0, dwrf::StreamKind::kData, offset, 1000, true});
-  StreamTier tier({3000, TierPolicy::kPinned});
+  MemoryTier tier({3000, TierPolicy::kPinned});
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     const FetchedStripe fetched = Fetch(plan, *source, {.max_gap_bytes = 0}, &tier);

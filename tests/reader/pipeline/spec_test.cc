@@ -253,6 +253,7 @@ TEST(PipelineSpec, StorageIsChosenByKeysAndSettings) {
       {"source.device.ns_per_request", "5", "[source.device] has ns_per_request and ns_per_byte"},
       {"source.coalesce_gap", "wide", "coalesce_gap"},
       {"source.tier.policy", "lfu", "policy is \"lru\" or \"pinned\""},
+      {"source.tier.folder", "fast", "a tier in a folder needs budget"},
       {"source.remote.stall", "0", "stall must be at least 1ms"},
       {"source.remote.endpoint", "127.0.0.1:9000", "an endpoint is http://HOST:PORT"},
       {"source.remote.conections", "1", "did you mean 'connections'?"},
