@@ -127,27 +127,36 @@ class GroupDecoder {
   std::span<const GroupFeature> features() const { return {features_.data(), used_}; }
   const RowClasses& rows() const { return rows_; }
 
-  // The ids, and of a weighted feature the weights, of rows `rows`, as many as Skeleton said. Up to
-  // kDecodeSlack ids behind them are overwritten.
+  // The ids, and of a weighted feature the weights, of rows `rows` (ascending), as many as Skeleton
+  // said. Up to kDecodeSlack ids behind them are overwritten.
   void Decode(const GroupFeature& from, std::span<const uint32_t> rows, int64_t* ids,
-              float* weights) const {
-    for (size_t i = 0; i < rows.size();) {
-      const uint32_t first = from.ListOf(rows[i++]);
-      if (first == GroupFeature::kNoList) continue;
-      // Absent rows between two lists that follow each other part nothing.
-      uint32_t end = first + 1;
-      uint64_t count = from.lengths_[first];
-      for (; i < rows.size(); ++i) {
-        const uint32_t list = from.ListOf(rows[i]);
-        if (list == GroupFeature::kNoList) continue;
-        if (list != end) break;
-        count += from.lengths_[list];
-        ++end;
-      }
+              float* weights) {
+    std::span<const uint32_t> lists = rows;
+    if (!from.all_present_) {
+      lists_.clear();
+      for (const uint32_t row : rows)
+        if (const uint32_t list = from.ListOf(row); list != GroupFeature::kNoList)
+          lists_.push_back(list);
+      lists = lists_;
+    }
+    if (from.is_encoded_ && !DecodeLists(from.bytes_, lists, from.lengths_.data(),
+                                         from.starts_.data(), from.format_, ids))
+      decoder_.TooShort(plan_.features[from.feature_].item.data, from.elements_);
+    if (from.is_encoded_ && weights == nullptr) return;
+    for (const uint32_t list : lists) {
+      const size_t entry = from.entries_[list], count = from.lengths_[list];
       if (count == 0) continue;
-      Lists(from, first, end, count, ids, weights);
-      ids += count;
-      if (weights != nullptr) weights += count;
+      if (!from.is_encoded_) {
+        std::memcpy(ids, from.values_.values.data() + entry, count * sizeof(int64_t));
+        ids += count;
+      }
+      if (weights == nullptr) continue;
+      std::memcpy(weights,
+                  from.is_encoded_
+                      ? from.weights_ + entry * sizeof(float)
+                      : reinterpret_cast<const uint8_t*>(from.values_.weights.data() + entry),
+                  count * sizeof(float));
+      weights += count;
     }
   }
 
@@ -299,23 +308,6 @@ class GroupDecoder {
     return Array<T>::Borrow({of->data(), of->size()}, {std::shared_ptr<const void>(), of});
   }
 
-  void Lists(const GroupFeature& from, uint32_t first, uint32_t end, uint64_t count, int64_t* ids,
-             float* weights) const {
-    if (!from.is_encoded_) {
-      const uint32_t entry = from.entries_[first];
-      std::memcpy(ids, from.values_.values.data() + entry, count * sizeof(int64_t));
-      if (weights != nullptr)
-        std::memcpy(weights, from.values_.weights.data() + entry, count * sizeof(float));
-      return;
-    }
-    if (DecodePlain(from.bytes_ + from.starts_[first], from.bytes_ + from.starts_[end], count,
-                    from.format_, ids) == nullptr)
-      decoder_.TooShort(plan_.features[from.feature_].item.data, count);
-    if (weights != nullptr)
-      std::memcpy(weights, from.weights_ + size_t{from.entries_[first]} * sizeof(float),
-                  count * sizeof(float));
-  }
-
   const StripePlan& plan_;
   ValueDecoder& decoder_;
   const std::vector<const PresenceBits*>& map_present_;
@@ -325,6 +317,7 @@ class GroupDecoder {
   size_t used_ = 0;
   RowClasses rows_;
   std::vector<uint64_t> unique_, spread_;
+  std::vector<uint32_t> lists_;
 };
 
 }  // namespace headrace::reader::dwrf

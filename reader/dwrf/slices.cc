@@ -524,7 +524,7 @@ class SliceDecoder {
     }
   }
 
-  void DecodeGroup(size_t g, const GroupDecoder& decoder) {
+  void DecodeGroup(size_t g, GroupDecoder& decoder) {
     const GroupRequest& request = options_.groups->groups[g];
     const double spare = g < options_.group_spare.size() ? options_.group_spare[g] : 0;
     uint64_t expanded = 0, unique = 0;
@@ -562,7 +562,7 @@ class SliceDecoder {
   }
 
   // As in DecodeLists, kernels write into the place of what comes next.
-  void DecodeGroupFeature(size_t g, size_t f, const GroupDecoder& decoder, GroupCut* cut,
+  void DecodeGroupFeature(size_t g, size_t f, GroupDecoder& decoder, GroupCut* cut,
                           FlatMapBatch* slice) {
     const GroupFeature& feature = decoder.features()[f];
     const Slabs& slabs = slice->group_slabs[g];

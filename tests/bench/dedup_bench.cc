@@ -5,12 +5,14 @@
 //   taskset -c 1 dedup_bench [--pairs N]
 //
 // The list is the prototype's: 63-bit user lists of mean 26, zstd level 1, K equal rows a session.
-// The prototype compares with a stripe that stores unique rows only; here both sides read the same
-// clustered stripe, duplicates and all, as a reader has to.
+// The prototype compares with a stripe that stores unique rows only, and does not count the finding
+// of duplicates: the first line of each block is that comparison with the reader's kernels. In the
+// others both sides read the same clustered stripe, duplicates and all, as a reader has to.
 #include <fmt/format.h>
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -77,6 +79,21 @@ struct Stripe {
   std::vector<std::vector<uint8_t>> blocks;  // compressed
 };
 
+void Encode(Stripe* stripe) {
+  for (const int64_t id : stripe->ids) {
+    uint64_t bits = static_cast<uint64_t>(id) << 1 ^ static_cast<uint64_t>(id >> 63);
+    for (; bits >= 0x80; bits >>= 7) stripe->plain.push_back(static_cast<uint8_t>(bits | 0x80));
+    stripe->plain.push_back(static_cast<uint8_t>(bits));
+  }
+  stripe->plain_bytes = stripe->plain.size();
+  for (size_t at = 0; at < stripe->plain_bytes; at += kBlock) {
+    const size_t size = std::min(kBlock, stripe->plain_bytes - at);
+    std::vector<uint8_t>& block = stripe->blocks.emplace_back(ZSTD_compressBound(size));
+    block.resize(ZSTD_compress(block.data(), block.size(), stripe->plain.data() + at, size, 1));
+  }
+  stripe->plain.resize(stripe->plain_bytes + kPadding, 0);
+}
+
 Stripe MakeStripe(size_t rows, size_t per_session) {
   std::mt19937_64 random(5);
   std::lognormal_distribution<double> length(std::log(26.0) - 0.32, 0.8);
@@ -91,18 +108,7 @@ Stripe MakeStripe(size_t rows, size_t per_session) {
     stripe.lengths.push_back(static_cast<uint32_t>(list.size()));
     stripe.ids.insert(stripe.ids.end(), list.begin(), list.end());
   }
-  for (const int64_t id : stripe.ids) {
-    uint64_t bits = static_cast<uint64_t>(id) << 1 ^ static_cast<uint64_t>(id >> 63);
-    for (; bits >= 0x80; bits >>= 7) stripe.plain.push_back(static_cast<uint8_t>(bits | 0x80));
-    stripe.plain.push_back(static_cast<uint8_t>(bits));
-  }
-  stripe.plain_bytes = stripe.plain.size();
-  for (size_t at = 0; at < stripe.plain_bytes; at += kBlock) {
-    const size_t size = std::min(kBlock, stripe.plain_bytes - at);
-    std::vector<uint8_t>& block = stripe.blocks.emplace_back(ZSTD_compressBound(size));
-    block.resize(ZSTD_compress(block.data(), block.size(), stripe.plain.data() + at, size, 1));
-  }
-  stripe.plain.resize(stripe.plain_bytes + kPadding, 0);
+  Encode(&stripe);
   return stripe;
 }
 
@@ -112,6 +118,7 @@ struct Work {
   std::vector<uint8_t> raw;
   std::vector<int64_t> values;
   std::vector<uint64_t> starts, changed;
+  std::vector<uint32_t> unique;
 
   Work(const Stripe& of, const reader::IdTransform& transform)
       : stripe(of),
@@ -126,79 +133,120 @@ struct Work {
     for (const auto& block : stripe.blocks)
       at += ZSTD_decompress(raw.data() + at, raw.size() - at, block.data(), block.size());
   }
-  void All() {
-    Decompress();
+  void AllBehind() {
     reader::dwrf::DecodeVarints(raw.data(), raw.data() + stripe.plain_bytes, stripe.ids.size(),
                                 true, values.data());
     hash.Apply({values.data(), stripe.ids.size()}, BestInstructionSet());
   }
-  size_t Unique() {
+  void All() {
     Decompress();
+    AllBehind();
+  }
+  void Find() {
     reader::dwrf::FindChangedLists(raw.data(), raw.data() + stripe.plain_bytes, 0, stripe.lengths,
                                    starts.data(), changed.data());
+  }
+  size_t DecodeFound() {
+    unique.clear();
+    for (size_t w = 0; w < changed.size(); ++w)
+      for (uint64_t bits = changed[w]; bits != 0; bits &= bits - 1)
+        unique.push_back(
+            static_cast<uint32_t>(w * 64 + static_cast<size_t>(std::countr_zero(bits))));
     size_t count = 0;
-    for (size_t row = 0; row < stripe.rows; ++row) {
-      if ((changed[row >> 6] >> (row & 63) & 1) == 0) continue;
-      reader::dwrf::DecodeVarints(raw.data() + starts[row], raw.data() + starts[row + 1],
-                                  stripe.lengths[row], true, values.data() + count);
-      count += stripe.lengths[row];
-    }
-    hash.Apply({values.data(), count}, BestInstructionSet());
+    for (const uint32_t list : unique) count += stripe.lengths[list];
+    if (!reader::dwrf::DecodeLists(raw.data(), unique, stripe.lengths.data(), starts.data(),
+                                   {true, 0}, values.data()))
+      std::abort();
     return count;
+  }
+  void UniqueBehind() {
+    Find();
+    hash.Apply({values.data(), DecodeFound()}, BestInstructionSet());
+  }
+  void Unique() {
+    Decompress();
+    UniqueBehind();
+  }
+  void ComparePrevious() {
+    const int64_t* before = nullptr;
+    const int64_t* at = stripe.ids.data();
+    for (size_t row = 0; row < stripe.rows; ++row) {
+      const size_t length = stripe.lengths[row];
+      const bool same = before != nullptr && stripe.lengths[row - 1] == length &&
+                        std::memcmp(at, before, length * sizeof(int64_t)) == 0;
+      starts[row] = same ? 1 : 0;
+      before = at;
+      at += length;
+    }
   }
 };
 
-void Decode(int pairs) {
-  constexpr size_t kRows = 16384;
+// A stripe that stores unique rows only: what the prototype takes for the other side.
+Stripe UniqueOnly(const Stripe& clustered, size_t per_session) {
+  Stripe unique;
+  size_t at = 0;
+  for (size_t row = 0; row < clustered.rows; at += clustered.lengths[row++]) {
+    if (row % per_session != 0) continue;
+    unique.lengths.push_back(clustered.lengths[row]);
+    unique.ids.insert(unique.ids.end(), clustered.ids.begin() + static_cast<ptrdiff_t>(at),
+                      clustered.ids.begin() + static_cast<ptrdiff_t>(at + clustered.lengths[row]));
+  }
+  unique.rows = unique.lengths.size();
+  Encode(&unique);
+  return unique;
+}
+
+void Decode(int pairs, size_t num_rows) {
   const auto transform =
       reader::MakeTransform(reader::Params("sigrid_hash", {{"max", int64_t{1'000'000}}}, 0, {}));
   const auto& hash = dynamic_cast<const reader::IdTransform&>(*transform);
-  fmt::print("decompress + decode + hash, ns a row (median of {} pairs, 10 to 90 %)\n", pairs);
+  const auto rows = static_cast<double>(num_rows) / 1e9;
+  const auto median = [&](const std::vector<double>& seconds) {
+    return Quantile(seconds, 0.5) / rows;
+  };
   for (const size_t k : {1, 4, 8, 16}) {
-    const Stripe stripe = MakeStripe(kRows, k);
-    Work a(stripe, hash), b(stripe, hash);
-    const Pairs all = Interleave(
-        pairs, [&] { a.All(); }, [&] { b.Unique(); });
-    const double rows = static_cast<double>(kRows) / 1e9;
-    // What the ratio would be if unzipping were free: the part that deduplication can save.
-    const Pairs unzip = Interleave(
-        pairs, [&] { a.Decompress(); }, [&] { b.Decompress(); });
-    const double zstd = Quantile(unzip.a, 0.5);
-    fmt::print(
-        "  {:2} rows a session: all {:6.1f}, unique {:6.1f}: {:.2f}x ({:.2f} to {:.2f}); of both "
-        "zstd {:.1f}, without it {:.2f}x\n",
-        k, Quantile(all.a, 0.5) / rows, Quantile(all.b, 0.5) / rows, Quantile(all.ratios, 0.5),
-        Quantile(all.ratios, 0.1), Quantile(all.ratios, 0.9), zstd / rows,
-        (Quantile(all.a, 0.5) - zstd) / (Quantile(all.b, 0.5) - zstd));
-
+    const Stripe stripe = MakeStripe(num_rows, k), stored = UniqueOnly(stripe, k);
+    Work a(stripe, hash), b(stripe, hash), c(stored, hash);
+    fmt::print("{} rows of {:.2f} MB, {} equal ones a session; ns a row\n", num_rows,
+               static_cast<double>(stripe.plain_bytes) / 1e6, k);
+    const auto print = [&](const char* what, const Pairs& both) {
+      fmt::print("  {:<58} {:6.1f} {:6.1f}  {:5.2f}x ({:.2f} to {:.2f})\n", what, median(both.a),
+                 median(both.b), Quantile(both.ratios, 0.5), Quantile(both.ratios, 0.1),
+                 Quantile(both.ratios, 0.9));
+    };
+    print("unzip + decode + hash: all, a stripe of unique rows only",
+          Interleave(
+              pairs, [&] { a.All(); }, [&] { c.All(); }));
+    print("unzip + decode + hash: all, unique of the same stripe",
+          Interleave(
+              pairs, [&] { a.All(); }, [&] { b.Unique(); }));
+    print("decode + hash: all, unique of the same stripe",
+          Interleave(
+              pairs, [&] { a.AllBehind(); }, [&] { b.UniqueBehind(); }));
+    const Pairs parts = Interleave(
+        pairs, [&] { a.Decompress(); }, [&] { b.DecodeFound(); });
+    fmt::print("  {:<58} {:6.1f} {:6.1f}\n", "unzip alone; decode of the unique lists alone",
+               median(parts.a), median(parts.b));
     SparseColumn column;
     column.name = "a";
-    column.present.words.assign(kRows / 64, ~uint64_t{0});
-    column.present.count = kRows;
+    column.present.words.assign(num_rows / 64, ~uint64_t{0});
+    column.present.count = num_rows;
     column.offsets.push_back(0);
     for (const uint32_t length : stripe.lengths)
       column.offsets.push_back(column.offsets.back() + length);
     column.values.assign(stripe.ids.begin(), stripe.ids.end());
     const SparseColumn* columns[] = {&column};
     const auto classify = [&](reader::DedupScope scope) {
-      if (reader::ClassifyRows(columns, kRows, scope).first_row.empty()) std::abort();
+      if (reader::ClassifyRows(columns, num_rows, scope).first_row.empty()) std::abort();
     };
-    b.Decompress();
     const Pairs find = Interleave(
-        pairs,
-        [&] {
-          reader::dwrf::FindChangedLists(b.raw.data(), b.raw.data() + stripe.plain_bytes, 0,
-                                         stripe.lengths, b.starts.data(), b.changed.data());
-        },
-        [&] { classify(reader::DedupScope::kNeighbours); });
-    const double table = Quantile(Interleave(
-                                      pairs, [&] { classify(reader::DedupScope::kBatch); }, [] {})
-                                      .a,
-                                  0.5);
+        pairs, [&] { b.Find(); }, [&] { classify(reader::DedupScope::kNeighbours); });
+    const Pairs table = Interleave(
+        pairs, [&] { classify(reader::DedupScope::kBatch); }, [&] { b.ComparePrevious(); });
     fmt::print(
-        "      finding duplicates: in encoded bytes {:.1f}, by values {:.1f}, by hash table {:.1f} "
-        "ns a row\n",
-        Quantile(find.a, 0.5) / rows, Quantile(find.b, 0.5) / rows, table / rows);
+        "  finding duplicates: in encoded bytes {:.1f}, by values {:.1f}, by hash table "
+        "{:.1f}; the prototype's memcmp of values {:.1f}\n",
+        median(find.a), median(find.b), median(table.a), median(table.b));
   }
 }
 
@@ -270,7 +318,7 @@ int main(int argc, char** argv) {
   int pairs = 21;
   for (int i = 1; i + 1 < argc; ++i)
     if (std::strcmp(argv[i], "--pairs") == 0) pairs = std::max(1, std::atoi(argv[i + 1]));
-  headrace::Decode(pairs);
+  for (const size_t rows : {2048, 16384}) headrace::Decode(pairs, rows);
   headrace::Train(pairs);
   return 0;
 }

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/cpu.h"
+#include "reader/dwrf/decode/rle_simd.h"
 
 namespace headrace::reader::dwrf {
 
@@ -23,5 +24,14 @@ namespace headrace::reader::dwrf {
 bool FindChangedLists(const uint8_t* begin, const uint8_t* end, uint8_t width,
                       std::span<const uint32_t> lengths, uint64_t* starts, uint64_t* changed,
                       InstructionSet set = BestInstructionSet());
+
+// The ids of lists `lists` (ascending), one list behind the other, to `out`; up to kDecodeSlack ids
+// behind them are overwritten. Lists that follow each other in their bytes are decoded at once, and
+// bytes are fetched into the cache some lists ahead: between the lists chosen lie repeated ones,
+// which the processor does not foresee. `lengths` and `starts` of all lists, as above. False when
+// the bytes of a list do not hold its ids.
+bool DecodeLists(const uint8_t* begin, std::span<const uint32_t> lists, const uint32_t* lengths,
+                 const uint64_t* starts, IntegerFormat format, int64_t* out,
+                 InstructionSet set = BestInstructionSet());
 
 }  // namespace headrace::reader::dwrf

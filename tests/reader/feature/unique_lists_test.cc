@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "reader/dwrf/decode/varint_simd.h"
+
 namespace headrace::reader::dwrf {
 namespace {
 
@@ -79,6 +81,40 @@ TEST(UniqueLists, EveryKernelFindsWhatComparingFinds) {
           EXPECT_EQ(changed.back() >> (count % 64), 0u);
         }
       }
+    }
+  }
+}
+
+TEST(UniqueLists, ChosenListsAreDecodedOneBehindTheOther) {
+  const uint64_t seed = Seed();
+  for (int set = 0; set <= static_cast<int>(BestInstructionSet()); ++set) {
+    for (const uint8_t width : {0, 2, 4, 8}) {
+      SCOPED_TRACE(testing::Message()
+                   << "HEADRACE_SEED=" << seed << " set " << set << " width " << int{width});
+      std::mt19937_64 random(seed);
+      Lists lists = Random(300, width, &random);
+      const size_t size = lists.bytes.size();
+      lists.bytes.resize(size + 128);
+      std::vector<uint64_t> starts(301), changed(5);
+      const uint8_t* begin = lists.bytes.data();
+      ASSERT_TRUE(FindChangedLists(begin, begin + size, width, lists.lengths, starts.data(),
+                                   changed.data()));
+      const IntegerFormat format{true, width};
+      std::vector<uint32_t> chosen;
+      std::vector<int64_t> expected;
+      for (uint32_t i = 0; i < 300; ++i) {
+        if (random() % 3 == 0) continue;
+        chosen.push_back(i);
+        std::vector<int64_t> values(lists.lengths[i] + kDecodeSlack);
+        DecodePlain(begin + starts[i], begin + starts[i + 1], lists.lengths[i], format,
+                    values.data(), InstructionSet::kScalar);
+        expected.insert(expected.end(), values.begin(), values.end() - kDecodeSlack);
+      }
+      std::vector<int64_t> out(expected.size() + kDecodeSlack);
+      ASSERT_TRUE(DecodeLists(begin, chosen, lists.lengths.data(), starts.data(), format,
+                              out.data(), static_cast<InstructionSet>(set)));
+      out.resize(expected.size());
+      EXPECT_EQ(out, expected);
     }
   }
 }
