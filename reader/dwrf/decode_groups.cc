@@ -27,7 +27,8 @@ GroupedFeatures DecodeGroups(const StripePlan& plan,
     if (features.size() != request.features.size()) continue;
     {
       account::OperatorScope scope(request.account);
-      decoder.Find(features);
+      decoder.Open(features);
+      decoder.Find(plan.rows);
     }
     const RowClasses& rows = decoder.rows();
     uint64_t expanded = 0, unique = rows.inverse.size() * sizeof(uint32_t);

@@ -17,8 +17,8 @@
 
 namespace headrace::reader::dwrf {
 
-// One feature of a group over all rows of the stripe: its lists as they are encoded or, where they
-// cannot be compared in that form, decoded.
+// One feature of a group: its lists as they are encoded, of the rows found last, or, where they
+// cannot be compared in that form, all decoded.
 class GroupFeature {
  public:
   static constexpr uint32_t kNoList = UINT32_MAX;
@@ -40,7 +40,7 @@ class GroupFeature {
       if (const uint32_t list = ListOf(rows[i]); list != kNoList) {
         present->words[i >> 6] |= uint64_t{1} << (i & 63);
         ++present->count;
-        total += lengths_[list];
+        total += lengths()[list];
       }
       // Fits: the lists of unique rows are some of the stripe's, which have fewer than 2^32 ids.
       offsets[i + 1] = static_cast<uint32_t>(total);
@@ -51,24 +51,26 @@ class GroupFeature {
  private:
   friend class GroupDecoder;
 
+  // Lists are numbered from the first one of the rows found last.
   uint32_t ListOf(uint64_t row) const {
-    if (all_present_) return static_cast<uint32_t>(row);
+    if (all_present_) return static_cast<uint32_t>(row) - first_list_;
     const uint64_t word = present_.words[row >> 6];
     if ((word >> (row & 63) & 1) == 0) return kNoList;
     const uint64_t below = word & ((uint64_t{1} << (row & 63)) - 1);
-    return ranks_[row >> 6] + static_cast<uint32_t>(std::popcount(below));
+    return ranks_[row >> 6] + static_cast<uint32_t>(std::popcount(below)) - first_list_;
   }
+  const uint32_t* lengths() const { return lengths_.data() + first_list_; }
   bool SameList(uint32_t a, uint32_t b) const {
     if (a == kNoList || b == kNoList) return a == b;
     const uint64_t size = starts_[a + 1] - starts_[a];
-    return lengths_[a] == lengths_[b] && size == starts_[b + 1] - starts_[b] &&
+    return lengths()[a] == lengths()[b] && size == starts_[b + 1] - starts_[b] &&
            (size == 0 || std::memcmp(bytes_ + starts_[a], bytes_ + starts_[b], size) == 0) &&
            SameWeights(a, b);
   }
   bool SameWeights(uint32_t a, uint32_t b) const {
     return weights_ == nullptr || std::memcmp(weights_ + size_t{entries_[a]} * sizeof(float),
                                               weights_ + size_t{entries_[b]} * sizeof(float),
-                                              size_t{lengths_[a]} * sizeof(float)) == 0;
+                                              size_t{lengths()[a]} * sizeof(float)) == 0;
   }
 
   uint32_t feature_ = 0;
@@ -76,10 +78,13 @@ class GroupFeature {
   PresenceBits present_;         // over the rows of the stripe
   std::vector<uint32_t> ranks_;  // present rows before each word of it
   Array<uint32_t> lengths_;      // of the lists of present rows
-  size_t lists_ = 0;
-  uint64_t elements_ = 0;  // of all lists
-  const uint8_t* bytes_ = nullptr;
+  uint64_t elements_ = 0;        // of all lists
   IntegerFormat format_;
+  // Of the rows found last:
+  uint32_t first_list_ = 0, lists_ = 0;
+  std::vector<uint64_t> here_;  // their bits of present_
+  const uint8_t* bytes_ = nullptr;
+  const uint8_t* end_ = nullptr;      // of the stream
   std::vector<uint64_t> starts_;      // bytes of list i: [starts_[i], starts_[i + 1])
   std::vector<uint64_t> changed_;     // bit i: list i differs from list i - 1
   std::vector<uint32_t> entries_;     // values of list i from entries_[i] on; where needed
@@ -103,21 +108,28 @@ class GroupDecoder {
             (feature.weight.kind == TypeKind::kFloat && feature.weight.present == NodePlan::kNone));
   }
 
-  // The rows of the stripe by what they hold of `features` (of the plan, none dense, no map).
-  // Features that cannot be compared in encoded form are decoded, and all of the group with them.
-  // Valid until the next call.
-  void Find(std::span<const uint32_t> features) {
+  // A group: `features` of the plan, none dense, no map. Features that cannot be compared in
+  // encoded form are decoded, and all of the group with them.
+  void Open(std::span<const uint32_t> features) {
     if (features_.size() < features.size()) features_.resize(features.size());
     used_ = features.size();
-    const bool is_encoded = std::all_of(features.begin(), features.end(), [&](uint32_t feature) {
+    first_row_ = end_row_ = 0;
+    is_encoded_ = std::all_of(features.begin(), features.end(), [&](uint32_t feature) {
       return CanCompare(plan_.features[feature]);
     });
     for (size_t i = 0; i < used_; ++i) {
       Presence(features[i], &features_[i]);
-      features_[i].is_encoded_ = is_encoded;
-      is_encoded ? Open(&features_[i]) : Values(&features_[i]);
+      features_[i].is_encoded_ = is_encoded_;
+      is_encoded_ ? Encoded(&features_[i]) : Values(&features_[i]);
     }
-    if (!is_encoded) return ByValues();
+    if (!is_encoded_) ByValues();
+  }
+  // The group's rows up to `end`, from where the call before ended, by what they hold; `rows` and
+  // `Decode` are of these until the next call.
+  void Find(uint64_t end) {
+    if (!is_encoded_) return;  // known of all rows
+    first_row_ = std::exchange(end_row_, end);
+    for (GroupFeature& feature : std::span(features_.data(), used_)) FindLists(&feature);
     if (scope_ == DedupScope::kNeighbours) {
       Neighbours();
     } else {
@@ -125,26 +137,27 @@ class GroupDecoder {
     }
   }
   std::span<const GroupFeature> features() const { return {features_.data(), used_}; }
-  const RowClasses& rows() const { return rows_; }
+  const RowClasses& rows() const { return rows_; }  // from row first_row() of the stripe on
+  uint64_t first_row() const { return first_row_; }
 
   // The ids, and of a weighted feature the weights, of rows `rows` (ascending), as many as Skeleton
   // said. Up to kDecodeSlack ids behind them are overwritten.
   void Decode(const GroupFeature& from, std::span<const uint32_t> rows, int64_t* ids,
               float* weights) {
     std::span<const uint32_t> lists = rows;
-    if (!from.all_present_) {
+    if (!from.all_present_ || from.first_list_ > 0) {
       lists_.clear();
       for (const uint32_t row : rows)
         if (const uint32_t list = from.ListOf(row); list != GroupFeature::kNoList)
           lists_.push_back(list);
       lists = lists_;
     }
-    if (from.is_encoded_ && !DecodeLists(from.bytes_, lists, from.lengths_.data(),
-                                         from.starts_.data(), from.format_, ids))
+    if (from.is_encoded_ &&
+        !DecodeLists(from.bytes_, lists, from.lengths(), from.starts_.data(), from.format_, ids))
       decoder_.TooShort(plan_.features[from.feature_].item.data, from.elements_);
     if (from.is_encoded_ && weights == nullptr) return;
     for (const uint32_t list : lists) {
-      const size_t entry = from.entries_[list], count = from.lengths_[list];
+      const size_t entry = from.entries_[list], count = from.lengths()[list];
       if (count == 0) continue;
       if (!from.is_encoded_) {
         std::memcpy(ids, from.values_.values.data() + entry, count * sizeof(int64_t));
@@ -166,9 +179,10 @@ class GroupDecoder {
     out->feature_ = index;
     out->weighted_ = feature.kind == FeatureKind::kWeightedSparse;
     DecodedFeature rows;
-    out->lists_ = decoder_.Rows(feature, map_present_[index], &rows).value_or(0);
+    decoder_.Rows(feature, map_present_[index], &rows);
     out->present_ = RowsPresent(map_present_[index], plan_.rows, &rows);
-    out->all_present_ = out->lists_ == plan_.rows;
+    out->all_present_ = out->present_.count == plan_.rows;
+    out->first_list_ = out->lists_ = 0;
     if (out->all_present_) return;
     out->ranks_.resize(out->present_.words.size());
     uint32_t rank = 0;
@@ -178,31 +192,46 @@ class GroupDecoder {
     }
   }
 
-  // Lengths, and where each list's bytes are.
-  void Open(GroupFeature* out) {
+  // Lengths, and where the lists are.
+  void Encoded(GroupFeature* out) {
     const FeaturePlan& feature = plan_.features[out->feature_];
-    out->weights_ = nullptr;
-    out->changed_.resize(NumWords(out->lists_));
-    out->elements_ = decoder_.Lengths(feature.value, out->lists_, &out->lengths_);
-    out->starts_.resize(out->lists_ + 1);
-    out->starts_[0] = 0;
-    if (out->lists_ == 0) return;
     static const uint8_t kNothing[1] = {};
     ValueDecoder::PlainIntegers ids;
     ids.at = ids.end = kNothing;
+    out->elements_ = decoder_.Lengths(feature.value, out->present_.count, &out->lengths_);
     if (out->elements_ > 0) ids = decoder_.Plain(feature.item, out->elements_);
     out->format_ = ids.format;
     out->bytes_ = ids.at;
-    const std::span<const uint32_t> lengths(out->lengths_.data(), out->lists_);
-    if (!FindChangedLists(ids.at, ids.end, ids.format.fixed_width, lengths, out->starts_.data(),
-                          out->changed_.data()))
-      decoder_.TooShort(feature.item.data, out->elements_);
-    if (!out->weighted_ || out->elements_ == 0) return;
-    out->weights_ = decoder_.PackedFloats(feature.weight, out->elements_).data();
+    out->end_ = ids.end;
+    out->weights_ = nullptr;
+    if (out->weighted_ && out->elements_ > 0)
+      out->weights_ = decoder_.PackedFloats(feature.weight, out->elements_).data();
+  }
+
+  // Which lists of rows [first_row_, end_row_) differ from the one before, the first one always.
+  void FindLists(GroupFeature* out) {
+    if (out->lists_ > 0) {  // behind those found before
+      out->bytes_ += out->starts_[out->lists_];
+      if (out->weights_ != nullptr) out->weights_ += out->entries_[out->lists_] * sizeof(float);
+      out->first_list_ += out->lists_;
+    }
+    const uint64_t rows = end_row_ - first_row_;
+    out->lists_ = static_cast<uint32_t>(rows);
+    if (!out->all_present_) {
+      out->here_.clear();
+      AppendBits(out->present_.words, first_row_, rows, 0, &out->here_);
+      out->lists_ = static_cast<uint32_t>(CountBits(out->here_.data(), out->here_.size()));
+    }
+    out->changed_.resize(NumWords(out->lists_));
+    out->starts_.resize(out->lists_ + 1);
+    if (out->lists_ == 0) return;
+    if (!FindChangedLists(out->bytes_, out->end_, out->format_.fixed_width,
+                          {out->lengths(), out->lists_}, out->starts_.data(), out->changed_.data()))
+      decoder_.TooShort(plan_.features[out->feature_].item.data, out->elements_);
+    if (out->weights_ == nullptr) return;
     FindEntries(out);
-    for (size_t i = 1; i < out->lists_; ++i) {
-      if ((out->changed_[i >> 6] >> (i & 63) & 1) == 0 &&
-          !out->SameWeights(static_cast<uint32_t>(i), static_cast<uint32_t>(i - 1)))
+    for (uint32_t i = 1; i < out->lists_; ++i) {
+      if ((out->changed_[i >> 6] >> (i & 63) & 1) == 0 && !out->SameWeights(i, i - 1))
         out->changed_[i >> 6] |= uint64_t{1} << (i & 63);
     }
   }
@@ -211,13 +240,14 @@ class GroupDecoder {
     out->entries_.resize(out->lists_ + 1);
     out->entries_[0] = 0;
     for (size_t i = 0; i < out->lists_; ++i)
-      out->entries_[i + 1] = out->entries_[i] + out->lengths_[i];
+      out->entries_[i + 1] = out->entries_[i] + out->lengths()[i];
   }
 
   void Values(GroupFeature* out) {
     const FeaturePlan& feature = plan_.features[out->feature_];
     out->values_ = {};
     out->lengths_ = Array<uint32_t>(kDecodeSlack);
+    out->lists_ = static_cast<uint32_t>(out->present_.count);
     if (out->lists_ > 0) {
       decoder_.Values(feature, out->lists_, &out->values_);
       out->lengths_ = std::move(out->values_.lengths);
@@ -228,7 +258,8 @@ class GroupDecoder {
 
   // A row is unique where any feature came, went or changed.
   void Neighbours() {
-    const size_t words = NumWords(plan_.rows);
+    const uint64_t rows = end_row_ - first_row_;
+    const size_t words = NumWords(rows);
     unique_.assign(words, 0);
     spread_.resize(words);
     for (const GroupFeature& one : features()) {
@@ -236,7 +267,7 @@ class GroupDecoder {
         for (size_t w = 0; w < words; ++w) unique_[w] |= one.changed_[w];
         continue;
       }
-      const auto& present = one.present_.words;
+      const auto& present = one.here_;
       DepositBits(one.changed_.data(), one.changed_.size(), present.data(), words, spread_.data());
       uint64_t before = 0;
       for (size_t w = 0; w < words; ++w) {
@@ -245,12 +276,12 @@ class GroupDecoder {
       }
     }
     if (words > 0) unique_[0] |= 1;
-    if (plan_.rows % 64 != 0) unique_[words - 1] &= (uint64_t{1} << (plan_.rows % 64)) - 1;
-    rows_.inverse.resize(plan_.rows);
+    if (rows % 64 != 0) unique_[words - 1] &= (uint64_t{1} << (rows % 64)) - 1;
+    rows_.inverse.resize(rows);
     rows_.first_row.clear();
     for (size_t w = 0; w < words; ++w) {
       auto number = static_cast<uint32_t>(rows_.first_row.size()) - 1;
-      const uint64_t end = std::min<uint64_t>(plan_.rows, (w + 1) * 64);
+      const uint64_t end = std::min<uint64_t>(rows, (w + 1) * 64);
       for (uint64_t row = w * 64, bits = unique_[w]; row < end; ++row, bits >>= 1)
         rows_.inverse[row] = number += static_cast<uint32_t>(bits & 1);
       for (uint64_t bits = unique_[w]; bits != 0; bits &= bits - 1)
@@ -263,23 +294,23 @@ class GroupDecoder {
     const auto hash = [&](uint32_t row) {
       uint64_t sum = 0;
       for (const GroupFeature& one : features()) {
-        const uint32_t list = one.ListOf(row);
+        const uint32_t list = one.ListOf(first_row_ + row);
         const bool absent = list == GroupFeature::kNoList;
-        sum = sum * 0x9e3779b97f4a7c15u + 1 + (absent ? 0 : 1 + one.lengths_[list]);
-        if (absent || one.lengths_[list] == 0) continue;
+        sum = sum * 0x9e3779b97f4a7c15u + 1 + (absent ? 0 : 1 + one.lengths()[list]);
+        if (absent || one.lengths()[list] == 0) continue;
         sum = hash_(one.bytes_ + one.starts_[list], one.starts_[list + 1] - one.starts_[list], sum);
         if (one.weights_ != nullptr)
           sum = hash_(one.weights_ + size_t{one.entries_[list]} * sizeof(float),
-                      size_t{one.lengths_[list]} * sizeof(float), sum);
+                      size_t{one.lengths()[list]} * sizeof(float), sum);
       }
       return sum;
     };
     const auto same = [&](uint32_t a, uint32_t b) {
       return std::all_of(features().begin(), features().end(), [&](const GroupFeature& one) {
-        return one.SameList(one.ListOf(a), one.ListOf(b));
+        return one.SameList(one.ListOf(first_row_ + a), one.ListOf(first_row_ + b));
       });
     };
-    rows_ = ClassifyByHash(plan_.rows, hash, same);
+    rows_ = ClassifyByHash(end_row_ - first_row_, hash, same);
   }
 
   void ByValues() {
@@ -315,6 +346,8 @@ class GroupDecoder {
   const RowHash hash_;
   std::vector<GroupFeature> features_;  // the first used_ of them: of the group at hand
   size_t used_ = 0;
+  bool is_encoded_ = true;
+  uint64_t first_row_ = 0, end_row_ = 0;  // found last
   RowClasses rows_;
   std::vector<uint64_t> unique_, spread_;
   std::vector<uint32_t> lists_;

@@ -70,21 +70,6 @@ uint64_t CountRange(const std::vector<uint64_t>& words, uint64_t first, uint64_t
   return count;
 }
 
-// Bits [first, first + count) of `from` behind the first `place` bits of `to`, which are all it
-// has.
-void AppendBits(const std::vector<uint64_t>& from, uint64_t first, uint64_t count, uint64_t place,
-                std::vector<uint64_t>* to) {
-  to->resize(NumWords(place + count));
-  for (uint64_t done = 0; done < count;) {
-    const uint64_t source = first + done, target = place + done;
-    const uint64_t take = std::min({64 - (source & 63), 64 - (target & 63), count - done});
-    uint64_t bits = from[source >> 6] >> (source & 63);
-    if (take < 64) bits &= (uint64_t{1} << take) - 1;
-    (*to)[target >> 6] |= bits << (target & 63);
-    done += take;
-  }
-}
-
 template <typename T>
 void KeepRuns(Array<T>* values, const std::vector<Run>& runs) {
   if (values->empty()) return;
@@ -472,6 +457,7 @@ class SliceDecoder {
     Totals totals, place;
   };
 
+  // Slice by slice, so that what was compared is still in the caches when it is decoded.
   void DecodeGroups() {
     std::vector<const PresenceBits*> map_present;
     for (const FeaturePlan& feature : plan_.features)
@@ -479,106 +465,94 @@ class SliceDecoder {
     GroupDecoder decoder(plan_, &decoder_, map_present, options_.groups->scope,
                          options_.groups->hash);
     for (size_t g = 0; g < groups_.size(); ++g) {
-      const GroupRequest& request = options_.groups->groups[g];
+      const uint32_t account = options_.groups->groups[g].account;
+      DedupBytes bytes;
       {
-        account::OperatorScope scope(request.account);
-        decoder.Find(groups_[g]);
-        CutGroup(decoder.rows());
+        account::OperatorScope scope(account);
+        decoder.Open(groups_[g]);
       }
-      DecodeGroup(g, decoder);
-    }
-  }
-
-  // Unique rows are numbered anew within each slice, in the order in which they first appear.
-  void CutGroup(const RowClasses& classes) {
-    constexpr uint32_t kNever = UINT32_MAX;
-    cuts_.resize(FilledSlices());
-    number_.assign(classes.first_row.size(), kNever);
-    GroupCut* cut = nullptr;
-    const auto forget = [&] {
-      if (cut == nullptr) return;
-      for (const uint32_t row : cut->rows) number_[classes.inverse[row]] = kNever;
-    };
-    uint64_t slice = UINT64_MAX;
-    for (const Run& run : runs_) {
-      if (run.slice != slice) {
-        forget();
-        slice = run.slice;
-        cut = &cuts_[slice];
-        cut->rows.clear();
-        cut->uses.clear();
-        cut->inverse = {};
-        cut->inverse.reserve(stripe_.slice_rows < stripe_.kept_rows ? stripe_.slice_rows
-                                                                    : stripe_.kept_rows);
-      }
-      for (uint64_t row = run.first; row < run.first + run.rows; ++row) {
-        uint32_t& number = number_[classes.inverse[row]];
-        if (number == kNever) {
-          number = static_cast<uint32_t>(cut->rows.size());
-          cut->rows.push_back(static_cast<uint32_t>(row));
-          cut->uses.push_back(0);
+      for (auto run = runs_.begin(); run != runs_.end();) {
+        const uint64_t slice = run->slice;
+        auto next = run;
+        while (next != runs_.end() && next->slice == slice) ++next;
+        {
+          account::OperatorScope scope(account);
+          decoder.Find(next == runs_.end() ? plan_.rows : next->first);
+          CutGroup(decoder, {run, next});
         }
-        ++cut->uses[number];
-        cut->inverse.push_back(number);
+        DecodeGroup(g, &decoder, &stripe_.slices[slice], &bytes);
+        run = next;
+      }
+      hr_done(account, 1, stripe_.kept_rows, bytes.expanded, bytes.unique);
+      stripe_.decoded_bytes += bytes.unique;
+    }
+  }
+
+  // The unique rows that the rows of these runs are, numbered in the order in which they appear.
+  void CutGroup(const GroupDecoder& decoder, std::span<const Run> runs) {
+    constexpr uint32_t kNever = UINT32_MAX;
+    const RowClasses& classes = decoder.rows();
+    number_.assign(classes.first_row.size(), kNever);
+    cut_.rows.clear();
+    cut_.uses.clear();
+    cut_.inverse = {};
+    cut_.inverse.reserve(std::min(stripe_.slice_rows, stripe_.kept_rows));
+    for (const Run& run : runs) {
+      for (uint64_t row = run.first; row < run.first + run.rows; ++row) {
+        uint32_t& number = number_[classes.inverse[row - decoder.first_row()]];
+        if (number == kNever) {
+          number = static_cast<uint32_t>(cut_.rows.size());
+          cut_.rows.push_back(static_cast<uint32_t>(row));
+          cut_.uses.push_back(0);
+        }
+        ++cut_.uses[number];
+        cut_.inverse.push_back(number);
       }
     }
   }
 
-  void DecodeGroup(size_t g, GroupDecoder& decoder) {
-    const GroupRequest& request = options_.groups->groups[g];
-    const double spare = g < options_.group_spare.size() ? options_.group_spare[g] : 0;
-    uint64_t expanded = 0, unique = 0;
-    const size_t features = decoder.features().size();
-    for (uint64_t s = 0; s < FilledSlices(); ++s) {
-      GroupCut& cut = cuts_[s];
-      const size_t stride = cut.rows.size() + 1;
-      cut.features.resize(features);
-      cut.offsets = std::make_shared<Array<uint32_t>>(features * stride);
-      cut.totals = cut.place = {};
-      uint64_t bytes = cut.inverse.size() * sizeof(uint32_t);
-      for (size_t f = 0; f < features; ++f) {
-        const GroupFeature& feature = decoder.features()[f];
-        uint32_t* const offsets = cut.offsets->data() + f * stride;
-        const uint64_t ids = feature.Skeleton(cut.rows, &cut.features[f].first, offsets);
-        cut.features[f].second = ids;
-        (feature.weighted() ? cut.totals.weighted : cut.totals.ids) += ids;
-        const uint64_t width = sizeof(int64_t) + (feature.weighted() ? sizeof(float) : 0);
-        bytes += ids * width + stride * sizeof(uint32_t);
-        for (size_t i = 0; i + 1 < stride; ++i)
-          expanded += uint64_t{cut.uses[i]} * (offsets[i + 1] - offsets[i]) * width;
-        expanded += (cut.inverse.size() + 1) * sizeof(uint32_t);
-      }
-      unique += bytes;
-      FlatMapBatch& slice = stripe_.slices[s];
-      slice.groups.push_back(
-          {request.name, static_cast<uint32_t>(cut.rows.size()), std::move(cut.inverse)});
-      slice.group_slabs.push_back(MakeSlab(cut.totals, spare));
+  void DecodeGroup(size_t g, GroupDecoder* decoder, FlatMapBatch* slice, DedupBytes* bytes) {
+    const size_t features = decoder->features().size(), stride = cut_.rows.size() + 1;
+    cut_.features.resize(features);
+    cut_.offsets = std::make_shared<Array<uint32_t>>(features * stride);
+    cut_.totals = cut_.place = {};
+    bytes->unique += cut_.inverse.size() * sizeof(uint32_t);
+    for (size_t f = 0; f < features; ++f) {
+      const GroupFeature& feature = decoder->features()[f];
+      uint32_t* const offsets = cut_.offsets->data() + f * stride;
+      const uint64_t ids = feature.Skeleton(cut_.rows, &cut_.features[f].first, offsets);
+      cut_.features[f].second = ids;
+      (feature.weighted() ? cut_.totals.weighted : cut_.totals.ids) += ids;
+      const uint64_t width = sizeof(int64_t) + (feature.weighted() ? sizeof(float) : 0);
+      bytes->unique += ids * width + stride * sizeof(uint32_t);
+      for (size_t i = 0; i + 1 < stride; ++i)
+        bytes->expanded += uint64_t{cut_.uses[i]} * (offsets[i + 1] - offsets[i]) * width;
+      bytes->expanded += (cut_.inverse.size() + 1) * sizeof(uint32_t);
     }
-    for (size_t f = 0; f < features; ++f)
-      for (uint64_t s = 0; s < FilledSlices(); ++s)
-        DecodeGroupFeature(g, f, decoder, &cuts_[s], &stripe_.slices[s]);
-    hr_done(request.account, 1, stripe_.kept_rows, expanded, unique);
-    stripe_.decoded_bytes += unique;
+    slice->groups.push_back({options_.groups->groups[g].name,
+                             static_cast<uint32_t>(cut_.rows.size()), std::move(cut_.inverse)});
+    slice->group_slabs.push_back(
+        MakeSlab(cut_.totals, g < options_.group_spare.size() ? options_.group_spare[g] : 0));
+    for (size_t f = 0; f < features; ++f) DecodeGroupFeature(g, f, decoder, slice);
   }
 
   // As in DecodeLists, kernels write into the place of what comes next.
-  void DecodeGroupFeature(size_t g, size_t f, GroupDecoder& decoder, GroupCut* cut,
-                          FlatMapBatch* slice) {
-    const GroupFeature& feature = decoder.features()[f];
+  void DecodeGroupFeature(size_t g, size_t f, GroupDecoder* decoder, FlatMapBatch* slice) {
+    const GroupFeature& feature = decoder->features()[f];
     const Slabs& slabs = slice->group_slabs[g];
     SparseColumn& column = slice->sparse[column_of_[feature.feature()]];
     column.group = static_cast<int32_t>(g);
-    column.present = std::move(cut->features[f].first);
-    const size_t stride = cut->rows.size() + 1;
+    column.present = std::move(cut_.features[f].first);
+    const size_t stride = cut_.rows.size() + 1;
     column.offsets =
-        Array<uint32_t>::Borrow({cut->offsets->data() + f * stride, stride}, cut->offsets);
-    const uint64_t ids = cut->features[f].second;
+        Array<uint32_t>::Borrow({cut_.offsets->data() + f * stride, stride}, cut_.offsets);
+    const uint64_t ids = cut_.features[f].second;
     if (ids == 0) return;
-    uint64_t& place = column.weighted ? cut->place.weighted : cut->place.ids;
+    uint64_t& place = column.weighted ? cut_.place.weighted : cut_.place.ids;
     Borrow(slabs, place, place + ids, &column);
     place += ids;
-    decoder.Decode(feature, cut->rows, column.values.data(),
-                   column.weighted ? column.weights.data() : nullptr);
+    decoder->Decode(feature, cut_.rows, column.values.data(),
+                    column.weighted ? column.weights.data() : nullptr);
     if (feature.is_copied())
       slice->copied_bytes += ids * (sizeof(int64_t) + (column.weighted ? sizeof(float) : 0));
   }
@@ -594,8 +568,8 @@ class SliceDecoder {
   std::vector<bool> is_grouped_;         // per plan feature
   std::vector<size_t> column_of_;        // per plan feature: its place among the sparse columns
   std::vector<std::vector<uint32_t>> groups_;  // of plan features
-  std::vector<GroupCut> cuts_;                 // of the group at hand
-  std::vector<uint32_t> number_;               // within the slice, of each unique row of the stripe
+  GroupCut cut_;                               // of the group and slice at hand
+  std::vector<uint32_t> number_;               // of each class of rows, within the slice
 };
 
 PresenceBits SliceBits(const PresenceBits& bits, uint64_t first, uint64_t rows) {

@@ -390,6 +390,21 @@ inline PresenceBits RowsPresent(const PresenceBits* map_present, uint64_t rows,
   return present;
 }
 
+// Bits [first, first + count) of `from` behind the first `place` bits of `to`, which are all it
+// has.
+inline void AppendBits(const std::vector<uint64_t>& from, uint64_t first, uint64_t count,
+                       uint64_t place, std::vector<uint64_t>* to) {
+  to->resize(NumWords(place + count));
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t source = first + done, target = place + done;
+    const uint64_t take = std::min({64 - (source & 63), 64 - (target & 63), count - done});
+    uint64_t bits = from[source >> 6] >> (source & 63);
+    if (take < 64) bits &= (uint64_t{1} << take) - 1;
+    (*to)[target >> 6] |= bits << (target & 63);
+    done += take;
+  }
+}
+
 // `packed` values at the set bits, zero elsewhere.
 template <typename T>
 Array<T> Spread(Array<T>&& packed, const PresenceBits& present, uint64_t rows) {
