@@ -98,17 +98,37 @@ class StripeBuilder {
     }
   }
 
+  // By (node, sequence, kind). Writers leave the streams of a node in the order of their sequences.
   void SortStreams() {
-    const auto order = [](const Stripe::StreamKey& k) {
-      return std::pair(uint64_t{k.node} << 32 | k.sequence, k.kind);
-    };
+    auto& lookup = stripe_->lookup;
+    std::vector<size_t> ends(tail_.schema.size() + 1);
+    for (const Stripe::StreamKey& key : lookup) ++ends[key.node + 1];
+    for (size_t node = 1; node < ends.size(); ++node) ends[node] += ends[node - 1];
+    std::vector<Stripe::StreamKey> sorted(lookup.size());
+    for (const Stripe::StreamKey& key : lookup) sorted[ends[key.node]++] = key;
+    lookup = std::move(sorted);
+    const auto order = [](const Stripe::StreamKey& k) { return std::pair(k.sequence, k.kind); };
     const auto before = [&](const auto& a, const auto& b) { return order(a) < order(b); };
-    std::sort(stripe_->lookup.begin(), stripe_->lookup.end(), before);
-    for (size_t i = 1; i < stripe_->lookup.size(); ++i) {
-      if (before(stripe_->lookup[i - 1], stripe_->lookup[i])) continue;
-      const auto& key = stripe_->lookup[i];
+    size_t first = 0;
+    for (size_t node = 0; node + 1 < ends.size(); first = ends[node++])
+      SortNode(std::span(lookup).subspan(first, ends[node] - first), before);
+    for (size_t i = 1; i < lookup.size(); ++i) {
+      const auto& key = lookup[i];
+      if (lookup[i - 1].node != key.node || before(lookup[i - 1], key)) continue;
       throw Bad(footer_offset(), fmt::format("two {} streams of node {} sequence {}",
                                              StreamKindName(key.kind), key.node, key.sequence));
+    }
+  }
+  template <typename Before>
+  static void SortNode(std::span<Stripe::StreamKey> keys, Before before) {
+    const auto sequence = [](const Stripe::StreamKey& key) { return key.sequence; };
+    if (!std::ranges::is_sorted(keys, {}, sequence))
+      return std::sort(keys.begin(), keys.end(), before);
+    for (size_t first = 0, end = 0; first < keys.size(); first = end) {
+      while (end < keys.size() && keys[end].sequence == keys[first].sequence) ++end;
+      if (end - first > 1)
+        std::sort(keys.begin() + static_cast<ptrdiff_t>(first),
+                  keys.begin() + static_cast<ptrdiff_t>(end), before);
     }
   }
 

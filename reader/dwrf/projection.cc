@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "reader/dwrf/crypto/file_keys.h"
@@ -98,24 +101,55 @@ uint32_t BindColumn(const Schema& schema, const std::string& file, const std::st
   return node;
 }
 
-struct MapKeyHash {
-  size_t operator()(const MapKey& key) const {
-    return key.is_text ? std::hash<std::string>()(key.text) : std::hash<int64_t>()(key.integer);
+// The place of the first of the sorted items that is not before `key`. Tried first at `from`, where
+// the last search ended: a projection mostly has the stripe's own order.
+template <typename Item, typename Key, typename Less>
+size_t Seek(std::span<const Item> items, size_t from, const Key& key, Less less) {
+  constexpr size_t kNear = 8;
+  if (from == 0 || less(items[from - 1], key)) {
+    for (size_t i = from; i < std::min(items.size(), from + kNear); ++i)
+      if (!less(items[i], key)) return i;
   }
+  return static_cast<size_t>(std::lower_bound(items.begin(), items.end(), key, less) -
+                             items.begin());
+}
+
+// The keys of a map in a stripe: all integers or all texts, as its key type is.
+class SequenceOfKey {
+ public:
+  explicit SequenceOfKey(std::span<const FlatKey> keys) {
+    keys_.reserve(keys.size());
+    for (const FlatKey& key : keys) keys_.push_back(&key);
+    const auto before = [](const FlatKey* a, const FlatKey* b) { return Before(a, b->key); };
+    if (!std::is_sorted(keys_.begin(), keys_.end(), before))
+      std::stable_sort(keys_.begin(), keys_.end(), before);
+  }
+  // The first sequence that has the key; 0 if none does.
+  uint32_t Find(const MapKey& key) {
+    next_ = Seek(std::span<const FlatKey* const>(keys_), next_, key, Before);
+    return next_ < keys_.size() && keys_[next_]->key == key ? keys_[next_]->sequence : 0;
+  }
+
+ private:
+  static bool Before(const FlatKey* a, const MapKey& b) {
+    return a->key.is_text ? a->key.text < b.text : a->key.integer < b.integer;
+  }
+  std::vector<const FlatKey*> keys_;
+  size_t next_ = 0;
 };
-using SequenceOfKey = std::unordered_map<MapKey, uint32_t, MapKeyHash>;
 
 // A flattened map of the projection, looked up once per stripe.
 struct StripeMap {
   BoundMap bound;
   uint32_t present = kNone;
   uint32_t whole = kNone;  // not flattened: in StripePlan::maps
-  SequenceOfKey sequences;
+  std::optional<SequenceOfKey> sequences;
 };
 
 class Planner {
  public:
-  Planner(const PlanContext& context, const Stripe& stripe) : context_(context), stripe_(stripe) {
+  Planner(const PlanContext& context, const Stripe& stripe)
+      : context_(context), stripe_(stripe), cursors_(context.schema->size()) {
     plan_.file = context.file;
     plan_.compression = context.compression;
     plan_.block_size = context.block_size;
@@ -128,6 +162,7 @@ class Planner {
   StripePlan Plan(const Projection& projection) {
     CheckSize(projection);
     plan_.features.reserve(projection.features.size());
+    plan_.streams.reserve(std::min(stripe_.streams.size(), 5 * projection.features.size() + 16));
     for (const FeatureRequest& request : projection.features) AddFeature(request);
     for (const std::string& name : projection.columns) {
       const uint32_t node = BindColumn(*context_.schema, context_.file, name);
@@ -156,9 +191,12 @@ class Planner {
   }
 
   StripeMap& MapOf(const FeatureRequest& request) {
-    const auto key = std::pair(request.column, request.key.is_text);
-    const auto [place, is_new] = maps_.try_emplace(key);
-    StripeMap& map = place->second;
+    if (last_map_ != maps_.end() && last_map_->first.first == request.column &&
+        last_map_->first.second == request.key.is_text)
+      return last_map_->second;
+    bool is_new;
+    std::tie(last_map_, is_new) = maps_.try_emplace(std::pair(request.column, request.key.is_text));
+    StripeMap& map = last_map_->second;
     if (!is_new) return map;
     map.bound = BindMap(*context_.schema, context_.file, request);
     CheckReadable(map.bound.map);
@@ -167,9 +205,8 @@ class Planner {
       AddWholeMap(request, &map);
       return map;
     }
-    map.present = AddStream(map.bound.map, 0, StreamKind::kPresent);
-    for (const FlatKey& flat : stripe_.FlatKeys(map.bound.map))
-      map.sequences.emplace(flat.key, flat.sequence);
+    map.present = AddStream(StreamsOf(map.bound.map, 0), StreamKind::kPresent);
+    map.sequences.emplace(stripe_.FlatKeys(map.bound.map));
     return map;
   }
 
@@ -193,7 +230,7 @@ class Planner {
   }
 
   void AddFeature(const FeatureRequest& request) {
-    const StripeMap& map = MapOf(request);
+    StripeMap& map = MapOf(request);
     FeaturePlan& feature = plan_.features.emplace_back();
     feature.name = FeatureName(request);
     feature.kind = map.bound.kind;
@@ -203,12 +240,11 @@ class Planner {
       feature.key = request.key.integer;
       return;
     }
-    const auto found = map.sequences.find(request.key);
-    if (found == map.sequences.end()) return;
-    const uint32_t sequence = found->second;
+    const uint32_t sequence = map.sequences->Find(request.key);
+    if (sequence == 0) return;
     feature.in_stripe = true;
     feature.map_present = map.present;
-    feature.in_map = AddStream(map.bound.value, sequence, StreamKind::kInMap);
+    feature.in_map = AddStream(StreamsOf(map.bound.value, sequence), StreamKind::kInMap);
     feature.value = PlanNode(map.bound.value, sequence);
     if (feature.kind == FeatureKind::kDense) return;
     if (feature.value.encoding != EncodingKind::kDirect) {
@@ -228,10 +264,11 @@ class Planner {
     plan.node = node;
     plan.sequence = sequence;
     plan.kind = context_.schema->node(node).kind;
-    if (const Encoding* encoding = stripe_.FindEncoding(node, sequence)) {
+    if (const Encoding* encoding = FindEncoding(node, sequence)) {
       plan.encoding = encoding->kind;
       plan.dictionary_size = encoding->dictionary_size;
     }
+    const Streams streams = StreamsOf(node, sequence);
     const bool wide_integer = IsInteger(plan.kind) && plan.kind != TypeKind::kByte;
     if (plan.encoding == EncodingKind::kMapFlat ||
         (plan.encoding == EncodingKind::kDictionary && !wide_integer)) {
@@ -240,24 +277,53 @@ class Planner {
                               context_.schema->Path(node), sequence),
                   Place());
     }
-    plan.present = AddStream(node, sequence, StreamKind::kPresent);
+    plan.present = AddStream(streams, StreamKind::kPresent);
     if (plan.kind == TypeKind::kList || plan.kind == TypeKind::kMap) {
-      plan.length = AddStream(node, sequence, StreamKind::kLength);
+      plan.length = AddStream(streams, StreamKind::kLength);
       return plan;
     }
-    plan.data = AddStream(node, sequence, StreamKind::kData);
+    plan.data = AddStream(streams, StreamKind::kData);
     if (plan.encoding != EncodingKind::kDictionary) return plan;
-    plan.in_dictionary = AddStream(node, sequence, StreamKind::kInDictionary);
-    plan.dictionary = AddStream(node, sequence, StreamKind::kDictionaryData);
+    plan.in_dictionary = AddStream(streams, StreamKind::kInDictionary);
+    plan.dictionary = AddStream(streams, StreamKind::kDictionaryData);
     if (plan.dictionary == kNone && sequence != 0 &&
-        stripe_.Find(node, sequence, StreamKind::kDictionaryData) == nullptr) {
+        Find(streams, StreamKind::kDictionaryData) == nullptr) {
       plan.dictionary = AddShared(node);
     }
     return plan;
   }
 
-  uint32_t AddStream(uint32_t node, uint32_t sequence, StreamKind kind) {
-    const StreamInfo* stream = stripe_.Find(node, sequence, kind);
+  using Streams = std::span<const Stripe::StreamKey>;  // of one node and sequence, by kind
+
+  Streams StreamsOf(uint32_t node, uint32_t sequence) {
+    const Streams all = stripe_.lookup;
+    const auto is_before = [](const Stripe::StreamKey& a, const auto& b) {
+      return std::pair(a.node, a.sequence) < b;
+    };
+    size_t& first = cursors_[node].stream;
+    first = Seek(all, first, std::pair(node, sequence), is_before);
+    size_t end = first;
+    while (end < all.size() && all[end].node == node && all[end].sequence == sequence) ++end;
+    return all.subspan(first, end - first);
+  }
+
+  const Encoding* FindEncoding(uint32_t node, uint32_t sequence) {
+    const std::span all(stripe_.encodings);
+    const auto is_before = [](const auto& a, const auto& b) { return a.first < b; };
+    size_t& place = cursors_[node].encoding;
+    place = Seek(all, place, std::pair(node, sequence), is_before);
+    return place < all.size() && all[place].first == std::pair(node, sequence) ? &all[place].second
+                                                                               : nullptr;
+  }
+
+  const StreamInfo* Find(Streams streams, StreamKind kind) const {
+    for (const Stripe::StreamKey& key : streams)
+      if (key.kind == kind) return &stripe_.streams[key.index];
+    return nullptr;
+  }
+
+  uint32_t AddStream(Streams streams, StreamKind kind) {
+    const StreamInfo* stream = Find(streams, kind);
     if (stream == nullptr || stream->length == 0) return kNone;
     plan_.streams.push_back(*stream);
     return static_cast<uint32_t>(plan_.streams.size() - 1);
@@ -266,14 +332,20 @@ class Planner {
   // The dictionary at sequence 0 that all keys of a map share (FORMAT 9.4), planned once.
   uint32_t AddShared(uint32_t node) {
     const auto [place, is_new] = shared_.try_emplace(node, kNone);
-    if (is_new) place->second = AddStream(node, 0, StreamKind::kDictionaryData);
+    if (is_new) place->second = AddStream(StreamsOf(node, 0), StreamKind::kDictionaryData);
     return place->second;
   }
 
   const PlanContext& context_;
   const Stripe& stripe_;
   StripePlan plan_;
-  std::map<std::pair<std::string, bool>, StripeMap> maps_;
+  using Maps = std::map<std::pair<std::string, bool>, StripeMap>;  // whether its keys are texts
+  Maps maps_;
+  Maps::iterator last_map_ = maps_.end();
+  struct Cursor {
+    size_t stream = 0, encoding = 0;
+  };
+  std::vector<Cursor> cursors_;  // of each node: where the last search in it ended
   std::map<uint32_t, uint32_t> shared_;
 };
 
@@ -304,8 +376,8 @@ bool Uses(const NodePlan& node, uint32_t stream) {
 }  // namespace
 
 std::string FeatureName(const FeatureRequest& request) {
-  return request.key.is_text ? request.column + ':' + request.key.text
-                             : fmt::format("{}:{}", request.column, request.key.integer);
+  if (request.key.is_text) return request.column + ':' + request.key.text;
+  return request.column + ':' + fmt::format_int(request.key.integer).c_str();
 }
 
 std::vector<ByteRange> StripePlan::ranges() const {
