@@ -23,24 +23,34 @@ constexpr double kMergeLoss = 0.05;     // of the bytes saved, that a larger gro
 constexpr size_t kMergeCandidates = 8;  // groups tried for each feature
 
 // Rows per unique row in batches of `batch_rows` rows taken in `order` (empty: as they come).
+// is_unique(row) is told of each unique one.
+template <typename Unique>
 double Factor(const std::vector<uint64_t>& hashes, const std::vector<uint32_t>& order,
-              DedupScope scope, uint64_t batch_rows) {
+              DedupScope scope, uint64_t batch_rows, const Unique& is_unique) {
   if (hashes.empty()) return 1;
   uint64_t unique = 0;
   std::unordered_set<uint64_t> seen;
   uint64_t last = 0;
   for (size_t i = 0; i < hashes.size(); ++i) {
-    const uint64_t hash = hashes[order.empty() ? i : order[i]];
+    const size_t row = order.empty() ? i : order[i];
+    const uint64_t hash = hashes[row];
     const bool first = i % batch_rows == 0;
-    if (scope == DedupScope::kNeighbours) {
-      unique += first || hash != last;
-      last = hash;
-    } else {
+    bool is_new = first || hash != last;
+    if (scope == DedupScope::kBatch) {
       if (first) seen.clear();
-      unique += seen.insert(hash).second;
+      is_new = seen.insert(hash).second;
     }
+    last = hash;
+    if (!is_new) continue;
+    ++unique;
+    is_unique(row);
   }
   return static_cast<double>(hashes.size()) / static_cast<double>(unique);
+}
+
+double Factor(const std::vector<uint64_t>& hashes, const std::vector<uint32_t>& order,
+              DedupScope scope, uint64_t batch_rows) {
+  return Factor(hashes, order, scope, batch_rows, [](size_t) {});
 }
 
 // The rows by session and time.
@@ -99,7 +109,14 @@ struct Measurer {
     factor.weighted = sample.features[features[0]].weighted;
     factor.name = GroupName(factor.keys);
     const std::vector<uint64_t> hashes = Hashes(features);
-    factor.now = Factor(hashes, {}, scope, batch_rows);
+    uint64_t unique_bytes = 0;
+    factor.now = Factor(hashes, {}, scope, batch_rows, [&](size_t row) {
+      for (const size_t i : features)
+        unique_bytes += sample.features[i].sizes[row] + sizeof(uint32_t);
+    });
+    const uint64_t inverse = sample.rows * sizeof(uint32_t);
+    factor.bytes_now = static_cast<double>(std::max<uint64_t>(factor.bytes, 1)) /
+                       static_cast<double>(std::max<uint64_t>(unique_bytes + inverse, 1));
     if (!clustered.empty()) factor.clustered = Factor(hashes, clustered, scope, batch_rows);
     return factor;
   }
@@ -210,7 +227,8 @@ void AddToSample(const FlatMapBatch& batch, const std::string& session, const st
                  DedupSample* sample) {
   if (sample->features.empty())
     for (const SparseColumn& column : batch.sparse)
-      sample->features.push_back({column.name, column.weighted || !column.weights.empty(), {}, 0});
+      sample->features.push_back(
+          {column.name, column.weighted || !column.weights.empty(), {}, {}, 0});
   for (size_t i = 0; i < batch.sparse.size(); ++i) {
     const SparseColumn& column = batch.sparse[i];
     DedupSample::Feature& feature = sample->features[i];
@@ -223,6 +241,8 @@ void AddToSample(const FlatMapBatch& batch, const std::string& session, const st
       if (!column.weights.empty())
         hash = HashBytes(column.weights.data() + begin, length * sizeof(float), hash);
       feature.hashes.push_back(hash);
+      const size_t width = sizeof(int64_t) + (column.weights.empty() ? 0 : sizeof(float));
+      feature.sizes.push_back(static_cast<uint32_t>(length * width));
     }
   }
   for (const ScalarColumn& column : batch.scalars) {
@@ -273,7 +293,8 @@ DedupPlan PlanDedup(const Table& table, const dwrf::Projection& projection,
     AddToSample(ReadSplit(table, table.splits[i * table.splits.size() / count], projection), {}, {},
                 &sample);
   for (DedupFactor& group : MeasureGroups(sample, options, batch_rows))
-    if (options.mode == DedupMode::kOn || group.now >= options.min_factor) {
+    if (options.mode == DedupMode::kOn ||
+        std::min(group.now, group.bytes_now) >= options.min_factor) {
       // Long names are cut and may meet.
       for (const DedupFactor& other : plan.groups)
         if (other.name == group.name) group.name += fmt::format("#{}", plan.groups.size());

@@ -20,7 +20,7 @@ struct Split;
 
 enum class DedupMode : uint8_t {
   kOff,
-  kAuto,  // groups whose factor reaches min_factor
+  kAuto,  // groups whose factor reaches min_factor, in rows and in bytes
   kOn     // all groups
 };
 
@@ -39,6 +39,7 @@ struct DedupSample {
     std::string name;
     bool weighted = false;
     std::vector<uint64_t> hashes;  // one per row
+    std::vector<uint32_t> sizes;   // bytes of each row's ids and weights
     uint64_t bytes = 0;            // of all lists
   };
   uint64_t rows = 0;
@@ -56,6 +57,9 @@ struct DedupFactor {
   bool weighted = false;
   uint64_t bytes = 0;  // of the sample's lists
   double now = 1;
+  // Bytes of all rows per byte of the unique ones and the inverse: below `now` where the long lists
+  // are not the ones that repeat, as with features that most rows lack.
+  double bytes_now = 1;
   std::optional<double> clustered;  // nothing where sessions are not known
 };
 

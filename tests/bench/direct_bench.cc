@@ -3,7 +3,10 @@
 // ratio of each pair, median and spread; and late materialisation, huge pages, and passing over
 // varints against decoding them.
 //
-//   taskset -c 1 direct_bench PIPELINE.toml [--repeats N] [--batch-rows N]
+//   taskset -c 1 direct_bench PIPELINE.toml [--repeats N] [--batch-rows N] [--dedup]
+//
+// With --dedup, instead, what deduplication gains in either layout: groups as `[dedup] mode =
+// "auto"` chooses them.
 //
 // The table and projection of PIPELINE.toml; page cache warm. Times are of one thread. A row's time
 // is that of all steps from the stored bytes on, and apart from it of those behind `decompress`.
@@ -45,12 +48,16 @@ void Count(const TensorBatch& tensors, Times* times) {
   ++times->batches;
   times->kept += tensors.rows;
   times->ids += tensors.sparse.values.size() + tensors.weighted_sparse.values.size();
+  for (const InverseKeyedJaggedTensor& group : tensors.groups)
+    times->ids += group.unique.values.size();
 }
 
 enum class Way { kDirect, kDirectThenDrop, kFlatMap };
 
-// One pass over the table; `share` of the rows are kept, spread at random.
-Times Run(const Input& input, Way way, double share) {
+// One pass over the table; `share` of the rows are kept, spread at random. With `groups` (of
+// `plan`) deduplicated.
+Times Run(const Input& input, Way way, double share, const dwrf::GroupRequests* groups = nullptr,
+          const DedupPlan* plan = nullptr) {
   Times times;
   std::mt19937_64 random(1);
   std::vector<uint8_t> keep;
@@ -66,19 +73,31 @@ Times Run(const Input& input, Way way, double share) {
     const int64_t middle = MonotonicNs();
     TensorizeFigures figures;
     if (way == Way::kFlatMap) {
-      FlatMapBatch stripe = dwrf::Extract(dwrf::Decode(std::move(unpacked)));
+      FlatMapBatch stripe = dwrf::Extract(dwrf::Decode(std::move(unpacked), groups));
+      for (size_t g = 0; plan != nullptr && g < plan->groups.size(); ++g) {
+        const auto is_made = [&](const DedupGroup& made) {
+          return made.name == plan->groups[g].name;
+        };
+        if (std::none_of(stripe.groups.begin(), stripe.groups.end(), is_made))
+          Deduplicate(*plan, g, &stripe);
+      }
       if (share < 1) KeepRows(&stripe, keep);
       for (uint64_t row = 0; row < stripe.rows;) {
         FlatMapBatch batch;
         const uint64_t part = std::min(input.spec.batch_rows, stripe.rows - row);
         AppendRows(&batch, stripe, row, part);
         row += part;
+        if (groups != nullptr) {
+          Count(Tensorize(std::move(batch), input.spec.label, &figures), &times);
+          continue;
+        }
         figures.copied_bytes += 2 * batch.copied_bytes;  // and once more into the tensors
         Count(Tensorize(batch, input.spec.label), &times);
       }
     } else {
       dwrf::SliceOptions options;
       options.slice_rows = input.spec.batch_rows;
+      options.groups = groups;
       if (share < 1 && way == Way::kDirect) options.wanted = keep;
       dwrf::DecodedStripe decoded = dwrf::DecodeSlices(std::move(unpacked), options);
       for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
@@ -129,6 +148,39 @@ void Compare(const char* what, int repeats, const std::function<Times()>& a,
       static_cast<double>(y.copied_bytes) / static_cast<double>(y.batches));
 }
 
+void CompareDedup(const Input& input, int repeats) {
+  DedupOptions options = input.spec.dedup;
+  options.mode = DedupMode::kAuto;
+  const DedupPlan plan =
+      PlanDedup(input.table, input.spec.projection, options, input.spec.batch_rows);
+  dwrf::GroupRequests groups;
+  groups.scope = plan.scope;
+  size_t features = 0;
+  for (const DedupFactor& group : plan.groups) {
+    groups.groups.push_back({group.name, group.keys});
+    features += group.keys.size();
+  }
+  const auto run = [&](Way way, bool dedup) {
+    return [&, way, dedup] {
+      return Run(input, way, 1, dedup ? &groups : nullptr, dedup ? &plan : nullptr);
+    };
+  };
+  const Times all = run(Way::kDirect, false)(), unique = run(Way::kDirect, true)();
+  fmt::print(
+      "table {} rows, batches of {} rows; {} groups of {} features; ids a row {:.1f}, of unique "
+      "rows {:.1f}\ntime of the second over time of the first, median [10th, 90th percentile] of "
+      "{} pairs:\n",
+      all.rows, input.spec.batch_rows, plan.groups.size(), features,
+      static_cast<double>(all.ids) / static_cast<double>(all.rows),
+      static_cast<double>(unique.ids) / static_cast<double>(all.rows), repeats);
+  Compare("direct with groups, without", repeats, run(Way::kDirect, true),
+          run(Way::kDirect, false));
+  Compare("flatmap with groups, without", repeats, run(Way::kFlatMap, true),
+          run(Way::kFlatMap, false));
+  Compare("with groups: direct, flatmap", repeats, run(Way::kDirect, true),
+          run(Way::kFlatMap, true));
+}
+
 void CompareSkip(int repeats) {
   for (const uint64_t below : {uint64_t{1} << 7, uint64_t{1} << 20, uint64_t{1} << 40}) {
     std::mt19937_64 random(1);
@@ -165,6 +217,7 @@ void CompareSkip(int repeats) {
 int Main(int argc, char** argv) {
   std::string path;
   int repeats = 9;
+  bool dedup = false;
   Settings settings;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -176,6 +229,8 @@ int Main(int argc, char** argv) {
       repeats = std::max(1, std::atoi(next().c_str()));
     } else if (word == "--batch-rows") {
       settings.push_back({"pipeline.batch_rows", next()});
+    } else if (word == "--dedup") {
+      dedup = true;
     } else {
       path = word;
     }
@@ -185,6 +240,10 @@ int Main(int argc, char** argv) {
   dwrf::OpenOptions opening;
   if (!input.spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(input.spec.keys);
   input.table = OpenTable(input.spec.table, input.spec.io, {}, opening);
+  if (dedup) {
+    CompareDedup(input, repeats);
+    return 0;
+  }
   const auto run = [&](Way way, double share) {
     return [&input, way, share] { return Run(input, way, share); };
   };

@@ -76,6 +76,8 @@ def configuration(pick, table):
         "consumer.step": pick.choice(["0", "0", "5ms"]),
         **table["joins"],
     }
+    settings["dedup.mode"] = pick.choice(["off", "off", "auto", "on"])
+    settings["dedup.scope"] = pick.choice(["neighbours", "batch"])
     for stage in table["stages"]:
         settings[stage + ".queue"] = pick.choice([1, 2, 4, 16, 64])
         if settings["pipeline.order"] == "any" or stage not in table["sequential"]:
@@ -97,7 +99,7 @@ def text_of(path):
 
 def make_tables(headrace, folder):
     tables = []
-    for name, flags in [("rm1", ["--rows", "16384", "--stripe-rows", "1024"]),
+    for name, flags in [("rm1", ["--rows", "16384", "--stripe-rows", "1024", "--clustered"]),
                         ("rm1big", ["--rows", "16384", "--stripe-rows", "4096"]),
                         ("rm3", ["--rows", "32768", "--stripe-rows", "8192"])]:
         path = os.path.join(folder, name)

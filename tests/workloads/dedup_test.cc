@@ -310,6 +310,30 @@ TEST(DedupPlan, FactorsFollowTheFormula) {
   }
 }
 
+TEST(DedupPlan, RowsThatLackAFeatureSaveNothing) {
+  // One row in four has a list, another one each time.
+  FlatMapBatch batch;
+  batch.rows = 4000;
+  SparseColumn& column = batch.sparse.emplace_back();
+  column.name = "a";
+  column.offsets.push_back(0);
+  column.present.words.assign((batch.rows + 63) / 64, 0);
+  for (uint64_t row = 0; row < batch.rows; ++row) {
+    if (row % 4 == 0) {
+      for (int64_t i = 0; i < 30; ++i) column.values.push_back(static_cast<int64_t>(row) + i);
+      column.present.words[row >> 6] |= uint64_t{1} << (row & 63);
+      ++column.present.count;
+    }
+    column.offsets.push_back(static_cast<uint32_t>(column.values.size()));
+  }
+  reader::DedupSample sample;
+  reader::AddToSample(batch, "", "", &sample);
+  const auto measured = reader::MeasureGroup(sample, {0}, DedupScope::kNeighbours, batch.rows);
+  EXPECT_NEAR(measured.now, 2, 0.01);
+  EXPECT_LT(measured.bytes_now, 1);
+  EXPECT_GT(measured.bytes_now, 0.9);
+}
+
 class Folder {
  public:
   Folder() {
