@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reader/batch/dedup_rows.h"
+
 namespace headrace::reader {
 namespace {
 
@@ -43,6 +45,26 @@ SparseColumn GatherLists(const SparseColumn& column, std::span<const uint32_t> o
   return out;
 }
 
+// The group of rows `order`; returns which of its unique rows they use, in the order in which they
+// first appear.
+std::vector<uint32_t> GatherGroup(const DedupGroup& group, std::span<const uint32_t> order,
+                                  DedupGroup* out) {
+  constexpr uint32_t kUnused = UINT32_MAX;
+  std::vector<uint32_t> number(group.unique_rows, kUnused), used;
+  out->name = group.name;
+  out->inverse.reserve(order.size());
+  for (const uint32_t row : order) {
+    uint32_t& place = number[group.inverse[row]];
+    if (place == kUnused) {
+      place = static_cast<uint32_t>(used.size());
+      used.push_back(group.inverse[row]);
+    }
+    out->inverse.push_back(place);
+  }
+  out->unique_rows = static_cast<uint32_t>(used.size());
+  return used;
+}
+
 }  // namespace
 
 SpansByRow SplitSpans(const FlatMapBatch& batch) {
@@ -76,19 +98,20 @@ FlatMapBatch GatherRows(const FlatMapBatch& batch, std::span<const uint32_t> ord
     GatherValues(column.values, order, &gathered.values);
     out.dense.push_back(std::move(gathered));
   }
-  // Of deduplicated features the rows' numbers move, their lists stay.
-  for (const DedupGroup& group : batch.groups) {
-    out.groups.push_back({group.name, group.unique_rows, {}});
-    for (const uint32_t row : order) out.groups.back().inverse.push_back(group.inverse[row]);
-  }
+  // Of deduplicated features the unique rows that these rows use.
+  std::vector<std::vector<uint32_t>> used;
+  for (const DedupGroup& group : batch.groups)
+    used.push_back(GatherGroup(group, order, &out.groups.emplace_back()));
   for (const SparseColumn& column : batch.sparse) {
     if (column.group < 0) {
       out.sparse.push_back(GatherLists(column, order));
-    } else {
-      out.sparse.push_back({column.name, column.present, column.offsets.Clone(),
-                            column.values.Clone(), column.weights.Clone(), column.weighted,
-                            column.group});
+      continue;
     }
+    SparseColumn& gathered = out.sparse.emplace_back();
+    gathered.name = column.name;
+    gathered.weighted = column.weighted;
+    gathered.group = column.group;
+    AppendRowsOf(&gathered, 0, column, used[static_cast<size_t>(column.group)]);
   }
   for (const ScalarColumn& column : batch.scalars) {
     ScalarColumn gathered;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <numeric>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -211,7 +212,13 @@ TEST(Dedup, CutsJoinsAndDroppedRowsKeepEveryRow) {
         std::vector<uint32_t> order(batch.rows);
         std::iota(order.begin(), order.end(), 0);
         std::shuffle(order.begin(), order.end(), random);
+        const size_t some = 1 + random() % order.size();
+        order.resize(some);
         batch = reader::GatherRows(batch, order, reader::SplitSpans(batch));
+        // Of the unique rows those that its rows use, and no others.
+        for (const reader::DedupGroup& group : batch.groups)
+          EXPECT_EQ(std::set<uint32_t>(group.inverse.begin(), group.inverse.end()).size(),
+                    group.unique_rows);
         plain = reader::GatherRows(plain, order, reader::SplitSpans(plain));
         reader::Validate(batch);
       }
