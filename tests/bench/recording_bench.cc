@@ -6,7 +6,9 @@
 //                   [--table FOLDER]
 // An arm is a level and the probes to leave out of it, e.g. --arm 1 --arm 3 --arm "3,page faults".
 // Prints for each arm the growth of the pipeline's CPU time for the same work (eBPF programs run
-// in its threads, so theirs is in it): the median of all pairs with its 95 % interval.
+// in its threads, so theirs is in it): the median of all pairs with its 95 % interval. Beside it
+// what the recordings themselves claim that their eBPF programs took, as a share of the same CPU
+// time.
 //
 // The work of a window is not a whole number of batches. It is counted as the rows that each
 // operator completed, each weighed with that operator's own mean time a row.
@@ -190,6 +192,14 @@ Options Parse(int argc, char** argv) {
 
 constexpr const char* kNothing = "nothing";
 
+// The names of an arm's runs begin so.
+std::string NameOf(const std::string& arm) {
+  std::string name = "arm-" + arm;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ',' || c == ' '; }, '-');
+  return name + '.';
+}
+
 // The options of `headrace profile` for an arm: a level, and the names of what is left out.
 void AddArm(const std::string& arm, Texts* command) {
   std::istringstream words(arm);
@@ -197,6 +207,29 @@ void AddArm(const std::string& arm, Texts* command) {
   std::getline(words, word, ',');
   command->insert(command->end(), {"--level", word});
   while (std::getline(words, word, ',')) command->insert(command->end(), {"--without", word});
+}
+
+// What the recordings of an arm claim, in per cent of the pipeline's CPU time.
+std::string Claim(const Options& options, const std::string& database, const std::string& arm) {
+  const std::string sql =
+      "SELECT 100.0 * SUM(last_value * (metric = 'bpf_run_time_ns')) / SUM(last_value * (metric = "
+      "'process_cpu_ns')) AS claim FROM host_summary JOIN run_summary USING (run_id) WHERE name "
+      "LIKE "
+      "'" +
+      NameOf(arm) + "%'";
+  FILE* const out =
+      popen(fmt::format("'{}' query --format csv --db '{}' \"{}\"", options.headrace, database, sql)
+                .c_str(),
+            "r");
+  if (out == nullptr) return "unavailable";
+  std::string text, line;
+  char buffer[256];
+  while (std::fgets(buffer, sizeof buffer, out) != nullptr) text += buffer;
+  pclose(out);
+  std::istringstream lines(text);
+  std::getline(lines, line);  // the heading
+  std::getline(lines, line);
+  return line.empty() ? "unavailable" : fmt::format("{:.2f} %", std::atof(line.c_str()));
 }
 
 int Main(const Options& options) {
@@ -232,8 +265,9 @@ int Main(const Options& options) {
         Taken taken = {arm, before, {}, {}};
         pid_t recorder = 0;
         if (arm != kNothing) {
-          Texts command = {options.headrace, "profile", "-p", std::to_string(pipeline.pid()), "-q",
-                           "--db",           database};
+          Texts command = {
+              options.headrace, "profile", "-p",     std::to_string(pipeline.pid()),    "-q",
+              "--db",           database,  "--name", NameOf(arm) + std::to_string(pair)};
           AddArm(arm, &command);
           recorder = Start(command);
         }
@@ -254,11 +288,13 @@ int Main(const Options& options) {
       const double plain = (taken.before.CpuForWork(weights) + taken.after.CpuForWork(weights)) / 2;
       growths[taken.arm].push_back(taken.attached.CpuForWork(weights) / plain - 1);
     }
-    fmt::print("{} pairs of {:g} s; growth of the pipeline's CPU time for the same work\n",
-               options.pairs, options.seconds);
+    fmt::print(
+        "{} pairs of {:g} s; growth of the pipeline's CPU time for the same work, and as claimed\n",
+        options.pairs, options.seconds);
     for (const auto& [arm, values] : growths) {
-      fmt::print("| {} | {} |\n", arm == kNothing ? arm : "level " + arm,
-                 MedianAndInterval(values, random));
+      fmt::print("| {} | {} | {} |\n", arm == kNothing ? arm : "level " + arm,
+                 MedianAndInterval(values, random),
+                 arm == kNothing ? "" : Claim(options, database, arm));
     }
   }
   std::filesystem::remove_all(folder);
