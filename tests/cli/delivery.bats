@@ -103,3 +103,18 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
   run "$HEADRACE" run t/pipeline.toml --no-record --checksum --set delivery.to=unix:a
   one_line_error 2 "give --checksum to 'headrace consume'"
 }
+
+@test "deduplicated batches go as they are: the same rows in fewer bytes" {
+  "$HEADRACE" generate rm1 -o t --features 0.02 --rows 2000 --seed 4 --clustered > /dev/null 2>&1
+  plain=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set pipeline.order=file | jq -cS .checksum)
+  for kind in unix shm; do
+    for mode in off on; do
+      consume "$kind:s" --checksum --json
+      send "$kind:$DIR/s" --set pipeline.order=file --set dedup.mode=$mode
+      wait $CONSUMER
+      [ "$(jq -cS .checksum out)" = "$plain" ]
+      jq .received_bytes out > bytes.$mode
+    done
+    [ "$(cat bytes.off)" -gt $((3 * $(cat bytes.on) / 2)) ]
+  done
+}

@@ -40,15 +40,23 @@ class Sections:
 
 
 def read_names(counts, body):
-    lists, at = [], 0
-    for count in counts:
-        names = []
-        for _ in range(count):
-            (length,) = struct.unpack_from("<I", body, at)
-            names.append(body[at + 4:at + 4 + length].decode())
-            at += 4 + length
-        lists.append(names)
-    return lists
+    at = 0
+
+    def number():
+        nonlocal at
+        at += 4
+        return struct.unpack_from("<I", body, at - 4)[0]
+
+    def name():
+        nonlocal at
+        length = number()
+        at += length
+        return body[at - length:at].decode()
+
+    lists = [[name() for _ in range(count)] for count in counts]
+    # Of each group its name, whether it has weights, and place and name of each key.
+    groups = [(name(), number(), [(number(), name()) for _ in range(number())]) for _ in range(number())]
+    return lists, groups
 
 
 def main():
@@ -58,14 +66,14 @@ def main():
         header = data[at:at + 64]
         (magic, version, kind, flags, size, checksum, sequence, rows, dense, sparse, weighted, sparse_values,
          weighted_values) = HEADER.unpack(header)
-        assert magic == int.from_bytes(b"HRTB", "little") and version == 1
+        assert magic == int.from_bytes(b"HRTB", "little") and version == 2
         body = data[at + 64:at + 64 + size]
         at += 64 + size
         if xxhash:
             seed = xxhash.xxh3_64_intdigest(header[:16] + bytes(8) + header[24:])
             assert xxhash.xxh3_64_intdigest(body, seed=seed) == checksum, "checksum"
         if kind == NAMES:
-            names = read_names((dense, sparse, weighted), body)
+            names, groups = read_names((dense, sparse, weighted), body)
             continue
         if kind == END:
             print("end", sequence)
@@ -73,7 +81,8 @@ def main():
             break
         assert kind == BATCH and [dense, sparse, weighted] == [len(each) for each in names]
         sections = Sections(body)
-        first_row, num_spans = sections.next(8, "Q")[:2]
+        first_row, num_spans, num_groups = sections.next(8, "Q")[:3]
+        assert num_groups == len(groups)
         line = [rows, first_row, mixed(sections.next(rows if flags & ROW_IDS else 0, "Q")),
                 mixed(sections.next(rows if flags & LABELS else 0, "I")), mixed(sections.next(rows * dense, "I")), *names[0]]
         for keys, values, weights in ((names[1], sparse_values, flags & SPARSE_WEIGHTS),
@@ -81,6 +90,12 @@ def main():
             lengths = sections.next(len(keys) * rows, "i")
             assert sum(lengths) == values
             line += [*keys, mixed(lengths), mixed(sections.next(values, "q")), mixed(sections.next(values if weights else 0, "I"))]
+        sizes = sections.next(2 * num_groups, "Q")  # unique rows and values of each
+        for (group, is_weighted, keys), unique, values in zip(groups, sizes[::2], sizes[1::2]):
+            inverse, lengths = sections.next(rows, "i"), sections.next(len(keys) * unique, "i")
+            assert all(0 <= row < unique for row in inverse) and sum(lengths) == values
+            line += [group, is_weighted, *(each for key in keys for each in key), mixed(inverse), mixed(lengths),
+                     mixed(sections.next(values, "q")), mixed(sections.next(values if is_weighted else 0, "I"))]
         line += sections.next(num_spans * 5, "Q")  # epoch, split, first, count, rows of each
         assert sections.at == size
         print(*line)

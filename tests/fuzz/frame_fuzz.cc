@@ -38,6 +38,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!batch) continue;
       Validate(batch->sparse);
       Validate(batch->weighted_sparse);
+      for (const auto& group : batch->groups) {
+        Validate(group);
+        HR_CHECK(group.inverse.size() == batch->rows, "inverse");
+      }
+      for (const bool weighted : {false, true}) {
+        for (const JaggedKey& key : KeysInOrder(*batch, weighted))
+          HR_CHECK(key.tensor != nullptr, "a place without a key");
+      }
       HR_CHECK(batch->dense.size() == batch->rows * batch->dense_names.size(), "dense");
       HR_CHECK(batch->MemoryBytes() <= 4 * (size + 64), "more memory than bytes account for");
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -26,7 +27,7 @@ constexpr uint64_t Padded(uint64_t bytes) {
 
 // The sections of a batch's body, in their order.
 enum Section {
-  kOrigin,  // 64 bytes: first_row, the number of spans, and zeros
+  kOrigin,  // 64 bytes: first_row, the numbers of spans and of groups, and zeros
   kRowIds,
   kLabels,
   kDense,
@@ -39,8 +40,8 @@ enum Section {
   kNumSections
 };
 
-// Bytes of each section but the last, the spans, whose number stands in the origin; none when the
-// whole would be longer than kMaxFrameBytes.
+// Bytes of each section that the header accounts for, none when the whole would be longer than
+// kMaxFrameBytes. Behind them come the groups and the spans, whose numbers stand in the origin.
 std::optional<std::array<uint64_t, kNumSections>> SectionBytes(const FrameHeader& header) {
   using Wide = unsigned __int128;
   const Wide rows = header.rows;
@@ -88,13 +89,70 @@ void AddPart(std::span<const uint8_t> bytes, Frame* frame) {
   frame->header.body_bytes += bytes.size() + gap;
 }
 
-void AppendNames(const std::vector<std::string>& names, std::vector<uint8_t>* body) {
-  for (const std::string& name : names) {
-    const auto length = static_cast<uint32_t>(name.size());
-    const size_t at = body->size();
-    body->resize(at + sizeof length + name.size());
-    std::memcpy(body->data() + at, &length, sizeof length);
-    std::memcpy(body->data() + at + sizeof length, name.data(), name.size());
+// The arrays of a group, in their order.
+std::array<std::span<const uint8_t>, 4> PartsOf(const InverseKeyedJaggedTensor& group) {
+  const KeyedJaggedTensor& unique = group.unique;
+  return {BytesOf(group.inverse), BytesOf(unique.lengths), BytesOf(unique.values),
+          group.weighted ? BytesOf(unique.weights) : std::span<const uint8_t>()};
+}
+
+void AppendNumber(uint32_t number, std::vector<uint8_t>* body) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&number);
+  body->insert(body->end(), bytes, bytes + sizeof number);
+}
+
+void AppendName(const std::string& name, std::vector<uint8_t>* body) {
+  AppendNumber(static_cast<uint32_t>(name.size()), body);
+  body->insert(body->end(), name.begin(), name.end());
+}
+
+// Takes a body of names apart, and never looks behind its end.
+class NameReader {
+ public:
+  explicit NameReader(std::span<const uint8_t> body) : left_(body) {}
+  uint32_t Number() {
+    uint32_t number = 0;
+    std::memcpy(&number, Take(sizeof number).data(), sizeof number);
+    return number;
+  }
+  // How many things follow, of at least `least` bytes each.
+  uint32_t Count(size_t least) {
+    const uint32_t count = Number();
+    if (count > left_.size() / least)
+      Bad(fmt::format("a frame of names claims {} groups or keys in {} bytes", count,
+                      left_.size()));
+    return count;
+  }
+  std::string Name() {
+    const auto bytes = Take(Number());
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  size_t left() const { return left_.size(); }
+
+ private:
+  std::span<const uint8_t> Take(size_t size) {
+    if (left_.size() < size) Bad("a frame of names ends within one");
+    const auto taken = left_.first(size);
+    left_ = left_.subspan(size);
+    return taken;
+  }
+  std::span<const uint8_t> left_;
+};
+
+// Each key of a group has a place of its own among all keys of its kind.
+void CheckPlaces(const std::vector<FrameGroup>& groups, bool weighted, size_t plain) {
+  size_t total = plain;
+  for (const FrameGroup& group : groups)
+    if (group.weighted == weighted) total += group.keys.size();
+  std::vector<bool> is_taken(total);
+  for (const FrameGroup& group : groups) {
+    if (group.weighted != weighted) continue;
+    for (const uint32_t place : group.places) {
+      if (place >= total || is_taken[place])
+        Bad(fmt::format("a frame of names gives a key of a group the place {} of {}", place,
+                        total));
+      is_taken[place] = true;
+    }
   }
 }
 
@@ -148,6 +206,13 @@ KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t ro
   return tensor;
 }
 
+void CheckInverse(const InverseKeyedJaggedTensor& group) {
+  uint32_t largest = 0;  // negative ones are large
+  for (const int32_t row : group.inverse) largest = std::max(largest, static_cast<uint32_t>(row));
+  if (!group.inverse.empty() && largest >= group.unique.rows)
+    Bad(fmt::format("the inverse of a group leads past its {} unique rows", group.unique.rows));
+}
+
 }  // namespace
 
 FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
@@ -199,23 +264,43 @@ uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body)
   return HashParts(parts, SeedOf(header));
 }
 
+Frame FrameEncoder::Names() {
+  names_body_.clear();
+  for (const auto& names : names_)
+    for (const std::string& name : names) AppendName(name, &names_body_);
+  AppendNumber(static_cast<uint32_t>(groups_.size()), &names_body_);
+  for (const FrameGroup& group : groups_) {
+    AppendName(group.name, &names_body_);
+    AppendNumber(group.weighted ? 1 : 0, &names_body_);
+    AppendNumber(static_cast<uint32_t>(group.keys.size()), &names_body_);
+    for (size_t key = 0; key < group.keys.size(); ++key) {
+      AppendNumber(group.places[key], &names_body_);
+      AppendName(group.keys[key], &names_body_);
+    }
+  }
+  Frame frame;
+  frame.header.kind = static_cast<uint8_t>(FrameKind::kNames);
+  frame.header.dense_columns = static_cast<uint32_t>(names_[0].size());
+  frame.header.sparse_keys = static_cast<uint32_t>(names_[1].size());
+  frame.header.weighted_keys = static_cast<uint32_t>(names_[2].size());
+  AddPart(names_body_, &frame);
+  Seal(&frame);
+  return frame;
+}
+
 std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
   std::vector<Frame> frames;
+  std::vector<FrameGroup> groups;
+  for (const InverseKeyedJaggedTensor& group : batch.groups)
+    groups.push_back({group.name, group.weighted, group.unique.keys, group.places});
   if (!has_names_ || names_[0] != batch.dense_names || names_[1] != batch.sparse.keys ||
-      names_[2] != batch.weighted_sparse.keys) {
+      names_[2] != batch.weighted_sparse.keys || groups_ != groups) {
     names_[0] = batch.dense_names;
     names_[1] = batch.sparse.keys;
     names_[2] = batch.weighted_sparse.keys;
+    groups_ = std::move(groups);
     has_names_ = true;
-    names_body_.clear();
-    for (const auto& names : names_) AppendNames(names, &names_body_);
-    Frame& frame = frames.emplace_back();
-    frame.header.kind = static_cast<uint8_t>(FrameKind::kNames);
-    frame.header.dense_columns = static_cast<uint32_t>(names_[0].size());
-    frame.header.sparse_keys = static_cast<uint32_t>(names_[1].size());
-    frame.header.weighted_keys = static_cast<uint32_t>(names_[2].size());
-    AddPart(names_body_, &frame);
-    Seal(&frame);
+    frames.push_back(Names());
   }
   Frame& frame = frames.emplace_back();
   FrameHeader& header = frame.header;
@@ -235,6 +320,13 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
   const std::span<const uint8_t> spans{reinterpret_cast<const uint8_t*>(batch.spans.data()),
                                        batch.spans.size() * sizeof(RowSpan)};
   uint64_t total = Padded(spans.size());
+  group_sizes_.clear();
+  for (const InverseKeyedJaggedTensor& group : batch.groups) {
+    group_sizes_.push_back(group.unique.rows);
+    group_sizes_.push_back(group.unique.values.size());
+    for (const auto part : PartsOf(group)) total += Padded(part.size());
+  }
+  total += Padded(group_sizes_.size() * sizeof(uint64_t));
   const auto sections = SectionBytes(header);
   for (int i = 0; sections && i < kNumSections; ++i) total += Padded((*sections)[i]);
   if (batch.rows > UINT32_MAX || !sections || total > kMaxFrameBytes) {
@@ -245,6 +337,7 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
   }
   origin_[0] = batch.first_row;
   origin_[1] = batch.spans.size();
+  origin_[2] = batch.groups.size();
   AddPart({reinterpret_cast<const uint8_t*>(origin_), sizeof origin_}, &frame);
   AddPart(BytesOf(batch.row_ids), &frame);
   AddPart(BytesOf(batch.labels), &frame);
@@ -254,6 +347,9 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
     AddPart(BytesOf(tensor->values), &frame);
     AddPart(BytesOf(tensor->weights), &frame);
   }
+  AddPart(BytesOf(group_sizes_), &frame);
+  for (const InverseKeyedJaggedTensor& group : batch.groups)
+    for (const auto part : PartsOf(group)) AddPart(part, &frame);
   AddPart(spans, &frame);
   Seal(&frame);
   ++batches_;
@@ -300,20 +396,27 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
 
 void FrameDecoder::DecodeNames(const FrameHeader& header, std::span<const uint8_t> body) {
   const uint32_t counts[3] = {header.dense_columns, header.sparse_keys, header.weighted_keys};
-  size_t at = 0;
+  NameReader reader(body);
   for (int list = 0; list < 3; ++list) {
     names_[list].clear();
-    for (uint32_t i = 0; i < counts[list]; ++i) {
-      uint32_t length = 0;
-      if (body.size() - at < sizeof length) Bad("a frame of names ends within one");
-      std::memcpy(&length, body.data() + at, sizeof length);
-      at += sizeof length;
-      if (body.size() - at < length) Bad("a frame of names ends within one");
-      names_[list].emplace_back(reinterpret_cast<const char*>(body.data() + at), length);
-      at += length;
+    for (uint32_t i = 0; i < counts[list]; ++i) names_[list].push_back(reader.Name());
+  }
+  groups_.clear();
+  for (uint32_t left = reader.Count(12); left > 0; --left) {
+    FrameGroup& group = groups_.emplace_back();
+    group.name = reader.Name();
+    const uint32_t flags = reader.Number();
+    if (flags > 1) Bad(fmt::format("a frame of names has a group with unknown flags {:#x}", flags));
+    group.weighted = flags == 1;
+    for (uint32_t keys = reader.Count(8); keys > 0; --keys) {
+      group.places.push_back(reader.Number());
+      group.keys.push_back(reader.Name());
     }
   }
-  if (Padded(at) != body.size()) Bad("a frame of names has bytes behind the last one");
+  if (Padded(body.size() - reader.left()) != body.size())
+    Bad("a frame of names has bytes behind the last one");
+  CheckPlaces(groups_, false, counts[1]);
+  CheckPlaces(groups_, true, counts[2]);
   has_names_ = true;
 }
 
@@ -325,19 +428,20 @@ TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const
     Bad("a batch has other columns than the names before it");
   const auto sections = SectionBytes(header);
   if (!sections) Bad("a frame's counts do not give its bytes");
-  size_t at = 0;
-  const auto next = [&](Section section) {
-    const uint64_t bytes = (*sections)[section];
-    if (body.size() - at < Padded(bytes)) Bad("a frame's counts do not give its bytes");
-    const auto part = body.subspan(at, bytes);
-    at += Padded(bytes);
+  auto left = body;
+  const auto take = [&](uint64_t count, uint64_t size) {
+    const uint64_t most = left.size() / size;  // bodies are padded
+    if (count > most) Bad("a frame's counts do not give its bytes");
+    const auto part = left.first(count * size);
+    left = left.subspan(Padded(count * size));
     return part;
   };
+  const auto next = [&](Section section) { return take((*sections)[section], 1); };
   const Filler fill(keep);
   TensorBatch batch;
   batch.rows = header.rows;
   batch.dense_names = names_[0];
-  uint64_t origin[2];
+  uint64_t origin[3];
   std::memcpy(origin, next(kOrigin).data(), sizeof origin);
   batch.first_row = origin[0];
   fill(next(kRowIds), &batch.row_ids);
@@ -350,7 +454,26 @@ TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const
   };
   batch.sparse = jagged(1, kSparseLengths, kSparseValues, kSparseWeights);
   batch.weighted_sparse = jagged(2, kWeightedLengths, kWeightedValues, kWeightedWeights);
-  const auto left = body.subspan(at);
+  if (origin[2] != groups_.size()) Bad("a batch has other groups than the names before it");
+  const auto sizes = take(2 * groups_.size(), sizeof(uint64_t));
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    uint64_t size[2];  // unique rows, values
+    std::memcpy(size, sizes.data() + g * sizeof size, sizeof size);
+    const FrameGroup& names = groups_[g];
+    InverseKeyedJaggedTensor& group = batch.groups.emplace_back();
+    group.name = names.name;
+    group.weighted = names.weighted;
+    group.places = names.places;
+    if (size[0] > kMaxFrameBytes)  // with any number of keys it is no overflow
+      Bad(fmt::format("a group claims {} unique rows", size[0]));
+    const auto inverse = take(batch.rows, sizeof(int32_t));
+    const auto lengths = take(names.keys.size() * size[0], sizeof(int32_t));
+    const auto values = take(size[1], sizeof(int64_t));
+    const auto weights = take(names.weighted ? size[1] : 0, sizeof(float));
+    group.unique = DecodeJagged(names.keys, size[0], lengths, values, weights, fill);
+    fill(inverse, &group.inverse);
+    CheckInverse(group);
+  }
   if (origin[1] > left.size() / sizeof(RowSpan) ||
       Padded(origin[1] * sizeof(RowSpan)) != left.size())
     Bad(fmt::format("a frame's {} spans do not fit its last {} bytes", origin[1], left.size()));

@@ -7,6 +7,9 @@
 // change), kBatch, ..., kEnd. FrameEncoder and FrameDecoder are the two ends; each belongs to one
 // connection and one thread. What a decoder takes is checked before use: it allocates nothing that
 // the bytes it holds do not account for, and a damaged frame is an Error kBadData.
+//
+// Deduplicated groups (reader/batch/inverse_keyed_jagged_tensor.h) go as they are: unique rows, and
+// for each row of the batch which of them is its own.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,7 +23,7 @@
 namespace headrace::reader {
 
 constexpr uint32_t kFrameMagic = 0x42545248;  // "HRTB" in memory
-constexpr uint16_t kFrameVersion = 1;
+constexpr uint16_t kFrameVersion = 2;         // 2: groups
 constexpr uint64_t kFrameAlignment = 64;
 constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // of a body
 
@@ -64,6 +67,15 @@ struct Frame {
   uint64_t bytes() const { return sizeof header + header.body_bytes; }
 };
 
+// What the names say of a group.
+struct FrameGroup {
+  std::string name;
+  bool weighted = false;
+  std::vector<std::string> keys;
+  std::vector<uint32_t> places;  // as InverseKeyedJaggedTensor::places
+  bool operator==(const FrameGroup&) const = default;
+};
+
 class FrameEncoder {
  public:
   FrameEncoder() = default;
@@ -78,10 +90,13 @@ class FrameEncoder {
   uint64_t batches() const { return batches_; }  // encoded so far
 
  private:
+  Frame Names();
   std::vector<std::string> names_[3];  // dense, sparse, weighted
+  std::vector<FrameGroup> groups_;
   bool has_names_ = false;
   std::vector<uint8_t> names_body_;
   uint64_t origin_[kFrameAlignment / 8] = {};
+  std::vector<uint64_t> group_sizes_;
   uint64_t batches_ = 0;
 };
 
@@ -103,6 +118,7 @@ class FrameDecoder {
   TensorBatch DecodeBatch(const FrameHeader& header, std::span<const uint8_t> body,
                           const std::shared_ptr<const void>& keep) const;
   std::vector<std::string> names_[3];
+  std::vector<FrameGroup> groups_;
   bool has_names_ = false, ended_ = false, complete_ = false;
   uint64_t batches_ = 0;
 };

@@ -69,7 +69,6 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     std::vector<Frame> frames;
     {
       account::OperatorScope scope(serialize_);
-      ExpandGroups(batch);  // a frame has a list for each row
       frames = encoder_.Encode(*batch);
       scope.Done(batch->rows, batch->MemoryBytes(), frames.back().bytes());
     }

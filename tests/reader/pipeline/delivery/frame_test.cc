@@ -53,6 +53,15 @@ void ExpectSame(const TensorBatch& a, const TensorBatch& b) {
   ExpectSame(a.row_ids, b.row_ids, "row ids");
   ExpectSame(a.sparse, b.sparse);
   ExpectSame(a.weighted_sparse, b.weighted_sparse);
+  ASSERT_EQ(a.groups.size(), b.groups.size());
+  for (size_t g = 0; g < a.groups.size(); ++g) {
+    EXPECT_EQ(a.groups[g].name, b.groups[g].name);
+    EXPECT_EQ(a.groups[g].weighted, b.groups[g].weighted);
+    EXPECT_EQ(a.groups[g].places, b.groups[g].places);
+    ExpectSame(a.groups[g].unique, b.groups[g].unique);
+    ExpectSame(a.groups[g].inverse, b.groups[g].inverse, "inverse");
+    EXPECT_NO_THROW(Validate(b.groups[g]));
+  }
   EXPECT_EQ(a.spans, b.spans);
 }
 
@@ -139,13 +148,68 @@ TEST(Frame, NamesGoOncePerConnection) {
   EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 1u);
   shape.sparse = 2;
   EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 2u);
+  shape.groups = 2;
+  EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 2u);
+  EXPECT_EQ(encoder.Encode(RandomBatch(shape, random)).size(), 1u);
+}
+
+// A list that repeats goes once.
+TEST(Frame, GroupsGoUnexpanded) {
+  constexpr uint64_t kRows = 1000, kUnique = 10;
+  TensorBatch batch;
+  batch.rows = kRows;
+  InverseKeyedJaggedTensor& group = batch.groups.emplace_back();
+  std::mt19937_64 random(1);
+  BatchShape shape{.rows = kUnique};
+  shape.longest = 50;
+  group.unique = RandomJagged("u", 2, shape, false, random);
+  group.places = {1, 0};
+  group.inverse.resize(kRows);
+  for (uint64_t row = 0; row < kRows; ++row)
+    group.inverse[row] = static_cast<int32_t>(row * kUnique / kRows);
+  FrameEncoder encoder;
+  const uint64_t grouped = encoder.Encode(batch).back().bytes();
+  EXPECT_LE(grouped, 64 * 8 + kRows * 4 + kUnique * 2 * (4 + 8 * 50));
+  ExpandGroups(&batch);
+  const uint64_t expanded = FrameEncoder().Encode(batch).back().bytes();
+  EXPECT_GE(expanded, batch.sparse.values.size() * 8);
+  EXPECT_GT(expanded, 20 * grouped);
+}
+
+// Groups whose names or numbers cannot be, under right checksums.
+TEST(Frame, WrongGroupsAreRefused) {
+  std::mt19937_64 random(4);
+  BatchShape shape{.rows = 4, .dense = 0, .sparse = 1};
+  shape.groups = 1;
+  const auto error_of = [&](const std::function<void(TensorBatch*)>& change) {
+    TensorBatch batch = RandomBatch(shape, random);
+    change(&batch);
+    FrameEncoder encoder;
+    FrameDecoder decoder;
+    const std::vector<Frame> frames = encoder.Encode(batch);
+    return ErrorOf([&] {
+      for (const Frame& frame : frames) Decode(&decoder, Bytes(frame));
+    });
+  };
+  EXPECT_EQ(error_of([](TensorBatch*) {}), "accepted");
+  const auto expect = [&](const char* text, const std::function<void(TensorBatch*)>& change) {
+    const std::string error = error_of(change);
+    EXPECT_NE(error.find(text), std::string::npos) << error;
+  };
+  expect("the place 2 of 2", [](TensorBatch* b) { b->groups[0].places[0] = 2; });
+  expect("leads past its", [](TensorBatch* b) { b->groups[0].inverse[3] = 4; });
+  expect("leads past its", [](TensorBatch* b) { b->groups[0].inverse[0] = -1; });
+  expect("do not add up", [](TensorBatch* b) { b->groups[0].unique.lengths[0] += 1; });
+  expect("counts do not give", [](TensorBatch* b) { b->groups[0].unique.rows = 1 << 20; });
+  expect("claims 1099511627776 unique rows",
+         [](TensorBatch* b) { b->groups[0].unique.rows = uint64_t{1} << 40; });
 }
 
 TEST(Frame, EveryFlippedBitIsSeen) {
   std::mt19937_64 random(2);
   FrameEncoder encoder;
   const TensorBatch original =
-      RandomBatch({.rows = 5, .dense = 2, .sparse = 2, .weighted = 1}, random);
+      RandomBatch({.rows = 5, .dense = 2, .sparse = 2, .weighted = 1, .groups = 3}, random);
   const auto frames = encoder.Encode(original);
   const std::vector<uint8_t> names = Bytes(frames[0]), batch = Bytes(frames[1]);
   for (const auto* whole : {&names, &batch}) {
@@ -164,7 +228,7 @@ TEST(Frame, NoFieldIsBelieved) {
   std::mt19937_64 random(TestSeed());
   FrameEncoder encoder;
   const TensorBatch original =
-      RandomBatch({.rows = 7, .dense = 3, .sparse = 3, .weighted = 2}, random);
+      RandomBatch({.rows = 7, .dense = 3, .sparse = 3, .weighted = 2, .groups = 3}, random);
   const auto frames = encoder.Encode(original);
   const std::vector<uint8_t> names = Bytes(frames[0]), batch = Bytes(frames[1]);
   int accepted = 0;
@@ -189,6 +253,9 @@ TEST(Frame, NoFieldIsBelieved) {
       EXPECT_EQ(got->sparse.offsets.size(), got->sparse.keys.size() * got->rows + 1);
       EXPECT_EQ(static_cast<size_t>(got->sparse.offsets[got->sparse.offsets.size() - 1]),
                 got->sparse.values.size());
+      for (const auto& group : got->groups) Validate(group);
+      KeysInOrder(*got, false);
+      KeysInOrder(*got, true);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
     }
@@ -211,7 +278,10 @@ TEST(Frame, RefusalsSayWhy) {
   };
   EXPECT_NE(with([](FrameHeader* h) { h->magic = 7; }).find("not the beginning of a frame"),
             std::string::npos);
-  EXPECT_NE(with([](FrameHeader* h) { h->version = 9; }).find("version 9, this headrace knows 1"),
+  EXPECT_NE(
+      with([](FrameHeader* h) { h->version = 1; }).find("version 1, this headrace knows 2; use"),
+      std::string::npos);
+  EXPECT_NE(with([](FrameHeader* h) { h->version = 9; }).find("version 9, this headrace knows 2"),
             std::string::npos);
   EXPECT_NE(with([](FrameHeader* h) { h->body_bytes = uint64_t{1} << 40; }).find("claims a body"),
             std::string::npos);
@@ -263,6 +333,13 @@ TEST(Frame, APythonReaderUnderstandsThem) {
       for (const std::string& key : tensor->keys) expected << ' ' << key;
       expected << ' ' << sum(tensor->lengths) << ' ' << sum(tensor->values) << ' '
                << floats(tensor->weights);
+    }
+    for (const InverseKeyedJaggedTensor& group : batch.groups) {
+      expected << ' ' << group.name << ' ' << group.weighted;
+      for (size_t k = 0; k < group.places.size(); ++k)
+        expected << ' ' << group.places[k] << ' ' << group.unique.keys[k];
+      expected << ' ' << sum(group.inverse) << ' ' << sum(group.unique.lengths) << ' '
+               << sum(group.unique.values) << ' ' << floats(group.unique.weights);
     }
     for (const RowSpan& span : batch.spans)
       expected << ' ' << span.epoch << ' ' << span.split << ' ' << span.first << ' ' << span.count

@@ -21,6 +21,7 @@ struct BatchShape {
   size_t dense = 0, sparse = 0, weighted = 0;  // columns
   uint32_t longest = 8;                        // list
   bool labels = true, row_ids = true;
+  size_t groups = 0;  // deduplicated, of one to three keys, every third one weighted
 };
 
 inline KeyedJaggedTensor RandomJagged(const std::string& name, size_t keys, const BatchShape& shape,
@@ -48,6 +49,27 @@ inline KeyedJaggedTensor RandomJagged(const std::string& name, size_t keys, cons
   return tensor;
 }
 
+// Groups that repeat rows; their keys lie between the other keys.
+inline std::vector<InverseKeyedJaggedTensor> RandomGroups(const BatchShape& shape,
+                                                          std::mt19937_64& random) {
+  std::vector<InverseKeyedJaggedTensor> groups(shape.groups);
+  size_t keys[2] = {shape.sparse, shape.weighted};
+  for (size_t g = 0; g < groups.size(); ++g) {
+    BatchShape unique = shape;
+    unique.rows = shape.rows == 0 ? 0 : 1 + random() % shape.rows;
+    groups[g].name = "group" + std::to_string(g);
+    groups[g].weighted = g % 3 == 2;
+    groups[g].unique = RandomJagged(groups[g].name, 1 + g % 3, unique, groups[g].weighted, random);
+    keys[groups[g].weighted] += groups[g].unique.keys.size();
+    groups[g].inverse.resize(shape.rows);
+    for (int32_t& row : groups[g].inverse) row = static_cast<int32_t>(random() % unique.rows);
+  }
+  for (InverseKeyedJaggedTensor& group : groups)  // the last places, from the end on
+    for (size_t key = 0; key < group.unique.keys.size(); ++key)
+      group.places.push_back(static_cast<uint32_t>(--keys[group.weighted]));
+  return groups;
+}
+
 inline TensorBatch RandomBatch(const BatchShape& shape, std::mt19937_64& random) {
   TensorBatch batch;
   batch.rows = shape.rows;
@@ -67,6 +89,7 @@ inline TensorBatch RandomBatch(const BatchShape& shape, std::mt19937_64& random)
     batch.row_ids.resize(shape.rows);
     for (size_t i = 0; i < shape.rows; ++i) batch.row_ids[i] = random();
   }
+  batch.groups = RandomGroups(shape, random);
   for (uint64_t i = random() % 4; i > 0; --i)
     batch.spans.push_back({random(), random(), random(), random(), random()});
   return batch;
@@ -81,6 +104,7 @@ inline BatchShape RandomShape(std::mt19937_64& random) {
   shape.longest = static_cast<uint32_t>(random() % 3 == 0 ? 0 : random() % 30);
   shape.labels = random() % 2 == 0;
   shape.row_ids = random() % 4 != 0;
+  shape.groups = random() % 2 == 0 ? 0 : random() % 6;
   return shape;
 }
 

@@ -327,7 +327,7 @@ TEST_P(Transport, StrangersAreToldAndLeft) {
   hello.kind = static_cast<uint32_t>(GetParam());
   hello.version = 7;
   EXPECT_EQ(refusal_of(hello), kOtherVersion);
-  hello.version = 1;
+  hello.version = 2;
   hello.kind = 3 - hello.kind;
   EXPECT_EQ(refusal_of(hello), kOtherKind);
   auto sender = ConnectSender(address_, {});  // and one that is welcome
@@ -335,7 +335,7 @@ TEST_P(Transport, StrangersAreToldAndLeft) {
   EXPECT_TRUE(receiver);
   ASSERT_EQ(notes.size(), 3u);
   EXPECT_NE(notes[0].find("no headrace producer"), std::string::npos);
-  EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace 1"), std::string::npos);
+  EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace 2"), std::string::npos);
   EXPECT_NE(notes[2].find("does not send to"), std::string::npos);
   close(noise);
 }
@@ -352,15 +352,15 @@ TEST_P(Transport, AConsumerOfAnotherVersionRefuses) {
       const int one = accept(fd, nullptr, nullptr);
       Greeting hello, answer;
       EXPECT_EQ(recv(one, &hello, sizeof hello, MSG_WAITALL), 64);
-      EXPECT_EQ(hello.version, 1u);
-      answer.version = 2;
+      EXPECT_EQ(hello.version, 2u);
+      answer.version = 1;
       answer.refusal = refusal;
       EXPECT_EQ(write(one, &answer, sizeof answer), 64);
       close(one);
     });
     const std::string text = ErrorOf([&] { ConnectSender(address_, {}); });
     const char* expected = refusal == kOtherVersion
-                               ? "speaks version 2 of the delivery, this headrace 1"
+                               ? "speaks version 1 of the delivery, this headrace 2"
                            : refusal == kOtherKind ? "write the same address on both sides"
                                                    : "has all the producers it waited for";
     EXPECT_NE(text.find(expected), std::string::npos) << text;
