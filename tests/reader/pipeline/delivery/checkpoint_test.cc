@@ -1,0 +1,65 @@
+// Checkpoints on a disk that is full: the one before stays.
+#include "reader/pipeline/delivery/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace headrace::reader {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Checkpoint, AFullDiskLeavesTheOneBefore) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("headrace_checkpoint_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  struct Remove {
+    ~Remove() {
+      umount2(path.c_str(), MNT_DETACH);
+      fs::remove_all(path);
+    }
+    fs::path path;
+  } remove{folder};
+  if (mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "mounting a small file system is not allowed here";
+  const std::string path = (folder / "at.ckpt").string();
+  Checkpoint checkpoint;
+  checkpoint.rows = 17;
+  checkpoint.consumer_state = "first";
+  WriteCheckpoint(path, checkpoint);
+  const std::string before = ReadWholeFile(path);
+  // Too little room for all of it, and for any of it.
+  for (const uint64_t left : {uint64_t{16} << 10, uint64_t{0}}) {
+    std::ofstream filler(folder / "filler", std::ios::binary);
+    filler << std::string((60 << 10) - left, 'x');
+    filler.close();
+    checkpoint.rows = 99;
+    checkpoint.consumer_state.assign(40 << 10, 's');
+    try {
+      WriteCheckpoint(path, checkpoint);
+      FAIL() << "there was room";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kResources);
+      EXPECT_NE(std::string(error.what()).find("No space left"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(ReadWholeFile(path), before);
+    EXPECT_EQ(ReadCheckpoint(path).rows, 17u);
+    size_t files = 0;
+    for ([[maybe_unused]] const auto& file : fs::directory_iterator(folder)) ++files;
+    EXPECT_EQ(files, 2u) << "nothing half is left beside it";
+  }
+  fs::remove(folder / "filler");
+  WriteCheckpoint(path, checkpoint);
+  EXPECT_EQ(ReadCheckpoint(path).rows, 99u);
+}
+
+}  // namespace
+}  // namespace headrace::reader
