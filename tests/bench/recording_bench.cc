@@ -212,10 +212,9 @@ void AddArm(const std::string& arm, Texts* command) {
 // What the recordings of an arm claim, in per cent of the pipeline's CPU time.
 std::string Claim(const Options& options, const std::string& database, const std::string& arm) {
   const std::string sql =
-      "SELECT 100.0 * SUM(last_value * (metric = 'bpf_run_time_ns')) / SUM(last_value * (metric = "
-      "'process_cpu_ns')) AS claim FROM host_summary JOIN run_summary USING (run_id) WHERE name "
-      "LIKE "
-      "'" +
+      "SELECT 100.0 * SUM(CASE WHEN metric = 'bpf_run_time_ns' THEN last_value END) / "
+      "SUM(CASE WHEN metric = 'process_cpu_ns' THEN last_value END) AS claim "
+      "FROM host_summary JOIN run_summary USING (run_id) WHERE name LIKE '" +
       NameOf(arm) + "%'";
   FILE* const out =
       popen(fmt::format("'{}' query --format csv --db '{}' \"{}\"", options.headrace, database, sql)
@@ -229,7 +228,7 @@ std::string Claim(const Options& options, const std::string& database, const std
   std::istringstream lines(text);
   std::getline(lines, line);  // the heading
   std::getline(lines, line);
-  return line.empty() ? "unavailable" : fmt::format("{:.2f} %", std::atof(line.c_str()));
+  return line.empty() ? "no programs" : fmt::format("{:.2f} %", std::atof(line.c_str()));
 }
 
 int Main(const Options& options) {
