@@ -36,9 +36,7 @@ uint64_t Uncounted(uint64_t budget) { return std::max(32 * kMiB, budget / 8); }
 
 }  // namespace
 
-MemoryCharge::~MemoryCharge() {
-  ledger_->Release(bytes_, rows_, static_cast<uint64_t>(std::max<int64_t>(0, peak_.load())));
-}
+MemoryCharge::~MemoryCharge() { ledger_->Release(*this); }
 
 void MemoryCharge::Worked(uint64_t peak, int64_t net) {
   const int64_t reached = alive_.load() + static_cast<int64_t>(peak);
@@ -81,34 +79,35 @@ MemoryLedger::MemoryLedger(const MemoryOptions& options) : options_(options) {
 
 MemoryLedger::~MemoryLedger() { BlockPool::Get().SetLimit(0); }
 
-uint64_t MemoryLedger::NeedOf(uint64_t rows) const {
+uint64_t MemoryLedger::NeedOf(uint64_t rows, SplitWork work) const {
   const uint64_t slices = options_.slice_rows == 0 ? 1 : rows / options_.slice_rows + 1;
-  return static_cast<uint64_t>(kMargin * bytes_per_row_ * static_cast<double>(rows)) +
+  return static_cast<uint64_t>(kMargin * needs_[static_cast<size_t>(work)].bytes_per_row *
+                               static_cast<double>(rows)) +
          (slices + 4) * options_.slice_bytes;
 }
 
-std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* stop,
-                                                  uint32_t waiter) {
+std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* stop, uint32_t waiter,
+                                                  SplitWork work) {
   std::unique_lock lock(mutex_);
   most_rows_ = std::max(most_rows_, rows);
   const auto room = static_cast<uint64_t>(kCharged * static_cast<double>(limit_));
-  const auto fits = [&] { return charged_ + NeedOf(rows) <= room; };
+  const auto fits = [&] { return charged_ + NeedOf(rows, work) <= room; };
   // Of what is there, only rows that wait for more rows: no waiting makes room.
   const auto stuck = [&] { return splits_ == 0 && charged_ == waiting_; };
   const auto decided = [&] {
     if (stopped_ || stop->stopped() || stuck()) return true;
-    return measured_ >= kMeasuredAlone && fits();
+    return needs_[static_cast<size_t>(work)].measured >= kMeasuredAlone && fits();
   };
   if (!decided()) {
     account::WaitScope wait(waiter, HR_WAIT_OUT);
     room_.wait(lock, decided);
   }
   if (stopped_ || stop->stopped()) return nullptr;
-  const uint64_t need = NeedOf(rows);
+  const uint64_t need = NeedOf(rows, work);
   if (stuck() && !fits()) {
     // The next splits may need more; and with room for it, rows wait in every holder.
-    const auto holder =
-        std::max(most_waiting_, static_cast<uint64_t>(bytes_per_row_) * options_.held_rows);
+    const auto per_row = static_cast<uint64_t>(needs_[static_cast<size_t>(work)].bytes_per_row);
+    const auto holder = std::max(most_waiting_, per_row * options_.held_rows);
     const uint64_t least = Budget(2 * need + std::max(2 * waiting_, holder * options_.holders));
     throw Error(ExitCode::kResources,
                 fmt::format("memory of {} is too small for a split of {} rows{}",
@@ -118,12 +117,10 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   }
   charged_ += need;
   ++splits_;
-  return std::make_shared<MemoryCharge>(this, need, rows);
+  return std::make_shared<MemoryCharge>(this, need, rows, work);
 }
 
-std::shared_ptr<MemoryCharge> MemoryLedger::Hold() {
-  return std::make_shared<MemoryCharge>(this, 0, 0);
-}
+std::shared_ptr<MemoryCharge> MemoryLedger::Hold() { return std::make_shared<MemoryCharge>(this); }
 
 void MemoryLedger::Stop() {
   {
@@ -143,19 +140,22 @@ uint64_t MemoryLedger::LeastBudget() const {
   std::lock_guard lock(mutex_);
   // Without a split that went through, what one needs is not known: from experience, three times
   // what did not fit is enough.
-  return Budget(bytes_per_row_ > 0 ? std::max(NeedOf(most_rows_), limit_ + limit_ / 4)
-                                   : 3 * limit_);
+  const bool is_known = needs_[static_cast<size_t>(SplitWork::kWhole)].measured > 0;
+  return Budget(is_known ? std::max(NeedOf(most_rows_, SplitWork::kWhole), limit_ + limit_ / 4)
+                         : 3 * limit_);
 }
 
-void MemoryLedger::Release(uint64_t bytes, uint64_t rows, uint64_t peak) {
+void MemoryLedger::Release(const MemoryCharge& charge) {
   {
     std::lock_guard lock(mutex_);
-    charged_ -= bytes;
-    if (rows > 0) {
-      --splits_;
-      ++measured_;
-      bytes_per_row_ =
-          std::max({bytes_per_row_, 1.0, static_cast<double>(peak) / static_cast<double>(rows)});
+    charged_ -= charge.bytes_;
+    if (charge.is_split_) --splits_;
+    if (charge.is_split_ && charge.rows_ > 0 && !charge.does_less_) {
+      Need& need = needs_[static_cast<size_t>(charge.work_)];
+      ++need.measured;
+      const double peak = static_cast<double>(std::max<int64_t>(0, charge.peak_));
+      need.bytes_per_row =
+          std::max({need.bytes_per_row, 1.0, peak / static_cast<double>(charge.rows_)});
     }
   }
   room_.notify_all();

@@ -2,7 +2,9 @@
 // where work comes in: a split is handed out only when what it will need fits beside what the
 // splits on their way need. How much a split needs is measured, by rows, on those that are through:
 // the most bytes (of BlockPool) alive at once for it between source and consumer. The first two
-// go alone: slabs of the second have the room that those of the first were found to lack.
+// go alone: slabs of the second have the room that those of the first were found to lack. Splits
+// that a cache holds are measured for themselves; those that do less than others (without rows,
+// with some already delivered, left out as damaged) tell nothing about the next.
 //
 //   budget 256 MiB = the process at rest (measured)  60 MiB
 //                  + what is not counted: small objects, stacks, accounts   20 MiB
@@ -25,18 +27,33 @@ namespace headrace::reader {
 
 class MemoryLedger;
 
+// What is done for a split.
+enum class SplitWork : uint8_t {
+  kWhole,  // it is read and decoded
+  kCached  // a cache holds what it became
+};
+
 // What one split, or what came of it, is charged with. Shared by the elements made of the split;
 // given back with the last one.
 class MemoryCharge {
  public:
-  MemoryCharge(MemoryLedger* ledger, uint64_t bytes, uint64_t rows)
-      : ledger_(ledger), bytes_(bytes), rows_(rows) {}
+  // Of a split of `rows` rows.
+  MemoryCharge(MemoryLedger* ledger, uint64_t bytes, uint64_t rows, SplitWork work)
+      : ledger_(ledger), bytes_(bytes), rows_(rows), work_(work), is_split_(true) {}
+  // Of rows of several.
+  explicit MemoryCharge(MemoryLedger* ledger) : ledger_(ledger) {}
   ~MemoryCharge();
   MemoryCharge(const MemoryCharge&) = delete;
 
   // One stage worked on an element of it: at most `peak` bytes more than before were alive at once,
   // and `net` bytes more (or, below 0, fewer) are since.
   void Worked(uint64_t peak, int64_t net);
+  // Less is done for the split than for others of its kind: what it needs tells nothing about them.
+  void DoesLess() { does_less_ = true; }
+  // A cache held it, which may not have been known when it was admitted.
+  void FoundInCache() {
+    if (work_ != SplitWork::kCached) DoesLess();
+  }
   // For rows joined from several splits (Hold): their bytes from now on, while they wait for more;
   // and that they wait no longer.
   void Set(uint64_t bytes);
@@ -45,7 +62,10 @@ class MemoryCharge {
  private:
   friend class MemoryLedger;
   MemoryLedger* ledger_;
-  uint64_t bytes_, rows_;  // rows 0: not a split
+  uint64_t bytes_ = 0, rows_ = 0;
+  SplitWork work_ = SplitWork::kWhole;
+  bool is_split_ = false;
+  std::atomic<bool> does_less_{false};
   std::atomic<int64_t> alive_{0}, peak_{0};
 };
 
@@ -68,7 +88,8 @@ class MemoryLedger {
   // Waits until a split of `rows` rows fits; the wait goes to operator account `waiter` as w_out.
   // Null when stopped. To be called in the order of the splits. Throws Error kResources naming the
   // least budget that works when it can never fit.
-  std::shared_ptr<MemoryCharge> Admit(uint64_t rows, StopSignal* stop, uint32_t waiter);
+  std::shared_ptr<MemoryCharge> Admit(uint64_t rows, StopSignal* stop, uint32_t waiter,
+                                      SplitWork work = SplitWork::kWhole);
   // A charge for rows joined from several splits, of 0 bytes; never waits.
   std::shared_ptr<MemoryCharge> Hold();
   // All waits end.
@@ -81,8 +102,13 @@ class MemoryLedger {
 
  private:
   friend class MemoryCharge;
-  uint64_t NeedOf(uint64_t rows) const;  // under the mutex
-  void Release(uint64_t bytes, uint64_t rows, uint64_t peak);
+  // What splits that are through needed, of one kind of work.
+  struct Need {
+    double bytes_per_row = 0;  // the most; 0: none yet
+    uint64_t measured = 0;     // splits that are through
+  };
+  uint64_t NeedOf(uint64_t rows, SplitWork work) const;  // under the mutex
+  void Release(const MemoryCharge& charge);
   void Change(uint64_t* bytes, uint64_t to);
   void Leave(MemoryCharge* charge);
   uint64_t Budget(uint64_t charged) const;  // with which so much may be charged
@@ -94,9 +120,8 @@ class MemoryLedger {
   uint64_t charged_ = 0, splits_ = 0;  // splits: on their way
   uint64_t waiting_ = 0;               // of what is charged: rows that wait for more rows
   uint64_t most_waiting_ = 0;          // in one holder
-  double bytes_per_row_ = 0;           // most of those that are through; 0: none yet
+  Need needs_[2];                      // by SplitWork
   uint64_t most_rows_ = 0;             // of a split seen
-  uint64_t measured_ = 0;              // splits that are through
   bool stopped_ = false;
 };
 

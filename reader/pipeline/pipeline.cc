@@ -516,7 +516,10 @@ bool Pipeline::State::TakeSplit(Element* element, bool* ended) {
   }
   *ended = stop.stopped() || !source->Next(element);
   if (*ended) return false;
-  element->memory = memory->Admit(element->rows, &stop, waiter);
+  const bool is_cached = cache && !element->wanted && cache->Holds(element->origin.split);
+  element->memory = memory->Admit(element->rows, &stop, waiter,
+                                  is_cached ? SplitWork::kCached : SplitWork::kWhole);
+  if (element->memory && element->wanted) element->memory->DoesLess();
   return element->memory != nullptr;
 }
 
@@ -646,6 +649,7 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
       if (++progress.skipped_stripes == 1) first_skipped = error.what();
       progress.skipped_rows += rows;
     }
+    if (empty.memory) empty.memory->DoesLess();
     empty.origin = origin;
     // Not the whole split, so that no cache keeps it.
     empty.wanted = std::make_shared<const std::vector<RowSpan>>(std::move(left));

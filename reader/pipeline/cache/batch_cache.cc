@@ -130,6 +130,11 @@ std::shared_ptr<const CachedBatches> BatchCache::ReadFile(uint64_t split) const 
   }
 }
 
+bool BatchCache::Holds(uint64_t split) const {
+  std::lock_guard lock(mutex_);
+  return memory_.contains(split) || disk_.contains(split);
+}
+
 std::shared_ptr<const CachedBatches> BatchCache::Find(uint64_t split) {
   std::shared_ptr<const CachedBatches> entry;
   bool there = false;

@@ -51,6 +51,8 @@ class BatchCache {
   // Throws Error when the folder cannot be made or read.
   BatchCache(CacheOptions options, uint64_t fingerprint);
 
+  // Whether Find would look for the split's batches; they may still turn out damaged.
+  bool Holds(uint64_t split) const;
   // The split's batches; null: a miss.
   std::shared_ptr<const CachedBatches> Find(uint64_t split);
 

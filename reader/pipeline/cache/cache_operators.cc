@@ -31,6 +31,8 @@ class FindOperator final : public Operator {
     }
     hr_done(plan_.cache_hit_account, 1, split.rows, 0, found->bytes.size());
     element.bytes = 0;  // nothing was read
+    // It may have come in after the split was admitted.
+    if (element.memory) element.memory->FoundInCache();
     element.payload = std::move(found);
     emit(std::move(element));
   }

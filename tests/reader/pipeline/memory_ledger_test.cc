@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -70,6 +72,69 @@ TEST(MemoryLedger, NeverMoreThanTheLimitIsAlive) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_LE(most, ledger.limit_bytes());
+}
+
+// Whether a split of `rows` rows is admitted now, by asking for it with everything stopped after a
+// moment: a ledger that makes it wait gives nothing.
+bool FitsNow(MemoryLedger* ledger, uint64_t rows, SplitWork work = SplitWork::kWhole) {
+  StopSignal stop;
+  std::shared_ptr<MemoryCharge> charge;
+  std::atomic<bool> is_in{false};
+  std::thread asks([&] {
+    charge = ledger->Admit(rows, &stop, 0, work);
+    is_in = true;
+  });
+  for (int i = 0; i < 50 && !is_in; ++i) stop.SleepFor(1'000'000);
+  stop.Stop();
+  ledger->Hold().reset();  // wakes it
+  asks.join();
+  return charge != nullptr;
+}
+
+TEST(MemoryLedger, SplitsWithoutRowsComeAndGo) {
+  StopSignal stop;
+  MemoryLedger ledger({.budget_bytes = uint64_t{1} << 30});
+  for (int i = 0; i < 3; ++i) ASSERT_NE(ledger.Admit(0, &stop, 0), nullptr);
+  // Nothing was learnt of them: the first two with rows still go alone.
+  for (int i = 0; i < 2; ++i) {
+    auto alone = ledger.Admit(100, &stop, 0);
+    EXPECT_FALSE(FitsNow(&ledger, 100));
+    Work(alone.get(), kMiB);
+  }
+  auto one = ledger.Admit(100, &stop, 0);
+  EXPECT_TRUE(FitsNow(&ledger, 100));
+}
+
+TEST(MemoryLedger, SplitsThatDoLessTellNothingOfTheOthers) {
+  StopSignal stop;
+  MemoryLedger ledger({.budget_bytes = uint64_t{1} << 30});
+  for (int i = 0; i < 4; ++i) {
+    auto less = ledger.Admit(100, &stop, 0);
+    Work(less.get(), kMiB);
+    if (i % 2 == 0) less->DoesLess();
+    if (i % 2 == 1) less->FoundInCache();
+  }
+  for (int i = 0; i < 2; ++i) {
+    auto alone = ledger.Admit(100, &stop, 0);
+    EXPECT_FALSE(FitsNow(&ledger, 100));
+    Work(alone.get(), 300 * kMiB);
+  }
+  auto one = ledger.Admit(100, &stop, 0);
+  EXPECT_TRUE(FitsNow(&ledger, 100));
+  EXPECT_FALSE(FitsNow(&ledger, 200)) << "two of 345 MiB more do not fit";
+}
+
+TEST(MemoryLedger, WhatACacheHoldsIsMeasuredForItself) {
+  StopSignal stop;
+  MemoryLedger ledger({.budget_bytes = uint64_t{1} << 30});
+  for (int i = 0; i < 2; ++i) {
+    auto cached = ledger.Admit(100, &stop, 0, SplitWork::kCached);
+    cached->FoundInCache();
+    Work(cached.get(), kMiB);
+  }
+  auto cached = ledger.Admit(100, &stop, 0, SplitWork::kCached);
+  EXPECT_TRUE(FitsNow(&ledger, 100, SplitWork::kCached));
+  EXPECT_FALSE(FitsNow(&ledger, 100)) << "no whole one was seen";
 }
 
 TEST(MemoryLedger, WhatCanNeverFitIsAnErrorThatNamesWhatCould) {
