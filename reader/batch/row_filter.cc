@@ -30,6 +30,14 @@ bool RowFilter::Passes(long double value) const {
   return in.empty() || std::find(in.begin(), in.end(), value) != in.end();
 }
 
+bool RowFilter::Passes(float value) const {
+  const auto least = static_cast<float>(min), most = static_cast<float>(max);
+  if (!(value >= least && value <= most)) return false;
+  return in.empty() || std::any_of(in.begin(), in.end(), [value](long double one) {
+           return static_cast<float>(one) == value;
+         });
+}
+
 void ApplyFilters(std::span<const RowFilter> filters, const FlatMapBatch& columns,
                   std::span<uint8_t> keep) {
   HR_CHECK(keep.size() == columns.rows, "one decision per row");
@@ -39,8 +47,7 @@ void ApplyFilters(std::span<const RowFilter> filters, const FlatMapBatch& column
         if (column->is_float) {
           Compare(filter, keep, [&](uint64_t row) { return column->floats[row]; });
         } else {
-          Compare(filter, keep,
-                  [&](uint64_t row) { return static_cast<long double>(column->integers[row]); });
+          Compare(filter, keep, [&](uint64_t row) { return column->integers[row]; });
         }
         continue;
       }

@@ -26,7 +26,12 @@ struct RowFilter {
   bool keep_absent = false;     // rows without the feature; a plain column's nulls read as 0
   std::string where;            // in the pipeline file, for messages
 
+  // Of a column of integers.
   bool Passes(long double value) const;
+  // Floats are compared with the bounds as floats: a stored 0.1 passes max = 0.1 and in = [0.1],
+  // which as doubles are a little less.
+  bool Passes(float value) const;
+  bool Passes(int64_t value) const { return Passes(static_cast<long double>(value)); }
 };
 
 // keep[r] = 0 for each row of `columns` that does not pass; the others stay as they are. NaN passes

@@ -175,8 +175,8 @@ TEST(PipelineSpec, FiltersAreOnCheapColumnsOfTheProjection) {
   const PipelineSpec spec =
       ParsePipeline(with_filter("column = \"label\"\nin = [1, 2]"), "p.toml", "/");
   ASSERT_EQ(spec.filters.size(), 1u);
-  EXPECT_TRUE(spec.filters[0].Passes(2));
-  EXPECT_FALSE(spec.filters[0].Passes(1.5));
+  EXPECT_TRUE(spec.filters[0].Passes(int64_t{2}));
+  EXPECT_FALSE(spec.filters[0].Passes(1.5f));
 }
 
 TEST(PipelineSpec, OutputsNeedTransformsToChooseFrom) {
