@@ -65,7 +65,8 @@ struct ReceivePipeline::State {
 
   void Accept();
   void Receive(std::shared_ptr<Receiver> from);
-  void TakeFrames(const std::shared_ptr<Receiver>& from, FrameDecoder* decoder);
+  // To the producer's end; false when nobody takes its batches any more.
+  bool TakeFrames(const std::shared_ptr<Receiver>& from, FrameDecoder* decoder);
   void Consume();
 
   ReceiveOptions options;
@@ -106,7 +107,7 @@ void ReceivePipeline::State::Receive(std::shared_ptr<Receiver> from) {
   account::ThreadScope thread(stage);
   FrameDecoder decoder;
   try {
-    TakeFrames(from, &decoder);
+    if (!TakeFrames(from, &decoder)) return;
     if (!decoder.complete()) {
       throw Error(ExitCode::kFailure,
                   fmt::format("the producer (process {}) was stopped after {} batches",
@@ -136,7 +137,7 @@ void ReceivePipeline::State::Receive(std::shared_ptr<Receiver> from) {
   }
 }
 
-void ReceivePipeline::State::TakeFrames(const std::shared_ptr<Receiver>& from,
+bool ReceivePipeline::State::TakeFrames(const std::shared_ptr<Receiver>& from,
                                         FrameDecoder* decoder) {
   while (!decoder->ended()) {
     Received received;
@@ -158,8 +159,10 @@ void ReceivePipeline::State::TakeFrames(const std::shared_ptr<Receiver>& from,
     received.sequence = received.element.sequence = sequence++;
     received.from = from;
     received.batches = decoder->batches();
-    if (!queue->Put(std::move(received), deserialize)) return;
+    // A producer with a frame always there would go on for ever after another one was lost.
+    if (finished || !queue->Put(std::move(received), deserialize)) return false;
   }
+  return true;
 }
 
 void ReceivePipeline::State::Consume() {
@@ -202,6 +205,8 @@ void ReceivePipeline::Run() {
   } catch (...) {
     state_->Fail(std::current_exception());
   }
+  // With a producer lost the consumer ends while others may still wait for room.
+  state_->queue->Stop();
   accepting.join();
   std::lock_guard lock(state_->mutex);
   if (state_->error) std::rethrow_exception(state_->error);

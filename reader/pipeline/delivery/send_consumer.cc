@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -39,12 +40,21 @@ bool SendConsumer::GivesUp() {
   return now - stop_seen_ns_ > kGraceNs;
 }
 
-uint64_t SendConsumer::acknowledged() { return sender_->Acknowledged(); }
+uint64_t SendConsumer::acknowledged() {
+  const uint64_t batches = sender_->Acknowledged();
+  if (batches > sent_) {
+    throw Error(
+        ExitCode::kFailure,
+        fmt::format("the consumer acknowledged {} batches, and {} were sent", batches, sent_),
+        FormatDeliveryAddress(options_.to), "acknowledge batches only: names are not one");
+  }
+  return batches;
+}
 
 Error SendConsumer::WithProgress(const Error& error) {
   return Error(error.code(),
                fmt::format("{}; {} of {} batches sent were acknowledged", error.fact(),
-                           sender_->Acknowledged(), sent_),
+                           std::min(sender_->Acknowledged(), sent_), sent_),
                error.where(), "start 'headrace consume' and this again");
 }
 
@@ -62,7 +72,7 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
   try {
     // Room for this one: `window` batches on their way with it.
     if (options_.window > 0 && sent_ >= options_.window &&
-        sender_->Acknowledged() <= sent_ - options_.window) {
+        acknowledged() <= sent_ - options_.window) {
       account::WaitScope wait(send_, HR_WAIT_OUT);
       sender_->AwaitAcknowledged(sent_ - options_.window + 1);
     }
@@ -101,6 +111,7 @@ void SendConsumer::Finish(bool complete) {
   try {
     sender_->Send(encoder_.End(complete), send_);
     sender_->AwaitAcknowledged(sent_);
+    acknowledged();  // not more than that
   } catch (const Error& error) {
     if (error.code() == ExitCode::kInterrupted) return;
     if (error.code() != ExitCode::kFailure) throw;

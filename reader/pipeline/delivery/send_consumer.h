@@ -32,7 +32,8 @@ class SendConsumer final : public Consumer {
   uint64_t DeliveredSteps(uint64_t /*taken*/) override { return acknowledged(); }
 
   uint64_t sent() const { return sent_; }
-  uint64_t acknowledged();  // batches that the consumer is done with
+  // Batches that the consumer is done with. Throws Error kFailure when it says more than were sent.
+  uint64_t acknowledged();
 
  private:
   bool GivesUp();

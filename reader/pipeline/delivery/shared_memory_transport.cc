@@ -123,7 +123,9 @@ class RingReceiver final : public Receiver {
         account::WaitScope wait(waiter, HR_WAIT_IN);
         Await(ready);
       }
-      if (there == 0) {
+      // Looked at after `written`: bytes that it counts may lie in the next ring. A ring is
+      // replaced once all of it was read.
+      if (control_->replaced.load() != replaced_) {
         OpenNext();
         continue;
       }

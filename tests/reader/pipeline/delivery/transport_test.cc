@@ -19,8 +19,10 @@
 #include "base/error.h"
 #include "probes/account/account.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
+#include "reader/pipeline/delivery/ring.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/delivery/socket.h"
+#include "reader/pipeline/delivery/transport_parts.h"
 #include "tests/reader/pipeline/delivery/random_batch.h"
 
 namespace headrace::reader {
@@ -177,6 +179,72 @@ TEST_P(Transport, AProducerThatIsStoppedIsNoEnd) {
   EXPECT_EQ(seen.batches, 5u);
 }
 
+// Sends until the consumer is gone.
+void Flood(const DeliveryAddress& address) {
+  try {
+    auto sender = ConnectSender(address, {.ring_bytes = 65536});
+    FrameEncoder encoder;
+    std::mt19937_64 random(2);
+    const TensorBatch batch = RandomBatch({.rows = 4, .sparse = 1}, random);
+    for (;;)
+      for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+  } catch (const Error&) {
+  }
+}
+
+// Runs to the end, or ends the process: a thread that hangs cannot be given up.
+std::string RunWithin(ReceivePipeline* receive, int64_t seconds) {
+  std::atomic<bool> done{false};
+  std::thread watcher([&] {
+    for (int64_t i = 0; i < 100 * seconds && !done; ++i) SleepUntilNs(MonotonicNs() + 10'000'000);
+    if (done) return;
+    std::fputs("the pipeline hangs\n", stderr);
+    std::_Exit(1);
+  });
+  std::string text = ErrorOf([&] { receive->Run(); });
+  done = true;
+  watcher.join();
+  return text;
+}
+
+TEST_P(Transport, AProducerThatIsLostEndsTheOthersToo) {
+  for (const int64_t step_ns : {int64_t{0}, int64_t{2'000'000}}) {
+    Seen seen;
+    auto receive = std::make_unique<ReceivePipeline>(
+        ReceiveOptions{.from = address_, .producers = 2, .queue = 1},
+        std::make_unique<Collector>(&seen, step_ns));
+    std::thread lost([&] { Produce({.to = address_, .window = 1}, 0, 3, false); });
+    std::thread endless([&] { Flood(address_); });
+    const std::string text = RunWithin(receive.get(), 30);
+    EXPECT_NE(text.find("was stopped after 3 batches"), std::string::npos) << text;
+    receive.reset();
+    lost.join();
+    endless.join();
+  }
+}
+
+TEST_P(Transport, AnInterruptionIsNoFaultOfTheProducer) {
+  Seen seen;
+  class Interrupting final : public Consumer {
+   public:
+    explicit Interrupting(std::atomic<bool>* stop) : stop_(stop) {}
+    void Step(Element&&, StopSignal* signal) override {
+      signal->SleepFor(20'000'000);  // meanwhile the queue is full
+      if (++steps_ == 4) *stop_ = true;
+    }
+    std::atomic<bool>* stop_;
+    int steps_ = 0;
+  };
+  std::atomic<bool> stop{false};
+  auto receive = std::make_unique<ReceivePipeline>(
+      ReceiveOptions{.from = address_, .queue = 1, .interrupted = [&] { return stop.load(); }},
+      std::make_unique<Interrupting>(&stop));
+  std::thread endless([&] { Flood(address_); });
+  EXPECT_EQ(RunWithin(receive.get(), 30), "no error");
+  receive.reset();
+  endless.join();
+}
+
 TEST_P(Transport, AKilledProducerIsSeen) {
   Seen seen;
   ReceivePipeline receive({.from = address_}, std::make_unique<Collector>(&seen));
@@ -230,6 +298,31 @@ TEST_P(Transport, AKilledConsumerIsSeen) {
   close(ready[0]);
   close(ready[1]);
   Listener again(address_);  // the file of a killed consumer is no obstacle
+}
+
+TEST_P(Transport, MoreAcknowledgedThanSentIsTheConsumersFault) {
+  Listener listener(address_);
+  std::thread consumer([&] {
+    auto receiver = Accept(&listener);
+    ASSERT_TRUE(receiver);
+    for (int i = 0; i < 2; ++i) receiver->Receive(UINT32_MAX);  // names and a batch
+    receiver->Acknowledge(5);
+    EXPECT_THROW(receiver->Receive(UINT32_MAX), Error);
+  });
+  {
+    SendConsumer sender({.to = address_, .window = 8}, {});
+    StopSignal signal;
+    std::mt19937_64 random(1);
+    Element element;
+    element.payload = RandomBatch({.rows = 4}, random);
+    sender.Step(std::move(element), &signal);
+    std::string text;
+    while ((text = ErrorOf([&] { sender.DeliveredSteps(1); })) == "no error")
+      ASSERT_LT(MonotonicNs(), deadline_);
+    EXPECT_NE(text.find("acknowledged 5 batches, and 1 were sent"), std::string::npos) << text;
+    EXPECT_THROW(sender.Finish(true), Error);
+  }
+  consumer.join();
 }
 
 TEST_P(Transport, AStopRequestEndsEveryWait) {
@@ -396,6 +489,42 @@ TEST_P(Transport, NoiseIsRefusedInOneLine) {
     EXPECT_THROW(receiver->Receive(UINT32_MAX), Error);
     stranger.join();
   }
+}
+
+// What the consumer sees when the producer, with all of the ring given back, replaced it and wrote
+// into the next before the consumer looked again.
+TEST(Ring, AFrameWrittenAfterAReplacementIsReadFromTheNextRing) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  Socket producer(fds[0], "the consumer", {});
+  auto receiver = MakeRingReceiver(std::make_unique<Socket>(fds[1], "the producer", nullptr), 1);
+  const auto control_memory = SharedMapping::Create(kRingControlBytes, 1);
+  auto* control = reinterpret_cast<RingControl*>(control_memory->data());
+  const auto first = SharedMapping::Create(65536, 2), next = SharedMapping::Create(131072, 2);
+  const auto announce = [&](const SharedMapping& data, std::span<const int> descriptors) {
+    const uint64_t message[] = {0x474e4952'4d485248, data.bytes()};
+    producer.WriteWithDescriptors({reinterpret_cast<const uint8_t*>(message), sizeof message},
+                                  descriptors);
+  };
+  const auto write = [&](const SharedMapping& data, uint64_t number) {
+    FrameHeader header;
+    header.kind = static_cast<uint8_t>(FrameKind::kEnd);
+    header.sequence = number;
+    const uint64_t written = control->written;
+    std::memcpy(data.data() + written % data.bytes(), &header, sizeof header);
+    control->written = written + sizeof header;
+  };
+  const int both[] = {control_memory->fd(), first->fd()};
+  announce(*first, both);
+  write(*first, 11);
+  EXPECT_EQ(receiver->Receive(UINT32_MAX).header.sequence, 11u);
+  const int one[] = {next->fd()};
+  announce(*next, one);
+  ++control->replaced;
+  write(*next, 22);
+  EXPECT_EQ(receiver->Receive(UINT32_MAX).header.sequence, 22u);
+  write(*next, 33);
+  EXPECT_EQ(receiver->Receive(UINT32_MAX).header.sequence, 33u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Transport, testing::Values(DeliveryKind::kUnix, DeliveryKind::kShm),
