@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "reader/batch/array.h"
 #include "reader/batch/row_map_batch.h"
 #include "reader/dwrf/codec.h"
@@ -73,8 +74,13 @@ class Arena {
 
 // Appends the plain bytes of one framed stream.
 void Unpack(std::span<const uint8_t> stored, const StripePlan& plan, uint32_t stream,
-            Arena* arena) {
+            uint64_t max_bytes, Arena* arena) {
   while (!stored.empty()) {
+    if (arena->end() > max_bytes) {
+      Damaged(plan, stream,
+              fmt::format("the streams of the stripe unpack to more than {}",
+                          FormatBytes(static_cast<double>(max_bytes))));
+    }
     const Chunk chunk = NextChunk(&stored, plan, stream);
     if (chunk.is_original) {
       const std::span<uint8_t> room = arena->Room(chunk.payload.size());
@@ -167,7 +173,7 @@ static SparseColumn* GroupedColumn(GroupedFeatures& grouped, size_t feature) {
                                          : &grouped.columns[place - grouped.features.begin()];
 }
 
-UnpackedStripe Decompress(FetchedStripe&& fetched) {
+UnpackedStripe Decompress(FetchedStripe&& fetched, uint64_t max_bytes) {
   UnpackedStripe unpacked;
   const StripePlan& plan = fetched.plan;
   for (uint32_t i = 0; i < plan.streams.size(); ++i) {
@@ -178,8 +184,10 @@ UnpackedStripe Decompress(FetchedStripe&& fetched) {
   }
   unpacked.stored_bytes = fetched.stream_bytes;
   unpacked.streams.resize(plan.streams.size());
-  Arena arena(
-      plan.compression == CompressionKind::kNone ? 0 : 2 * fetched.stream_bytes + plan.block_size);
+  // Streams may overlap in the file, so that their lengths say little about it.
+  Arena arena(plan.compression == CompressionKind::kNone
+                  ? 0
+                  : std::min(2 * fetched.stream_bytes, max_bytes) + plan.block_size);
   // Where each stream went; spans come last, as the arena may move.
   std::vector<std::pair<size_t, size_t>> places(plan.streams.size());
   std::vector<bool> in_arena(plan.streams.size());
@@ -197,7 +205,7 @@ UnpackedStripe Decompress(FetchedStripe&& fetched) {
     }
     arena.Align();
     places[i].first = arena.end();
-    Unpack(stored, plan, i, &arena);
+    Unpack(stored, plan, i, max_bytes, &arena);
     places[i].second = arena.end() - places[i].first;
     in_arena[i] = true;
   }

@@ -82,7 +82,8 @@ struct DecodedStripe {
   std::vector<FlatMapBatch> slices;  // sparse columns with name, values and weights
 };
 
-UnpackedStripe Decompress(FetchedStripe&& fetched);
+// A few stored bytes can unpack to any number: more than `max_bytes` in all is Error kBadData.
+UnpackedStripe Decompress(FetchedStripe&& fetched, uint64_t max_bytes = kMaxStripeBytes);
 // A null element of a list, and an entry of an inner map whose key or weight is null, counts as
 // absent: it is left out.
 // Of the groups asked for, as far as they can take part (decode_groups.h), unique rows alone.

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "base/block_pool.h"
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
 #include "tests/reader/feature/handmade_file.h"
@@ -63,6 +64,34 @@ TEST(FeatureStream, DenseFloatsWithNullMapsAndNullValues) {
     EXPECT_EQ(batch.dense[1].present.count, 0u);
     EXPECT_EQ(batch.dense[1].values, std::vector<float>(6));
   }
+}
+
+TEST(FeatureStream, StreamsThatUnpackToTooMuchAreDamage) {
+  HandmadeFile file = WithMap("float");
+  file.compression = CompressionKind::kZstd;
+  // Sixteen features of 4 MiB of zeros, a few hundred bytes each.
+  for (uint32_t key = 1; key <= 16; ++key) {
+    file.encodings.push_back({3, key, kDirect, 0, key});
+    file.streams.push_back({3, key, K::kInMap, Bits({1, 1, 1, 1})});
+    file.streams.push_back({3, key, K::kData, Bytes(4 << 20, 0)});
+  }
+  const auto reader = OpenFile(file);
+  Projection projection;
+  for (int64_t key = 1; key <= 16; ++key) projection.features.push_back(Key("f", key));
+  const auto fetch = [&] {
+    return Fetch(MakePlan(*reader, reader->ReadStripe(0), projection), reader->source());
+  };
+  EXPECT_GE(Decompress(fetch()).unpacked_bytes, uint64_t{64} << 20);
+  const BlockPool::ThreadPeak peak;
+  try {
+    Decompress(fetch(), 8 << 20);
+    FAIL() << "unpacked";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_NE(std::string(error.what()).find("unpack to more than"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_LT(peak.bytes(), uint64_t{40} << 20);
 }
 
 TEST(FeatureStream, DenseFromOtherNumbers) {
