@@ -56,13 +56,13 @@ void File::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
   }
 }
 
-AtomicFile::AtomicFile(std::string path, bool replace) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, bool replace, uint32_t mode) : path_(std::move(path)) {
   struct stat info;
   if (!replace && lstat(path_.c_str(), &info) == 0) {
     throw Error(ExitCode::kUsage, "exists", path_, "use -f to replace it, or another -o");
   }
   temporary_ = fmt::format("{}.tmp{}", path_, getpid());
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
   if (fd_ < 0) throw ErrnoError(errno, "create", path_);
 }
 

@@ -32,8 +32,9 @@ class File {
 
 class AtomicFile {
  public:
-  // Creates a temporary file beside `path`. Throws Error; kUsage when `path` exists and !replace.
-  AtomicFile(std::string path, bool replace);
+  // Creates a temporary file beside `path`, with permissions `mode` less the process's umask.
+  // Throws Error; kUsage when `path` exists and !replace.
+  AtomicFile(std::string path, bool replace, uint32_t mode = 0644);
   ~AtomicFile();  // removes the temporary file unless committed
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -22,8 +22,8 @@ struct RowMapEntry {
 struct RowMapColumn {
   std::string name;  // of the map
   FeatureKind kind = FeatureKind::kDense;
-  std::vector<uint32_t> row_offsets;  // rows + 1, into entries
-  std::vector<RowMapEntry> entries;   // of a row by ascending key
+  Array<uint32_t> row_offsets;  // rows + 1, into entries
+  Array<RowMapEntry> entries;   // of a row by ascending key
   Array<int64_t> ids;
   Array<float> floats;  // dense: values; weighted: one weight for each id
 };

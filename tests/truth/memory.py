@@ -64,7 +64,7 @@ def run(arguments, group=None, limit=None):
     return process.returncode, out, err, usage.ru_maxrss * 1024
 
 
-def configuration(pick, table):
+def configuration(pick, table, folder):
     settings = {
         "pipeline.memory": "%dMiB" % pick.choice([80, 96, 112, 128, 160, 192, 256, 512, 1024]),
         "pipeline.batch_rows": pick.choice([32, 100, 256, 512, 1024, 4096]),
@@ -82,6 +82,14 @@ def configuration(pick, table):
         settings[stage + ".queue"] = pick.choice([1, 2, 4, 16, 64])
         if settings["pipeline.order"] == "any" or stage not in table["sequential"]:
             settings[stage + ".parallelism"] = pick.choice([1, 2, 4])
+    cache = pick.choice(["", "", "memory", "disk"])
+    if cache:
+        settings["cache.after"] = pick.choice(["extract", "transform"])
+        settings["cache.allow_random"] = "true"
+        settings["cache.tier"] = cache
+        settings["cache.budget"] = pick.choice(["8MiB", "1GiB"] if cache == "disk" else ["4MiB", "16MiB"])
+        if cache == "disk":
+            settings["cache.folder"] = os.path.join(folder, "cache%d" % pick.randrange(3))
     return settings
 
 
@@ -117,7 +125,16 @@ def make_tables(headrace, folder):
     text = text.replace("[consumer]", '[[stage]]\nname = "client"\noperators = ["rebatch"]\n\n[consumer]')
     with open(joining, "w") as file:
         file.write(text)
-    tables.append(dict(tables[0], pipeline=joining, joins={"pipeline.shuffle_rows": 1500, "pipeline.worker_rows": 32}))
+    tables.append(dict(tables[0], name="joining", pipeline=joining, joins={"pipeline.shuffle_rows": 1500, "pipeline.worker_rows": 32}))
+    # The second one as a map for each row, and with a part of its rows.
+    for name, change in [("rowmap", lambda text: text.replace('"extract"', '"extract", "rowmap"')),
+                         ("filter", lambda text: text + '\n[[filter]]\ncolumn = "label"\nin = [1]\n')]:
+        path = os.path.join(folder, "rm1big", name + ".toml")
+        text = text_of(tables[1]["pipeline"])
+        with open(path, "w") as file:
+            file.write(change(text))
+        assert text_of(path) != text
+        tables.append(dict(tables[1], name=name, pipeline=path))
     return tables
 
 
@@ -142,7 +159,7 @@ def main():
                 rows[table["name"], epochs] = json.loads(out)["checksum"]["multiset"]
         for number in range(count):
             table = pick.choice(tables)
-            settings = configuration(pick, table)
+            settings = configuration(pick, table, folder)
             wrong = []
             code, out, err, peak = run(command(headrace, table, settings))
             first = settings["pipeline.memory"]

@@ -11,7 +11,7 @@ namespace {
 
 class Writer {
  public:
-  explicit Writer(std::vector<uint8_t>* bytes) : bytes_(bytes) {}
+  explicit Writer(Array<uint8_t>* bytes) : bytes_(bytes) {}
   void Number(uint64_t value) { Raw(&value, sizeof value); }
   template <typename T>
   void Values(const T& values) {
@@ -28,7 +28,7 @@ class Writer {
     const auto* first = static_cast<const uint8_t*>(from);
     bytes_->insert(bytes_->end(), first, first + size);
   }
-  std::vector<uint8_t>* bytes_;
+  Array<uint8_t>* bytes_;
 };
 
 class Reader {
@@ -72,7 +72,7 @@ class Reader {
 
 }  // namespace
 
-void AppendBatch(const FlatMapBatch& batch, std::vector<uint8_t>* bytes) {
+void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes) {
   Writer out(bytes);
   out.Number(batch.rows);
   out.Number(batch.split_id);

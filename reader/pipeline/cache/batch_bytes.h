@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "reader/batch/array.h"
 #include "reader/batch/flat_map_batch.h"
 
 namespace headrace::reader {
@@ -11,7 +11,7 @@ namespace headrace::reader {
 constexpr uint32_t kBatchBytesVersion = 1;  // part of a cache's fingerprint
 
 // Appends the batch to `bytes`.
-void AppendBatch(const FlatMapBatch& batch, std::vector<uint8_t>* bytes);
+void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes);
 
 // The batch at the beginning of `bytes`, which then begin behind it. Throws Error kBadData for
 // bytes that AppendBatch did not make; allocates nothing that they do not account for.

@@ -35,21 +35,28 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
-uint64_t ChecksumOf(EntryHeader header, std::span<const uint8_t> body) {
+// Of the parts of the body, in their order.
+uint64_t ChecksumOf(EntryHeader header, std::span<const std::span<const uint8_t>> body) {
   header.checksum = 0;
-  return XXH3_64bits_withSeed(body.data(), body.size(), XXH3_64bits(&header, sizeof header));
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
+  XXH3_64bits_reset_withSeed(state.get(), XXH3_64bits(&header, sizeof header));
+  for (const std::span<const uint8_t>& part : body)
+    XXH3_64bits_update(state.get(), part.data(), part.size());
+  return XXH3_64bits_digest(state.get());
 }
 
 // Whether these are all bytes of the entry of that split.
-bool IsEntry(const std::vector<uint8_t>& bytes, uint64_t fingerprint, uint64_t split) {
+bool IsEntry(std::span<const uint8_t> bytes, uint64_t fingerprint, uint64_t split) {
   EntryHeader header;
   const EntryHeader ours;
   if (bytes.size() < sizeof header) return false;
   std::memcpy(&header, bytes.data(), sizeof header);
+  const std::span<const uint8_t> body[] = {bytes.subspan(sizeof header)};
   return std::memcmp(header.magic, ours.magic, sizeof ours.magic) == 0 &&
          header.fingerprint == fingerprint && header.split == split &&
          header.bytes == bytes.size() - sizeof header &&
-         header.checksum == ChecksumOf(header, {bytes.data() + sizeof header, header.bytes});
+         header.checksum == ChecksumOf(header, body);
 }
 
 // "/f/0123456789abcdef-17.batches" -> its fingerprint and split.
@@ -80,7 +87,7 @@ std::vector<FlatMapBatch> CachedBatches::Read() const {
   std::vector<FlatMapBatch> result;
   EntryHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  auto left = std::span(bytes).subspan(sizeof header);
+  auto left = std::span<const uint8_t>(bytes.data(), bytes.size()).subspan(sizeof header);
   for (uint64_t i = 0; i < header.batches; ++i) result.push_back(TakeBatch(&left));
   return result;
 }
@@ -92,7 +99,11 @@ BatchCache::BatchCache(CacheOptions options, uint64_t fingerprint)
 
 void BatchCache::OpenFolder() {
   std::error_code error;
-  fs::create_directories(options_.folder, error);
+  fs::path folder(options_.folder);
+  if (!folder.has_filename()) folder = folder.parent_path();  // "cache/"
+  if (folder.has_parent_path()) fs::create_directories(folder.parent_path(), error);
+  if (!error && mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    error = {errno, std::generic_category()};
   if (error) throw ErrnoError(error.value(), "make the folder of the cache", options_.folder);
   for (fs::directory_iterator it(options_.folder, error), end; !error && it != end;
        it.increment(error)) {
@@ -110,7 +121,15 @@ void BatchCache::OpenFolder() {
     }
   }
   if (error) throw ErrnoError(error.value(), "read the folder of the cache", options_.folder);
-  TakeRoom(0);  // a budget that was larger before
+  // A budget that was larger before: those of others go first, then our own, the last splits first,
+  // as a run that keeps the first ones meets them again.
+  TakeRoom(0);
+  while (figures_.bytes > options_.budget_bytes && !disk_.empty()) {
+    const auto last = std::prev(disk_.end());
+    unlink(PathOf(last->first).c_str());
+    figures_.bytes -= last->second;
+    disk_.erase(last);
+  }
 }
 
 std::string BatchCache::PathOf(uint64_t split) const {
@@ -123,9 +142,10 @@ std::shared_ptr<const CachedBatches> BatchCache::ReadFile(uint64_t split) const 
     if (file.size() > options_.budget_bytes) return nullptr;
     auto entry = std::make_shared<CachedBatches>();
     entry->bytes.resize(file.size());
-    file.ReadAt(0, entry->bytes);
+    file.ReadAt(0, {entry->bytes.data(), entry->bytes.size()});
     return entry;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kResources) throw;
     return nullptr;  // as good as not there
   }
 }
@@ -145,7 +165,8 @@ std::shared_ptr<const CachedBatches> BatchCache::Find(uint64_t split) {
     there = entry != nullptr || disk_.contains(split);
   }
   if (there && !entry) entry = ReadFile(split);
-  const bool good = entry && IsEntry(entry->bytes, fingerprint_, split);
+  const bool good =
+      entry && IsEntry({entry->bytes.data(), entry->bytes.size()}, fingerprint_, split);
   std::lock_guard lock(mutex_);
   if (good) {
     ++figures_.hits;
@@ -183,7 +204,7 @@ bool BatchCache::TakeRoom(uint64_t bytes) {
 void BatchCache::Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch) {
   uint64_t settled = 0;
   for (const RowSpan& span : batch.spans) settled += span.count;
-  std::vector<uint8_t> bytes;
+  Array<uint8_t> bytes;
   {
     std::lock_guard lock(mutex_);
     if (!stopped_.empty() || memory_.contains(split) || disk_.contains(split)) return;
@@ -194,7 +215,13 @@ void BatchCache::Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch) {
       return;
     }
   }
-  AppendBatch(batch, &bytes);
+  bool has_bytes = true;
+  try {
+    AppendBatch(batch, &bytes);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kResources) throw;
+    has_bytes = false;
+  }
   Making done;
   {
     std::lock_guard lock(mutex_);
@@ -204,7 +231,7 @@ void BatchCache::Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch) {
     const uint64_t first = batch.spans.empty() ? batch.first_row : batch.spans[0].first;
     // Two of a split at once come of two epochs that overlap: neither is kept.
     const bool twice = making.batches.contains(first);
-    if (making.failed || twice || !TakeRoom(bytes.size() + header)) {
+    if (making.failed || twice || !has_bytes || !TakeRoom(bytes.size() + header)) {
       if (!making.failed && !twice) ++figures_.no_room;
       figures_.bytes -= making.bytes;
       making.bytes = 0;
@@ -223,28 +250,38 @@ void BatchCache::Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch) {
 }
 
 void BatchCache::Keep(uint64_t split, Making&& making) {
-  auto entry = std::make_shared<CachedBatches>();
-  entry->bytes.reserve(making.bytes);
-  entry->bytes.resize(sizeof(EntryHeader));
-  for (auto& [first, batch] : making.batches) {
-    entry->bytes.insert(entry->bytes.end(), batch.begin(), batch.end());
-    batch = {};
-  }
+  std::vector<std::span<const uint8_t>> body;
   EntryHeader header;
   header.fingerprint = fingerprint_;
   header.split = split;
   header.batches = making.batches.size();
-  header.bytes = entry->bytes.size() - sizeof header;
-  header.checksum = ChecksumOf(header, {entry->bytes.data() + sizeof header, header.bytes});
-  std::memcpy(entry->bytes.data(), &header, sizeof header);
-  const uint64_t size = entry->bytes.size();
+  for (const auto& [first, batch] : making.batches) {
+    body.emplace_back(batch.data(), batch.size());
+    header.bytes += batch.size();
+  }
+  header.checksum = ChecksumOf(header, body);
+  const std::span<const uint8_t> head(reinterpret_cast<const uint8_t*>(&header), sizeof header);
+  const uint64_t size = sizeof header + header.bytes;
+  auto entry = std::make_shared<CachedBatches>();
   std::string failure;
   if (options_.tier == CacheTier::kDisk) {
     try {
-      WriteFile(split, entry->bytes);
+      AtomicFile file(PathOf(split), true, 0600);  // of encrypted columns it has the plain values
+      file.Write(head);
+      for (const std::span<const uint8_t>& part : body) file.Write(part);
+      file.Commit();
     } catch (const Error& error) {
       failure = error.what();
     }
+  } else {
+    // Not of BlockPool: its room is set aside.
+    const auto bytes = std::make_shared<std::vector<uint8_t>>(head.begin(), head.end());
+    bytes->reserve(size);
+    for (auto& [first, batch] : making.batches) {
+      bytes->insert(bytes->end(), batch.begin(), batch.end());
+      batch = {};
+    }
+    entry->bytes = Array<uint8_t>::Borrow({bytes->data(), bytes->size()}, bytes);
   }
   std::lock_guard lock(mutex_);
   if (!failure.empty()) {
@@ -260,12 +297,6 @@ void BatchCache::Keep(uint64_t split, Making&& making) {
   } else {
     memory_[split] = std::move(entry);
   }
-}
-
-void BatchCache::WriteFile(uint64_t split, const std::vector<uint8_t>& entry) {
-  AtomicFile file(PathOf(split), true);
-  file.Write(entry);
-  file.Commit();
 }
 
 CacheFigures BatchCache::figures() const {

@@ -7,15 +7,18 @@
 //
 // Folder: one file an entry, FINGERPRINT-SPLIT.batches, written beside, synced, then renamed: what
 // a crash leaves is never read, and is removed by the next that opens the folder. Files of other
-// fingerprints count in the budget and go, oldest first, when their room is needed. A folder serves
-// one process at a time for filling; readers of what is there may be many.
+// fingerprints count in the budget and go, oldest first, when their room is needed; where a smaller
+// budget than before asks for more, our own go as well. A folder serves one process at a time for
+// filling; readers of what is there may be many. Entries hold columns decrypted: files have mode
+// 0600, a folder made here 0700.
 //
 //   64-byte header {magic, fingerprint, split, batches, bytes behind it, checksum}
 //   batches        (batch_bytes.h)
 //
 // The budget bounds the sizes of all entries, those being made included, to the byte. What does not
 // fit is not kept; nothing of this pipeline is dropped for it, as an epoch comes back to each entry
-// equally. Thread-safe.
+// equally. Entries in memory are set aside from a pipeline's budget; batches on their way to a
+// folder or from it are in BlockPool, as all other data. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/batch/array.h"
 #include "reader/batch/flat_map_batch.h"
 #include "reader/pipeline/cache/options.h"
 
@@ -32,7 +36,7 @@ namespace headrace::reader {
 
 // One entry, checked.
 struct CachedBatches {
-  std::vector<uint8_t> bytes;  // of the whole entry
+  Array<uint8_t> bytes;  // of the whole entry
   // Its batches in their order. Throws Error kBadData for an entry that another version made.
   std::vector<FlatMapBatch> Read() const;
 };
@@ -53,11 +57,12 @@ class BatchCache {
 
   // Whether Find would look for the split's batches; they may still turn out damaged.
   bool Holds(uint64_t split) const;
-  // The split's batches; null: a miss.
+  // The split's batches; null: a miss. Throws Error kResources where memory for them is short.
   std::shared_ptr<const CachedBatches> Find(uint64_t split);
 
   // One of the batches of a split of `rows` rows, in any order and from any thread; with the last
-  // one, by the rows that they settle (spans), the split is kept.
+  // one, by the rows that they settle (spans), the split is kept; not where memory for that is
+  // short.
   void Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch);
 
   CacheFigures figures() const;
@@ -66,7 +71,7 @@ class BatchCache {
 
  private:
   struct Making {
-    std::map<uint64_t, std::vector<uint8_t>> batches;  // by first row
+    std::map<uint64_t, Array<uint8_t>> batches;  // by first row
     uint64_t rows = 0, bytes = 0;
     bool failed = false;
   };
@@ -80,7 +85,6 @@ class BatchCache {
   std::shared_ptr<const CachedBatches> ReadFile(uint64_t split) const;
   bool TakeRoom(uint64_t bytes);  // under the mutex
   void Keep(uint64_t split, Making&& making);
-  void WriteFile(uint64_t split, const std::vector<uint8_t>& entry);
 
   const CacheOptions options_;
   const uint64_t fingerprint_;

@@ -48,7 +48,10 @@ class FindOperator final : public Operator {
 class KeepOperator final : public Operator {
  public:
   KeepOperator(const OperatorContext& context, std::unique_ptr<Operator> last)
-      : cache_(context.cache), spec_(*context.spec), last_(std::move(last)) {}
+      : cache_(context.cache),
+        spec_(*context.spec),
+        filtered_rows_(CountsFiltered(context) ? context.filtered_rows : nullptr),
+        last_(std::move(last)) {}
 
   void Process(Element&& element, const Emit& emit) override {
     if (const auto* found = element.payload.Get<CachedPayload>()) {
@@ -79,7 +82,12 @@ class KeepOperator final : public Operator {
     batches.resize(
         std::max<size_t>(batches.size(), dwrf::NumSlices(element.origin.count, SliceRows(spec_))));
     for (FlatMapBatch& batch : batches) {
-      for (RowSpan& span : batch.spans) span.epoch = element.origin.epoch;
+      uint64_t dropped = 0;
+      for (RowSpan& span : batch.spans) {
+        span.epoch = element.origin.epoch;
+        dropped += span.count - span.rows;
+      }
+      if (filtered_rows_ != nullptr) filtered_rows_->fetch_add(dropped, std::memory_order_relaxed);
       Element out;
       out.sequence = sequence++;
       out.rows = batch.rows;
@@ -92,8 +100,19 @@ class KeepOperator final : public Operator {
     }
   }
 
+  // Whether rows that a kept batch has not are those that filters dropped. Behind transforms that
+  // drop rows too they cannot be told apart.
+  static bool CountsFiltered(const OperatorContext& context) {
+    if (context.spec->filters.empty()) return false;
+    if (context.spec->cache.after != "transform" || !context.transforms) return true;
+    for (size_t i = 0; i < context.transforms->size(); ++i)
+      if (context.transforms->drops_rows(i)) return false;
+    return true;
+  }
+
   BatchCache* cache_;
   const PipelineSpec& spec_;
+  std::atomic<uint64_t>* const filtered_rows_;  // null: not to be counted here
   std::unique_ptr<Operator> last_;
 };
 

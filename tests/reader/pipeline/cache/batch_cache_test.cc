@@ -81,9 +81,9 @@ FlatMapBatch RandomBatch(uint64_t rows, uint64_t split, uint64_t first, uint64_t
 }
 
 std::vector<uint8_t> BytesOf(const FlatMapBatch& batch) {
-  std::vector<uint8_t> bytes;
+  Array<uint8_t> bytes;
   AppendBatch(batch, &bytes);
-  return bytes;
+  return {bytes.begin(), bytes.end()};
 }
 
 class BatchCacheTest : public testing::TestWithParam<CacheTier> {
@@ -274,6 +274,36 @@ TEST_P(DiskCacheTest, OtherPipelinesMakeRoomAndStrangersFilesStay) {
   EXPECT_TRUE(cache.Find(6));
   EXPECT_TRUE(fs::exists(folder_ / "mine.txt"));
   EXPECT_FALSE(BatchCache(Options(2 * entry), 1).Find(5));
+}
+
+TEST_P(DiskCacheTest, ASmallerBudgetThanBeforeIsKept) {
+  std::mt19937_64 random(TestSeed());
+  const FlatMapBatch batch = RandomBatch(64, 5, 0, 64, random);
+  const uint64_t entry = BytesOf(batch).size() + 64;
+  {
+    BatchCache cache(Options(4 * entry), 1);
+    for (uint64_t split = 0; split < 4; ++split) cache.Add(split, 64, batch);
+    BatchCache(Options(5 * entry), 2).Add(0, 64, batch);
+  }
+  BatchCache cache(Options(2 * entry + 1), 1);
+  EXPECT_EQ(cache.figures().bytes, 2 * entry);
+  EXPECT_EQ(BytesOnDisk(), 2 * entry);
+  EXPECT_TRUE(cache.Find(0));
+  EXPECT_TRUE(cache.Find(1));
+  EXPECT_FALSE(cache.Find(2));
+  EXPECT_EQ(cache.figures().rejected, 0u);
+}
+
+// What is encrypted in the table is not in the cache.
+TEST_P(DiskCacheTest, OnlyTheOwnerReadsWhatIsKept) {
+  std::mt19937_64 random(TestSeed());
+  CacheOptions options = Options();
+  options.folder = (folder_ / "a" / "b" / "").string();
+  const FlatMapBatch batch = RandomBatch(64, 5, 0, 64, random);
+  BatchCache(options, 1).Add(5, 64, batch);
+  EXPECT_EQ(fs::status(folder_ / "a" / "b").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(OnlyFile(folder_ / "a" / "b")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
 }
 
 // Killed at any moment, a filling process leaves whole entries or none, and the next one goes on.
