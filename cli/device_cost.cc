@@ -46,7 +46,7 @@ std::optional<reader::DeviceCost> CalibratedCost(const std::string& database,
 
 void ChooseGap(const std::string& database, reader::PipelineSpec* spec) {
   if (spec->gap_is_auto && !spec->device_cost && !spec->throttle.enabled() && !spec->synthetic)
-    spec->device_cost = CalibratedCost(database, spec->table, reader::ReadsUnderWay(spec->io));
+    spec->device_cost = CalibratedCost(database, spec->table, reader::ReadsUnderWay(*spec));
   reader::ChooseGap(spec);
 }
 

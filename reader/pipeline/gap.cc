@@ -1,11 +1,13 @@
 #include "reader/pipeline/gap.h"
 
 #include "base/error.h"
+#include "reader/source/open.h"
 
 namespace headrace::reader {
 
-uint32_t ReadsUnderWay(const SourceOptions& options) {
-  return options.io == IoMethod::kUring ? options.depth : 1;
+uint32_t ReadsUnderWay(const PipelineSpec& spec) {
+  if (IsRemote(spec.table)) return spec.io.remote.connections;
+  return spec.io.io == IoMethod::kUring ? spec.io.depth : 1;
 }
 
 void ChooseGap(PipelineSpec* spec) {
@@ -13,8 +15,7 @@ void ChooseGap(PipelineSpec* spec) {
   if (spec->device_cost) {
     spec->fetch.max_gap_bytes = spec->device_cost->BestGapBytes();
   } else if (spec->throttle.enabled()) {
-    spec->fetch.max_gap_bytes =
-        CostOfThrottle(spec->throttle, ReadsUnderWay(spec->io)).BestGapBytes();
+    spec->fetch.max_gap_bytes = CostOfThrottle(spec->throttle, ReadsUnderWay(*spec)).BestGapBytes();
   } else {
     throw Error(ExitCode::kUsage,
                 "coalesce_gap = \"auto\" needs what a read costs, and this storage is not measured",

@@ -122,6 +122,7 @@ class SpecParser {
     if (node == nullptr) return otherwise;
     const auto value = node->value<double>();
     if (!value || node->is_string()) Fail(node, fmt::format("expected a number for {}", key));
+    if (!std::isfinite(*value)) Fail(node, fmt::format("{} must be finite, got {}", key, *value));
     return *value;
   }
   // "5ms", "0", or an integer 0.
@@ -347,6 +348,8 @@ class SpecParser {
       Fail(place, "a table needs fetch, decompress, decode and extract");
     if (!spec->transforms.empty() && !HasKind(*spec, OperatorKind::kTransform))
       Fail(root.get("transform"), "there are transforms, but no stage has the operator transform");
+    if (!spec->filters.empty() && !HasKind(*spec, OperatorKind::kExtract))
+      Fail(root.get("filter"), "there are filters, but no stage has the operator extract");
   }
   // Keys of [pipeline] that need an operator, and operators that need a key.
   void CheckBatching(const toml::table& root, const PipelineSpec& spec) const {
@@ -528,6 +531,9 @@ class SpecParser {
            "a tier in a folder needs budget = \"...\": the bytes it may take");
     const std::string popularity = Text(*table, "popularity", "");
     if (!popularity.empty()) spec->tier.popularity = Path(popularity);
+    if (!popularity.empty() && !spec->tier.enabled())
+      Fail(table->get("popularity"),
+           "popularity says what the tier keeps, and without a budget there is no tier");
     const std::string policy = Text(*table, "policy", "lru");
     if (policy != "lru" && policy != "pinned")
       Fail(table->get("policy"),
@@ -913,8 +919,11 @@ class SpecParser {
   mutable std::set<std::string> seen_stage_names_;
 };
 
-// The value as TOML: a number, true, false, or a text.
+// The value as TOML: a number, true, false, or a text. Names and places are texts whatever they
+// look like.
 void Assign(toml::table* table, const std::string& key, const std::string& value) {
+  for (const char* text : {"name", "label", "table", "keys", "folder", "popularity", "ca_file"})
+    if (key == text) return (void)table->insert_or_assign(key, value);
   try {
     const toml::table parsed = toml::parse(fmt::format("v = {}", value));
     const toml::node* node = parsed.get("v");
@@ -937,8 +946,8 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
         "a knob is STAGE.parallelism, STAGE.queue, consumer.step, source.epochs, "
         "pipeline.batch_rows, ...");
   const std::string section = knob.substr(0, dot), key = knob.substr(dot + 1);
-  constexpr int kNumSections = 6;
-  std::vector<std::string> sections = {"pipeline", "source",   "dedup",
+  constexpr int kNumSections = 7;
+  std::vector<std::string> sections = {"pipeline", "source",   "projection", "dedup",
                                        "consumer", "delivery", "cache"};
   if (toml::array* stages =
           root->get("stage") != nullptr ? root->get("stage")->as_array() : nullptr) {

@@ -139,7 +139,8 @@ using Settings = std::vector<std::pair<std::string, std::string>>;  // knob -> v
 
 // Reads and checks a pipeline file. `settings` replace values first, in order:
 // "decode.parallelism", "decode.queue", "consumer.step", "pipeline.batch_rows", "source.epochs" and
-// every other scalar key of the file. Throws Error.
+// every other scalar key of a section or a stage; not what is in [[transform]] and [[filter]].
+// Throws Error.
 PipelineSpec LoadPipeline(const std::string& path, const Settings& settings = {});
 // The same from text; relative paths inside are taken from `folder`.
 PipelineSpec ParsePipeline(const std::string& text, const std::string& path,

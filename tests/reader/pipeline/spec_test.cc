@@ -179,6 +179,61 @@ TEST(PipelineSpec, FiltersAreOnCheapColumnsOfTheProjection) {
   EXPECT_FALSE(spec.filters[0].Passes(1.5f));
 }
 
+TEST(PipelineSpec, NamesAreSetAsTexts) {
+  EXPECT_EQ(ParsePipeline(kSmall, "p.toml", "/", {{"pipeline.name", "2024"}}).name, "2024");
+  const std::string table =
+      "source = { table = \"t\" }\nprojection = { columns = [\"a\"] }\nstage = [{ name = \"s\", "
+      "operators = [\"fetch\", \"decompress\", \"decode\", \"extract\"] }]\n";
+  EXPECT_EQ(ParsePipeline(table, "p.toml", "/", {{"source.table", "7"}}).table, "/7");
+  const PipelineSpec spec = ParsePipeline(table, "p.toml", "/", {{"projection.label", "a"}});
+  EXPECT_EQ(spec.label, "a");
+  EXPECT_EQ(spec.projection.columns, std::vector<std::string>{"a"});
+  EXPECT_NE(ErrorOf(table, {{"projection.lable", "a"}}).find("did you mean 'label'?"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(table, {{"projection.columns", "a"}}).find("columns is a list of names"),
+            std::string::npos);
+}
+
+TEST(PipelineSpec, WhatWouldDoNothingIsRefused) {
+  const std::string table =
+      "source = { table = \"t\" }\nprojection = { columns = [\"a\"] }\nstage = [{ name = \"s\", "
+      "operators = [\"fetch\", \"decompress\", \"decode\"] }]\n";
+  EXPECT_NE(ErrorOf(table + "[[filter]]\ncolumn = \"a\"\nmin = 1\n")
+                .find("there are filters, but no stage has the operator extract"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(table, {{"source.tier.popularity", "log"}}).find("without a budget"),
+            std::string::npos);
+}
+
+TEST(PipelineSpec, NumbersAreFinite) {
+  for (const char* value : {"nan", "inf", "-inf"}) {
+    const std::string text =
+        std::string(
+            "source = { synthetic = {} }\nstage = [{ name = \"s\", operators = [{ spin = "
+            "\"1ms\", cv = ") +
+        value + " }] }]\n";
+    EXPECT_NE(ErrorOf(text).find("cv must be finite, got " + std::string(value)), std::string::npos)
+        << ErrorOf(text);
+  }
+}
+
+TEST(PipelineSpec, AnAutomaticGapKnowsHowManyReadsAreUnderWay) {
+  const auto gap_of = [](const std::string& table, const std::string& more) {
+    PipelineSpec spec = ParsePipeline(
+        "source = { table = \"" + table + "\", coalesce_gap = \"auto\"" + more +
+            ", throttle = { latency = \"10ms\", bandwidth = \"100MB/s\" } }\n"
+            "stage = [{ name = \"s\", operators = [\"fetch\", \"decompress\", \"decode\", "
+            "\"extract\"] }]\n",
+        "p.toml", "/");
+    ChooseGap(&spec);
+    return spec.fetch.max_gap_bytes;
+  };
+  const uint64_t one = gap_of("/t", "");
+  EXPECT_EQ(gap_of("/t", ", io = \"uring\", depth = 8"), gap_of("http://h/t/", ""));
+  EXPECT_EQ(gap_of("http://h/t/", ", remote = { connections = 1 }"), one);
+  EXPECT_LT(gap_of("http://h/t/", ""), one);
+}
+
 TEST(PipelineSpec, OutputsNeedTransformsToChooseFrom) {
   const std::string table =
       "source = { table = \"t\" }\nstage = [{ name = \"s\", operators = [\"fetch\", "
