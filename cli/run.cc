@@ -48,8 +48,9 @@ struct RunOptions {
 Settings SettingsOfPlan(const std::string& path) {
   Settings settings;
   const nlohmann::json plan = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
-  if (plan.is_discarded() || !plan.is_object() || plan.value("schema", "") != "headrace.plan/1" ||
-      !plan.contains("settings") || !plan["settings"].is_object()) {
+  if (plan.is_discarded() || !plan.is_object() || !plan.contains("schema") ||
+      plan["schema"] != "headrace.plan/1" || !plan.contains("settings") ||
+      !plan["settings"].is_object()) {
     throw Error(ExitCode::kBadData,
                 "is not a plan (JSON with \"schema\": \"headrace.plan/1\" and \"settings\")", path,
                 "make one with 'headrace plan latest -o plan.json'");

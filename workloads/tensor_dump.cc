@@ -120,9 +120,12 @@ class Dumper final : public reader::Consumer {
                   "put the operator tensorize at the end of the last stage");
     const fs::path place = folder_ / fmt::format("batch-{:05}", count_++);
     const fs::path unfinished = place.string() + ".tmp";
-    fs::create_directory(unfinished);
+    std::error_code error;
+    fs::create_directory(unfinished, error);
+    if (error) throw ErrnoError(error.value(), "make the folder", unfinished.string());
     WriteBatch(unfinished, *tensors);
-    fs::rename(unfinished, place);
+    fs::rename(unfinished, place, error);
+    if (error) throw ErrnoError(error.value(), "rename to", place.string());
     consumer_->Step(std::move(batch), stop);
   }
 

@@ -60,9 +60,12 @@ std::vector<std::string> ListHttp(const std::string& folder, const SourceOptions
 
 std::vector<std::string> ListFolder(const std::string& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;  // a link to nothing is no file
+    if (it->is_regular_file(ignored)) files.push_back(it->path().string());
   }
+  if (error) throw ErrnoError(error.value(), "read the folder", folder);
   return files;
 }
 

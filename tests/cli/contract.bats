@@ -75,6 +75,14 @@ load helpers
   one_line_error 2 "bad.toml:6:[0-9]+: unknown operator 'spinn', did you mean 'spin'"
 }
 
+@test "a plan that is none is refused" {
+  for plan in '{"schema": 1}' '{"schema": "headrace.plan/1"}' '[]' 'no'; do
+    echo "$plan" > plan.json
+    run "$HEADRACE" run small.toml --no-record --plan plan.json
+    one_line_error 5 "is not a plan"
+  done
+}
+
 @test "bad durations are refused" {
   for bad in ten -5s; do
     run "$HEADRACE" run small.toml "--duration=$bad"
