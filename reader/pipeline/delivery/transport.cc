@@ -18,7 +18,9 @@
 namespace headrace::reader {
 namespace {
 
-constexpr int64_t kGreetingNs = 10'000'000'000;
+constexpr int64_t kAnswerNs = 10'000'000'000;
+// Of a producer that has connected. While one says nothing the others wait.
+constexpr int64_t kHelloNs = 1'000'000'000;
 
 sockaddr_un SocketName(const std::string& path) {
   sockaddr_un name = {};
@@ -102,7 +104,7 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   hello.pid = getpid();
   socket->Write(BytesOf(&hello));
   Greeting answer;
-  if (!socket->Read(BytesOf(&answer), kGreetingNs)) socket->Gone();
+  if (!socket->Read(BytesOf(&answer), kAnswerNs)) socket->Gone();
   const std::string refusal = RefusalText(answer, address);
   if (!refusal.empty()) throw Error(ExitCode::kFailure, refusal, where, RefusalFix(answer));
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
@@ -167,7 +169,7 @@ std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool 
     try {
       Greeting hello, answer;
       // One that says nothing only looked whether somebody listens.
-      if (!socket->Read(BytesOf(&hello), kGreetingNs)) continue;
+      if (!socket->Read(BytesOf(&hello), kHelloNs)) continue;
       if (std::memcmp(hello.magic, answer.magic, sizeof hello.magic) != 0) {
         tell("something connected that is no headrace producer");
         continue;

@@ -307,7 +307,11 @@ TEST_P(Transport, MoreAcknowledgedThanSentIsTheConsumersFault) {
     ASSERT_TRUE(receiver);
     for (int i = 0; i < 2; ++i) receiver->Receive(UINT32_MAX);  // names and a batch
     receiver->Acknowledge(5);
-    EXPECT_THROW(receiver->Receive(UINT32_MAX), Error);
+    EXPECT_THROW(
+        {
+          for (;;) receiver->Receive(UINT32_MAX);  // its end, and that of the connection
+        },
+        Error);
   });
   {
     SendConsumer sender({.to = address_, .window = 8}, {});
@@ -431,6 +435,17 @@ TEST_P(Transport, StrangersAreToldAndLeft) {
   EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace 2"), std::string::npos);
   EXPECT_NE(notes[2].find("does not send to"), std::string::npos);
   close(noise);
+}
+
+TEST_P(Transport, ASilentConnectionHoldsTheOthersUpForAMoment) {
+  Listener listener(address_);
+  const int silent = Dial(address_);
+  const int64_t start = MonotonicNs();
+  std::thread producer([&] { ConnectSender(address_, {}); });
+  EXPECT_TRUE(Accept(&listener));
+  EXPECT_LT(MonotonicNs() - start, 8'000'000'000);
+  producer.join();
+  close(silent);
 }
 
 TEST_P(Transport, AConsumerOfAnotherVersionRefuses) {
