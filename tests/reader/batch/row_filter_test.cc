@@ -3,29 +3,39 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 namespace headrace::reader {
 namespace {
 
+enum Side { kMost, kLeast, kOneOf };
+
+RowFilter Filter(Side side, long double bound) {
+  RowFilter filter;
+  filter.name = "label";
+  filter.is_column = true;
+  if (side == kMost) filter.max = bound;
+  if (side == kLeast) filter.min = bound;
+  if (side == kOneOf) filter.in = {bound};
+  return filter;
+}
+
 TEST(RowFilter, AStoredFloatPassesTheBoundItWasWrittenWith) {
   for (const double bound : {0.1, 0.3, 1.1, 16777217.0, -0.7}) {
     const float stored = static_cast<float>(bound);
-    RowFilter most{.name = "label", .is_column = true, .max = bound},
-        least{.name = "label", .is_column = true, .min = bound},
-        one{.name = "label", .is_column = true, .in = {bound}};
-    for (const RowFilter* filter : {&most, &least, &one})
-      EXPECT_TRUE(filter->Passes(stored)) << bound;
-    EXPECT_FALSE(most.Passes(std::nextafter(stored, 1e30f)));
-    EXPECT_FALSE(least.Passes(std::nextafter(stored, -1e30f)));
-    EXPECT_FALSE(one.Passes(std::nextafter(stored, 0.0f)));
+    for (const Side side : {kMost, kLeast, kOneOf})
+      EXPECT_TRUE(Filter(side, bound).Passes(stored)) << bound;
+    EXPECT_FALSE(Filter(kMost, bound).Passes(std::nextafterf(stored, 1e30f)));
+    EXPECT_FALSE(Filter(kLeast, bound).Passes(std::nextafterf(stored, -1e30f)));
+    EXPECT_FALSE(Filter(kOneOf, bound).Passes(std::nextafterf(stored, 0.0f)));
   }
-  EXPECT_FALSE(RowFilter{.max = 1}.Passes(std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_FALSE(Filter(kMost, 1).Passes(std::numeric_limits<float>::quiet_NaN()));
 }
 
 TEST(RowFilter, IntegersAreComparedExactly) {
   constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
-  const RowFilter filter{.in = {static_cast<long double>(kOdd)}};
+  const RowFilter filter = Filter(kOneOf, static_cast<long double>(kOdd));
   EXPECT_TRUE(filter.Passes(kOdd));
   EXPECT_FALSE(filter.Passes(kOdd - 1));
 }
@@ -37,7 +47,7 @@ TEST(RowFilter, AppliesToFeaturesAndPlainColumns) {
   label.name = "label";
   label.is_float = true;
   label.floats = {0.1f, 0.2f, 0.3f};
-  const std::vector<RowFilter> filters = {{.name = "label", .is_column = true, .max = 0.2}};
+  const std::vector<RowFilter> filters = {Filter(kMost, 0.2)};
   std::vector<uint8_t> keep(3, 1);
   ApplyFilters(filters, batch, keep);
   EXPECT_EQ(keep, (std::vector<uint8_t>{1, 1, 0}));
