@@ -63,6 +63,7 @@ struct ScalarColumn {
 struct Slabs {
   std::shared_ptr<Array<int64_t>> ids, weighted_ids;
   std::shared_ptr<Array<float>> weights;
+  double spare = 0;  // room they were given at their end, as a share of what was decoded into them
 };
 
 struct FlatMapBatch {

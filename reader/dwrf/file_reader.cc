@@ -246,7 +246,7 @@ std::optional<std::span<const uint8_t>> FileReader::CacheSection(size_t section)
   return cache_.span().subspan(begin, end - begin);
 }
 
-std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index) const {
+std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index, ReadFigures* figures) const {
   const proto::StripeInformation& info = tail_.footer.stripes(static_cast<int>(index));
   auto stripe = std::make_shared<Stripe>();
   stripe->index = static_cast<uint32_t>(index);
@@ -266,7 +266,9 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index) const {
   Buffer read;
   if (!cached || cached->size() != info.footer_length()) {
     read.Resize(info.footer_length());
+    if (figures != nullptr) ++figures->requests;
     source_->ReadAt(footer_offset, read.span());
+    if (figures != nullptr) figures->bytes += read.size();
     cached = read.span();
   }
   Buffer footer;
@@ -390,7 +392,7 @@ Buffer FileReader::ReadStream(const Stripe& stripe, const StreamInfo& stream) co
   return bytes;
 }
 
-bool FileReader::VerifyChecksum(size_t index) const {
+bool FileReader::VerifyChecksum(size_t index, ReadFigures* figures) const {
   const proto::StripeInformation& info = tail_.footer.stripes(static_cast<int>(index));
   const auto kind = static_cast<ChecksumKind>(tail_.footer.checksum_algorithm());
   if (!info.has_checksum() || (kind != ChecksumKind::kXxHash && kind != ChecksumKind::kCrc32))
@@ -404,7 +406,9 @@ bool FileReader::VerifyChecksum(size_t index) const {
   uint32_t crc = static_cast<uint32_t>(crc32(0, nullptr, 0));
   while (left > 0) {
     const std::span<uint8_t> part = block.span().first(std::min<uint64_t>(left, block.size()));
+    if (figures != nullptr) ++figures->requests;
     source_->ReadAt(at, part);
+    if (figures != nullptr) figures->bytes += part.size();
     if (kind == ChecksumKind::kXxHash) {
       XXH64_update(xx.get(), part.data(), part.size());
     } else {

@@ -40,7 +40,8 @@ class FileReader {
 
   // The stripe's directory, from the cache or one read; parsed anew each call (it can be megabytes:
   // keep it while needed). Throws Error kBadData.
-  std::shared_ptr<const Stripe> ReadStripe(size_t index) const;
+  // What was read is added to `figures`, if given; so below.
+  std::shared_ptr<const Stripe> ReadStripe(size_t index, ReadFigures* figures = nullptr) const;
   // The stored (framed) index area of a stripe: from the cache, or read.
   Buffer ReadIndexArea(size_t index) const;
   // The stored bytes of one stream: index streams from the cache where it has them.
@@ -52,7 +53,7 @@ class FileReader {
   std::vector<proto::FileStatistics> ReadGroupStatistics(size_t group) const;
   // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
   // mismatch. Returns false when the file has none, or one of a kind without an implementation.
-  bool VerifyChecksum(size_t index) const;
+  bool VerifyChecksum(size_t index, ReadFigures* figures = nullptr) const;
 
  private:
   FileReader(std::shared_ptr<const Source> source, FileTail tail, const OpenOptions& options);

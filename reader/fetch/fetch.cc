@@ -33,7 +33,7 @@ BufferPool& StripeBuffers() {
 }
 
 FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options,
-                    StreamTier* tier) {
+                    StreamTier* tier, ReadFigures* figures) {
   FetchedStripe fetched;
   TierStreams found;
   if (tier != nullptr) found = tier->Find(plan, source);
@@ -74,7 +74,13 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
   requests.reserve(reads.size());
   for (size_t i = 0; i < reads.size(); ++i)
     requests.push_back({reads[i].offset, {data + places[i], reads[i].length}});
-  source.ReadMany(requests, &fetched.figures);
+  try {
+    source.ReadMany(requests, &fetched.figures);
+  } catch (...) {
+    if (figures != nullptr) *figures = fetched.figures;
+    throw;
+  }
+  if (figures != nullptr) *figures = fetched.figures;
 
   const std::vector<bool> offered = Offered(plan, tier);
   std::vector<TierOffer> offers;

@@ -31,9 +31,9 @@ struct FetchedStripe {
 };
 
 // Streams that the tier has come from it; the others are read, and offered to it. Throws what
-// source.ReadMany throws.
+// source.ReadMany throws; `figures`, if given, says what was read in either case.
 FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options = {},
-                    StreamTier* tier = nullptr);
+                    StreamTier* tier = nullptr, ReadFigures* figures = nullptr);
 
 // Buffers as large as a stripe, handed out again. Never destroyed: batches of detached threads may
 // outlive main.

@@ -283,15 +283,24 @@ FlatMapBatch ReadSplit(const Table& table, const Split& split, const dwrf::Proje
 }
 
 DedupPlan PlanDedup(const Table& table, const dwrf::Projection& projection,
-                    const DedupOptions& options, uint64_t batch_rows) {
+                    const DedupOptions& options, uint64_t batch_rows, bool skip_corrupt) {
   DedupPlan plan;
   plan.scope = options.scope;
   if (options.mode == DedupMode::kOff || table.splits.empty()) return plan;
   DedupSample sample;
   const size_t count = std::min(kSampleSplits, table.splits.size());
-  for (size_t i = 0; i < count; ++i)
-    AddToSample(ReadSplit(table, table.splits[i * table.splits.size() / count], projection), {}, {},
-                &sample);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t end = (i + 1) * table.splits.size() / count;
+    for (size_t split = i * table.splits.size() / count; split < end; ++split) {
+      try {
+        AddToSample(ReadSplit(table, table.splits[split], projection), {}, {}, &sample);
+        break;
+      } catch (const Error& error) {
+        if (!skip_corrupt || error.code() != ExitCode::kBadData) throw;
+      }
+    }
+  }
+  if (sample.rows == 0) return plan;  // all of it is damaged, or without rows
   for (DedupFactor& group : MeasureGroups(sample, options, batch_rows))
     if (options.mode == DedupMode::kOn ||
         std::min(group.now, group.bytes_now) >= options.min_factor) {

@@ -54,17 +54,20 @@ struct OperatorContext {
   std::atomic<uint32_t>* slab_spare = nullptr;
   // Stripes that layout "direct" could not take, as their maps are not flattened.
   std::atomic<uint64_t>* ordinary_stripes = nullptr;
-  std::atomic<uint64_t>* filtered_rows = nullptr;  // that [[filter]] dropped
-  MemoryLedger* memory = nullptr;                  // null: no budget
+  std::atomic<uint64_t>* filtered_rows = nullptr;      // that [[filter]] dropped
+  std::atomic<uint64_t>* unchecked_stripes = nullptr;  // without a checksum to compare with
+  MemoryLedger* memory = nullptr;                      // null: no budget
 };
 
 // One operator of a stage, registered with the accounts before threads start.
 struct OperatorPlan {
   OperatorSpec spec;
   uint32_t account = 0;
-  uint32_t io_account = 0;              // `fetch` only: the requests to the storage
-  uint32_t retry_account = UINT32_MAX;  // those that repeat a failed one: remote storage only
-  uint32_t copy_account = UINT32_MAX;   // `tensorize`: ids and weights copied since decoded
+  uint32_t io_account = 0;                 // `fetch` only: the requests to the storage
+  uint32_t retry_account = UINT32_MAX;     // those that repeat a failed one: remote storage only
+  uint32_t footer_account = UINT32_MAX;    // `fetch`: reads of the stripes' directories
+  uint32_t checksum_account = UINT32_MAX;  // `fetch` with source.checksum: reading it all once more
+  uint32_t copy_account = UINT32_MAX;      // `tensorize`: ids and weights copied since decoded
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
   uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
   std::vector<uint32_t> dedup_accounts;  // `decode` and `extract`: of each group of the DedupPlan

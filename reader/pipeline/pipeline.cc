@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <list>
 #include <map>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -172,7 +173,7 @@ void CheckFilters(const Schema& schema, const PipelineSpec& spec) {
 }
 
 // With a co-read log, the tier is for its most popular features that fit; how large a feature is,
-// the first stripe tells for all.
+// the first stripe that can be read tells for all.
 std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& table) {
   std::vector<const Source*> sources;
   for (const auto& file : table.files) sources.push_back(&file->source());
@@ -185,13 +186,25 @@ std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& tabl
     }
     return tier;
   };
-  if (spec.tier.popularity.empty() || table.splits.empty()) return make(std::nullopt);
+  if (spec.tier.popularity.empty()) return make(std::nullopt);
   const std::vector<std::string> popular = PopularFeatures(spec.tier.popularity);
-  const auto& file = table.files[0];
-  const dwrf::StripePlan plan = dwrf::MakePlan(*file, file->ReadStripe(0), spec.projection);
-  const double stripes =
-      static_cast<double>(table.rows) / static_cast<double>(std::max<uint64_t>(1, plan.rows));
-  return make(FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes));
+  for (const Split& split : table.splits) {
+    if (split.rows == 0) continue;
+    std::set<std::string> fit;
+    try {
+      const auto& file = table.files[split.file_index];
+      const dwrf::StripePlan plan =
+          dwrf::MakePlan(*file, file->ReadStripe(split.stripe), spec.projection);
+      const double stripes =
+          static_cast<double>(table.rows) / static_cast<double>(std::max<uint64_t>(1, plan.rows));
+      fit = FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes);
+    } catch (const Error& error) {
+      if (!spec.skip_corrupt || error.code() != ExitCode::kBadData) throw;
+      continue;
+    }
+    return make(std::move(fit));
+  }
+  return make(std::nullopt);
 }
 
 // An account for each group, for as many as a report can show; the others share one.
@@ -221,7 +234,7 @@ struct Pipeline::State {
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;
-  std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0};
+  std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0}, unchecked_stripes{0};
   std::unique_ptr<MemoryLedger> memory;  // null: no budget
   std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
@@ -229,9 +242,14 @@ struct Pipeline::State {
   std::unique_ptr<DeliveryLedger> ledger;  // null: nobody asked to know what was delivered
   Fingerprint fingerprint;
   uint64_t earlier_batches = 0, earlier_rows = 0;  // delivered by earlier runs
-  std::deque<std::vector<RowSpan>> unsettled;      // of steps that are not delivered for good
-  uint64_t steps_taken = 0, steps_settled = 0, since_checkpoint = 0;
+  struct Unsettled {
+    std::vector<RowSpan> spans;
+    uint64_t rows = 0;
+  };
+  std::deque<Unsettled> unsettled;  // of steps that are not delivered for good
+  uint64_t steps_taken = 0, steps_settled = 0, rows_settled = 0, since_checkpoint = 0;
   bool consumer_failed = false, checkpoint_failed = false;
+  bool reached_end = false;  // the consumer took all there was
   std::vector<std::unique_ptr<Stage>> stages;
   uint32_t consumer_account = 0, consumer_stage = 0;
 
@@ -245,9 +263,12 @@ struct Pipeline::State {
 
   void OpenSource();
   void CheckSlices() const;
+  void CheckPlaces(const StageSpec& stage, uint32_t parallelism) const;
   void BuildStages();
   void StopAll();
   void Fail(std::exception_ptr first);
+  // The same, saying where; under a budget, an error of memory says which would do.
+  void Fail(const Error& error, const std::string& where);
   Stage* FindStage(const std::string& name) const;
   void AddThread(size_t index);  // under the stage's mutex
   void ThreadMain(size_t index);
@@ -255,7 +276,7 @@ struct Pipeline::State {
   bool TakeInput(size_t index, Element* element, bool* ended);
   bool TakeSplit(Element* element, bool* ended);
   void Consume();
-  bool WasComplete();  // no error, no interruption
+  bool WasComplete();  // the end of the data, no error, no interruption
   void OpenCheckpoint();
   void SettleDelivered();
   void SaveCheckpoint();
@@ -294,7 +315,8 @@ void Pipeline::State::OpenSource() {
     context.transforms = std::move(plan);
   }
   if (table && spec.dedup.mode != DedupMode::kOff) {
-    DedupPlan plan = PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows);
+    DedupPlan plan =
+        PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows, spec.skip_corrupt);
     if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
   }
   const size_t groups = context.dedup ? context.dedup->groups.size() : 0;
@@ -302,6 +324,7 @@ void Pipeline::State::OpenSource() {
   context.slab_spare = slab_spare.get();
   context.ordinary_stripes = &ordinary_stripes;
   context.filtered_rows = &filtered_rows;
+  context.unchecked_stripes = &unchecked_stripes;
   BlockPool::Get().SetHugePages(spec.huge_pages);
   context.stop = &stop;
   context.spec = &spec;
@@ -341,6 +364,31 @@ void Pipeline::State::OpenSource() {
   source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
 }
 
+// Of a queue behind a stage: the most elements, and the most places that it has in file order.
+constexpr uint32_t kMaxQueue = 65536;
+constexpr uint64_t kMostPlaces = uint64_t{1} << 24;
+
+// In file order every slice of a split that a thread holds is a place in the queue behind it, which
+// has no more than kMostPlaces of them.
+void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) const {
+  if (!spec.file_order || !table || SliceRows(spec) == 0) return;
+  const bool has_extract =
+      std::any_of(stage.operators.begin(), stage.operators.end(),
+                  [](const OperatorSpec& op) { return op.kind == OperatorKind::kExtract; });
+  if (!has_extract) return;
+  uint64_t most = 0;
+  for (const Split& split : table->splits)
+    most = std::max(most, dwrf::NumSlices(split.rows, SliceRows(spec)));
+  const uint64_t room = kMostPlaces - kMaxQueue;
+  if (most * parallelism <= room) return;
+  throw Error(ExitCode::kUsage,
+              fmt::format("with order = \"file\" {} threads would hold {} batches each, more than "
+                          "{} in all",
+                          parallelism, most, room),
+              "stage " + stage.name,
+              fmt::format("at most {} threads, or larger batches", room / most));
+}
+
 // Every slice is a place in ordered queues and a batch's fields in memory.
 void Pipeline::State::CheckSlices() const {
   constexpr uint64_t kMostSlices = uint64_t{1} << 18;
@@ -353,6 +401,7 @@ void Pipeline::State::CheckSlices() const {
         fmt::format("{}, stripe {}", table->files[split.file_index]->source().name(), split.stripe),
         "set pipeline.layout to flatmap, or larger batches");
   }
+  for (const StageSpec& stage : spec.stages) CheckPlaces(stage, stage.parallelism);
 }
 
 void Pipeline::State::BuildStages() {
@@ -370,6 +419,10 @@ void Pipeline::State::BuildStages() {
       // Before its operator: the last operator of a stage is the one that completes elements.
       if (op.kind == OperatorKind::kFetch) {
         plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
+        plan.footer_account = hr_operator((op.name + ".footer").c_str(), "io", stage->account);
+        if (spec.verify_checksums)
+          plan.checksum_account =
+              hr_operator((op.name + ".checksum").c_str(), "io", stage->account);
         if (tier) {
           plan.hit_account = hr_operator("tier.hit", "cache", stage->account);
           plan.miss_account = hr_operator("tier.miss", "cache", stage->account);
@@ -427,6 +480,15 @@ void Pipeline::State::StopAll() {
   for (const auto& stage : stages) stage->queue->Stop();
 }
 
+void Pipeline::State::Fail(const Error& error, const std::string& where) {
+  if (memory && error.code() == ExitCode::kResources && error.fix().empty()) {
+    return Fail(std::make_exception_ptr(Error(
+        error.code(), error.fact(), where,
+        fmt::format("set pipeline.memory to {}MiB or more", (memory->LeastBudget() >> 20) + 1))));
+  }
+  Fail(std::make_exception_ptr(error.Within(where)));
+}
+
 void Pipeline::State::Fail(std::exception_ptr first) {
   {
     std::lock_guard lock(error_mutex);
@@ -449,9 +511,17 @@ Stage* Pipeline::State::FindStage(const std::string& name) const {
 
 void Pipeline::State::AddThread(size_t index) {
   Stage& stage = *stages[index];
+  try {
+    // It looks at what follows under the stage's mutex.
+    stage.threads.emplace_back([this, index] { ThreadMain(index); });
+  } catch (const std::system_error& error) {
+    throw Error(ExitCode::kResources,
+                fmt::format("the system gives no thread more than {}: {}", stage.running,
+                            error.code().message()),
+                "stage " + stage.spec.name, "set a smaller parallelism, or raise 'ulimit -u'");
+  }
   ++stage.running;
   ++stage.alive;
-  stage.threads.emplace_back([this, index] { ThreadMain(index); });
 }
 
 void Pipeline::State::ThreadMain(size_t index) {
@@ -465,17 +535,11 @@ void Pipeline::State::ThreadMain(size_t index) {
       // A wait that was broken off because the pipeline is to stop is no failure of it.
       if (error.code() == ExitCode::kInterrupted) {
         StopAll();
-      } else if (memory && error.code() == ExitCode::kResources && error.fix().empty()) {
-        Fail(std::make_exception_ptr(Error(error.code(), error.fact(),
-                                           fmt::format("stage {}", stage.spec.name),
-                                           fmt::format("set pipeline.memory to {}MiB or more",
-                                                       (memory->LeastBudget() >> 20) + 1))));
       } else {
-        Fail(std::make_exception_ptr(error.Within(fmt::format("stage {}", stage.spec.name))));
+        Fail(error, fmt::format("stage {}", stage.spec.name));
       }
     } catch (const std::bad_alloc&) {
-      Fail(std::make_exception_ptr(
-          Error(ExitCode::kResources, "out of memory", fmt::format("stage {}", stage.spec.name))));
+      Fail(Error(ExitCode::kResources, "out of memory"), fmt::format("stage {}", stage.spec.name));
     } catch (...) {
       Fail(std::current_exception());
     }
@@ -670,7 +734,7 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
 
 bool Pipeline::State::WasComplete() {
   std::lock_guard lock(error_mutex);
-  return !error && !(interrupted && interrupted());
+  return reached_end && !error && !(interrupted && interrupted());
 }
 
 void Pipeline::State::OpenCheckpoint() {
@@ -709,7 +773,9 @@ void Pipeline::State::SettleDelivered() {
   if (!ledger) return;
   for (const uint64_t delivered = consumer->DeliveredSteps(steps_taken); steps_settled < delivered;
        ++steps_settled, ++since_checkpoint) {
-    ledger->Settle(unsettled.front());
+    HR_CHECK(!unsettled.empty(), "a consumer delivered more steps than it took");
+    ledger->Settle(unsettled.front().spans);
+    rows_settled += unsettled.front().rows;
     unsettled.pop_front();
   }
 }
@@ -720,11 +786,8 @@ void Pipeline::State::SaveCheckpoint() {
   save.fingerprint = fingerprint;
   save.splits = table->splits.size();
   save.delivered = ledger->state();
-  {
-    std::lock_guard lock(progress_mutex);
-    save.batches = earlier_batches + progress.batches;
-    save.rows = earlier_rows + progress.rows;
-  }
+  save.batches = earlier_batches + steps_settled;
+  save.rows = earlier_rows + rows_settled;
   checkpoint_failed = true;
   save.consumer_state = consumer->SaveState();
   WriteCheckpoint(checkpoint.path, save);
@@ -750,7 +813,11 @@ void Pipeline::State::Consume() {
     Element batch;
     const int64_t start = MonotonicNs();
     const QueueStatus status = queue.Get(&batch, consumer_account, queue.Ticket());
-    if (status == QueueStatus::kEnd || status == QueueStatus::kStopped) break;
+    if (status == QueueStatus::kEnd || status == QueueStatus::kStopped) {
+      // A stage that is stopped closes its queue too.
+      reached_end = status == QueueStatus::kEnd && !stop.stopped();
+      break;
+    }
     if (status == QueueStatus::kWoken) continue;
     const int64_t taken = MonotonicNs();
     // What is left of splits all of whose rows were dropped.
@@ -760,8 +827,8 @@ void Pipeline::State::Consume() {
     }
     const uint64_t rows = batch.rows, bytes = batch.bytes;
     if (ledger) {
-      unsettled.push_back(SpansOf(batch));
-      CheckSpans(unsettled.back(), rows);
+      unsettled.push_back({SpansOf(batch), rows});
+      CheckSpans(unsettled.back().spans, rows);
     }
     {
       account::OperatorScope scope(consumer_account);
@@ -830,7 +897,9 @@ void Pipeline::Run() {
   try {
     state_->Consume();
   } catch (const Error& error) {
-    state_->Fail(std::make_exception_ptr(error.Within("consumer")));
+    state_->Fail(error, "consumer");
+  } catch (const std::bad_alloc&) {
+    state_->Fail(Error(ExitCode::kResources, "out of memory"), "consumer");
   } catch (...) {
     state_->Fail(std::current_exception());
   }
@@ -879,15 +948,23 @@ void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
                             stage.spec.max_parallelism),
                 "stage " + name);
   }
+  state_->CheckPlaces(stage.spec, parallelism);
   size_t index = 0;
   while (state_->stages[index].get() != &stage) ++index;
   {
     std::lock_guard lock(stage.mutex);
-    stage.target = parallelism;
-    stage.spec.parallelism = parallelism;
-    hr_stage_parallelism(stage.account, parallelism);
+    const auto set = [&](uint32_t threads) {
+      stage.target = stage.spec.parallelism = threads;
+      hr_stage_parallelism(stage.account, threads);
+    };
+    set(parallelism);
     if (stage.started && !stage.input_ended && !state_->stop.stopped()) {
-      while (stage.running < stage.target) state_->AddThread(index);
+      try {
+        while (stage.running < stage.target) state_->AddThread(index);
+      } catch (const Error&) {
+        set(std::max<uint32_t>(1, stage.running));
+        throw;
+      }
     }
   }
   if (index > 0) state_->stages[index - 1]->queue->Wake();
@@ -895,9 +972,9 @@ void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
 
 void Pipeline::SetQueueCapacity(const std::string& name, uint32_t capacity) {
   Stage& stage = *state_->FindStage(name);
-  if (capacity == 0 || capacity > 65536)
+  if (capacity == 0 || capacity > kMaxQueue)
     throw Error(ExitCode::kUsage,
-                fmt::format("a queue holds 1 to 65536 elements, got {}", capacity),
+                fmt::format("a queue holds 1 to {} elements, got {}", kMaxQueue, capacity),
                 "stage " + name);
   stage.queue->SetCapacity(capacity);
 }
@@ -921,6 +998,17 @@ std::vector<std::string> Pipeline::notes() const {
   }
   if (const uint64_t rows = state_->filtered_rows.load(); rows > 0)
     notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));
+  if (const uint64_t stripes = state_->unchecked_stripes.load(); stripes > 0)
+    notes.push_back(
+        fmt::format("source.checksum had nothing to look at in {} stripes: their files have no "
+                    "checksums, or of a kind that is not known",
+                    stripes));
+  const ConsumerSpec& consumer = state_->spec.consumer;
+  if (state_->spec.delivery.to.kind != DeliveryKind::kInline &&
+      (consumer.kind != ConsumerKind::kEmulated || consumer.step.mean > 0))
+    notes.push_back(
+        "[consumer] was not used: delivery.to names another process, and what that one "
+        "does with a batch is its own affair (headrace consume --step-time)");
   if (state_->spec.layout == BatchLayout::kDirect) {
     if (CachesWholeSplits(state_->spec))
       notes.push_back("layout flatmap was taken: [[cache]] keeps whole stripes after " +

@@ -46,7 +46,8 @@ class Consumer {
   virtual uint64_t DeliveredSteps(uint64_t taken) { return taken; }
   // Whether DeliveredSteps and SaveState still hold after a step has failed.
   virtual bool SavesAfterFailure() const { return false; }
-  // No batch comes any more: `complete` when that was all, not when the pipeline stopped before.
+  // No batch comes any more: `complete` when that was all, not when the pipeline stopped before, by
+  // an error, an interruption or RequestStop (the end of `run --duration`).
   // Waits until all steps taken are delivered, or throws Error. Not called when a step failed.
   virtual void Finish(bool /*complete*/) {}
 };

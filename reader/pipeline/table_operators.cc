@@ -34,7 +34,7 @@ class FetchOperator final : public Operator {
     const auto& file = context_.table->files[split.file_index];
     if (context_.spec->verify_checksums) Verify(*file, split.stripe);
     dwrf::StripePlan plan =
-        dwrf::MakePlan(*file, file->ReadStripe(split.stripe), context_.projection);
+        dwrf::MakePlan(*file, ReadFooter(*file, split.stripe), context_.projection);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
     FetchedStripe fetched = ReadStreams(std::move(plan), file->source());
     element.received_bytes = fetched.read_bytes;
@@ -44,9 +44,18 @@ class FetchOperator final : public Operator {
   }
 
  private:
-  static void Verify(const dwrf::FileReader& file, uint32_t stripe) {
+  std::shared_ptr<const dwrf::Stripe> ReadFooter(const dwrf::FileReader& file,
+                                                 uint32_t stripe) const {
+    Counted counted(plan_.footer_account, UINT32_MAX);
+    return file.ReadStripe(stripe, &counted.figures);
+  }
+
+  void Verify(const dwrf::FileReader& file, uint32_t stripe) const {
+    account::OperatorScope scope(plan_.checksum_account);
+    Counted counted(plan_.checksum_account, UINT32_MAX);
     try {
-      file.VerifyChecksum(stripe);
+      if (!file.VerifyChecksum(stripe, &counted.figures))
+        context_.unchecked_stripes->fetch_add(1, std::memory_order_relaxed);
     } catch (const Error& error) {
       if (error.code() != ExitCode::kBadData) throw;
       throw Error(error.code(), error.fact(), error.where(),
@@ -56,11 +65,9 @@ class FetchOperator final : public Operator {
 
   FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source) const {
     account::OperatorScope scope(plan_.io_account);
-    FetchedStripe fetched = Fetch(std::move(plan), source, context_.spec->fetch, context_.tier);
-    const ReadFigures& figures = fetched.figures;
-    scope.Done(figures.requests, 0, 0, figures.bytes);
-    if (plan_.retry_account != UINT32_MAX)
-      hr_done(plan_.retry_account, figures.retries, 0, figures.discarded_bytes, 0);
+    Counted counted(plan_.io_account, plan_.retry_account);
+    FetchedStripe fetched =
+        Fetch(std::move(plan), source, context_.spec->fetch, context_.tier, &counted.figures);
     if (context_.tier != nullptr) {
       const TierFigures& tier = fetched.tier;
       hr_done(plan_.hit_account, tier.hits, 0, 0, tier.hit_bytes);
@@ -68,6 +75,18 @@ class FetchOperator final : public Operator {
     }
     return fetched;
   }
+
+  // Adds what was asked of the storage to accounts, also where an error ends it.
+  struct Counted {
+    Counted(uint32_t reads, uint32_t repeated) : reads(reads), repeated(repeated) {}
+    ~Counted() {
+      hr_done(reads, figures.requests, 0, 0, figures.bytes);
+      if (repeated != UINT32_MAX) hr_done(repeated, figures.retries, 0, figures.discarded_bytes, 0);
+    }
+    Counted(const Counted&) = delete;
+    uint32_t reads, repeated;
+    ReadFigures figures;
+  };
 
   const OperatorPlan& plan_;
   const OperatorContext& context_;
@@ -132,7 +151,13 @@ class DecodeOperator final : public Operator {
     }
     options.wanted = wanted;
     options.filters = context_.spec->filters;
-    return dwrf::DecodeSlices(std::move(unpacked), options);
+    dwrf::DecodedStripe decoded = dwrf::DecodeSlices(std::move(unpacked), options);
+    for (FlatMapBatch& slice : decoded.slices) {
+      slice.slabs.spare = options.spare;
+      for (size_t g = 0; g < slice.group_slabs.size(); ++g)
+        slice.group_slabs[g].spare = group_spare[g];
+    }
+    return decoded;
   }
   double Spare(size_t slab) const {
     return context_.slab_spare[slab].load(std::memory_order_relaxed) / 1000.0;
@@ -407,23 +432,29 @@ class TensorizeOperator final : public Operator {
       : plan_(plan), context_(context) {}
   void Process(Element&& element, const Emit& emit) override {
     TensorizeFigures figures;
+    const auto& batch = element.payload.As<FlatMapBatch>();
+    std::vector<double> spare = {batch.slabs.spare};  // as the pipeline's: and of each group
+    for (const Slabs& slabs : batch.group_slabs) spare.push_back(slabs.spare);
     TensorBatch tensors = Tensorize(Take<FlatMapBatch>(&element), context_.spec->label, &figures);
     hr_done(plan_.copy_account, figures.copied_bytes > 0, 0, 0, figures.copied_bytes);
-    if (figures.missing_spare > 0) MakeRoom(0, figures.missing_spare);
+    if (figures.missing_spare > 0) MakeRoom(0, spare[0], figures.missing_spare);
     for (size_t g = 0; g < figures.group_missing.size(); ++g)
-      if (figures.group_missing[g] > 0) MakeRoom(1 + g, figures.group_missing[g]);
+      if (figures.group_missing[g] > 0) MakeRoom(1 + g, spare[1 + g], figures.group_missing[g]);
     element.bytes = tensors.MemoryBytes();
     element.payload = std::move(tensors);
     emit(std::move(element));
   }
 
  private:
-  // The next slabs get what this one had too little, within reason.
-  void MakeRoom(size_t slab, double missing) const {
-    std::atomic<uint32_t>& spare = context_.slab_spare[slab];
-    const uint32_t now = spare.load(std::memory_order_relaxed);
-    const double wanted = 1000 * ((1 + now / 1000.0) * (1 + missing) - 1) + 20;
-    spare.store(static_cast<uint32_t>(std::min(wanted, 4000.0)), std::memory_order_relaxed);
+  // The next slabs of this kind get what this one, with room for `spare`, had too little, within
+  // reason. Slabs on their way were made before that is known: what they miss is not on top of it.
+  void MakeRoom(size_t slab, double spare, double missing) const {
+    std::atomic<uint32_t>& room = context_.slab_spare[slab];
+    const auto wanted =
+        static_cast<uint32_t>(std::min(1000 * ((1 + spare) * (1 + missing) - 1) + 20, 4000.0));
+    uint32_t now = room.load(std::memory_order_relaxed);
+    while (now < wanted && !room.compare_exchange_weak(now, wanted, std::memory_order_relaxed)) {
+    }
   }
 
   const OperatorPlan& plan_;

@@ -78,6 +78,40 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
   done
 }
 
+@test "Ctrl-C on a consumer that is behind is nobody's fault" {
+  make_table
+  for kind in unix shm; do
+    consume "$kind:s" --step-time 20ms -q
+    "$HEADRACE" run t/pipeline.toml --no-record -q --epochs 1000 --set consumer.step=0 --set delivery.to="$kind:$DIR/s" 2> run_err 3>&- &
+    RUN=$!
+    until_true 20 connected $CONSUMER
+    sleep 0.3  # most likely the queue is full by then
+    kill -INT $CONSUMER
+    code=0; wait $CONSUMER || code=$?
+    [ $code -eq 130 ]
+    [ ! -s err ]
+    wait $RUN || true
+  done
+}
+
+@test "a producer whose time is up has not sent everything" {
+  make_table
+  consume unix:s
+  run send "unix:$DIR/s" --duration 500ms
+  [ "$status" -eq 0 ]
+  code=0; wait $CONSUMER || code=$?
+  [ $code -eq 1 ]
+  grep -q "was stopped after [0-9]* batches" err
+}
+
+@test "what the pipeline says of its own consumer is not used, and that is said" {
+  make_table
+  consume unix:s
+  "$HEADRACE" run t/pipeline.toml --no-record --set consumer.step=1ms --set delivery.to="unix:$DIR/s" 2> run_err
+  wait $CONSUMER
+  grep -q "\[consumer\] was not used: delivery.to names another process" run_err
+}
+
 @test "nobody listens, a consumer that is there already, an address that is none" {
   make_table
   run send "unix:$DIR/s"

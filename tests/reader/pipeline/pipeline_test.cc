@@ -2,6 +2,7 @@
 #include "reader/pipeline/pipeline.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cmath>
@@ -136,6 +137,31 @@ TEST(Pipeline, ADeviceKeepsItsRateWhateverTheParallelism) {
   RunText(text);
   // 5 MB at 25 MB/s are 200 ms; a debt of at most 5 ms may be caught up.
   EXPECT_GE(MonotonicNs() - start, 194'000'000);
+}
+
+TEST(Pipeline, ThreadsThatTheSystemDoesNotGiveAreNotWaitedFor) {
+  RowChecksums sums;
+  Pipeline pipeline(ParsePipeline(Text("any", 1, 1, 4, 2000), "t.toml", "/"),
+                    std::make_unique<Trainer>(ConsumerSpec(), &sums));
+  std::thread runs([&] { pipeline.Run(); });
+  while (pipeline.progress().batches == 0) SleepUntilNs(MonotonicNs() + 1'000'000);
+  pthread_attr_t before, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);  // no address space for it
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  try {
+    pipeline.SetParallelism("a", 8);
+    ADD_FAILURE() << "threads were made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+    EXPECT_NE(std::string(error.what()).find("the system gives no thread more"), std::string::npos)
+        << error.what();
+  }
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  EXPECT_EQ(pipeline.parallelism("a"), 1u);
+  runs.join();
+  EXPECT_EQ(sums.rows, 2000u);
 }
 
 TEST(Pipeline, BadSettingsAreRefused) {
