@@ -8,7 +8,7 @@
 
 namespace headrace::reader {
 
-constexpr uint32_t kBatchBytesVersion = 1;  // part of a cache's fingerprint
+constexpr uint32_t kBatchBytesVersion = 2;  // part of a cache's fingerprint
 
 // Appends the batch to `bytes`.
 void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes);
