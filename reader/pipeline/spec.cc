@@ -993,6 +993,31 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
   Assign(table, left, value);
 }
 
+// Which setting makes the file wrong: the one without which it is right, as others may be what the
+// file needs; else, if the file is right by itself, the first one that breaks it.
+std::optional<size_t> Culprit(const std::string& text, const std::string& path,
+                              const std::string& folder, const Settings& settings) {
+  const auto is_right = [&](size_t count, size_t without) {
+    const SpecParser parser(path, folder);
+    toml::table root = parser.Parse(text);
+    try {
+      for (size_t i = 0; i < count; ++i)
+        if (i != without) ApplySetting(&root, settings[i].first, settings[i].second);
+      parser.Build(root);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const size_t all = settings.size();
+  for (size_t i = 0; i < all; ++i)
+    if (is_right(all, i)) return i;
+  if (!is_right(0, 0)) return std::nullopt;
+  for (size_t count = 1; count <= all; ++count)
+    if (!is_right(count, count)) return count - 1;
+  return std::nullopt;
+}
+
 }  // namespace
 
 const char* OperatorKindName(OperatorKind kind) { return kKinds[static_cast<size_t>(kind)].second; }
@@ -1006,18 +1031,13 @@ PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
   try {
     spec = parser.Build(root);
   } catch (const Error& error) {
-    // A mistake without a line in the file came with a setting: with the first one that breaks it.
-    if (settings.empty() || error.where().find(path + ":") == 0) throw;
-    toml::table part = parser.Parse(text);
-    for (const auto& [knob, value] : settings) {
-      ApplySetting(&part, knob, value);
-      try {
-        SpecParser(path, folder).Build(part);
-      } catch (const Error& cause) {
-        throw Error(cause.code(), cause.fact(),
-                    fmt::format("setting '{}={}'", Printable(knob, 80), Printable(value, 80)),
-                    cause.fix());
-      }
+    // A mistake without a line in the file came with a setting.
+    if (error.where().find(path + ":") == 0) throw;
+    if (const auto setting = Culprit(text, path, folder, settings)) {
+      const auto& [knob, value] = settings[*setting];
+      throw Error(error.code(), error.fact(),
+                  fmt::format("setting '{}={}'", Printable(knob, 80), Printable(value, 80)),
+                  error.fix());
     }
     throw;
   }

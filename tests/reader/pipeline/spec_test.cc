@@ -194,6 +194,20 @@ TEST(PipelineSpec, NamesAreSetAsTexts) {
             std::string::npos);
 }
 
+TEST(PipelineSpec, TheSettingThatIsWrongIsNamedNotOneThatIsNeeded) {
+  const std::string text =
+      "source = { table = \"t\" }\nprojection = { columns = [\"a\"] }\nstage = [{ name = \"s\", "
+      "operators = [\"fetch\", \"decompress\", \"decode\", \"extract\", \"shuffle\", \"batch\"] "
+      "}]\n";
+  const std::string got = ErrorOf(
+      text,
+      {{"pipeline.seed", "3"}, {"pipeline.reorder_window", "5"}, {"pipeline.shuffle_rows", "10"}});
+  EXPECT_NE(got.find("setting 'pipeline.reorder_window=5'"), std::string::npos) << got;
+  EXPECT_NE(got.find("reorder_window is for order"), std::string::npos) << got;
+  EXPECT_NE(ErrorOf(kSmall, {{"pipeline.seed", "-1"}, {"source.epochs", "x"}}).find("setting '"),
+            std::string::npos);
+}
+
 TEST(PipelineSpec, WhatWouldDoNothingIsRefused) {
   const std::string table =
       "source = { table = \"t\" }\nprojection = { columns = [\"a\"] }\nstage = [{ name = \"s\", "
