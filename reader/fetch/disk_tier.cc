@@ -119,10 +119,14 @@ DiskTier::~DiskTier() { close(lock_); }
 void DiskTier::LockFolder() {
   const std::string& folder = options().folder;
   std::error_code failure;
-  fs::create_directories(folder, failure);
+  const fs::path above = fs::path(folder).parent_path();
+  if (!above.empty()) fs::create_directories(above, failure);
+  // What it holds may be for the owner of the table alone.
+  if (!failure && mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    failure.assign(errno, std::generic_category());
   if (failure) throw ErrnoError(failure.value(), "make the folder of the tier", folder);
   const std::string path = folder + "/" + kLockName;
-  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_ < 0) throw ErrnoError(errno, "create", path);
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
@@ -205,6 +209,7 @@ bool DiskTier::Drop(std::shared_ptr<Entry> entry) {
 }
 
 bool DiskTier::MakeRoom(uint64_t bytes) {
+  if (writing_bytes_ + bytes > options().budget_bytes) return false;  // whatever is dropped
   const auto has_room = [&] {
     return bytes_ + bytes <= options().budget_bytes && entries_.size() < kMaxEntries;
   };
@@ -224,10 +229,13 @@ void DiskTier::Stop(const std::string& why) {
 
 void DiskTier::Reject(const std::shared_ptr<Entry>& entry, const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (entry->is_gone) return;  // displaced, or rejected by another thread
+  auto& listed = stripes_.find(entry->key)->second.entries;
+  // Displaced, or rejected by another thread.
+  if (std::find(listed.begin(), listed.end(), entry) == listed.end()) return;
   ++figures_.rejected;
   if (first_rejected_.empty()) first_rejected_ = why;
-  Drop(entry);
+  // One that cannot be removed takes its bytes, but is not looked into again.
+  if (!Drop(entry)) std::erase(listed, entry);
 }
 
 TierStreams DiskTier::Find(const dwrf::StripePlan& plan, const Source& source) {
@@ -246,28 +254,44 @@ TierStreams DiskTier::Find(const dwrf::StripePlan& plan, const Source& source) {
   if (entries.empty()) return found;
   const account::OperatorScope scope(read_account_);
   std::map<uint64_t, size_t> missing;
-  for (size_t i = 0; i < plan.streams.size(); ++i) missing[plan.streams[i].offset] = i;
+  struct Repeated {
+    size_t stream, first;
+  };
+  std::vector<Repeated> repeated;  // a feature may be asked for twice
+  for (size_t i = 0; i < plan.streams.size(); ++i) {
+    const auto [place, is_new] = missing.emplace(plan.streams[i].offset, i);
+    if (!is_new && plan.streams[place->second].length == plan.streams[i].length)
+      repeated.push_back({i, place->second});
+  }
   Reads reads;
   for (const std::shared_ptr<Entry>& entry : entries) {
     if (missing.empty()) break;
     const size_t before = missing.size();
+    const std::string path = PathOf(entry->key, entry->number);
+    std::optional<File> file;
     try {
-      TakeFrom(*entry, plan, &missing, &found, &reads);
+      file.emplace(path);
+    } catch (const Error& error) {
+      // Without file descriptors, say, nothing is known of the entry.
+      if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) Reject(entry, error.what());
+      continue;
+    }
+    try {
+      TakeFrom(*file, *entry, plan, &missing, &found, &reads);
       if (missing.size() < before) Touch(entry);
     } catch (const Error& error) {
       if (error.code() == ExitCode::kResources) throw;
       Reject(entry, error.what());
     }
   }
+  for (const Repeated& one : repeated) found.streams[one.stream] = found.streams[one.first];
   scope.Done(reads.requests, 0, 0, reads.bytes);
   return found;
 }
 
-void DiskTier::TakeFrom(const Entry& entry, const dwrf::StripePlan& plan,
-                        std::map<uint64_t, size_t>* missing, TierStreams* found,
-                        Reads* reads) const {
-  const std::string path = PathOf(entry.key, entry.number);
-  const File file(path);
+void DiskTier::TakeFrom(const File& file, const Entry& entry, const dwrf::StripePlan& plan,
+                        std::map<uint64_t, size_t>* missing, TierStreams* found, Reads* reads) {
+  const std::string& path = file.path();
   EntryHeader header;
   const EntryHeader ours;
   if (file.size() != entry.size || file.size() < sizeof header) Bad("has another size", path);
@@ -307,8 +331,10 @@ void DiskTier::TakeFrom(const Entry& entry, const dwrf::StripePlan& plan,
     place += line.length;
   }
   if (wanted.empty()) return;
-  const ReadPlan planned = PlanReads(std::move(ranges), {.source_bytes = file.size()});
+  const ReadPlan planned =
+      PlanReads(std::move(ranges), {.max_read_bytes = file.size(), .source_bytes = file.size()});
   BufferPool::Handle buffer = StripeBuffers().Take(planned.read_bytes);
+  std::vector<std::span<const uint8_t>> streams;  // as `wanted`
   uint8_t* at = buffer->data();
   size_t next = 0;
   for (const ByteRange& one : planned.reads) {
@@ -316,15 +342,17 @@ void DiskTier::TakeFrom(const Entry& entry, const dwrf::StripePlan& plan,
     for (; next < wanted.size() && wanted[next].place < one.offset + one.length; ++next) {
       const Wanted& stream = wanted[next];
       const std::span<const uint8_t> bytes(at + (stream.place - one.offset), stream.line.length);
-      if (StreamChecksum(stream.line.offset, bytes) != stream.line.checksum) {
-        for (size_t k = 0; k < next; ++k) found->streams[wanted[k].stream] = {};
+      if (StreamChecksum(stream.line.offset, bytes) != stream.line.checksum)
         Bad(fmt::format("the stream at byte {} has another checksum", stream.place), path);
-      }
-      found->streams[stream.stream] = bytes;
+      streams.push_back(bytes);
     }
     at += one.length;
   }
-  for (const Wanted& stream : wanted) missing->erase(stream.line.offset);
+  // Nothing of an entry that fails in the middle: its bytes go with `buffer`.
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    found->streams[wanted[k].stream] = streams[k];
+    missing->erase(wanted[k].line.offset);
+  }
   found->buffers.push_back(std::move(buffer));
 }
 
@@ -395,7 +423,14 @@ void DiskTier::Insert(const dwrf::StripePlan& plan, const Source& source, const 
   if (fitting.empty()) return;
   uint64_t size = sizeof(EntryHeader), number = 0;
   for (const TierOffer& offer : fitting) size += sizeof(IndexLine) + offer.bytes.size();
-  const BufferPool::Handle bytes = EntryOf(key, plan, fitting, size);
+  const account::OperatorScope scope(fill_account_);
+  BufferPool::Handle bytes;
+  try {
+    bytes = EntryOf(key, plan, fitting, size);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kResources) throw;
+    return;  // the stripe is here, and goes on without
+  }
   {
     const std::lock_guard lock(mutex_);
     Stripe& stripe = stripes_[key];
@@ -403,22 +438,21 @@ void DiskTier::Insert(const dwrf::StripePlan& plan, const Source& source, const 
     stripe.is_writing = true;
     number = stripe.next_number;
     bytes_ += size;
+    writing_bytes_ += size;
   }
   std::string failure;
-  {
-    const account::OperatorScope scope(fill_account_);
-    try {
-      AtomicFile file(PathOf(key, number), true);
-      file.Write(std::span<const uint8_t>(bytes->data(), size));
-      file.Commit(false);
-      scope.Done(0, 0, size);
-    } catch (const Error& error) {
-      failure = error.what();
-    }
+  try {
+    AtomicFile file(PathOf(key, number), true, 0600);
+    file.Write(std::span<const uint8_t>(bytes->data(), size));
+    file.Commit(false);
+    scope.Done(0, 0, size);
+  } catch (const Error& error) {
+    failure = error.what();
   }
   const std::lock_guard lock(mutex_);
   stripes_[key].is_writing = false;
   bytes_ -= size;
+  writing_bytes_ -= size;
   if (!failure.empty()) return Stop(failure);
   Add(key, number, size);
   ++figures_.kept;

@@ -2,7 +2,7 @@
 // from run to run.
 //
 // An entry is a file with the streams of one stripe that came in together, which a job with the
-// same projection takes back by one read:
+// same projection takes back by three requests: for header, index and streams.
 //
 //   FILE-CONTENT-STRIPE-NUMBER.streams        SourceIdentity of the table's file, in hexadecimal
 //
@@ -22,6 +22,9 @@
 // what is there drops what was not used for the longest time, under either policy. When a write
 // fails, as on a full disk, nothing more comes in. Files of other names are left alone.
 //
+// Entries, and a folder that is made here, are for their owner alone. Under a memory limit a stripe
+// of which no copy can be had is not kept.
+//
 // One process at a time has the folder: a lock on its file tier.lock, which the kernel gives back
 // whatever happens to the process. Thread-safe.
 #pragma once
@@ -38,6 +41,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/file.h"
 #include "reader/fetch/stream_tier.h"
 #include "reader/source/identity.h"
 
@@ -93,9 +97,10 @@ class DiskTier final : public StreamTier {
   void LockFolder();
   void ScanFolder(const std::vector<SourceIdentity>& sources);
   std::string PathOf(const Key& key, uint64_t number) const;
-  // Takes those of `missing` (stream of the plan by offset) that the entry has. Throws Error.
-  void TakeFrom(const Entry& entry, const dwrf::StripePlan& plan,
-                std::map<uint64_t, size_t>* missing, TierStreams* found, Reads* reads) const;
+  // Takes those of `missing` (stream of the plan by offset) that the entry has. Throws Error; then
+  // nothing was taken.
+  static void TakeFrom(const File& file, const Entry& entry, const dwrf::StripePlan& plan,
+                       std::map<uint64_t, size_t>* missing, TierStreams* found, Reads* reads);
   void Touch(const std::shared_ptr<Entry>& entry);
   void Reject(const std::shared_ptr<Entry>& entry, const std::string& why);
   // As many of the offers, from the first on, as fit beside what must stay.
@@ -115,7 +120,8 @@ class DiskTier final : public StreamTier {
   mutable std::mutex mutex_;                   // guards the following
   std::list<std::shared_ptr<Entry>> entries_;  // the one used last first
   std::map<Key, Stripe> stripes_;
-  uint64_t bytes_ = 0;  // of entries, and of those being written
+  uint64_t bytes_ = 0;          // of entries, and of those being written
+  uint64_t writing_bytes_ = 0;  // of the latter
   DiskTierFigures figures_;
   std::string stopped_;         // why nothing more comes in; empty: it does
   std::string first_rejected_;  // which entry, and why

@@ -21,9 +21,12 @@ class FaultSource final : public ForwardingSource {
               std::function<bool()> stopped)
       : ForwardingSource(std::move(inner)), options_(options), stopped_(std::move(stopped)) {}
 
-  // What was read with faults is not to be kept for a run without.
+  // Bytes that were read with faults are not to be kept for a run without. Other faults change
+  // none.
   std::string version() const override {
-    return fmt::format("{} {} {}", ForwardingSource::version(), options_.seed, options_.flip_ratio);
+    const std::string version = ForwardingSource::version();
+    if (options_.flip_ratio <= 0) return version;
+    return fmt::format("{} {} {}", version, options_.seed, options_.flip_ratio);
   }
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
     Before(offset, out.size());

@@ -233,6 +233,47 @@ TEST_F(DiskTierTest, EntriesThatOthersRemoveAreReadAgain) {
   EXPECT_EQ(tier->bytes(), BytesOnDisk());
 }
 
+// Two reads, as what lies between them is long: the second finds damage, and the first is not used.
+TEST_F(DiskTierTest, AnEntryIsTakenAsAWholeOrNotAtAll) {
+  bytes_ = RandomBytes(400'000, 2);
+  source_ = MemorySource("t/part-00000.dwrf", bytes_);
+  dwrf::StripePlan plan;
+  plan.streams.push_back({1, 0, dwrf::StreamKind::kData, 0, 100, true});
+  plan.streams.push_back({1, 1, dwrf::StreamKind::kData, 100, 300'000, true});
+  plan.streams.push_back({1, 2, dwrf::StreamKind::kData, 300'100, 100, true});
+  const auto tier = Open(1 << 20);
+  Fetch(plan, *source_, {}, tier.get());
+  plan.streams.erase(plan.streams.begin() + 1);
+  EXPECT_EQ(Fetch(plan, *source_, {}, tier.get()).tier.hits, 2u);
+  {
+    std::fstream file(Entries()[0], std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put(static_cast<char>(bytes_[300'199] ^ 1));
+  }
+  const FetchedStripe fetched = Fetch(plan, *source_, {}, tier.get());
+  EXPECT_EQ(fetched.tier.hits, 0u);
+  EXPECT_EQ(tier->figures().rejected, 1u);
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(std::string(fetched.stored[i].begin(), fetched.stored[i].end()),
+              bytes_.substr(plan.streams[i].offset, 100));
+}
+
+TEST_F(DiskTierTest, AStreamAskedForTwiceIsFoundTwice) {
+  const auto tier = Open(1 << 20);
+  EXPECT_EQ(Take(tier.get(), {1, 2, 1}), 0u);
+  EXPECT_EQ(Take(tier.get(), {1, 2, 1}), 3u);
+  EXPECT_EQ(tier->figures().kept, 1u);
+}
+
+TEST_F(DiskTierTest, ItIsForItsOwnerAlone) {
+  const auto tier = Open(1 << 20);
+  Take(tier.get(), {1, 2});
+  for (const fs::path& path : {folder_, folder_ / "tier.lock", Entries()[0]})
+    EXPECT_EQ(fs::status(path).permissions() & (fs::perms::group_all | fs::perms::others_all),
+              fs::perms::none)
+        << path;
+}
+
 // Headers that claim much over few bytes, with checksums that fit.
 TEST_F(DiskTierTest, AHostileEntryAllocatesNothing) {
   {
