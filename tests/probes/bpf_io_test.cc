@@ -28,6 +28,7 @@
 #include "probes/account/account.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
+#include "tests/sanitized.h"
 
 namespace headrace::probes::bpf {
 namespace {
@@ -656,6 +657,7 @@ TEST_F(BpfIo, ASocketPerMessageIsNotARowPerMessage) {
 
 // What there was no room for and what was counted are together what happened.
 TEST_F(BpfIo, EveryFaultIsCountedOrCountedAsLost) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes page faults of its own";
   setenv("HEADRACE_BPF_MAP_ENTRIES", "3", 1);
   const bool started = Start("page faults");
   unsetenv("HEADRACE_BPF_MAP_ENTRIES");
@@ -680,6 +682,7 @@ TEST_F(BpfIo, EveryFaultIsCountedOrCountedAsLost) {
 }
 
 TEST_F(BpfIo, PageFaultsReachTheOperatorThatTouches) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes page faults of its own";
   if (!Start("page faults")) GTEST_SKIP() << reason_;
   const auto pages = Run(40, [&](size_t op, std::mt19937&, int) -> int64_t {
     const size_t size = 4096 * (8 + op);

@@ -26,6 +26,7 @@
 #include "probes/perf/user_read.h"
 #include "probes/probe.h"
 #include "tests/probes/perf_simulated_pmu.h"
+#include "tests/sanitized.h"
 #include "tests/stolen_time.h"
 
 namespace headrace::probes::perf {
@@ -168,6 +169,7 @@ int64_t TouchPages(int64_t most) {
 }
 
 TEST(HardwareCounters, CountAProcessGroupsInTurns) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes page faults of its own";
   CountersProbe::Options options;
   options.set = CounterSet(SoftwareFamily());
   options.plan = SoftwarePlan(*options.set);
@@ -280,6 +282,7 @@ class Operators : public testing::Test {
 };
 
 TEST_F(Operators, ShareAThreadsCountsAsItsOwnClockSaysTheyDid) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes page faults of its own";
   const std::array<uint32_t, 3> operators = {hr_operator("short", "test", stage_),
                                              hr_operator("long", "test", stage_),
                                              hr_operator("faults", "test", stage_)};
