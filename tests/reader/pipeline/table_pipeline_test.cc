@@ -71,12 +71,13 @@ class TablePipeline : public testing::Test {
                        '\xff');
   }
 
-  // In place of the table one stripe of labels.
-  void WriteLabels(size_t rows, bool checksum) const {
+  // In place of the table stripes of labels.
+  void WriteLabels(size_t rows, bool checksum, size_t stripes = 1) const {
     fs::remove_all(table());
     fs::create_directory(table());
     dwrf::WriterOptions options;
     options.checksum = checksum;
+    options.stripe_cache = false;
     dwrf::FileWriter writer((table() / "a.dwrf").string(), Schema::Parse("struct<label:float>"),
                             options);
     const std::vector<float> labels(rows, 1.0f);
@@ -84,9 +85,12 @@ class TablePipeline : public testing::Test {
     batch.rows = rows;
     batch.columns.emplace_back().name = "label";
     batch.columns[0].floats = labels;
-    writer.WriteFlat(batch);
+    for (size_t i = 0; i < stripes; ++i) {
+      writer.WriteFlat(batch);
+      writer.EndStripe();
+    }
     writer.Close();
-    ASSERT_EQ(OpenTable(table().string()).splits.size(), 1u);
+    ASSERT_EQ(OpenTable(table().string()).splits.size(), stripes);
   }
   PipelineSpec OfLabels(const std::string& pipeline, const std::string& parallelism,
                         const std::string& source) const {
@@ -119,6 +123,18 @@ TEST_F(TablePipeline, WhatReadsBeforeTheRunSkipsDamageAsTheRunDoes) {
   }
   for (size_t split = 1; split < 4; ++split) DamageStripe(split);
   EXPECT_EQ(Run({{"dedup.mode", "on"}, {"source.on_corrupt", "skip"}}).sums.rows, 0u);
+}
+
+// Where the file's cache does not have the stripes' footers, a damaged one shows with the first
+// look.
+TEST_F(TablePipeline, ATierIsMadeByAStripeThatCanBeRead) {
+  std::ofstream(folder_ / "log") << R"({"features": ["sparse:1"]})"
+                                 << "\n";
+  WriteLabels(100, true, 2);
+  DamageStripe(0);
+  const std::string tier =
+      ", tier = { budget = \"1MB\", popularity = \"log\" }, on_corrupt = \"skip\"";
+  EXPECT_EQ(RunSpec(OfLabels("batch_rows = 10", "1", tier)).sums.rows, 100u);
 }
 
 TEST_F(TablePipeline, TheFirstFileMayHaveNoStripes) {
