@@ -292,6 +292,7 @@ DedupPlan PlanDedup(const Table& table, const dwrf::Projection& projection,
   for (size_t i = 0; i < count; ++i) {
     const size_t end = (i + 1) * table.splits.size() / count;
     for (size_t split = i * table.splits.size() / count; split < end; ++split) {
+      if (table.splits[split].rows == 0) continue;
       try {
         AddToSample(ReadSplit(table, table.splits[split], projection), {}, {}, &sample);
         break;

@@ -82,8 +82,8 @@ struct DedupPlan {
 // All rows of a split as the pipeline's first batch: for samples, before anything runs.
 FlatMapBatch ReadSplit(const Table& table, const Split& split, const dwrf::Projection& projection);
 
-// From a sample of the table: kSampleSplits splits spread over it; with skip_corrupt the next one
-// that can be read where one cannot.
+// From a sample of the table: kSampleSplits splits with rows, spread over it; with skip_corrupt the
+// next one that can be read where one cannot.
 constexpr size_t kSampleSplits = 2;
 DedupPlan PlanDedup(const Table& table, const dwrf::Projection& projection,
                     const DedupOptions& options, uint64_t batch_rows, bool skip_corrupt = false);
