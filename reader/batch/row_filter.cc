@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -23,6 +24,14 @@ const Column* Find(const std::vector<Column>& columns, const std::string& name) 
   return found == columns.end() ? nullptr : &*found;
 }
 
+// As the nearest float, but for what floats do not reach: as 0 or infinity it would let others
+// through.
+long double AsFloat(long double bound) {
+  const auto rounded = static_cast<float>(bound);
+  const bool is_lost = (rounded == 0 && bound != 0) || (std::isinf(rounded) && !std::isinf(bound));
+  return is_lost ? bound : rounded;
+}
+
 }  // namespace
 
 bool RowFilter::Passes(long double value) const {
@@ -31,11 +40,9 @@ bool RowFilter::Passes(long double value) const {
 }
 
 bool RowFilter::Passes(float value) const {
-  const auto least = static_cast<float>(min), most = static_cast<float>(max);
-  if (!(value >= least && value <= most)) return false;
-  return in.empty() || std::any_of(in.begin(), in.end(), [value](long double one) {
-           return static_cast<float>(one) == value;
-         });
+  if (!(value >= AsFloat(min) && value <= AsFloat(max))) return false;
+  return in.empty() ||
+         std::any_of(in.begin(), in.end(), [&](long double one) { return AsFloat(one) == value; });
 }
 
 void ApplyFilters(std::span<const RowFilter> filters, const FlatMapBatch& columns,

@@ -29,7 +29,8 @@ struct RowFilter {
   // Of a column of integers.
   bool Passes(long double value) const;
   // Floats are compared with the bounds as floats: a stored 0.1 passes max = 0.1 and in = [0.1],
-  // which as doubles are a little less.
+  // which as doubles are a little less. One that as a float would be 0 or infinite is compared as
+  // it is: min = 1e-50 lets no 0 through.
   bool Passes(float value) const;
   bool Passes(int64_t value) const { return Passes(static_cast<long double>(value)); }
 };

@@ -33,6 +33,25 @@ TEST(RowFilter, AStoredFloatPassesTheBoundItWasWrittenWith) {
   EXPECT_FALSE(Filter(kMost, 1).Passes(std::numeric_limits<float>::quiet_NaN()));
 }
 
+TEST(RowFilter, BoundsThatNoFloatReachesStayWhatTheyAre) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kMax = std::numeric_limits<float>::max();
+  constexpr float kTiny = std::numeric_limits<float>::denorm_min();
+  EXPECT_FALSE(Filter(kLeast, 1e-50L).Passes(0.0f));
+  EXPECT_TRUE(Filter(kLeast, 1e-50L).Passes(kTiny));
+  EXPECT_FALSE(Filter(kMost, -1e-50L).Passes(0.0f));
+  EXPECT_TRUE(Filter(kMost, -1e-50L).Passes(-kTiny));
+  EXPECT_FALSE(Filter(kOneOf, 1e-50L).Passes(0.0f));
+  EXPECT_FALSE(Filter(kMost, 1e39L).Passes(kInfinity));
+  EXPECT_TRUE(Filter(kMost, 1e39L).Passes(kMax));
+  EXPECT_FALSE(Filter(kLeast, -1e39L).Passes(-kInfinity));
+  EXPECT_FALSE(Filter(kOneOf, 1e39L).Passes(kInfinity));
+  // Those that are meant do pass.
+  EXPECT_TRUE(Filter(kLeast, 0).Passes(0.0f));
+  EXPECT_TRUE(Filter(kLeast, kInfinity).Passes(kInfinity));
+  EXPECT_TRUE(Filter(kLeast, 3.4028235e38L).Passes(kMax));  // a little more, and rounds to it
+}
+
 TEST(RowFilter, IntegersAreComparedExactly) {
   constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
   const RowFilter filter = Filter(kOneOf, static_cast<long double>(kOdd));
