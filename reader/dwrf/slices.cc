@@ -106,7 +106,7 @@ class SliceDecoder {
   DecodedStripe Decode() {
     FindGrouped();
     DecodeRows();
-    // Only now it is known that the stripe has so many rows.
+    // What there is of the projection has been seen to hold so many rows.
     stripe_.slices.resize(NumSlices(plan_.rows, options_.slice_rows));
     ChooseRows();
     runs_ = RunsOf(stripe_.keep, plan_.rows, stripe_.slice_rows);
@@ -146,13 +146,17 @@ class SliceDecoder {
     }
   }
 
-  // All that is cheap, for all rows: presence, lengths, dense features, plain columns.
+  // All that is cheap, for all rows: presence, lengths, dense features, plain columns. Rows are
+  // only claimed until a stream was read that has something for each of them: where all else is
+  // grouped, that of a grouped feature.
   void DecodeRows() {
+    bool knows_rows = !plan_.columns.empty();
     for (const FeaturePlan& feature : plan_.features) {
       if (feature.map_present == kNone || MapPresent(stripe_, feature.map_present) != nullptr)
         continue;
       stripe_.map_present_streams.push_back(feature.map_present);
       decoder_.Bits(feature.map_present, plan_.rows, &stripe_.map_present.emplace_back());
+      knows_rows = true;
     }
     stripe_.features.resize(plan_.features.size());
     lists_.resize(plan_.features.size());
@@ -161,12 +165,18 @@ class SliceDecoder {
       const FeaturePlan& plan = plan_.features[i];
       DecodedFeature& feature = stripe_.features[i];
       const PresenceBits* map_present = MapPresent(stripe_, plan.map_present);
-      if (const auto values = decoder_.Rows(plan, map_present, &feature))
+      if (const auto values = decoder_.Rows(plan, map_present, &feature)) {
+        knows_rows = true;
         DecodeFeature(plan, *values, &feature, &lists_[i]);
+      }
       feature.in_map = RowsPresent(map_present, plan_.rows, &feature);
       feature.value_present = {};
       stripe_.decoded_bytes += 4 * feature.lengths.size() + feature.packed_floats.size() +
                                8 * feature.in_map.words.size();
+    }
+    for (size_t i = 0; i < plan_.features.size() && !knows_rows; ++i) {
+      DecodedFeature scratch;
+      knows_rows = is_grouped_[i] && decoder_.Rows(plan_.features[i], nullptr, &scratch);
     }
     stripe_.columns.resize(plan_.columns.size());
     for (size_t i = 0; i < plan_.columns.size(); ++i) {
@@ -338,6 +348,7 @@ class SliceDecoder {
       return values + kDecodeSlack + static_cast<uint64_t>(spare * static_cast<double>(values));
     };
     Slabs slabs;
+    slabs.spare = spare;
     if (totals.ids > 0) slabs.ids = std::make_shared<Array<int64_t>>(room(totals.ids));
     if (totals.weighted > 0) {
       slabs.weighted_ids = std::make_shared<Array<int64_t>>(room(totals.weighted));

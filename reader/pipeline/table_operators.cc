@@ -151,13 +151,7 @@ class DecodeOperator final : public Operator {
     }
     options.wanted = wanted;
     options.filters = context_.spec->filters;
-    dwrf::DecodedStripe decoded = dwrf::DecodeSlices(std::move(unpacked), options);
-    for (FlatMapBatch& slice : decoded.slices) {
-      slice.slabs.spare = options.spare;
-      for (size_t g = 0; g < slice.group_slabs.size(); ++g)
-        slice.group_slabs[g].spare = group_spare[g];
-    }
-    return decoded;
+    return dwrf::DecodeSlices(std::move(unpacked), options);
   }
   double Spare(size_t slab) const {
     return context_.slab_spare[slab].load(std::memory_order_relaxed) / 1000.0;

@@ -7,6 +7,7 @@
 #include "base/block_pool.h"
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
+#include "reader/dwrf/slices.h"
 #include "tests/reader/feature/handmade_file.h"
 
 namespace headrace::reader::dwrf {
@@ -313,6 +314,28 @@ TEST(FeatureStream, RowsThatAreOnlyClaimedFailFast) {
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_TRUE(error.code() == ExitCode::kResources || error.code() == ExitCode::kBadData)
+        << error.what();
+  }
+}
+
+// Nothing but groups is read, whose streams come last.
+TEST(FeatureStream, RowsThatAreOnlyClaimedMakeNoSlices) {
+  HandmadeFile file = GoodSparse();
+  file.streams.erase(file.streams.begin());  // every row has the map
+  file.rows = uint64_t{1} << 29;
+  const auto reader = OpenFile(file);
+  const StripePlan plan = MakePlan(*reader, reader->ReadStripe(0), {{Key("f", 1)}, {}});
+  GroupRequests groups;
+  groups.groups.push_back({"g", {plan.features[0].name}});
+  SliceOptions options;
+  options.slice_rows = 1;
+  options.groups = &groups;
+  try {
+    DecodeSlices(Decompress(Fetch(plan, reader->source())), options);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_NE(std::string(error.what()).find("do not hold the 536870912 values"), std::string::npos)
         << error.what();
   }
 }

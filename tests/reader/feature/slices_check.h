@@ -114,6 +114,7 @@ void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
       ASSERT_EQ(group.name, requests.groups[g].name);
       ASSERT_GE(group.unique_rows, 1u);
       ASSERT_LE(group.unique_rows, slice.rows);
+      ASSERT_EQ(slice.group_slabs[g].spare, options.group_spare.empty() ? 0 : 0.5);
       const auto same = std::find_if(ordinary_part.groups.begin(), ordinary_part.groups.end(),
                                      [&](const DedupGroup& one) { return one.name == group.name; });
       if (same == ordinary_part.groups.end()) continue;  // its features are not plain
