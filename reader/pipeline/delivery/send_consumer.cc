@@ -43,6 +43,7 @@ bool SendConsumer::GivesUp() {
 uint64_t SendConsumer::acknowledged() {
   const uint64_t batches = sender_->Acknowledged();
   if (batches > sent_) {
+    miscounted_ = true;
     throw Error(
         ExitCode::kFailure,
         fmt::format("the consumer acknowledged {} batches, and {} were sent", batches, sent_),
@@ -99,7 +100,7 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     // A pipeline that is being stopped drops what is in flight.
     if (error.code() == ExitCode::kInterrupted) return;
     failed_ = true;
-    if (error.code() != ExitCode::kFailure) throw;
+    if (miscounted_ || error.code() != ExitCode::kFailure) throw;
     throw WithProgress(error);
   }
 }
@@ -114,7 +115,7 @@ void SendConsumer::Finish(bool complete) {
     acknowledged();  // not more than that
   } catch (const Error& error) {
     if (error.code() == ExitCode::kInterrupted) return;
-    if (error.code() != ExitCode::kFailure) throw;
+    if (miscounted_ || error.code() != ExitCode::kFailure) throw;
     throw WithProgress(error);
   }
 }

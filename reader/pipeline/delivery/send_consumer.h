@@ -46,6 +46,7 @@ class SendConsumer final : public Consumer {
   uint64_t sent_ = 0;
   int64_t stop_seen_ns_ = 0;
   bool finished_ = false, failed_ = false;
+  bool miscounted_ = false;  // the consumer: how far it says to be is no progress to tell
   uint32_t serialize_ = UINT32_MAX, send_ = UINT32_MAX;  // accounts
 };
 

@@ -326,7 +326,37 @@ TEST_P(Transport, MoreAcknowledgedThanSentIsTheConsumersFault) {
     while ((text = ErrorOf([&] { sender.DeliveredSteps(1); })) == "no error")
       ASSERT_LT(MonotonicNs(), deadline_);
     EXPECT_NE(text.find("acknowledged 5 batches, and 1 were sent"), std::string::npos) << text;
-    EXPECT_THROW(sender.Finish(true), Error);
+    text = ErrorOf([&] { sender.Finish(true); });
+    EXPECT_NE(text.find("acknowledge batches only"), std::string::npos) << text;
+  }
+  consumer.join();
+}
+
+TEST_P(Transport, AStepBehindAWrongCountSaysWhoseFaultItIs) {
+  Listener listener(address_);
+  std::thread consumer([&] {
+    auto receiver = Accept(&listener);
+    ASSERT_TRUE(receiver);
+    for (int i = 0; i < 2; ++i) receiver->Receive(UINT32_MAX);  // names and a batch
+    receiver->Acknowledge(5);
+    EXPECT_THROW(receiver->Receive(UINT32_MAX), Error);  // the end of the connection
+  });
+  {
+    SendConsumer sender({.to = address_, .window = 1}, {});
+    StopSignal signal;
+    std::mt19937_64 random(1);
+    const auto step = [&] {
+      Element element;
+      element.payload = RandomBatch({.rows = 4}, random);
+      sender.Step(std::move(element), &signal);
+    };
+    step();
+    while (ErrorOf([&] { sender.DeliveredSteps(1); }) == "no error")
+      ASSERT_LT(MonotonicNs(), deadline_);
+    const std::string text = ErrorOf(step);
+    EXPECT_NE(text.find("acknowledged 5 batches, and 1 were sent"), std::string::npos) << text;
+    EXPECT_NE(text.find("acknowledge batches only"), std::string::npos) << text;
+    EXPECT_EQ(text.find("headrace consume"), std::string::npos) << text;
   }
   consumer.join();
 }
