@@ -100,7 +100,9 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   };
   if (!decided()) {
     account::WaitScope wait(waiter, HR_WAIT_OUT);
+    ++held_back_;
     room_.wait(lock, decided);
+    --held_back_;
   }
   if (stopped_ || stop->stopped()) return nullptr;
   const uint64_t need = NeedOf(rows, work);
@@ -128,6 +130,11 @@ void MemoryLedger::Stop() {
     stopped_ = true;
   }
   room_.notify_all();
+}
+
+uint64_t MemoryLedger::held_back() const {
+  std::lock_guard lock(mutex_);
+  return held_back_;
 }
 
 uint64_t MemoryLedger::Budget(uint64_t charged) const {

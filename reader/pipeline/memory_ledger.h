@@ -94,6 +94,8 @@ class MemoryLedger {
   std::shared_ptr<MemoryCharge> Hold();
   // All waits end.
   void Stop();
+  // Splits that wait in Admit.
+  uint64_t held_back() const;
 
   // What an error about memory should say: a budget with which this pipeline runs.
   uint64_t LeastBudget() const;
@@ -122,6 +124,7 @@ class MemoryLedger {
   uint64_t most_waiting_ = 0;          // in one holder
   Need needs_[2];                      // by SplitWork
   uint64_t most_rows_ = 0;             // of a split seen
+  uint64_t held_back_ = 0;
   bool stopped_ = false;
 };
 

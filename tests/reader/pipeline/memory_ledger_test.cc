@@ -74,8 +74,8 @@ TEST(MemoryLedger, NeverMoreThanTheLimitIsAlive) {
   EXPECT_LE(most, ledger.limit_bytes());
 }
 
-// Whether a split of `rows` rows is admitted now, by asking for it with everything stopped after a
-// moment: a ledger that makes it wait gives nothing.
+// Whether a split of `rows` rows is admitted now, by asking for it until it is in or is seen to
+// wait.
 bool FitsNow(MemoryLedger* ledger, uint64_t rows, SplitWork work = SplitWork::kWhole) {
   StopSignal stop;
   std::shared_ptr<MemoryCharge> charge;
@@ -84,7 +84,8 @@ bool FitsNow(MemoryLedger* ledger, uint64_t rows, SplitWork work = SplitWork::kW
     charge = ledger->Admit(rows, &stop, 0, work);
     is_in = true;
   });
-  for (int i = 0; i < 50 && !is_in; ++i) stop.SleepFor(1'000'000);
+  for (int i = 0; i < 30'000 && !is_in && ledger->held_back() == 0; ++i) stop.SleepFor(1'000'000);
+  EXPECT_TRUE(is_in || ledger->held_back() == 1) << "neither in nor waiting";
   stop.Stop();
   ledger->Hold().reset();  // wakes it
   asks.join();
