@@ -364,12 +364,10 @@ void Pipeline::State::OpenSource() {
   source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
 }
 
-// Of a queue behind a stage: the most elements, and the most places that it has in file order.
-constexpr uint32_t kMaxQueue = 65536;
-constexpr uint64_t kMostPlaces = uint64_t{1} << 24;
+constexpr uint32_t kMaxQueue = 65536;  // elements in a queue behind a stage
 
 // In file order every slice of a split that a thread holds is a place in the queue behind it, which
-// has no more than kMostPlaces of them.
+// has no more than kMostAhead of them.
 void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) const {
   if (!spec.file_order || !table || SliceRows(spec) == 0) return;
   const bool has_extract =
@@ -379,7 +377,7 @@ void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) 
   uint64_t most = 0;
   for (const Split& split : table->splits)
     most = std::max(most, dwrf::NumSlices(split.rows, SliceRows(spec)));
-  const uint64_t room = kMostPlaces - kMaxQueue;
+  const uint64_t room = Queue<Element>::kMostAhead - kMaxQueue;
   if (most * parallelism <= room) return;
   throw Error(ExitCode::kUsage,
               fmt::format("with order = \"file\" {} threads would hold {} batches each, more than "

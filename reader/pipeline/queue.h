@@ -26,6 +26,10 @@ enum class QueueStatus { kOk, kEnd, kStopped, kWoken };
 template <typename T>
 class Queue {
  public:
+  // An ordered queue has a place for each element from the due one to the last one there, and no
+  // more than this: a place further on is a number that nobody gave out.
+  static constexpr uint64_t kMostAhead = uint64_t{1} << 24;
+
   // `window` 0: no reorder window.
   Queue(uint32_t capacity, bool ordered, uint32_t account, uint64_t window = 0)
       : capacity_(capacity), ordered_(ordered), window_(window), account_(account) {}
@@ -125,10 +129,6 @@ class Queue {
   }
 
  private:
-  // Producers hold what is missing between the due element and the last one: one each, so that
-  // more than this is a number that nobody gave out.
-  static constexpr uint64_t kMostAhead = uint64_t{1} << 24;
-
   std::optional<T>& Slot(uint64_t key) { return slots_[key & (slots_.size() - 1)]; }
   // Room for `count` places from the due one on, in a power of two of slots.
   void Grow(uint64_t count) {
