@@ -91,12 +91,14 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   std::unique_lock lock(mutex_);
   most_rows_ = std::max(most_rows_, rows);
   const auto room = static_cast<uint64_t>(kCharged * static_cast<double>(limit_));
+  const Need& of_kind = needs_[static_cast<size_t>(work)];
+  const auto is_known = [&] { return of_kind.measured >= kMeasuredAlone; };
   const auto fits = [&] { return charged_ + NeedOf(rows, work) <= room; };
   // Of what is there, only rows that wait for more rows: no waiting makes room.
   const auto stuck = [&] { return splits_ == 0 && charged_ == waiting_; };
   const auto decided = [&] {
     if (stopped_ || stop->stopped() || stuck()) return true;
-    return needs_[static_cast<size_t>(work)].measured >= kMeasuredAlone && fits();
+    return alone_ == 0 && is_known() && fits();
   };
   if (!decided()) {
     account::WaitScope wait(waiter, HR_WAIT_OUT);
@@ -108,8 +110,8 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   const uint64_t need = NeedOf(rows, work);
   if (stuck() && !fits()) {
     // The next splits may need more; and with room for it, rows wait in every holder.
-    const auto per_row = static_cast<uint64_t>(needs_[static_cast<size_t>(work)].bytes_per_row);
-    const auto holder = std::max(most_waiting_, per_row * options_.held_rows);
+    const auto holder =
+        std::max(most_waiting_, static_cast<uint64_t>(of_kind.bytes_per_row) * options_.held_rows);
     const uint64_t least = Budget(2 * need + std::max(2 * waiting_, holder * options_.holders));
     throw Error(ExitCode::kResources,
                 fmt::format("memory of {} is too small for a split of {} rows{}",
@@ -119,7 +121,10 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   }
   charged_ += need;
   ++splits_;
-  return std::make_shared<MemoryCharge>(this, need, rows, work);
+  auto charge = std::make_shared<MemoryCharge>(this, need, rows, work);
+  charge->is_alone_ = !is_known();
+  alone_ += charge->is_alone_;
+  return charge;
 }
 
 std::shared_ptr<MemoryCharge> MemoryLedger::Hold() { return std::make_shared<MemoryCharge>(this); }
@@ -157,6 +162,7 @@ void MemoryLedger::Release(const MemoryCharge& charge) {
     std::lock_guard lock(mutex_);
     charged_ -= charge.bytes_;
     if (charge.is_split_) --splits_;
+    alone_ -= charge.is_alone_;
     if (charge.is_split_ && charge.rows_ > 0 && !charge.does_less_) {
       Need& need = needs_[static_cast<size_t>(charge.work_)];
       ++need.measured;

@@ -64,7 +64,7 @@ class MemoryCharge {
   MemoryLedger* ledger_;
   uint64_t bytes_ = 0, rows_ = 0;
   SplitWork work_ = SplitWork::kWhole;
-  bool is_split_ = false;
+  bool is_split_ = false, is_alone_ = false;  // alone: what it needs was not known
   std::atomic<bool> does_less_{false};
   std::atomic<int64_t> alive_{0}, peak_{0};
 };
@@ -120,6 +120,7 @@ class MemoryLedger {
   mutable std::mutex mutex_;
   std::condition_variable room_;
   uint64_t charged_ = 0, splits_ = 0;  // splits: on their way
+  uint64_t alone_ = 0;                 // of them, those beside which there is to be none
   uint64_t waiting_ = 0;               // of what is charged: rows that wait for more rows
   uint64_t most_waiting_ = 0;          // in one holder
   Need needs_[2];                      // by SplitWork

@@ -624,7 +624,12 @@ void Pipeline::State::Work(size_t index) {
     if (!memory) return process(0, std::move(element));
     const std::shared_ptr<MemoryCharge> charge = element.memory;
     const BlockPool::ThreadPeak peak;
-    process(0, std::move(element));
+    try {
+      process(0, std::move(element));
+    } catch (...) {
+      if (charge) charge->DoesLess();  // it did not come through
+      throw;
+    }
     if (charge) charge->Worked(peak.bytes(), peak.net());
   };
 

@@ -136,6 +136,9 @@ TEST(MemoryLedger, WhatACacheHoldsIsMeasuredForItself) {
   auto cached = ledger.Admit(100, &stop, 0, SplitWork::kCached);
   EXPECT_TRUE(FitsNow(&ledger, 100, SplitWork::kCached));
   EXPECT_FALSE(FitsNow(&ledger, 100)) << "no whole one was seen";
+  cached.reset();
+  auto whole = ledger.Admit(100, &stop, 0);
+  EXPECT_FALSE(FitsNow(&ledger, 100, SplitWork::kCached)) << "beside one that may need anything";
 }
 
 TEST(MemoryLedger, WhatCanNeverFitIsAnErrorThatNamesWhatCould) {
