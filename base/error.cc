@@ -27,6 +27,10 @@ size_t Utf8Length(const unsigned char* p, size_t left) {
   for (size_t i = 1; i < length; ++i) {
     if ((p[i] & 0xC0) != 0x80) return 0;
   }
+  // Longer than need be, halves of surrogate pairs, and past U+10FFFF.
+  if ((lead == 0xE0 && p[1] < 0xA0) || (lead == 0xED && p[1] >= 0xA0) ||
+      (lead == 0xF0 && p[1] < 0x90) || (lead == 0xF4 && p[1] >= 0x90))
+    return 0;
   return length;
 }
 
