@@ -29,9 +29,12 @@
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
 #include "reader/transforms/keep_rows.h"
+#include "tests/bench/paired.h"
 
 namespace headrace::reader {
 namespace {
+
+using bench::Quantile;
 
 struct Input {
   PipelineSpec spec;
@@ -117,11 +120,6 @@ Times Run(const Input& input, Way way, double share, const dwrf::GroupRequests* 
     times.rows += split.rows;
   }
   return times;
-}
-
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 // Both in pairs, first and second in turn; prints a's gain over b.
@@ -293,10 +291,5 @@ int Main(int argc, char** argv) {
 }  // namespace headrace::reader
 
 int main(int argc, char** argv) {
-  try {
-    return headrace::reader::Main(argc, argv);
-  } catch (const headrace::Error& error) {
-    std::fprintf(stderr, "direct_bench: %s\n", error.what());
-    return static_cast<int>(error.code());
-  }
+  return headrace::bench::Run("direct_bench", headrace::reader::Main, argc, argv);
 }

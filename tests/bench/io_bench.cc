@@ -33,37 +33,25 @@
 #include "base/file.h"
 #include "reader/fetch/fetch.h"
 #include "reader/source/open.h"
+#include "tests/bench/paired.h"
 
 namespace headrace::reader {
 namespace {
 
-constexpr uint64_t kStripeBytes = 64 << 20;
+using bench::Quantile;
 
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
+constexpr uint64_t kStripeBytes = 64 << 20;
 
 // GB/s of either side.
 void Compare(const std::string& name, int pairs, const std::string& rival_name,
              const std::function<double()>& ours, const std::function<double()>& rival) {
-  std::vector<double> mine, theirs, ratios;
-  for (int i = 0; i < pairs; ++i) {
-    double a = 0, b = 0;
-    if (i % 2 == 0) {
-      a = ours();
-      b = rival();
-    } else {
-      b = rival();
-      a = ours();
-    }
-    mine.push_back(a);
-    theirs.push_back(b);
-    ratios.push_back(a / b);
-  }
+  const bench::Pairs measured = bench::MeasurePairs(pairs, ours, rival);
+  std::vector<double> ratios;
+  for (size_t i = 0; i < measured.ours.size(); ++i)
+    ratios.push_back(measured.ours[i] / measured.rival[i]);
   fmt::print("{:36} {:6.2f} GB/s   {:34} {:6.2f} GB/s   ratio {:.2f} [{:.2f}, {:.2f}]\n", name,
-             Quantile(mine, 0.5), rival_name, Quantile(theirs, 0.5), Quantile(ratios, 0.5),
-             Quantile(ratios, 0.1), Quantile(ratios, 0.9));
+             Quantile(measured.ours, 0.5), rival_name, Quantile(measured.rival, 0.5),
+             Quantile(ratios, 0.5), Quantile(ratios, 0.1), Quantile(ratios, 0.9));
   std::fflush(stdout);
 }
 
@@ -232,10 +220,5 @@ int Main(int argc, char** argv) {
 }  // namespace headrace::reader
 
 int main(int argc, char** argv) {
-  try {
-    return headrace::reader::Main(argc, argv);
-  } catch (const headrace::Error& error) {
-    fmt::print(stderr, "io_bench: {}\n", error.what());
-    return static_cast<int>(error.code());
-  }
+  return headrace::bench::Run("io_bench", headrace::reader::Main, argc, argv);
 }

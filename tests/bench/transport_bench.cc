@@ -19,17 +19,14 @@
 #include "reader/pipeline/delivery/transport.h"
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/queue.h"
+#include "tests/bench/paired.h"
 #include "tests/reader/pipeline/delivery/random_batch.h"
 
 using namespace headrace;
 using namespace headrace::reader;
+using headrace::bench::Quantile;
 
 namespace {
-
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 double Seconds(const std::function<void()>& work) {
   const int64_t start = MonotonicNs();
@@ -40,19 +37,12 @@ double Seconds(const std::function<void()>& work) {
 void Compare(const std::string& name, int pairs, double gigabytes, const std::string& rival_name,
              const std::function<double()>& ours, const std::function<double()>& rival,
              double goal) {
+  const bench::Pairs seconds = bench::MeasurePairs(pairs, ours, rival);
   std::vector<double> mine, theirs, ratios;
-  for (int i = 0; i < pairs; ++i) {
-    double a = 0, b = 0;
-    if (i % 2 == 0) {
-      a = ours();
-      b = rival();
-    } else {
-      b = rival();
-      a = ours();
-    }
-    mine.push_back(gigabytes / a);
-    theirs.push_back(gigabytes / b);
-    ratios.push_back(b / a);
+  for (size_t i = 0; i < seconds.ours.size(); ++i) {
+    mine.push_back(gigabytes / seconds.ours[i]);
+    theirs.push_back(gigabytes / seconds.rival[i]);
+    ratios.push_back(seconds.rival[i] / seconds.ours[i]);
   }
   fmt::print("{:44} {:6.2f} GB/s   {:12} {:6.2f} GB/s   ratio {:.2f} [{:.2f}, {:.2f}]{}\n", name,
              Quantile(mine, 0.5), rival_name, Quantile(theirs, 0.5), Quantile(ratios, 0.5),

@@ -35,11 +35,14 @@
 #include "probes/account/account_segment.h"
 #include "reader/dwrf/crypto/key_ring.h"
 #include "reader/pipeline/pipeline.h"
+#include "tests/bench/paired.h"
 #include "tests/bench/prototype_pipe.h"
 #include "tests/bench/prototype_table.h"
 
 namespace headrace::reader {
 namespace {
+
+using bench::Quantile;
 
 namespace fs = std::filesystem;
 
@@ -207,11 +210,6 @@ Measured RunTwoPrototypes(const std::array<prototype::Pipe*, 2>& pipes, uint64_t
   }
   for (std::thread& thread : threads) thread.join();
   return {rates[0] + rates[1], {}};
-}
-
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 std::string Spread(const std::vector<double>& values) {
@@ -415,10 +413,5 @@ int Main(int argc, char** argv) {
 }  // namespace headrace::reader
 
 int main(int argc, char** argv) {
-  try {
-    return headrace::reader::Main(argc, argv);
-  } catch (const headrace::Error& error) {
-    std::fprintf(stderr, "whole_bench: %s\n", error.what());
-    return static_cast<int>(error.code());
-  }
+  return headrace::bench::Run("whole_bench", headrace::reader::Main, argc, argv);
 }
