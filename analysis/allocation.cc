@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
+#include "analysis/prediction.h"
 #include "analysis/program.h"
 #include "analysis/queue_loss.h"
 #include "base/error.h"
@@ -15,13 +18,11 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kHeadroom = 0.1;  // capacity above the planned rate, so that variance costs little
+constexpr double kHeadroom =
+    0.2;  // capacity above the planned rate: variance, dearer work on busy cores
 constexpr double kWorthwhile = 0.03;  // a change that gains less is not proposed
-constexpr double kStageError = 0.06;  // deviation of log(predicted / observed), prior
-constexpr double kCoresError = 0.10;  // the same where shared cores limit
-constexpr int64_t kSimulatedSteps = 1500;
-constexpr uint64_t kSeed = 20240612;
 constexpr int kMaxCapacity = 32;
+constexpr int kOrderedPlaces = 4;  // of an ordered queue, for each thread that fills it
 
 double ElementBytes(const PipelineModel& model, size_t stage) {
   return model.stages()[stage].element_bytes.value_or(0);
@@ -39,35 +40,6 @@ std::optional<double> QueueMemory(const PipelineModel& model, const Settings& se
   return bytes;
 }
 
-double LeastBound(const std::vector<Limit>& limits) {
-  double least = kInfinite;
-  for (const Limit& limit : limits) least = std::min(least, limit.bound);
-  return least;
-}
-
-// Rate at these settings: simulated, scaled by how far the simulation of the present settings is
-// from what was observed (halved on the log scale, as a part of that is particular to them).
-class Predictor {
- public:
-  explicit Predictor(const PipelineModel& model) : model_(model) {
-    const double simulated = Simulated(model.current());
-    if (std::isfinite(simulated) && simulated > 0) {
-      correction_ = std::clamp(std::sqrt(model.demands().rate / simulated), 0.85, 1.05);
-    }
-  }
-  double Rate(const Settings& settings) const {
-    const double least = LeastBound(Bounds(model_, model_.demands(), settings));
-    return std::min(least, Simulated(settings) * correction_);
-  }
-
- private:
-  double Simulated(const Settings& settings) const {
-    return SimulatedRate(model_.Simulated(settings, model_.demands()), kSimulatedSteps, kSeed);
-  }
-  const PipelineModel& model_;
-  double correction_ = 1;
-};
-
 [[noreturn]] void ThrowOverMemory(double least_bytes, double base_bytes, double queues_bytes,
                                   double work_bytes, double limit_bytes) {
   throw Error(
@@ -79,6 +51,180 @@ class Predictor {
                   FormatBytes(least_bytes - limit_bytes)),
       "memory budget", "loosen --memory");
 }
+
+// Why a stage is to run on other than its present number of threads.
+std::string WhyThreads(const PipelineModel& model, const ChainProblem& problem,
+                       const ChainSolution& solution, size_t s, int planned, bool fits_now) {
+  const int now = model.current().parallelism[s];
+  if (planned < now) {
+    if (now > problem.max_threads[s]) {
+      return fmt::format("{} threads are the most it may have", problem.max_threads[s]);
+    }
+    return fits_now ? "fewer threads leave the cores to the stages that need them"
+                    : "fewer threads fit the memory budget";
+  }
+  const double stage_s = problem.stage_s[s];
+  const std::string each = fmt::format("one thread does {}; {} wanted",
+                                       FormatRate(stage_s > 0 ? 1 / stage_s : kInfinite, "batches"),
+                                       FormatRate(solution.rate, "batches"));
+  if (planned <= std::ceil(stage_s * solution.rate * (1 + kHeadroom))) return each;
+  return fmt::format("{}, and costs vary by {:.0f} %", each, 100 * model.stages()[s].cv);
+}
+
+bool WithinMost(const ChainProblem& problem, const Settings& settings) {
+  for (size_t s = 0; s < problem.max_threads.size(); ++s) {
+    if (settings.parallelism[s] > problem.max_threads[s]) return false;
+  }
+  return true;
+}
+
+// What the program does not know, found by predicting: which of its changes pay, what longer queues
+// and a few threads more gain where costs vary. Every step must fit the memory.
+class Search {
+ public:
+  Search(const PipelineModel& model, const Predictor& predictor, const ChainProblem& problem,
+         std::function<bool(const Settings&)> fits, double target)
+      : model_(model),
+        predictor_(predictor),
+        problem_(problem),
+        fits_(std::move(fits)),
+        target_(target) {}
+
+  const Settings& plan() const { return plan_; }
+  double rate() const { return rate_; }
+
+  void Begin(const Settings& settings) {
+    plan_ = settings;
+    rate_ = predictor_.Rate(settings);
+  }
+
+  // Takes back changes that gain next to nothing, as long as all of them together lose little.
+  void Undo(const Settings& current) {
+    const double needed = std::min(target_, rate_) * (1 - kWorthwhile / 2);
+    for (auto member : {&Settings::parallelism, &Settings::queue_capacity}) {
+      for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
+        Settings without = plan_;
+        (without.*member)[s] = (current.*member)[s];
+        if ((without.*member)[s] == (plan_.*member)[s]) continue;
+        if (!fits_(without) || !WithinMost(problem_, without)) continue;
+        const double rate = predictor_.Rate(without);
+        if (rate < needed) continue;
+        plan_ = without;
+        rate_ = rate;
+      }
+    }
+  }
+
+  // All queues as long as costs that vary ask for, as far as the memory goes.
+  void Deepen() {
+    Settings deeper = plan_;
+    for (size_t s = 0; s < plan_.queue_capacity.size(); ++s) {
+      Settings trial = deeper;
+      trial.queue_capacity[s] = std::max(Places(s), plan_.queue_capacity[s]);
+      while (trial.queue_capacity[s] > plan_.queue_capacity[s] && !fits_(trial)) {
+        --trial.queue_capacity[s];
+      }
+      deeper = trial;
+    }
+    Try(deeper);
+  }
+
+  // The best of the steps below, while one pays.
+  void Climb() {
+    for (int round = 0; round < kRounds && rate_ < target_; ++round) {
+      Settings best = plan_;
+      double most = rate_ * (1 + kWorthwhile / 2);
+      for (const Settings& step : Steps()) {
+        const double rate = predictor_.Rate(step);
+        if (rate <= most) continue;
+        most = rate;
+        best = step;
+      }
+      if (most <= rate_ * (1 + kWorthwhile / 2)) return;
+      plan_ = best;
+      rate_ = most;
+    }
+  }
+
+ private:
+  static constexpr int kRounds = 6;
+  static constexpr size_t kMostSteps = 20;  // tried in a round
+
+  bool Try(const Settings& settings) {
+    const double rate = predictor_.Rate(settings);
+    if (rate < rate_ * (1 + kWorthwhile / 2)) return false;
+    plan_ = settings;
+    rate_ = rate;
+    return true;
+  }
+
+  // By the diffusion formula at the planned loads; in order, threads wait for the slowest of them
+  // unless there is room for what they did since.
+  int Places(size_t s) const {
+    const std::vector<StageModel>& stages = model_.stages();
+    const Demands& demands = model_.demands();
+    const auto capacity = [&](size_t i) {
+      return plan_.parallelism[i] / std::max(demands.stage_s[i], 1e-9);
+    };
+    const std::optional<size_t> next = stages[s].output;
+    const double ours = capacity(s);
+    const double theirs = next ? capacity(*next) : 1 / std::max(demands.consumer_s, 1e-9);
+    const double their_cv = next ? stages[*next].cv : model_.consumer_cv();
+    const int places =
+        SufficientCapacity(std::min(ours, theirs) / std::max(ours, theirs), stages[s].cv, their_cv,
+                           0.01, plan_.queue_capacity[s], kMaxCapacity);
+    const bool waits = model_.ordered() && plan_.parallelism[s] > 1;
+    return waits ? std::max(places, kOrderedPlaces * plan_.parallelism[s]) : places;
+  }
+
+  // Those of the stages that allow least first.
+  std::vector<Settings> Steps() const {
+    std::vector<std::pair<double, Settings>> steps;
+    for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
+      const double bound = plan_.parallelism[s] / std::max(model_.demands().stage_s[s], 1e-9);
+      const int threads = plan_.parallelism[s];
+      // A few more; twice as many, where costs vary so much that a few are all caught by slow
+      // elements; half, where they take the cores from stages that need them more.
+      for (const int other : {threads + std::max(1, threads / 4), 2 * threads, threads / 2}) {
+        Settings step = plan_;
+        step.parallelism[s] = std::clamp(other, 1, std::max(threads, problem_.max_threads[s]));
+        if (step.parallelism[s] != threads && fits_(step)) steps.emplace_back(bound, step);
+      }
+      const int most = std::max(model_.ordered() ? kOrderedPlaces * 2 * threads : 0, kMaxCapacity);
+      Settings deeper = plan_;
+      if (deeper.queue_capacity[s] <= most / 2) deeper.queue_capacity[s] *= 2;
+      if (deeper.queue_capacity[s] != plan_.queue_capacity[s] && fits_(deeper)) {
+        steps.emplace_back(bound, deeper);
+      }
+    }
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    // Stages that limit alike gain only together.
+    Settings wider = plan_, deeper = plan_;
+    for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
+      wider.parallelism[s] = std::min(std::max(problem_.max_threads[s], plan_.parallelism[s]),
+                                      plan_.parallelism[s] + std::max(1, plan_.parallelism[s] / 4));
+      if (plan_.queue_capacity[s] < kMaxCapacity) {
+        deeper.queue_capacity[s] = std::min(2 * plan_.queue_capacity[s], kMaxCapacity);
+      }
+    }
+    std::vector<Settings> result;
+    if (fits_(wider)) result.push_back(std::move(wider));
+    if (fits_(deeper)) result.push_back(std::move(deeper));
+    for (size_t i = 0; i < std::min(steps.size(), kMostSteps); ++i) {
+      result.push_back(std::move(steps[i].second));
+    }
+    return result;
+  }
+
+  const PipelineModel& model_;
+  const Predictor& predictor_;
+  const ChainProblem& problem_;
+  std::function<bool(const Settings&)> fits_;
+  double target_;
+  Settings plan_;
+  double rate_ = 0;
+};
 
 }  // namespace
 
@@ -195,7 +341,8 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
         most = bytes;
       }
     }
-    --base.queue_capacity[largest];
+    // One by one where that matters; a queue said to be without end is not walked down.
+    base.queue_capacity[largest] -= std::max(1, base.queue_capacity[largest] / 64);
   }
 
   ChainProblem problem;
@@ -206,7 +353,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   problem.headroom = kHeadroom;
   problem.shared_bound = budget.target.value_or(kInfinite);
   for (const Limit& limit : Bounds(model, demands, base)) {
-    if (limit.kind != LimitKind::kStage)
+    if (limit.kind != LimitKind::kStage && limit.kind != LimitKind::kOrder)
       problem.shared_bound = std::min(problem.shared_bound, limit.bound);
   }
   const int cap = std::max(8, static_cast<int>(4 * base.cores));
@@ -225,73 +372,39 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
                 "loosen --memory or --cores");
   }
 
-  Settings plan = base;
-  plan.parallelism = solution->threads;
+  Settings start = base;
+  start.parallelism = solution->threads;
   const Settings& current = model.current();
-  double rate = predictor.Rate(plan);
-  // A knob whose change does not pay is left as it is; the program knows bounds only.
-  const auto keep_if_better = [&](auto&& member, bool must_fit) {
-    for (size_t s = 0; s < n; ++s) {
-      Settings without = plan;
-      (without.*member)[s] = (current.*member)[s];
-      if ((without.*member)[s] == (plan.*member)[s]) continue;
-      if (must_fit && base_bytes + QueueMemory(model, without).value_or(0) > limit_bytes) continue;
-      const double rate_without = predictor.Rate(without);
-      const double needed = budget.target ? std::min(*budget.target, rate) : rate;
-      if (rate_without >= needed * (1 - kWorthwhile / 2)) {
-        plan = without;
-        rate = rate_without;
-      }
-    }
+  const auto fits = [&](const Settings& settings) {
+    return base_bytes + QueueMemory(model, settings).value_or(0) <= limit_bytes;
   };
-  keep_if_better(&Settings::parallelism, true);
-  // Queues: by the diffusion formula at the planned loads, kept only where simulation agrees.
-  Settings deeper = plan;
-  for (size_t s = 0; s < n; ++s) {
-    const double ours = plan.parallelism[s] / std::max(demands.stage_s[s], 1e-9);
-    const bool last = s + 1 == n;
-    const double theirs = last ? 1 / std::max(demands.consumer_s, 1e-9)
-                               : plan.parallelism[s + 1] / std::max(demands.stage_s[s + 1], 1e-9);
-    const double their_cv = last ? model.consumer_cv() : model.stages()[s + 1].cv;
-    const int wanted =
-        SufficientCapacity(std::min(ours, theirs) / std::max(ours, theirs), model.stages()[s].cv,
-                           their_cv, 0.01, plan.queue_capacity[s], kMaxCapacity);
-    deeper.queue_capacity[s] = std::max(wanted, plan.queue_capacity[s]);
-  }
-  if (base_bytes + QueueMemory(model, deeper).value_or(0) <= limit_bytes &&
-      predictor.Rate(deeper) > rate * (1 + kWorthwhile)) {
-    plan = deeper;
-    rate = predictor.Rate(plan);
-    keep_if_better(&Settings::queue_capacity, true);
-  }
+  Search search(model, predictor, problem, fits, budget.target.value_or(kInfinite));
+  search.Begin(start);
+  search.Undo(current);
+  search.Deepen();
+  search.Climb();
+  search.Undo(current);
+  Settings plan = search.plan();
+  double rate = search.rate();
 
-  // The simulation may start below what was observed: a plan that does not beat the observation
-  // changes nothing for the better.
+  // A plan that gains nothing worth a change changes nothing.
   const bool same_cores = !budget.cores || std::abs(*budget.cores - current.cores) < 1e-9;
-  if (same_cores && budget.max_threads == 0 && rate < demands.rate * (1 + kWorthwhile) &&
-      base_bytes + QueueMemory(model, current).value_or(0) <= limit_bytes) {
+  if (same_cores && rate < predictor.Rate(current) * (1 + kWorthwhile) && fits(current) &&
+      WithinMost(problem, current)) {
     plan = current;
   }
 
   allocation.settings = plan;
   allocation.now = demands.rate;
   allocation.rows_per_batch = demands.rows;
-  bool changed = false;
-  const std::vector<Limit> limits_now = Bounds(model, demands, current);
   for (size_t s = 0; s < n; ++s) {
     const StageModel& stage = model.stages()[s];
     if (plan.parallelism[s] != current.parallelism[s]) {
-      changed = true;
-      const double each = demands.stage_s[s] > 0 ? 1 / demands.stage_s[s] : kInfinite;
       allocation.changes.push_back(
           {stage.name + ".parallelism", current.parallelism[s], plan.parallelism[s],
-           plan.parallelism[s] > current.parallelism[s]
-               ? fmt::format("one thread does {}; {} wanted", FormatRate(each, "batches"),
-                             FormatRate(solution->rate, "batches"))
-               : "fewer threads fit the memory budget"});
+           WhyThreads(model, problem, *solution, s, plan.parallelism[s], fits(current))});
     }
     if (plan.queue_capacity[s] != current.queue_capacity[s]) {
-      changed = true;
       allocation.changes.push_back(
           {stage.name + ".queue", current.queue_capacity[s], plan.queue_capacity[s],
            plan.queue_capacity[s] > current.queue_capacity[s]
@@ -299,11 +412,13 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
                : "shorter queues fit the memory budget"});
     }
   }
-  // Nothing changes: what was observed is the best prediction of itself.
-  allocation.predicted = changed || !same_cores ? rate : demands.rate;
-
-  const std::vector<Limit> limits = Bounds(model, demands, plan);
-  const size_t binding = BindingRow(model, demands, limits);
+  Settings predicted = plan;
+  if (same_cores) predicted.cores = current.cores;
+  const Prediction prediction = predictor.Predict(predicted);
+  allocation.predicted = prediction.rate;
+  allocation.predicted_interval = prediction.interval;
+  const std::vector<Limit>& limits = prediction.limits;
+  const size_t binding = prediction.binding;
   allocation.limited_by = limits[binding];
   allocation.next_bound = kInfinite;
   for (size_t i = 0; i < limits.size(); ++i) {
@@ -311,23 +426,6 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     allocation.next_bound = limits[i].bound;
     allocation.next = limits[i];
   }
-  std::vector<double> ratios;
-  const double least = LeastBound(limits);
-  for (const Demands& draw : BootstrapDemands(model, 200, kSeed)) {
-    if (std::isfinite(least)) ratios.push_back(LeastBound(Bounds(model, draw, plan)) / least);
-  }
-  if (ratios.empty()) ratios.push_back(1);
-  const Interval sampled = CentralInterval(ratios, 0.9);
-  const bool by_cores = allocation.limited_by.kind == LimitKind::kCores;
-  const double prior = !changed && same_cores ? 0.02 : by_cores ? kCoresError : kStageError;
-  const auto widen = [&](double ratio, double sign) {
-    const double half = std::abs(std::log(std::max(ratio, 1e-6)));
-    return allocation.predicted * std::exp(sign * std::hypot(half, 1.645 * prior));
-  };
-  // However wrong the rest, the rate cannot exceed the bound.
-  const double ceiling = std::max(allocation.predicted, least * std::max(1.0, sampled.high));
-  allocation.predicted_interval = {widen(sampled.low, -1),
-                                   std::min(widen(sampled.high, 1), ceiling)};
   allocation.gain_interval = {allocation.predicted_interval.low / demands.rate - 1,
                               allocation.predicted_interval.high / demands.rate - 1};
   allocation.memory_bytes = QueueMemory(model, plan);

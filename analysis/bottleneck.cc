@@ -16,6 +16,7 @@ constexpr uint64_t kSeed = 20240611;
 // cannot be told apart however long the run.
 constexpr double kModelError = 0.02;
 constexpr double kSure = 0.7;
+constexpr double kOrderMatters = 0.85;
 
 double Bound(double capacity, double demand) {
   return demand > 1e-12 ? capacity / demand : kInfinite;
@@ -45,6 +46,7 @@ std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) {
     case LimitKind::kCores:
       return Largest(all, cpu);
     case LimitKind::kStage:
+    case LimitKind::kOrder:
       return Largest(model.stages()[limit.index].operators, busy);
     default:
       std::optional<size_t> best;
@@ -74,10 +76,13 @@ std::optional<Limit> Witness(const PipelineModel& model) {
       const QueueRow& output = run.queues[*stage.queue];
       if (output.full_ratio) score *= 1 - 0.5 * *output.full_ratio;
     }
-    if (s > 0 && model.stages()[s - 1].queue) {
-      const QueueRow& input = run.queues[*model.stages()[s - 1].queue];
-      if (input.empty_ratio) score *= 1 - 0.5 * *input.empty_ratio;
+    double empty = 0;
+    for (size_t before : stage.inputs) {
+      if (!model.stages()[before].queue) continue;
+      const QueueRow& input = run.queues[*model.stages()[before].queue];
+      empty = std::max(empty, input.empty_ratio.value_or(0));
     }
+    score *= 1 - 0.5 * empty;
     if (!best || score > best_score) {
       best = s;
       best_score = score;
@@ -93,7 +98,9 @@ bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness
   if (found.kind == LimitKind::kConsumer || witness.kind == LimitKind::kConsumer) {
     return found.kind == witness.kind;
   }
-  if (found.kind == LimitKind::kStage) return found.index == witness.index;
+  if (found.kind == LimitKind::kStage || found.kind == LimitKind::kOrder) {
+    return found.index == witness.index;
+  }
   if (found.kind == LimitKind::kCores) {
     const double runnable = model.stages()[witness.index].runnable_ratio.value_or(1);
     return runnable > 0.05 ||
@@ -115,6 +122,8 @@ std::string Describe(const Limit& limit) {
       return "the cores";
     case LimitKind::kStage:
       return "stage " + limit.name;
+    case LimitKind::kOrder:
+      return "the order";
     default:
       return fmt::format("{} {}", LimitKindName(limit.kind), limit.name);
   }
@@ -123,7 +132,7 @@ std::string Describe(const Limit& limit) {
 }  // namespace
 
 const char* LimitKindName(LimitKind kind) {
-  constexpr const char* kNames[] = {"consumer", "cores", "stage", "lock", "device"};
+  constexpr const char* kNames[] = {"consumer", "cores", "stage", "lock", "device", "order"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -156,15 +165,35 @@ std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
     limits.push_back({resource.kind == "device" ? LimitKind::kDevice : LimitKind::kLock, r,
                       resource.name, bound});
   }
+  if (model.ordered() && !model.stages().empty()) {
+    Limit order{LimitKind::kOrder, 0, "order", kInfinite};
+    for (size_t s = 0; s < model.stages().size(); ++s) {
+      if (settings.parallelism[s] <= 1) continue;
+      const double share = model.OrderShare(s, settings.parallelism[s], settings.queue_capacity[s]);
+      const double bound = share * Bound(settings.parallelism[s], demands.stage_s[s]);
+      if (bound < order.bound) {
+        order.bound = bound;
+        order.index = s;
+      }
+    }
+    limits.push_back(order);
+  }
   return limits;
 }
 
 size_t BindingRow(const PipelineModel& model, const Demands& demands,
                   const std::vector<Limit>& limits) {
   size_t least = 0;
+  std::optional<size_t> order;
   for (size_t i = 1; i < limits.size(); ++i) {
-    if (limits[i].bound < limits[least].bound) least = i;
+    if (limits[i].kind == LimitKind::kOrder) {
+      order = i;
+    } else if (limits[i].bound < limits[least].bound) {
+      least = i;
+    }
   }
+  // The order always costs its stage something; it is to blame where that is worth the room.
+  if (order && limits[*order].bound < kOrderMatters * limits[least].bound) return *order;
   const Limit& binding = limits[least];
   if (binding.kind != LimitKind::kStage) return least;
   const double stage_s = demands.stage_s[binding.index];

@@ -1,8 +1,10 @@
 // Bottleneck: which row of the model limits the run, with what probability, and what limits next.
 //
 // Rows (bounds on X, batches per second): cores C / sum c; each stage p / (c + b); each lock and
-// device servers / hold; the consumer 1 / compute. The smallest binds. Windows are resampled (block
-// bootstrap, fixed seed) and a row's probability is its share of the draws in which it binds.
+// device servers / hold; the consumer 1 / compute; order, where elements must leave in the order in
+// which they came: what the threads of the stage that loses most by waiting for the slowest do. The
+// smallest binds. Windows are resampled (block bootstrap, fixed seed) and a row's probability is
+// its share of the draws in which it binds.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,14 +16,15 @@
 
 namespace headrace::analysis {
 
-enum class LimitKind : uint8_t { kConsumer, kCores, kStage, kLock, kDevice };
-const char* LimitKindName(LimitKind kind);  // "consumer", "cores", "stage", "lock", "device"
+enum class LimitKind : uint8_t { kConsumer, kCores, kStage, kLock, kDevice, kOrder };
+// "consumer", "cores", "stage", "lock", "device", "order"
+const char* LimitKindName(LimitKind kind);
 
 // One row: what it is and the rate it allows (batches per second, infinite when it limits nothing).
 struct Limit {
   LimitKind kind = LimitKind::kStage;
-  size_t index = 0;  // of the stage or resource
-  std::string name;  // "decode", "table", "cores", "consumer"
+  size_t index = 0;  // of the stage or resource; order: of the stage that loses most by it
+  std::string name;  // "decode", "table", "cores", "consumer", "order"
   double bound = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 
 #include "analysis/plausibility.h"
 #include "analysis/statistics.h"
@@ -39,22 +40,35 @@ void Add(OperatorCounters* sum, const OperatorCounters& x, bool first) {
   sum->wait_out_ns += x.wait_out_ns;
 }
 
-// The variance of one element's cost, from the spread of the windows' means: a mean over n elements
-// varies by 1/n of what one element does. Empty below four windows.
-std::optional<double> ElementCv(const std::vector<double>& times,
-                                const std::vector<double>& counts) {
-  std::vector<double> means;
-  double total = 0;
+// The coefficient of variation of one element's cost, from the spread of windows: the time of n
+// elements differs from n times the mean with n times the variance of one. Weighted by n, as
+// windows in a burst and in a lull differ much in it. Neighbours are taken together until they hold
+// some elements, as those at a window's edge are counted in one and worked on in the other. Empty
+// below four windows.
+std::optional<double> ElementCv(const std::vector<double>& times, const std::vector<double>& counts,
+                                double at_least) {
+  double all_time = 0, all_count = 0;
   for (size_t i = 0; i < times.size(); ++i) {
-    if (counts[i] < 1) continue;
-    means.push_back(times[i] / counts[i]);
-    total += counts[i];
+    all_time += times[i];
+    all_count += counts[i];
   }
-  if (means.size() < 4) return std::nullopt;
-  const double mean = Mean(means);
+  if (all_count < 1) return std::nullopt;
+  const double mean = all_time / all_count;
+  constexpr double kFewest = 12;  // windows
+  const double together = std::min(at_least, all_count / kFewest);
+  double squares = 0, used = 0, time = 0, count = 0, groups = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    time += times[i];
+    count += counts[i];
+    if (count < together || count < 1) continue;
+    squares += (time - count * mean) * (time - count * mean);
+    used += count;
+    ++groups;
+    time = count = 0;
+  }
+  if (groups < 4) return std::nullopt;
   if (mean <= 0) return 0.0;
-  const double per_window = total / static_cast<double>(means.size());
-  return std::clamp(std::sqrt(Variance(means) * per_window) / mean, 0.0, 2.0);
+  return std::clamp(std::sqrt(squares / used * groups / (groups - 1)) / mean, 0.0, 2.5);
 }
 
 }  // namespace
@@ -83,6 +97,8 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
         "run " + run.run.name, "record longer");
   }
   ReadShape();
+  ReadTree();
+  ReadOrder();
   ReadSplit();
   ChooseSteady();
   ReadVisits();
@@ -133,6 +149,83 @@ void PipelineModel::ReadShape() {
     current_.queue_capacity.push_back(
         stage.queue ? std::max(1, static_cast<int>(run_->queues[*stage.queue].capacity_count)) : 4);
   }
+}
+
+// The queues say who takes from whom. Where they do not say it of every stage but the last, the
+// stages are taken one behind the other.
+void PipelineModel::ReadTree() {
+  const size_t n = stages_.size();
+  bool known = n > 0;
+  for (size_t s = 0; s + 1 < n && known; ++s) {
+    known = false;
+    if (!stages_[s].queue) break;
+    const std::string& taker = run_->queues[*stages_[s].queue].consumer_stage;
+    for (size_t t = s + 1; t < n && !known; ++t) {
+      if (stages_[t].name != taker) continue;
+      stages_[s].output = t;
+      known = true;
+    }
+  }
+  for (size_t s = 0; s + 1 < n; ++s) {
+    if (!known) stages_[s].output = s + 1;
+    stages_[*stages_[s].output].inputs.push_back(s);
+  }
+}
+
+// What the pipeline's file says, replaced by what its command line sets (docs/pipeline.md).
+void PipelineModel::ReadOrder() {
+  // Without comments; a '#' inside a string loses the rest of its line, which holds no such key.
+  std::string text;
+  bool comment = false;
+  for (const char c : run_->run.pipeline_text) {
+    if (c == '#') comment = true;
+    if (c == '\n') comment = false;
+    if (!comment) text += c;
+  }
+  const auto last = [](const std::string& in, const std::regex& what) {
+    std::string found;
+    for (std::sregex_iterator it(in.begin(), in.end(), what), end; it != end; ++it) {
+      found = (*it)[1];
+    }
+    return found;
+  };
+  static const std::regex order("\\border[ \\t]{0,8}=[ \\t]{0,8}[\"'](\\w{1,8})[\"']");
+  static const std::regex window("\\breorder_window[ \\t]{0,8}=[ \\t]{0,8}(\\d{1,6})\\b");
+  static const std::regex set_order("\\bpipeline\\.order=[\"']?(\\w{1,8})");
+  static const std::regex set_window("\\bpipeline\\.reorder_window=(\\d{1,6})\\b");
+  const std::string& command = run_->run.command;
+  const std::string asked = last(command, set_order);
+  ordered_ = (asked.empty() ? last(text, order) : asked) == "file";
+  const std::string ahead = last(command, set_window);
+  const std::string& number = ahead.empty() ? last(text, window) : ahead;
+  if (ordered_ && !number.empty()) order_window_ = std::stoi(number);
+}
+
+double PipelineModel::OrderShare(size_t stage, int parallelism, int queue_capacity) const {
+  if (!ordered_ || parallelism <= 1) return 1;
+  const auto [it, added] = order_shares_.try_emplace({stage, parallelism, queue_capacity}, 1.0);
+  if (!added) return it->second;
+  SimulatedPipeline alone;
+  alone.cores = 1e6;
+  SimulatedStage& simulated = alone.stages.emplace_back();
+  simulated.parallelism = parallelism;
+  simulated.queue_capacity = queue_capacity;
+  simulated.ordered = true;
+  simulated.window = order_window_;
+  SimulatedOperator op;
+  op.blocked_s = 1;
+  op.cv = stages_[stage].cv;
+  simulated.operators = {op};
+  constexpr int64_t kSteps = 4000;
+  constexpr uint64_t kSeed = 20261122;
+  constexpr int64_t kMoves = 3'000'000;
+  int64_t moves = std::min(kMoves, order_moves_);
+  const int64_t given = moves;
+  // Where it is not to be had, nothing is known to be lost.
+  const std::optional<double> rate = SimulatedRate(alone, kSteps, kSeed, &moves);
+  order_moves_ -= given - std::max<int64_t>(0, moves);
+  if (rate) it->second = std::clamp(*rate / parallelism, 0.01, 1.0);
+  return it->second;
 }
 
 void PipelineModel::ReadSplit() {
@@ -187,6 +280,18 @@ void PipelineModel::ChooseSteady() {
   last_ns_ = windows[last - 1].start_ns + windows[last - 1].duration_ns;
 }
 
+// The operators that elements of the stage pass through, in order, as told from accounts inside
+// them: those of a step of theirs ("fetch.io") and those that no bytes leave (kinds of transforms)
+// complete as often as they please. All where bytes are not accounted.
+std::vector<size_t> PipelineModel::CarriersOf(const StageModel& stage) const {
+  std::vector<size_t> carriers;
+  for (size_t i : stage.operators) {
+    const OperatorRow& row = run_->operators[i];
+    if (row.bytes_out_bytes > 0 && row.name.find('.') == std::string::npos) carriers.push_back(i);
+  }
+  return carriers.empty() ? stage.operators : carriers;
+}
+
 // Over the whole run completions and steps differ by what is still in the queues and threads. A
 // ratio of one inside that margin is one.
 void PipelineModel::ReadVisits() {
@@ -199,15 +304,27 @@ void PipelineModel::ReadVisits() {
       const bool one = completions >= steps - 2 && completions <= steps + in_flight;
       operators_[i].visit_ratio = one ? 1 : completions / steps;
     }
-    if (!stages_[s].operators.empty()) {
-      stages_[s].visit_ratio = operators_[stages_[s].operators.back()].visit_ratio;
+    const std::vector<size_t> carriers = CarriersOf(stages_[s]);
+    if (!carriers.empty()) {
+      stages_[s].last = carriers.back();
+      stages_[s].visit_ratio = operators_[carriers.back()].visit_ratio;
+      // A thread does all of one firing in a go, whatever comes out of it.
+      stages_[s].firings = operators_[carriers.front()].visit_ratio;
+      if (stages_[s].firings <= 0) stages_[s].firings = 1;  // nothing was completed
     }
+    stages_[s].elements = stages_[s].visit_ratio > 0 ? stages_[s].visit_ratio : 1;
     if (stages_[s].queue) {
-      const OperatorRow* last = nullptr;
-      for (size_t i : stages_[s].operators) last = &run_->operators[i];
-      if (last != nullptr && last->completions_count > 0 && last->bytes_out_bytes > 0) {
-        stages_[s].element_bytes = static_cast<double>(last->bytes_out_bytes) /
-                                   static_cast<double>(last->completions_count);
+      const double puts = static_cast<double>(run_->queues[*stages_[s].queue].puts_count);
+      if (puts > 0) {
+        const bool one = puts >= steps - 2 && puts <= steps + in_flight;
+        stages_[s].elements = one ? 1 : puts / steps;
+      }
+      if (!carriers.empty()) {
+        const OperatorRow& last = run_->operators[stages_[s].last];
+        if (last.completions_count > 0 && last.bytes_out_bytes > 0) {
+          stages_[s].element_bytes = static_cast<double>(last.bytes_out_bytes) /
+                                     static_cast<double>(last.completions_count);
+        }
       }
     }
   }
@@ -407,32 +524,40 @@ void PipelineModel::ReadCores() {
 
 void PipelineModel::ReadSpread() {
   const WindowRow sum = Sum(steady_);
-  const auto spread = [&](auto time, auto count) {
+  const auto spread = [&](auto time, auto count, double at_least) {
     std::vector<double> times, counts;
     for (size_t w : steady_) {
       times.push_back(time(run_->windows[w]));
       counts.push_back(count(run_->windows[w]));
     }
-    return ElementCv(times, counts);
+    return ElementCv(times, counts, at_least);
   };
   for (size_t s = 0; s < stages_.size(); ++s) {
     StageModel& stage = stages_[s];
     if (stage.operators.empty()) continue;
-    const size_t last = stage.operators.back();
     const auto cv = spread(
         [&](const WindowRow& window) {
           double time = 0;
           for (size_t i : stage.operators) {
             const OperatorCounters& op = window.operators[i];
             const double off = Seconds(op.busy_ns - op.lock_wait_ns);
+            if (op.on_cpu_ns && op.blocked_ns) {
+              time +=
+                  Seconds(*op.on_cpu_ns) + std::max(0.0, Seconds(*op.blocked_ns - op.lock_wait_ns));
+              continue;
+            }
             time += op.on_cpu_ns && 2 * Seconds(op.on_cpu_ns) > off ? Seconds(op.on_cpu_ns) : off;
           }
           return time;
         },
         [&](const WindowRow& window) {
-          return static_cast<double>(window.operators[last].completions_count);
-        });
-    if (cv) stage.cv = *cv;
+          return static_cast<double>(window.operators[stage.last].completions_count);
+        },
+        4.0 * stage.parallelism);
+    // Of the completions of its last operator, as of firings.
+    if (cv && stage.visit_ratio > 0) {
+      stage.cv = *cv * std::sqrt(stage.firings / stage.visit_ratio);
+    }
     double busy = 0, wait_in = 0, wait_out = 0;
     for (size_t i : stage.operators) {
       busy += Seconds(sum.operators[i].busy_ns);
@@ -452,7 +577,7 @@ void PipelineModel::ReadSpread() {
   }
   const auto consumer =
       spread([](const WindowRow& w) { return Seconds(w.steps.compute_ns); },
-             [](const WindowRow& w) { return static_cast<double>(w.steps.steps_count); });
+             [](const WindowRow& w) { return static_cast<double>(w.steps.steps_count); }, 4);
   if (consumer) consumer_cv_ = *consumer;
   for (size_t w : steady_) {
     const StepCounters& steps = run_->windows[w].steps;
@@ -475,24 +600,45 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
   for (const ResourceModel& resource : resources_) {
     pipeline.resources.push_back({resource.name, resource.servers});
   }
+  // Elements and firings finer than kFinest to a batch are simulated several at a time.
+  constexpr double kFinest = 8;
+  const auto grain = [](double per_batch) { return std::max(1.0, per_batch / kFinest); };
   for (size_t s = 0; s < stages_.size(); ++s) {
-    SimulatedStage stage{stages_[s].name, settings.parallelism[s], settings.queue_capacity[s], {}};
-    // An element of the simulation is a batch: a queue of finer elements holds fewer of them.
-    if (stages_[s].visit_ratio > 1) {
-      stage.queue_capacity =
-          std::max(1, static_cast<int>(std::lround(stage.queue_capacity / stages_[s].visit_ratio)));
+    const StageModel& model = stages_[s];
+    const double together = grain(model.firings);
+    const double firings = std::max(model.firings / together, 1e-6);
+    SimulatedStage stage{model.name, settings.parallelism[s], 1, {}};
+    stage.queue_capacity = std::max(
+        1, static_cast<int>(std::lround(settings.queue_capacity[s] / grain(model.elements))));
+    stage.emit = model.elements / grain(model.elements) / firings;
+    stage.ordered = ordered_;
+    stage.window = order_window_ > 0
+                       ? std::max(1, static_cast<int>(std::lround(order_window_ / together)))
+                       : 0;
+    stage.inputs.emplace();
+    for (size_t input : model.inputs) {
+      const double elements = stages_[input].elements;
+      stage.inputs->push_back({input, elements / grain(elements) / firings});
     }
-    for (size_t i : stages_[s].operators) {
+    // One cv for each operator, so that all of them together vary as the stage does.
+    double sum = 0, squares = 0;
+    for (size_t i : model.operators) {
+      const double cost = demands.operators[i].cpu_s + demands.operators[i].blocked_s;
+      sum += cost;
+      squares += cost * cost;
+    }
+    const double cv = model.cv / std::sqrt(together) * (squares > 0 ? sum / std::sqrt(squares) : 1);
+    for (size_t i : model.operators) {
       const Demands::Operator& op = demands.operators[i];
       SimulatedOperator simulated;
       simulated.name = operators_[i].name;
-      simulated.cpu_s = op.cpu_s * (1 + overhead);
-      simulated.blocked_s = op.blocked_s;
-      simulated.cv = stages_[s].cv;
+      simulated.cpu_s = op.cpu_s * (1 + overhead) / firings;
+      simulated.blocked_s = op.blocked_s / firings;
+      simulated.cv = cv;
       for (size_t r = 0; r < resources_.size(); ++r) {
         for (const auto& [user, share] : resources_[r].users) {
           if (user != i || simulated.resource >= 0) continue;
-          const double hold = demands.resources[r].hold_s * share;
+          const double hold = demands.resources[r].hold_s * share / firings;
           simulated.resource = static_cast<int>(r);
           simulated.held_blocked_s = std::min(simulated.blocked_s, hold);
           simulated.held_cpu_s = std::min(simulated.cpu_s, hold - simulated.held_blocked_s);
@@ -504,6 +650,10 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
     }
     if (stage.operators.empty()) stage.operators.push_back({});
     pipeline.stages.push_back(std::move(stage));
+  }
+  if (!stages_.empty()) {
+    const double elements = stages_.back().elements;
+    pipeline.consumer_take = elements / grain(elements);
   }
   return pipeline;
 }

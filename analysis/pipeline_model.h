@@ -8,8 +8,10 @@
 // Times of the model are seconds; one batch is one step of the consumer.
 #pragma once
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analysis/run_view.h"
@@ -30,11 +32,16 @@ struct StageModel {
   std::string name;
   size_t row = kNoStage;  // index into RunView::stages
   std::vector<size_t> operators;
-  int parallelism = 1;          // at the end of the run
-  int max_parallelism = 0;      // 0: no limit
-  double visit_ratio = 1;       // of its last operator
-  double cv = 0.3;              // of one element's cost, estimated from the spread between windows
-  std::optional<size_t> queue;  // the queue after it
+  int parallelism = 1;           // at the end of the run
+  int max_parallelism = 0;       // 0: no limit
+  size_t last = 0;               // the last operator that elements pass through
+  double visit_ratio = 1;        // of that
+  double firings = 1;            // per batch: completions of the first one
+  double cv = 0.3;               // of one firing's cost, estimated from the spread between windows
+  std::optional<size_t> queue;   // the queue after it
+  double elements = 1;           // put into that queue per batch
+  std::vector<size_t> inputs;    // stages whose queues it takes from; empty: a source
+  std::optional<size_t> output;  // the stage that takes from its queue; none: the consumer
   std::optional<double> element_bytes;  // one element of that queue
   // Shares of the threads' lifetime in the steady phase.
   double busy_ratio = 0, wait_in_ratio = 0, wait_out_ratio = 0;
@@ -116,14 +123,25 @@ class PipelineModel {
   // Stall fraction of each steady window, for its interval.
   const std::vector<double>& stall_by_window() const { return stall_by_window_; }
 
+  // Whether elements leave every queue in order, and how far ahead of the one that is due another
+  // may wait (0: no bound of its own), by the pipeline's text and command line.
+  bool ordered() const { return ordered_; }
+  int order_window() const { return order_window_; }
+  // The share of its threads' rate that a stage keeps when its queue is ordered, if all else is
+  // fast: by simulation of the stage alone, remembered. 1 for stages that lose nothing.
+  double OrderShare(size_t stage, int parallelism, int queue_capacity) const;
+
   Settings current() const { return current_; }
   // The same pipeline for the simulator, at these settings and demands.
   SimulatedPipeline Simulated(const Settings& settings, const Demands& demands) const;
 
  private:
   void ReadShape();
+  void ReadTree();
+  void ReadOrder();
   void ReadSplit();
   void ChooseSteady();
+  std::vector<size_t> CarriersOf(const StageModel& stage) const;
   void ReadVisits();
   void ReadOtherThreads();
   void LinkResources();
@@ -146,6 +164,10 @@ class PipelineModel {
   double consumer_cv_ = 0.1, stall_ratio_ = 0;
   std::vector<double> stall_by_window_;
   Settings current_;
+  bool ordered_ = false;
+  int order_window_ = 0;
+  mutable std::map<std::tuple<size_t, int, int>, double> order_shares_;
+  mutable int64_t order_moves_ = 50'000'000;  // that simulations for it may still make
 };
 
 }  // namespace headrace::analysis

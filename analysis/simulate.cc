@@ -4,7 +4,9 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <map>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "analysis/statistics.h"
@@ -30,16 +32,45 @@ struct Thread {
   size_t stage = 0;  // stages.size() for the consumer
   size_t operator_index = 0;
   Phase phase = Phase::kTake;
-  double since_s = 0;    // start of the present wait or segment
-  double segment_s = 0;  // CPU demand of the present segment
-  double scale = 1;      // the present operator's draw of its cost
-  double step_wait_s = 0;
+  bool gathering = false;  // within the takes of one firing
+  bool waiting = false;    // for an element or for room
+  std::vector<int> needs;  // elements still to take, by input
+  int emits = 0;           // elements still to put
+  uint64_t firing = 0;     // its number in the stage
+  double since_s = 0;      // start of the present wait or segment
+  double segment_s = 0;    // CPU demand of the present segment
+  double scale = 1;        // the present operator's draw of its cost
 };
 
+// Elements that are there but not due yet are counted in `size` alone.
 struct Queue {
-  int capacity = 1, level = 0;
+  int capacity = 1, size = 0, level = 0;
+  bool ordered = false;
+  uint64_t window = 0, due = 0;
+  std::map<uint64_t, int> held;  // elements of firings that are not due
+  std::set<uint64_t> finished;   // firings that put all of theirs, but are not due
   double since_s = 0;
   std::deque<size_t> putters, takers;  // waiting threads, first come first served
+};
+
+// Amounts that are fractions of an element: what is left over adds up.
+class Credit {
+ public:
+  explicit Credit(double each = 1) : each_(each) {}
+  int Next() {
+    left_ += each_;
+    const double whole = std::floor(left_ + 1e-9);
+    left_ -= whole;
+    return static_cast<int>(whole);
+  }
+
+ private:
+  double each_, left_ = 0;
+};
+
+struct Input {
+  size_t queue;
+  Credit take;
 };
 
 struct Resource {
@@ -55,10 +86,25 @@ class Simulation {
     for (size_t s = 0; s < n; ++s) {
       const SimulatedStage& stage = pipeline.stages[s];
       counters_.operators.emplace_back(stage.operators.size());
-      queues_.emplace_back().capacity = std::max(1, stage.queue_capacity);
+      Queue& queue = queues_.emplace_back();
+      queue.capacity = std::max(1, stage.queue_capacity);
+      queue.ordered = stage.ordered;
+      queue.window = static_cast<uint64_t>(std::max(0, stage.window));
+      emits_.emplace_back(stage.emit);
+      std::vector<Input>& inputs = inputs_.emplace_back();
+      if (stage.inputs) {
+        for (const SimulatedInput& input : *stage.inputs) {
+          inputs.push_back({input.stage, Credit(input.take)});
+        }
+      } else if (s > 0) {
+        inputs.push_back({s - 1, Credit()});
+      }
       for (int i = 0; i < std::max(1, stage.parallelism); ++i) threads_.emplace_back().stage = s;
     }
     threads_.emplace_back().stage = n;
+    inputs_.emplace_back();
+    if (n > 0) inputs_[n].push_back({n - 1, Credit(pipeline.consumer_take)});
+    firings_.assign(n + 1, 0);
     counters_.queues.resize(n);
     counters_.resources.resize(pipeline.resources.size());
     for (const SimulatedResource& resource : pipeline.resources) {
@@ -68,9 +114,9 @@ class Simulation {
 
   SimulatedCounters Run(double duration_s, int64_t max_steps, double period_s,
                         const std::function<void(const SimulatedCounters&)>& snapshot) {
-    for (size_t i = 0; i < threads_.size(); ++i) Advance(i);
+    for (size_t i = 0; i < threads_.size() && MayMove(); ++i) Resume(i);
     double next_snapshot_s = period_s > 0 ? period_s : kNever;
-    while (max_steps == 0 || counters_.steps < max_steps) {
+    while ((max_steps == 0 || counters_.steps < max_steps) && MayMove()) {
       const double timer_s = timers_.empty() ? kNever : timers_.top().first;
       const double rate = Rate();
       const double cpu_s = cpu_.empty() ? kNever : now_ + (cpu_.top().first - virtual_) / rate;
@@ -96,11 +142,17 @@ class Simulation {
         timers_.pop();
       }
       Finish(thread);
-      Advance(thread);
+      Resume(thread);
     }
     Settle();
     return counters_;
   }
+
+  // Ends when so many moves were made; they are counted there.
+  void Limit(int64_t* moves) { moves_ = moves; }
+  // When that step ended; negative before it did.
+  void Mark(int64_t step) { mark_ = step; }
+  double marked_s() const { return marked_s_; }
 
  private:
   using Event = std::pair<double, size_t>;
@@ -130,9 +182,9 @@ class Simulation {
     Queue& queue = queues_[i];
     const double elapsed = now_ - queue.since_s;
     SimulatedCounters::QueueTimes& times = counters_.queues[i];
-    times.occupancy_s += elapsed * queue.level;
-    if (queue.level >= queue.capacity) times.full_s += elapsed;
-    if (queue.level == 0) times.empty_s += elapsed;
+    times.occupancy_s += elapsed * queue.size;
+    if (queue.size >= queue.capacity) times.full_s += elapsed;
+    if (queue.size == 0) times.empty_s += elapsed;
     queue.since_s = now_;
   }
 
@@ -142,7 +194,7 @@ class Simulation {
     const double elapsed = now_ - thread.since_s;
     if (IsConsumer(thread)) {
       counters_.step_compute_s += elapsed;
-      ++counters_.steps;
+      if (++counters_.steps == mark_) marked_s_ = now_;
       thread.phase = Phase::kTake;
       return;
     }
@@ -162,11 +214,19 @@ class Simulation {
     thread.phase = static_cast<Phase>(static_cast<int>(thread.phase) + 1);
   }
 
-  // Takes `thread` through its program until it must wait or work.
-  void Advance(size_t index) {
-    while (Step(index)) {
+  // Takes `thread`, and all that it sets free, through their programs until they must wait or work.
+  void Resume(size_t index) {
+    pending_.push_back(index);
+    while (!pending_.empty()) {
+      const size_t next = pending_.front();
+      pending_.pop_front();
+      while (MayMove() && Step(next)) {
+      }
     }
   }
+
+  // Whether the limit allows one more move, which is then counted.
+  bool MayMove() { return moves_ == nullptr || (*moves_)-- > 0; }
 
   bool StartCpu(size_t index, double demand_s) {
     Thread& thread = threads_[index];
@@ -200,7 +260,7 @@ class Simulation {
     }
     switch (thread.phase) {
       case Phase::kTake:
-        if (thread.stage > 0 && !Take(index)) return false;
+        if (!Take(index)) return false;
         thread.operator_index = 0;
         thread.scale = random_.LogNormal(1, Current(thread).cv);
         thread.phase = Phase::kCpu;
@@ -223,6 +283,7 @@ class Simulation {
           thread.scale = random_.LogNormal(1, Current(thread).cv);
           thread.phase = Phase::kCpu;
         } else {
+          thread.emits = emits_[thread.stage].Next();
           thread.phase = Phase::kPut;
         }
         return true;
@@ -234,58 +295,113 @@ class Simulation {
     return false;
   }
 
+  void BeginWait(Thread* thread) {
+    if (!thread->waiting) thread->since_s = now_;
+    thread->waiting = true;
+  }
+
+  // All that one firing takes; false when it must wait for some of it.
   bool Take(size_t index) {
     Thread& thread = threads_[index];
-    const size_t number = thread.stage - 1;
-    Queue& queue = queues_[number];
-    if (queue.level == 0) {
-      thread.since_s = now_;
-      queue.takers.push_back(index);
-      return false;
+    std::vector<Input>& inputs = inputs_[thread.stage];
+    if (!thread.gathering) {
+      thread.gathering = true;
+      thread.needs.clear();
+      for (Input& input : inputs) thread.needs.push_back(input.take.Next());
     }
-    Settle(number);
-    --queue.level;
-    ++counters_.queues[number].gets;
-    if (!queue.putters.empty()) {
-      const size_t waiting = queue.putters.front();
-      queue.putters.pop_front();
-      Thread& producer = threads_[waiting];
-      Times(producer).wait_out_s += now_ - producer.since_s;
-      ++queue.level;
-      ++counters_.queues[number].puts;
-      producer.phase = Phase::kTake;
-      pending_.push_back(waiting);
-      RunPending();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      for (; thread.needs[i] > 0; --thread.needs[i]) {
+        Queue& queue = queues_[inputs[i].queue];
+        if (queue.level == 0) {
+          BeginWait(&thread);
+          queue.takers.push_back(index);
+          return false;
+        }
+        TakeOne(inputs[i].queue);
+      }
     }
+    if (thread.waiting) {
+      thread.waiting = false;
+      const double waited = now_ - thread.since_s;
+      if (IsConsumer(thread)) {
+        counters_.step_wait_s += waited;
+      } else {
+        thread.operator_index = 0;
+        Times(thread).wait_in_s += waited;
+      }
+    }
+    thread.gathering = false;
+    // Numbered by what was taken, not by who began to wait: another may have been quicker.
+    thread.firing = firings_[thread.stage]++;
     return true;
   }
 
+  void TakeOne(size_t number) {
+    Queue& queue = queues_[number];
+    Settle(number);
+    --queue.level;
+    --queue.size;
+    ++counters_.queues[number].gets;
+    WakePutters(&queue);
+  }
+
+  // An ordered queue may have room for any of those who wait.
+  void WakePutters(Queue* queue) {
+    for (bool more = true; more && !queue->putters.empty(); more = queue->ordered) {
+      pending_.push_back(queue->putters.front());
+      queue->putters.pop_front();
+    }
+  }
+  void WakeTakers(Queue* queue, int elements) {
+    for (; elements > 0 && !queue->takers.empty(); --elements) {
+      pending_.push_back(queue->takers.front());
+      queue->takers.pop_front();
+    }
+  }
+
+  // All that one firing emits; false when some of it must wait for room.
   bool Put(size_t index) {
     Thread& thread = threads_[index];
     Queue& queue = queues_[thread.stage];
-    if (queue.level >= queue.capacity) {
-      thread.since_s = now_;
-      queue.putters.push_back(index);
-      return false;
-    }
-    Settle(thread.stage);
-    ++queue.level;
-    ++counters_.queues[thread.stage].puts;
-    if (!queue.takers.empty()) {
-      const size_t waiting = queue.takers.front();
-      queue.takers.pop_front();
-      Thread& taker = threads_[waiting];
-      const double waited = now_ - taker.since_s;
-      if (IsConsumer(taker)) {
-        counters_.step_wait_s += waited;
-      } else {
-        taker.operator_index = 0;
-        Times(taker).wait_in_s += waited;
+    for (; thread.emits > 0; --thread.emits) {
+      const bool due = !queue.ordered || thread.firing == queue.due;
+      const bool room = queue.size < queue.capacity && (!queue.ordered || queue.window == 0 ||
+                                                        thread.firing - queue.due < queue.window);
+      if (!room && !(queue.ordered && due)) {
+        BeginWait(&thread);
+        queue.putters.push_back(index);
+        return false;
       }
-      pending_.push_back(waiting);
-      RunPending();
+      Settle(thread.stage);
+      ++queue.size;
+      ++counters_.queues[thread.stage].puts;
+      if (due) {
+        ++queue.level;
+        WakeTakers(&queue, 1);
+      } else {
+        ++queue.held[thread.firing];
+      }
     }
+    if (thread.waiting) {
+      thread.waiting = false;
+      Times(thread).wait_out_s += now_ - thread.since_s;
+    }
+    if (queue.ordered) FinishFiring(&queue, thread.firing);
     return true;
+  }
+
+  void FinishFiring(Queue* queue, uint64_t firing) {
+    queue->finished.insert(firing);
+    if (firing != queue->due) return;
+    while (queue->finished.erase(queue->due) > 0) {
+      ++queue->due;
+      const auto held = queue->held.find(queue->due);
+      if (held == queue->held.end()) continue;
+      queue->level += held->second;
+      WakeTakers(queue, held->second);
+      queue->held.erase(held);
+    }
+    WakePutters(queue);
   }
 
   bool Acquire(size_t index) {
@@ -323,20 +439,6 @@ class Simulation {
     ++counters_.resources[number].acquisitions;
     next.phase = Phase::kHeldCpu;
     pending_.push_back(waiting);
-    RunPending();
-  }
-
-  // Threads that can go on are advanced from a list, not by recursion through a long chain. A taker
-  // that was woken finds its element still there: it is the first of the list at that queue.
-  void RunPending() {
-    if (running_pending_) return;
-    running_pending_ = true;
-    while (!pending_.empty()) {
-      const size_t next = pending_.front();
-      pending_.pop_front();
-      Advance(next);
-    }
-    running_pending_ = false;
   }
 
   const SimulatedPipeline& pipeline_;
@@ -346,8 +448,13 @@ class Simulation {
   std::vector<Thread> threads_;
   std::vector<Queue> queues_;
   std::vector<Resource> resources_;
-  std::deque<size_t> pending_;
-  bool running_pending_ = false;
+  std::vector<std::vector<Input>> inputs_;  // by stage; the consumer's last
+  std::vector<Credit> emits_;
+  std::vector<uint64_t> firings_;  // begun, by stage
+  std::deque<size_t> pending_;     // threads that may go on
+  int64_t mark_ = 0;
+  double marked_s_ = -1;
+  int64_t* moves_ = nullptr;
   SimulatedCounters counters_;
 };
 
@@ -359,7 +466,8 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
   return Simulation(pipeline, seed).Run(duration_s, max_steps, period_s, snapshot);
 }
 
-double SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed) {
+std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
+                                    int64_t* moves) {
   // Work that takes no time at all would never let the clock move.
   double work_s = pipeline.consumer_s;
   for (const SimulatedStage& stage : pipeline.stages) {
@@ -369,15 +477,13 @@ double SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t 
   }
   if (work_s <= 0) return kNever;
   const double limit_s = work_s * static_cast<double>(steps) * 50;
-  double warm_s = 0;
-  int64_t warm_steps = 0;
   const int64_t first = std::max<int64_t>(1, steps / 5);
-  const SimulatedCounters start = Simulate(pipeline, limit_s, first, seed);
-  warm_s = start.time_s;
-  warm_steps = start.steps;
-  const SimulatedCounters end = Simulate(pipeline, limit_s, steps, seed);
-  if (end.steps <= warm_steps || end.time_s <= warm_s) return 0;
-  return static_cast<double>(end.steps - warm_steps) / (end.time_s - warm_s);
+  Simulation simulation(pipeline, seed);
+  simulation.Mark(first);
+  simulation.Limit(moves);
+  const SimulatedCounters end = simulation.Run(limit_s, steps, 0, {});
+  if (end.steps <= first || end.time_s <= simulation.marked_s()) return std::nullopt;
+  return static_cast<double>(end.steps - first) / (end.time_s - simulation.marked_s());
 }
 
 }  // namespace headrace::analysis

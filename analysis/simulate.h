@@ -1,7 +1,13 @@
-// Discrete-event simulation of a chain: threads of stages, bounded queues, cores shared by the
+// Discrete-event simulation of a tree of stages: their threads, bounded queues, cores shared by the
 // runnable threads, locks and devices, and a consumer. It knows nothing of bounds or of the model's
-// arithmetic; it is the second opinion on a predicted rate (what finite queues, variance and shared
-// cores cost below the bound) and the oracle of the tests.
+// arithmetic; it is the second opinion on a predicted rate (what finite queues, variance, order and
+// shared cores cost below the bound).
+//
+// A thread of a stage takes what one firing needs from each input, works through the operators, and
+// puts what the firing emits into the stage's queue. Amounts may be fractions; they add up over the
+// firings of the stage. In an ordered queue elements are let out in the order in which their
+// firings began; the firing that is due is always let in, a later one while there is room and it is
+// less than the window ahead.
 //
 // Times are seconds of virtual time. Cores are shared as by an ideal fair scheduler: n runnable
 // threads on C cores each run at min(1, C / n). Queues block after service: a thread whose element
@@ -9,6 +15,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +23,15 @@ namespace headrace::analysis {
 
 struct SimulatedOperator {
   std::string name;
-  double cpu_s = 0, blocked_s = 0;            // per element, outside any resource
-  double held_cpu_s = 0, held_blocked_s = 0;  // per element, while holding `resource`
+  double cpu_s = 0, blocked_s = 0;            // per firing, outside any resource
+  double held_cpu_s = 0, held_blocked_s = 0;  // per firing, while holding `resource`
   double cv = 0;                              // of all four together, lognormal
   int resource = -1;                          // index into SimulatedPipeline::resources
+};
+
+struct SimulatedInput {
+  size_t stage = 0;  // whose queue
+  double take = 1;   // elements of it per firing
 };
 
 struct SimulatedStage {
@@ -27,6 +39,12 @@ struct SimulatedStage {
   int parallelism = 1;
   int queue_capacity = 4;  // of the queue after the stage
   std::vector<SimulatedOperator> operators;
+  // Not given: one element of the stage before it; the first stage makes elements without end, as
+  // one with an empty list does.
+  std::optional<std::vector<SimulatedInput>> inputs = std::nullopt;
+  double emit = 1;  // elements per firing
+  bool ordered = false;
+  int window = 0;  // of the ordered queue; 0: none
 };
 
 struct SimulatedResource {
@@ -35,11 +53,12 @@ struct SimulatedResource {
 };
 
 struct SimulatedPipeline {
-  std::vector<SimulatedStage> stages;  // the first makes elements without end
+  std::vector<SimulatedStage> stages;  // the last one feeds the consumer
   std::vector<SimulatedResource> resources;
   double cores = 1;
-  double consumer_s = 0;  // compute time of the consumer per element, off the cores
+  double consumer_s = 0;  // compute time of the consumer per step, off the cores
   double consumer_cv = 0;
+  double consumer_take = 1;  // elements of the last queue per step
 };
 
 // Cumulative counters at one instant, seconds of thread time.
@@ -70,7 +89,10 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
                            uint64_t seed, double period_s = 0,
                            const std::function<void(const SimulatedCounters&)>& snapshot = {});
 
-// Steps per second of a simulation of `steps` steps, the first fifth left out.
-double SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed);
+// Steps per second of a simulation of `steps` steps, the first fifth left out; of fewer steps when
+// `moves`, if given, runs out, from which each move of a thread takes one: nothing that a store can
+// hold makes it run on. Empty when less than that fifth was reached.
+std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
+                                    int64_t* moves = nullptr);
 
 }  // namespace headrace::analysis

@@ -49,6 +49,11 @@ std::string AdviceFor(const analysis::PipelineModel& model, const analysis::Find
     case LimitKind::kDevice:
       return fmt::format("no setting helps: read fewer bytes from {} or use a faster one",
                          finding.limit.name);
+    case LimitKind::kOrder:
+      return fmt::format(
+          "give stage {} a longer queue, or set pipeline.order to \"any\" if the order "
+          "of batches does not matter",
+          model.stages()[finding.limit.index].name);
     case LimitKind::kStage:
       break;
   }

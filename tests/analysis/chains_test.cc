@@ -99,7 +99,7 @@ TEST(Chains, TrueBottleneckIsNamedAndThePlanKeepsItsPromise) {
       changed.stages[s].queue_capacity = plan.settings.queue_capacity[s];
       settings += " " + std::to_string(plan.settings.parallelism[s]);
     }
-    const double truth = SimulatedRate(changed, 4000, seed + 1000);
+    const double truth = SimulatedRate(changed, 4000, seed + 1000).value_or(0);
     const double error = plan.predicted / truth - 1;
     close += std::abs(error) <= 0.15;
     if (!right || std::abs(error) > 0.15) {

@@ -21,7 +21,7 @@ TEST(QueueLoss, AgreesWithTheSimulationOfTwoEqualStages) {
       pipeline.stages = {stage};
       pipeline.consumer_s = 1.0;
       pipeline.consumer_cv = cv;
-      const double loss = 1 - SimulatedRate(pipeline, 40000, 5);
+      const double loss = 1 - SimulatedRate(pipeline, 40000, 5).value_or(0);
       EXPECT_NEAR(QueueLoss(1, cv, cv, slots), loss, 0.04) << "cv " << cv << ", slots " << slots;
     }
   }
@@ -37,7 +37,7 @@ TEST(Simulate, SharesCoresAndConservesElements) {
   SimulatedPipeline pipeline;
   pipeline.cores = 2;
   pipeline.stages = {{"spin", 4, 4, {{"spin", 0.002, 0, 0, 0, 0, -1}}}};
-  EXPECT_NEAR(SimulatedRate(pipeline, 5000, 1), 1000, 5);  // 2 cores / 2 ms
+  EXPECT_NEAR(SimulatedRate(pipeline, 5000, 1).value_or(0), 1000, 5);  // 2 cores / 2 ms
   const SimulatedCounters end = Simulate(pipeline, 5, 0, 1);
   EXPECT_NEAR(end.operators[0][0].cpu_s, 10, 0.01);
   EXPECT_EQ(end.queues[0].puts, end.queues[0].gets);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
+
 #include "analysis/allocation.h"
 #include "analysis/bottleneck.h"
 #include "base/error.h"
@@ -122,6 +124,56 @@ TEST(Allocate, StaysWithinItsMemory) {
     ASSERT_TRUE(plan.memory_bytes.has_value());
     EXPECT_LE(*plan.memory_bytes, static_cast<double>(kib << 10)) << kib << " KiB";
   }
+}
+
+// An account inside an operator of the first stage, as kinds of transforms have one, completes
+// many times a batch.
+TEST(Model, AccountsInsideAnOperatorAreNoFirings) {
+  RunView run = Record(Chain({0.001, 0.006}, 0.001), 8, 1);
+  OperatorRow inside = run.operators[0];
+  inside.name = "sigrid_hash";
+  inside.completions_count *= 47;
+  inside.bytes_in_bytes = inside.bytes_out_bytes = 0;
+  inside.busy_ns = 0;
+  inside.on_cpu_ns = 0;
+  inside.wait_in_ns = inside.wait_out_ns = inside.lock_wait_ns = 0;
+  run.operators.insert(run.operators.begin() + 1, inside);
+  for (WindowRow& window : run.windows) {
+    OperatorCounters each = inside;
+    each.completions_count = 47 * window.operators[0].completions_count;
+    window.operators.insert(window.operators.begin() + 1, each);
+  }
+  const PipelineModel model(run);
+  EXPECT_EQ(model.stages()[0].firings, 1);
+  EXPECT_EQ(model.stages()[0].visit_ratio, 1);
+  ASSERT_TRUE(model.stages()[0].element_bytes.has_value());
+  EXPECT_EQ(*model.stages()[0].element_bytes, 65536);
+  EXPECT_NEAR(model.stages()[0].cv, 0.2, 0.15);
+}
+
+// Programs may say that a queue has no end, and a stage may cost nothing: the simulated producer
+// then never waits.
+TEST(Allocate, EndlessQueuesEnd) {
+  RunView run = Record(Chain({0.001, 0.006}, 0.001), 8, 1);
+  run.queues[0].capacity_count = run.queues[1].capacity_count = INT_MAX;
+  run.run.memory_bytes = int64_t{1} << 40;
+  const auto free = [](OperatorCounters* op) { op->busy_ns = 0, op->on_cpu_ns = 0; };
+  free(&run.operators[0]);
+  for (WindowRow& window : run.windows) free(&window.operators[0]);
+  const PipelineModel model(run);
+  const Allocation plan = Allocate(model, {});
+  EXPECT_GT(plan.predicted, 2 * plan.now);
+  run.run.memory_bytes = int64_t{1} << 30;  // which such queues do not fit
+  EXPECT_GE(Allocate(PipelineModel(run), {}).predicted, 0.9 * plan.now);
+}
+
+TEST(Verdict, OrderWithoutStagesIsNoVerdict) {
+  RunView run = Record(Chain({0.002}, 0.01), 8, 1);
+  run.operators[0].kind = "consumer";
+  run.run.pipeline_text = "[pipeline]\norder = \"file\"\n";
+  const PipelineModel model(run);
+  EXPECT_TRUE(model.stages().empty());
+  EXPECT_EQ(FindBottleneck(model).verdict, Verdict::kConsumer);
 }
 
 TEST(Model, StartAndDrainAreNotSteady) {

@@ -56,6 +56,16 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
   }
   text += fmt::format("; {:.0f} events lost", lost);
   section.sentences.push_back({"COST", text});
+  // A clock of each thread's own is stopped and started by the kernel at every switch.
+  if (std::any_of(run.probes.begin(), run.probes.end(), [](const analysis::ProbeRow& probe) {
+        return probe.probe == "CPU stacks without BPF" && probe.state == "degraded";
+      })) {
+    section.sentences.push_back(
+        {"COST",
+         "not in it: CPU stacks without BPF make every context switch of the program longer (a "
+         "program that does little else took 87 % more CPU time, docs/measurements.md); --without "
+         "'CPU stacks without BPF' leaves them out"});
+  }
   // What the program's accounts say they lost is the program's word, too.
   std::vector<analysis::LossRow> possible;
   for (const analysis::LossRow& loss : run.losses) {

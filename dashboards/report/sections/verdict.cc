@@ -31,6 +31,8 @@ std::string Name(const Limit& limit) {
       return "the cores";
     case LimitKind::kStage:
       return limit.name;
+    case LimitKind::kOrder:
+      return "the order of the batches";
     default:
       return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
   }
@@ -110,6 +112,13 @@ std::string CulpritText(const RunView& run, const PipelineModel& model, const Fi
       return fmt::format("{}, {}: {}{}", name, probability,
                          StageEvidence(run, model, finding.limit.index),
                          finding.culprit ? WaitEvidence(run, run.operators[*finding.culprit]) : "");
+    }
+    case LimitKind::kOrder: {
+      const analysis::StageModel& stage = model.stages()[finding.limit.index];
+      return fmt::format(
+          "{}, {}: the {} of {} wait for the slowest of them, as elements leave in "
+          "order and the queue has no room for the others",
+          Name(finding.limit), probability, Plural(stage.parallelism, "thread"), stage.name);
     }
     default:
       return fmt::format("{}{}, {}: held {} of the time", Name(finding.limit),

@@ -1,0 +1,43 @@
+// Prediction: the rate that a recorded pipeline would have at other settings, with an interval.
+//
+// The rate is the simulated one (what finite queues, variance and shared cores cost below the
+// bound), scaled by how far the simulation of the present settings is from what was observed, and
+// never more than the least bound; where a simulation would take too long it is that bound. The
+// interval combines what resampling the windows moves the bound by with the error that predictions
+// had on the seeds of the validation bench that are for fitting (tests/validation).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/bottleneck.h"
+
+namespace headrace::analysis {
+
+struct Prediction {
+  double rate = 0;            // batches per second
+  Interval interval;          // 90 %
+  std::vector<Limit> limits;  // all rows at those settings
+  size_t binding = 0;         // index into limits
+};
+
+class Predictor {
+ public:
+  // `model` must outlive it.
+  explicit Predictor(const PipelineModel& model);
+
+  double Rate(const Settings& settings) const;
+  // At the present settings the rate is the observed one: nothing predicts it better.
+  Prediction Predict(const Settings& settings) const;
+
+ private:
+  std::optional<double> Simulated(const Settings& settings) const;
+  bool IsCurrent(const Settings& settings) const;
+
+  const PipelineModel& model_;
+  double correction_ = 1;
+  std::vector<Demands> draws_;
+  mutable int64_t moves_ = 300'000'000;  // that simulations may still make
+};
+
+}  // namespace headrace::analysis

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Makes the trials of docs/accuracy.md in a build, JOBS seeds ranges at a time, and the page.
+# usage: validate.sh BUILD_FOLDER [JOBS [SHARE]]   SHARE: 1 = all pipelines, 0.1 = a tenth of them
+set -eu
+build=$1
+jobs=${2:-$(nproc)}
+share=${3:-1}
+out=$build/validation
+rm -rf "$out"
+mkdir -p "$out"
+# part, first seed, pipelines
+while read -r part first count; do
+  count=$(awk "BEGIN { n = int($count * $share); print n < 1 ? 1 : n }")
+  step=10
+  at=0
+  while [ "$at" -lt "$count" ]; do
+    end=$((at + step < count ? at + step : count))
+    echo "$part $((first + at)) $((first + end - 1))"
+    at=$end
+  done
+done > "$out/ranges" << 'PARTS'
+predict 10000 400
+name 20000 400
+choose 31000 300
+solve 50000 1
+PARTS
+xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy "$2" "$3" "$4" > "$1/$2.$3.tsv.part" && mv "$1/$2.$3.tsv.part" "$1/$2.$3.tsv"' \
+  "$build" "$out" < "$out/ranges"
+"$build/accuracy" gates "$out"/*.tsv
+"$build/accuracy" render "$out"/*.tsv > "$out/accuracy.md"

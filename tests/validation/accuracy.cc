@@ -1,0 +1,86 @@
+// accuracy: makes trials and the page of them.
+//   accuracy predict|name|choose|solve FIRST LAST  lines of the trials of those seeds, to stdout
+//   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
+//   accuracy gates FILE...                         the gates alone, as text
+//   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
+//   them
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "tests/validation/bench.h"
+#include "tests/validation/gates.h"
+
+namespace headrace::validation {
+namespace {
+
+int Usage() {
+  fmt::print(stderr,
+             "usage: accuracy predict|name|choose|solve|show|show-small FIRST LAST\n"
+             "       accuracy render|gates FILE...\n");
+  return 2;
+}
+
+void Make(const std::string& part, uint64_t seed) {
+  if (part == "predict") {
+    for (const PredictTrial& trial : TryPredictions(seed)) fmt::print("{}\n", Line(trial));
+  } else if (part == "solve") {
+    for (const SolveTrial& trial : TrySolving(seed)) fmt::print("{}\n", Line(trial));
+  } else if (part == "show" || part == "show-small") {
+    fmt::print("{}", Show(seed, part == "show-small"));
+  } else if (part == "name") {
+    fmt::print("{}\n", Line(TryNaming(seed)));
+  } else {
+    for (const ChooseTrial& trial : TryChoosing(seed)) fmt::print("{}\n", Line(trial));
+  }
+  std::fflush(stdout);
+}
+
+int Main(int argc, char** argv) {
+  if (argc < 3) return Usage();
+  const std::string part = argv[1];
+  if (part == "render" || part == "gates") {
+    Trials trials;
+    for (int i = 2; i < argc; ++i) {
+      std::ifstream file(argv[i]);
+      if (!file) {
+        fmt::print(stderr, "{}: cannot be read\n", argv[i]);
+        return 5;
+      }
+      for (std::string line; std::getline(file, line);) {
+        if (!Parse(line, &trials)) fmt::print(stderr, "{}: not a trial: {}\n", argv[i], line);
+      }
+    }
+    if (part == "render") {
+      fmt::print("{}", RenderPage(trials));
+      return 0;
+    }
+    for (const Gate& gate : Judge(trials)) {
+      fmt::print("{:<4} {:<64} {:>10}  {:>9} {:>5}  {}\n", gate.id, gate.what, gate.line,
+                 gate.figure, gate.trials, gate.holds() ? "holds" : "MISSED");
+    }
+    return 0;
+  }
+  const bool known = part == "predict" || part == "name" || part == "choose" || part == "solve" ||
+                     part == "show" || part == "show-small";
+  if (argc != 4 || !known) return Usage();
+  const uint64_t last = std::strtoull(argv[3], nullptr, 10);
+  for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {
+    try {
+      Make(part, seed);
+    } catch (const Error& error) {
+      fmt::print(stderr, "seed {}: {}\n", seed, error.fact());
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace headrace::validation
+
+int main(int argc, char** argv) { return headrace::validation::Main(argc, argv); }

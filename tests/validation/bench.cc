@@ -1,0 +1,428 @@
+#include "tests/validation/bench.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <sstream>
+
+#include "analysis/allocation.h"
+#include "analysis/bottleneck.h"
+#include "analysis/max_min.h"
+#include "analysis/prediction.h"
+#include "base/error.h"
+#include "tests/validation/generator.h"
+#include "tests/validation/recorder.h"
+#include "tests/validation/strategy.h"
+#include "tests/validation/truth.h"
+
+namespace headrace::validation {
+namespace {
+
+constexpr double kRecordedBatches = 2500;
+constexpr int64_t kTruthBatches = 3000;
+constexpr uint64_t kTruthSeed = 900001;  // added, so that no draw of the recorded run comes again
+
+analysis::RunView RecordRun(const Planted& planted, uint64_t seed) {
+  const double rate = RateOf(planted.world, 200, seed + 5);
+  Recording how;
+  how.level = planted.level;
+  how.seconds = std::max(4.0, kRecordedBatches / std::max(rate, 1.0));
+  return Record(planted.world, how, seed);
+}
+
+World With(const World& world, const Choice& choice) {
+  World changed = world;
+  for (size_t s = 0; s < changed.stations.size(); ++s) {
+    changed.stations[s].threads = choice.threads[s];
+    changed.stations[s].queue = choice.queues[s];
+  }
+  return changed;
+}
+
+Choice SettingsOf(const World& world) {
+  Choice choice;
+  for (const Station& station : world.stations) {
+    choice.threads.push_back(station.threads);
+    choice.queues.push_back(station.queue);
+  }
+  return choice;
+}
+
+std::string TextOf(const Choice& choice) {
+  return fmt::format("{}/{}", fmt::join(choice.threads, ","), fmt::join(choice.queues, ","));
+}
+
+// Of the rates of several plays, as one of a heavy-tailed pipeline says little.
+double LongRate(const World& world, uint64_t seed) {
+  double sum = 0;
+  for (uint64_t i = 0; i < 3; ++i) sum += RateOf(world, kTruthBatches, seed + 31 * i);
+  return sum / 3;
+}
+
+std::string Word(const std::string& text) { return text.empty() ? "-" : text; }
+
+}  // namespace
+
+std::vector<PredictTrial> TryPredictions(uint64_t seed) {
+  const Planted planted = Generate(seed);
+  const analysis::RunView run = RecordRun(planted, seed);
+  std::vector<PredictTrial> trials;
+  const analysis::PipelineModel model(run);
+  const analysis::Predictor predictor(model);
+  Dice dice(seed, 99);
+  for (int i = 0; i < 3; ++i) {
+    PredictTrial trial{seed, planted.kind, "", planted.level, 0, 0, 0, 0, 0, ""};
+    analysis::Settings settings = model.current();
+    World changed = planted.world;
+    bool enough = false;
+    for (int attempt = 0; attempt < 20 && !enough; ++attempt) {
+      settings = model.current();
+      changed = planted.world;
+      trial.change.clear();
+      for (size_t s = 0; s < changed.stations.size(); ++s) {
+        Station& station = changed.stations[s];
+        const double factor = std::exp2(dice.Below(4) - 1);  // 1/2, 1, 2, 4
+        if (!station.sequential && dice.Chance(0.6)) {
+          const int threads =
+              std::clamp(static_cast<int>(std::lround(station.threads * factor)), 1, 32);
+          if (threads != station.threads) {
+            trial.change += fmt::format("{} {}to{} ", station.name, station.threads, threads);
+            enough = enough || threads >= 2 * station.threads || 2 * threads <= station.threads;
+          }
+          settings.parallelism[s] = station.threads = threads;
+        }
+        if (dice.Chance(0.2)) {
+          const int deep = std::max(1, static_cast<int>(std::lround(station.queue * factor)));
+          if (deep != station.queue) {
+            trial.change += fmt::format("{}.queue {}to{} ", station.name, station.queue, deep);
+            enough = enough || deep >= 2 * station.queue || 2 * deep <= station.queue;
+          }
+          settings.queue_capacity[s] = station.queue = deep;
+        }
+      }
+      if (dice.Chance(0.3)) {
+        const double cores = std::max(1.0, changed.cores * (dice.Chance(0.5) ? 2 : 0.5));
+        trial.change += fmt::format("cores {}to{} ", changed.cores, cores);
+        settings.cores = changed.cores = cores;
+        enough = true;
+      }
+    }
+    if (!enough) break;
+    const analysis::Prediction prediction = predictor.Predict(settings);
+    trial.now = model.demands().rate;
+    trial.predicted = prediction.rate;
+    trial.low = prediction.interval.low;
+    trial.high = prediction.interval.high;
+    trial.limited_by = analysis::LimitKindName(prediction.limits[prediction.binding].kind);
+    trial.observed = LongRate(changed, seed + kTruthSeed);
+    trials.push_back(trial);
+  }
+  return trials;
+}
+
+NameTrial TryNaming(uint64_t seed) {
+  const Planted planted = Generate(seed);
+  const analysis::RunView run = RecordRun(planted, seed);
+  const analysis::PipelineModel model(run);
+  const analysis::Bottleneck bottleneck = analysis::FindBottleneck(model);
+  const Truth truth = FindTruth(planted.world, 2 * kTruthBatches, seed + kTruthSeed);
+  NameTrial trial;
+  trial.seed = seed;
+  trial.kind = planted.kind;
+  trial.level = planted.level;
+  trial.verdict = analysis::VerdictName(bottleneck.verdict);
+  std::replace(trial.verdict.begin(), trial.verdict.end(), ' ', '_');
+  trial.first = bottleneck.findings[0].limit.name;
+  trial.second = bottleneck.findings[1].limit.name;
+  trial.probability = bottleneck.findings[0].probability;
+  trial.truth = truth.gains[0].row;
+  trial.gap = truth.gap();
+  trial.first_right = truth.Holds(trial.first);
+  trial.second_right = truth.Holds(trial.second);
+  return trial;
+}
+
+std::vector<ChooseTrial> TryChoosing(uint64_t seed) {
+  const Planted planted = Generate(seed, true);
+  const World& world = planted.world;
+  const analysis::RunView run = RecordRun(planted, seed);
+  Allowed allowed;
+  allowed.cores = world.cores;
+  allowed.memory_bytes = world.memory_bytes;
+  constexpr int kThreads[] = {1, 2, 3, 4, 6, 8, 12, 16};
+  for (const Station& station : world.stations) {
+    allowed.most_threads = std::max(allowed.most_threads, station.threads);
+  }
+  const auto fits = [&](const Choice& choice) {
+    return MemoryOf(With(world, choice)) <= world.memory_bytes * (1 + 1e-9);
+  };
+  // The grid: all thread counts, with the queues as they are and four times as deep.
+  std::vector<std::pair<double, Choice>> grid;
+  const Choice now = SettingsOf(world);
+  std::vector<size_t> digits(world.stations.size(), 0);
+  while (true) {
+    for (int deep : {1, 4}) {
+      Choice choice = now;
+      bool valid = true;
+      for (size_t s = 0; s < digits.size(); ++s) {
+        choice.queues[s] *= deep;
+        if (!world.stations[s].sequential) choice.threads[s] = kThreads[digits[s]];
+        valid = valid && (!world.stations[s].sequential || digits[s] == 0);
+      }
+      if (valid && fits(choice)) {
+        grid.emplace_back(RateOf(With(world, choice), 250, seed + kTruthSeed), choice);
+      }
+    }
+    size_t digit = 0;
+    while (digit < digits.size() && ++digits[digit] == std::size(kThreads)) digits[digit++] = 0;
+    if (digit == digits.size()) break;
+  }
+  std::sort(grid.begin(), grid.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
+  double best = 0;
+  std::string best_known;
+  for (size_t i = 0; i < std::min<size_t>(5, grid.size()); ++i) {
+    const double rate = LongRate(With(world, grid[i].second), seed + kTruthSeed);
+    if (rate <= best) continue;
+    best = rate;
+    best_known = TextOf(grid[i].second);
+  }
+  const double before = LongRate(world, seed + kTruthSeed);
+  std::vector<ChooseTrial> trials;
+  for (const Strategy& strategy : AllStrategies()) {
+    ChooseTrial trial{seed, planted.kind, strategy.name, before, 0, 0, false, 0, "", best_known};
+    const Measure measure = [&](const Choice& choice) {
+      ++trial.measured;
+      if (!fits(choice)) return 0.0;
+      return RateOf(With(world, choice), 400, seed + kTruthSeed + 7);
+    };
+    const Choice choice = strategy.choose(run, allowed, measure);
+    trial.over_memory = !fits(choice);
+    trial.chosen = TextOf(choice);
+    if (!trial.over_memory) trial.rate = LongRate(With(world, choice), seed + kTruthSeed);
+    best = std::max(best, trial.rate);
+    trials.push_back(trial);
+  }
+  for (ChooseTrial& trial : trials) trial.best = best;
+  return trials;
+}
+
+namespace {
+
+analysis::ChainProblem DrawProblem(size_t stages, int most, Dice* dice) {
+  analysis::ChainProblem problem;
+  double least = 0;
+  for (size_t s = 0; s < stages; ++s) {
+    problem.stage_s.push_back(dice->Uniform(0.0002, 0.0102));
+    problem.max_threads.push_back(1 + dice->Below(most));
+    problem.now.push_back(1 + dice->Below(problem.max_threads.back()));
+    problem.thread_bytes.push_back(dice->Chance(0.3) ? 0 : dice->Uniform(0, 1e6));
+    least += problem.thread_bytes.back();
+  }
+  problem.fixed_bytes = 1e6;
+  problem.memory_bytes = 1e6 + least * (dice->Chance(0.5) ? 1e3 : dice->Uniform(0.9, 3));
+  problem.shared_bound = dice->Uniform(100, 2100);
+  return problem;
+}
+
+double RateOfThreads(const analysis::ChainProblem& problem, const std::vector<int>& threads) {
+  double rate = problem.shared_bound, bytes = problem.fixed_bytes;
+  for (size_t s = 0; s < threads.size(); ++s) {
+    rate = std::min(rate, threads[s] / problem.stage_s[s]);
+    bytes += threads[s] * problem.thread_bytes[s];
+  }
+  return bytes <= problem.memory_bytes * (1 + 1e-12) ? rate : -1;
+}
+
+double BestOfAll(const analysis::ChainProblem& problem) {
+  std::vector<int> threads(problem.stage_s.size(), 1);
+  double best = -1;
+  for (size_t digit = 0; digit < threads.size();) {
+    best = std::max(best, RateOfThreads(problem, threads));
+    digit = 0;
+    while (digit < threads.size() && ++threads[digit] > problem.max_threads[digit]) {
+      threads[digit++] = 1;
+    }
+  }
+  return best;
+}
+
+double Milliseconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// Of the integer program against all settings, and of the exact method against the program.
+void SolveSmall(Dice* dice, std::vector<SolveTrial>* trials) {
+  SolveTrial program{"the integer program against all settings", 0, 0, 0};
+  SolveTrial exact{"max-min by the exact method against all settings", 0, 0, 0};
+  for (int i = 0; i < 400; ++i) {
+    const size_t stages = 1 + static_cast<size_t>(dice->Below(5));
+    const analysis::ChainProblem problem = DrawProblem(stages, 6, dice);
+    const double best = BestOfAll(problem);
+    const auto agrees = [&](bool found, double rate) {
+      return found ? std::abs(rate - best) <= 1e-6 * best : best < 0;
+    };
+    std::optional<analysis::ChainSolution> solution;
+    program.slowest_ms = std::max(program.slowest_ms,
+                                  Milliseconds([&] { solution = analysis::SolveChain(problem); }));
+    ++program.instances;
+    program.equal += agrees(solution.has_value(), solution ? solution->rate : 0);
+    analysis::MaxMinProblem core{problem.stage_s, problem.max_threads, problem.thread_bytes,
+                                 problem.memory_bytes - problem.fixed_bytes, problem.shared_bound};
+    std::optional<analysis::MaxMinSolution> threads;
+    exact.slowest_ms =
+        std::max(exact.slowest_ms, Milliseconds([&] { threads = analysis::SolveMaxMin(core); }));
+    ++exact.instances;
+    exact.equal += agrees(threads.has_value(), threads ? threads->rate : 0);
+  }
+  trials->push_back(program);
+  trials->push_back(exact);
+}
+
+}  // namespace
+
+std::vector<SolveTrial> TrySolving(uint64_t seed) {
+  std::vector<SolveTrial> trials;
+  Dice dice(seed, 41);
+  SolveSmall(&dice, &trials);
+  SolveTrial hundred{"threads of 100 stages, by the program; equal to the exact method", 0, 0, 0};
+  for (int i = 0; i < 10; ++i) {
+    const analysis::ChainProblem problem = DrawProblem(100, 32, &dice);
+    std::optional<analysis::ChainSolution> solution;
+    hundred.slowest_ms = std::max(hundred.slowest_ms,
+                                  Milliseconds([&] { solution = analysis::SolveChain(problem); }));
+    const std::optional<analysis::MaxMinSolution> exact =
+        analysis::SolveMaxMin({problem.stage_s, problem.max_threads, problem.thread_bytes,
+                               problem.memory_bytes - problem.fixed_bytes, problem.shared_bound});
+    ++hundred.instances;
+    hundred.equal += solution.has_value() == exact.has_value() &&
+                     (!solution || std::abs(solution->rate / exact->rate - 1) <= 1e-6);
+  }
+  trials.push_back(hundred);
+  SolveTrial thousand{"max-min of 1000 stages, by the exact method", 0, 0, 0};
+  for (int i = 0; i < 50; ++i) {
+    analysis::MaxMinProblem problem;
+    for (int s = 0; s < 1000; ++s) {
+      problem.service_s.push_back(dice.Uniform(0.05, 2));
+      problem.most.push_back(100000);
+      problem.weight.push_back(1);
+    }
+    problem.budget = 4000;
+    problem.most_rate = std::numeric_limits<double>::infinity();
+    std::optional<analysis::MaxMinSolution> solution;
+    thousand.slowest_ms = std::max(
+        thousand.slowest_ms, Milliseconds([&] { solution = analysis::SolveMaxMin(problem); }));
+    double next = 0;  // what any higher rate would take
+    for (double service_s : problem.service_s) {
+      next += std::ceil(service_s * solution->rate * (1 + 1e-6));
+    }
+    ++thousand.instances;
+    thousand.equal += next > problem.budget;
+  }
+  trials.push_back(thousand);
+  return trials;
+}
+
+std::string Show(uint64_t seed, bool small) {
+  const Planted planted = Generate(seed, small);
+  const World& world = planted.world;
+  const analysis::RunView run = RecordRun(planted, seed);
+  const analysis::PipelineModel model(run);
+  std::string text = fmt::format(
+      "seed {}: {}, level {}, {} cores, contention {:.3f}, ordered {} {}\n", seed, planted.kind,
+      planted.level, world.cores, world.contention, model.ordered(), model.order_window());
+  const std::vector<double> visits = Visits(world);
+  for (size_t s = 0; s < world.stations.size(); ++s) {
+    const Station& station = world.stations[s];
+    double cpu = 0, blocked = 0;
+    std::string parts;
+    for (const Part& part : station.parts) {
+      cpu += (part.cpu_s + part.held_cpu_s) * visits[s];
+      blocked += (part.blocked_s + part.held_blocked_s) * visits[s];
+      parts += fmt::format(" cv {:.2f} shape {}{}", part.cv, static_cast<int>(part.shape),
+                           part.shared >= 0 ? " " + world.shared[size_t(part.shared)].name : "");
+    }
+    const analysis::StageModel& stage = model.stages()[s];
+    text += fmt::format(
+        "  {} x{}{} queue {} take {} emit {:.2f} visits {:.2f} ms {:.2f}+{:.2f}{} | model firings "
+        "{:.2f} elements {:.2f} ms {:.2f} of them cpu {:.2f} cv {:.2f}\n",
+        station.name, station.threads, station.sequential ? " seq" : "", station.queue,
+        station.take, station.emit, visits[s], 1e3 * cpu, 1e3 * blocked, parts, stage.firings,
+        stage.elements, 1e3 * model.demands().stage_s[s], 1e3 * model.demands().stage_cpu_s[s],
+        stage.cv);
+  }
+  text += fmt::format("  consumer ms {:.2f} cv {:.2f} | model {:.2f} cv {:.2f}\n",
+                      1e3 * world.consumer_s, world.consumer_cv, 1e3 * model.demands().consumer_s,
+                      model.consumer_cv());
+  for (const analysis::Limit& limit : analysis::Bounds(model, model.demands(), model.current())) {
+    text += fmt::format("  {} {} {:.2f}\n", analysis::LimitKindName(limit.kind), limit.name,
+                        limit.bound);
+  }
+  const double simulated =
+      analysis::SimulatedRate(model.Simulated(model.current(), model.demands()), 8000, seed)
+          .value_or(0);
+  text += fmt::format("  observed {:.2f}, played longer {:.2f}, simulated by the model {:.2f}\n",
+                      model.demands().rate, LongRate(world, seed + kTruthSeed), simulated);
+  for (const Gain& gain : FindTruth(world, kTruthBatches, seed + kTruthSeed).gains) {
+    text += fmt::format("  {} {:+.1f} %", gain.row, 100 * gain.gain);
+  }
+  return text + "\n";
+}
+
+std::string Line(const PredictTrial& t) {
+  return fmt::format("predict\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{:.6g}\t{:.6g}\t{}", t.seed,
+                     t.kind, Word(t.change), t.level, t.now, t.predicted, t.low, t.high, t.observed,
+                     Word(t.limited_by));
+}
+
+std::string Line(const NameTrial& t) {
+  return fmt::format("name\t{}\t{}\t{}\t{}\t{}\t{}\t{:.4f}\t{}\t{:.4f}\t{}\t{}", t.seed, t.kind,
+                     t.verdict, t.first, t.second, t.level, t.probability, t.truth, t.gap,
+                     int{t.first_right}, int{t.second_right});
+}
+
+std::string Line(const ChooseTrial& t) {
+  return fmt::format("choose\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{}\t{}\t{}\t{}", t.seed, t.kind,
+                     t.strategy, t.before, t.rate, t.best, int{t.over_memory}, t.measured,
+                     Word(t.chosen), Word(t.best_known));
+}
+
+std::string Line(const SolveTrial& t) {
+  return fmt::format("solve\t{}\t{}\t{}\t{:.4f}", t.what, t.instances, t.equal, t.slowest_ms);
+}
+
+bool Parse(const std::string& line, Trials* trials) {
+  std::vector<std::string> f;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream, field, '\t');) f.push_back(field);
+  const auto number = [&](size_t i) { return std::strtod(f[i].c_str(), nullptr); };
+  const auto count = [&](size_t i) { return static_cast<int>(number(i)); };
+  if (f.size() < 2) return false;
+  const uint64_t seed = std::strtoull(f[1].c_str(), nullptr, 10);
+  if (f[0] == "predict" && f.size() == 11) {
+    trials->predictions.push_back(
+        {seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8), number(9), f[10]});
+  } else if (f[0] == "name" && f.size() == 12) {
+    trials->names.push_back({seed, f[2], f[3], f[4], f[5], count(6), number(7), f[8], number(9),
+                             f[10] == "1", f[11] == "1"});
+  } else if (f[0] == "choose" && f.size() == 11) {
+    trials->choices.push_back(
+        {seed, f[2], f[3], number(4), number(5), number(6), f[7] == "1", count(8), f[9], f[10]});
+  } else if (f[0] == "solve" && f.size() == 5) {
+    trials->solutions.push_back(
+        {f[1], static_cast<size_t>(count(2)), static_cast<size_t>(count(3)), number(4)});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace headrace::validation

@@ -1,0 +1,74 @@
+// The judged trials of bench B1. Each trial takes one seed, records a run of a generated World,
+// asks analysis about it as for any recorded run, and plays the World again to see what is true.
+// Trials are written as lines of tab-separated fields, so that parts can be run apart and put
+// together (gates.h).
+//
+// Seeds below kFirstReportSeed are for fitting: constants of analysis may be chosen by them. Those
+// from there on are for the report alone.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace headrace::validation {
+
+inline constexpr uint64_t kFirstReportSeed = 10000;
+
+// G1 and G3: the rate at settings of which at least one knob changed twofold.
+struct PredictTrial {
+  uint64_t seed = 0;
+  std::string kind, change;  // what was planted; "s1 x4 cores x2"
+  int level = 3;
+  double now = 0, predicted = 0, low = 0, high = 0, observed = 0;
+  std::string limited_by;  // predicted for these settings: "stage", "cores", ...
+};
+// G4: the row named first, against interventions.
+struct NameTrial {
+  uint64_t seed = 0;
+  std::string kind, verdict, first, second;
+  int level = 3;
+  double probability = 0;  // of the first
+  std::string truth;       // row with the largest gain
+  double gap = 0;          // that gain
+  bool first_right = false, second_right = false;
+};
+// G5, G8, G13: the settings a strategy chose, against all configurations of a grid.
+struct ChooseTrial {
+  uint64_t seed = 0;
+  std::string kind, strategy;
+  double before = 0, rate = 0, best = 0;  // rate 0: over memory
+  bool over_memory = false;
+  int measured = 0;                // trial runs that the strategy asked for
+  std::string chosen, best_known;  // "2,3,1/4,4,16": threads and queues; the best of the grid
+};
+
+// G7 and the speed of the solvers.
+struct SolveTrial {
+  std::string what;
+  size_t instances = 0, equal = 0;  // to the truth, within 1e-6
+  double slowest_ms = 0;
+};
+
+std::vector<PredictTrial> TryPredictions(uint64_t seed);
+NameTrial TryNaming(uint64_t seed);
+std::vector<ChooseTrial> TryChoosing(uint64_t seed);
+std::vector<SolveTrial> TrySolving(uint64_t seed);
+
+// A generated World beside what analysis makes of its recording, for people.
+std::string Show(uint64_t seed, bool small);
+
+std::string Line(const PredictTrial& trial);
+std::string Line(const NameTrial& trial);
+std::string Line(const ChooseTrial& trial);
+std::string Line(const SolveTrial& trial);
+
+struct Trials {
+  std::vector<PredictTrial> predictions;
+  std::vector<NameTrial> names;
+  std::vector<ChooseTrial> choices;
+  std::vector<SolveTrial> solutions;
+};
+// Adds the trial of a line; false when it is none.
+bool Parse(const std::string& line, Trials* trials);
+
+}  // namespace headrace::validation

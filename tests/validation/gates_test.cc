@@ -1,0 +1,92 @@
+// A reduced set of the gates of docs/accuracy.md, on simulated data that is the same everywhere.
+// The lines here stand apart from the page's figures by what so few pipelines may differ by chance.
+#include "tests/validation/gates.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace headrace::validation {
+namespace {
+
+void Print(const std::vector<Gate>& gates) {
+  for (const Gate& gate : gates) {
+    std::printf("%-4s %-64s %10s %9s %5zu %s\n", gate.id.c_str(), gate.what.c_str(),
+                gate.line.c_str(), gate.figure.c_str(), gate.trials, gate.holds() ? "" : "missed");
+  }
+}
+
+double ValueOf(const std::vector<Gate>& gates, const std::string& what) {
+  for (const Gate& gate : gates) {
+    if (gate.what == what) return gate.value;
+  }
+  ADD_FAILURE() << "no gate '" << what << "'";
+  return NAN;
+}
+
+TEST(Gates, PredictedRatesComeTrue) {
+  Trials trials;
+  for (uint64_t seed = 40000; seed < 40040; ++seed) {
+    for (const PredictTrial& trial : TryPredictions(seed)) trials.predictions.push_back(trial);
+  }
+  const std::vector<Gate> gates = Judge(trials);
+  Print(gates);
+  EXPECT_LE(ValueOf(gates, "predicted rate, median error"), 0.04);
+  EXPECT_LE(ValueOf(gates, "predicted rate, 90th percentile"), 0.15);
+  EXPECT_GE(ValueOf(gates, "predicted rate, 90 % intervals that cover, at least"), 0.82);
+}
+
+TEST(Gates, BottlenecksAreNamed) {
+  Trials trials;
+  for (uint64_t seed = 41000; seed < 41024; ++seed) trials.names.push_back(TryNaming(seed));
+  const std::vector<Gate> gates = Judge(trials);
+  Print(gates);
+  EXPECT_GE(ValueOf(gates, "bottleneck named first"), 0.85);
+  EXPECT_GE(ValueOf(gates, "named first or second"), 0.9);
+}
+
+TEST(Gates, ChosenSettingsAreNearTheBestAndFitTheMemory) {
+  Trials trials;
+  for (uint64_t seed = 42000; seed < 42024; ++seed) {
+    for (const ChooseTrial& trial : TryChoosing(seed)) trials.choices.push_back(trial);
+  }
+  const std::vector<Gate> gates = Judge(trials);
+  Print(gates);
+  EXPECT_GE(ValueOf(gates, "chosen settings within 5 % of the best"), 0.75);
+  EXPECT_EQ(ValueOf(gates, "over memory"), 0);
+  const Gate& regret = gates.back();
+  EXPECT_LE(regret.value, 0.6 * regret.limit) << regret.what;
+}
+
+TEST(Gates, SolversFindTheOptimum) {
+  for (const SolveTrial& trial : TrySolving(43000)) {
+    EXPECT_EQ(trial.equal, trial.instances) << trial.what;
+  }
+}
+
+TEST(Gates, LinesAreReadAsTheyAreWritten) {
+  Trials trials;
+  const PredictTrial predict{7, "lock", "s1 1to2 ", 2, 10, 20, 15, 25, 19, "stage"};
+  const NameTrial name{8, "cpu", "limited", "s0", "cores", 3, 0.75, "s0", 0.25, true, false};
+  const ChooseTrial choose{9, "cores", "all cores", 50, 0, 80, true, 3, "2,1/4,4", "3,1/4,16"};
+  for (const std::string& line : {Line(predict), Line(name), Line(choose)}) {
+    EXPECT_TRUE(Parse(line, &trials)) << line;
+  }
+  ASSERT_EQ(trials.predictions.size() + trials.names.size() + trials.choices.size(), 3u);
+  EXPECT_EQ(Line(trials.predictions[0]), Line(predict));
+  EXPECT_EQ(Line(trials.names[0]), Line(name));
+  EXPECT_EQ(Line(trials.choices[0]), Line(choose));
+  EXPECT_FALSE(Parse("name\t1", &trials));
+}
+
+TEST(Gates, SharesAndTheirIntervals) {
+  EXPECT_NEAR(WilsonLow(188, 200), 0.898, 0.001);
+  EXPECT_NEAR(WilsonLow(28, 30), 0.79, 0.005);
+  EXPECT_DOUBLE_EQ(QuantileOf({4, 1, 3, 2}, 0.5), 2.5);
+}
+
+}  // namespace
+}  // namespace headrace::validation
