@@ -224,9 +224,15 @@ int BPF_PROG(on_add, void* folio) {
 
 /* A request without pages for the cache is direct: the device serves it even if it is so fast that
  * nobody sleeps. With them it may be read-ahead for later calls. */
-SEC("tp_btf/block_io_start")
-int BPF_PROG(on_io_start, void* request) {
+static __always_inline int sent(void) {
   struct call* call = call_of_current();
   if (call && !call->added) call->waited = 1;
   return 0;
 }
+
+SEC("tp_btf/block_io_start")
+int BPF_PROG(on_io_start, void* request) { return sent(); }
+
+/* Before Linux 6.5. */
+SEC("tp_btf/block_getrq")
+int BPF_PROG(on_getrq, void* bio) { return sent(); }

@@ -12,7 +12,7 @@ class FileCallProbe final : public Probe {
  public:
   Availability Start(const Host& host, const Target& target) override {
     target_ = &target;
-    program_.Optional("on_io_start");
+    program_.Prefer({"on_io_start", "on_getrq"}, true);
     return program_.Load(host, target);
   }
 

@@ -3,7 +3,9 @@
 // and the phase of the machine, which is what makes two runs of the same program differ by more
 // than a probe costs; a window with nothing attached at all ("nothing") shows what is left of that.
 //   recording_bench HEADRACE [--arm LEVEL[,PROBE]...]... [--pairs 30] [--seconds 3]
-//                   [--table FOLDER]
+//                   [--table FOLDER] [--set KEY=VALUE]... [--ping]
+// --ping: not rm1 but two threads of one CPU that hand a byte to and fro, about a million switches
+// a second: what recording costs is large there and the machine's noise small.
 // An arm is a level and the probes to leave out of it, e.g. --arm 1 --arm 3 --arm "3,page faults".
 // Prints for each arm the growth of the pipeline's CPU time for the same work (eBPF programs run
 // in its threads, so theirs is in it): the median of all pairs with its 95 % interval. Beside it
@@ -14,6 +16,7 @@
 // operator completed, each weighed with that operator's own mean time a row.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -29,10 +32,12 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "probes/account/account.h"
 #include "probes/account/account_segment.h"
 
 namespace headrace {
@@ -158,7 +163,8 @@ std::string MedianAndInterval(const std::vector<double>& values, std::mt19937& r
 
 struct Options {
   std::string headrace, table;
-  Texts arms;
+  Texts arms, settings;  // settings: of the pipeline, KEY=VALUE
+  bool ping = false;
   int pairs = 30;
   double seconds = 3;
 };
@@ -171,6 +177,10 @@ Options Parse(int argc, char** argv) {
       options.headrace = std::filesystem::absolute(word);
       continue;
     }
+    if (word == "--ping") {
+      options.ping = true;
+      continue;
+    }
     if (i + 1 == argc) Fail(word + " wants a value");
     const std::string value = argv[++i];
     if (word == "--arm") {
@@ -181,6 +191,8 @@ Options Parse(int argc, char** argv) {
       options.seconds = std::max(0.1, std::atof(value.c_str()));
     } else if (word == "--table") {
       options.table = value;
+    } else if (word == "--set") {
+      options.settings.push_back(value);
     } else {
       Fail("unknown option " + word);
     }
@@ -209,13 +221,14 @@ void AddArm(const std::string& arm, Texts* command) {
   while (std::getline(words, word, ',')) command->insert(command->end(), {"--without", word});
 }
 
-// What the recordings of an arm claim, in per cent of the pipeline's CPU time.
+// What the recordings of an arm claim, in per cent of the rest of the pipeline's CPU time, which is
+// what the growth is measured against.
 std::string Claim(const Options& options, const std::string& database, const std::string& arm) {
   const std::string sql =
-      "SELECT 100.0 * SUM(CASE WHEN metric = 'bpf_run_time_ns' THEN last_value END) / "
-      "SUM(CASE WHEN metric = 'process_cpu_ns' THEN last_value END) AS claim "
-      "FROM host_summary JOIN run_summary USING (run_id) WHERE name LIKE '" +
-      NameOf(arm) + "%'";
+      "SELECT 100.0 * bpf / (cpu - bpf) AS claim FROM (SELECT SUM(CASE WHEN metric = "
+      "'bpf_run_time_ns' THEN last_value END) AS bpf, SUM(CASE WHEN metric = 'process_cpu_ns' THEN "
+      "last_value END) AS cpu FROM host_summary JOIN run_summary USING (run_id) WHERE name LIKE '" +
+      NameOf(arm) + "%')";
   FILE* const out =
       popen(fmt::format("'{}' query --format csv --db '{}' \"{}\"", options.headrace, database, sql)
                 .c_str(),
@@ -231,12 +244,33 @@ std::string Claim(const Options& options, const std::string& database, const std
   return line.empty() ? "no programs" : fmt::format("{:.2f} %", std::atof(line.c_str()));
 }
 
+// The target of --ping: `rows` are the trips there and back.
+[[noreturn]] void PingForEver() {
+  cpu_set_t cpu;
+  CPU_ZERO(&cpu);
+  CPU_SET(sched_getcpu(), &cpu);
+  sched_setaffinity(0, sizeof cpu, &cpu);  // its threads inherit it
+  int there[2], back[2];
+  if (pipe(there) != 0 || pipe(back) != 0) Fail("cannot make a pipe");
+  hr_account_open("ping");
+  const uint32_t op = hr_operator("ping", "ping", hr_stage("ping", 1, 1));
+  std::thread peer([&] {
+    for (char byte; read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1;) {
+    }
+  });
+  hr_enter(op);
+  for (char byte = 0; write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1;) {
+    hr_done(op, 1, 1, 0, 0);
+  }
+  Fail("a pipe broke");
+}
+
 int Main(const Options& options) {
   const std::string folder =
       std::filesystem::temp_directory_path() / fmt::format("recording_bench.{}", getpid());
   std::filesystem::create_directories(folder);
   std::string table = options.table;
-  if (table.empty()) {
+  if (table.empty() && !options.ping) {
     table = folder + "/rm1";
     int status = 0;
     waitpid(Start({options.headrace, "generate", "rm1", "-o", table}), &status, 0);
@@ -245,8 +279,14 @@ int Main(const Options& options) {
   setenv("HEADRACE_ACCOUNTS", "on", 1);  // kept, with nobody to read them
   const std::string database = folder + "/runs.db";
   {
-    Pipeline pipeline({options.headrace, "run", table + "/pipeline.toml", "--no-record", "--quiet",
-                       "--duration", "3600s", "--set", "consumer.step=0"});
+    Texts command = {options.headrace, "run",     table + "/pipeline.toml",
+                     "--no-record",    "--quiet", "--duration",
+                     "3600s",          "--set",   "consumer.step=0"};
+    for (const std::string& setting : options.settings) {
+      command.insert(command.end(), {"--set", setting});
+    }
+    if (options.ping) command = {"/proc/self/exe", "ping"};
+    Pipeline pipeline(command);
     Sleep(2);
     Texts arms = options.arms;
     arms.push_back(kNothing);
@@ -304,6 +344,7 @@ int Main(const Options& options) {
 }  // namespace headrace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "ping") headrace::PingForEver();
   try {
     return headrace::Main(headrace::Parse(argc, argv));
   } catch (const headrace::Error& error) {

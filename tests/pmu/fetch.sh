@@ -5,6 +5,7 @@
 #   fetch.sh CACHE
 set -eu
 [ $# = 1 ] || { echo "usage: fetch.sh CACHE" >&2; exit 2; }
+contents=2  # raised when what is unpacked changes: an older cache is filled anew
 mkdir -p "$1"
 cache=$(cd "$1" && pwd)
 
@@ -12,7 +13,7 @@ cache=$(cd "$1" && pwd)
 get() {
   architecture=$1 meta=$2
   shift 2
-  [ -e "$cache/$architecture/complete" ] && return
+  [ "$(cat "$cache/$architecture/complete" 2> /dev/null)" = "$contents" ] && return
   state=$cache/$architecture/apt packages=$cache/$architecture/packages
   rm -rf "${cache:?}/$architecture"
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$packages" "$cache/$architecture/root"
@@ -35,7 +36,7 @@ get() {
       --exclude='./lib/modules/*/kernel/fs/[!ejm]*'
   done
   rm -rf "$state" "$packages"
-  touch "$cache/$architecture/complete"
+  echo "$contents" > "$cache/$architecture/complete"
 }
 
 get arm64 linux-image-arm64 libbpf-dev libelf-dev zlib1g-dev libpfm4-dev libfmt-dev

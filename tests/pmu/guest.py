@@ -65,8 +65,9 @@ class Checks:
 class Guest:
     """add() files, command() programs, run(); then output(NAME), status(NAME)."""
 
-    def __init__(self, name, architecture, folder, extra=()):
+    def __init__(self, name, architecture, folder, extra=(), accelerator="tcg"):
         self.name, self.architecture, self.folder = name, architecture, folder
+        self.accelerator = accelerator
         self.extra = list(extra)  # more of QEMU's arguments
         self.files, self.commands, self.console = {}, [], ""
         self.results, self.ended, self.seconds = {}, False, 0.0
@@ -150,7 +151,7 @@ class Guest:
             "amd64": (["qemu-system-x86_64", "-M", "q35"], "ttyS0"),
             "arm64": (["qemu-system-aarch64", "-M", "virt"], "ttyAMA0")}[self.architecture]
         arguments = machine + self.extra + [
-            "-accel", "tcg", "-display", "none", "-monitor", "none", "-serial", "stdio",
+            "-accel", self.accelerator, "-display", "none", "-monitor", "none", "-serial", "stdio",
             "-nic", "none", "-no-reboot", "-kernel", os.path.join(kernels, kernel),
             "-initrd", archive, "-append",
             "console=%s quiet loglevel=4 panic=-1 tsc=reliable rdinit=/init" % console]
