@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -28,12 +29,14 @@ void ParseColumn(const std::string& text,
                  std::map<std::string, reader::dwrf::ColumnOptions>* columns) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ExitCode::kUsage, what, fmt::format("--column '{}'", Printable(text, 120)),
-                "write PATH=raw, PATH=level:N, PATH=ratio:X, or several: PATH=level:9,ratio:2");
+                "write PATH=raw, PATH=level:N, PATH=ratio:X, PATH=dictionary:auto, never, always "
+                "or shared, or several: PATH=level:9,ratio:2");
   };
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) refuse("no path and '='");
   reader::dwrf::ColumnOptions& column = (*columns)[text.substr(0, equals)];
   std::string rest = text.substr(equals + 1);
+  const std::vector<std::string> uses = {"auto", "never", "always", "shared"};
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
     const std::string part = rest.substr(0, comma);
@@ -50,6 +53,9 @@ void ParseColumn(const std::string& text,
       column.level = static_cast<int>(number);
     } else if (name == "ratio" && is_number) {
       column.min_ratio = number;
+    } else if (const auto use = std::find(uses.begin(), uses.end(), value);
+               name == "dictionary" && use != uses.end()) {
+      column.dictionary = static_cast<reader::dwrf::DictionaryUse>(use - uses.begin());
     } else {
       refuse(fmt::format("'{}' is no choice", Printable(part, 40)));
     }
@@ -142,7 +148,8 @@ HR_COMMAND(
        app.add_option("--min-ratio", rewrite->min_ratio,
                       "Keep a chunk compressed only where it shrinks by this factor");
        app.add_option("--column", options->columns,
-                      "Choose for the streams of one column: PATH=raw, PATH=level:N, PATH=ratio:X")
+                      "Choose for the streams of one column: PATH=raw, PATH=level:N, PATH=ratio:X, "
+                      "PATH=dictionary:auto, never, always or shared")
            ->type_name("CHOICE")
            ->allow_extra_args(false);
        app.add_option("--cluster", rewrite->cluster,

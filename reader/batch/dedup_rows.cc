@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "reader/batch/first_use.h"
 
 namespace headrace::reader {
 namespace {
@@ -68,6 +69,7 @@ uint64_t HashRow(std::span<const SparseColumn* const> columns, uint64_t row, Row
 
 // The column's rows `rows` in its place, as column of group `group`.
 void Replace(SparseColumn* column, std::span<const uint32_t> rows, int32_t group) {
+  HR_CHECK(column->dictionary == nullptr, "groups are of ids");
   SparseColumn taken;
   taken.name = std::move(column->name);
   taken.weighted = column->weighted;
@@ -220,28 +222,20 @@ void AppendGroups(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, ui
     for (const DedupGroup& group : from.groups) to->groups.push_back({group.name, 0, {}});
   }
   HR_CHECK(to->groups.size() == from.groups.size(), "batches of different groups");
-  std::vector<uint32_t> number, used;
+  FirstUse number;
   for (size_t g = 0; g < from.groups.size(); ++g) {
     const DedupGroup& source = from.groups[g];
     DedupGroup& target = to->groups[g];
-    constexpr uint32_t kUnused = UINT32_MAX;
-    number.assign(source.unique_rows, kUnused);
-    used.clear();
+    number.Reset(source.unique_rows);
     target.inverse.reserve(target.inverse.size() + rows);
-    for (uint64_t row = first; row < first + rows; ++row) {
-      uint32_t& place = number[source.inverse[row]];
-      if (place == kUnused) {
-        place = static_cast<uint32_t>(target.unique_rows + used.size());
-        used.push_back(source.inverse[row]);
-      }
-      target.inverse.push_back(place);
-    }
+    for (uint64_t row = first; row < first + rows; ++row)
+      target.inverse.push_back(target.unique_rows + number(source.inverse[row]));
     for (size_t i = 0; i < from.sparse.size(); ++i) {
       HR_CHECK(to->sparse[i].group == from.sparse[i].group, "batches of different groups");
       if (from.sparse[i].group == static_cast<int32_t>(g))
-        AppendRowsOf(&to->sparse[i], target.unique_rows, from.sparse[i], used);
+        AppendRowsOf(&to->sparse[i], target.unique_rows, from.sparse[i], number.used());
     }
-    target.unique_rows += static_cast<uint32_t>(used.size());
+    target.unique_rows += static_cast<uint32_t>(number.used().size());
   }
 }
 

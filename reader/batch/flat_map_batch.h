@@ -24,6 +24,8 @@ struct PresenceBits {
   bool Get(uint64_t row) const { return words[row >> 6] >> (row & 63) & 1; }
 };
 
+class IdDictionary;  // id_dictionary.h
+
 enum class FeatureKind : uint8_t { kDense, kSparse, kWeightedSparse };
 
 // One dense feature: values.size() == rows, 0 where absent.
@@ -45,6 +47,8 @@ struct SparseColumn {
   bool weighted =
       false;  // a weighted feature, also where the batch happens to hold none of its values
   int32_t group = -1;  // in FlatMapBatch::groups; -1: one list for each row of the batch
+  // Set: `values` are indices into it, not ids (id_dictionary.h). Never in a group.
+  std::shared_ptr<const IdDictionary> dictionary = nullptr;
 };
 
 // A plain integer or float column of the table (label, session id, timestamp): one value per row,
@@ -81,7 +85,7 @@ struct FlatMapBatch {
   std::vector<DedupGroup> groups;  // of sparse columns that hold unique rows only
   Slabs slabs;
   std::vector<Slabs> group_slabs;  // of the columns of each of `groups`; empty: none
-  uint64_t copied_bytes = 0;  // of ids and weights: moved in memory since they were decoded
+  uint64_t copied_bytes = 0;       // of ids and weights: moved in memory since they were decoded
 
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   DenseColumn* FindDense(std::string_view name);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "reader/batch/dedup_rows.h"
+#include "reader/batch/first_use.h"
 
 namespace headrace::reader {
 namespace {
@@ -25,6 +27,7 @@ void GatherValues(const Values& values, std::span<const uint32_t> order, Values*
 }
 
 SparseColumn GatherLists(const SparseColumn& column, std::span<const uint32_t> order) {
+  HR_CHECK(column.dictionary == nullptr, "ids are looked up before rows are mixed");
   SparseColumn out;
   out.name = column.name;
   out.weighted = column.weighted;
@@ -49,20 +52,13 @@ SparseColumn GatherLists(const SparseColumn& column, std::span<const uint32_t> o
 // first appear.
 std::vector<uint32_t> GatherGroup(const DedupGroup& group, std::span<const uint32_t> order,
                                   DedupGroup* out) {
-  constexpr uint32_t kUnused = UINT32_MAX;
-  std::vector<uint32_t> number(group.unique_rows, kUnused), used;
+  FirstUse number;
+  number.Reset(group.unique_rows);
   out->name = group.name;
   out->inverse.reserve(order.size());
-  for (const uint32_t row : order) {
-    uint32_t& place = number[group.inverse[row]];
-    if (place == kUnused) {
-      place = static_cast<uint32_t>(used.size());
-      used.push_back(group.inverse[row]);
-    }
-    out->inverse.push_back(place);
-  }
-  out->unique_rows = static_cast<uint32_t>(used.size());
-  return used;
+  for (const uint32_t row : order) out->inverse.push_back(number(group.inverse[row]));
+  out->unique_rows = static_cast<uint32_t>(number.used().size());
+  return number.used();
 }
 
 }  // namespace

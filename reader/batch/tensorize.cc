@@ -18,7 +18,9 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "reader/batch/append_bits.h"
 #include "reader/batch/dedup_rows.h"
+#include "reader/batch/id_dictionary.h"
 
 namespace headrace::reader {
 namespace {
@@ -90,16 +92,7 @@ __attribute__((target("avx512f"))) void TransposeBlockAvx512(const float* const*
 // Rows [first, first + rows) of `from` behind the first `to_rows` rows of `to`.
 void AppendPresence(PresenceBits* to, uint64_t to_rows, const PresenceBits& from, uint64_t first,
                     uint64_t rows) {
-  to->words.resize((to_rows + rows + 63) / 64);
-  for (uint64_t done = 0; done < rows;) {
-    const uint64_t source = first + done, target = to_rows + done;
-    const uint64_t take = std::min({64 - (source & 63), 64 - (target & 63), rows - done});
-    uint64_t bits = from.words[source >> 6] >> (source & 63);
-    if (take < 64) bits &= (uint64_t{1} << take) - 1;
-    to->words[target >> 6] |= bits << (target & 63);
-    to->count += static_cast<uint64_t>(std::popcount(bits));
-    done += take;
-  }
+  to->count += AppendBits(from.words, first, rows, to_rows, &to->words);
 }
 
 template <typename T>
@@ -110,6 +103,7 @@ void AppendRange(Array<T>* to, const Array<T>& from, uint64_t first, uint64_t co
 
 void AppendSparse(SparseColumn* to, uint64_t to_rows, const SparseColumn& from, uint64_t first,
                   uint64_t rows) {
+  HR_CHECK(from.dictionary == nullptr, "ids are looked up before rows are joined");
   AppendPresence(&to->present, to_rows, from.present, first, rows);
   const uint32_t begin = from.offsets[first], end = from.offsets[first + rows];
   const uint64_t base = to->values.size();
@@ -154,6 +148,12 @@ void ValidateSparse(const SparseColumn& column, uint64_t rows) {
     Broken(column.name, "offsets decrease");
   if (column.values.size() != column.offsets.back())
     Broken(column.name, "values differ in number from the last offset");
+  if (column.dictionary) {
+    const uint64_t entries = column.dictionary->entries().size();
+    for (const int64_t index : column.values)
+      if (static_cast<uint64_t>(index) >= entries)
+        Broken(column.name, "an index leads past the dictionary");
+  }
   const bool weighted = column.weighted || !column.weights.empty();
   if (weighted && column.weights.size() != column.values.size())
     Broken(column.name, "weights differ in number from values");
@@ -173,6 +173,7 @@ KeyedJaggedTensor Skeleton(std::span<const SparseColumn* const> columns, uint64_
   uint64_t place = 0;
   int64_t base = 0;
   for (const SparseColumn* column : columns) {
+    HR_CHECK(column->dictionary == nullptr, "ids are looked up before they become tensors");
     tensor.keys.push_back(column->name);
     const uint32_t* offsets = column->offsets.data();
     for (uint64_t row = 0; row < rows; ++row)

@@ -160,6 +160,7 @@ void ExtractFeature(const FeaturePlan& plan, const PresenceBits* map_present, ui
   }
   column.present = std::move(present);
   column.values = std::move(feature->values);
+  column.dictionary = std::move(feature->dictionary);
   column.weights = std::move(feature->weights);
   column.weighted = plan.kind == FeatureKind::kWeightedSparse;
 }
@@ -221,10 +222,11 @@ UnpackedStripe Decompress(FetchedStripe&& fetched, uint64_t max_bytes) {
   return unpacked;
 }
 
-DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups) {
+DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups,
+                     const DictionaryRequest* dictionaries) {
   DecodedStripe decoded;
   const StripePlan& plan = unpacked.plan;
-  ValueDecoder decoder(unpacked.plan, unpacked.streams);
+  ValueDecoder decoder(unpacked.plan, unpacked.streams, dictionaries);
   for (const FeaturePlan& feature : plan.features) {
     if (feature.map_present == kNone || MapPresent(decoded, feature.map_present) != nullptr)
       continue;

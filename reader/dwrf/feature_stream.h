@@ -16,12 +16,16 @@
 // and claims: a malformed stripe throws Error kBadData that names file, stripe, feature and stream.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/buffer.h"
 #include "reader/batch/flat_map_batch.h"
+#include "reader/batch/id_dictionary.h"
 #include "reader/dwrf/decode_groups.h"
 #include "reader/dwrf/projection.h"
 #include "reader/fetch/fetch.h"
@@ -37,6 +41,26 @@ struct UnpackedStripe {
   uint64_t unpacked_bytes = 0;
 };
 
+// Sparse features whose ids are to stay in their dictionary where a stripe stores them with one
+// (batch/id_dictionary.h), by their names in the batch; not of groups, nor of maps that are not
+// flattened. The dictionary stays where the stripe has so many values of the feature, or more, for
+// each of its entries (at least 1); with `always` wherever there is one, and where it has more
+// entries than the feature has values, only those that are used.
+struct DictionaryRequest {
+  std::map<std::string, double, std::less<>> features;  // values an entry
+  bool always = false;
+
+  // With at least `least` values an entry.
+  static bool Pays(uint64_t entries, uint64_t values, double least) {
+    return entries < values && static_cast<double>(values) >= least * static_cast<double>(entries);
+  }
+  // Null: not asked for.
+  const double* Find(std::string_view feature) const {
+    const auto found = features.find(feature);
+    return found == features.end() ? nullptr : &found->second;
+  }
+};
+
 // The numbers of one (node, sequence), without slots for nulls.
 struct DecodedFeature {
   PresenceBits in_map;                     // over the rows whose map is not null
@@ -45,6 +69,7 @@ struct DecodedFeature {
   Array<float> floats;                     // dense of other types
   Array<uint32_t> lengths;                 // sparse: per list
   Array<int64_t> values;
+  std::shared_ptr<const IdDictionary> dictionary;  // set: `values` are indices into it
   Array<float> weights;
   uint64_t extracted = 0;  // of a sliced stripe: values of the slices extracted so far
 };
@@ -87,7 +112,8 @@ UnpackedStripe Decompress(FetchedStripe&& fetched, uint64_t max_bytes = kMaxStri
 // A null element of a list, and an entry of an inner map whose key or weight is null, counts as
 // absent: it is left out.
 // Of the groups asked for, as far as they can take part (decode_groups.h), unique rows alone.
-DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups = nullptr);
+DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups = nullptr,
+                     const DictionaryRequest* dictionaries = nullptr);
 // Columns in the order of the projection: `dense` the dense features, `sparse` the others, weighted
 // ones with weights. first_row is the stripe's first row in its file; split_id is 0: the caller
 // knows the file's place in the table.

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "probes/account/scope.h"
+#include "reader/batch/first_use.h"
 #include "reader/dwrf/decode/presence_expand.h"
 #include "reader/dwrf/decode/varint_skip.h"
 #include "reader/dwrf/group_decoder.h"
@@ -31,8 +32,8 @@ struct Step {
   uint64_t skip, take, slice;
 };
 
-std::vector<Run> RunsOf(std::span<const uint8_t> keep, uint64_t rows, uint64_t slice_rows) {
-  std::vector<Run> runs;
+Array<Run> RunsOf(std::span<const uint8_t> keep, uint64_t rows, uint64_t slice_rows) {
+  Array<Run> runs;
   const auto add = [&](uint64_t first, uint64_t end, uint64_t kept) {
     while (first < end) {
       const uint64_t slice = kept / slice_rows;
@@ -71,7 +72,7 @@ uint64_t CountRange(const std::vector<uint64_t>& words, uint64_t first, uint64_t
 }
 
 template <typename T>
-void KeepRuns(Array<T>* values, const std::vector<Run>& runs) {
+void KeepRuns(Array<T>* values, const Array<Run>& runs) {
   if (values->empty()) return;
   T* out = values->data();
   for (const Run& run : runs) {
@@ -87,7 +88,7 @@ struct ListSource {
   ValueDecoder::PlainIntegers ids;
   std::span<const uint8_t> weights;  // as stored
   uint64_t elements = 0, used = 0;   // used: of weights, and of what was decoded by feature
-  std::vector<Step> steps;
+  Array<Step> steps;
 };
 
 class SliceDecoder {
@@ -96,7 +97,7 @@ class SliceDecoder {
       : unpacked_(std::move(unpacked)),
         options_(options),
         plan_(unpacked_.plan),
-        decoder_(plan_, unpacked_.streams) {
+        decoder_(plan_, unpacked_.streams, options.dictionaries) {
     HR_CHECK(plan_.maps.empty(), "slices are of flattened maps");
     stripe_.sliced = true;
     stripe_.slice_rows =
@@ -198,7 +199,7 @@ class SliceDecoder {
     list->is_plain =
         plan.kind != FeatureKind::kDense && ValueDecoder::IsPlain(plan.item) &&
         (!weighted || (plan.weight.present == kNone && plan.weight.kind == TypeKind::kFloat));
-    if (!list->is_plain) return decoder_.Values(plan, values, feature);
+    if (!list->is_plain) return decoder_.Values(plan, values, feature, true);
     list->elements = decoder_.Lengths(plan.value, values, &feature->lengths);
     if (list->elements == 0) return;
     list->ids = decoder_.Plain(plan.item, list->elements);
@@ -396,6 +397,7 @@ class SliceDecoder {
     ListSource& list = lists_[i];
     const bool weighted = plan.kind == FeatureKind::kWeightedSparse;
     std::vector<Totals> before = places_;
+    const std::shared_ptr<const IdDictionary> kept = Kept(plan, feature, list);
     for (const Step& step : list.steps) {
       Slabs& slabs = stripe_.slices[step.slice].slabs;
       Totals& places = places_[step.slice];
@@ -406,6 +408,7 @@ class SliceDecoder {
       } else {
         std::memcpy(ids, feature.values.data() + list.used + step.skip,
                     step.take * sizeof(int64_t));
+        if (feature.dictionary && !kept) feature.dictionary->LookUp({ids, step.take});
         stripe_.slices[step.slice].copied_bytes += step.take * sizeof(int64_t);
       }
       list.used += step.skip;
@@ -423,12 +426,27 @@ class SliceDecoder {
       place += step.take;
     }
     feature.values = {};
+    feature.dictionary.reset();
     feature.weights = {};
-    for (uint64_t s = 0; s < FilledSlices(); ++s)
+    for (uint64_t s = 0; s < FilledSlices(); ++s) {
+      SparseColumn& column = stripe_.slices[s].sparse[column_of_[i]];
       Borrow(stripe_.slices[s].slabs, weighted ? before[s].weighted : before[s].ids,
-             weighted ? places_[s].weighted : places_[s].ids,
-             &stripe_.slices[s].sparse[column_of_[i]]);
+             weighted ? places_[s].weighted : places_[s].ids, &column);
+      if (!column.values.empty()) column.dictionary = kept;
+    }
     list = {};
+  }
+
+  // The dictionary that the feature's ids stay in: for the rows kept it may not pay any more.
+  std::shared_ptr<const IdDictionary> Kept(const FeaturePlan& plan, const DecodedFeature& feature,
+                                           const ListSource& list) const {
+    if (!feature.dictionary || options_.dictionaries->always) return feature.dictionary;
+    uint64_t values = 0;
+    for (const Step& step : list.steps) values += step.take;
+    const double least = *options_.dictionaries->Find(plan.name);
+    if (!DictionaryRequest::Pays(feature.dictionary->entries().size(), values, least))
+      return nullptr;
+    return std::make_shared<const IdDictionary>(feature.dictionary->shared_entries(), values);
   }
 
   void DecodePlainIds(const Step& step, ListSource* list, int64_t* out) {
@@ -489,7 +507,7 @@ class SliceDecoder {
         {
           account::OperatorScope scope(account);
           decoder.Find(next == runs_.end() ? plan_.rows : next->first);
-          CutGroup(decoder, {run, next});
+          CutGroup(decoder, std::span<const Run>(run, next));
         }
         DecodeGroup(g, &decoder, &stripe_.slices[slice], &bytes);
         run = next;
@@ -501,18 +519,16 @@ class SliceDecoder {
 
   // The unique rows that the rows of these runs are, numbered in the order in which they appear.
   void CutGroup(const GroupDecoder& decoder, std::span<const Run> runs) {
-    constexpr uint32_t kNever = UINT32_MAX;
     const RowClasses& classes = decoder.rows();
-    number_.assign(classes.first_row.size(), kNever);
+    number_.Reset(classes.first_row.size());
     cut_.rows.clear();
     cut_.uses.clear();
     cut_.inverse = {};
     cut_.inverse.reserve(std::min(stripe_.slice_rows, stripe_.kept_rows));
     for (const Run& run : runs) {
       for (uint64_t row = run.first; row < run.first + run.rows; ++row) {
-        uint32_t& number = number_[classes.inverse[row - decoder.first_row()]];
-        if (number == kNever) {
-          number = static_cast<uint32_t>(cut_.rows.size());
+        const uint32_t number = number_(classes.inverse[row - decoder.first_row()]);
+        if (number == cut_.rows.size()) {
           cut_.rows.push_back(static_cast<uint32_t>(row));
           cut_.uses.push_back(0);
         }
@@ -573,14 +589,14 @@ class SliceDecoder {
   const StripePlan& plan_;
   ValueDecoder decoder_;
   DecodedStripe stripe_;
-  std::vector<Run> runs_;
+  Array<Run> runs_;
   std::vector<ListSource> lists_;        // per plan feature
   std::vector<Totals> totals_, places_;  // per slice: ids in all, and decoded so far
   std::vector<bool> is_grouped_;         // per plan feature
   std::vector<size_t> column_of_;        // per plan feature: its place among the sparse columns
   std::vector<std::vector<uint32_t>> groups_;  // of plan features
   GroupCut cut_;                               // of the group and slice at hand
-  std::vector<uint32_t> number_;               // of each class of rows, within the slice
+  FirstUse number_;                            // of each class of rows, within the slice
 };
 
 PresenceBits SliceBits(const PresenceBits& bits, uint64_t first, uint64_t rows) {

@@ -37,6 +37,9 @@ struct SliceOptions {
   // also in stripes whose features have to be decoded before they can be compared.
   const GroupRequests* groups = nullptr;
   std::span<const double> group_spare;  // as `spare`, of each group's slab; empty: none
+  // Features that are in no group; of a slice their columns then hold indices, in the slab. Where
+  // rows are left out, the values of those that are kept count.
+  const DictionaryRequest* dictionaries = nullptr;
   InstructionSet set = BestInstructionSet();
 };
 

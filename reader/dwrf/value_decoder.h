@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "reader/batch/append_bits.h"
+#include "reader/batch/id_dictionary.h"
 #include "reader/dwrf/decode/bool_expand.h"
 #include "reader/dwrf/decode/rle_simd.h"
 #include "reader/dwrf/decode/varint_simd.h"
@@ -34,9 +36,10 @@ class ValueDecoder {
  public:
   static constexpr uint32_t kNone = NodePlan::kNone;
 
-  // Both outlive the decoder.
-  ValueDecoder(const StripePlan& plan, const std::vector<std::span<const uint8_t>>& streams)
-      : plan_(plan), streams_(streams) {}
+  // All outlive the decoder. Without `dictionaries` every id is looked up.
+  ValueDecoder(const StripePlan& plan, const std::vector<std::span<const uint8_t>>& streams,
+               const DictionaryRequest* dictionaries = nullptr)
+      : plan_(plan), streams_(streams), dictionaries_(dictionaries) {}
 
   // Which rows have the feature, into `out`; how many values it has, none when it is not in the
   // stripe or in a map that is not flattened.
@@ -61,20 +64,30 @@ class ValueDecoder {
   }
 
   void Feature(const FeaturePlan& feature, const PresenceBits* map_present, DecodedFeature* out) {
-    if (const auto values = Rows(feature, map_present, out)) Values(feature, *values, out);
+    if (const auto values = Rows(feature, map_present, out)) Values(feature, *values, out, true);
   }
 
-  void Values(const FeaturePlan& feature, uint64_t values, DecodedFeature* out) {
+  // `may_keep`: ids may stay in their dictionary, where that was asked for.
+  void Values(const FeaturePlan& feature, uint64_t values, DecodedFeature* out,
+              bool may_keep = false) {
+    const double* const least =
+        may_keep && dictionaries_ != nullptr ? dictionaries_->Find(feature.name) : nullptr;
+    const KeepAs keep{least, &out->dictionary};
     switch (feature.kind) {
       case FeatureKind::kDense:
         return Dense(feature.value, values, out);
       case FeatureKind::kSparse:
-        return Sparse(feature, values, out);
+        return Sparse(feature, values, out, keep);
       case FeatureKind::kWeightedSparse:
-        return Weighted(feature, values, out);
+        return Weighted(feature, values, out, keep);
     }
   }
 
+  // That ids may stay indices of a dictionary, and where that goes.
+  struct KeepAs {
+    const double* least = nullptr;  // values an entry from which on they do; null: they may not
+    std::shared_ptr<const IdDictionary>* dictionary = nullptr;
+  };
   // Integers that stand one after the other in their stream: no runs, no dictionary, no nulls. They
   // can be decoded in portions, and passed over.
   struct PlainIntegers {
@@ -219,8 +232,11 @@ class ValueDecoder {
     }
   }
 
-  // Any integer or boolean as int64.
   void Integers(const NodePlan& node, uint64_t count, Array<int64_t>* out) {
+    Integers(node, count, out, KeepAs());
+  }
+  // Any integer or boolean as int64; of a node with a dictionary perhaps indices (LookUp).
+  void Integers(const NodePlan& node, uint64_t count, Array<int64_t>* out, const KeepAs& keep) {
     out->clear();
     if (count == 0) return;
     const uint32_t stream = Need(node.data, node, "DATA", count);
@@ -238,7 +254,7 @@ class ValueDecoder {
                                         : DecodePlain(begin, end, count, format, out->data());
     if (used == nullptr) TooShort(stream, count);
     out->resize(count);
-    if (is_dictionary) LookUp(node, stream, out);
+    if (is_dictionary) LookUp(node, stream, out, keep);
   }
 
   void Booleans(uint32_t stream, uint64_t count, Array<int64_t>* out) {
@@ -257,43 +273,142 @@ class ValueDecoder {
   }
 
   // From indices to values; an index that IN_DICTIONARY marks 0 is the value itself (FORMAT 8.1).
-  void LookUp(const NodePlan& node, uint32_t stream, Array<int64_t>* values) {
-    const std::vector<int64_t>& dictionary = Dictionary(node);
-    PresenceBits in_dictionary;
-    if (node.in_dictionary != kNone) Bits(node.in_dictionary, values->size(), &in_dictionary);
-    const int unused = 64 - 8 * WidthOfKind(node.kind);
-    for (size_t i = 0; i < values->size(); ++i) {
-      const uint64_t index = static_cast<uint64_t>((*values)[i]);
-      if (node.in_dictionary != kNone && !in_dictionary.Get(i)) {
-        (*values)[i] = static_cast<int64_t>(index << unused) >> unused;
-      } else if (index < dictionary.size()) {
-        (*values)[i] = dictionary[index];
-      } else {
-        Damaged(plan_, stream,
-                fmt::format("value {}: index {} of a dictionary of {} entries", i, index,
-                            dictionary.size()));
+  // They may stay indices, if `keep` says so.
+  void LookUp(const NodePlan& node, uint32_t stream, Array<int64_t>* values, const KeepAs& keep) {
+    const std::span<const int64_t> entries = Dictionary(node);
+    Indices indices{node, stream, entries, 64 - 8 * WidthOfKind(node.kind), {}};
+    if (node.in_dictionary != kNone)
+      Bits(node.in_dictionary, values->size(), &indices.in_dictionary);
+    const uint64_t literals =
+        node.in_dictionary == kNone ? 0 : values->size() - indices.in_dictionary.count;
+    const uint64_t all = entries.size() + literals;
+    if (keep.least != nullptr && dictionaries_->always && all > values->size()) {
+      *keep.dictionary = Used(indices, values);
+    } else if (keep.least != nullptr &&
+               (dictionaries_->always ||
+                DictionaryRequest::Pays(all, values->size(), *keep.least))) {
+      *keep.dictionary =
+          literals == 0 ? Shared(node, indices, *values) : WithLiterals(indices, literals, values);
+    } else {
+      for (size_t i = 0; i < values->size(); ++i) {
+        const int64_t value = (*values)[i];
+        (*values)[i] =
+            indices.IsLiteral(i) ? indices.Literal(value) : entries[Checked(indices, i, value)];
       }
     }
   }
 
-  // Decoded once per stream: all keys of a map may share one.
-  const std::vector<int64_t>& Dictionary(const NodePlan& node) {
-    static const std::vector<int64_t> empty;
-    if (node.dictionary_size == 0) return empty;
+  // A stream of indices into a dictionary, some of them literal values.
+  struct Indices {
+    const NodePlan& node;
+    uint32_t stream;
+    std::span<const int64_t> entries;
+    int unused_bits;
+    PresenceBits in_dictionary;
+
+    bool IsLiteral(size_t i) const { return !in_dictionary.words.empty() && !in_dictionary.Get(i); }
+    int64_t Literal(int64_t value) const {
+      return static_cast<int64_t>(static_cast<uint64_t>(value) << unused_bits) >> unused_bits;
+    }
+  };
+  size_t Checked(const Indices& indices, size_t i, int64_t value) const {
+    const auto index = static_cast<uint64_t>(value);
+    if (index < indices.entries.size()) return index;
+    Damaged(plan_, indices.stream,
+            fmt::format("value {}: index {} of a dictionary of {} entries", i, index,
+                        indices.entries.size()));
+  }
+
+  // The dictionary as it is, for all features that use it.
+  std::shared_ptr<const IdDictionary> Shared(const NodePlan& node, const Indices& indices,
+                                             const Array<int64_t>& values) {
+    // One sign for all first: a set one of v is below 0, one of last - v above the last.
+    const auto last = static_cast<int64_t>(indices.entries.size()) - 1;
+    int64_t signs = last;
+    for (const int64_t v : values) {
+      signs |= v | static_cast<int64_t>(static_cast<uint64_t>(last) - static_cast<uint64_t>(v));
+    }
+    if (signs < 0)
+      for (size_t i = 0; i < values.size(); ++i) Checked(indices, i, values[i]);
+    return std::make_shared<const IdDictionary>(stripe_dictionaries_.at(node.dictionary),
+                                                Uses(values));
+  }
+
+  // The dictionary with the literal values behind its entries.
+  std::shared_ptr<const IdDictionary> WithLiterals(const Indices& indices, uint64_t literals,
+                                                   Array<int64_t>* values) const {
+    Array<int64_t> entries(indices.entries.size() + literals);
+    int64_t next = static_cast<int64_t>(indices.entries.size());
+    std::copy(indices.entries.begin(), indices.entries.end(), entries.begin());
+    for (size_t i = 0; i < values->size(); ++i) {
+      int64_t& value = (*values)[i];
+      if (!indices.IsLiteral(i)) {
+        Checked(indices, i, value);
+        continue;
+      }
+      entries[static_cast<size_t>(next)] = indices.Literal(value);
+      value = next++;
+    }
+    return std::make_shared<const IdDictionary>(std::move(entries), Uses(*values));
+  }
+
+  // Those entries of the dictionary that are used, in the order of their first use, and the literal
+  // values among them.
+  std::shared_ptr<const IdDictionary> Used(const Indices& indices, Array<int64_t>* values) {
+    constexpr int64_t kUnused = -1;
+    places_.resize(std::max(places_.size(), indices.entries.size()), kUnused);
+    Array<int64_t> entries(values->size());
+    used_.clear();
+    int64_t next = 0;
+    for (size_t i = 0; i < values->size(); ++i) {
+      int64_t& value = (*values)[i];
+      if (indices.IsLiteral(i)) {
+        entries[static_cast<size_t>(next)] = indices.Literal(value);
+        value = next++;
+        continue;
+      }
+      const size_t index = Checked(indices, i, value);
+      if (places_[index] == kUnused) {
+        used_.push_back(index);
+        entries[static_cast<size_t>(next)] = indices.entries[index];
+        places_[index] = next++;
+      }
+      value = places_[index];
+    }
+    for (const size_t index : used_) places_[index] = kUnused;
+    entries.resize(static_cast<size_t>(next));
+    // Its memory was for as many entries as values.
+    return std::make_shared<const IdDictionary>(entries.Clone(), Uses(*values));
+  }
+
+  uint64_t Uses(const Array<int64_t>& values) const {
+    return dictionaries_->always ? IdDictionary::kAlways : values.size();
+  }
+
+  // Decoded once per stream: all keys of a map may share one, and then say the same size of it.
+  std::span<const int64_t> Dictionary(const NodePlan& node) {
+    if (node.dictionary_size == 0) return {};
     const uint32_t stream = Need(node.dictionary, node, "DICTIONARY_DATA", node.dictionary_size);
-    const auto [place, is_new] = dictionaries_.try_emplace({stream, node.dictionary_size});
-    if (!is_new) return place->second;
+    const auto known = stripe_dictionaries_.find(stream);
+    if (known != stripe_dictionaries_.end()) {
+      if (known->second->size() != node.dictionary_size)
+        Damaged(plan_, stream,
+                fmt::format("a dictionary of {} entries, of {} for another key",
+                            node.dictionary_size, known->second->size()));
+      return {known->second->data(), known->second->size()};
+    }
     const std::span<const uint8_t> bytes = streams_[stream];
     const size_t count = node.dictionary_size;
     if (count > bytes.size()) TooShort(stream, count);
-    std::vector<int64_t>& dictionary = place->second;
-    dictionary.resize(count + kDecodeSlack);
+    Array<int64_t> entries(count + kDecodeSlack);
     const IntegerFormat format{true, WidthOf(stream, node.kind)};
-    if (DecodePlain(bytes.data(), bytes.data() + bytes.size(), count, format, dictionary.data()) ==
+    if (DecodePlain(bytes.data(), bytes.data() + bytes.size(), count, format, entries.data()) ==
         nullptr)
       TooShort(stream, count);
-    dictionary.resize(count);
-    return dictionary;
+    entries.resize(count);
+    const auto shared = std::make_shared<const Array<int64_t>>(std::move(entries));
+    stripe_dictionaries_.emplace(stream, shared);
+    return {shared->data(), shared->size()};
   }
 
   static int WidthOfKind(TypeKind kind) {
@@ -310,10 +425,10 @@ class ValueDecoder {
     return bits;
   }
 
-  void Sparse(const FeaturePlan& feature, uint64_t lists, DecodedFeature* out) {
+  void Sparse(const FeaturePlan& feature, uint64_t lists, DecodedFeature* out, const KeepAs& keep) {
     const uint64_t elements = Lengths(feature.value, lists, &out->lengths);
     const PresenceBits present = ElementsPresent(feature.item, elements);
-    Integers(feature.item, present.words.empty() ? elements : present.count, &out->values);
+    Integers(feature.item, present.words.empty() ? elements : present.count, &out->values, keep);
     if (present.words.empty()) return;
     // Nulls have no value in the stream: only the lengths change.
     uint64_t element = 0;
@@ -325,11 +440,12 @@ class ValueDecoder {
     }
   }
 
-  void Weighted(const FeaturePlan& feature, uint64_t lists, DecodedFeature* out) {
+  void Weighted(const FeaturePlan& feature, uint64_t lists, DecodedFeature* out,
+                const KeepAs& keep) {
     const uint64_t entries = Lengths(feature.value, lists, &out->lengths);
     const PresenceBits keys = ElementsPresent(feature.item, entries),
                        weights = ElementsPresent(feature.weight, entries);
-    Integers(feature.item, keys.words.empty() ? entries : keys.count, &out->values);
+    Integers(feature.item, keys.words.empty() ? entries : keys.count, &out->values, keep);
     Floats(feature.weight, weights.words.empty() ? entries : weights.count, &out->weights);
     if (!keys.words.empty() || !weights.words.empty()) DropNullEntries(keys, weights, lists, out);
   }
@@ -358,7 +474,11 @@ class ValueDecoder {
 
   const StripePlan& plan_;
   const std::vector<std::span<const uint8_t>>& streams_;
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<int64_t>> dictionaries_;
+  const DictionaryRequest* const dictionaries_;
+  // By stream and size.
+  std::map<uint32_t, IdDictionary::Entries> stripe_dictionaries_;  // by stream
+  Array<int64_t> places_;  // of each entry, among those used; -1: not used
+  Array<size_t> used_;
   Array<int64_t> scratch_;
 };
 
@@ -388,21 +508,6 @@ inline PresenceBits RowsPresent(const PresenceBits* map_present, uint64_t rows,
               present.words.data());
   present.count = values.count;
   return present;
-}
-
-// Bits [first, first + count) of `from` behind the first `place` bits of `to`, which are all it
-// has.
-inline void AppendBits(const std::vector<uint64_t>& from, uint64_t first, uint64_t count,
-                       uint64_t place, std::vector<uint64_t>* to) {
-  to->resize(NumWords(place + count));
-  for (uint64_t done = 0; done < count;) {
-    const uint64_t source = first + done, target = place + done;
-    const uint64_t take = std::min({64 - (source & 63), 64 - (target & 63), count - done});
-    uint64_t bits = from[source >> 6] >> (source & 63);
-    if (take < 64) bits &= (uint64_t{1} << take) - 1;
-    (*to)[target >> 6] |= bits << (target & 63);
-    done += take;
-  }
 }
 
 // `packed` values at the set bits, zero elsewhere.

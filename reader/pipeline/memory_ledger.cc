@@ -31,6 +31,9 @@ uint64_t ResidentBytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+// By which the process at rest may be larger the next time: the sum that a refusal names must do.
+constexpr uint64_t kRestVaries = 4 * kMiB;
+
 // What is not counted: small objects, stacks, the accounts' segment as it is touched.
 uint64_t Uncounted(uint64_t budget) { return std::max(32 * kMiB, budget / 8); }
 
@@ -68,10 +71,11 @@ MemoryLedger::MemoryLedger(const MemoryOptions& options) : options_(options) {
             ? ""
             : fmt::format(", {} of it for what is kept in memory ([source.tier], [[cache]])",
                           FormatBytes(options.set_aside_bytes));
-    throw Error(ExitCode::kUsage,
-                fmt::format("memory of {} is less than the process needs at rest{}",
-                            FormatBytes(budget), kept),
-                {}, fmt::format("set pipeline.memory to {}MiB or more", least / kMiB + 1));
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("memory of {} is less than the process needs at rest{}", FormatBytes(budget),
+                    kept),
+        {}, fmt::format("set pipeline.memory to {}MiB or more", (least + kRestVaries) / kMiB + 1));
   }
   limit_ = budget - base_ - Uncounted(budget);
   pool.SetLimit(limit_);
@@ -113,11 +117,12 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
     const auto holder =
         std::max(most_waiting_, static_cast<uint64_t>(of_kind.bytes_per_row) * options_.held_rows);
     const uint64_t least = Budget(2 * need + std::max(2 * waiting_, holder * options_.holders));
-    throw Error(ExitCode::kResources,
-                fmt::format("memory of {} is too small for a split of {} rows{}",
-                            FormatBytes(options_.budget_bytes), rows,
-                            waiting_ > 0 ? " beside the rows that wait for a whole batch" : ""),
-                {}, fmt::format("set pipeline.memory to {}MiB or more", least / kMiB + 1));
+    throw Error(
+        ExitCode::kResources,
+        fmt::format("memory of {} is too small for a split of {} rows{}",
+                    FormatBytes(options_.budget_bytes), rows,
+                    waiting_ > 0 ? " beside the rows that wait for a whole batch" : ""),
+        {}, fmt::format("set pipeline.memory to {}MiB or more", (least + kRestVaries) / kMiB + 1));
   }
   charged_ += need;
   ++splits_;

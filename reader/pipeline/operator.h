@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reader/dwrf/projection.h"
+#include "reader/pipeline/dictionaries.h"
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/shared_resource.h"
 #include "reader/pipeline/spec.h"
@@ -45,9 +46,11 @@ struct OperatorContext {
   dwrf::Projection projection;
   std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
-  std::shared_ptr<const DedupPlan> dedup;  // null without groups
-  StreamTier* tier = nullptr;              // null without [source.tier]
-  BatchCache* cache = nullptr;             // null without [[cache]]
+  std::shared_ptr<const DedupPlan> dedup;                   // null without groups
+  std::shared_ptr<const DictionaryPlan> dictionaries;       // null: all ids are looked up
+  std::atomic<uint64_t>* looked_up_dictionaries = nullptr;  // DictionaryPlan::CountLookedUp
+  StreamTier* tier = nullptr;                               // null without [source.tier]
+  BatchCache* cache = nullptr;                              // null without [[cache]]
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
   // them: as much as `tensorize` found missing. First that of features without a group, then that
   // of each group of `dedup`.
@@ -71,6 +74,7 @@ struct OperatorPlan {
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
   uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
   std::vector<uint32_t> dedup_accounts;  // `decode` and `extract`: of each group of the DedupPlan
+  uint32_t dictionary_account = UINT32_MAX;  // `transform`: what was done on dictionaries
   std::vector<uint32_t>
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };

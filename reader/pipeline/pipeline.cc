@@ -235,6 +235,7 @@ struct Pipeline::State {
   OperatorContext context;
   std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;
   std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0}, unchecked_stripes{0};
+  std::atomic<uint64_t> looked_up_dictionaries{0};
   std::unique_ptr<MemoryLedger> memory;  // null: no budget
   std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
@@ -319,6 +320,9 @@ void Pipeline::State::OpenSource() {
         PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows, spec.skip_corrupt);
     if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
   }
+  if (table && context.transforms)
+    context.dictionaries = PlanDictionaries(spec, *context.transforms, context.dedup.get());
+  context.looked_up_dictionaries = &looked_up_dictionaries;
   const size_t groups = context.dedup ? context.dedup->groups.size() : 0;
   slab_spare = std::make_unique<std::atomic<uint32_t>[]>(1 + groups);  // zeros
   context.slab_spare = slab_spare.get();
@@ -441,6 +445,9 @@ void Pipeline::State::BuildStages() {
         plan.dedup_accounts = dedup_accounts;
       if (op.kind == OperatorKind::kTensorize)
         plan.copy_account = hr_operator((op.name + ".copy").c_str(), "copy", stage->account);
+      if (op.kind == OperatorKind::kTransform && context.dictionaries)
+        plan.dictionary_account =
+            hr_operator((op.name + ".dictionary").c_str(), "dictionary", stage->account);
       plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
       if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what
@@ -1023,6 +1030,11 @@ std::vector<std::string> Pipeline::notes() const {
           fmt::format("layout flatmap was taken for {} stripes: their maps are not flattened, "
                       "which direct needs; 'headrace rewrite' can flatten them",
                       stripes));
+  }
+  if (state_->context.dictionaries) {
+    std::string note =
+        DictionaryNote(*state_->context.dictionaries, state_->looked_up_dictionaries);
+    if (!note.empty()) notes.push_back(std::move(note));
   }
   for (const auto& file : state_->table->files) {
     std::string note = file->source().note();

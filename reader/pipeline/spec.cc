@@ -816,6 +816,16 @@ class SpecParser {
                                         : DidYouMean(layout, names)));
   }
 
+  DictionaryMode Dictionary(const toml::table& table) const {
+    const std::vector<std::string> names = {"auto", "off", "always"};
+    const std::string mode = Text(table, "dictionary", names[0]);
+    const auto found = std::find(names.begin(), names.end(), mode);
+    if (found != names.end()) return static_cast<DictionaryMode>(found - names.begin());
+    Fail(table.get("dictionary"),
+         fmt::format("dictionary is \"auto\", \"off\" or \"always\", got \"{}\"{}",
+                     Printable(mode, 40), DidYouMean(mode, names)));
+  }
+
   // [[filter]] feature = "dense:3" or column = "label", and what its values must be.
   // A number as it stands in the file: ids need more digits than a double has.
   long double Exact(const toml::node& node, const char* key) const {
@@ -881,7 +891,7 @@ class SpecParser {
     if (const toml::table* table = Table(root, "pipeline")) {
       CheckKeys(*table, "[pipeline]",
                 {"name", "order", "batch_rows", "seed", "worker_rows", "shuffle_rows",
-                 "reorder_window", "prefetch", "layout", "memory", "huge_pages"});
+                 "reorder_window", "prefetch", "layout", "dictionary", "memory", "huge_pages"});
       spec.name = Text(*table, "name", "pipeline");
       const std::string order = Text(*table, "order", "any");
       if (order != "any" && order != "file")
@@ -895,6 +905,7 @@ class SpecParser {
       spec.reorder_window = Count(*table, "reorder_window", 0, 0, 1u << 20);
       spec.prefetch = static_cast<uint32_t>(Count(*table, "prefetch", 0, 0, kMaxQueue));
       spec.layout = Layout(*table);
+      spec.dictionary = Dictionary(*table);
       if (const toml::node* memory = table->get("memory"))
         spec.memory_bytes = static_cast<uint64_t>(Bytes(*memory, "memory"));
       spec.huge_pages = Flag(*table, "huge_pages", false);

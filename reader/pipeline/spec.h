@@ -97,6 +97,13 @@ enum class BatchLayout : uint8_t {
   kFlatMap,  // into a vector for each feature, then cut, joined and put together
 };
 
+// Whether ids stay in their dictionary until the transforms that take each for itself are through.
+enum class DictionaryMode : uint8_t {
+  kAuto,    // where it pays (dwrf::DictionaryRequest)
+  kOff,     // every id is looked up when it is decoded
+  kAlways,  // wherever there is a dictionary
+};
+
 struct PipelineSpec {
   std::string path;  // of the file, for messages
   std::string text;  // the file as read
@@ -108,6 +115,7 @@ struct PipelineSpec {
   uint64_t reorder_window = 0;  // with file order: how far ahead of the due element; 0: any
   uint32_t prefetch = 0;        // capacity of the last queue; 0: as its stage says
   BatchLayout layout = BatchLayout::kDirect;
+  DictionaryMode dictionary = DictionaryMode::kAuto;
   uint64_t memory_bytes = 0;  // of the whole process (memory_ledger.h); 0: no bound
   bool huge_pages = false;
   std::vector<RowFilter> filters;

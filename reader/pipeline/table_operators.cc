@@ -127,10 +127,14 @@ class DecodeOperator final : public Operator {
     const bool is_ordinary = !unpacked.plan.maps.empty();
     if (wants_slices && is_ordinary)
       context_.ordinary_stripes->fetch_add(1, std::memory_order_relaxed);
+    if (context_.dictionaries) {
+      if (const uint64_t features = context_.dictionaries->CountLookedUp(unpacked.plan))
+        context_.looked_up_dictionaries->fetch_add(features, std::memory_order_relaxed);
+    }
     dwrf::DecodedStripe decoded =
         wants_slices && !is_ordinary
             ? Slices(element, std::move(unpacked))
-            : dwrf::Decode(std::move(unpacked), groups_ ? &*groups_ : nullptr);
+            : dwrf::Decode(std::move(unpacked), groups_ ? &*groups_ : nullptr, Dictionaries());
     element.bytes = decoded.decoded_bytes;
     element.payload = std::move(decoded);
     emit(std::move(element));
@@ -151,7 +155,11 @@ class DecodeOperator final : public Operator {
     }
     options.wanted = wanted;
     options.filters = context_.spec->filters;
+    options.dictionaries = Dictionaries();
     return dwrf::DecodeSlices(std::move(unpacked), options);
+  }
+  const dwrf::DictionaryRequest* Dictionaries() const {
+    return context_.dictionaries ? &context_.dictionaries->request : nullptr;
   }
   double Spare(size_t slab) const {
     return context_.slab_spare[slab].load(std::memory_order_relaxed) / 1000.0;
@@ -348,13 +356,23 @@ class RowMapOperator final : public Operator {
 class TransformOperator final : public Operator {
  public:
   TransformOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : plan_(plan), transforms_(context.transforms) {}
+      : plan_(plan),
+        transforms_(context.transforms),
+        has_dictionaries_(context.dictionaries != nullptr) {}
   void Process(Element&& element, const Emit& emit) override {
     auto& batch = element.payload.As<FlatMapBatch>();
+    DictionaryFigures figures;
     for (size_t i = 0; transforms_ && i < transforms_->size(); ++i) {
       account::OperatorScope scope(plan_.transform_accounts[i]);
-      transforms_->Apply(i, batch);
+      transforms_->Apply(i, batch, BestInstructionSet(), &figures);
       scope.Done(batch.rows, 0, 0);
+    }
+    if (has_dictionaries_) {
+      account::OperatorScope scope(plan_.dictionary_account);
+      transforms_->Finish(batch);
+      // Steps; bytes in: of the ids they were for; out: of the entries that they transformed.
+      hr_done(plan_.dictionary_account, figures.steps, figures.steps > 0 ? batch.rows : 0,
+              figures.ids * sizeof(int64_t), figures.entries * sizeof(int64_t));
     }
     element.rows = batch.rows;
     element.bytes = batch.MemoryBytes();
@@ -364,6 +382,7 @@ class TransformOperator final : public Operator {
  private:
   const OperatorPlan& plan_;
   std::shared_ptr<const TransformPlan> transforms_;
+  const bool has_dictionaries_;
 };
 
 // Cuts and joins rows into batches of batch_rows, or of worker_rows before rebatch. With file order

@@ -275,6 +275,7 @@ HR_TRANSFORM(
      .examples = {{"borders=2,5,10", "2 3 10 11 - nan", "0 | 1 | 2 | 3 | - | 3"},
                   {"borders=0,2,3,5,500,1000", "1.5 2.5 3.5 4.5 5.5 6.5", "1 | 2 | 3 | 3 | 4 | 4"},
                   {"borders=1,2,2,3,3", "1.5 -inf inf", "1 | 0 | 5"}},
+     .use = IdUse::kEach,
      .make = nullptr});
 
 }  // namespace

@@ -100,6 +100,7 @@ HR_TRANSFORM("first_x", FirstX,
               .examples = {{"count=2", "7 8 9 | () | - | 5", "7 8 | () | - | 5"},
                            {"count=0", "7 | -", "() | -"},
                            {"count=1", "7:0.5 8:0.25 | -", "7:0.5 | -"}},
+              .use = IdUse::kPlaces,
               .make = nullptr});
 
 }  // namespace

@@ -58,6 +58,7 @@ HR_TRANSFORM("get_local_hour", GetLocalHour,
               .examples = {{"offset_hours=0", "0 3599 3600 86399 -1", "0 | 0 | 1 | 23 | 23"},
                            {"offset_hours=-8", "0 28800 -9223372036854775808", "16 | 0 | 0"},
                            {"offset_hours=5.5 unit=ms", "1000 1800000", "5 | 6"}},
+              .use = IdUse::kEach,
               .make = nullptr});
 
 }  // namespace

@@ -207,6 +207,7 @@ HR_TRANSFORM(
                   {"from=5,7 to=50,70 default=-1", "5:0.5 6:1", "50:0.5 -1:1"},
                   {"from=5,7 to=50,70 keep_unknown=true", "5 6 7", "50 6 70"},
                   {"size=3", "0 1 2 3 -1", "1 0 2 0 0"}},
+     .dictionary_values = 3,
      .make = nullptr});
 
 }  // namespace

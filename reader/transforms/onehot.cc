@@ -45,6 +45,7 @@ HR_TRANSFORM(
      .output = OutputKind::kSparse,
      .params = {{"size", "integer", "", "number of classes, 1 to 2^20"}},
      .examples = {{"size=3", "0 2.5 3 - nan -1", "1 0 0 | 0 0 1 | 0 0 0 | - | 0 0 0 | 0 0 0"}},
+     .use = IdUse::kEach,
      .make = nullptr});
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "reader/batch/dedup_rows.h"
+#include "reader/batch/id_dictionary.h"
 #include "reader/transforms/keep_rows.h"
 #include "reader/transforms/zero_absent.h"
 
@@ -26,6 +27,13 @@ struct TransformPlan::Step {
   const ScoreTransform* score = nullptr;
   const RowTransform* rows = nullptr;
   mutable std::vector<std::atomic<uint32_t>> hints;
+  // Of all steps of the process, so that a dictionary can tell what was made of it.
+  uint64_t number = NextNumber();
+
+  static uint64_t NextNumber() {
+    static std::atomic<uint64_t> next{0};
+    return next.fetch_add(1, std::memory_order_relaxed);
+  }
 
   bool Replaces() const {
     return std::find(spec.inputs.begin(), spec.inputs.end(), spec.output) != spec.inputs.end();
@@ -173,7 +181,7 @@ DenseColumn Copy(const DenseColumn& from, const std::string& name) {
 SparseColumn Copy(const SparseColumn& from, const std::string& name) {
   return {
       name,          from.present, from.offsets.Clone(), from.values.Clone(), from.weights.Clone(),
-      from.weighted, from.group};
+      from.weighted, from.group,   from.dictionary};
 }
 
 template <typename Column>
@@ -200,14 +208,17 @@ void CopyColumn(FlatMapBatch* batch, const std::string& from, const std::string&
 class Application {
  public:
   using Hints = std::vector<std::atomic<uint32_t>>;
-  Application(const TransformSpec& spec, const TransformEntry& entry, Hints* hints,
-              FlatMapBatch* batch, bool reference, InstructionSet set)
+  // `number` is the step's, different from that of every other; figures may be null.
+  Application(const TransformSpec& spec, const TransformEntry& entry, uint64_t number, Hints* hints,
+              FlatMapBatch* batch, bool reference, InstructionSet set, DictionaryFigures* figures)
       : spec_(spec),
         entry_(entry),
+        number_(number),
         hints_(*hints),
         batch_(*batch),
         reference_(reference),
-        set_(set) {}
+        set_(set),
+        figures_(figures) {}
 
   void Run(const DenseTransform& transform, bool replaces) {
     const size_t index = Dense(0);
@@ -221,14 +232,19 @@ class Application {
     const size_t index = Sparse(0);
     if (!replaces) batch_.sparse.push_back(Copy(batch_.sparse[index], spec_.output));
     SparseColumn& column = replaces ? batch_.sparse[index] : batch_.sparse.back();
+    if (reference_) LookUpIds(&column);
+    if (column.dictionary) return RunOnEntries(transform, &column);
     reference_ ? transform.Reference(column.values) : transform.Apply(column.values, set_);
   }
 
   void Run(const ListTransform& transform, bool replaces) {
     SparseColumn out;
     const int32_t group = CommonGroup();
+    const bool on_indices = entry_.use == IdUse::kPlaces && !reference_;
+    if (!on_indices) LookUpInputs();
     reference_ ? transform.Reference(Inputs(group), &out)
                : transform.Apply(Inputs(group), &out, set_);
+    if (on_indices) TakeDictionary(batch_.sparse[Sparse(0)], &out);
     out.name = spec_.output;
     out.group = group;
     Place(&batch_.sparse, &batch_, std::move(out), replaces);
@@ -237,6 +253,7 @@ class Application {
   void Run(const ScoreTransform& transform, bool replaces) {
     DenseColumn out;
     const int32_t group = CommonGroup();
+    LookUpInputs();
     reference_ ? transform.Reference(Inputs(group), &out)
                : transform.Apply(Inputs(group), &out, set_);
     if (group >= 0) out = Expand(batch_.groups[static_cast<size_t>(group)], std::move(out));
@@ -257,6 +274,32 @@ class Application {
   }
 
  private:
+  void RunOnEntries(const IdTransform& transform, SparseColumn* column) {
+    bool computed = false;
+    column->dictionary = column->dictionary->Changed(
+        number_, [&](std::span<int64_t> entries) { transform.Apply(entries, set_); }, &computed);
+    if (figures_ == nullptr) return;
+    ++figures_->steps;
+    figures_->ids += column->values.size();
+    if (computed) figures_->entries += column->dictionary->entries().size();
+  }
+
+  // `out` holds indices of the dictionary of `from`, if that has one; perhaps so few that their ids
+  // are worth more.
+  static void TakeDictionary(const SparseColumn& from, SparseColumn* out) {
+    out->dictionary = from.dictionary;
+    if (out->dictionary && !out->dictionary->Pays(out->values.size(), from.values.size()))
+      LookUpIds(out);
+  }
+
+  void LookUpInputs() {
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      const InputKind kind = InputAt(entry_, i);
+      if (kind != InputKind::kDense && kind != InputKind::kInteger)
+        LookUpIds(&batch_.sparse[Sparse(i)]);
+    }
+  }
+
   size_t Dense(size_t i) {
     const auto index = FindColumn(batch_.dense, spec_.inputs[i], &hints_[i]);
     if (!index) Missing(i);
@@ -324,10 +367,12 @@ class Application {
 
   const TransformSpec& spec_;
   const TransformEntry& entry_;
+  const uint64_t number_;
   Hints& hints_;
   FlatMapBatch& batch_;
   bool reference_;
   InstructionSet set_;
+  DictionaryFigures* figures_;
 };
 
 void CheckOutput(const TransformSpec& spec, bool replaces,
@@ -452,9 +497,46 @@ std::vector<AvailableColumn> TransformPlan::ValidateAgainst(
   return columns;
 }
 
-void TransformPlan::Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set) const {
+std::map<std::string, double, std::less<>> TransformPlan::DictionaryInputs() const {
+  std::map<std::string, double, std::less<>> inputs;
+  // The column before the first step whose ids a column's are, or are made of one by one; none:
+  // looked up before. A name that is not here is such a column itself.
+  std::map<std::string, std::optional<std::string>> origins;
+  const auto origin = [&](const std::string& name) {
+    const auto known = origins.find(name);
+    return known == origins.end() ? std::optional<std::string>(name) : known->second;
+  };
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = *steps_[i];
+    const GraphStep& graph = graph_.steps[i];
+    for (const auto& [name, kept] : graph.keep) origins[kept] = origin(name);
+    if (graph.action == GraphAction::kSkip || step.rows != nullptr) continue;
+    const std::string& output = step.spec.output;
+    if (graph.action != GraphAction::kCompute) {
+      origins[output] = origin(graph.from);
+    } else if (step.ids != nullptr) {
+      const auto from = origin(step.spec.inputs[0]);
+      const double values = step.entry->dictionary_values;
+      if (from) {
+        double& least = inputs.try_emplace(*from, values).first->second;
+        least = std::min(least, values);
+      }
+      origins[output] = from;
+    } else if (step.entry->use == IdUse::kPlaces) {
+      origins[output] = origin(step.spec.inputs[0]);
+    } else {
+      for (const std::string& name : step.spec.inputs) origins[name] = std::nullopt;
+      origins[output] = std::nullopt;
+    }
+  }
+  return inputs;
+}
+
+void TransformPlan::Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set,
+                        DictionaryFigures* figures) const {
   const Step& step = *steps_[i];
-  Application application(step.spec, *step.entry, &step.hints, &batch, reference, set);
+  Application application(step.spec, *step.entry, step.number, &step.hints, &batch, reference, set,
+                          figures);
   const bool replaces = step.Replaces();
   if (step.dense != nullptr) application.Run(*step.dense, replaces);
   if (step.ids != nullptr) application.Run(*step.ids, replaces);
@@ -463,7 +545,8 @@ void TransformPlan::Run(size_t i, FlatMapBatch& batch, bool reference, Instructi
   if (step.rows != nullptr) application.Run(*step.rows);
 }
 
-void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set) const {
+void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set,
+                          DictionaryFigures* figures) const {
   if (i == 0 && graph_.wanted_at_start) {
     KeepOnly(&batch.dense, *graph_.wanted_at_start);
     KeepOnly(&batch.sparse, *graph_.wanted_at_start);
@@ -472,7 +555,7 @@ void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set) con
   for (const auto& [name, kept] : step.keep) CopyColumn(&batch, name, kept, false, false);
   switch (step.action) {
     case GraphAction::kCompute:
-      Run(i, batch, false, set);
+      Run(i, batch, false, set, figures);
       break;
     case GraphAction::kCopy:
     case GraphAction::kMove:
@@ -488,8 +571,10 @@ void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set) con
 }
 
 void TransformPlan::ApplyReference(size_t i, FlatMapBatch& batch) const {
-  Run(i, batch, true, InstructionSet::kScalar);
+  Run(i, batch, true, InstructionSet::kScalar, nullptr);
 }
+
+void TransformPlan::Finish(FlatMapBatch& batch) const { LookUpIds(&batch); }
 
 std::vector<AvailableColumn> ColumnsOf(const FlatMapBatch& batch) {
   std::vector<AvailableColumn> columns;

@@ -11,6 +11,7 @@
 // to none of them.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,13 @@ struct TransformSpec {
 struct AvailableColumn {
   std::string name;  // "sparse:17", "timestamp"
   ColumnKind kind;
+};
+
+// What was done on dictionaries instead of values.
+struct DictionaryFigures {
+  uint64_t steps = 0;    // that ran on a dictionary's entries, or found them done
+  uint64_t ids = 0;      // values of their columns
+  uint64_t entries = 0;  // that were transformed
 };
 
 class TransformPlan {
@@ -71,14 +79,23 @@ class TransformPlan {
   // Runs step i; a batch goes through all steps in order. Thread-safe on distinct batches. Throws
   // Error kUsage when an input is missing or of the wrong kind (ValidateAgainst says so earlier),
   // kResources when a column outgrows 2^32 ids.
-  void Apply(size_t i, FlatMapBatch& batch, InstructionSet set = BestInstructionSet()) const;
+  // Columns that came with a dictionary may still have one; Finish, after the last step, looks
+  // their ids up.
+  void Apply(size_t i, FlatMapBatch& batch, InstructionSet set = BestInstructionSet(),
+             DictionaryFigures* figures = nullptr) const;
+  void Finish(FlatMapBatch& batch) const;
+  // The sparse columns of a batch before the first step whose ids go through a step that takes each
+  // id for itself (IdUse::kEach) before another looks at them: those worth a dictionary. With each
+  // the values an entry from which on, the least of those steps' TransformEntry::dictionary_values.
+  std::map<std::string, double, std::less<>> DictionaryInputs() const;
   // The same by the scalar references, each step for itself, without the graph: the specification,
   // for tests.
   void ApplyReference(size_t i, FlatMapBatch& batch) const;
 
  private:
   struct Step;
-  void Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set) const;
+  void Run(size_t i, FlatMapBatch& batch, bool reference, InstructionSet set,
+           DictionaryFigures* figures) const;
 
   std::vector<std::shared_ptr<const Step>> steps_;
   std::optional<std::vector<std::string>> outputs_;

@@ -87,6 +87,7 @@ HR_TRANSFORM(
                   {"count=0", "7 8 | -", "() | -"},
                   {"count=1", "7:0.5 7:0.5 | -", "7:0.5 | -"}},
      .random = true,
+     .use = IdUse::kPlaces,
      .make = nullptr});
 
 }  // namespace

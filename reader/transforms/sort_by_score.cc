@@ -137,6 +137,7 @@ HR_TRANSFORM(
      .examples = {{"", "7:0.5 8:2 9:1 | - | ()", "8:2 9:1 7:0.5 | - | ()"},
                   {"", "1:nan 2:0 3:-0 4:inf 5:nan", "4:inf 2:0 3:0 1:nan 5:nan"},
                   {"ascending=true", "7:0.5 8:nan 9:-1 6:0.5", "9:-1 7:0.5 6:0.5 8:nan"}},
+     .use = IdUse::kPlaces,
      .make = nullptr});
 
 }  // namespace

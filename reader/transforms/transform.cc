@@ -33,6 +33,14 @@ const char* OutputText(OutputKind kind) {
   return "";
 }
 
+// Only ids have dictionaries.
+const char* DictionaryText(const TransformEntry& entry) {
+  const bool takes_ids = !entry.inputs.empty() && entry.inputs[0] != InputKind::kDense &&
+                         entry.inputs[0] != InputKind::kInteger;
+  if (!takes_ids) return entry.output == OutputKind::kRows ? "indices" : "";
+  return entry.use == IdUse::kEach ? "entries" : entry.use == IdUse::kPlaces ? "indices" : "";
+}
+
 std::string ShapeText(const TransformEntry& entry) {
   return InputsText(entry) + " -> " + OutputText(entry.output);
 }
@@ -140,10 +148,14 @@ std::string TransformDocs() {
       "Results do not depend on the instruction set, the number of threads or the borders of "
       "batches, except `logit` and `box_cox`, whose vector kernels stay within the stated units in "
       "the last place (ulp) of the reference.\n\n"
-      "| op | columns | what it does | cost |\n| --- | --- | --- | --- |\n";
+      "Where a column's ids are in a dictionary ([pipeline.md](pipeline.md), Dictionaries), "
+      "operators marked `entries` run on its entries and those marked `indices` on the indices; "
+      "the others get ids.\n\n"
+      "| op | columns | what it does | cost | on a dictionary |\n"
+      "| --- | --- | --- | --- | --- |\n";
   for (const auto& [name, entry] : entries)
-    text += fmt::format("| [`{}`](#{}) | {} | {} | {} |\n", name, name, ShapeText(entry),
-                        entry.summary, entry.cost);
+    text += fmt::format("| [`{}`](#{}) | {} | {} | {} | {} |\n", name, name, ShapeText(entry),
+                        entry.summary, entry.cost, DictionaryText(entry));
   for (const auto& [name, entry] : entries) {
     text += fmt::format("\n## {}\n\n{} {}\n\n", name, entry.summary, entry.semantics);
     if (!entry.params.empty()) {

@@ -3,6 +3,10 @@
 // kernel, same results on every instruction set), examples, and HR_TRANSFORM at its end. A generic
 // test runs over the registry and compares Apply with Reference.
 //
+// Where a column's ids are in a dictionary (batch/id_dictionary.h), transforms that look at one
+// value at a time run on its entries, and transforms that only move ids run on the indices; IdUse
+// says which do.
+//
 // Five shapes, one base class each:
 //   DenseTransform   float[rows] -> float[rows], element by element, in place
 //   IdTransform      int64[n]    -> int64[n],    id by id, in place; lists keep their lengths
@@ -17,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/cpu.h"
@@ -122,6 +127,13 @@ struct ParamDoc {
   const char* doc;
 };
 
+// What a transform has to know of the values it is given.
+enum class IdUse : uint8_t {
+  kAll,     // several values at once, or values and rows
+  kEach,    // each value of the result depends on one value alone: right on different values too
+  kPlaces,  // of the ids of its one input nothing: it moves them, or leaves them out
+};
+
 // One line of the specification as text. Dense: one value per row, "-" where absent. Ids: lists by
 // " | ", "-" where absent, "()" for empty; weights as id:weight. Several inputs by ";".
 struct Example {
@@ -139,7 +151,11 @@ struct TransformEntry {
   OutputKind output;
   std::vector<ParamDoc> params;
   std::vector<Example> examples;
-  bool random = false;  // draws, by its seeds and the row's number, never by thread or batch
+  bool random = false;      // draws, by its seeds and the row's number, never by thread or batch
+  IdUse use = IdUse::kAll;  // kEach for every DenseTransform and IdTransform, by their shape
+  // Of an IdTransform: values for each entry of a dictionary from which on it is faster there
+  // (tests/bench/dictionary_bench.cc).
+  double dictionary_values = 16;
   std::unique_ptr<Transform> (*make)(const Params&);  // throws Error kUsage
 };
 using TransformRegistry = Registry<TransformEntry>;
@@ -163,6 +179,8 @@ bool RegisterTransform(const char* name, TransformEntry entry) {
   entry.make = [](const Params& params) -> std::unique_ptr<Transform> {
     return std::make_unique<Class>(params);
   };
+  if constexpr (std::is_base_of_v<DenseTransform, Class> || std::is_base_of_v<IdTransform, Class>)
+    entry.use = IdUse::kEach;
   return TransformRegistry::Global().Add(name, std::move(entry));
 }
 

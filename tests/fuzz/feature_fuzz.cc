@@ -1,8 +1,10 @@
 // Fuzzes the fast path: any bytes, opened as a DWRF file, whose features that fit are fetched,
 // decompressed, decoded and extracted; the batch must keep its promises, or an Error of the allowed
-// codes says why there is none. Decoded by groups of unique rows and expanded it must be the same.
+// codes says why there is none. Decoded by groups of unique rows and expanded, or with ids left in
+// dictionaries and looked up, it must be the same.
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
@@ -65,6 +67,19 @@ GroupRequests Pairs(const FlatMapBatch& batch, DedupScope scope) {
   return requests;
 }
 
+DictionaryRequest Everything(const StripePlan& plan, bool always) {
+  DictionaryRequest request;
+  request.always = always;
+  for (const FeaturePlan& feature : plan.features) request.features[feature.name] = 1;
+  return request;
+}
+
+void CheckAllowed(const Error& error) {
+  HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources ||
+               error.code() == ExitCode::kPrivilege,
+           error.what());
+}
+
 // Floats by their bits: NaN is equal to itself here.
 template <typename Values>
 bool SameBits(const Values& a, const Values& b) {
@@ -98,9 +113,31 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       try {
         StripePlan plan = MakePlan(*file, stripe, FittingProjection(*file, *stripe));
         const StripePlan again = plan;
-        FlatMapBatch batch =
-            Extract(Decode(Decompress(Decrypt(Fetch(std::move(plan), file->source())))));
-        Validate(batch);
+        const Source& source = file->source();
+        std::optional<FlatMapBatch> plain;
+        try {
+          plain = Extract(Decode(Decompress(Decrypt(Fetch(std::move(plan), source)))));
+          Validate(*plain);
+        } catch (const Error& error) {
+          CheckAllowed(error);
+        }
+        // With dictionaries kept the same bytes are as good or as bad.
+        for (const bool always : {false, true}) {
+          const DictionaryRequest request = Everything(again, always);
+          std::optional<FlatMapBatch> kept;
+          try {
+            kept = Extract(Decode(Decompress(Decrypt(Fetch(again, source))), nullptr, &request));
+            Validate(*kept);
+            LookUpIds(&*kept);
+          } catch (const Error& error) {
+            CheckAllowed(error);
+            kept.reset();
+          }
+          HR_CHECK(plain.has_value() == kept.has_value(), "another verdict with dictionaries kept");
+          if (kept) CheckSame(*kept, *plain);
+        }
+        if (!plain) continue;
+        const FlatMapBatch& batch = *plain;
         for (const DedupScope scope : {DedupScope::kNeighbours, DedupScope::kBatch}) {
           const GroupRequests groups = Pairs(batch, scope);
           FlatMapBatch unique = Extract(Decode(
@@ -119,10 +156,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           SliceOptions slices;
           slices.slice_rows = 50;
           slices.wanted = keep;
+          const DictionaryRequest request = Everything(again, some);
+          slices.dictionaries = &request;
           DecodedStripe decoded =
               DecodeSlices(Decompress(Decrypt(Fetch(again, file->source()))), slices);
           for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
             FlatMapBatch slice = ExtractSlice(&decoded, s);
+            LookUpIds(&slice);
             if (slice.rows > 0) Validate(slice);
             TensorizeFigures figures;
             Tensorize(std::move(slice), "", &figures);
@@ -147,9 +187,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           CheckSame(joined, batch);
         }
       } catch (const Error& error) {
-        HR_CHECK(error.code() == ExitCode::kBadData || error.code() == ExitCode::kResources ||
-                     error.code() == ExitCode::kPrivilege,
-                 error.what());
+        CheckAllowed(error);
       }
     }
   } catch (const Error& error) {

@@ -1,12 +1,15 @@
 #include "reader/dwrf/feature_stream.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 
 #include "base/block_pool.h"
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
+#include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/slices.h"
 #include "tests/reader/feature/handmade_file.h"
 
@@ -224,6 +227,46 @@ Bytes& StreamOf(HandmadeFile& file, K kind, uint32_t node) {
   return file.streams[0].bytes;
 }
 
+// Ways to decode: looked up at once, or with dictionaries kept; whole or in slices.
+struct Way {
+  std::string name;
+  std::optional<DictionaryRequest> request;
+  bool sliced = false;
+};
+std::vector<Way> AllWays() {
+  std::vector<Way> ways = {{"looked up", {}}};
+  for (const bool always : {false, true}) {
+    DictionaryRequest request;
+    request.always = always;
+    request.features["f:1"] = 1;
+    for (const bool sliced : {false, true}) {
+      ways.push_back({fmt::format("kept{}{}", always ? " always" : "", sliced ? ", sliced" : ""),
+                      request, sliced});
+    }
+  }
+  return ways;
+}
+void ReadBy(const Way& way, const FileReader& file, const std::string& feature) {
+  const auto stripe = file.ReadStripe(0);
+  StripePlan plan = MakePlan(file, stripe, {{Key("f", 1)}, {}});
+  ASSERT_EQ(plan.features.at(0).name, feature);
+  UnpackedStripe unpacked = Decompress(Decrypt(Fetch(std::move(plan), file.source())));
+  const DictionaryRequest* const request = way.request ? &*way.request : nullptr;
+  if (!way.sliced) {
+    FlatMapBatch batch = Extract(Decode(std::move(unpacked), nullptr, request));
+    Validate(batch);
+    return;
+  }
+  SliceOptions options;
+  options.slice_rows = 2;
+  options.dictionaries = request;
+  DecodedStripe decoded = DecodeSlices(std::move(unpacked), options);
+  for (size_t s = 0; s < decoded.slices.size(); ++s) {
+    const FlatMapBatch slice = ExtractSlice(&decoded, s);
+    if (slice.rows > 0) Validate(slice);
+  }
+}
+
 TEST(FeatureStream, DamageIsOneLineThatNamesTheStream) {
   const struct {
     const char* name;
@@ -267,17 +310,69 @@ TEST(FeatureStream, DamageIsOneLineThatNamesTheStream) {
       HandmadeFile file = GoodSparse();
       file.compression = compression;
       c.damage(file);
-      try {
-        ReadFile(file, {{Key("f", 1)}, {}});
-        ADD_FAILURE() << c.name << ": accepted";
-      } catch (const Error& error) {
-        const std::string line = error.what();
-        EXPECT_EQ(error.code(), ExitCode::kBadData) << c.name << ": " << line;
-        EXPECT_NE(line.find("handmade.dwrf: stripe 0"), std::string::npos) << line;
-        EXPECT_NE(line.find(c.message), std::string::npos) << c.name << ": " << line;
-        EXPECT_EQ(line.find('\n'), std::string::npos);
+      for (const Way& way : AllWays()) {
+        try {
+          ReadBy(way, *OpenFile(file), "f:1");
+          ADD_FAILURE() << c.name << ", " << way.name << ": accepted";
+        } catch (const Error& error) {
+          const std::string line = error.what();
+          EXPECT_EQ(error.code(), ExitCode::kBadData) << c.name << ": " << line;
+          EXPECT_NE(line.find("handmade.dwrf: stripe 0"), std::string::npos) << line;
+          EXPECT_NE(line.find(c.message), std::string::npos) << c.name << ": " << line;
+          EXPECT_EQ(line.find('\n'), std::string::npos);
+        }
       }
     }
+  }
+}
+
+// Whatever is kept of a dictionary, no index may lead out of it. Rows of one list of `indices`.
+TEST(FeatureStream, IndicesPastTheDictionaryAreDamageHoweverItIsKept) {
+  const std::vector<std::vector<uint64_t>> lists = {
+      {0, 1, 0, 2},         // one past the end; values for each entry: kept whole
+      {uint64_t{1} << 63},  // below 0; fewer values than entries
+      {0, 1, 1, ~uint64_t{0}},
+      {0, 0, 0, uint64_t{1} << 62}};
+  for (const auto& list : lists) {
+    for (const bool literals : {false, true}) {
+      HandmadeFile file = WithMap("list<bigint>");
+      file.encodings.push_back({3, 1, kDirect, 0, 1});
+      file.encodings.push_back({4, 1, kDictionary, 2, {}});
+      file.streams.push_back({3, 1, K::kInMap, Bits({1, 0, 0, 0})});
+      file.streams.push_back({3, 1, K::kLength, Rle({list.size() + literals})});
+      file.streams.push_back({4, 1, K::kDictionaryData, Plain({5, 6})});
+      std::vector<uint64_t> numbers = list;
+      std::vector<int> in(list.size(), 1);
+      if (literals) {
+        numbers.insert(numbers.begin(), 70);
+        in.insert(in.begin(), 0);
+        file.streams.push_back({4, 1, K::kInDictionary, Bits(in)});
+      }
+      file.streams.push_back({4, 1, K::kData, Rle(numbers)});
+      for (const Way& way : AllWays()) {
+        EXPECT_THROW(ReadBy(way, *OpenFile(file), "f:1"), Error) << way.name << literals;
+      }
+    }
+  }
+}
+
+TEST(FeatureStream, KeysThatShareADictionaryAgreeOnItsSize) {
+  HandmadeFile file = WithMap("list<int>");
+  for (const uint32_t s : {1u, 2u}) {
+    file.encodings.push_back({3, s, kDirect, 0, s});
+    file.encodings.push_back({4, s, kDictionary, s + 1, {}});
+    file.streams.push_back({3, s, K::kInMap, Bits({1, 0, 0, 0})});
+    file.streams.push_back({3, s, K::kLength, Rle({2})});
+    file.streams.push_back({4, s, K::kData, Rle({1, 0})});
+  }
+  file.streams.push_back({4, 0, K::kDictionaryData, Plain({100, -200, 300})});
+  try {
+    ReadFile(file, {{Key("f", 1), Key("f", 2)}, {}});
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a dictionary of 3 entries, of 2 for another key"),
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -352,7 +447,13 @@ TEST(FeatureStream, EveryByteFlippedIsRefusedOrHarmless) {
         bad[at] = static_cast<char>(bad[at] ^ flip);
         try {
           const auto reader = FileReader::Open(MemorySource("flipped.dwrf", bad));
-          if (reader->num_stripes() > 0) ReadStripe(*reader, {{Key("f", 1)}, {}});
+          if (reader->num_stripes() == 0) continue;
+          for (const Way& way : AllWays()) {
+            try {
+              ReadBy(way, *reader, "f:1");
+            } catch (const Error&) {
+            }
+          }
         } catch (const Error&) {
         }
       }

@@ -205,6 +205,7 @@ TestTable RandomTable(Random& random) {
   };
   dictionary("dense.value");
   dictionary("sparse.value.element");
+  dictionary("weighted.value.key");
   return table;
 }
 
@@ -226,6 +227,7 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
   Random random(Seed());
   const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
                                      ("feature_round_trip." + std::to_string(random()) + ".dwrf");
+  uint64_t kept_dictionaries = 0;
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(trial);
     TestTable table = RandomTable(random);
@@ -249,7 +251,7 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
             return Decompress(
                 Fetch(MakePlan(*reader, stripe, table.projection), reader->source(), fetch));
           },
-          &random);
+          &random, &kept_dictionaries);
       if (HasFatalFailure()) return;
       ASSERT_EQ(batch.rows, stripe->rows);
       ASSERT_EQ(batch.first_row, stripe->first_row);
@@ -258,6 +260,7 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
     }
     std::filesystem::remove(path);
   }
+  EXPECT_GT(kept_dictionaries, 0u);
 }
 
 }  // namespace

@@ -137,13 +137,51 @@ void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
   ASSERT_EQ(first_row, expected.rows);
 }
 
-// `unpack` gives the same unpacked stripe at every call.
+// Some of the batch's sparse features.
+inline DictionaryRequest RandomDictionaries(const FlatMapBatch& batch, std::mt19937_64* random) {
+  DictionaryRequest request;
+  request.always = (*random)() % 2 == 0;
+  for (const SparseColumn& column : batch.sparse)
+    if ((*random)() % 4 != 0)
+      request.features[column.name] = 1 + static_cast<double>((*random)() % 3) / 2;
+  return request;
+}
+
+// Puts ids in the place of indices; returns how many columns had them. There are never more entries
+// than values they were used for, which is not seen in a part of them, nor where entries of inner
+// maps were left out.
+inline uint64_t LookUpAll(FlatMapBatch* batch, bool is_whole) {
+  uint64_t kept = 0;
+  for (SparseColumn& column : batch->sparse) {
+    if (!column.dictionary) continue;
+    ++kept;
+    if (is_whole && !column.weighted) {
+      EXPECT_LE(column.dictionary->entries().size(), column.values.size());
+    }
+    for (const int64_t index : column.values)
+      EXPECT_LT(static_cast<uint64_t>(index), column.dictionary->entries().size());
+  }
+  LookUpIds(batch);
+  for (const SparseColumn& column : batch->sparse) EXPECT_EQ(column.dictionary, nullptr);
+  return kept;
+}
+
+// `unpack` gives the same unpacked stripe at every call. Adds to `kept`, unless null, how many
+// columns came with a dictionary.
 template <typename Unpack>
-void CheckSlices(const Unpack& unpack, std::mt19937_64* random) {
+void CheckSlices(const Unpack& unpack, std::mt19937_64* random, uint64_t* kept = nullptr) {
+  uint64_t ignored = 0;
+  if (kept == nullptr) kept = &ignored;
   UnpackedStripe first = unpack();
   if (!first.plan.maps.empty()) return;
   const uint64_t rows = first.plan.rows;
   FlatMapBatch whole = Extract(Decode(std::move(first)));
+  {
+    const DictionaryRequest request = RandomDictionaries(whole, random);
+    FlatMapBatch again = Extract(Decode(unpack(), nullptr, &request));
+    *kept += LookUpAll(&again, true);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameColumns(again, whole));
+  }
   for (int trial = 0; trial < 4; ++trial) {
     std::vector<uint8_t> keep;
     if (trial > 0) {  // a few rows, about half, long stretches
@@ -172,6 +210,8 @@ void CheckSlices(const Unpack& unpack, std::mt19937_64* random) {
       options.wanted = keep;
       options.spare = static_cast<double>((*random)() % 3) / 4;
       options.set = set;
+      const DictionaryRequest request = RandomDictionaries(whole, random);
+      if ((*random)() % 2 == 0) options.dictionaries = &request;
       SCOPED_TRACE(testing::Message() << "slices of " << options.slice_rows << " of " << rows
                                       << " rows, selection " << trial);
       DecodedStripe decoded = DecodeSlices(unpack(), options);
@@ -182,6 +222,7 @@ void CheckSlices(const Unpack& unpack, std::mt19937_64* random) {
       for (uint64_t s = 0; s < decoded.slices.size(); ++s) {
         FlatMapBatch slice = ExtractSlice(&decoded, s);
         if (slice.rows == 0) continue;
+        *kept += LookUpAll(&slice, false);
         Validate(slice);
         AppendRows(&joined, slice, 0, slice.rows);
         // The same rows as tensors, the slab becoming the tensors' values.

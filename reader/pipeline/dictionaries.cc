@@ -1,0 +1,72 @@
+#include "reader/pipeline/dictionaries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headrace::reader {
+namespace {
+
+bool HasOperator(const PipelineSpec& spec, OperatorKind kind) {
+  return std::any_of(spec.stages.begin(), spec.stages.end(), [&](const StageSpec& stage) {
+    return std::any_of(stage.operators.begin(), stage.operators.end(),
+                       [&](const OperatorSpec& op) { return op.kind == kind; });
+  });
+}
+
+}  // namespace
+
+uint64_t DictionaryPlan::CountLookedUp(const dwrf::StripePlan& stripe) const {
+  uint64_t count = 0;
+  for (const dwrf::FeaturePlan& feature : stripe.features) {
+    const bool is_flat = feature.map == dwrf::NodePlan::kNone;
+    const dwrf::NodePlan& item = is_flat ? feature.item : stripe.maps[feature.map].item;
+    if (item.encoding != dwrf::EncodingKind::kDictionary) continue;
+    count +=
+        looked_up.count(feature.name) > 0 || (!is_flat && request.Find(feature.name) != nullptr);
+  }
+  return count;
+}
+
+std::shared_ptr<const DictionaryPlan> PlanDictionaries(const PipelineSpec& spec,
+                                                       const TransformPlan& transforms,
+                                                       const DedupPlan* dedup) {
+  if (spec.dictionary == DictionaryMode::kOff || !HasOperator(spec, OperatorKind::kTransform))
+    return nullptr;
+  auto plan = std::make_shared<DictionaryPlan>();
+  plan->request.always = spec.dictionary == DictionaryMode::kAlways;
+  plan->request.features = transforms.DictionaryInputs();
+  if (plan->request.features.empty()) return nullptr;
+  if (HasOperator(spec, OperatorKind::kRowMap)) {
+    plan->reason = "the operator rowmap hands their ids on";
+  } else if (spec.cache.enabled() &&
+             spec.cache.after != OperatorKindName(OperatorKind::kTransform)) {
+    plan->reason = "[[cache]] keeps their ids before they are transformed";
+  }
+  if (!plan->reason.empty()) {
+    for (const auto& [name, values] : plan->request.features) plan->looked_up.insert(name);
+    plan->request.features.clear();
+    return plan;
+  }
+  if (dedup == nullptr) return plan;
+  for (const DedupFactor& group : dedup->groups) {
+    for (const std::string& key : group.keys) {
+      if (plan->request.features.erase(key) == 0) continue;
+      plan->looked_up.insert(key);
+      plan->reason = "their groups of [dedup] compare ids";
+    }
+  }
+  return plan;
+}
+
+std::string DictionaryNote(const DictionaryPlan& plan, uint64_t features) {
+  if (features == 0) return {};
+  return fmt::format(
+      "pipeline.dictionary: {} times a stripe's dictionary of a feature was looked up before the "
+      "transforms: {}",
+      features,
+      plan.reason.empty() ? "their maps are not flattened"
+                          : plan.reason + ", or their maps are not flattened");
+}
+
+}  // namespace headrace::reader
