@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/max_min.h"
 #include "analysis/prediction.h"
 #include "analysis/program.h"
 #include "analysis/queue_loss.h"
@@ -22,6 +23,7 @@ constexpr double kHeadroom =
     0.2;  // capacity above the planned rate: variance, dearer work on busy cores
 constexpr double kWorthwhile = 0.03;  // a change that gains less is not proposed
 constexpr int kMaxCapacity = 32;
+constexpr double kSolverSeconds = 10;
 constexpr int kOrderedPlaces = 4;  // of an ordered queue, for each thread that fills it
 
 double ElementBytes(const PipelineModel& model, size_t stage) {
@@ -228,7 +230,7 @@ class Search {
 
 }  // namespace
 
-std::optional<ChainSolution> SolveChain(const ChainProblem& problem, std::string* text) {
+std::optional<ChainSolution> SolveChain(const ChainProblem& problem, ChainReport* report) {
   const size_t n = problem.stage_s.size();
   // X in units of a rate no plan can exceed, so that all coefficients are of one size.
   double scale = problem.shared_bound;
@@ -264,10 +266,21 @@ std::optional<ChainSolution> SolveChain(const ChainProblem& problem, std::string
   std::vector<size_t> threads;
   const size_t rate = build(&first, &threads);
   first.Objective({{rate, 1}}, true);
-  const std::optional<std::vector<double>> best = first.Solve();
-  if (!best) return std::nullopt;
+  Proof proof;
+  const std::optional<std::vector<double>> best = first.Solve(kSolverSeconds, &proof);
+  const std::optional<MaxMinSolution> exact =
+      SolveMaxMin({problem.stage_s, problem.max_threads, problem.thread_bytes,
+                   problem.memory_bytes - problem.fixed_bytes, problem.shared_bound});
+  if (!best && !exact) return std::nullopt;
   ChainSolution solution;
-  solution.rate = (*best)[rate] * scale;
+  solution.rate = best ? (*best)[rate] * scale : 0;
+  if (best.has_value() != exact.has_value() || (proof.optimal && std::isfinite(exact->rate) &&
+                                                std::abs(solution.rate / exact->rate - 1) > 1e-5)) {
+    throw Error(ExitCode::kFailure,
+                fmt::format("the integer program gives {:.9g} batches/s, the exact method {:.9g}",
+                            solution.rate, exact ? exact->rate : 0),
+                "plan", "report the run: the two must agree");
+  }
 
   // At that rate: fewest changed knobs, headroom where it can be had, then fewest threads.
   Program second;
@@ -289,8 +302,10 @@ std::optional<ChainSolution> SolveChain(const ChainProblem& problem, std::string
     cost.push_back({threads[s], 0.1});
   }
   second.Objective(cost, false);
-  if (text != nullptr) *text = first.Text() + "then\n" + second.Text();
-  const std::optional<std::vector<double>> chosen = second.Solve();
+  if (report != nullptr) {
+    *report = {first.Text() + "then\n" + second.Text(), first.Lp(), proof, exact->rate};
+  }
+  const std::optional<std::vector<double>> chosen = second.Solve(kSolverSeconds);
   for (size_t s = 0; s < n; ++s) {
     const std::vector<double>& values = chosen ? *chosen : *best;
     solution.threads.push_back(static_cast<int>(std::lround(values[threads[s]])));
@@ -397,19 +412,38 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   allocation.settings = plan;
   allocation.now = demands.rate;
   allocation.rows_per_batch = demands.rows;
+  const auto with_without = [&](auto member, size_t s) {
+    Change& change = allocation.changes.back();
+    Settings without = plan;
+    (without.*member)[s] = (current.*member)[s];
+    change.gain = rate / predictor.Rate(without) - 1;
+    if (model.stages()[s].element_bytes) {
+      change.memory_bytes = ElementBytes(model, s) * (change.to - change.from);
+    }
+  };
   for (size_t s = 0; s < n; ++s) {
     const StageModel& stage = model.stages()[s];
     if (plan.parallelism[s] != current.parallelism[s]) {
       allocation.changes.push_back(
-          {stage.name + ".parallelism", current.parallelism[s], plan.parallelism[s],
-           WhyThreads(model, problem, *solution, s, plan.parallelism[s], fits(current))});
+          {stage.name + ".parallelism",
+           current.parallelism[s],
+           plan.parallelism[s],
+           WhyThreads(model, problem, *solution, s, plan.parallelism[s], fits(current)),
+           0,
+           {}});
+      with_without(&Settings::parallelism, s);
     }
     if (plan.queue_capacity[s] != current.queue_capacity[s]) {
       allocation.changes.push_back(
-          {stage.name + ".queue", current.queue_capacity[s], plan.queue_capacity[s],
+          {stage.name + ".queue",
+           current.queue_capacity[s],
+           plan.queue_capacity[s],
            plan.queue_capacity[s] > current.queue_capacity[s]
                ? fmt::format("costs vary by {:.0f} %; a short queue loses rate", 100 * stage.cv)
-               : "shorter queues fit the memory budget"});
+               : "shorter queues fit the memory budget",
+           0,
+           {}});
+      with_without(&Settings::queue_capacity, s);
     }
   }
   Settings predicted = plan;
@@ -417,6 +451,14 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   const Prediction prediction = predictor.Predict(predicted);
   allocation.predicted = prediction.rate;
   allocation.predicted_interval = prediction.interval;
+  // A 90 % interval reaches 1.645 deviations down, the 10th percentile is at 1.2816.
+  const double deviation =
+      std::log(prediction.rate / std::max(prediction.interval.low, 1e-12)) / 1.645;
+  allocation.promise = prediction.rate * std::exp(-1.2816 * deviation);
+  const double gained = std::log(prediction.rate / demands.rate);
+  if (!allocation.changes.empty() && deviation > 0) {
+    allocation.slower_probability = 0.5 * std::erfc(gained / deviation / std::sqrt(2.0));
+  }
   const std::vector<Limit>& limits = prediction.limits;
   const size_t binding = prediction.binding;
   allocation.limited_by = limits[binding];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/bottleneck.h"
+#include "analysis/program.h"
 
 namespace headrace::analysis {
 
@@ -21,33 +22,7 @@ struct Budget {
   int max_threads = 0;                   // per stage; 0: max(8, 4 per core, what it has)
 };
 
-struct Change {
-  std::string knob;  // "decode.parallelism", "decode.queue"
-  int from = 0, to = 0;
-  std::string why;
-};
-
-struct Allocation {
-  Settings settings;
-  std::vector<Change> changes;
-  double now = 0;               // batches per second observed
-  double predicted = 0;         // batches per second with the changes
-  Interval predicted_interval;  // 90 %
-  Interval gain_interval;       // of predicted / now - 1
-  double rows_per_batch = 0;
-  Limit limited_by;       // what limits then
-  double next_bound = 0;  // the rate the second-tightest row would allow then
-  Limit next;
-  std::optional<double> memory_bytes;         // queues and elements in work, with the changes
-  std::optional<double> memory_change_bytes;  // against now
-  std::string program;                        // the integer program in words
-};
-
-// Throws Error kInconclusive when no settings satisfy the budget; the message says which budget and
-// by how much.
-Allocation Allocate(const PipelineModel& model, const Budget& budget);
-
-// The core of Allocate, apart for its oracle test: thread counts for a chain.
+// The core of Allocate: thread counts for the stages of a pipeline.
 struct ChainProblem {
   std::vector<std::string> names;    // of the stages, for the text; may be empty
   std::vector<double> stage_s;       // service time per batch
@@ -63,6 +38,45 @@ struct ChainSolution {
   double rate = 0;
   std::vector<int> threads;
 };
-std::optional<ChainSolution> SolveChain(const ChainProblem& problem, std::string* text = nullptr);
+// What was solved and how surely.
+struct ChainReport {
+  std::string words;      // both programs: the highest rate, then the fewest changes at it
+  std::string lp;         // the first in LP format
+  Proof proof;            // of the first
+  double exact_rate = 0;  // by SolveMaxMin, which shares nothing with the solver
+};
+// Empty when nothing fits. Throws Error kFailure when the solver fails, or when the exact method
+// finds another rate: then neither is to be trusted.
+std::optional<ChainSolution> SolveChain(const ChainProblem& problem, ChainReport* report = nullptr);
+
+struct Change {
+  std::string knob;  // "decode.parallelism", "decode.queue"
+  int from = 0, to = 0;
+  std::string why;
+  double gain = 0;                     // of the plan's rate against the plan without this change
+  std::optional<double> memory_bytes;  // what it adds, queues full
+};
+
+struct Allocation {
+  Settings settings;
+  std::vector<Change> changes;
+  double now = 0;                 // batches per second observed
+  double predicted = 0;           // batches per second with the changes
+  Interval predicted_interval;    // 90 %
+  Interval gain_interval;         // of predicted / now - 1
+  double promise = 0;             // the rate that nine of ten such plans reach
+  double slower_probability = 0;  // that the plan is slower than what runs now
+  double rows_per_batch = 0;
+  Limit limited_by;       // what limits then
+  double next_bound = 0;  // the rate the second-tightest row would allow then
+  Limit next;
+  std::optional<double> memory_bytes;         // queues and elements in work, with the changes
+  std::optional<double> memory_change_bytes;  // against now
+  ChainReport program;
+};
+
+// Throws Error kInconclusive when no settings satisfy the budget; the message says which budget and
+// by how much.
+Allocation Allocate(const PipelineModel& model, const Budget& budget);
 
 }  // namespace headrace::analysis

@@ -169,7 +169,7 @@ std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
     Limit order{LimitKind::kOrder, 0, "order", kInfinite};
     for (size_t s = 0; s < model.stages().size(); ++s) {
       if (settings.parallelism[s] <= 1) continue;
-      const double share = model.OrderShare(s, settings.parallelism[s], settings.queue_capacity[s]);
+      const double share = model.OrderShare(s, settings);
       const double bound = share * Bound(settings.parallelism[s], demands.stage_s[s]);
       if (bound < order.bound) {
         order.bound = bound;

@@ -198,12 +198,15 @@ void PipelineModel::ReadOrder() {
   ordered_ = (asked.empty() ? last(text, order) : asked) == "file";
   const std::string ahead = last(command, set_window);
   const std::string& number = ahead.empty() ? last(text, window) : ahead;
-  if (ordered_ && !number.empty()) order_window_ = std::stoi(number);
+  if (ordered_ && !number.empty()) current_.order_window = std::stoi(number);
 }
 
-double PipelineModel::OrderShare(size_t stage, int parallelism, int queue_capacity) const {
+double PipelineModel::OrderShare(size_t stage, const Settings& settings) const {
+  const int parallelism = settings.parallelism[stage];
+  const int queue_capacity = settings.queue_capacity[stage];
   if (!ordered_ || parallelism <= 1) return 1;
-  const auto [it, added] = order_shares_.try_emplace({stage, parallelism, queue_capacity}, 1.0);
+  const auto [it, added] =
+      order_shares_.try_emplace({stage, parallelism, queue_capacity, settings.order_window}, 1.0);
   if (!added) return it->second;
   SimulatedPipeline alone;
   alone.cores = 1e6;
@@ -211,7 +214,7 @@ double PipelineModel::OrderShare(size_t stage, int parallelism, int queue_capaci
   simulated.parallelism = parallelism;
   simulated.queue_capacity = queue_capacity;
   simulated.ordered = true;
-  simulated.window = order_window_;
+  simulated.window = settings.order_window;
   SimulatedOperator op;
   op.blocked_s = 1;
   op.cv = stages_[stage].cv;
@@ -612,9 +615,10 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
         1, static_cast<int>(std::lround(settings.queue_capacity[s] / grain(model.elements))));
     stage.emit = model.elements / grain(model.elements) / firings;
     stage.ordered = ordered_;
-    stage.window = order_window_ > 0
-                       ? std::max(1, static_cast<int>(std::lround(order_window_ / together)))
-                       : 0;
+    stage.window =
+        settings.order_window > 0
+            ? std::max(1, static_cast<int>(std::lround(settings.order_window / together)))
+            : 0;
     stage.inputs.emplace();
     for (size_t input : model.inputs) {
       const double elements = stages_[input].elements;

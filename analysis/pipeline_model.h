@@ -83,6 +83,8 @@ struct Settings {
   std::vector<int> parallelism;     // per stage
   std::vector<int> queue_capacity;  // per stage: of the queue after it
   double cores = 1;
+  int order_window = 0;  // of all ordered queues; 0: none of its own
+  bool operator==(const Settings&) const = default;
 };
 
 class PipelineModel {
@@ -126,10 +128,10 @@ class PipelineModel {
   // Whether elements leave every queue in order, and how far ahead of the one that is due another
   // may wait (0: no bound of its own), by the pipeline's text and command line.
   bool ordered() const { return ordered_; }
-  int order_window() const { return order_window_; }
+  int order_window() const { return current_.order_window; }
   // The share of its threads' rate that a stage keeps when its queue is ordered, if all else is
   // fast: by simulation of the stage alone, remembered. 1 for stages that lose nothing.
-  double OrderShare(size_t stage, int parallelism, int queue_capacity) const;
+  double OrderShare(size_t stage, const Settings& settings) const;
 
   Settings current() const { return current_; }
   // The same pipeline for the simulator, at these settings and demands.
@@ -165,8 +167,7 @@ class PipelineModel {
   std::vector<double> stall_by_window_;
   Settings current_;
   bool ordered_ = false;
-  int order_window_ = 0;
-  mutable std::map<std::tuple<size_t, int, int>, double> order_shares_;
+  mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
   mutable int64_t order_moves_ = 50'000'000;  // that simulations for it may still make
 };
 

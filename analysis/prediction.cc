@@ -12,6 +12,8 @@ constexpr double kCarriedOver = 0.7;  // of how far the simulation is from what 
 constexpr double kSameError = 0.02;   // deviation of log(predicted / observed) at these settings
 constexpr int64_t kSimulatedSteps = 2500;
 constexpr int64_t kMoves = 30'000'000;  // of one simulation
+constexpr double kFullError = 0.2;      // of the logarithm: a change of rate that errs as any other
+constexpr double kLeastError = 0.01;    // of it, where anything changes
 constexpr size_t kDraws = 200;
 constexpr uint64_t kSeed = 20240612;
 
@@ -43,18 +45,18 @@ double ErrorOf(LimitKind kind) {
 
 Predictor::Predictor(const PipelineModel& model)
     : model_(model), draws_(BootstrapDemands(model, kDraws, kSeed)) {
-  const std::optional<double> simulated = Simulated(model.current());
+  const std::optional<double> simulated = Simulated(model.current(), model.demands());
   if (simulated && std::isfinite(*simulated) && *simulated > 0) {
     // A part of that is particular to the present settings.
     correction_ = std::clamp(std::pow(model.demands().rate / *simulated, kCarriedOver), 0.8, 1.25);
   }
 }
 
-std::optional<double> Predictor::Simulated(const Settings& settings) const {
+std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands) const {
   int64_t moves = std::min(kMoves, moves_);
   const int64_t given = moves;
   const std::optional<double> rate =
-      SimulatedRate(model_.Simulated(settings, model_.demands()), kSimulatedSteps, kSeed, &moves);
+      SimulatedRate(model_.Simulated(settings, demands), kSimulatedSteps, kSeed, &moves);
   moves_ -= given - std::max<int64_t>(0, moves);
   return rate;
 }
@@ -66,22 +68,25 @@ bool Predictor::IsCurrent(const Settings& settings) const {
          std::abs(settings.cores - current.cores) < 1e-9;
 }
 
-double Predictor::Rate(const Settings& settings) const {
-  const double least = LeastBound(Bounds(model_, model_.demands(), settings));
-  const std::optional<double> simulated = Simulated(settings);
+double Predictor::Rate(const Settings& settings, const std::vector<Scale>& scales) const {
+  const Demands demands = Apply(model_, model_.demands(), scales);
+  const double least = LeastBound(Bounds(model_, demands, settings));
+  const std::optional<double> simulated = Simulated(settings, demands);
   return simulated ? std::min(least, *simulated * correction_) : least;
 }
 
-Prediction Predictor::Predict(const Settings& settings) const {
+Prediction Predictor::Predict(const Settings& settings, const std::vector<Scale>& scales) const {
   Prediction prediction;
-  const bool current = IsCurrent(settings);
-  prediction.rate = current ? model_.demands().rate : Rate(settings);
-  prediction.limits = Bounds(model_, model_.demands(), settings);
-  prediction.binding = BindingRow(model_, model_.demands(), prediction.limits);
+  const bool current = scales.empty() && IsCurrent(settings);
+  prediction.rate = current ? model_.demands().rate : Rate(settings, scales);
+  const Demands demands = Apply(model_, model_.demands(), scales);
+  prediction.limits = Bounds(model_, demands, settings);
+  prediction.binding = BindingRow(model_, demands, prediction.limits);
   const double least = LeastBound(prediction.limits);
   std::vector<double> ratios;
   for (const Demands& draw : draws_) {
-    if (std::isfinite(least)) ratios.push_back(LeastBound(Bounds(model_, draw, settings)) / least);
+    if (!std::isfinite(least)) break;
+    ratios.push_back(LeastBound(Bounds(model_, Apply(model_, draw, scales), settings)) / least);
   }
   if (ratios.empty()) ratios.push_back(1);
   const Interval sampled = CentralInterval(ratios, 0.9);
@@ -94,6 +99,31 @@ Prediction Predictor::Predict(const Settings& settings) const {
   const double ceiling = std::max(prediction.rate, least * std::max(1.0, sampled.high));
   prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
   return prediction;
+}
+
+Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) const {
+  const auto bounds_of = [&](const Variant& variant, const Demands& demands) {
+    return Bounds(model_, Apply(model_, demands, variant.scales), variant.settings);
+  };
+  const std::vector<Limit> limits = bounds_of(to, model_.demands());
+  const double moves =
+      std::log(LeastBound(limits)) - std::log(LeastBound(bounds_of(from, model_.demands())));
+  std::vector<double> ratios;
+  for (const Demands& draw : draws_) {
+    const double moved =
+        std::log(LeastBound(bounds_of(to, draw))) - std::log(LeastBound(bounds_of(from, draw)));
+    ratios.push_back(std::isfinite(moved) && std::isfinite(moves) ? moved - moves : 0);
+  }
+  const Interval sampled = CentralInterval(ratios, 0.9);
+  if (from == to) return {gain, gain};
+  // The model's error is of the way from one to the other.
+  const Demands demands = Apply(model_, model_.demands(), to.scales);
+  const LimitKind kind = limits[BindingRow(model_, demands, limits)].kind;
+  const double middle = std::log1p(gain);
+  const double error =
+      1.645 * std::max(kLeastError, ErrorOf(kind) * std::min(1.0, std::abs(middle) / kFullError));
+  return {std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
+          std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
 }
 
 }  // namespace headrace::analysis

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/bottleneck.h"
+#include "analysis/scale.h"
 
 namespace headrace::analysis {
 
@@ -26,12 +27,16 @@ class Predictor {
   // `model` must outlive it.
   explicit Predictor(const PipelineModel& model);
 
-  double Rate(const Settings& settings) const;
+  // Of the pipeline with these settings, where `scales` say what is cheaper or dearer than it was.
+  double Rate(const Settings& settings, const std::vector<Scale>& scales = {}) const;
   // At the present settings the rate is the observed one: nothing predicts it better.
-  Prediction Predict(const Settings& settings) const;
+  Prediction Predict(const Settings& settings, const std::vector<Scale>& scales = {}) const;
+  // 90 % interval of `gain`, the predicted Rate(to) / Rate(from) - 1: narrower than two predictions
+  // apart, which err alike.
+  Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
  private:
-  std::optional<double> Simulated(const Settings& settings) const;
+  std::optional<double> Simulated(const Settings& settings, const Demands& demands) const;
   bool IsCurrent(const Settings& settings) const;
 
   const PipelineModel& model_;

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cctype>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
 
@@ -54,7 +57,8 @@ void Program::Objective(std::vector<std::pair<size_t, double>> terms, bool maxim
   maximise_ = maximise;
 }
 
-std::optional<std::vector<double>> Program::Solve(double max_seconds) const {
+std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* proof) const {
+  const auto start = std::chrono::steady_clock::now();
   QuietStdout quiet;
   const std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> model(Cbc_newModel(), Cbc_deleteModel);
   std::vector<CoinBigIndex> starts(columns_.size() + 1, 0);
@@ -92,9 +96,22 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds) const {
   Cbc_setMaximumSeconds(model.get(), max_seconds);
   Cbc_solve(model.get());
   if (Cbc_isProvenInfeasible(model.get())) return std::nullopt;
-  if (!Cbc_isProvenOptimal(model.get())) {
-    throw Error(ExitCode::kFailure, "the solver stopped without an optimum", "integer program",
-                "report the run: this is not expected of a chain");
+  const bool optimal = Cbc_isProvenOptimal(model.get()) != 0;
+  const bool late = Cbc_isSecondsLimitReached(model.get()) != 0;
+  if (!optimal && !(late && Cbc_numberSavedSolutions(model.get()) > 0)) {
+    throw Error(ExitCode::kFailure,
+                late ? fmt::format("the solver found no solution within {:g} s", max_seconds)
+                     : std::string("the solver stopped without an optimum"),
+                "integer program", "report the run: this is not expected of a pipeline");
+  }
+  if (proof != nullptr) {
+    const double value = Cbc_getObjValue(model.get());
+    const double bound = Cbc_getBestPossibleObjValue(model.get());
+    proof->optimal = optimal;
+    proof->gap = optimal ? 0 : std::abs(value - bound) / std::max(std::abs(value), 1e-12);
+    proof->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    proof->max_seconds = max_seconds;
   }
   const double* solution = Cbc_getColSolution(model.get());
   std::vector<double> result(solution, solution + columns_.size());
@@ -102,6 +119,75 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds) const {
     if (columns_[i].integer) result[i] = std::round(result[i]);
   }
   return result;
+}
+
+std::string Program::Lp() const {
+  // Letters, digits and '_', not first a digit or an 'e', which starts an exponent; none twice.
+  std::set<std::string> taken;
+  std::string notes;
+  const auto name_of = [&](const std::string& name, char first) {
+    std::string safe;
+    for (const char c : name) {
+      safe += std::isalnum(static_cast<unsigned char>(c)) && (c & 0x80) == 0 ? c : '_';
+    }
+    if (safe.empty() || !std::isalpha(static_cast<unsigned char>(safe[0])) || safe[0] == 'e' ||
+        safe[0] == 'E') {
+      safe = std::string(1, first) + safe;
+    }
+    std::string unique = safe.substr(0, 100);
+    for (int i = 2; !taken.insert(unique).second; ++i) {
+      unique = fmt::format("{}_{}", safe.substr(0, 90), i);
+    }
+    if (unique != name) notes += fmt::format("\\ {} is '{}'\n", unique, Printable(name));
+    return unique;
+  };
+  std::vector<std::string> columns, rows;
+  for (const ColumnEntry& column : columns_) columns.push_back(name_of(column.name, 'x'));
+  taken.clear();
+  for (const RowEntry& row : rows_) rows.push_back(name_of(row.name, 'r'));
+  const auto sum = [&](const std::vector<std::pair<size_t, double>>& terms) {
+    std::string text;
+    for (const auto& [column, value] : terms) {
+      // One term a line: some readers bound the length of lines.
+      text += fmt::format("\n   {} {:.17g} {}", value < 0 ? '-' : '+', std::abs(value),
+                          columns[column]);
+    }
+    return text.empty() ? fmt::format("\n   + 0 {}", columns.empty() ? "x" : columns[0]) : text;
+  };
+  std::vector<std::pair<size_t, double>> costs;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].cost != 0) costs.push_back({i, columns_[i].cost});
+  }
+  std::string text =
+      notes + (maximise_ ? "Maximize\n obj:" : "Minimize\n obj:") + sum(costs) + "\nSubject To\n";
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    const std::string terms = sum(rows_[r].terms);
+    const double lower = rows_[r].lower, upper = rows_[r].upper;
+    if (lower == upper) {
+      text += fmt::format(" {}:{}\n   = {:.17g}\n", rows[r], terms, lower);
+      continue;
+    }
+    // Two rows where both ends are finite: a range is written differently by each of the readers.
+    if (std::isfinite(lower)) {
+      text += fmt::format(" {}_low:{}\n   >= {:.17g}\n", rows[r], terms, lower);
+    }
+    if (std::isfinite(upper)) {
+      text += fmt::format(" {}_high:{}\n   <= {:.17g}\n", rows[r], terms, upper);
+    }
+  }
+  text += "Bounds\n";
+  std::string integers;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const ColumnEntry& column = columns_[i];
+    const auto bound = [](double value) {
+      return std::isfinite(value) ? fmt::format("{:.17g}", value)
+                                  : std::string(value > 0 ? "+inf" : "-inf");
+    };
+    text += fmt::format(" {} <= {} <= {}\n", bound(column.lower), columns[i], bound(column.upper));
+    if (column.integer) integers += fmt::format(" {}\n", columns[i]);
+  }
+  if (!integers.empty()) text += "General\n" + integers;
+  return text + "End\n";
 }
 
 std::string Program::Text() const {

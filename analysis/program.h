@@ -7,6 +7,13 @@
 
 namespace headrace::analysis {
 
+// How well a solution is known to be the best.
+struct Proof {
+  bool optimal = false;
+  double gap = 0;  // (bound - value) / |value|; 0 when optimal
+  double seconds = 0, max_seconds = 0;
+};
+
 class Program {
  public:
   // Adds a column and returns its index. Bounds may be infinite (HUGE_VAL).
@@ -17,11 +24,15 @@ class Program {
   void Objective(std::vector<std::pair<size_t, double>> terms, bool maximise);
 
   // The optimum's column values, proven within the solver's tolerance; empty when infeasible.
-  // Throws Error kFailure when the solver stops for another reason (unbounded, time limit).
-  std::optional<std::vector<double>> Solve(double max_seconds = 10) const;
+  // Throws Error kFailure when the solver stops for another reason (unbounded), or at the time
+  // limit without any solution; at the limit with one, that is returned and `proof` tells.
+  std::optional<std::vector<double>> Solve(double max_seconds = 10, Proof* proof = nullptr) const;
 
   // The program in words, one row a line.
   std::string Text() const;
+  // The program in the LP format that CBC, GLPK, HiGHS and CPLEX read. Names are written so that
+  // all of them take them; where that changes one, a comment says what it stands for.
+  std::string Lp() const;
 
  private:
   struct ColumnEntry {

@@ -1,5 +1,6 @@
 // headrace plan: the settings to change, solved as an integer program over the recorded run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 #include "analysis/allocation.h"
 #include "analysis/run_view.h"
+#include "analysis/sensitivity.h"
+#include "analysis/what_if.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -18,9 +21,10 @@ namespace headrace::cli {
 namespace {
 
 struct PlanOptions {
-  std::string run = "latest", memory, target, output, database = DefaultDatabase();
+  std::string run = "latest", memory, target, output, lp, database = DefaultDatabase();
   double cores = 0;
   int max_threads = 0;
+  std::vector<std::string> what_if;
   bool json = false, force = false, explain = false;
 };
 
@@ -48,7 +52,72 @@ nlohmann::ordered_json Finite(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
-std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& plan) {
+nlohmann::ordered_json Whole(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(std::llround(*value)) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json LimitJson(const analysis::Limit& limit) {
+  return {{"name", limit.name},
+          {"kind", analysis::LimitKindName(limit.kind)},
+          {"batches_per_second", Finite(limit.bound)}};
+}
+
+nlohmann::ordered_json IntervalJson(const analysis::Interval& interval) {
+  return {{"low", Finite(interval.low)}, {"high", Finite(interval.high)}, {"level_ratio", 0.9}};
+}
+
+nlohmann::ordered_json WorthsJson(const std::vector<analysis::Worth>& worths) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const analysis::Worth& worth : worths) {
+    out.push_back({{"resource", worth.limit.name},
+                   {"kind", analysis::LimitKindName(worth.limit.kind)},
+                   {"change", worth.what},
+                   {"batches_per_second", worth.rate},
+                   {"gain_ratio", worth.gain},
+                   {"gain_interval", IntervalJson(worth.interval)},
+                   {"then_limited_by", LimitJson(worth.then)}});
+  }
+  return out;
+}
+
+// "the consumer", "stage decode"
+std::string Words(const analysis::Limit& limit) {
+  switch (limit.kind) {
+    case analysis::LimitKind::kConsumer:
+      return "the consumer";
+    case analysis::LimitKind::kCores:
+      return "the cores";
+    case analysis::LimitKind::kOrder:
+      return "the order";
+    default:
+      return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
+  }
+}
+
+void PrintWorths(const std::vector<analysis::Worth>& worths) {
+  fmt::print("\nworth of more, each alone\n");
+  size_t name = 0, what = 0;
+  for (const analysis::Worth& worth : worths) {
+    name = std::max(name, Words(worth.limit).size());
+    what = std::max(what, worth.what.size());
+  }
+  for (const analysis::Worth& worth : worths) {
+    if (worth.gain < analysis::kZeroWorth) continue;
+    fmt::print("  {:<{}}  {:<{}}  {:+.0f} % [{:.0f}, {:.0f}], then limited by {}\n",
+               Words(worth.limit), name, worth.what, what, 100 * worth.gain,
+               100 * worth.interval.low, 100 * worth.interval.high, Words(worth.then));
+  }
+  std::string nothing;
+  for (const analysis::Worth& worth : worths) {
+    if (worth.gain >= analysis::kZeroWorth) continue;
+    nothing +=
+        (nothing.empty() ? "" : "; ") + fmt::format("{}, {}", Words(worth.limit), worth.what);
+  }
+  if (!nothing.empty()) fmt::print("  nothing (under 1 %): {}\n", nothing);
+}
+
+std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& plan,
+                     const std::vector<analysis::Worth>& worths) {
   nlohmann::ordered_json out;
   out["schema"] = "headrace.plan/1";
   out["run"] = view.run.run_id;
@@ -58,8 +127,12 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
   out["changes"] = nlohmann::ordered_json::array();
   for (const analysis::Change& change : plan.changes) {
     out["settings"][change.knob] = change.to;
-    out["changes"].push_back(
-        {{"knob", change.knob}, {"from", change.from}, {"to", change.to}, {"why", change.why}});
+    out["changes"].push_back({{"knob", change.knob},
+                              {"from", change.from},
+                              {"to", change.to},
+                              {"why", change.why},
+                              {"gain_ratio", Finite(change.gain)},
+                              {"memory_change_bytes", Whole(change.memory_bytes)}});
   }
   out["now"] = {{"batches_per_second", plan.now},
                 {"rows_per_second", plan.now * plan.rows_per_batch}};
@@ -68,23 +141,48 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
                       {"high", Finite(plan.predicted_interval.high)},
                       {"level_ratio", 0.9},
                       {"rows_per_second", Finite(plan.predicted * plan.rows_per_batch)}};
+  out["gain_ratio"] = Finite(plan.predicted / plan.now - 1);
+  out["gain_interval"] = IntervalJson(plan.gain_interval);
+  out["promise"] = {{"batches_per_second", Finite(plan.promise)}, {"probability", 0.9}};
+  out["risk"] = {{"slower_probability", plan.slower_probability}};
   out["then_limited_by"] = plan.limited_by.name;
   out["then_limited_by_kind"] = analysis::LimitKindName(plan.limited_by.kind);
-  out["memory_bytes"] = plan.memory_bytes ? nlohmann::ordered_json(std::llround(*plan.memory_bytes))
-                                          : nlohmann::ordered_json(nullptr);
+  out["memory_bytes"] = Whole(plan.memory_bytes);
+  out["memory_change_bytes"] = Whole(plan.memory_change_bytes);
+  out["solver"] = {{"optimal", plan.program.proof.optimal},
+                   {"gap_ratio", plan.program.proof.gap},
+                   {"seconds", plan.program.proof.seconds},
+                   {"limit_seconds", plan.program.proof.max_seconds}};
+  out["worth_of_more"] = WorthsJson(worths);
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+void PrintProgram(const analysis::ChainReport& program) {
+  const analysis::Proof& proof = program.proof;
+  fmt::print(
+      "\nprogram, {} in {} (limit {:g} s); the exact max-min method, which is no program, finds "
+      "{}:\n{}",
+      proof.optimal ? std::string("proven optimal, gap 0,")
+                    : fmt::format("within {} of the optimum", FormatPercent(proof.gap)),
+      FormatDuration(proof.seconds * 1e9), proof.max_seconds,
+      FormatRate(program.exact_rate, "batches"), program.words);
+}
+
 void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
-                const PlanOptions& options) {
+                const std::vector<analysis::Worth>& worths, const PlanOptions& options) {
   if (plan.changes.empty()) {
     fmt::print("nothing to change: no setting gains 3 % or more\n");
   } else {
     size_t knob = 4;
     for (const analysis::Change& change : plan.changes) knob = std::max(knob, change.knob.size());
-    fmt::print("{:<{}}  {:>4}  {:>4}  why\n", "knob", knob, "now", "plan");
+    fmt::print("{:<{}}  {:>4}  {:>4}  {:>11}  {:>10}  why\n", "knob", knob, "now", "plan",
+               "without it", "memory");
     for (const analysis::Change& change : plan.changes) {
-      fmt::print("{:<{}}  {:>4}  {:>4}  {}\n", change.knob, knob, change.from, change.to,
+      fmt::print("{:<{}}  {:>4}  {:>4}  {:>11}  {:>10}  {}\n", change.knob, knob, change.from,
+                 change.to, fmt::format("{:+.0f} %", 100 * (1 / (1 + change.gain) - 1)),
+                 change.memory_bytes ? (*change.memory_bytes < 0 ? "-" : "+") +
+                                           FormatBytes(std::abs(*change.memory_bytes))
+                                     : std::string("-"),
                  change.why);
     }
   }
@@ -95,6 +193,12 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
              FormatRate(plan.predicted, "batches"), range.low, range.high,
              FormatRate(plan.predicted * plan.rows_per_batch, "rows"),
              100 * (plan.predicted / plan.now - 1));
+  if (!plan.changes.empty()) {
+    fmt::print("promise    nine of ten such plans reach {}; slower than now: {}\n",
+               FormatRate(plan.promise, "batches"),
+               plan.slower_probability < 0.01 ? std::string("under 1 %")
+                                              : FormatPercent(plan.slower_probability));
+  }
   fmt::print("then limited by {}", plan.limited_by.name);
   if (std::isfinite(plan.next_bound)) {
     fmt::print(" at {}; after that by {} at {}", FormatRate(plan.limited_by.bound, "batches"),
@@ -103,7 +207,8 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
   fmt::print("\n");
   if (plan.memory_bytes)
     fmt::print("memory of queues and batches in work: {}\n", FormatBytes(*plan.memory_bytes));
-  if (options.explain) fmt::print("\nprogram:\n{}", plan.program);
+  PrintWorths(worths);
+  if (options.explain) PrintProgram(plan.program);
   if (plan.changes.empty()) return;
   const std::string file = options.output.empty() ? "plan.json" : ShellWord(options.output);
   fmt::print("\n");
@@ -118,6 +223,56 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
   }
   fmt::print("next: {} run {}{} --plan {}\n", view.program, ShellWord(view.run.pipeline_path),
              view.database_option, file);
+}
+
+std::string WhatIfJson(const analysis::RunView& view, const PlanOptions& options, double now,
+                       double rows, const analysis::Prediction& prediction,
+                       const analysis::Interval& gain, const std::vector<analysis::Worth>& worths) {
+  nlohmann::ordered_json out;
+  out["schema"] = "headrace.what_if/1";
+  out["run"] = view.run.run_id;
+  out["run_name"] = view.run.name;
+  out["what_if"] = options.what_if;
+  out["now"] = {{"batches_per_second", now}, {"rows_per_second", now * rows}};
+  out["predicted"] = {{"batches_per_second", prediction.rate},
+                      {"rows_per_second", prediction.rate * rows},
+                      {"low", prediction.interval.low},
+                      {"high", prediction.interval.high},
+                      {"level_ratio", 0.9}};
+  out["gain_ratio"] = prediction.rate / now - 1;
+  out["gain_interval"] = IntervalJson(gain);
+  out["limited_by"] = LimitJson(prediction.limits[prediction.binding]);
+  out["limits"] = nlohmann::ordered_json::array();
+  for (const analysis::Limit& limit : prediction.limits) out["limits"].push_back(LimitJson(limit));
+  out["worth_of_more"] = WorthsJson(worths);
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& model,
+                const PlanOptions& options) {
+  const analysis::Variant what = analysis::ParseWhatIf(model, options.what_if);
+  const analysis::Predictor predictor(model);
+  const analysis::Prediction prediction = predictor.Predict(what.settings, what.scales);
+  const double now = model.demands().rate, rows = model.demands().rows;
+  const double gain = prediction.rate / now - 1;
+  const analysis::Interval range = predictor.Gain({model.current(), {}}, what, gain);
+  const std::vector<analysis::Worth> worths =
+      analysis::Sensitivity(model, predictor, what, analysis::Step::kUnit);
+  if (options.json) {
+    std::fputs(WhatIfJson(view, options, now, rows, prediction, range, worths).c_str(), stdout);
+    return static_cast<int>(ExitCode::kOk);
+  }
+  const auto shown = [&](double rate) {
+    return fmt::format("{} ({})", FormatRate(rate, "batches"), FormatRate(rate * rows, "rows"));
+  };
+  fmt::print("run {} as recorded        {}\n", view.run.run_id, shown(now));
+  fmt::print("if {}  {}, 90 % of such predictions within [{:.4g}, {:.4g}]\n",
+             Printable(fmt::format("{}", fmt::join(options.what_if, " "))), shown(prediction.rate),
+             prediction.interval.low, prediction.interval.high);
+  fmt::print("gain {:+.0f} % [{:.0f}, {:.0f}]; limited by {} then\n", 100 * gain, 100 * range.low,
+             100 * range.high, Words(prediction.limits[prediction.binding]));
+  PrintWorths(worths);
+  return static_cast<int>(ExitCode::kOk);
 }
 
 int Run(const PlanOptions& options) {
@@ -135,6 +290,7 @@ int Run(const PlanOptions& options) {
         "write accounts with the C header (docs/accounts.md), or record with 'headrace run'");
   }
   const analysis::PipelineModel model(view);
+  if (!options.what_if.empty()) return PrintWhatIf(view, model, options);
   analysis::Budget budget;
   budget.max_threads = options.max_threads;
   if (options.cores > 0) budget.cores = options.cores;
@@ -143,17 +299,25 @@ int Run(const PlanOptions& options) {
     budget.target = ParseTarget(options.target, model.demands().rows);
   }
   const analysis::Allocation plan = analysis::Allocate(model, budget);
-  const std::string json = PlanJson(view, plan);
+  const std::vector<analysis::Worth> worths = analysis::Sensitivity(
+      model, analysis::Predictor(model), {plan.settings, {}}, analysis::Step::kUnit);
+  const std::string json = PlanJson(view, plan, worths);
   if (!options.output.empty()) {
     AtomicFile file(options.output, options.force);
     file.Write(json);
     file.Commit();
     fmt::print(stderr, "wrote {}\n", options.output);
   }
+  if (!options.lp.empty()) {
+    AtomicFile file(options.lp, options.force);
+    file.Write(plan.program.lp);
+    file.Commit();
+    fmt::print(stderr, "wrote {}\n", options.lp);
+  }
   if (options.json) {
     std::fputs(json.c_str(), stdout);
   } else {
-    PrintTable(view, plan, options);
+    PrintTable(view, plan, worths, options);
   }
   return static_cast<int>(ExitCode::kOk);
 }
@@ -163,7 +327,8 @@ HR_COMMAND(
     {.summary = "recommends threads and queues for a recorded pipeline, with the rate to expect",
      .examples = "  headrace plan                               # for the latest run\n"
                  "  headrace plan nightly --cores 8 --memory 4G -o plan.json\n"
-                 "  headrace plan latest --target 282000rows/s --json\n",
+                 "  headrace plan latest --target 282000rows/s --json\n"
+                 "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n",
      .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget or the run has no operator data, 5 "
                    "not a headrace database or no such run",
      .next = "headrace run PIPELINE --plan plan.json",
@@ -184,8 +349,18 @@ HR_COMMAND(
        app.add_flag("--json", options->json, "Print the plan as JSON (schema headrace.plan/1)");
        app.add_option("-o,--output", options->output,
                       "Write the plan as JSON to this file; appears complete or not at all");
-       app.add_flag("-f,--force", options->force, "Replace the output file if it exists");
+       app.add_option("--lp", options->lp,
+                      "Write the integer program to this file, in the LP format that CBC, GLPK and "
+                      "HiGHS read");
+       app.add_flag("-f,--force", options->force, "Replace the output files if they exist");
        app.add_flag("--explain", options->explain, "Print the integer program, too");
+       app.add_option("--what-if", options->what_if,
+                      "Predict the rate at these settings instead of planning: "
+                      "STAGE.parallelism=4, STAGE.queue=16, cores=8, NAME.cost=0.5 (a stage, an "
+                      "operator, a lock, a device or consumer at half its cost)")
+           ->type_name("KEY=VALUE...")
+           ->excludes("--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
+                      "--explain");
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };

@@ -21,6 +21,7 @@ while read -r part first count; do
 done > "$out/ranges" << 'PARTS'
 predict 10000 400
 name 20000 400
+worth 25000 300
 choose 31000 300
 solve 50000 1
 PARTS

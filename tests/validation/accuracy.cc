@@ -1,6 +1,6 @@
 // accuracy: makes trials and the page of them.
-//   accuracy predict|name|choose|solve FIRST LAST  lines of the trials of those seeds, to stdout
-//   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
+//   accuracy predict|name|worth|choose|solve FIRST LAST  lines of the trials of those seeds, to
+//   stdout accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates FILE...                         the gates alone, as text
 //   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
 //   them
@@ -21,7 +21,7 @@ namespace {
 
 int Usage() {
   fmt::print(stderr,
-             "usage: accuracy predict|name|choose|solve|show|show-small FIRST LAST\n"
+             "usage: accuracy predict|name|worth|choose|solve|show|show-small FIRST LAST\n"
              "       accuracy render|gates FILE...\n");
   return 2;
 }
@@ -35,6 +35,8 @@ void Make(const std::string& part, uint64_t seed) {
     fmt::print("{}", Show(seed, part == "show-small"));
   } else if (part == "name") {
     fmt::print("{}\n", Line(TryNaming(seed)));
+  } else if (part == "worth") {
+    fmt::print("{}\n", Line(TryWorths(seed)));
   } else {
     for (const ChooseTrial& trial : TryChoosing(seed)) fmt::print("{}\n", Line(trial));
   }
@@ -66,8 +68,8 @@ int Main(int argc, char** argv) {
     }
     return 0;
   }
-  const bool known = part == "predict" || part == "name" || part == "choose" || part == "solve" ||
-                     part == "show" || part == "show-small";
+  const bool known = part == "predict" || part == "name" || part == "worth" || part == "choose" ||
+                     part == "solve" || part == "show" || part == "show-small";
   if (argc != 4 || !known) return Usage();
   const uint64_t last = std::strtoull(argv[3], nullptr, 10);
   for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {

@@ -14,6 +14,7 @@
 #include "analysis/bottleneck.h"
 #include "analysis/max_min.h"
 #include "analysis/prediction.h"
+#include "analysis/sensitivity.h"
 #include "base/error.h"
 #include "tests/validation/generator.h"
 #include "tests/validation/recorder.h"
@@ -130,7 +131,7 @@ NameTrial TryNaming(uint64_t seed) {
   const analysis::RunView run = RecordRun(planted, seed);
   const analysis::PipelineModel model(run);
   const analysis::Bottleneck bottleneck = analysis::FindBottleneck(model);
-  const Truth truth = FindTruth(planted.world, 2 * kTruthBatches, seed + kTruthSeed);
+  const Truth truth = FindTruth(planted.world, kTruthBatches, seed + kTruthSeed);
   NameTrial trial;
   trial.seed = seed;
   trial.kind = planted.kind;
@@ -144,6 +145,48 @@ NameTrial TryNaming(uint64_t seed) {
   trial.gap = truth.gap();
   trial.first_right = truth.Holds(trial.first);
   trial.second_right = truth.Holds(trial.second);
+  return trial;
+}
+
+WorthTrial TryWorths(uint64_t seed) {
+  constexpr double kDiffer = 0.01;     // of two true gains
+  constexpr double kSame = 0.002;      // of two predicted ones
+  constexpr double kSomething = 0.02;  // a true gain, and over twice its error
+  const Planted planted = Generate(seed);
+  const analysis::RunView run = RecordRun(planted, seed);
+  const analysis::PipelineModel model(run);
+  const analysis::Predictor predictor(model);
+  const std::vector<analysis::Worth> worths =
+      analysis::Sensitivity(model, predictor, {model.current(), {}}, analysis::Step::kQuarter);
+  const Truth truth = FindTruth(planted.world, kTruthBatches, seed + kTruthSeed);
+  const auto predicted = [&](const std::string& row) {
+    for (const analysis::Worth& worth : worths) {
+      if (worth.limit.name == row) return worth.gain;
+    }
+    return 0.0;  // a row without a bound limits nothing
+  };
+  WorthTrial trial;
+  trial.seed = seed;
+  trial.kind = planted.kind;
+  double agreement = 0;
+  const size_t top = std::min<size_t>(3, truth.gains.size());
+  for (size_t i = 0; i < top; ++i) {
+    for (size_t j = i + 1; j < top; ++j) {
+      const double noise = 2 * std::hypot(truth.gains[i].error, truth.gains[j].error);
+      if (truth.gains[i].gain - truth.gains[j].gain < std::max(kDiffer, noise)) continue;
+      ++trial.pairs;
+      const double said = predicted(truth.gains[i].row) - predicted(truth.gains[j].row);
+      agreement += said > kSame ? 1 : said < -kSame ? -1 : 0;
+    }
+  }
+  if (trial.pairs > 0) trial.tau = agreement / trial.pairs;
+  for (const Gain& gain : truth.gains) {
+    if (predicted(gain.row) >= analysis::kZeroWorth) continue;
+    ++trial.nothing;
+    trial.wrong += gain.gain >= kSomething && gain.gain > 2 * gain.error;
+  }
+  trial.predicted = predicted(truth.gains[0].row);
+  trial.observed = truth.gap();
   return trial;
 }
 
@@ -371,8 +414,13 @@ std::string Show(uint64_t seed, bool small) {
           .value_or(0);
   text += fmt::format("  observed {:.2f}, played longer {:.2f}, simulated by the model {:.2f}\n",
                       model.demands().rate, LongRate(world, seed + kTruthSeed), simulated);
+  const std::vector<analysis::Worth> worths = analysis::Sensitivity(
+      model, analysis::Predictor(model), {model.current(), {}}, analysis::Step::kQuarter);
   for (const Gain& gain : FindTruth(world, kTruthBatches, seed + kTruthSeed).gains) {
     text += fmt::format("  {} {:+.1f} %", gain.row, 100 * gain.gain);
+    for (const analysis::Worth& worth : worths) {
+      if (worth.limit.name == gain.row) text += fmt::format(" (said {:+.1f})", 100 * worth.gain);
+    }
   }
   return text + "\n";
 }
@@ -387,6 +435,11 @@ std::string Line(const NameTrial& t) {
   return fmt::format("name\t{}\t{}\t{}\t{}\t{}\t{}\t{:.4f}\t{}\t{:.4f}\t{}\t{}", t.seed, t.kind,
                      t.verdict, t.first, t.second, t.level, t.probability, t.truth, t.gap,
                      int{t.first_right}, int{t.second_right});
+}
+
+std::string Line(const WorthTrial& t) {
+  return fmt::format("worth\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{:.4f}\t{:.4f}", t.seed, t.kind, t.pairs,
+                     t.tau, t.nothing, t.wrong, t.predicted, t.observed);
 }
 
 std::string Line(const ChooseTrial& t) {
@@ -407,12 +460,21 @@ bool Parse(const std::string& line, Trials* trials) {
   const auto count = [&](size_t i) { return static_cast<int>(number(i)); };
   if (f.size() < 2) return false;
   const uint64_t seed = std::strtoull(f[1].c_str(), nullptr, 10);
+  const bool real = f[0].starts_with("real-");
+  if (real) f[0] = f[0].substr(5);
   if (f[0] == "predict" && f.size() == 11) {
-    trials->predictions.push_back(
-        {seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8), number(9), f[10]});
+    (real ? trials->real_predictions : trials->predictions)
+        .push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8),
+                    number(9), f[10]});
   } else if (f[0] == "name" && f.size() == 12) {
-    trials->names.push_back({seed, f[2], f[3], f[4], f[5], count(6), number(7), f[8], number(9),
-                             f[10] == "1", f[11] == "1"});
+    (real ? trials->real_names : trials->names)
+        .push_back({seed, f[2], f[3], f[4], f[5], count(6), number(7), f[8], number(9),
+                    f[10] == "1", f[11] == "1"});
+  } else if (real) {
+    return false;
+  } else if (f[0] == "worth" && f.size() == 9) {
+    trials->worths.push_back(
+        {seed, f[2], count(3), number(4), count(5), count(6), number(7), number(8)});
   } else if (f[0] == "choose" && f.size() == 11) {
     trials->choices.push_back(
         {seed, f[2], f[3], number(4), number(5), number(6), f[7] == "1", count(8), f[9], f[10]});

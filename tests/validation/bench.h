@@ -32,6 +32,16 @@ struct NameTrial {
   double gap = 0;          // that gain
   bool first_right = false, second_right = false;
 };
+// G11: what relieving each row alone is said to gain, against doing it.
+struct WorthTrial {
+  uint64_t seed = 0;
+  std::string kind;
+  int pairs = 0;    // of the three rows that truly gain most, those that truly differ
+  double tau = 0;   // Kendall's, over these pairs
+  int nothing = 0;  // rows said to gain nothing
+  int wrong = 0;    // of them, those that do
+  double predicted = 0, observed = 0;  // gain of the row that truly gains most
+};
 // G5, G8, G13: the settings a strategy chose, against all configurations of a grid.
 struct ChooseTrial {
   uint64_t seed = 0;
@@ -51,6 +61,7 @@ struct SolveTrial {
 
 std::vector<PredictTrial> TryPredictions(uint64_t seed);
 NameTrial TryNaming(uint64_t seed);
+WorthTrial TryWorths(uint64_t seed);
 std::vector<ChooseTrial> TryChoosing(uint64_t seed);
 std::vector<SolveTrial> TrySolving(uint64_t seed);
 
@@ -59,14 +70,19 @@ std::string Show(uint64_t seed, bool small);
 
 std::string Line(const PredictTrial& trial);
 std::string Line(const NameTrial& trial);
+std::string Line(const WorthTrial& trial);
 std::string Line(const ChooseTrial& trial);
 std::string Line(const SolveTrial& trial);
 
 struct Trials {
   std::vector<PredictTrial> predictions;
   std::vector<NameTrial> names;
+  std::vector<WorthTrial> worths;
   std::vector<ChooseTrial> choices;
   std::vector<SolveTrial> solutions;
+  // Of bench B2, pipelines that really ran (tests/validation/real.py).
+  std::vector<PredictTrial> real_predictions;
+  std::vector<NameTrial> real_names;
 };
 // Adds the trial of a line; false when it is none.
 bool Parse(const std::string& line, Trials* trials);

@@ -48,6 +48,15 @@ TEST(Gates, BottlenecksAreNamed) {
   EXPECT_GE(ValueOf(gates, "named first or second"), 0.9);
 }
 
+TEST(Gates, WorthsAreRankedAsTheyAre) {
+  Trials trials;
+  for (uint64_t seed = 44000; seed < 44024; ++seed) trials.worths.push_back(TryWorths(seed));
+  const std::vector<Gate> gates = Judge(trials);
+  Print(gates);
+  EXPECT_GE(ValueOf(gates, "order of the three best reliefs, Kendall's tau, mean"), 0.7);
+  EXPECT_LE(ValueOf(gates, "said to gain nothing, gains 2 % or more"), 0.1);
+}
+
 TEST(Gates, ChosenSettingsAreNearTheBestAndFitTheMemory) {
   Trials trials;
   for (uint64_t seed = 42000; seed < 42024; ++seed) {
@@ -72,9 +81,18 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   const PredictTrial predict{7, "lock", "s1 1to2 ", 2, 10, 20, 15, 25, 19, "stage"};
   const NameTrial name{8, "cpu", "limited", "s0", "cores", 3, 0.75, "s0", 0.25, true, false};
   const ChooseTrial choose{9, "cores", "all cores", 50, 0, 80, true, 3, "2,1/4,4", "3,1/4,16"};
-  for (const std::string& line : {Line(predict), Line(name), Line(choose)}) {
+  const WorthTrial worth{10, "device", 3, 1.0 / 3, 4, 1, 0.25, 0.5};
+  for (const std::string& line : {Line(predict), Line(name), Line(choose), Line(worth)}) {
     EXPECT_TRUE(Parse(line, &trials)) << line;
   }
+  // Those of real pipelines are held apart.
+  EXPECT_TRUE(Parse("real-" + Line(predict), &trials));
+  EXPECT_TRUE(Parse("real-" + Line(name), &trials));
+  EXPECT_FALSE(Parse("real-" + Line(choose), &trials));
+  ASSERT_EQ(trials.real_predictions.size() + trials.real_names.size(), 2u);
+  EXPECT_EQ(Line(trials.real_names[0]), Line(name));
+  ASSERT_EQ(trials.worths.size(), 1u);
+  EXPECT_EQ(Line(trials.worths[0]), Line(worth));
   ASSERT_EQ(trials.predictions.size() + trials.names.size() + trials.choices.size(), 3u);
   EXPECT_EQ(Line(trials.predictions[0]), Line(predict));
   EXPECT_EQ(Line(trials.names[0]), Line(name));

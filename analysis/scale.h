@@ -1,0 +1,32 @@
+// Scale: the demands of a pipeline of which one part is cheaper or dearer than recorded.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "analysis/pipeline_model.h"
+
+namespace headrace::analysis {
+
+enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer };
+
+struct Scale {
+  Scaled part = Scaled::kStage;
+  size_t index = 0;   // of the operator, stage or resource; of no meaning for the consumer
+  double factor = 1;  // its cost multiplied by this: 0 and more
+  bool operator==(const Scale&) const = default;
+};
+
+// A pipeline as it might be.
+struct Variant {
+  Settings settings;
+  std::vector<Scale> scales;
+  bool operator==(const Variant&) const = default;
+};
+
+// `demands` with each scale applied in turn. A cheaper operator holds what it shares for less time,
+// a resource that serves faster makes its users cheaper by what they held it; sums of stages and
+// cores follow.
+Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Scale>& scales);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,51 @@
+// Sensitivity: what one more of each resource would be worth, and what would limit then; the rate
+// over a number of threads or cores, with its knee.
+//
+// Each change is played alone by the Predictor, so that it knows what bounds do not: a row that is
+// relieved seldom gains all that its bound says. Duals of the relaxed program are not used: at
+// the corner where two rows bind they say something about neither.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/prediction.h"
+
+namespace headrace::analysis {
+
+// A gain below this is called none.
+inline constexpr double kZeroWorth = 0.01;
+
+// How much more of each.
+enum class Step : uint8_t {
+  kUnit,    // one thread, one core; locks, devices and the consumer a tenth faster
+  kTenth,   // a tenth more threads and cores, one at least; the others a tenth faster
+  kQuarter  // a quarter more threads and cores, one at least; the others in 0.8 of the time
+};
+
+struct Worth {
+  Limit limit;        // the row that is relieved
+  std::string what;   // "5 threads instead of 4", "10 % faster"
+  double rate = 0;    // batches per second then
+  double gain = 0;    // of the rate at the settings; not below 0
+  Interval interval;  // 90 %, of the gain
+  Limit then;         // what limits after it
+};
+
+// Every row relieved alone, those that gain most first. A sequential
+// stage, which no thread can relieve, is made cheaper instead; order has its queues and its window
+// four times as long.
+std::vector<Worth> Sensitivity(const PipelineModel& model, const Predictor& predictor,
+                               const Variant& at, Step step);
+
+struct Curve {
+  std::vector<std::pair<int, double>> points;  // number, batches per second
+  int knee = 1;  // the last number that still gained the worthwhile share over the one before
+};
+// Over 1, 2, ... `most` cores; other settings as given.
+Curve RateOverCores(const Predictor& predictor, const Settings& settings, int most,
+                    double worthwhile = 0.02);
+Curve RateOverThreads(const Predictor& predictor, const Settings& settings, size_t stage, int most,
+                      double worthwhile = 0.02);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,18 @@
+// What-if: a hypothetical pipeline in words, as people and scripts give it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/scale.h"
+
+namespace headrace::analysis {
+
+// Each of `words` is KEY=VALUE, applied in turn to what the run had:
+//   STAGE.parallelism=N, STAGE.queue=N, pipeline.reorder_window=N (0: none), cores=C
+//   NAME.cost=F   a stage, an operator, a lock, a device or `consumer` at F times its cost ("0.8",
+//                 "80%", "-20%"); where several share a name: stage:NAME.cost, operator:NAME.cost,
+//                 resource:NAME.cost
+// Throws Error kUsage, naming what there is, for other keys and for values that cannot be.
+Variant ParseWhatIf(const PipelineModel& model, const std::vector<std::string>& words);
+
+}  // namespace headrace::analysis
