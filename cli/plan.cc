@@ -15,13 +15,14 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/plan_fleet.h"
 #include "collectors/store/store.h"
 
 namespace headrace::cli {
 namespace {
 
 struct PlanOptions {
-  std::string run = "latest", memory, target, output, lp, database = DefaultDatabase();
+  std::string run = "latest", memory, target, output, nodes, lp, database = DefaultDatabase();
   double cores = 0;
   int max_threads = 0;
   std::vector<std::string> what_if;
@@ -291,6 +292,18 @@ int Run(const PlanOptions& options) {
   }
   const analysis::PipelineModel model(view);
   if (!options.what_if.empty()) return PrintWhatIf(view, model, options);
+  if (!options.nodes.empty()) {
+    const double rows = model.demands().rows;
+    FleetOptions fleet;
+    fleet.nodes = options.nodes;
+    if (!options.target.empty()) fleet.target_rows = ParseTarget(options.target, rows) * rows;
+    if (options.json) fleet.format = "json";
+    fleet.output = options.output;
+    fleet.lp = options.lp;
+    fleet.force = options.force;
+    fleet.explain = options.explain;
+    return PlanFleet(view, model, fleet);
+  }
   analysis::Budget budget;
   budget.max_threads = options.max_threads;
   if (options.cores > 0) budget.cores = options.cores;
@@ -361,6 +374,7 @@ HR_COMMAND(
            ->type_name("KEY=VALUE...")
            ->excludes("--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
                       "--explain");
+       AddFleetOptions(&app, &options->nodes);
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };

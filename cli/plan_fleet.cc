@@ -1,0 +1,66 @@
+#include "cli/plan_fleet.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "analysis/fleet.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/verdict.h"
+#include "dashboards/fleet.h"
+#include "dashboards/render/render.h"
+
+namespace headrace::cli {
+namespace {
+
+void WriteFile(const std::string& path, bool force, const std::string& text) {
+  AtomicFile file(path, force);
+  file.Write(text);
+  file.Commit();
+  fmt::print(stderr, "wrote {}\n", path);
+}
+
+}  // namespace
+
+void AddFleetOptions(CLI::App* app, std::string* nodes) {
+  CLI::Option* file = app->add_option(
+      "--nodes", *nodes,
+      "Size a fleet of these nodes for the target, or for what its clients demand (docs/fleet.md)");
+  for (const char* other : {"--cores", "--memory", "--max-threads", "--what-if"}) {
+    file->excludes(app->get_option(other));
+  }
+}
+
+int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& model,
+              const FleetOptions& options) {
+  const analysis::NodesFile nodes = analysis::LoadNodes(options.nodes);
+  const analysis::RowCost cost = analysis::RowCostOf(model);
+  const analysis::FleetPlan plan = analysis::PlanFleet(cost, nodes, options.target_rows);
+  if (!options.lp.empty()) WriteFile(options.lp, options.force, plan.lp);
+  const std::string json = dashboards::FleetJson(view, cost, nodes, plan);
+  if (!options.output.empty()) WriteFile(options.output, options.force, json);
+  if (options.format == "json") {
+    std::fputs(json.c_str(), stdout);
+  } else {
+    const dashboards::Report report = dashboards::MakeFleetReport(view, cost, nodes, plan);
+    const std::string page =
+        options.format == "md"
+            ? dashboards::RenderMarkdown(report)
+            : dashboards::RenderText(report,
+                                     {.width = TerminalWidth(STDOUT_FILENO), .ascii = AsciiOnly()});
+    std::fputs(page.c_str(), stdout);
+    if (options.explain) fmt::print("\nprogram:\n{}", plan.program);
+  }
+  if (!plan.shortage) return static_cast<int>(ExitCode::kOk);
+  std::fflush(stdout);
+  throw Error(
+      ExitCode::kInconclusive,
+      fmt::format("no fleet reaches {}: {}", FormatRate(plan.target, "rows"), plan.shortage->text),
+      options.nodes, plan.shortage->fix);
+}
+
+}  // namespace headrace::cli

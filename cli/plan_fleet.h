@@ -1,0 +1,31 @@
+// headrace plan --nodes FILE: the fleet that carries a rate, from one recorded run.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "analysis/pipeline_model.h"
+#include "analysis/run_view.h"
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::cli {
+
+struct FleetOptions {
+  std::string nodes;                  // the nodes file
+  std::optional<double> target_rows;  // rows per second; empty: what the clients demand
+  std::string format = "text";        // text, md, json
+  std::string output, lp;             // files to write; empty: standard output, none
+  bool force = false, explain = false;
+};
+
+// --nodes, after the options that do not go with it.
+void AddFleetOptions(CLI::App* app, std::string* nodes);
+
+// Prints the page. Returns the exit code; throws Error kInconclusive, after printing, when no fleet
+// reaches the target.
+int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& model,
+              const FleetOptions& options);
+
+}  // namespace headrace::cli

@@ -1,0 +1,442 @@
+#include "dashboards/fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::FleetBound;
+using analysis::FleetPlan;
+using analysis::FleetResource;
+using analysis::NodeFit;
+using analysis::NodesFile;
+using analysis::NodeType;
+using analysis::RowCost;
+
+constexpr size_t kOperatorsShown = 8;
+
+std::string Rows(double per_second) { return FormatRate(per_second, "rows"); }
+
+std::string Money(const NodesFile& nodes, double amount) {
+  // Cents where they matter, and small sums (of a million rows) to three digits.
+  if (amount >= 1000) return fmt::format("{:.0f} {}", amount, Printable(nodes.currency));
+  if (amount >= 0.1 || amount == 0)
+    return fmt::format("{:.2f} {}", amount, Printable(nodes.currency));
+  return fmt::format("{:.3g} {}", amount, Printable(nodes.currency));
+}
+
+std::string Watts(double watts) {
+  return watts >= 1000 ? fmt::format("{:.2f} kW", watts / 1000) : fmt::format("{:.0f} W", watts);
+}
+
+std::string Range(const analysis::Interval& interval) {
+  return fmt::format("[{}, {}]", FormatCount(interval.low), FormatCount(interval.high));
+}
+
+std::string Probability(double probability) {
+  if (probability > 0.99) return ">0.99";
+  if (probability < 0.01) return "<0.01";
+  return fmt::format("{:.2f}", probability);
+}
+
+// "24 x c-v1 and 2 x c-v2"
+std::string Counts(const NodesFile& nodes, const std::vector<int>& counts) {
+  std::string text;
+  for (size_t t = 0; t < counts.size(); ++t) {
+    if (counts[t] == 0) continue;
+    text += fmt::format("{}{} x {}", text.empty() ? "" : " and ", counts[t],
+                        Printable(nodes.types[t].name));
+  }
+  return text.empty() ? "no nodes" : text;
+}
+
+// "the nodes (their cores)", "storage bandwidth"
+std::string BoundName(const FleetPlan& plan, const FleetBound& bound) {
+  std::string name = analysis::FleetResourceName(bound.resource);
+  if (bound.resource != FleetResource::kNodes) return name;
+  const NodeFit& fit = plan.fits[plan.main_type()];
+  if (!fit.bounds.empty())
+    name += fmt::format(" (their {})", analysis::NodeResourceName(fit.bounds.front().resource));
+  return name;
+}
+
+void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section) {
+  std::vector<Sentence>& say = section->sentences;
+  if (plan.shortage) {
+    say.push_back({"VERDICT",
+                   fmt::format("no fleet reaches {}: {}", Rows(plan.target), plan.shortage->text)});
+    say.push_back({"DO", plan.shortage->fix});
+    if (plan.shortage->most_rows_per_s <= 0) return;
+  } else {
+    say.push_back(
+        {"VERDICT", fmt::format("{} carry {}, with probability {}", Counts(nodes, plan.counts),
+                                Rows(plan.target), Probability(plan.reached_probability))});
+  }
+  std::string buy =
+      fmt::format("{}: {} an hour, {} for a million rows", Counts(nodes, plan.counts),
+                  Money(nodes, plan.price_per_hour), Money(nodes, plan.price_per_million_rows));
+  if (plan.shortage) buy += fmt::format(", for {}", Rows(plan.shortage->most_rows_per_s));
+  say.push_back({"BUY", buy});
+  if (!plan.shortage) {
+    if (plan.sure_counts.empty()) {
+      say.push_back({"SURE", "no number of nodes that may be had reaches it in 9 of 10 cases"});
+    } else if (plan.sure_counts != plan.counts) {
+      say.push_back({"SURE", fmt::format("{} reach it in 9 of 10 cases: {} an hour",
+                                         Counts(nodes, plan.sure_counts),
+                                         Money(nodes, plan.sure_price_per_hour))});
+    }
+  }
+  const FleetBound& first = plan.bounds.front();
+  say.push_back({"LIMITS", fmt::format("{} first, at {} {}, probability {}", BoundName(plan, first),
+                                       Rows(first.rows_per_s), Range(first.interval),
+                                       Probability(first.probability))});
+  if (plan.bounds.size() > 1) {
+    const FleetBound& next = plan.bounds[1];
+    say.push_back({"THEN", fmt::format("{} at {} {}", BoundName(plan, next), Rows(next.rows_per_s),
+                                       Range(next.interval))});
+  } else {
+    say.push_back({"THEN", "nothing that the nodes file names"});
+  }
+  const NodeType& main = nodes.types[plan.main_type()];
+  if (plan.next_node_gain <= 0) {
+    say.push_back(
+        {"MORE", fmt::format("more nodes are worth nothing: {} is all used at {}, whatever their "
+                             "number",
+                             analysis::FleetResourceName(first.resource), Rows(first.rows_per_s))});
+  } else {
+    std::string more =
+        fmt::format("one more {} carries {} more", Printable(main.name), Rows(plan.next_node_gain));
+    if (plan.useful_nodes) {
+      more += fmt::format("; beyond {} of them more are worth nothing", *plan.useful_nodes);
+    }
+    say.push_back({"MORE", more});
+  }
+  if (plan.watts) {
+    say.push_back(
+        {"POWER", fmt::format("{} at the target, {:.3g} W h for a million rows (from idle "
+                              "and peak watts by use of the cores; estimate)",
+                              Watts(*plan.watts), *plan.watt_hours_per_million_rows)});
+  } else {
+    say.push_back({"POWER", fmt::format("unavailable ({})", Printable(plan.no_watts))});
+  }
+}
+
+// Starved or more than is asked for: both cost money.
+void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) {
+  std::vector<Sentence>& say = section->sentences;
+  const double carried = plan.bounds.front().rows_per_s;
+  if (plan.demand && carried < *plan.demand * (1 - 1e-9)) {
+    say.push_back(
+        {"STARVED", fmt::format("the clients could take {}: they wait {} of their time",
+                                Rows(*plan.demand), FormatPercent(1 - carried / *plan.demand))});
+  } else if (plan.demand) {
+    say.push_back(
+        {"SURPLUS",
+         fmt::format("the fleet could carry {} more than the {} that the clients can take",
+                     FormatPercent(carried / *plan.demand - 1), Rows(*plan.demand))});
+  }
+  if (!plan.present) return;
+  std::vector<int> have;
+  for (const NodeType& type : nodes.types) have.push_back(type.have);
+  std::string text =
+      fmt::format("{} run at {} an hour and carry {}", Counts(nodes, have),
+                  Money(nodes, plan.present->price_per_hour), Rows(plan.present->rows_per_s));
+  if (plan.present->starved_ratio > 0) {
+    text += fmt::format(": {} less than the target", FormatPercent(plan.present->starved_ratio));
+  } else {
+    text += fmt::format(": {} more than the target", FormatPercent(plan.present->surplus_ratio));
+    const double saved = plan.present->price_per_hour - plan.price_per_hour;
+    if (saved > 0) text += fmt::format("; the plan saves {} an hour", Money(nodes, saved));
+  }
+  say.push_back({"NOW", text});
+}
+
+Table BoundsTable(const FleetPlan& plan) {
+  Table table{"bounds",
+              "",
+              {{"name", "what"},
+               {"rows_per_second", "allows"},
+               {"low", "low"},
+               {"high", "high"},
+               {"utilisation_ratio", "used"},
+               {"probability", "first"},
+               {"per_row", "a row takes"},
+               {"capacity", "there is"}},
+              {}};
+  for (const FleetBound& bound : plan.bounds) {
+    const bool bytes = bound.resource == FleetResource::kStorageBandwidth ||
+                       bound.resource == FleetResource::kClientNic;
+    std::string each = "-", all = "-";
+    if (bound.per_row > 0) {
+      each = bytes ? FormatBytes(bound.per_row) : fmt::format("{:.3g} requests", bound.per_row);
+      all = bytes ? FormatBytesRate(bound.capacity) : FormatRate(bound.capacity, "requests");
+    }
+    table.rows.push_back({BoundName(plan, bound), Rows(bound.rows_per_s),
+                          FormatCount(bound.interval.low), FormatCount(bound.interval.high),
+                          FormatPercent(bound.utilisation), Probability(bound.probability), each,
+                          all});
+  }
+  return table;
+}
+
+Table NodesTable(const NodesFile& nodes, const FleetPlan& plan) {
+  Table table{"nodes",
+              "",
+              {{"name", "type"},
+               {"count", "nodes"},
+               {"rows_per_second", "each"},
+               {"interval", "90 %"},
+               {"binds", "limited by"},
+               {"probability", "prob."},
+               {"cpu_ratio", "CPU"},
+               {"threads", "threads"},
+               {"memory", "memory"},
+               {"alone", "alone"},
+               {"alone_price", "an hour"},
+               {"alone_watts", "power"}},
+              {}};
+  for (size_t t = 0; t < nodes.types.size(); ++t) {
+    const NodeFit& fit = plan.fits[t];
+    const analysis::FleetAlternative& alone = plan.alternatives[t];
+    const bool bound = !fit.bounds.empty();
+    table.rows.push_back(
+        {Printable(nodes.types[t].name), std::to_string(plan.counts[t]), Rows(fit.rows_per_s),
+         Range(fit.interval), bound ? analysis::NodeResourceName(fit.bounds.front().resource) : "-",
+         bound ? Probability(fit.bounds.front().probability) : "-", FormatPercent(fit.cpu_ratio),
+         fit.processes > 1 ? fmt::format("{} in {}", fit.threads, fit.processes)
+                           : std::to_string(fit.threads),
+         fit.memory_bytes ? FormatBytes(*fit.memory_bytes) : "-",
+         alone.count ? std::to_string(*alone.count) : "too few",
+         alone.count ? Money(nodes, alone.price_per_hour) : "-",
+         alone.count && alone.watts ? Watts(*alone.watts) : "-"});
+  }
+  return table;
+}
+
+Section CostSection(const RowCost& cost) {
+  Section section{"row", "A row", {}, {}, {}};
+  const analysis::RowFigures& row = cost.figures;
+  const double cpu = row.cpu_s();
+  std::string text = fmt::format("{} of CPU and {} blocked", FormatDuration(cpu * 1e9),
+                                 FormatDuration(row.blocked_s * 1e9));
+  const auto bytes = [](const std::optional<double>& value, const std::string& reason) {
+    return value ? FormatBytes(*value) : fmt::format("unavailable ({})", reason);
+  };
+  section.sentences.push_back({"COST", text});
+  section.sentences.push_back({"READS", bytes(row.stored_bytes, cost.no_stored)});
+  section.sentences.push_back({"SENDS", bytes(row.sent_bytes, cost.no_sent)});
+  Table table{"operators", "", {{"name", "operator"}, {"cpu", "CPU"}, {"share", "share"}}, {}};
+  std::vector<std::pair<double, std::string>> order;
+  for (size_t i = 0; i < cost.operators.size(); ++i)
+    order.push_back({row.operator_cpu_s[i], cost.operators[i].name});
+  if (row.other_cpu_s > 0) order.push_back({row.other_cpu_s, "(no operator)"});
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  table.text_rows = kOperatorsShown;
+  for (const auto& [seconds, name] : order) {
+    if (seconds <= 0) continue;
+    table.rows.push_back({Printable(name), FormatDuration(seconds * 1e9),
+                          FormatPercent(cpu > 0 ? seconds / cpu : 0)});
+  }
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
+// What the figures rest on; the run's own, then the fleet's.
+std::vector<std::string> Assumptions(const RowCost& cost, const NodesFile& nodes,
+                                     const FleetPlan& plan) {
+  std::vector<std::string> lines = cost.assumptions;
+  for (size_t t = 0; t < nodes.types.size(); ++t) {
+    const NodeType& type = nodes.types[t];
+    if (plan.fits[t].speed_known) continue;
+    lines.push_back(
+        fmt::format("a core of '{}' does the work of a recorded one, within two thirds "
+                    "to one and a half: give its 'speed' or 'speed_of'",
+                    Printable(type.name)));
+  }
+  std::string unlimited;
+  for (const FleetResource resource : plan.unlimited) {
+    unlimited +=
+        (unlimited.empty() ? "" : ", ") + std::string(analysis::FleetResourceName(resource));
+  }
+  if (!unlimited.empty()) {
+    lines.push_back(
+        fmt::format("not limited by {}: the nodes file or the run says nothing of it", unlimited));
+  }
+  lines.push_back(
+      fmt::format("{} of every capacity is left free (headroom)", FormatPercent(nodes.headroom)));
+  return lines;
+}
+
+}  // namespace
+
+Report MakeFleetReport(const analysis::RunView& run, const RowCost& cost, const NodesFile& nodes,
+                       const FleetPlan& plan) {
+  Report report;
+  report.title = fmt::format("fleet for {}{}, from run {} '{}'", Rows(plan.target),
+                             plan.target_is_demand ? " (what the clients demand)" : "",
+                             run.run.run_id, Printable(run.run.name));
+  Section verdict{"fleet", "", {}, {}, {}};
+  SayVerdict(nodes, plan, &verdict);
+  SayDemand(nodes, plan, &verdict);
+  report.sections.push_back(std::move(verdict));
+  report.sections.push_back({"bounds", "What the fleet needs", {}, {}, {BoundsTable(plan)}});
+  report.sections.push_back(
+      {"nodes", "Nodes, and each type alone", {}, {}, {NodesTable(nodes, plan)}});
+  report.sections.push_back(CostSection(cost));
+  Section assumed{"assumptions", "Assumed", {}, {}, {}};
+  for (const std::string& line : Assumptions(cost, nodes, plan))
+    assumed.sentences.push_back({"-", line});
+  report.sections.push_back(std::move(assumed));
+  report.decided = !plan.shortage;
+  return report;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Known(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+Json CountsJson(const NodesFile& nodes, const std::vector<int>& counts) {
+  Json object = Json::object();
+  for (size_t t = 0; t < counts.size(); ++t) object[nodes.types[t].name] = counts[t];
+  return object;
+}
+
+Json NodeJson(const NodeType& type, const NodeFit& fit, const analysis::FleetAlternative& alone,
+              int count) {
+  Json node;
+  node["name"] = type.name;
+  node["count"] = count;
+  node["rows_per_second"] = fit.rows_per_s;
+  node["rows_per_second_low"] = fit.interval.low;
+  node["rows_per_second_high"] = fit.interval.high;
+  node["rows_per_second_full"] = fit.full_rows_per_s;
+  node["speed_known"] = fit.speed_known;
+  node["cpu_seconds_per_row"] = fit.cpu_s_per_row;
+  node["cpu_ratio"] = fit.cpu_ratio;
+  node["threads"] = fit.threads;
+  node["processes"] = fit.processes;
+  node["memory_bytes"] = Known(fit.memory_bytes);
+  node["watts"] = Known(fit.watts);
+  node["limits"] = Json::array();
+  for (const analysis::NodeBound& bound : fit.bounds) {
+    node["limits"].push_back({{"resource", analysis::NodeResourceKey(bound.resource)},
+                              {"rows_per_second", bound.rows_per_s},
+                              {"low", bound.interval.low},
+                              {"high", bound.interval.high},
+                              {"probability", bound.probability}});
+  }
+  node["alone"] = {{"count", alone.count ? Json(*alone.count) : Json(nullptr)},
+                   {"price_per_hour", alone.count ? Json(alone.price_per_hour) : Json(nullptr)},
+                   {"watts", alone.count ? Known(alone.watts) : Json(nullptr)}};
+  return node;
+}
+
+Json RowJson(const RowCost& cost) {
+  const analysis::RowFigures& row = cost.figures;
+  Json object;
+  object["cpu_seconds"] = row.cpu_s();
+  object["blocked_seconds"] = row.blocked_s;
+  const auto put = [&](const char* key, const std::optional<double>& value,
+                       const std::string& reason) {
+    object[key] = Known(value);
+    if (!value) object[std::string(key) + "_unavailable"] = reason;
+  };
+  put("stored_bytes", row.stored_bytes, cost.no_stored);
+  put("stored_requests", row.stored_requests, cost.no_stored);
+  put("sent_bytes", row.sent_bytes, cost.no_sent);
+  put("memory_traffic_bytes", row.memory_traffic_bytes, cost.no_traffic);
+  object["rows_per_batch"] = cost.batch_rows;
+  object["rows_per_split"] = cost.split_rows;
+  object["operators"] = Json::array();
+  for (size_t i = 0; i < cost.operators.size(); ++i) {
+    object["operators"].push_back({{"name", cost.operators[i].name},
+                                   {"kind", cost.operators[i].kind},
+                                   {"cpu_seconds", row.operator_cpu_s[i]}});
+  }
+  object["other_cpu_seconds"] = row.other_cpu_s;
+  return object;
+}
+
+}  // namespace
+
+std::string FleetJson(const analysis::RunView& run, const RowCost& cost, const NodesFile& nodes,
+                      const FleetPlan& plan) {
+  Json out;
+  out["schema"] = "headrace.fleet/1";
+  out["run"] = run.run.run_id;
+  out["run_name"] = run.run.name;
+  out["feasible"] = !plan.shortage.has_value();
+  out["target_rows_per_second"] = plan.target;
+  out["demand_rows_per_second"] = Known(plan.demand);
+  if (plan.shortage) {
+    out["shortage"] = {{"resource", analysis::FleetResourceKey(plan.shortage->resource)},
+                       {"most_rows_per_second", plan.shortage->most_rows_per_s},
+                       {"short_ratio", plan.shortage->short_ratio},
+                       {"text", plan.shortage->text},
+                       {"fix", plan.shortage->fix}};
+  }
+  out["counts"] = CountsJson(nodes, plan.counts);
+  out["currency"] = nodes.currency;
+  out["price_per_hour"] = plan.price_per_hour;
+  out["price_per_million_rows"] = plan.price_per_million_rows;
+  out["watts"] = Known(plan.watts);
+  if (!plan.watts) out["watts_unavailable"] = plan.no_watts;
+  out["watt_hours_per_million_rows"] = Known(plan.watt_hours_per_million_rows);
+  out["reached_probability"] = plan.reached_probability;
+  if (!plan.sure_counts.empty()) {
+    out["sure"] = {{"level_ratio", 0.9},
+                   {"counts", CountsJson(nodes, plan.sure_counts)},
+                   {"price_per_hour", plan.sure_price_per_hour}};
+  } else {
+    out["sure"] = nullptr;
+  }
+  out["limits"] = Json::array();
+  for (const FleetBound& bound : plan.bounds) {
+    out["limits"].push_back({{"resource", analysis::FleetResourceKey(bound.resource)},
+                             {"rows_per_second", bound.rows_per_s},
+                             {"low", bound.interval.low},
+                             {"high", bound.interval.high},
+                             {"utilisation_ratio", bound.utilisation},
+                             {"probability", bound.probability}});
+    if (bound.per_row > 0) {
+      out["limits"].back()["per_row"] = bound.per_row;
+      out["limits"].back()["capacity_per_second"] = bound.capacity;
+    }
+  }
+  out["not_limited_by"] = Json::array();
+  for (const FleetResource resource : plan.unlimited)
+    out["not_limited_by"].push_back(analysis::FleetResourceKey(resource));
+  out["next_node"] = {
+      {"name", nodes.types[plan.main_type()].name},
+      {"gain_rows_per_second", plan.next_node_gain},
+      {"useful_count", plan.useful_nodes ? Json(*plan.useful_nodes) : Json(nullptr)}};
+  if (plan.present) {
+    out["present"] = {{"rows_per_second", plan.present->rows_per_s},
+                      {"starved_ratio", plan.present->starved_ratio},
+                      {"surplus_ratio", plan.present->surplus_ratio},
+                      {"price_per_hour", plan.present->price_per_hour}};
+  }
+  out["nodes"] = Json::array();
+  for (size_t t = 0; t < nodes.types.size(); ++t) {
+    out["nodes"].push_back(
+        NodeJson(nodes.types[t], plan.fits[t], plan.alternatives[t], plan.counts[t]));
+  }
+  out["row"] = RowJson(cost);
+  out["assumptions"] = Assumptions(cost, nodes, plan);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace headrace::dashboards

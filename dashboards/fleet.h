@@ -1,0 +1,21 @@
+// The fleet's page: what to buy, what limits it, how sure that is, what more of it would gain, and
+// what limits then; then the evidence.
+#pragma once
+#include <string>
+
+#include "analysis/fleet.h"
+#include "analysis/run_view.h"
+#include "dashboards/report/report.h"
+
+namespace headrace::dashboards {
+
+// For RenderText and RenderMarkdown.
+Report MakeFleetReport(const analysis::RunView& run, const analysis::RowCost& cost,
+                       const analysis::NodesFile& nodes, const analysis::FleetPlan& plan);
+
+// One object, "schema": "headrace.fleet/1", SI base units. What is not known is null, with its
+// reason under KEY_unavailable; what does not limit is in "not_limited_by".
+std::string FleetJson(const analysis::RunView& run, const analysis::RowCost& cost,
+                      const analysis::NodesFile& nodes, const analysis::FleetPlan& plan);
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# headrace plan --nodes: the fleet that carries a rate.
+bats_require_minimum_version 1.5.0
+load helpers
+
+# A recorded run and a file of nodes.
+record() {
+  "$HEADRACE" run small.toml --duration 1s -q
+  cat > nodes.toml <<'TOML'
+[[node]]
+name = "small"
+price_per_hour = 0.5
+cores = 4
+speed = 1
+max = 1000
+[clients]
+count = 2
+demand = "50000rows/s"
+TOML
+}
+
+@test "a fleet for a target, as text and as JSON" {
+  record
+  "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s > page
+  grep -q '^VERDICT  [0-9]* x small carry 20.0 k rows/s, with probability' page
+  grep -q '^LIMITS   the nodes (their cores) first' page
+  grep -q 'not limited by storage bandwidth' page
+  run ! grep -qiw inf page
+  "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --json > plan.json
+  [ "$(jq -r '.schema' plan.json)" = headrace.fleet/1 ]
+  [ "$(jq -r '.feasible' plan.json)" = true ]
+  [ "$(jq '.counts.small * .nodes[0].rows_per_second >= 20000' plan.json)" = true ]
+  [ "$(jq '(.counts.small - 1) * .nodes[0].rows_per_second < 20000' plan.json)" = true ]
+  [ "$(jq '.watts == null and (.watts_unavailable | length > 0)' plan.json)" = true ]
+}
+
+@test "without a target it is what the clients demand" {
+  record
+  [ "$("$HEADRACE" plan --nodes nodes.toml --json | jq .target_rows_per_second)" = 100000 ]
+  sed -i '/demand/d' nodes.toml
+  run "$HEADRACE" plan --nodes nodes.toml
+  one_line_error 2 "--target: no rate to plan for; give --target .* or \[clients\] demand"
+}
+
+@test "a target in batches is one in rows" {
+  record
+  rows=$("$HEADRACE" plan --nodes nodes.toml --target 1000batches/s --json | jq .target_rows_per_second)
+  [ "$rows" = 8000 ]
+}
+
+@test "no fleet: exit 4, the budget and by how much, in text and JSON" {
+  record
+  sed -i 's/max = 1000/max = 1/' nodes.toml
+  run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1000000rows/s
+  [ "$status" -eq 4 ]
+  [[ "$stderr" =~ "nodes.toml: no fleet reaches 1.00 M rows/s: all the nodes that may be had do".*"short of 1.00 M rows/s; lower --target, or raise [[node]] max" ]]
+  [[ "$output" =~ "VERDICT  no fleet reaches" ]]
+  run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1000000rows/s --json
+  [ "$status" -eq 4 ]
+  [ "$(jq -r '.feasible, .shortage.resource' <<< "$output" | paste -sd' ')" = "false nodes" ]
+  [ "$(jq '.shortage.short_ratio > 0.5 and .counts.small == 1' <<< "$output")" = true ]
+}
+
+@test "mistakes in the nodes file and in the options are one line" {
+  record
+  sed -i 's/cores = 4/cores = "4"/' nodes.toml
+  run "$HEADRACE" plan --nodes nodes.toml --target 5rows/s
+  one_line_error 5 "nodes.toml:4:9: 'cores' is not a number; give a number from"
+  run "$HEADRACE" plan --nodes absent.toml --target 5rows/s
+  one_line_error 5 "absent.toml"
+  run "$HEADRACE" plan --nodes nodes.toml --cores 4
+  [ "$status" -eq 2 ]
+}
+
+@test "the program in words and as an LP file that GLPK solves alike" {
+  record
+  "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --explain --lp fleet.lp > page
+  grep -q 'X >= 20.0 k rows/s  (target)' page
+  grep -qi '^minimize' fleet.lp
+  run "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --lp fleet.lp
+  one_line_error 2 "fleet.lp"
+  command -v glpsol > /dev/null || skip "no glpsol here"
+  glpsol --lp fleet.lp -o solution > log
+  count=$("$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --json | jq .counts.small)
+  grep -q "N_small *\* *$count " solution
+}
