@@ -461,6 +461,17 @@ void ReadCeilings(Database& database, int64_t id, RunView* view) {
       id, [&](const Row& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
 }
 
+// Runs overlap where each began before the other ended.
+void ReadSamePipeline(Database& database, int64_t id, RunView* view) {
+  if (view->run.pipeline_text.empty()) return;
+  database.Each(
+      "SELECT COUNT(*) AS runs FROM run_summary AS r JOIN run_summary AS o "
+      "ON o.run_id <> r.run_id AND o.pipeline_text = r.pipeline_text "
+      "AND o.started_realtime_ns < r.started_realtime_ns + r.duration_ns "
+      "AND r.started_realtime_ns < o.started_realtime_ns + o.duration_ns WHERE r.run_id = ?1",
+      id, [&](const Row& row) { view->same_pipeline_runs = row.Number("runs"); });
+}
+
 }  // namespace
 
 const HostRow* RunView::FindHost(const std::string& metric) const {
@@ -487,6 +498,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     if (view.operators.empty()) ReadCourse(database, id, &view);
   }
   if (database.Has("calibration_summary")) ReadCeilings(database, id, &view);
+  ReadSamePipeline(database, id, &view);
   return view;
 }
 

@@ -184,6 +184,9 @@ struct RunView {
   // The best that the run's machine was measured to read, at its latest calibration in the same
   // database; empty if there was none.
   Real memory_ceiling_bytes_per_s;
+  // Other runs in the database with the same pipeline text that were recorded at the same time;
+  // empty where the run has no pipeline file.
+  Count same_pipeline_runs;
   std::vector<std::string> metrics;  // names of all metrics the run holds
 
   // What a command about this run needs to find its database: " --db FILE", or empty for the

@@ -14,11 +14,9 @@ namespace headrace::dashboards {
 
 bool IsNumber(const Value& value) { return std::holds_alternative<Quantity>(value); }
 
-std::string CellText(const Value& value) {
-  if (const std::string* text = std::get_if<std::string>(&value)) return Printable(*text);
-  const Quantity& quantity = std::get<Quantity>(value);
-  if (!quantity.available()) return "-";
-  // Sources and intervals stand in the sentences and in JSON; a cell has room for the figure.
+namespace {
+
+std::string FigureText(const Quantity& quantity) {
   switch (quantity.unit()) {
     case Unit::kRatio:
       return FormatPercent(quantity.value());
@@ -38,6 +36,26 @@ std::string CellText(const Value& value) {
       return quantity.value() < 1000 ? fmt::format("{:.3g}", quantity.value())
                                      : FormatCount(quantity.value());
   }
+}
+
+// One end of an interval, in the unit of the figure before it where that is not scaled.
+std::string EndText(double end, Unit unit) {
+  if (unit == Unit::kRatio) return fmt::format("{:.0f}", 100 * end);
+  if (unit == Unit::kNanoseconds) return FormatDuration(end);
+  if (unit == Unit::kBytes) return FormatBytes(end);
+  return end < 1000 ? fmt::format("{:.3g}", end) : FormatCount(end);
+}
+
+}  // namespace
+
+std::string CellText(const Value& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return Printable(*text);
+  const Quantity& quantity = std::get<Quantity>(value);
+  if (!quantity.available()) return "-";
+  // Sources stand in the sentences and in a column of their own.
+  if (!quantity.has_interval()) return FigureText(quantity);
+  return fmt::format("{} [{}, {}]", FigureText(quantity), EndText(quantity.low(), quantity.unit()),
+                     EndText(quantity.high(), quantity.unit()));
 }
 
 std::vector<std::string> LayOut(const Table& table, int width) {

@@ -16,8 +16,9 @@ std::string RenderText(const Report& report, const TextOptions& options) {
   const int width = std::max(60, options.width);
   std::string out = report.title + "\n";
   for (const Section& section : report.sections) {
-    const bool tables = std::any_of(section.tables.begin(), section.tables.end(),
-                                    [](const Table& table) { return !table.machine_only; });
+    const bool tables =
+        std::any_of(section.tables.begin(), section.tables.end(),
+                    [](const Table& table) { return !table.machine_only && !table.not_in_text; });
     if (section.sentences.empty() && !tables) continue;
     if (!section.title.empty()) {
       out += "\n";
@@ -35,7 +36,7 @@ std::string RenderText(const Report& report, const TextOptions& options) {
       }
     }
     for (const Table& table : section.tables) {
-      if (table.machine_only || table.rows.empty()) continue;
+      if (table.machine_only || table.not_in_text || table.rows.empty()) continue;
       if (!table.title.empty()) out += table.title + "\n";
       Table shown = table;
       const size_t more = table.text_rows > 0 && table.rows.size() > table.text_rows
