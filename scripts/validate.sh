@@ -1,10 +1,12 @@
 #!/bin/sh
 # Makes the trials of docs/accuracy.md in a build, JOBS seeds ranges at a time, and the page.
-# usage: validate.sh BUILD_FOLDER [JOBS [SHARE]]   SHARE: 1 = all pipelines, 0.1 = a tenth of them
+# usage: validate.sh BUILD_FOLDER [JOBS [SHARE [REAL]]]   SHARE: 1 = all pipelines, 0.1 = a tenth of them
+#   REAL: how many pipelines really run, one after the other (half a minute each, on a machine that does nothing else)
 set -eu
 build=$1
 jobs=${2:-$(nproc)}
 share=${3:-1}
+real=${4:-42}
 out=$build/validation
 rm -rf "$out"
 mkdir -p "$out"
@@ -27,5 +29,8 @@ solve 50000 1
 PARTS
 xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy "$2" "$3" "$4" > "$1/$2.$3.tsv.part" && mv "$1/$2.$3.tsv.part" "$1/$2.$3.tsv"' \
   "$build" "$out" < "$out/ranges"
+if [ "$real" -gt 0 ]; then
+  python3 "$(dirname "$0")/../tests/validation/real.py" "$build/headrace" --count "$real" > "$out/real.tsv"
+fi
 "$build/accuracy" gates "$out"/*.tsv
 "$build/accuracy" render "$out"/*.tsv > "$out/accuracy.md"
