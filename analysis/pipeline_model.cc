@@ -71,6 +71,37 @@ std::optional<double> ElementCv(const std::vector<double>& times, const std::vec
   return std::clamp(std::sqrt(squares / used * groups / (groups - 1)) / mean, 0.0, 2.5);
 }
 
+// Weights become shares of 1, none above its most as long as others have room.
+void ShareOut(const std::vector<double>& most, std::vector<std::pair<size_t, double>>* users) {
+  std::vector<bool> full(users->size(), false);
+  for (size_t round = 0; round <= users->size(); ++round) {
+    double left = 1, weights = 0;
+    for (size_t u = 0; u < users->size(); ++u) {
+      if (full[u]) {
+        left -= most[u];
+      } else {
+        weights += (*users)[u].second;
+      }
+    }
+    bool changed = false;
+    for (size_t u = 0; u < users->size(); ++u) {
+      if (!full[u] && left > 0 && (*users)[u].second / weights * left > most[u]) {
+        full[u] = changed = true;
+      }
+    }
+    if (changed) continue;
+    double sum = 0;
+    for (size_t u = 0; u < users->size(); ++u) {
+      double& share = (*users)[u].second;
+      share = full[u] ? most[u] : std::max(0.0, left) * share / weights;
+      sum += share;
+    }
+    // Where all are full there is more hold time than their own: each its part of what there is.
+    for (auto& [index, share] : *users) share /= sum;
+    return;
+  }
+}
+
 }  // namespace
 
 PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
@@ -353,7 +384,9 @@ void PipelineModel::LinkResources() {
   for (const ResourceRow& row : run_->resources) {
     ResourceModel resource{
         row.name, row.kind, std::max(1, static_cast<int>(row.servers_count)), {}};
-    double total = 0;
+    // A device is used as long as its users are at it; a critical section is taken to be as long
+    // for one who enters as for another, but no longer than all that its user does.
+    std::vector<double> most;
     for (size_t i = 0; i < run_->operators.size(); ++i) {
       const OperatorRow& op = run_->operators[i];
       if (operators_[i].stage == kNoStage) continue;
@@ -362,13 +395,14 @@ void PipelineModel::LinkResources() {
           (row.kind == "lock" && op.kind == "lock") ||
           (row.kind == "device" && (op.kind == "read" || op.kind == "fetch" || op.kind == "io"));
       if (op.lock_wait_ns <= 0 && !named) continue;
-      const double weight =
-          static_cast<double>(std::max<int64_t>(1, op.busy_ns - op.lock_wait_ns)) *
-          (named ? 1 : 0.1);
+      const double busy_ns =
+          static_cast<double>(std::max<int64_t>(1, op.busy_ns - op.lock_wait_ns));
+      const double entries = static_cast<double>(std::max<int64_t>(1, op.completions_count));
+      const double weight = (row.kind == "lock" ? entries : busy_ns) * (named ? 1 : 0.1);
       resource.users.push_back({i, weight});
-      total += weight;
+      most.push_back(row.hold_ns > 0 ? busy_ns / static_cast<double>(row.hold_ns) : 1);
     }
-    for (auto& [index, share] : resource.users) share /= total;
+    ShareOut(most, &resource.users);
     resources_.push_back(std::move(resource));
   }
 }
