@@ -61,6 +61,10 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
       case Scaled::kResource:
         ScaleResource(model, scale.index, scale.factor, &demands);
         break;
+      case Scaled::kAdded:
+        Lessen(model, scale.index, scale.cpu ? -scale.factor : 0, scale.cpu ? 0 : -scale.factor,
+               &demands);
+        break;
       case Scaled::kConsumer:
         demands.consumer_s *= scale.factor;
         break;

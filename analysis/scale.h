@@ -8,12 +8,14 @@
 
 namespace headrace::analysis {
 
-enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer };
+enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer, kAdded };
 
 struct Scale {
   Scaled part = Scaled::kStage;
   size_t index = 0;   // of the operator, stage or resource; of no meaning for the consumer
-  double factor = 1;  // its cost multiplied by this: 0 and more
+  double factor = 1;  // its cost multiplied by this, 0 and more; kAdded: seconds a batch added to
+                      // an operator
+  bool cpu = true;    // kAdded: computing, else blocked
   bool operator==(const Scale&) const = default;
 };
 

@@ -25,6 +25,7 @@ predict 10000 400
 name 20000 400
 worth 25000 300
 choose 31000 300
+cache 35000 120
 solve 50000 1
 PARTS
 xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy "$2" "$3" "$4" > "$1/$2.$3.tsv.part" && mv "$1/$2.$3.tsv.part" "$1/$2.$3.tsv"' \

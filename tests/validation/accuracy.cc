@@ -1,6 +1,6 @@
 // accuracy: makes trials and the page of them.
-//   accuracy predict|name|worth|choose|solve FIRST LAST  lines of the trials of those seeds, to
-//   stdout accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
+//   accuracy predict|name|worth|choose|cache|solve FIRST LAST  lines of the trials of those seeds,
+//   to stdout accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates FILE...                         the gates alone, as text
 //   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
 //   them
@@ -21,7 +21,7 @@ namespace {
 
 int Usage() {
   fmt::print(stderr,
-             "usage: accuracy predict|name|worth|choose|solve|show|show-small FIRST LAST\n"
+             "usage: accuracy predict|name|worth|choose|cache|solve|show|show-small FIRST LAST\n"
              "       accuracy render|gates FILE...\n");
   return 2;
 }
@@ -33,6 +33,8 @@ void Make(const std::string& part, uint64_t seed) {
     for (const SolveTrial& trial : TrySolving(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "show" || part == "show-small") {
     fmt::print("{}", Show(seed, part == "show-small"));
+  } else if (part == "cache") {
+    for (const CacheTrial& trial : TryCaching(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "name") {
     fmt::print("{}\n", Line(TryNaming(seed)));
   } else if (part == "worth") {
@@ -68,8 +70,8 @@ int Main(int argc, char** argv) {
     }
     return 0;
   }
-  const bool known = part == "predict" || part == "name" || part == "worth" || part == "choose" ||
-                     part == "solve" || part == "show" || part == "show-small";
+  const bool known = part == "predict" || part == "name" || part == "worth" || part == "cache" ||
+                     part == "choose" || part == "solve" || part == "show" || part == "show-small";
   if (argc != 4 || !known) return Usage();
   const uint64_t last = std::strtoull(argv[3], nullptr, 10);
   for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {

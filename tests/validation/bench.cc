@@ -12,6 +12,7 @@
 
 #include "analysis/allocation.h"
 #include "analysis/bottleneck.h"
+#include "analysis/cache_choice.h"
 #include "analysis/max_min.h"
 #include "analysis/prediction.h"
 #include "analysis/sensitivity.h"
@@ -257,6 +258,132 @@ std::vector<ChooseTrial> TryChoosing(uint64_t seed) {
 
 namespace {
 
+// The stations before one, and itself.
+std::vector<bool> UpTo(const World& world, size_t station) {
+  std::vector<bool> in(world.stations.size(), false);
+  in[station] = true;
+  for (size_t s = station + 1; s-- > 0;) {
+    if (!in[s]) continue;
+    for (size_t input : world.stations[s].inputs) in[input] = true;
+  }
+  return in;
+}
+
+// The World where a share of what `station` makes is read back: its costs and those before it are
+// left to the rest, and each of its firings reads or writes for so long.
+World WithCache(const World& world, size_t station, double left, double each_s, bool shared) {
+  World changed = world;
+  const std::vector<bool> in = UpTo(world, station);
+  for (size_t s = 0; s < changed.stations.size(); ++s) {
+    if (!in[s]) continue;
+    for (Part& part : changed.stations[s].parts) {
+      part.cpu_s *= left;
+      part.blocked_s *= left;
+      part.held_cpu_s *= left;
+      part.held_blocked_s *= left;
+    }
+  }
+  Part access;
+  access.name = "cache";
+  access.cv = 0.1;
+  if (shared) {
+    access.held_blocked_s = each_s;
+    access.shared = static_cast<int>(changed.shared.size());
+    changed.shared.push_back({"cache", true, 1, 1});
+  } else {
+    access.cpu_s = each_s;
+  }
+  changed.stations[station].parts.push_back(access);
+  return changed;
+}
+
+}  // namespace
+
+std::vector<CacheTrial> TryCaching(uint64_t seed) {
+  constexpr double kEpochBatches = 20000;
+  constexpr int64_t kBatches = 1500;
+  const Planted planted = Generate(seed);
+  const World& world = planted.world;
+  const analysis::RunView run = RecordRun(planted, seed);
+  const analysis::PipelineModel model(run);
+  const analysis::Predictor predictor(model);
+  const std::vector<double> visits = Visits(world);
+  Dice dice(seed, 77);
+  // What a batch costs and holds all in all, to draw tiers that are worth a thought.
+  double batch_s = 0, most_bytes = 0;
+  std::vector<double> bytes;
+  for (size_t s = 0; s < world.stations.size(); ++s) {
+    const Station& station = world.stations[s];
+    for (const Part& part : station.parts) {
+      batch_s += visits[s] * (part.cpu_s + part.blocked_s + part.held_cpu_s + part.held_blocked_s);
+    }
+    bytes.push_back(visits[s] * station.emit * station.element_bytes);
+    most_bytes = std::max(most_bytes, bytes.back());
+  }
+  analysis::CacheQuestion question;
+  question.epoch_batches = kEpochBatches;
+  const double memory_rate = most_bytes / batch_s * std::exp2(dice.Uniform(-2, 6));
+  const double disk_rate = most_bytes / batch_s * std::exp2(dice.Uniform(-2, 6));
+  question.tiers = {{"memory", most_bytes * kEpochBatches * dice.Uniform(0.1, 1.5), memory_rate,
+                     memory_rate * dice.Uniform(0.5, 1), false, true},
+                    {"disk", most_bytes * kEpochBatches * dice.Uniform(0.5, 4), disk_rate,
+                     disk_rate * dice.Uniform(0.3, 1), true, false}};
+  const auto rate_of = [&](const World& changed) {
+    return (RateOf(changed, kBatches, seed + kTruthSeed) +
+            RateOf(changed, kBatches, seed + kTruthSeed + 31)) /
+           2;
+  };
+  struct Way {
+    std::string name;
+    double fill = 0, warm = 0;
+  };
+  const double none = rate_of(world);
+  std::vector<Way> ways;
+  for (size_t s = 0; s < world.stations.size(); ++s) {
+    for (const analysis::CacheTier& tier : question.tiers) {
+      const double share = std::min(1.0, tier.budget_bytes / (bytes[s] * kEpochBatches));
+      const double each = share * bytes[s] / visits[s];
+      const double fill =
+          rate_of(WithCache(world, s, 1, each / tier.write_bytes_per_second, tier.shared));
+      const double warm =
+          rate_of(WithCache(world, s, 1 - share, each / tier.read_bytes_per_second, tier.shared));
+      ways.push_back({world.stations[s].name + " " + tier.name, fill, warm});
+    }
+  }
+  std::vector<CacheTrial> trials;
+  for (const int epochs : {1, 3, 30}) {
+    question.epochs = epochs;
+    CacheTrial trial;
+    trial.seed = seed;
+    trial.kind = planted.kind;
+    trial.epochs = epochs;
+    trial.chosen = trial.best = "none";
+    const analysis::CacheChoice choice = analysis::ChooseCache(model, predictor, question);
+    if (choice.best) {
+      const analysis::CacheOption& option = choice.options[*choice.best];
+      const analysis::CacheTier& tier = question.tiers[option.tier];
+      trial.chosen = model.stages()[option.stage].name + " " + tier.name;
+      for (size_t s = 0; s < world.stations.size(); ++s) {
+        if (world.stations[s].name != model.stages()[option.stage].name) continue;
+        const double kept = option.share * bytes[s] * kEpochBatches;
+        trial.over_budget = kept > tier.budget_bytes * 1.01;
+      }
+    }
+    trial.none_s = trial.best_s = trial.chosen_s = epochs * kEpochBatches / none;
+    for (const Way& way : ways) {
+      const double total = kEpochBatches / way.fill + (epochs - 1) * kEpochBatches / way.warm;
+      if (way.name == trial.chosen) trial.chosen_s = total;
+      if (total >= trial.best_s) continue;
+      trial.best_s = total;
+      trial.best = way.name;
+    }
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+namespace {
+
 analysis::ChainProblem DrawProblem(size_t stages, int most, Dice* dice) {
   analysis::ChainProblem problem;
   double least = 0;
@@ -448,6 +575,12 @@ std::string Line(const ChooseTrial& t) {
                      Word(t.chosen), Word(t.best_known));
 }
 
+std::string Line(const CacheTrial& t) {
+  return fmt::format("cache\t{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{}", t.seed, t.kind,
+                     t.epochs, t.chosen, t.best, t.none_s, t.chosen_s, t.best_s,
+                     int{t.over_budget});
+}
+
 std::string Line(const SolveTrial& t) {
   return fmt::format("solve\t{}\t{}\t{}\t{:.4f}", t.what, t.instances, t.equal, t.slowest_ms);
 }
@@ -478,6 +611,9 @@ bool Parse(const std::string& line, Trials* trials) {
   } else if (f[0] == "choose" && f.size() == 11) {
     trials->choices.push_back(
         {seed, f[2], f[3], number(4), number(5), number(6), f[7] == "1", count(8), f[9], f[10]});
+  } else if (f[0] == "cache" && f.size() == 10) {
+    trials->caches.push_back(
+        {seed, f[2], count(3), f[4], f[5], number(6), number(7), number(8), f[9] == "1"});
   } else if (f[0] == "solve" && f.size() == 5) {
     trials->solutions.push_back(
         {f[1], static_cast<size_t>(count(2)), static_cast<size_t>(count(3)), number(4)});

@@ -52,6 +52,15 @@ struct ChooseTrial {
   std::string chosen, best_known;  // "2,3,1/4,4,16": threads and queues; the best of the grid
 };
 
+// G6: whether to keep a stage's output between epochs, and where, against all ways to do so.
+struct CacheTrial {
+  uint64_t seed = 0;
+  std::string kind;
+  int epochs = 0;
+  std::string chosen, best;                     // "none", "s2 memory"
+  double none_s = 0, chosen_s = 0, best_s = 0;  // true total times
+  bool over_budget = false;
+};
 // G7 and the speed of the solvers.
 struct SolveTrial {
   std::string what;
@@ -63,6 +72,7 @@ std::vector<PredictTrial> TryPredictions(uint64_t seed);
 NameTrial TryNaming(uint64_t seed);
 WorthTrial TryWorths(uint64_t seed);
 std::vector<ChooseTrial> TryChoosing(uint64_t seed);
+std::vector<CacheTrial> TryCaching(uint64_t seed);
 std::vector<SolveTrial> TrySolving(uint64_t seed);
 
 // A generated World beside what analysis makes of its recording, for people.
@@ -73,12 +83,14 @@ std::string Line(const NameTrial& trial);
 std::string Line(const WorthTrial& trial);
 std::string Line(const ChooseTrial& trial);
 std::string Line(const SolveTrial& trial);
+std::string Line(const CacheTrial& trial);
 
 struct Trials {
   std::vector<PredictTrial> predictions;
   std::vector<NameTrial> names;
   std::vector<WorthTrial> worths;
   std::vector<ChooseTrial> choices;
+  std::vector<CacheTrial> caches;
   std::vector<SolveTrial> solutions;
   // Of bench B2, pipelines that really ran (tests/validation/real.py).
   std::vector<PredictTrial> real_predictions;

@@ -200,6 +200,27 @@ void JudgeChoices(const std::vector<ChooseTrial>& trials, std::vector<Gate>* gat
                           Mean(regrets), rival, n));
 }
 
+void JudgeCaches(const std::vector<CacheTrial>& trials, std::vector<Gate>* gates) {
+  constexpr double kCrossover = 1.10;  // of the least time: either way is right
+  for (const int epochs : {1, 3, 30}) {
+    const auto of = Only(trials, [&](const CacheTrial& t) { return t.epochs == epochs; });
+    if (of.empty()) continue;
+    gates->push_back(AtLeast(
+        "G6",
+        fmt::format("cache kept or not, and where, {} epoch{}", epochs, epochs > 1 ? "s" : ""),
+        Mean(Each(of, [](const CacheTrial& t) { return t.chosen_s <= kCrossover * t.best_s; })),
+        0.95, of.size()));
+  }
+  if (trials.empty()) return;
+  gates->push_back(AtMost("G6", "cache over its budget",
+                          Mean(Each(trials, [](const CacheTrial& t) { return t.over_budget; })), 0,
+                          trials.size()));
+  const auto hurt = Only(trials, [](const CacheTrial& t) { return t.chosen_s > 1.03 * t.none_s; });
+  gates->push_back(AtMost("G6", "cache that costs time (over 3 %)",
+                          static_cast<double>(hurt.size()) / static_cast<double>(trials.size()),
+                          0.05, trials.size()));
+}
+
 void JudgeSolutions(const std::vector<SolveTrial>& trials, std::vector<Gate>* gates) {
   for (const SolveTrial& t : trials) {
     const bool thousand = t.what.find("1000") != std::string::npos;
@@ -303,6 +324,7 @@ std::vector<Gate> Judge(const Trials& trials) {
   JudgeNames(trials.names, "", 0.92, 0.88, &gates);
   JudgeWorths(trials.worths, &gates);
   JudgeChoices(trials.choices, &gates);
+  JudgeCaches(trials.caches, &gates);
   JudgeSolutions(trials.solutions, &gates);
   if (!trials.real_predictions.empty()) {
     JudgeErrors(trials.real_predictions, "real pipelines, predicted rate", kRealLines, &gates);

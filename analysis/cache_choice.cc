@@ -1,0 +1,133 @@
+#include "analysis/cache_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kWorthwhile = 0.03;  // of the total time
+constexpr std::array<std::string_view, 4> kRandomKinds = {"sampling", "random_crop", "shuffle",
+                                                          "augment"};
+
+// The stage and all that it takes from.
+std::vector<size_t> UpTo(const PipelineModel& model, size_t stage) {
+  std::vector<size_t> found{stage};
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (size_t input : model.stages()[found[i]].inputs) {
+      if (std::find(found.begin(), found.end(), input) == found.end()) found.push_back(input);
+    }
+  }
+  return found;
+}
+
+// What a cache does to costs: all operators up to it at `left` of their cost, and `added_s` a batch
+// on the last of them, as computing or blocked.
+std::vector<Scale> Changed(const PipelineModel& model, const std::vector<size_t>& stages,
+                           double left, double added_s, bool added_cpu) {
+  std::vector<Scale> scales;
+  for (size_t stage : stages) scales.push_back({Scaled::kStage, stage, left});
+  Scale added{Scaled::kAdded, model.stages()[stages[0]].last, added_s};
+  added.cpu = added_cpu;
+  scales.push_back(added);
+  return scales;
+}
+
+}  // namespace
+
+CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
+                        const CacheQuestion& question) {
+  if (!(question.epoch_batches > 0) || question.tiers.empty()) {
+    throw Error(ExitCode::kUsage, "a cache needs to know the batches of an epoch, and a tier",
+                "cache", "give --epoch-rows and --cache-memory or --cache-disk");
+  }
+  const Settings now = model.current();
+  // Predictions are taken relative to that of what runs now, whose rate is known.
+  const double known = model.demands().rate / predictor.Rate(now);
+  CacheChoice choice;
+  choice.rate = model.demands().rate;
+  const double batches = question.epoch_batches;
+  const bool counted = question.epochs > 0;
+  if (counted) choice.total_s = question.epochs * batches / choice.rate;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    if (!stage.element_bytes || *stage.element_bytes <= 0) {
+      choice.unknown.push_back(s);
+      continue;
+    }
+    const double batch_bytes = *stage.element_bytes * stage.elements;
+    const std::vector<size_t> stages = UpTo(model, s);
+    std::vector<std::string> random;
+    for (size_t from : stages) {
+      for (size_t op : model.stages()[from].operators) {
+        const std::string& kind = model.operators()[op].kind;
+        if (std::find(kRandomKinds.begin(), kRandomKinds.end(), kind) != kRandomKinds.end()) {
+          random.push_back(model.operators()[op].name);
+        }
+      }
+    }
+    for (size_t t = 0; t < question.tiers.size(); ++t) {
+      const CacheTier& tier = question.tiers[t];
+      CacheOption option;
+      option.stage = s;
+      option.tier = t;
+      option.random = random;
+      option.stored_bytes = batch_bytes * batches;
+      option.share = std::min(1.0, tier.budget_bytes / option.stored_bytes);
+      if (!(option.share > 0)) continue;
+      const double kept_bytes = option.share * batch_bytes;
+      const auto rate_of = [&](double left, double bytes_per_second, Prediction* prediction) {
+        const Variant variant{
+            now, Changed(model, stages, left, kept_bytes / bytes_per_second, tier.uses_cpu)};
+        Prediction said = predictor.Predict(variant.settings, variant.scales);
+        said.rate *= known;
+        if (prediction != nullptr) {
+          *prediction = said;
+          option.warm_gain = predictor.Gain({now, {}}, variant, said.rate / choice.rate - 1);
+        }
+        const double most = tier.shared ? bytes_per_second / kept_bytes : said.rate;
+        return std::min(said.rate, most);
+      };
+      Prediction warm;
+      option.warm_rate = rate_of(1 - option.share, tier.read_bytes_per_second, &warm);
+      option.then = warm.limits[warm.binding];
+      if (option.warm_rate < warm.rate) {
+        option.then = {LimitKind::kDevice, 0, tier.name, option.warm_rate};
+        const double less = option.warm_rate / warm.rate;
+        option.warm_gain = {(1 + option.warm_gain.low) * less - 1,
+                            (1 + option.warm_gain.high) * less - 1};
+      }
+      option.fill_rate = std::min(choice.rate, rate_of(1, tier.write_bytes_per_second, nullptr));
+      if (option.warm_rate > choice.rate) {
+        option.break_even_epochs = (1 / option.fill_rate - 1 / option.warm_rate) /
+                                   (1 / choice.rate - 1 / option.warm_rate);
+      }
+      if (counted) {
+        option.total_s =
+            batches / option.fill_rate + (question.epochs - 1) * batches / option.warm_rate;
+      }
+      choice.options.push_back(std::move(option));
+    }
+  }
+  std::stable_sort(choice.options.begin(), choice.options.end(),
+                   [&](const CacheOption& a, const CacheOption& b) {
+                     if (counted) return *a.total_s < *b.total_s;
+                     return a.warm_rate > b.warm_rate;
+                   });
+  for (size_t i = 0; i < choice.options.size() && !choice.best; ++i) {
+    const CacheOption& option = choice.options[i];
+    if (!option.random.empty()) continue;
+    const bool pays = counted ? *option.total_s < *choice.total_s * (1 - kWorthwhile)
+                              : option.warm_rate > choice.rate * (1 + kWorthwhile);
+    if (pays) choice.best = i;
+    // The others are no better.
+    if (!pays) break;
+  }
+  return choice;
+}
+
+}  // namespace headrace::analysis
