@@ -92,6 +92,10 @@ OperatorClass ClassOf(std::string_view kind, std::string_view name) {
   for (const auto& [known, cls] : kKinds) {
     if (kind == known) return cls;
   }
+  // Pipelines with kinds of their own may still call their operators what they are.
+  for (const auto& [known, cls] : kKinds) {
+    if (name == known) return cls;
+  }
   return kOther;
 }
 

@@ -32,7 +32,8 @@ inline constexpr size_t kNumOperatorClasses = static_cast<size_t>(OperatorClass:
 const char* OperatorClassName(OperatorClass cls);  // "fetch", "feature generation", ...
 bool IsTransformClass(OperatorClass cls);
 
-// Of an operator account. Transforms go by their name, others by their kind.
+// Of an operator account. Transforms go by their name, others by their kind, or, where that is none
+// of ours, by their name.
 OperatorClass ClassOf(std::string_view kind, std::string_view name);
 
 }  // namespace headrace::analysis

@@ -22,33 +22,6 @@ std::string Percent(double ratio) {
                                : fmt::format("{:+.0f} %", points);
 }
 
-// Bytes and times as the pipeline file writes them; nothing for what it would refuse.
-std::optional<double> BytesOf(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  try {
-    std::string plain = *text;
-    if (plain.ends_with("/s")) plain.resize(plain.size() - 2);
-    return static_cast<double>(ParseBytes(plain, "setting"));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-std::optional<double> SecondsOf(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  try {
-    return static_cast<double>(ParseDuration(*text, "setting")) * 1e-9;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-std::optional<double> NumberOf(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  char* end = nullptr;
-  const double number = std::strtod(text->c_str(), &end);
-  if (end == text->c_str() || !std::isfinite(number)) return std::nullopt;
-  return number;
-}
-
 }  // namespace
 
 const char* AdviceName(Advice advice) {
@@ -61,10 +34,9 @@ Evidence::Evidence(const RunView& run, const Statements& statements)
       statements_(statements),
       predictor_(*statements.model),
       rate_now_(predictor_.Rate(statements.model->current())),
-      bytes_(ByteFlow(run, statements.doubts)) {
-  ReadReads();
-  ReadCosts();
-}
+      bytes_(ByteFlow(run, statements.doubts)),
+      reads_(ReadsOf(run)),
+      read_cost_(ReadCostOf(run)) {}
 
 std::optional<size_t> Evidence::FindKind(const std::string& kind) const {
   for (size_t i = 0; i < run_.operators.size(); ++i) {
@@ -93,33 +65,6 @@ std::vector<size_t> Evidence::WithParts(size_t op) const {
 
 bool Evidence::model_bound() const {
   return bottleneck().verdict == Verdict::kConsumer && stall() < kSmallStall;
-}
-
-void Evidence::ReadReads() {
-  const std::optional<size_t> fetch = FindKind("fetch");
-  if (!fetch) return;
-  const OperatorRow& row = run_.operators[*fetch];
-  const std::optional<size_t> io = FindName(row.name + ".io");
-  if (!io || run_.operators[*io].completions_count <= 0 || row.rows_count <= 0) return;
-  const OperatorRow& requests = run_.operators[*io];
-  Reads reads;
-  reads.fetch = *fetch;
-  reads.io = *io;
-  const double rows = static_cast<double>(row.rows_count);
-  const double count = static_cast<double>(requests.completions_count);
-  reads.requests_per_row = count / rows;
-  reads.bytes_per_row = static_cast<double>(requests.bytes_out_bytes) / rows;
-  reads.mean_bytes = static_cast<double>(requests.bytes_out_bytes) / count;
-  if (row.completions_count > 0) {
-    reads.requests_per_stripe = count / static_cast<double>(row.completions_count);
-    reads.stripe_rows = rows / static_cast<double>(row.completions_count);
-  }
-  if (row.bytes_in_bytes > 0) {
-    reads.over_read_ratio = std::clamp(
-        1 - static_cast<double>(row.bytes_out_bytes) / static_cast<double>(row.bytes_in_bytes), 0.0,
-        1.0);
-  }
-  reads_ = reads;
 }
 
 Outcome Evidence::Predict(const Variant& change) const {
@@ -168,29 +113,6 @@ std::optional<double> Evidence::CpuOf(const Variant& change) const {
   return Apply(model(), model().demands(), change.scales).cpu_s / rows_per_batch() * 1e9;
 }
 
-// A modelled device says it outright (docs/storage.md has the presets).
-void Evidence::ReadCosts() {
-  const auto setting = [&](const char* key) { return SettingOf(run_.run, key); };
-  const auto request = NumberOf(setting("source.device.ns_per_request"));
-  const auto byte = NumberOf(setting("source.device.ns_per_byte"));
-  if (request && byte) {
-    read_cost_ = ReadCost{*request * 1e-9, *byte * 1e-9, "[source.device] of the pipeline file"};
-    return;
-  }
-  const std::string preset = setting("source.throttle.preset").value_or("");
-  double bandwidth = 0, iops = 0, seek = 0;
-  if (preset == "disk") bandwidth = 150e6, seek = 0.008;
-  if (preset == "ssd") bandwidth = 2e9, iops = 200'000;
-  if (preset == "remote") bandwidth = 1e9, iops = 5'000;
-  if (const auto given = BytesOf(setting("source.throttle.bandwidth"))) bandwidth = *given;
-  if (const auto given = NumberOf(setting("source.throttle.iops"))) iops = *given;
-  if (const auto given = SecondsOf(setting("source.throttle.seek"))) seek = *given;
-  if (bandwidth > 0) {
-    read_cost_ = ReadCost{seek + (iops > 0 ? 1 / iops : 0), 1 / bandwidth,
-                          "[source.throttle] of the pipeline file"};
-  }
-}
-
 Effects Evidence::Unchanged() const {
   Effects effects;
   const auto both = [](const Quantity& quantity) { return Effect{quantity, quantity}; };
@@ -236,16 +158,8 @@ std::string Evidence::Command(const std::string& words) const {
 }
 
 std::string Evidence::OnTable(const std::string& before, const std::string& after) const {
-  const std::string table = SettingOf(run_.run, "source.table").value_or(".");
-  std::string path = "TABLE";
-  if (table.find("://") != std::string::npos || table.starts_with("/")) {
-    path = ShellWord(table);
-  } else if (!run_.run.pipeline_path.empty()) {
-    const size_t slash = run_.run.pipeline_path.rfind('/');
-    const std::string folder =
-        slash == std::string::npos ? "." : run_.run.pipeline_path.substr(0, slash);
-    path = ShellWord(table == "." ? folder : folder + "/" + table);
-  }
+  const std::string table = TableOf(run_.run);
+  const std::string path = table.empty() ? "TABLE" : ShellWord(table);
   return fmt::format("{} {} {} {}", run_.program, before, path, after);
 }
 

@@ -17,6 +17,7 @@
 
 #include "analysis/byte_flow.h"
 #include "analysis/prediction.h"
+#include "analysis/reads.h"
 #include "analysis/statements.h"
 #include "base/quantity.h"
 #include "base/registry.h"
@@ -96,20 +97,7 @@ class Evidence {
   // Whether the consumer limits and hardly waits.
   bool model_bound() const;
 
-  // Requests to the storage and bytes of them, a row; over the whole run. None without fetch.io.
-  struct Reads {
-    size_t fetch = 0, io = 0;
-    double requests_per_row = 0, bytes_per_row = 0, mean_bytes = 0;
-    double requests_per_stripe = 0, stripe_rows = 0;
-    double over_read_ratio = 0;  // of the bytes read
-  };
   const std::optional<Reads>& reads() const { return reads_; }
-  // What a request and a byte cost the storage, from what the pipeline file says of its device or
-  // from the machine's calibration; and who says it.
-  struct ReadCost {
-    double request_s = 0, byte_s = 0;
-    std::string told_by;
-  };
   const std::optional<ReadCost>& read_cost() const { return read_cost_; }
 
   // Present figures in both columns: what a change that touches none of them leaves.
@@ -125,9 +113,6 @@ class Evidence {
   std::string RunWith(const std::string& setting) const;
 
  private:
-  void ReadReads();
-  void ReadCosts();
-
   const RunView& run_;
   const Statements& statements_;
   Predictor predictor_;

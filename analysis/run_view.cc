@@ -461,6 +461,21 @@ void ReadCeilings(Database& database, int64_t id, RunView* view) {
       id, [&](const Row& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
 }
 
+void ReadStoragePoints(Database& database, int64_t id, RunView* view) {
+  database.Each(
+      "SELECT c.folder, c.size_bytes, c.depth_count, c.value FROM run_summary AS r "
+      "JOIN calibration_summary AS c USING (hostname, cpu_model) WHERE r.run_id = ?1 "
+      "AND c.metric = 'storage_read_bytes_per_s' AND c.folder <> '' AND c.calibration_id = "
+      "(SELECT MAX(n.calibration_id) FROM calibration_summary AS n WHERE n.folder = c.folder "
+      "AND n.hostname = c.hostname AND n.metric = c.metric)",
+      id, [&](const Row& row) {
+        const Real size = row.Real("size_bytes"), depth = row.Real("depth_count");
+        const Real rate = row.Real("value");
+        if (!size || !rate) return;
+        view->storage_points.push_back({row.Text("folder"), *size, depth.value_or(1), *rate});
+      });
+}
+
 // Runs overlap where each began before the other ended.
 void ReadSamePipeline(Database& database, int64_t id, RunView* view) {
   if (view->run.pipeline_text.empty()) return;
@@ -497,7 +512,10 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     ReadMeasurements(database, id, &view);
     if (view.operators.empty()) ReadCourse(database, id, &view);
   }
-  if (database.Has("calibration_summary")) ReadCeilings(database, id, &view);
+  if (database.Has("calibration_summary")) {
+    ReadCeilings(database, id, &view);
+    ReadStoragePoints(database, id, &view);
+  }
   ReadSamePipeline(database, id, &view);
   return view;
 }

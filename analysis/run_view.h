@@ -157,6 +157,13 @@ struct StackRow {
   int64_t samples_count = 0, time_ns = 0;
 };
 
+// How fast a folder of the run's machine was read, at its latest calibration.
+struct StoragePoint {
+  std::string folder;
+  double size_bytes = 0, depth = 0;  // of a request; requests in flight
+  double bytes_per_s = 0;
+};
+
 // Where the flight recorder kept full detail.
 struct DetailRow {
   int64_t start_ns = 0, end_ns = 0;
@@ -184,11 +191,14 @@ struct RunView {
   // The best that the run's machine was measured to read, at its latest calibration in the same
   // database; empty if there was none.
   Real memory_ceiling_bytes_per_s;
+  std::vector<StoragePoint> storage_points;  // of the latest calibration of each folder
   // Other runs in the database with the same pipeline text that were recorded at the same time;
   // empty where the run has no pipeline file.
   Count same_pipeline_runs;
   std::vector<std::string> metrics;  // names of all metrics the run holds
 
+  // What the user pays for an hour of a core; empty where not told.
+  Real core_hour_price;
   // What a command about this run needs to find its database: " --db FILE", or empty for the
   // default.
   std::string database_option;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "analysis/run_view.h"
 #include "analysis/statements.h"
@@ -22,6 +23,7 @@ namespace {
 struct ReportOptions {
   std::string run = "latest", format = "text", output, database = DefaultDatabase();
   bool json = false, force = false;
+  std::optional<double> core_hour_price;
 };
 
 int Run(const ReportOptions& options) {
@@ -31,6 +33,7 @@ int Run(const ReportOptions& options) {
   view.program = ShellWord(ProgramName());
   if (options.database != DefaultDatabase())
     view.database_option = " --db " + ShellWord(options.database);
+  view.core_hour_price = options.core_hour_price;
   const analysis::Statements statements = analysis::MakeStatements(view);
   const dashboards::Report report = dashboards::MakeReport(view, statements);
   const std::string format = options.json ? "json" : options.format;
@@ -86,6 +89,10 @@ HR_COMMAND(
            "-o,--output", options->output,
            "Write to this file instead of standard output; appears complete or not at all");
        app.add_flag("-f,--force", options->force, "Replace the output file if it exists");
+       app.add_option("--core-hour-price", options->core_hour_price,
+                      "Say what a million rows cost at this price of one core for one hour")
+           ->type_name("P")
+           ->check(CLI::NonNegativeNumber);
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };

@@ -12,9 +12,6 @@
 namespace headrace::analysis {
 namespace {
 
-using Reads = Evidence::Reads;
-using ReadCost = Evidence::ReadCost;
-
 constexpr const char* kNoReads =
     "accounts of the kinds \"fetch\" and \"io\" (fetch.io), as headrace run and docs/accounts.md "
     "have them";

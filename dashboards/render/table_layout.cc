@@ -38,9 +38,11 @@ std::string FigureText(const Quantity& quantity) {
   }
 }
 
-// One end of an interval, in the unit of the figure before it where that is not scaled.
-std::string EndText(double end, Unit unit) {
-  if (unit == Unit::kRatio) return fmt::format("{:.0f}", 100 * end);
+// One end of an interval of that width, in the unit of the figure before it where that is not
+// scaled.
+std::string EndText(double end, Unit unit, double width) {
+  // An interval narrower than two points says nothing in whole points: "[38, 38]".
+  if (unit == Unit::kRatio) return fmt::format("{:.{}f}", 100 * end, width < 0.02 ? 1 : 0);
   if (unit == Unit::kNanoseconds) return FormatDuration(end);
   if (unit == Unit::kBytes) return FormatBytes(end);
   return end < 1000 ? fmt::format("{:.3g}", end) : FormatCount(end);
@@ -54,8 +56,10 @@ std::string CellText(const Value& value) {
   if (!quantity.available()) return "-";
   // Sources stand in the sentences and in a column of their own.
   if (!quantity.has_interval()) return FigureText(quantity);
-  return fmt::format("{} [{}, {}]", FigureText(quantity), EndText(quantity.low(), quantity.unit()),
-                     EndText(quantity.high(), quantity.unit()));
+  const double width = quantity.high() - quantity.low();
+  return fmt::format("{} [{}, {}]", FigureText(quantity),
+                     EndText(quantity.low(), quantity.unit(), width),
+                     EndText(quantity.high(), quantity.unit(), width));
 }
 
 std::vector<std::string> LayOut(const Table& table, int width) {

@@ -106,14 +106,25 @@ TEST_F(LoadRunTest, TheCeilingIsOfTheSameMachineAndItsLatestCalibration) {
     ALTER TABLE run_summary ADD cpu_model;
     UPDATE run_summary SET hostname = 'here', cpu_model = 'cpu' WHERE run_id = 1;
     UPDATE run_summary SET hostname = 'elsewhere', cpu_model = 'cpu' WHERE run_id = 2;
-    CREATE TABLE calibration_summary(calibration_id, hostname, cpu_model, metric, value);
-    INSERT INTO calibration_summary VALUES
+    CREATE TABLE calibration_summary(calibration_id, hostname, cpu_model, metric, value,
+                                     folder DEFAULT '', size_bytes, depth_count);
+    INSERT INTO calibration_summary(calibration_id, hostname, cpu_model, metric, value) VALUES
       (1, 'here', 'cpu', 'memory_read_bytes_per_s', 90), (2, 'here', 'cpu', 'other', 99),
       (2, 'here', 'cpu', 'memory_read_bytes_per_s', 40),
       (2, 'here', 'cpu', 'memory_read_bytes_per_s', 70),
-      (3, 'here', 'other cpu', 'memory_read_bytes_per_s', 80);)sql");
-  EXPECT_EQ(LoadRun(path_, "first").memory_ceiling_bytes_per_s, 70);
+      (3, 'here', 'other cpu', 'memory_read_bytes_per_s', 80);
+    INSERT INTO calibration_summary VALUES
+      (1, 'here', 'cpu', 'storage_read_bytes_per_s', 5e6, '/data', 4096, 1),
+      (4, 'here', 'cpu', 'storage_read_bytes_per_s', 8e6, '/data', 4096, 1),
+      (4, 'here', 'cpu', 'storage_read_bytes_per_s', 9e8, '/data', 1048576, 8),
+      (5, 'elsewhere', 'cpu', 'storage_read_bytes_per_s', 7e6, '/data', 4096, 1);)sql");
+  const RunView first = LoadRun(path_, "first");
+  EXPECT_EQ(first.memory_ceiling_bytes_per_s, 70);
   EXPECT_FALSE(LoadRun(path_, "second").memory_ceiling_bytes_per_s);
+  ASSERT_EQ(first.storage_points.size(), 2u);
+  EXPECT_EQ(first.storage_points[0].bytes_per_s, 8e6);
+  EXPECT_EQ(first.storage_points[1].depth, 8);
+  EXPECT_EQ(first.storage_points[1].folder, "/data");
 }
 
 TEST_F(LoadRunTest, FindsRunsByLatestIdAndName) {

@@ -34,6 +34,8 @@ std::string EffectText(const Effect& effect, const std::string& what, double sca
   const Quantity &now = effect.now, &then = effect.then;
   if (now.available() && then.available() && now.value() == then.value()) return "";
   if (!now.available() && !then.available() && now.reason() == then.reason()) return "";
+  if (!now.available() && !then.available())
+    return fmt::format("{} unknown ({})", what, now.reason());
   const auto figure = [&](const Quantity& quantity) -> std::string {
     if (!quantity.available()) return "unknown";
     Quantity scaled = Quantity::Of(quantity.value() * scale, quantity.unit(), quantity.source());
