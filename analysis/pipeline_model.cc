@@ -355,9 +355,10 @@ void PipelineModel::ReadVisits() {
       }
       if (!carriers.empty()) {
         const OperatorRow& last = run_->operators[stages_[s].last];
-        if (last.completions_count > 0 && last.bytes_out_bytes > 0) {
-          stages_[s].element_bytes = static_cast<double>(last.bytes_out_bytes) /
-                                     static_cast<double>(last.completions_count);
+        // One completion may put several elements.
+        const double put = puts > 0 ? puts : static_cast<double>(last.completions_count);
+        if (put > 0 && last.bytes_out_bytes > 0) {
+          stages_[s].element_bytes = static_cast<double>(last.bytes_out_bytes) / put;
         }
       }
     }

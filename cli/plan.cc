@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/plan_cache.h"
 #include "cli/plan_fleet.h"
 #include "collectors/store/store.h"
 
@@ -26,6 +27,7 @@ struct PlanOptions {
   double cores = 0;
   int max_threads = 0;
   std::vector<std::string> what_if;
+  CacheOptions cache;
   bool json = false, force = false, explain = false;
 };
 
@@ -292,6 +294,11 @@ int Run(const PlanOptions& options) {
   }
   const analysis::PipelineModel model(view);
   if (!options.what_if.empty()) return PrintWhatIf(view, model, options);
+  if (!options.cache.tiers.empty()) {
+    CacheOptions cache = options.cache;
+    cache.json = options.json;
+    return PlanCache(view, model, cache);
+  }
   if (!options.nodes.empty()) {
     const double rows = model.demands().rows;
     FleetOptions fleet;
@@ -341,7 +348,8 @@ HR_COMMAND(
      .examples = "  headrace plan                               # for the latest run\n"
                  "  headrace plan nightly --cores 8 --memory 4G -o plan.json\n"
                  "  headrace plan latest --target 282000rows/s --json\n"
-                 "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n",
+                 "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n"
+                 "  headrace plan latest --cache memory=8GiB --epoch-rows 3000000 --epochs 10\n",
      .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget or the run has no operator data, 5 "
                    "not a headrace database or no such run",
      .next = "headrace run PIPELINE --plan plan.json",
@@ -375,6 +383,7 @@ HR_COMMAND(
            ->excludes("--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
                       "--explain");
        AddFleetOptions(&app, &options->nodes);
+       AddCacheOptions(&app, &options->cache);
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };

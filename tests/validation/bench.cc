@@ -347,7 +347,8 @@ std::vector<CacheTrial> TryCaching(uint64_t seed) {
           rate_of(WithCache(world, s, 1, each / tier.write_bytes_per_second, tier.shared));
       const double warm =
           rate_of(WithCache(world, s, 1 - share, each / tier.read_bytes_per_second, tier.shared));
-      ways.push_back({world.stations[s].name + " " + tier.name, fill, warm});
+      // Work is only added: a play that is faster for it drew luckier.
+      ways.push_back({world.stations[s].name + " " + tier.name, std::min(fill, none), warm});
     }
   }
   std::vector<CacheTrial> trials;

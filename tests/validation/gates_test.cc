@@ -57,6 +57,19 @@ TEST(Gates, WorthsAreRankedAsTheyAre) {
   EXPECT_LE(ValueOf(gates, "said to gain nothing, gains 2 % or more"), 0.1);
 }
 
+TEST(Gates, CachesAreKeptWhereTheyPay) {
+  Trials trials;
+  for (uint64_t seed = 45000; seed < 45012; ++seed) {
+    for (const CacheTrial& trial : TryCaching(seed)) trials.caches.push_back(trial);
+  }
+  const std::vector<Gate> gates = Judge(trials);
+  Print(gates);
+  EXPECT_GE(ValueOf(gates, "cache kept or not, and where, 1 epoch"), 0.9);
+  EXPECT_GE(ValueOf(gates, "cache kept or not, and where, 3 epochs"), 0.8);
+  EXPECT_GE(ValueOf(gates, "cache kept or not, and where, 30 epochs"), 0.8);
+  EXPECT_EQ(ValueOf(gates, "cache over its budget"), 0);
+}
+
 TEST(Gates, ChosenSettingsAreNearTheBestAndFitTheMemory) {
   Trials trials;
   for (uint64_t seed = 42000; seed < 42024; ++seed) {
@@ -91,6 +104,10 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   EXPECT_FALSE(Parse("real-" + Line(choose), &trials));
   ASSERT_EQ(trials.real_predictions.size() + trials.real_names.size(), 2u);
   EXPECT_EQ(Line(trials.real_names[0]), Line(name));
+  const CacheTrial cache{11, "cpu", 3, "s1 disk", "none", 30, 31, 30, true};
+  EXPECT_TRUE(Parse(Line(cache), &trials));
+  ASSERT_EQ(trials.caches.size(), 1u);
+  EXPECT_EQ(Line(trials.caches[0]), Line(cache));
   ASSERT_EQ(trials.worths.size(), 1u);
   EXPECT_EQ(Line(trials.worths[0]), Line(worth));
   ASSERT_EQ(trials.predictions.size() + trials.names.size() + trials.choices.size(), 3u);

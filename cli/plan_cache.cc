@@ -1,0 +1,213 @@
+#include "cli/plan_cache.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/cache_choice.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+
+namespace headrace::cli {
+namespace {
+
+constexpr double kMemoryBytesPerSecond = 3e9;  // of a thread: copies and looks at a checksum
+
+[[noreturn]] void RefuseTier(const std::string& text, const std::string& fix) {
+  throw Error(ExitCode::kUsage, fmt::format("'{}' is no tier", Printable(text)), "--cache", fix);
+}
+
+// "memory=8GiB", "disk=200GiB@1.5GB/s"
+analysis::CacheTier ParseTier(const std::string& text) {
+  const size_t equals = text.find('='), at = text.find('@');
+  const std::string name = text.substr(0, equals);
+  if (equals == std::string::npos || (name != "memory" && name != "disk")) {
+    RefuseTier(text, "try memory=8GiB or disk=200GiB@1.5GB/s");
+  }
+  analysis::CacheTier tier;
+  tier.name = name;
+  const std::string budget =
+      text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
+  tier.budget_bytes = static_cast<double>(ParseBytes(budget, "--cache"));
+  if (at != std::string::npos) {
+    std::string rate = text.substr(at + 1);
+    if (rate.ends_with("/s")) rate.resize(rate.size() - 2);
+    tier.read_bytes_per_second = static_cast<double>(ParseBytes(rate, "--cache"));
+    if (tier.read_bytes_per_second <= 0) RefuseTier(text, "give a rate over 0");
+  } else if (name == "memory") {
+    tier.read_bytes_per_second = kMemoryBytesPerSecond;
+  } else {
+    RefuseTier(text,
+               "say what the disk reads: disk=200GiB@1.5GB/s (measured by 'headrace doctor "
+               "--calibrate')");
+  }
+  if (tier.budget_bytes <= 0) RefuseTier(text, "give a budget over 0");
+  tier.write_bytes_per_second = tier.read_bytes_per_second;
+  tier.shared = name == "disk";
+  tier.uses_cpu = name == "memory";
+  return tier;
+}
+
+std::string Seconds(double seconds) { return FormatDuration(seconds * 1e9); }
+
+nlohmann::ordered_json Number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? nlohmann::ordered_json(*value)
+                                        : nlohmann::ordered_json(nullptr);
+}
+
+// Epochs are whole.
+std::optional<double> PaysAfter(const analysis::CacheOption& option) {
+  if (!option.break_even_epochs) return std::nullopt;
+  return std::max(2.0, std::floor(*option.break_even_epochs) + 1);
+}
+
+std::string CacheJson(const analysis::RunView& view, const analysis::PipelineModel& model,
+                      const CacheOptions& options, const analysis::CacheQuestion& question,
+                      const analysis::CacheChoice& choice) {
+  const auto option_json = [&](const analysis::CacheOption& option) {
+    nlohmann::ordered_json out;
+    out["after"] = model.stages()[option.stage].name;
+    out["tier"] = question.tiers[option.tier].name;
+    out["epoch_bytes"] = std::llround(option.stored_bytes);
+    out["kept_ratio"] = option.share;
+    out["fill_batches_per_second"] = option.fill_rate;
+    out["warm_batches_per_second"] = option.warm_rate;
+    out["warm_gain_interval"] = {
+        {"low", option.warm_gain.low}, {"high", option.warm_gain.high}, {"level_ratio", 0.9}};
+    out["pays_after_epochs"] = Number(PaysAfter(option));
+    out["total_seconds"] = Number(option.total_s);
+    out["then_limited_by"] = option.then.name;
+    out["random_operators"] = option.random;
+    return out;
+  };
+  nlohmann::ordered_json out;
+  out["schema"] = "headrace.cache/1";
+  out["run"] = view.run.run_id;
+  out["run_name"] = view.run.name;
+  out["epoch_rows"] = options.epoch_rows;
+  out["epochs"] = options.epochs > 0 ? nlohmann::ordered_json(options.epochs) : nullptr;
+  out["without"] = {{"batches_per_second", choice.rate}, {"total_seconds", Number(choice.total_s)}};
+  out["best"] = choice.best ? option_json(choice.options[*choice.best]) : nullptr;
+  out["options"] = nlohmann::ordered_json::array();
+  for (const analysis::CacheOption& option : choice.options) {
+    out["options"].push_back(option_json(option));
+  }
+  out["unknown"] = nlohmann::ordered_json::array();
+  for (size_t stage : choice.unknown) out["unknown"].push_back(model.stages()[stage].name);
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void PrintVerdict(const analysis::PipelineModel& model, const CacheOptions& options,
+                  const analysis::CacheQuestion& question, const analysis::CacheChoice& choice) {
+  if (!choice.best) {
+    fmt::print("no cache: {}\n",
+               choice.options.empty()
+                   ? "no stage's output has a size that the run recorded"
+                   : "what reading back saves is less than it costs, or under 3 %");
+    return;
+  }
+  const analysis::CacheOption& best = choice.options[*choice.best];
+  const std::string what =
+      fmt::format("keep what leaves {} in {} ({} of {})",
+                  Printable(model.stages()[best.stage].name), question.tiers[best.tier].name,
+                  FormatBytes(best.share * best.stored_bytes), FormatBytes(best.stored_bytes));
+  if (options.epochs > 0) {
+    fmt::print("{}: {:g} epochs take {} instead of {}\n", what, options.epochs,
+               Seconds(*best.total_s), Seconds(*choice.total_s));
+  } else {
+    fmt::print("{}: {:+.0f} % [{:.0f}, {:.0f}] from the second epoch on\n", what,
+               100 * (best.warm_rate / choice.rate - 1), 100 * best.warm_gain.low,
+               100 * best.warm_gain.high);
+  }
+  const analysis::StageModel& stage = model.stages()[best.stage];
+  const std::string& op = model.operators()[stage.last].name;
+  if (op == "extract" || op == "rowmap" || op == "transform") {
+    fmt::print(
+        "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
+        "\"{:.0f}MiB\"\n",
+        op, question.tiers[best.tier].name,
+        std::ceil(question.tiers[best.tier].budget_bytes / 1048576));
+  }
+}
+
+}  // namespace
+
+void AddCacheOptions(CLI::App* app, CacheOptions* options) {
+  auto* cache = app->add_option("--cache", options->tiers,
+                                "Answer instead whether to keep a stage's output between epochs, "
+                                "and where: memory=8GiB, disk=200GiB@1.5GB/s, or both")
+                    ->type_name("TIER=BUDGET[@RATE]...")
+                    ->excludes("--cores", "--memory", "--target", "--max-threads", "--output",
+                               "--lp", "--explain", "--what-if", "--nodes");
+  app->add_option("--epoch-rows", options->epoch_rows, "Rows of one epoch, for --cache")
+      ->check(Positive)
+      ->needs(cache);
+  app->add_option("--epochs", options->epochs,
+                  "Epochs that the job makes, for --cache [says after how many it pays]")
+      ->check(Positive)
+      ->needs(cache);
+}
+
+int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& model,
+              const CacheOptions& options) {
+  analysis::CacheQuestion question;
+  for (const std::string& tier : options.tiers) question.tiers.push_back(ParseTier(tier));
+  if (options.epoch_rows <= 0 || model.demands().rows <= 0) {
+    throw Error(options.epoch_rows <= 0 ? ExitCode::kUsage : ExitCode::kInconclusive,
+                options.epoch_rows <= 0 ? "how large a cache is depends on the rows of an epoch"
+                                        : "the run recorded no rows per batch",
+                "--cache", "give --epoch-rows N, and record rows (docs/accounts.md)");
+  }
+  question.epoch_batches = options.epoch_rows / model.demands().rows;
+  question.epochs = options.epochs;
+  const analysis::Predictor predictor(model);
+  const analysis::CacheChoice choice = analysis::ChooseCache(model, predictor, question);
+  if (options.json) {
+    std::fputs(CacheJson(view, model, options, question, choice).c_str(), stdout);
+    return static_cast<int>(ExitCode::kOk);
+  }
+  PrintVerdict(model, options, question, choice);
+  fmt::print("\nnow {}; an epoch takes {}\n", FormatRate(choice.rate, "batches"),
+             Seconds(question.epoch_batches / choice.rate));
+  fmt::print("\n{:<16} {:<7} {:>10} {:>6} {:>9} {:>9} {:>7} {:>14} {:>10}  then limited by\n",
+             "kept after", "tier", "an epoch", "kept", "filling", "warm", "gain", "90 %",
+             "pays after");
+  for (const analysis::CacheOption& option : choice.options) {
+    const std::optional<double> pays = PaysAfter(option);
+    fmt::print(
+        "{:<16} {:<7} {:>10} {:>5.0f}% {:>9.4g} {:>9.4g} {:>6.0f}% {:>14} {:>10}  {}{}\n",
+        Printable(model.stages()[option.stage].name), question.tiers[option.tier].name,
+        FormatBytes(option.stored_bytes), 100 * option.share, option.fill_rate, option.warm_rate,
+        100 * (option.warm_rate / choice.rate - 1),
+        fmt::format("[{:.0f}, {:.0f}]", 100 * option.warm_gain.low, 100 * option.warm_gain.high),
+        pays ? fmt::format("{:.0f} epochs", *pays) : std::string("never"),
+        Printable(option.then.name),
+        option.random.empty()
+            ? std::string()
+            : fmt::format("; keeps the random draws of {}: not chosen",
+                          Printable(fmt::format("{}", fmt::join(option.random, ", ")))));
+  }
+  for (size_t stage : choice.unknown) {
+    fmt::print("{:<16} unavailable: the run recorded no bytes of what leaves it\n",
+               Printable(model.stages()[stage].name));
+  }
+  fmt::print(
+      "\nfilling, warm: batches/s. A cache is taken to be filled by the first epoch and "
+      "never to evict.\n");
+  for (size_t t = 0; t < question.tiers.size(); ++t) {
+    const analysis::CacheTier& tier = question.tiers[t];
+    const bool assumed = options.tiers[t].find('@') == std::string::npos;
+    fmt::print("{} reads and writes {}{}{}\n", tier.name,
+               FormatBytesRate(tier.read_bytes_per_second),
+               tier.shared ? " in all" : " on each thread",
+               assumed ? ", assumed; give it as " + tier.name + "=BUDGET@RATE" : "");
+  }
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace headrace::cli
