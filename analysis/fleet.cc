@@ -131,11 +131,10 @@ class Planner {
     FleetShortage shortage;
     shortage.most_rows_per_s = most;
     shortage.short_ratio = 1 - most / plan_.target;
-    const std::string wanted = FormatRate(plan_.target, "rows");
     if (least <= all_nodes) {
       shortage.resource = tightest->resource;
       shortage.text = fmt::format(
-          "{} wants {} of {}, and {} is there{}: {} short; the most is {}", wanted,
+          "that wants {} of {}, and {} is there{}: {} short; the most is {}",
           Amount(tightest->resource, plan_.target * tightest->per_row),
           FleetResourceName(tightest->resource), Amount(tightest->resource, tightest->capacity),
           nodes_.headroom > 0
@@ -145,9 +144,8 @@ class Planner {
               : "",
           FormatPercent(shortage.short_ratio), FormatRate(most, "rows"));
     } else {
-      shortage.text =
-          fmt::format("all the nodes that may be had do {}, {} short of {}",
-                      FormatRate(most, "rows"), FormatPercent(shortage.short_ratio), wanted);
+      shortage.text = fmt::format("all the nodes that may be had do {}, {} short",
+                                  FormatRate(most, "rows"), FormatPercent(shortage.short_ratio));
     }
     shortage.fix = fmt::format("lower --target, or raise {}", OptionOf(shortage.resource));
     plan_.shortage = shortage;

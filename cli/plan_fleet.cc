@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "analysis/fleet.h"
+#include "analysis/fleet_scenarios.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -41,12 +42,15 @@ int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& mode
   const analysis::RowCost cost = analysis::RowCostOf(model);
   const analysis::FleetPlan plan = analysis::PlanFleet(cost, nodes, options.target_rows);
   if (!options.lp.empty()) WriteFile(options.lp, options.force, plan.lp);
-  const std::string json = dashboards::FleetJson(view, cost, nodes, plan);
+  std::optional<analysis::FleetSimulation> simulation;
+  if (options.simulate) simulation = analysis::SimulatePlan(cost, nodes, plan);
+  const dashboards::FleetPage about{view, cost, nodes, plan, simulation ? &*simulation : nullptr};
+  const std::string json = dashboards::FleetJson(about);
   if (!options.output.empty()) WriteFile(options.output, options.force, json);
   if (options.format == "json") {
     std::fputs(json.c_str(), stdout);
   } else {
-    const dashboards::Report report = dashboards::MakeFleetReport(view, cost, nodes, plan);
+    const dashboards::Report report = dashboards::MakeFleetReport(about);
     const std::string page =
         options.format == "md"
             ? dashboards::RenderMarkdown(report)

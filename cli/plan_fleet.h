@@ -17,7 +17,7 @@ struct FleetOptions {
   std::optional<double> target_rows;  // rows per second; empty: what the clients demand
   std::string format = "text";        // text, md, json
   std::string output, lp;             // files to write; empty: standard output, none
-  bool force = false, explain = false;
+  bool force = false, explain = false, simulate = true;
 };
 
 // --nodes, after the options that do not go with it.

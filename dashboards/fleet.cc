@@ -14,8 +14,11 @@ namespace headrace::dashboards {
 namespace {
 
 using analysis::FleetBound;
+using analysis::FleetOutcome;
 using analysis::FleetPlan;
 using analysis::FleetResource;
+using analysis::FleetScenario;
+using analysis::FleetSimulation;
 using analysis::NodeFit;
 using analysis::NodesFile;
 using analysis::NodeType;
@@ -47,6 +50,11 @@ std::string Probability(double probability) {
   return fmt::format("{:.2f}", probability);
 }
 
+// What the fleet is for: the target, or the most that can be had.
+double RateOf(const FleetPlan& plan) {
+  return plan.shortage ? plan.shortage->most_rows_per_s : plan.target;
+}
+
 // "24 x c-v1 and 2 x c-v2"
 std::string Counts(const NodesFile& nodes, const std::vector<int>& counts) {
   std::string text;
@@ -66,6 +74,22 @@ std::string BoundName(const FleetPlan& plan, const FleetBound& bound) {
   if (!fit.bounds.empty())
     name += fmt::format(" (their {})", analysis::NodeResourceName(fit.bounds.front().resource));
   return name;
+}
+
+// What a better node of that type would have more of.
+void SayNode(const NodeType& type, const NodeFit& fit, std::vector<Sentence>* say) {
+  if (fit.bounds.empty()) return;
+  const analysis::NodeBound& first = fit.bounds[0];
+  std::string text = fmt::format("each {} is limited by its {} at {}, {} of its cores in use",
+                                 Printable(type.name), analysis::NodeResourceName(first.resource),
+                                 Rows(first.rows_per_s),
+                                 FormatPercent(first.rows_per_s * fit.cpu_s_per_row / type.cores));
+  if (fit.bounds.size() > 1) {
+    const analysis::NodeBound& next = fit.bounds[1];
+    text += fmt::format("; with enough of that, by its {} at {}",
+                        analysis::NodeResourceName(next.resource), Rows(next.rows_per_s));
+  }
+  say->push_back({"NODE", text});
 }
 
 void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section) {
@@ -106,6 +130,7 @@ void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section)
     say.push_back({"THEN", "nothing that the nodes file names"});
   }
   const NodeType& main = nodes.types[plan.main_type()];
+  SayNode(main, plan.fits[plan.main_type()], &say);
   if (plan.next_node_gain <= 0) {
     say.push_back(
         {"MORE", fmt::format("more nodes are worth nothing: {} is all used at {}, whatever their "
@@ -159,13 +184,106 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
   say.push_back({"NOW", text});
 }
 
+// "; one spare keeps the target"
+std::string SpareWords(const NodesFile& nodes, const FleetScenario& scenario) {
+  if (!scenario.spares) return "; no number of spares keeps the target";
+  if (*scenario.spares == 0) return "; no spare is needed for it";
+  return fmt::format("; {} x {} to spare would keep the target", *scenario.spares,
+                     Printable(nodes.types[scenario.spare_type].name));
+}
+
+// "12 %", or that it does not limit.
+std::string Limited(const FleetPlan& plan, FleetResource a, FleetResource b, double ratio) {
+  const auto unlimited = [&](FleetResource resource) {
+    return std::find(plan.unlimited.begin(), plan.unlimited.end(), resource) !=
+           plan.unlimited.end();
+  };
+  return unlimited(a) && unlimited(b) ? "not limiting" : FormatPercent(ratio);
+}
+
+void SaySimulated(const NodesFile& nodes, const FleetPlan& plan, const FleetSimulation& simulation,
+                  Section* section) {
+  const FleetOutcome& planned = simulation.planned;
+  std::string text = fmt::format(
+      "{}; clients wait {} of their time (the worst {}), a batch is {} on its way, 99 % at most "
+      "{}; "
+      "{} at most if clients took all",
+      Rows(simulation.planned_rows_per_s), FormatPercent(planned.stall_ratio),
+      FormatPercent(planned.worst_stall_ratio), FormatDuration(planned.latency_p50_s * 1e9),
+      FormatDuration(planned.latency_p99_s * 1e9), Rows(simulation.most_rows_per_s));
+  section->sentences.push_back({"RUN", text});
+  if (simulation.planned_rows_per_s < 0.99 * simulation.rate) {
+    section->sentences.push_back(
+        {"WARNING",
+         fmt::format("simulated, the fleet does not carry {}: {}", Rows(simulation.rate),
+                     simulation.missing
+                         ? fmt::format("add {} x {}", *simulation.missing,
+                                       Printable(nodes.types[plan.main_type()].name))
+                         : "no number of nodes does; look at clients' buffers, latencies and units "
+                           "in flight")});
+  }
+  const FleetScenario* worst = nullptr;
+  for (const FleetScenario& scenario : simulation.scenarios) {
+    if (scenario.key != "one_node") continue;
+    worst = &scenario;
+  }
+  if (worst == nullptr) return;
+  std::string loss =
+      fmt::format("{}: clients take {} and wait {} of their time", worst->name,
+                  Rows(worst->after_rows_per_s), FormatPercent(worst->after_stall_ratio));
+  loss += SpareWords(nodes, *worst);
+  section->sentences.push_back({"LOSS", loss});
+}
+
+Section SimulationSection(const FleetPlan& plan, const FleetSimulation& simulation) {
+  Section section{"simulation", "", {}, {}, {}};
+  section.title = fmt::format(
+      "Simulated: {} nodes for {}, {} events, what is lost is lost after {}", plan.nodes(),
+      FormatDuration(simulation.duration_s * 1e9),
+      FormatCount(static_cast<double>(simulation.events)), FormatDuration(simulation.at_s * 1e9));
+  const FleetOutcome& planned = simulation.planned;
+  section.sentences.push_back(
+      {"BUSY", fmt::format("cores {}, storage {}, dispatcher {}, the busiest client's NIC {}",
+                           FormatPercent(planned.cores_ratio),
+                           Limited(plan, FleetResource::kStorageBandwidth,
+                                   FleetResource::kStorageRequests, planned.storage_ratio),
+                           Limited(plan, FleetResource::kDispatcher, FleetResource::kDispatcher,
+                                   planned.dispatcher_ratio),
+                           Limited(plan, FleetResource::kClientNic, FleetResource::kClientNic,
+                                   planned.client_nic_ratio))});
+  Table table{"scenarios",
+              "",
+              {{"name", "what happens"},
+               {"after", "rows/s then"},
+               {"stall", "clients wait"},
+               {"worst", "at worst"},
+               {"spares", "spares"},
+               {"back", "back after"},
+               {"redone", "redone"}},
+              {}};
+  for (const FleetScenario& scenario : simulation.scenarios) {
+    const bool takes = !scenario.disturbance.lost.empty();
+    table.rows.push_back({scenario.name, FormatCount(scenario.after_rows_per_s),
+                          FormatPercent(scenario.after_stall_ratio),
+                          FormatPercent(scenario.worst_stall_ratio),
+                          !takes            ? std::string("-")
+                          : scenario.spares ? std::to_string(*scenario.spares)
+                                            : std::string("none help"),
+                          !scenario.back_s        ? std::string("not")
+                          : *scenario.back_s <= 0 ? std::string("never left")
+                                                  : FormatDuration(*scenario.back_s * 1e9),
+                          takes ? FormatCount(scenario.lost_rows) + " rows" : std::string("-")});
+  }
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
 Table BoundsTable(const FleetPlan& plan) {
   Table table{"bounds",
               "",
               {{"name", "what"},
-               {"rows_per_second", "allows"},
-               {"low", "low"},
-               {"high", "high"},
+               {"rows_per_second", "rows/s"},
+               {"interval", "90 %"},
                {"utilisation_ratio", "used"},
                {"probability", "first"},
                {"per_row", "a row takes"},
@@ -177,12 +295,11 @@ Table BoundsTable(const FleetPlan& plan) {
     std::string each = "-", all = "-";
     if (bound.per_row > 0) {
       each = bytes ? FormatBytes(bound.per_row) : fmt::format("{:.3g} requests", bound.per_row);
-      all = bytes ? FormatBytesRate(bound.capacity) : FormatRate(bound.capacity, "requests");
+      all = bytes ? FormatBytesRate(bound.capacity) : FormatCount(bound.capacity) + "/s";
     }
-    table.rows.push_back({BoundName(plan, bound), Rows(bound.rows_per_s),
-                          FormatCount(bound.interval.low), FormatCount(bound.interval.high),
-                          FormatPercent(bound.utilisation), Probability(bound.probability), each,
-                          all});
+    table.rows.push_back({BoundName(plan, bound), FormatCount(bound.rows_per_s),
+                          Range(bound.interval), FormatPercent(bound.utilisation),
+                          Probability(bound.probability), each, all});
   }
   return table;
 }
@@ -192,31 +309,39 @@ Table NodesTable(const NodesFile& nodes, const FleetPlan& plan) {
               "",
               {{"name", "type"},
                {"count", "nodes"},
-               {"rows_per_second", "each"},
+               {"rows_per_second", "rows/s each"},
                {"interval", "90 %"},
                {"binds", "limited by"},
                {"probability", "prob."},
                {"cpu_ratio", "CPU"},
                {"threads", "threads"},
-               {"memory", "memory"},
-               {"alone", "alone"},
-               {"alone_price", "an hour"},
-               {"alone_watts", "power"}},
+               {"memory", "memory"}},
               {}};
   for (size_t t = 0; t < nodes.types.size(); ++t) {
     const NodeFit& fit = plan.fits[t];
-    const analysis::FleetAlternative& alone = plan.alternatives[t];
     const bool bound = !fit.bounds.empty();
-    table.rows.push_back(
-        {Printable(nodes.types[t].name), std::to_string(plan.counts[t]), Rows(fit.rows_per_s),
-         Range(fit.interval), bound ? analysis::NodeResourceName(fit.bounds.front().resource) : "-",
-         bound ? Probability(fit.bounds.front().probability) : "-", FormatPercent(fit.cpu_ratio),
-         fit.processes > 1 ? fmt::format("{} in {}", fit.threads, fit.processes)
-                           : std::to_string(fit.threads),
-         fit.memory_bytes ? FormatBytes(*fit.memory_bytes) : "-",
-         alone.count ? std::to_string(*alone.count) : "too few",
-         alone.count ? Money(nodes, alone.price_per_hour) : "-",
-         alone.count && alone.watts ? Watts(*alone.watts) : "-"});
+    table.rows.push_back({Printable(nodes.types[t].name), std::to_string(plan.counts[t]),
+                          FormatCount(fit.rows_per_s), Range(fit.interval),
+                          bound ? analysis::NodeResourceName(fit.bounds.front().resource) : "-",
+                          bound ? Probability(fit.bounds.front().probability) : "-",
+                          FormatPercent(fit.cpu_ratio),
+                          fit.processes > 1 ? fmt::format("{} in {}", fit.threads, fit.processes)
+                                            : std::to_string(fit.threads),
+                          fit.memory_bytes ? FormatBytes(*fit.memory_bytes) : "-"});
+  }
+  return table;
+}
+
+Table AlternativesTable(const NodesFile& nodes, const FleetPlan& plan) {
+  Table table{"alternatives",
+              "",
+              {{"name", "type"}, {"count", "nodes"}, {"price", "an hour"}, {"watts", "power"}},
+              {}};
+  for (const analysis::FleetAlternative& alone : plan.alternatives) {
+    table.rows.push_back({Printable(nodes.types[alone.type].name),
+                          alone.count ? std::to_string(*alone.count) : "too few may be had",
+                          alone.count ? Money(nodes, alone.price_per_hour) : "-",
+                          alone.count && alone.watts ? Watts(*alone.watts) : "-"});
   }
   return table;
 }
@@ -278,23 +403,39 @@ std::vector<std::string> Assumptions(const RowCost& cost, const NodesFile& nodes
 
 }  // namespace
 
-Report MakeFleetReport(const analysis::RunView& run, const RowCost& cost, const NodesFile& nodes,
-                       const FleetPlan& plan) {
+Report MakeFleetReport(const FleetPage& page) {
+  const RowCost& cost = page.cost;
+  const NodesFile& nodes = page.nodes;
+  const FleetPlan& plan = page.plan;
+  const analysis::RunRow& run = page.run.run;
   Report report;
   report.title = fmt::format("fleet for {}{}, from run {} '{}'", Rows(plan.target),
-                             plan.target_is_demand ? " (what the clients demand)" : "",
-                             run.run.run_id, Printable(run.run.name));
+                             plan.target_is_demand ? " (what the clients demand)" : "", run.run_id,
+                             Printable(run.name));
   Section verdict{"fleet", "", {}, {}, {}};
   SayVerdict(nodes, plan, &verdict);
+  if (page.simulation != nullptr) SaySimulated(nodes, plan, *page.simulation, &verdict);
   SayDemand(nodes, plan, &verdict);
   report.sections.push_back(std::move(verdict));
   report.sections.push_back({"bounds", "What the fleet needs", {}, {}, {BoundsTable(plan)}});
-  report.sections.push_back(
-      {"nodes", "Nodes, and each type alone", {}, {}, {NodesTable(nodes, plan)}});
+  report.sections.push_back({"nodes", "Nodes", {}, {}, {NodesTable(nodes, plan)}});
+  if (nodes.types.size() > 1) {
+    report.sections.push_back({"alternatives",
+                               fmt::format("One type alone for {}", Rows(RateOf(plan))),
+                               {},
+                               {},
+                               {AlternativesTable(nodes, plan)}});
+  }
+  if (page.simulation != nullptr)
+    report.sections.push_back(SimulationSection(plan, *page.simulation));
   report.sections.push_back(CostSection(cost));
   Section assumed{"assumptions", "Assumed", {}, {}, {}};
   for (const std::string& line : Assumptions(cost, nodes, plan))
     assumed.sentences.push_back({"-", line});
+  if (page.simulation != nullptr) {
+    for (const std::string& line : page.simulation->assumptions)
+      assumed.sentences.push_back({"-", "simulated: " + line});
+  }
   report.sections.push_back(std::move(assumed));
   report.decided = !plan.shortage;
   return report;
@@ -344,6 +485,50 @@ Json NodeJson(const NodeType& type, const NodeFit& fit, const analysis::FleetAlt
   return node;
 }
 
+Json SimulationJson(const NodesFile& nodes, const FleetSimulation& simulation) {
+  const FleetOutcome& planned = simulation.planned;
+  Json object;
+  object["seed"] = simulation.seed;
+  object["duration_seconds"] = simulation.duration_s;
+  object["events"] = simulation.events;
+  object["rows_per_second"] = simulation.planned_rows_per_s;
+  object["most_rows_per_second"] = simulation.most_rows_per_s;
+  object["missing_count"] = simulation.missing ? Json(*simulation.missing) : Json(nullptr);
+  object["stall_ratio"] = planned.stall_ratio;
+  object["worst_client_stall_ratio"] = planned.worst_stall_ratio;
+  object["client_wait_p99_seconds"] = planned.wait_p99_s;
+  object["batch_latency_p50_seconds"] = planned.latency_p50_s;
+  object["batch_latency_p99_seconds"] = planned.latency_p99_s;
+  object["batch_work_p50_seconds"] = planned.work_p50_s;
+  object["batch_work_p99_seconds"] = planned.work_p99_s;
+  object["busy_ratio"] = {{"cores", planned.cores_ratio},
+                          {"storage", planned.storage_ratio},
+                          {"dispatcher", planned.dispatcher_ratio},
+                          {"client_nic", planned.client_nic_ratio}};
+  object["scenarios"] = Json::array();
+  for (const FleetScenario& scenario : simulation.scenarios) {
+    Json entry;
+    entry["key"] = scenario.key;
+    entry["name"] = scenario.name;
+    entry["at_seconds"] = scenario.disturbance.at_s;
+    entry["lost"] = scenario.disturbance.lost.empty()
+                        ? Json::object()
+                        : CountsJson(nodes, scenario.disturbance.lost);
+    entry["rows_per_second_before"] = scenario.before_rows_per_s;
+    entry["rows_per_second_after"] = scenario.after_rows_per_s;
+    entry["stall_ratio_after"] = scenario.after_stall_ratio;
+    entry["stall_ratio_worst"] = scenario.worst_stall_ratio;
+    entry["target_kept"] = scenario.kept;
+    entry["back_seconds"] = Known(scenario.back_s);
+    entry["redone_rows"] = scenario.lost_rows;
+    entry["spares"] = scenario.spares ? Json(*scenario.spares) : Json(nullptr);
+    entry["spare_type"] = nodes.types[scenario.spare_type].name;
+    object["scenarios"].push_back(std::move(entry));
+  }
+  object["assumptions"] = simulation.assumptions;
+  return object;
+}
+
 Json RowJson(const RowCost& cost) {
   const analysis::RowFigures& row = cost.figures;
   Json object;
@@ -372,12 +557,13 @@ Json RowJson(const RowCost& cost) {
 
 }  // namespace
 
-std::string FleetJson(const analysis::RunView& run, const RowCost& cost, const NodesFile& nodes,
-                      const FleetPlan& plan) {
+std::string FleetJson(const FleetPage& page) {
+  const NodesFile& nodes = page.nodes;
+  const FleetPlan& plan = page.plan;
   Json out;
   out["schema"] = "headrace.fleet/1";
-  out["run"] = run.run.run_id;
-  out["run_name"] = run.run.name;
+  out["run"] = page.run.run.run_id;
+  out["run_name"] = page.run.run.name;
   out["feasible"] = !plan.shortage.has_value();
   out["target_rows_per_second"] = plan.target;
   out["demand_rows_per_second"] = Known(plan.demand);
@@ -434,8 +620,9 @@ std::string FleetJson(const analysis::RunView& run, const RowCost& cost, const N
     out["nodes"].push_back(
         NodeJson(nodes.types[t], plan.fits[t], plan.alternatives[t], plan.counts[t]));
   }
-  out["row"] = RowJson(cost);
-  out["assumptions"] = Assumptions(cost, nodes, plan);
+  if (page.simulation != nullptr) out["simulation"] = SimulationJson(nodes, *page.simulation);
+  out["row"] = RowJson(page.cost);
+  out["assumptions"] = Assumptions(page.cost, nodes, plan);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

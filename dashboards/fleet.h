@@ -4,18 +4,26 @@
 #include <string>
 
 #include "analysis/fleet.h"
+#include "analysis/fleet_scenarios.h"
 #include "analysis/run_view.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {
 
+// What the page is about. `simulation` may be null: it was not run.
+struct FleetPage {
+  const analysis::RunView& run;
+  const analysis::RowCost& cost;
+  const analysis::NodesFile& nodes;
+  const analysis::FleetPlan& plan;
+  const analysis::FleetSimulation* simulation = nullptr;
+};
+
 // For RenderText and RenderMarkdown.
-Report MakeFleetReport(const analysis::RunView& run, const analysis::RowCost& cost,
-                       const analysis::NodesFile& nodes, const analysis::FleetPlan& plan);
+Report MakeFleetReport(const FleetPage& page);
 
 // One object, "schema": "headrace.fleet/1", SI base units. What is not known is null, with its
 // reason under KEY_unavailable; what does not limit is in "not_limited_by".
-std::string FleetJson(const analysis::RunView& run, const analysis::RowCost& cost,
-                      const analysis::NodesFile& nodes, const analysis::FleetPlan& plan);
+std::string FleetJson(const FleetPage& page);
 
 }  // namespace headrace::dashboards
