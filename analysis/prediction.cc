@@ -12,6 +12,7 @@ constexpr double kCarriedOver = 0.7;  // of how far the simulation is from what 
 constexpr double kSameError = 0.02;   // deviation of log(predicted / observed) at these settings
 constexpr int64_t kSimulatedSteps = 2500;
 constexpr int64_t kMoves = 30'000'000;  // of one simulation
+constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
 constexpr double kFullError = 0.2;      // of the logarithm: a change of rate that errs as any other
 constexpr double kLeastError = 0.01;    // of it, where anything changes
 constexpr size_t kDraws = 200;
@@ -28,7 +29,7 @@ double LeastBound(const std::vector<Limit>& limits) {
 
 // Deviation of log(predicted / observed) at other settings, by what limits there: from the fitting
 // seeds of the validation bench.
-double ErrorOf(LimitKind kind) {
+double PriorErrorOf(LimitKind kind) {
   switch (kind) {
     case LimitKind::kCores:
       return 0.09;
@@ -41,10 +42,38 @@ double ErrorOf(LimitKind kind) {
   }
 }
 
+// With what predictions were seen to be wrong by on this machine: as a prior of twenty runs, until
+// as many of the kind were seen; then the conformal quantile of theirs, whatever their
+// distribution.
+double ErrorOf(LimitKind kind, const std::vector<PredictionRow>& earlier) {
+  constexpr double kPriorRuns = 20;
+  std::vector<double> residuals;
+  for (const PredictionRow& row : earlier) {
+    if (row.limited_by_kind != LimitKindName(kind) || !row.observed || *row.observed <= 0 ||
+        row.predicted <= 0) {
+      continue;
+    }
+    residuals.push_back(std::abs(std::log(*row.observed / row.predicted)));
+  }
+  const double prior = PriorErrorOf(kind), seen = static_cast<double>(residuals.size());
+  if (seen >= kPriorRuns) {
+    std::sort(residuals.begin(), residuals.end());
+    const size_t rank = static_cast<size_t>(std::ceil((seen + 1) * 0.9));
+    return residuals[std::min(rank, residuals.size()) - 1] / kNormal90;
+  }
+  double squares = kPriorRuns * prior * prior;
+  for (double residual : residuals) squares += residual * residual;
+  return std::sqrt(squares / (kPriorRuns + seen));
+}
+
 }  // namespace
 
 Predictor::Predictor(const PipelineModel& model)
     : model_(model), draws_(BootstrapDemands(model, kDraws, kSeed)) {
+  for (const LimitKind kind : {LimitKind::kConsumer, LimitKind::kCores, LimitKind::kStage,
+                               LimitKind::kLock, LimitKind::kDevice, LimitKind::kOrder}) {
+    errors_[kind] = ErrorOf(kind, model.run().earlier_predictions);
+  }
   const std::optional<double> simulated = Simulated(model.current(), model.demands());
   if (simulated && std::isfinite(*simulated) && *simulated > 0) {
     // A part of that is particular to the present settings.
@@ -90,10 +119,11 @@ Prediction Predictor::Predict(const Settings& settings, const std::vector<Scale>
   }
   if (ratios.empty()) ratios.push_back(1);
   const Interval sampled = CentralInterval(ratios, 0.9);
-  const double prior = current ? kSameError : ErrorOf(prediction.limits[prediction.binding].kind);
+  const double prior =
+      current ? kSameError : errors_.at(prediction.limits[prediction.binding].kind);
   const auto widen = [&](double ratio, double sign) {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
-    return prediction.rate * std::exp(sign * std::hypot(half, 1.645 * prior));
+    return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
   };
   // However wrong the rest, the rate cannot exceed the bound.
   const double ceiling = std::max(prediction.rate, least * std::max(1.0, sampled.high));
@@ -121,7 +151,8 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   const LimitKind kind = limits[BindingRow(model_, demands, limits)].kind;
   const double middle = std::log1p(gain);
   const double error =
-      1.645 * std::max(kLeastError, ErrorOf(kind) * std::min(1.0, std::abs(middle) / kFullError));
+      kNormal90 *
+      std::max(kLeastError, errors_.at(kind) * std::min(1.0, std::abs(middle) / kFullError));
   return {std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
           std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
 }

@@ -4,9 +4,11 @@
 // bound), scaled by how far the simulation of the present settings is from what was observed, and
 // never more than the least bound; where a simulation would take too long it is that bound. The
 // interval combines what resampling the windows moves the bound by with the error that predictions
-// had on the seeds of the validation bench that are for fitting (tests/validation).
+// had: on the seeds of the validation bench that are for fitting (tests/validation) and, as they
+// come, on runs of this machine that were started with a plan (prediction_summary).
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -42,6 +44,7 @@ class Predictor {
   const PipelineModel& model_;
   double correction_ = 1;
   std::vector<Demands> draws_;
+  std::map<LimitKind, double> errors_;   // deviation of log(predicted / observed), by what limits
   mutable int64_t moves_ = 300'000'000;  // that simulations may still make
 };
 

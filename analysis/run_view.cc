@@ -461,6 +461,24 @@ void ReadCeilings(Database& database, int64_t id, RunView* view) {
       id, [&](const Row& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
 }
 
+void ReadPredictions(Database& database, int64_t id, RunView* view) {
+  const auto read = [](const Row& row) {
+    return PredictionRow{row.Real("batches_per_second").value_or(0),
+                         row.Real("low"),
+                         row.Real("high"),
+                         row.Real("observed_batches_per_second"),
+                         row.Text("limited_by"),
+                         row.Text("limited_by_kind")};
+  };
+  database.Each("SELECT * FROM prediction_summary WHERE run_id = ?1", id,
+                [&](const Row& row) { view->prediction = read(row); });
+  database.Each(
+      "SELECT p.* FROM run_summary AS r JOIN run_summary AS o USING (hostname, cpu_model) "
+      "JOIN prediction_summary AS p ON p.run_id = o.run_id WHERE r.run_id = ?1 AND o.run_id <> ?1 "
+      "AND o.state = 'complete' ORDER BY o.run_id DESC LIMIT 500",
+      id, [&](const Row& row) { view->earlier_predictions.push_back(read(row)); });
+}
+
 void ReadStoragePoints(Database& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT c.folder, c.size_bytes, c.depth_count, c.value FROM run_summary AS r "
@@ -516,6 +534,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     ReadCeilings(database, id, &view);
     ReadStoragePoints(database, id, &view);
   }
+  if (database.Has("prediction_summary")) ReadPredictions(database, id, &view);
   ReadSamePipeline(database, id, &view);
   return view;
 }

@@ -170,6 +170,13 @@ struct DetailRow {
   std::string reason;
 };
 
+struct PredictionRow {
+  double predicted = 0;  // batches per second
+  Real low, high;        // 90 %
+  Real observed;
+  std::string limited_by, limited_by_kind;
+};
+
 struct RunView {
   RunRow run;
   std::vector<StageRow> stages;        // by stage_index
@@ -191,6 +198,11 @@ struct RunView {
   // The best that the run's machine was measured to read, at its latest calibration in the same
   // database; empty if there was none.
   Real memory_ceiling_bytes_per_s;
+  // What a plan said of this run before it began.
+  std::optional<PredictionRow> prediction;
+  // Of the other runs of the run's host and CPU that were started with a plan, the newest first:
+  // what was predicted and observed.
+  std::vector<PredictionRow> earlier_predictions;
   std::vector<StoragePoint> storage_points;  // of the latest calibration of each folder
   // Other runs in the database with the same pipeline text that were recorded at the same time;
   // empty where the run has no pipeline file.

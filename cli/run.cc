@@ -21,6 +21,7 @@
 #include "cli/device_cost.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
+#include "collectors/store/store.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
 #include "workloads/coread_log.h"
@@ -44,9 +45,14 @@ struct RunOptions {
   MeasureOptions measure;
 };
 
-// The "settings" of a plan file (schema headrace.plan/1).
-Settings SettingsOfPlan(const std::string& path) {
+struct PlanFile {
   Settings settings;
+  std::optional<collectors::PredictionRow> prediction;  // none where the plan holds none
+};
+
+// A plan file (schema headrace.plan/1).
+PlanFile ReadPlan(const std::string& path) {
+  PlanFile file;
   const nlohmann::json plan = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
   if (plan.is_discarded() || !plan.is_object() || !plan.contains("schema") ||
       plan["schema"] != "headrace.plan/1" || !plan.contains("settings") ||
@@ -56,13 +62,34 @@ Settings SettingsOfPlan(const std::string& path) {
                 "make one with 'headrace plan latest -o plan.json'");
   }
   for (const auto& [knob, value] : plan["settings"].items())
-    settings.emplace_back(knob, value.is_string() ? value.get<std::string>() : value.dump());
-  return settings;
+    file.settings.emplace_back(knob, value.is_string() ? value.get<std::string>() : value.dump());
+  const auto number = [](const nlohmann::json& in, const char* key) -> std::optional<double> {
+    const auto found = in.find(key);
+    if (found == in.end() || !found->is_number()) return std::nullopt;
+    return found->get<double>();
+  };
+  const auto text = [&](const char* key) {
+    const auto found = plan.find(key);
+    return found != plan.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto predicted = plan.find("predicted");
+  if (predicted == plan.end() || !predicted->is_object()) return file;
+  const std::optional<double> rate = number(*predicted, "batches_per_second");
+  if (!rate) return file;
+  const auto run = plan.find("run");
+  file.prediction = {run != plan.end() && run->is_number_integer()
+                         ? std::optional<int64_t>(run->get<int64_t>())
+                         : std::nullopt,
+                     *rate,
+                     number(*predicted, "low"),
+                     number(*predicted, "high"),
+                     text("then_limited_by"),
+                     text("then_limited_by_kind")};
+  return file;
 }
 
-Settings AllSettings(const RunOptions& options) {
-  Settings settings;
-  if (!options.plan.empty()) settings = SettingsOfPlan(options.plan);
+Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
+  Settings settings = plan.settings;
   for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
   if (options.epochs) settings.emplace_back("source.epochs", std::to_string(*options.epochs));
   // A run by the clock goes round its table until the time is up.
@@ -198,7 +225,9 @@ int Run(const RunOptions& options) {
       options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
   if (!options.duration.empty() && duration_ns <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
-  PipelineSpec spec = reader::LoadPipeline(options.pipeline, AllSettings(options));
+  PlanFile plan;
+  if (!options.plan.empty()) plan = ReadPlan(options.plan);
+  PipelineSpec spec = reader::LoadPipeline(options.pipeline, AllSettings(options, plan));
   if (spec.epochs == 0 && options.duration.empty() && !options.quiet) {
     std::fputs("source.epochs = 0: runs until Ctrl-C; --duration or --epochs end it earlier\n",
                stderr);
@@ -257,6 +286,10 @@ int Run(const RunOptions& options) {
   if (agent) {
     try {
       run_id = agent->Stop();
+      // With other settings on top it is no run of that plan.
+      if (run_id > 0 && plan.prediction && options.set.empty()) {
+        collectors::RunStore(options.database).SetPrediction(run_id, *plan.prediction);
+      }
     } catch (const Error& error) {
       // The pipeline's own result stands; what became of the recording is said after it, once.
       if (failure) {

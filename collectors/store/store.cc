@@ -850,6 +850,18 @@ void RunStore::SetTags(int64_t run_id, const std::string& tags) {
       .Run();
 }
 
+void RunStore::SetPrediction(int64_t run_id, const PredictionRow& prediction) {
+  Prepared("INSERT OR REPLACE INTO predictions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+      .Bind(run_id)
+      .Bind(prediction.from_run_id)
+      .Bind(prediction.batches_per_second)
+      .Bind(prediction.low)
+      .Bind(prediction.high)
+      .Bind(std::string_view(prediction.limited_by))
+      .Bind(std::string_view(prediction.limited_by_kind))
+      .Run();
+}
+
 void RunStore::CopyRun(int64_t run_id, const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0) {
@@ -890,6 +902,7 @@ void RunStore::CopyRun(int64_t run_id, const std::string& path) {
                                 "metrics",
                                 "measurements",
                                 "measurement_intervals",
+                                "predictions",
                                 "stacks",
                                 "detail_ranges"}) {
         database_.Execute(

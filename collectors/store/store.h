@@ -175,6 +175,14 @@ struct CalibrationInfo {
   std::string hostname, kernel, cpu_model, folder;
 };
 
+// What a plan said of the run that was started with it (columns of view prediction_summary).
+struct PredictionRow {
+  std::optional<int64_t> from_run_id;
+  double batches_per_second = 0;
+  std::optional<double> low, high;
+  std::string limited_by, limited_by_kind;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
@@ -217,6 +225,7 @@ class RunStore {
   // What the runs take of the file, room that is free again left out.
   int64_t used_bytes();
   void SetTags(int64_t run_id, const std::string& tags);
+  void SetPrediction(int64_t run_id, const PredictionRow& prediction);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 

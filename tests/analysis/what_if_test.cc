@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analysis/prediction.h"
 #include "analysis/sensitivity.h"
 #include "base/error.h"
@@ -186,6 +188,38 @@ TEST_F(WhatIf, ASequentialStageIsMadeCheaperInstead) {
   EXPECT_EQ(worths[0].what, "25 % faster");
   EXPECT_NEAR(worths[0].gain, 0.25, 0.05);
   EXPECT_THROW(ParseWhatIf(model, {"fetch.parallelism=2"}), Error);
+}
+
+// What earlier plans on this machine were wrong by widens or narrows what is said of the next one.
+TEST_F(WhatIf, IntervalsLearnFromPlansThatRan) {
+  const auto width_with = [&](int runs, double error, const char* kind) {
+    RunView run = run_;
+    for (int i = 0; i < runs; ++i) {
+      // Off by up to the error, either way.
+      const double part = error * (i + 1) / runs * (i % 2 == 0 ? 1 : -1);
+      run.earlier_predictions.push_back({100, 95, 105, 100 * std::exp(part), "x", kind});
+    }
+    const PipelineModel model(run);
+    const Variant what = ParseWhatIf(model, {"fetch.parallelism=2"});
+    const Prediction said = Predictor(model).Predict(what.settings, what.scales);
+    return std::log(said.rate / said.interval.low);  // no bound is in the way down
+  };
+  const double prior = width_with(0, 0, "stage");
+  EXPECT_NEAR(width_with(40, 0.3, "cores"), prior, 1e-12) << "of another kind";
+  EXPECT_GT(width_with(5, 0.3, "stage"), 1.1 * prior);
+  EXPECT_LT(width_with(5, 0.3, "stage"), width_with(19, 0.3, "stage"));
+  EXPECT_LT(width_with(40, 0.01, "stage"), 0.8 * prior);
+  // With forty seen the interval reaches what nine tenths of them did.
+  const double half = width_with(40, 0.3, "stage");
+  EXPECT_GT(half, 0.9 * 0.27);
+  EXPECT_LT(half, 0.31);
+  // Runs that were too short to be observed say nothing.
+  RunView run = run_;
+  run.earlier_predictions.assign(50, {100, 95, 105, std::nullopt, "x", "stage"});
+  const PipelineModel model(run);
+  const Variant what = ParseWhatIf(model, {"fetch.parallelism=2"});
+  const Prediction said = Predictor(model).Predict(what.settings, what.scales);
+  EXPECT_NEAR(std::log(said.rate / said.interval.low), prior, 1e-12);
 }
 
 }  // namespace

@@ -59,3 +59,36 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   one_line_error 2 "excludes"
   [ ! -e plan.json ]
 }
+
+@test "a run with a plan is told beside what the plan had said" {
+  record
+  "$HEADRACE" plan first -o plan.json
+  "$HEADRACE" run small.toml --plan plan.json --name planned --duration 3s --quiet
+  "$HEADRACE" query --format json "SELECT from_run_id, batches_per_second, observed_batches_per_second FROM prediction_summary" > said.json
+  jq -e '.rows | length == 1 and .[0].from_run_id == 1 and .[0].observed_batches_per_second > 0' said.json
+  [ "$(jq .rows[0].batches_per_second said.json)" = "$(jq .predicted.batches_per_second plan.json)" ]
+  run "$HEADRACE" report planned
+  [[ "$output" == *"PLANNED  the plan had predicted"* ]] || { echo "$output"; false; }
+  "$HEADRACE" report planned --format json | jq -e '.verdict.planned.error_ratio > -1'
+  # With settings of one's own on top it is no run of that plan.
+  "$HEADRACE" run small.toml --plan plan.json --set parse.parallelism=1 --name other --duration 2500ms --quiet
+  [ "$("$HEADRACE" query --format json "SELECT COUNT(*) AS n FROM prediction_summary" | jq .rows[0].n)" = 1 ]
+}
+
+@test "a cache is judged by what it takes and gives" {
+  record
+  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 5
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  [[ "${lines[0]}" == "keep what leaves "*": 5 epochs take "* ]] || { echo "$output"; false; }
+  [[ "$output" == *"3.00 GB/s on each thread, assumed"* ]]
+  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 1
+  [[ "${lines[0]}" == "no cache: "* ]] || { echo "$output"; false; }
+  "$HEADRACE" plan first --json --cache disk=1GiB@1MB/s --epoch-rows 80000 > cache.json
+  jq -e '.schema == "headrace.cache/1" and .epochs == null and (.options | length) == 2' cache.json
+  run "$HEADRACE" plan first --cache disk=1GiB --epoch-rows 80000
+  one_line_error 2 "say what the disk reads"
+  run "$HEADRACE" plan first --cache tape=1GiB --epoch-rows 80000
+  one_line_error 2 "'tape=1GiB' is no tier"
+  run "$HEADRACE" plan first --cache memory=1GiB
+  one_line_error 2 "give --epoch-rows"
+}

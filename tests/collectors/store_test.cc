@@ -114,6 +114,9 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
        "started_realtime_ns duration_ns accounting_level accounting_note cores_count "
        "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model "
        "headrace_version level_asked deep ring_ns trigger_text"},
+      {"prediction_summary",
+       "run_id from_run_id batches_per_second low high limited_by limited_by_kind "
+       "observed_batches_per_second"},
       {"stage_summary",
        "run_id stage stage_index parallelism_count last_parallelism_count "
        "max_parallelism_count lifetime_ns on_cpu_ns runnable_ns unattributed_ns"},
@@ -588,6 +591,31 @@ TEST_F(Store, RollupKeepsSumsAndMeansOfMeasurements) {
             "1|1");
   EXPECT_EQ(Row("SELECT SUM(duration_ns) FROM measurement_interval WHERE metric = 'x_bytes'"),
             std::to_string(2000 * kSecond));
+}
+
+TEST_F(Store, PredictionsStandBesideWhatWasObserved) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("planned"));
+  std::vector<IntervalSample> intervals;
+  for (int i = 0; i < 10; ++i) {
+    IntervalSample interval = Interval(i * kSecond, kSecond);
+    // The start is slow, and the end hands out what the queues hold.
+    interval.steps.steps = i == 0 ? 1 : i == 9 ? 500 : 40;
+    intervals.push_back(std::move(interval));
+  }
+  store.Append(run, intervals);
+  store.SetPrediction(run, {7, 44, 40, 48, "decode", "stage"});
+  EXPECT_EQ(Row("SELECT from_run_id, batches_per_second, limited_by_kind, "
+                "observed_batches_per_second FROM prediction_summary"),
+            "7|44|stage|40");
+  store.SetPrediction(run, {std::nullopt, 50, std::nullopt, std::nullopt, "", ""});
+  EXPECT_EQ(Row("SELECT COUNT(*), MAX(batches_per_second), MAX(low) FROM prediction_summary"),
+            "1|50|");
+  const std::string copy = folder_ + "/copy.db";
+  store.CopyRun(run, copy);
+  EXPECT_EQ(ReadStore(copy).Query("SELECT COUNT(*) FROM prediction_summary").rows.size(), 1u);
+  store.RemoveRun(run);
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM prediction_summary"), "0");
 }
 
 // A file of version 1, made by its own migration, keeps its rows when this version opens it.

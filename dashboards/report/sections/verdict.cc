@@ -154,6 +154,26 @@ std::string BecauseText(const PipelineModel& model, const Bottleneck& bottleneck
   return text + fmt::format("; observed {}", Rate(model.demands().rate));
 }
 
+// What the plan that this run was started with had said, beside what came of it.
+void AddPlanned(const RunView& run, Section* section) {
+  if (!run.prediction || !run.prediction->observed || run.prediction->predicted <= 0) return;
+  const analysis::PredictionRow& said = *run.prediction;
+  const double off = said.predicted / *said.observed - 1;
+  std::string text =
+      fmt::format("the plan had predicted {}", FormatRate(said.predicted, "batches"));
+  Quantity predicted = Quantity::Of(said.predicted, Unit::kPerSecond, Source::kEstimate);
+  if (said.low && said.high) {
+    text += fmt::format(" [{:.4g}, {:.4g}]", *said.low, *said.high);
+    predicted = predicted.WithInterval(*said.low, *said.high);
+  }
+  text += fmt::format("; observed {}: the prediction was {:+.1f} % off",
+                      FormatRate(*said.observed, "batches"), 100 * off);
+  section->sentences.push_back({"PLANNED", text});
+  section->facts.push_back({"planned.batches_per_second", predicted});
+  section->facts.push_back(
+      {"planned.error_ratio", Quantity::Of(off, Unit::kRatio, Source::kEstimate)});
+}
+
 void AddPlan(const RunView& run, const analysis::Statements& statements, Section* section) {
   const PipelineModel& model = *statements.model;
   const Finding& first = statements.bottleneck->findings[0];
@@ -193,6 +213,7 @@ void AddPlan(const RunView& run, const analysis::Statements& statements, Section
                         100 * (plan.next_bound / plan.limited_by.bound - 1));
   }
   section->sentences.push_back({"THEN", then});
+  AddPlanned(run, section);
   section->facts.push_back(
       {"predicted.batches_per_second",
        Quantity::Of(plan.predicted, Unit::kPerSecond, Source::kEstimate)
