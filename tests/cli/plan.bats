@@ -3,7 +3,7 @@
 load helpers
 
 record() {
-  sed -i 's/elements = 40/elements = 0/; s/sleep = "1ms"/sleep = "6ms"/' small.toml
+  sed -i 's/elements = 40, rows = 8/elements = 0, rows = 8, bytes = "64KiB"/; s/sleep = "1ms"/sleep = "6ms"/' small.toml
   "$HEADRACE" run small.toml --name first --duration 2500ms --quiet
 }
 fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
