@@ -110,8 +110,8 @@ void AddFetch(const RunView& run, size_t fetch, Flow* flow) {
               "account " + run.operators[*stored].name, "");
   } else {
     flow->AddUnavailable("stored", "stored (whole stripes)",
-                         "no account counts what a stripe holds beside the projection; 'headrace "
-                         "layout TABLE --pipeline FILE' says it",
+                         "no account (fetch.stored) counts what a stripe holds beside the "
+                         "projection; 'headrace layout TABLE --pipeline FILE' says it",
                          "");
   }
   flow->Add("selected", "selected (projected streams)", fetch, fetch, Bytes(row.bytes_out_bytes),

@@ -8,28 +8,18 @@ namespace {
 
 using enum OperatorClass;
 
-constexpr std::array<std::pair<std::string_view, OperatorClass>, 22> kKinds = {
-    {{"fetch", kFetch},
-     {"io", kFetch},
-     {"read", kFetch},
-     {"decrypt", kDecrypt},
-     {"decompress", kDecompress},
-     {"decode", kDecode},
-     {"dedup", kDecode},
-     {"extract", kExtract},
-     {"rowmap", kConvert},
-     {"dictionary", kTransform},
-     {"shuffle", kBatch},
-     {"batch", kBatch},
-     {"rebatch", kBatch},
-     {"tensorize", kTensorize},
-     {"copy", kTensorize},
-     {"cache", kCache},
-     {"tier", kCache},
-     {"serialize", kSend},
-     {"send", kSend},
-     {"receive", kSend},
-     {"deserialize", kSend},
+constexpr std::array<std::pair<std::string_view, OperatorClass>, 23> kKinds = {
+    {{"fetch", kFetch},          {"io", kFetch},
+     {"read", kFetch},           {"stored", kFetch},
+     {"decrypt", kDecrypt},      {"decompress", kDecompress},
+     {"decode", kDecode},        {"dedup", kDecode},
+     {"extract", kExtract},      {"rowmap", kConvert},
+     {"dictionary", kTransform}, {"shuffle", kBatch},
+     {"batch", kBatch},          {"rebatch", kBatch},
+     {"tensorize", kTensorize},  {"copy", kTensorize},
+     {"cache", kCache},          {"tier", kCache},
+     {"serialize", kSend},       {"send", kSend},
+     {"receive", kSend},         {"deserialize", kSend},
      {"consumer", kConsumer}}};
 
 // Table 11 of the paper; what it does not have stands with its like: Scale with the dense

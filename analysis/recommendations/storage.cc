@@ -147,15 +147,25 @@ Recommendation Coalesce(const Evidence& e) {
       "holes up to {}",
       ReadsText(reads), FormatBytes(even), FormatBytes(gap));
   if (gap >= 0.5 * even) return DoesNotFire(evidence + ": that is about right");
-  // At most all requests of a stripe become one without a byte more; at least none. With the holes
-  // not known the middle is taken: joining two costs between nothing and what it saves.
+  // At most all requests of a stripe become one without a byte more. At least what reading stripes
+  // whole gains, where their bytes are known. With the holes not known the middle is taken.
   const double now = StorageSeconds(reads, cost);
-  const double stripe_bytes = reads.bytes_per_row * reads.stripe_rows;
-  const double fewest = std::max(1.0, std::ceil(stripe_bytes / kLongestRead));
-  const double saved = std::max(0.0, reads.requests_per_stripe - fewest) * cost.request_s /
-                       std::max(1.0, reads.stripe_rows);
-  const Outcome outcome = e.Predict(e.Now(), LessStorageTime(e, reads, 1 - 0.5 * saved / now),
-                                    LessStorageTime(e, reads, 1 - saved / now));
+  const double stripe_rows = std::max(1.0, reads.stripe_rows);
+  const double fewest = std::max(1.0, std::ceil(reads.bytes_per_row * stripe_rows / kLongestRead));
+  const double most_saved =
+      std::max(0.0, reads.requests_per_stripe - fewest) * cost.request_s / stripe_rows;
+  double least_saved = 0;
+  const ByteBorder* stored = FindBorder(e.bytes(), "stored");
+  if (stored != nullptr && stored->per_row.available()) {
+    const double whole = stored->per_row.value();
+    const double requests = std::max(1.0, std::ceil(whole * stripe_rows / kLongestRead));
+    least_saved = std::clamp(now - requests / stripe_rows * cost.request_s - whole * cost.byte_s,
+                             0.0, most_saved);
+  }
+  const Outcome outcome =
+      e.Predict(LessStorageTime(e, reads, 1 - least_saved / now),
+                LessStorageTime(e, reads, 1 - (least_saved + most_saved) / 2 / now),
+                LessStorageTime(e, reads, 1 - most_saved / now));
   Recommendation result = IfWorthwhile(
       e, outcome,
       fmt::format("{}; requests take {} of the storage's time ({})", evidence,
@@ -167,7 +177,10 @@ Recommendation Coalesce(const Evidence& e) {
   result.effects.storage_requests.then =
       PerRow((least + reads.requests_per_row) / 2, headrace::Unit::kCount)
           .WithInterval(least, reads.requests_per_row);
-  const double holes = std::max(0.0, reads.requests_per_row - least) * even;
+  double holes = std::max(0.0, reads.requests_per_row - least) * even;
+  if (stored != nullptr && stored->per_row.available()) {
+    holes = std::min(holes, std::max(0.0, stored->per_row.value() - reads.bytes_per_row));
+  }
   result.effects.storage_bytes.then =
       PerRow(reads.bytes_per_row + holes / 2, headrace::Unit::kBytes)
           .WithInterval(reads.bytes_per_row, reads.bytes_per_row + holes);

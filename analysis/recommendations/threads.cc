@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "analysis/recommendations.h"
 #include "base/units.h"
@@ -30,16 +31,13 @@ Recommendation MoreWorkers(const Evidence& e) {
     return DoesNotFire(fmt::format("the consumer waits {} of each step: no worker is missing",
                                    FormatPercent(e.stall())));
   }
-  if (demands.consumer_s * demands.rate < 0.001) {
-    return CannotSay("the consumer computes nothing, so how many workers it wants is not known",
-                     "record with the real consumer, or set consumer.step");
-  }
-  const double wanted = 1 / demands.consumer_s;
   Outcome one;
   one.rate = demands.rate;
   one.rate_interval = {demands.rate, demands.rate};
   one.limited_by = e.bottleneck().findings[0].limit;
   if (e.statements().allocation) one = OutcomeOf(*e.statements().allocation);
+  const bool known = demands.consumer_s * demands.rate >= 0.001;
+  const double wanted = known ? 1 / demands.consumer_s : std::numeric_limits<double>::infinity();
   if (one.rate >= wanted * (1 - kWorthwhileGain)) {
     return DoesNotFire(
         fmt::format("one worker is enough: with the settings of R2 and R3 it can do {}, the "
@@ -50,6 +48,10 @@ Recommendation MoreWorkers(const Evidence& e) {
     return DoesNotFire(fmt::format(
         "stop adding: device {} limits all workers together ({}), whatever their number",
         one.limited_by.name, Batches(one.limited_by.bound)));
+  }
+  if (!known) {
+    return CannotSay("the consumer computes nothing, so how many workers it wants is not known",
+                     "record with the real consumer, or set consumer.step");
   }
   const double workers = std::ceil(wanted / one.rate * (1 - 1e-9));
   if (!std::isfinite(workers) || workers > 1e6) {

@@ -337,8 +337,7 @@ Recommendation Accelerate(const Evidence& e) {
 
 HR_RECOMMENDATION(8, "column-major batches in memory", "+9 to +17 % (Meta engineering blog 2022)",
                   ColumnMajor);
-HR_RECOMMENDATION(9, "local fixes: null checks, LTO, FDO", "+28 % (ISCA'22 table 12, second-hand)",
-                  LocalFixes);
+HR_RECOMMENDATION(9, "local fixes", "+28 % (ISCA'22 table 12, second-hand)", LocalFixes);
 HR_RECOMMENDATION(14, "precompute a derived feature", "", Precompute);
 HR_RECOMMENDATION(15, "shrink early, expand late", "part of -87 % cost (Pecan)", ShrinkEarly);
 HR_RECOMMENDATION(16, "fuse stages", "448 s to 110 s for map and batch (tf.data)", Fuse);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dashboards/render/render.h"
 #include "dashboards/render/table_layout.h"
 
@@ -36,14 +38,17 @@ std::string RenderMarkdown(const Report& report) {
       out += table.title.empty() ? "\n" : "\n**" + Escaped(table.title) + "**\n\n";
       std::string rule = "|";
       out += "|";
-      for (size_t i = 0; i < table.columns.size(); ++i) {
+      const size_t columns = table.page_columns > 0 ? table.page_columns : table.columns.size();
+      for (size_t i = 0; i < columns; ++i) {
         out += " " + Escaped(table.columns[i].title) + " |";
         rule += !table.rows.empty() && IsNumber(table.rows[0][i]) ? " ---: |" : " --- |";
       }
       out += "\n" + rule + "\n";
       for (const std::vector<Value>& row : table.rows) {
         out += "|";
-        for (const Value& value : row) out += " " + Escaped(CellText(value)) + " |";
+        for (size_t i = 0; i < std::min(columns, row.size()); ++i) {
+          out += " " + Escaped(CellText(row[i])) + " |";
+        }
         out += "\n";
       }
     }

@@ -49,6 +49,8 @@ struct Table {
   // Text shows that many rows at most, and says how many more there are; Markdown and JSON have
   // all. 0: all.
   size_t text_rows = 0;
+  // Markdown shows so many of the columns, JSON has all. 0: all.
+  size_t page_columns = 0;
   bool not_in_text = false;  // too wide for text, where sentences say what matters of it
 };
 

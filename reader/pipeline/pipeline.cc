@@ -422,6 +422,7 @@ void Pipeline::State::BuildStages() {
       if (op.kind == OperatorKind::kFetch) {
         plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
         plan.footer_account = hr_operator((op.name + ".footer").c_str(), "io", stage->account);
+        plan.stored_account = hr_operator((op.name + ".stored").c_str(), "stored", stage->account);
         if (spec.verify_checksums)
           plan.checksum_account =
               hr_operator((op.name + ".checksum").c_str(), "io", stage->account);

@@ -33,8 +33,9 @@ class FetchOperator final : public Operator {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
     if (context_.spec->verify_checksums) Verify(*file, split.stripe);
-    dwrf::StripePlan plan =
-        dwrf::MakePlan(*file, ReadFooter(*file, split.stripe), context_.projection);
+    std::shared_ptr<const dwrf::Stripe> stripe = ReadFooter(*file, split.stripe);
+    hr_done(plan_.stored_account, 1, 0, 0, stripe->data_length);
+    dwrf::StripePlan plan = dwrf::MakePlan(*file, std::move(stripe), context_.projection);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
     FetchedStripe fetched = ReadStreams(std::move(plan), file->source());
     element.received_bytes = fetched.read_bytes;

@@ -148,6 +148,7 @@ Table All(const std::vector<Recommendation>& all) {
                {"published", "reported by others"}},
               {}};
   table.not_in_text = true;
+  table.page_columns = 9;  // sentences have the effects of those that fire
   for (const Recommendation& one : all) {
     const std::string none =
         one.advice == Advice::kCannotSay ? one.why : "not a matter of the rate, or not predicted";
