@@ -23,7 +23,8 @@ namespace headrace::cli {
 namespace {
 
 struct PlanOptions {
-  std::string run = "latest", memory, target, output, nodes, lp, database = DefaultDatabase();
+  std::string run = "latest", memory, target, output, nodes, format = "text", lp,
+              database = DefaultDatabase();
   double cores = 0;
   int max_threads = 0;
   std::vector<std::string> what_if;
@@ -304,7 +305,7 @@ int Run(const PlanOptions& options) {
     FleetOptions fleet;
     fleet.nodes = options.nodes;
     if (!options.target.empty()) fleet.target_rows = ParseTarget(options.target, rows) * rows;
-    if (options.json) fleet.format = "json";
+    fleet.format = options.json ? "json" : options.format;
     fleet.output = options.output;
     fleet.lp = options.lp;
     fleet.force = options.force;
@@ -382,7 +383,7 @@ HR_COMMAND(
            ->type_name("KEY=VALUE...")
            ->excludes("--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
                       "--explain");
-       AddFleetOptions(&app, &options->nodes);
+       AddFleetOptions(&app, &options->nodes, &options->format);
        AddCacheOptions(&app, &options->cache);
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");

@@ -27,13 +27,17 @@ void WriteFile(const std::string& path, bool force, const std::string& text) {
 
 }  // namespace
 
-void AddFleetOptions(CLI::App* app, std::string* nodes) {
+void AddFleetOptions(CLI::App* app, std::string* nodes, std::string* format) {
   CLI::Option* file = app->add_option(
       "--nodes", *nodes,
       "Size a fleet of these nodes for the target, or for what its clients demand (docs/fleet.md)");
   for (const char* other : {"--cores", "--memory", "--max-threads", "--what-if"}) {
     file->excludes(app->get_option(other));
   }
+  app->add_option("--format", *format, "With --nodes: print the page as this")
+      ->check(CLI::IsMember({"text", "md", "json"}))
+      ->capture_default_str()
+      ->needs(file);
 }
 
 int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& model,

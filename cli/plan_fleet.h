@@ -20,8 +20,8 @@ struct FleetOptions {
   bool force = false, explain = false, simulate = true;
 };
 
-// --nodes, after the options that do not go with it.
-void AddFleetOptions(CLI::App* app, std::string* nodes);
+// --nodes and --format, after the options that do not go with them.
+void AddFleetOptions(CLI::App* app, std::string* nodes, std::string* format);
 
 // Prints the page. Returns the exit code; throws Error kInconclusive, after printing, when no fleet
 // reaches the target.

@@ -101,8 +101,9 @@ void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section)
     if (plan.shortage->most_rows_per_s <= 0) return;
   } else {
     say.push_back(
-        {"VERDICT", fmt::format("{} carry {}, with probability {}", Counts(nodes, plan.counts),
-                                Rows(plan.target), Probability(plan.reached_probability))});
+        {"VERDICT", fmt::format("{} carr{} {}, with probability {}", Counts(nodes, plan.counts),
+                                plan.nodes() == 1 ? "ies" : "y", Rows(plan.target),
+                                Probability(plan.reached_probability))});
   }
   std::string buy =
       fmt::format("{}: {} an hour, {} for a million rows", Counts(nodes, plan.counts),
@@ -238,8 +239,8 @@ void SaySimulated(const NodesFile& nodes, const FleetPlan& plan, const FleetSimu
 Section SimulationSection(const FleetPlan& plan, const FleetSimulation& simulation) {
   Section section{"simulation", "", {}, {}, {}};
   section.title = fmt::format(
-      "Simulated: {} nodes for {}, {} events, what is lost is lost after {}", plan.nodes(),
-      FormatDuration(simulation.duration_s * 1e9),
+      "Simulated: {} node{} for {}, {} events; what is lost is lost after {}", plan.nodes(),
+      plan.nodes() == 1 ? "" : "s", FormatDuration(simulation.duration_s * 1e9),
       FormatCount(static_cast<double>(simulation.events)), FormatDuration(simulation.at_s * 1e9));
   const FleetOutcome& planned = simulation.planned;
   section.sentences.push_back(
