@@ -139,15 +139,6 @@ std::vector<std::string> TransformsOf(const RunRow& run) {
   return ops;
 }
 
-bool HasSection(const RunRow& run, const std::string& section) {
-  bool found = false;
-  EachLine(run.pipeline_text,
-           [&](std::string_view in, std::string_view assigned, std::string_view) {
-             found = found || in == section || (in.empty() && assigned == section);
-           });
-  return found;
-}
-
 std::optional<int> EpochsOf(const RunRow& run) {
   if (run.pipeline_text.empty()) return std::nullopt;
   std::optional<std::string> text = OptionOf(run.command, "--epochs");

@@ -18,9 +18,6 @@ std::optional<std::string> SettingOf(const RunRow& run, const std::string& key);
 // The `op` of each [[transform]], in the file's order.
 std::vector<std::string> TransformsOf(const RunRow& run);
 
-// Whether the file has a section of that name, "[cache]" or "[[cache]]".
-bool HasSection(const RunRow& run, const std::string& section);
-
 // How often the pipeline reads its table: source.epochs or --epochs; 0 for ever. That --duration
 // lets a run go round its table is for the measurement and says nothing of the job. Empty where the
 // run has no pipeline file.

@@ -172,6 +172,18 @@ std::string Evidence::RunWith(const std::string& setting) const {
   return Command(fmt::format("run {} --set {}", ShellWord(run_.run.pipeline_path), setting));
 }
 
+std::string LimitText(const Limit& limit) {
+  switch (limit.kind) {
+    case LimitKind::kCores:
+      return "the number of cores";
+    case LimitKind::kConsumer:
+    case LimitKind::kOrder:
+      return fmt::format("the {}", LimitKindName(limit.kind));
+    default:
+      return fmt::format("{} {}", LimitKindName(limit.kind), limit.name);
+  }
+}
+
 void SetThen(Effect* effect, std::optional<double> value, const std::string& reason) {
   if (!effect->now.available()) {
     effect->then =
@@ -220,8 +232,7 @@ Recommendation IfWorthwhile(const Evidence& evidence, const Outcome& outcome, st
   if (outcome.limited_by.kind == LimitKind::kConsumer) {
     result.why += ", as the consumer limits then";
   } else if (!outcome.limited_by.name.empty()) {
-    result.why += fmt::format(", as {} {} limits then", LimitKindName(outcome.limited_by.kind),
-                              outcome.limited_by.name);
+    result.why += fmt::format(", as {} limits then", LimitText(outcome.limited_by));
   }
   return result;
 }

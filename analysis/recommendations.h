@@ -125,6 +125,9 @@ class Evidence {
 // Sets what `effect` becomes: `value`, if that and the present figure are known, else why not.
 void SetThen(Effect* effect, std::optional<double> value, const std::string& reason);
 
+// "stage decode", "device disk", "the number of cores", "the consumer", "the order".
+std::string LimitText(const Limit& limit);
+
 // Verdicts of a rule.
 Recommendation Fires(const Evidence& evidence, const Outcome& outcome, std::string why,
                      std::string act, std::string command = "");

@@ -261,8 +261,8 @@ Recommendation Place(const Evidence& e) {
   }
   const Finding& first = e.bottleneck().findings[0];
   if (first.limit.kind != LimitKind::kCores) {
-    return DoesNotFire(fmt::format("{}; {} {} limits, so the place of the reader does not matter",
-                                   cores, LimitKindName(first.limit.kind), first.limit.name));
+    return DoesNotFire(fmt::format("{}; {} limits, so the place of the reader does not matter",
+                                   cores, LimitText(first.limit)));
   }
   const double others = model->cores_budget() - available;
   if (consumer_s < 0.1 * model->demands().cpu_s && others < 0.1 * model->cores_budget()) {
@@ -375,8 +375,7 @@ Recommendation Hardware(const Evidence& e) {
     }
     return DoesNotFire("memory is nearly full, but more of it gains nothing");
   } else {
-    return DoesNotFire(fmt::format("{} {} limits, which no hardware row is",
-                                   LimitKindName(first.limit.kind), first.limit.name));
+    return DoesNotFire(fmt::format("{} limits, which no hardware row is", LimitText(first.limit)));
   }
   return IfWorthwhile(e, e.Predict(change), why, act);
 }

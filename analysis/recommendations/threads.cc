@@ -69,9 +69,9 @@ Recommendation MoreWorkers(const Evidence& e) {
   Recommendation result = IfWorthwhile(
       e, outcome,
       fmt::format("the consumer waits {} and wants {}; one worker like this can do {} at most, "
-                  "limited by {} {}",
+                  "limited by {}",
                   FormatPercent(e.stall()), Batches(wanted), Batches(one.rate),
-                  LimitKindName(one.limited_by.kind), one.limited_by.name),
+                  LimitText(one.limited_by)),
       fmt::format("{:.0f} workers like this one, each with its own cores", workers),
       e.run().run.pipeline_path.empty()
           ? ""
@@ -103,9 +103,8 @@ Recommendation Parallelism(const Evidence& e) {
   const std::string threads = SettingsText(plan, "parallelism");
   const Limit& limit = e.bottleneck().findings[0].limit;
   if (threads.empty()) {
-    return DoesNotFire(
-        fmt::format("no other number of threads gains {:.0f} % or more; {} {} limits",
-                    100 * kWorthwhileGain, LimitKindName(limit.kind), limit.name));
+    return DoesNotFire(fmt::format("no other number of threads gains {:.0f} % or more; {} limits",
+                                   100 * kWorthwhileGain, LimitText(limit)));
   }
   std::string why;
   for (const Change& change : plan.changes) {
@@ -254,9 +253,8 @@ Recommendation ModelBound(const Evidence& e) {
     if (demands.consumer_s * demands.rate < 0.001) {
       return DoesNotFire("the consumer computes nothing: it takes what comes");
     }
-    return DoesNotFire(fmt::format("the consumer waits {} of each step; {} {} limits",
-                                   FormatPercent(e.stall()), LimitKindName(first.limit.kind),
-                                   first.limit.name));
+    return DoesNotFire(fmt::format("the consumer waits {} of each step; {} limits",
+                                   FormatPercent(e.stall()), LimitText(first.limit)));
   }
   double next = 0;
   std::string name;
@@ -264,7 +262,7 @@ Recommendation ModelBound(const Evidence& e) {
     if (finding.limit.kind == LimitKind::kConsumer || !std::isfinite(finding.limit.bound)) continue;
     if (name.empty() || finding.limit.bound < next) {
       next = finding.limit.bound;
-      name = fmt::format("{} {}", LimitKindName(finding.limit.kind), finding.limit.name);
+      name = LimitText(finding.limit);
     }
   }
   Recommendation result;

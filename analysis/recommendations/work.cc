@@ -103,8 +103,8 @@ Recommendation LocalFixes(const Evidence& e) {
   const Finding& first = e.bottleneck().findings[0];
   if (!first.culprit ||
       (first.limit.kind != LimitKind::kCores && first.limit.kind != LimitKind::kStage)) {
-    return DoesNotFire(fmt::format("{} {} limits, not an operator's CPU time",
-                                   LimitKindName(first.limit.kind), first.limit.name));
+    return DoesNotFire(
+        fmt::format("{} limits, not an operator's CPU time", LimitText(first.limit)));
   }
   const size_t op = *first.culprit;
   const Demands::Operator& demand = e.model().demands().operators[op];

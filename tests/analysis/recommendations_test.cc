@@ -538,8 +538,6 @@ TEST(PipelineSetting, ComesFromTheFileAndTheCommandLine) {
   EXPECT_EQ(SettingOf(run, "cache.after"), "extract");
   EXPECT_EQ(SettingOf(run, "source.direct"), std::nullopt);
   EXPECT_THAT(TransformsOf(run), testing::ElementsAre("ngram", "sampling"));
-  EXPECT_TRUE(HasSection(run, "cache"));
-  EXPECT_FALSE(HasSection(run, "dedup"));
   EXPECT_EQ(EpochsOf(run), 3);
   run.command += " --epochs 5";
   EXPECT_EQ(EpochsOf(run), 5);
