@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSure = 0.9;
+constexpr double kLeastTarget = 1e-3, kMostTarget = 1e12;  // rows per second
 
 // What is shared, as capacity over cost per row.
 struct Shared {
@@ -387,6 +388,11 @@ FleetPlan PlanFleet(const RowCost& cost, const NodesFile& nodes, std::optional<d
     throw Error(ExitCode::kUsage, "no rate to plan for", "--target",
                 "give --target 282000rows/s, or [clients] demand = \"282000rows/s\" in the nodes "
                 "file");
+  }
+  if (target && !(*target >= kLeastTarget && *target <= kMostTarget)) {
+    throw Error(ExitCode::kUsage, fmt::format("{:.3g} rows/s is no rate to plan for", *target),
+                "--target",
+                fmt::format("give one from {:g} to {:g} rows/s", kLeastTarget, kMostTarget));
   }
   FleetPlan plan = Planner(cost, nodes).Make(target ? *target : *demand);
   plan.demand = demand;

@@ -91,7 +91,8 @@ struct FleetPlan {
 };
 
 // `target` in rows per second; empty: what the clients demand. Throws Error kUsage when neither is
-// given, kInconclusive when a row costs nothing that was recorded.
+// given or the target is beyond 1e-3 to 1e12, kInconclusive when a row costs nothing that was
+// recorded.
 FleetPlan PlanFleet(const RowCost& cost, const NodesFile& nodes, std::optional<double> target);
 
 }  // namespace headrace::analysis

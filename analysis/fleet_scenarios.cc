@@ -18,6 +18,7 @@ constexpr double kCarried = 0.99;     // of the target: then it counts as carrie
 constexpr double kBatches = 300'000;  // of one run, about
 constexpr double kSearchBatches = 60'000;
 constexpr double kLongest = 20, kShortest = 0.05;  // seconds of one run
+constexpr double kSteps = 200;                     // of a client, at least
 constexpr double kLossAt = 0.4;                    // of a run
 constexpr int64_t kMostEvents = 20'000'000;        // of one run
 constexpr int kOutputPlaces = 4;                   // finished batches that wait in a worker
@@ -86,8 +87,10 @@ class Simulator {
     for (const NodeFit& fit : plan_.fits)
       work = std::max(work, (fit.cpu_s_per_row + cost_.figures.blocked_s) * cost_.batch_rows);
     const double latency = nodes_.storage.latency_s + nodes_.dispatcher.latency_s;
-    return std::clamp(std::max(batches * each, 20 * (work + latency)), kShortest,
-                      std::max(kLongest, 40 * (work + latency)));
+    const double long_enough = std::clamp(std::max(batches * each, 20 * (work + latency)),
+                                          kShortest, std::max(kLongest, 40 * (work + latency)));
+    // Clients that hardly ask for anything are watched for many of their steps all the same.
+    return std::max(long_enough, kSteps * each * nodes_.clients.count);
   }
 
   SimulatedFleet Fleet(const std::vector<int>& counts) const {
@@ -283,7 +286,7 @@ SimulatedFleet ToSimulate(const RowCost& cost, const NodesFile& nodes, const Fle
   fleet.local_storage = nodes.storage.local;
   fleet.storage_bytes_per_s = nodes.storage.bytes_per_s.value_or(0);
   fleet.storage_requests_per_s = nodes.storage.requests_per_s.value_or(0);
-  fleet.storage_latency_s = nodes.storage.latency_s;
+  fleet.storage_latency_s = cost.figures.stored_bytes ? nodes.storage.latency_s : 0;
   fleet.dispatcher_requests_per_s = nodes.dispatcher.requests_per_s.value_or(0);
   fleet.dispatcher_latency_s = nodes.dispatcher.latency_s;
   fleet.in_flight = nodes.dispatcher.in_flight;

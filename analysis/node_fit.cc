@@ -72,7 +72,8 @@ class Fit {
         return nodes_.storage.local ? over(type_.disk_bytes_per_s, row.stored_bytes) : kInfinite;
       case NodeResource::kRequests: {
         // Little's law: a unit of work is on its way for so long before a thread has it.
-        const double seconds = nodes_.dispatcher.latency_s + nodes_.storage.latency_s;
+        const double seconds =
+            nodes_.dispatcher.latency_s + (row.stored_bytes ? nodes_.storage.latency_s : 0);
         return seconds > 0 ? nodes_.dispatcher.in_flight * cost_.split_rows / seconds : kInfinite;
       }
     }

@@ -341,6 +341,39 @@ TEST(Fleet, WhatRunsNowIsStarvedOrTooMuch) {
   EXPECT_THROW(PlanFleet(Cost(), nodes, {}), Error);
 }
 
+TEST(Fleet, TargetsOfNoWorldAreRefused) {
+  const NodesFile nodes = File({Type("a", 8, 2)});
+  for (const double target : {0.0, -1.0, 1e-9, 1e13, 1e300, HUGE_VAL, std::nan("")}) {
+    SCOPED_TRACE(target);
+    try {
+      PlanFleet(Cost(), nodes, target);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+    }
+  }
+}
+
+TEST(Fleet, ARunThatReadsNothingDoesNotWaitForTheStorage) {
+  RowCost cost = Cost();
+  cost.figures.stored_bytes.reset();
+  cost.draws.clear();
+  NodesFile nodes = File({Type("a", 8, 2)});
+  nodes.storage.latency_s = 10;
+  EXPECT_EQ(FitNode(cost, nodes.types[0], nodes).bounds.front().resource, NodeResource::kCores);
+  const FleetPlan plan = PlanFleet(cost, nodes, 1000);
+  EXPECT_EQ(ToSimulate(cost, nodes, plan, {1}).storage_latency_s, 0);
+}
+
+TEST(FleetScenarios, ATrickleIsCarriedToo) {
+  NodesFile nodes = File({Type("a", 8, 1)});
+  nodes.clients.count = 16;
+  const FleetPlan plan = PlanFleet(Cost(), nodes, 1);
+  const auto simulation = SimulatePlan(Cost(), nodes, plan);
+  EXPECT_NEAR(simulation->planned_rows_per_s, 1, 0.02);
+  EXPECT_FALSE(simulation->missing);
+}
+
 TEST(Fleet, ANodeThatNothingLimitsIsRefused) {
   RowCost cost = Cost();
   cost.figures = {};
