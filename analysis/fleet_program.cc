@@ -85,6 +85,7 @@ std::optional<std::vector<int>> SolveFleet(const FleetProblem& problem, std::str
     if (largest <= 0) continue;  // all alike
     // Rates in units of the target, costs in units of the dearest: coefficients of one size.
     Program program;
+    program.WithoutPreprocessing();
     std::vector<std::pair<size_t, double>> work;
     for (const FleetType& type : problem.types) {
       const size_t column = program.Column("N_" + type.name, 0, MostOf(type, problem.target), true);

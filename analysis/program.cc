@@ -93,6 +93,7 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* pro
   Cbc_setLogLevel(model.get(), 0);
   Cbc_setParameter(model.get(), "ratioGap", "0");
   Cbc_setParameter(model.get(), "allowableGap", "0");
+  if (!preprocess_) Cbc_setParameter(model.get(), "preprocess", "off");
   Cbc_setMaximumSeconds(model.get(), max_seconds);
   Cbc_solve(model.get());
   if (Cbc_isProvenInfeasible(model.get())) return std::nullopt;

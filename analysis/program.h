@@ -23,6 +23,10 @@ class Program {
            double upper);
   void Objective(std::vector<std::pair<size_t, double>> terms, bool maximise);
 
+  // Leaves out the solver's integer preprocessing: that of CBC 2.10 loses the optimum of some small
+  // covering programs (FleetProgram.APlanThatPreprocessingLoses). Slower for large programs.
+  void WithoutPreprocessing() { preprocess_ = false; }
+
   // The optimum's column values, proven within the solver's tolerance; empty when infeasible.
   // Throws Error kFailure when the solver stops for another reason (unbounded), or at the time
   // limit without any solution; at the limit with one, that is returned and `proof` tells.
@@ -48,6 +52,7 @@ class Program {
   std::vector<ColumnEntry> columns_;
   std::vector<RowEntry> rows_;
   bool maximise_ = true;
+  bool preprocess_ = true;
 };
 
 }  // namespace headrace::analysis

@@ -102,6 +102,17 @@ TEST(FleetProgram, EqualsEnumerationOfEveryFleet) {
   EXPECT_LT(feasible, 290);
 }
 
+TEST(FleetProgram, APlanThatPreprocessingLoses) {
+  FleetProblem problem;
+  problem.target = 29465;
+  problem.types = {{"a", 5066, 1.75, 100, 4},
+                   {"b", 5768, 1.25, 200, 6},
+                   {"c", 4069, 1, 100, 0},
+                   {"d", 2165, 0.5, 150, 2}};
+  // Five of b and one of d cost 6.75 an hour.
+  EXPECT_THAT(SolveFleet(problem), testing::Optional(testing::ElementsAre(0, 5, 0, 1)));
+}
+
 TEST(FleetProgram, TakesTheCheaperTypeAndThenTheOneWithLessPower) {
   FleetProblem problem;
   problem.target = 100;
