@@ -262,7 +262,9 @@ std::optional<ChainSolution> SolveChain(const ChainProblem& problem, ChainReport
     }
     return rate;
   };
+  // CBC's preprocessing was seen to lose an optimum (program.h).
   Program first;
+  first.WithoutPreprocessing();
   std::vector<size_t> threads;
   const size_t rate = build(&first, &threads);
   first.Objective({{rate, 1}}, true);
@@ -284,6 +286,7 @@ std::optional<ChainSolution> SolveChain(const ChainProblem& problem, ChainReport
 
   // At that rate: fewest changed knobs, headroom where it can be had, then fewest threads.
   Program second;
+  second.WithoutPreprocessing();
   threads.clear();
   const size_t held = build(&second, &threads);
   second.Row("rate", {{held, 1}}, (*best)[rate] * (1 - 1e-7), HUGE_VAL);

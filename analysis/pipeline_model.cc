@@ -355,8 +355,13 @@ void PipelineModel::ReadVisits() {
       }
       if (!carriers.empty()) {
         const OperatorRow& last = run_->operators[stages_[s].last];
-        // One completion may put several elements.
-        const double put = puts > 0 ? puts : static_cast<double>(last.completions_count);
+        // One completion may put several elements; what was not yet put of the last ones must not
+        // count as less of each.
+        const double completions = static_cast<double>(last.completions_count);
+        const double several = completions > 0 ? std::round(puts / completions) : 0;
+        const bool whole =
+            several >= 1 && std::abs(puts - several * completions) <= several * in_flight;
+        const double put = whole ? several * completions : puts > 0 ? puts : completions;
         if (put > 0 && last.bytes_out_bytes > 0) {
           stages_[s].element_bytes = static_cast<double>(last.bytes_out_bytes) / put;
         }

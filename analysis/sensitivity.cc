@@ -80,9 +80,15 @@ Curve RateOver(int most, double worthwhile, const std::function<double(int)>& ra
 
 std::vector<Worth> Sensitivity(const PipelineModel& model, const Predictor& predictor,
                                const Variant& at, Step step) {
+  const Demands demands = Apply(model, model.demands(), at.scales);
+  return SensitivityOf(model, predictor, at, Bounds(model, demands, at.settings), step);
+}
+
+std::vector<Worth> SensitivityOf(const PipelineModel& model, const Predictor& predictor,
+                                 const Variant& at, const std::vector<Limit>& rows, Step step) {
   std::vector<Worth> worths;
   const double before = predictor.Rate(at.settings, at.scales);
-  for (const Limit& limit : Bounds(model, Apply(model, model.demands(), at.scales), at.settings)) {
+  for (const Limit& limit : rows) {
     if (!std::isfinite(limit.bound)) continue;
     const Relief relief = Relieve(model, at, limit, step);
     const auto& [settings, scales] = relief.variant;

@@ -38,6 +38,10 @@ struct Worth {
 std::vector<Worth> Sensitivity(const PipelineModel& model, const Predictor& predictor,
                                const Variant& at, Step step);
 
+// The same of these rows alone.
+std::vector<Worth> SensitivityOf(const PipelineModel& model, const Predictor& predictor,
+                                 const Variant& at, const std::vector<Limit>& rows, Step step);
+
 struct Curve {
   std::vector<std::pair<int, double>> points;  // number, batches per second
   int knee = 1;  // the last number that still gained the worthwhile share over the one before

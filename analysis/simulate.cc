@@ -367,7 +367,8 @@ class Simulation {
       const bool due = !queue.ordered || thread.firing == queue.due;
       const bool room = queue.size < queue.capacity && (!queue.ordered || queue.window == 0 ||
                                                         thread.firing - queue.due < queue.window);
-      if (!room && !(queue.ordered && due)) {
+      // Those that came too early must not keep out the one that all wait for.
+      if (!room && !(queue.ordered && due && queue.level == 0)) {
         BeginWait(&thread);
         queue.putters.push_back(index);
         return false;

@@ -6,8 +6,8 @@
 // A thread of a stage takes what one firing needs from each input, works through the operators, and
 // puts what the firing emits into the stage's queue. Amounts may be fractions; they add up over the
 // firings of the stage. In an ordered queue elements are let out in the order in which their
-// firings began; the firing that is due is always let in, a later one while there is room and it is
-// less than the window ahead.
+// firings began; a firing is let in while there is room and it is less than the window ahead, and
+// the one that is due always where nothing else can be taken.
 //
 // Times are seconds of virtual time. Cores are shared as by an ideal fair scheduler: n runnable
 // threads on C cores each run at min(1, C / n). Queues block after service: a thread whose element

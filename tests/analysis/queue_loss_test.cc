@@ -64,5 +64,35 @@ TEST(Statistics, QuantilesBlocksAndMoments) {
   EXPECT_EQ(sample[1], (sample[0] + 1) % 10);
 }
 
+// What is due is let in past a full queue only where nothing can be taken: else the stages before a
+// slow one would run on without bound, and hold locks that it waits for.
+TEST(Simulate, AnOrderedQueueIsBounded) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 8;
+  pipeline.stages.push_back({"fast", 4, 2, {{"fast", 0, 0.001, 0, 0, 1.0, -1}}});
+  pipeline.stages.push_back({"slow", 1, 2, {{"slow", 0, 0.01, 0, 0, 0.1, -1}}});
+  for (SimulatedStage& stage : pipeline.stages) stage.ordered = true;
+  int64_t most = 0;
+  Simulate(pipeline, 20, 0, 7, 0.01, [&](const SimulatedCounters& now) {
+    most = std::max(most, now.queues[0].puts - now.queues[0].gets);
+  });
+  EXPECT_LE(most, 3);  // the capacity and one that was due
+  EXPECT_GE(most, 2);
+}
+
+TEST(Simulate, OrderCostsNothingWhereALockLimits) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 64;
+  pipeline.resources = {{"table", 1}};
+  for (const int threads : {8, 2, 4, 1}) {
+    const std::string name(1, static_cast<char>('a' + pipeline.stages.size()));
+    pipeline.stages.push_back({name, threads, 4, {{name, 0, 0.001 * threads, 0, 0.003, 0.2, 0}}});
+  }
+  const double any = SimulatedRate(pipeline, 4000, 3).value();
+  for (SimulatedStage& stage : pipeline.stages) stage.ordered = true;
+  EXPECT_NEAR(any, 1 / 0.012, 2);
+  EXPECT_NEAR(SimulatedRate(pipeline, 4000, 3).value(), any, 0.05 * any);
+}
+
 }  // namespace
 }  // namespace headrace::analysis

@@ -188,6 +188,7 @@ WorthTrial TryWorths(uint64_t seed) {
   }
   trial.predicted = predicted(truth.gains[0].row);
   trial.observed = truth.gap();
+  trial.first_right = !worths.empty() && truth.Holds(worths[0].limit.name);
   return trial;
 }
 
@@ -366,8 +367,7 @@ std::vector<CacheTrial> TryCaching(uint64_t seed) {
       trial.chosen = model.stages()[option.stage].name + " " + tier.name;
       for (size_t s = 0; s < world.stations.size(); ++s) {
         if (world.stations[s].name != model.stages()[option.stage].name) continue;
-        const double kept = option.share * bytes[s] * kEpochBatches;
-        trial.over_budget = kept > tier.budget_bytes * 1.01;
+        trial.size_error = option.stored_bytes / (bytes[s] * kEpochBatches) - 1;
       }
     }
     trial.none_s = trial.best_s = trial.chosen_s = epochs * kEpochBatches / none;
@@ -566,8 +566,9 @@ std::string Line(const NameTrial& t) {
 }
 
 std::string Line(const WorthTrial& t) {
-  return fmt::format("worth\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{:.4f}\t{:.4f}", t.seed, t.kind, t.pairs,
-                     t.tau, t.nothing, t.wrong, t.predicted, t.observed);
+  return fmt::format("worth\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{:.4f}\t{:.4f}\t{}", t.seed, t.kind,
+                     t.pairs, t.tau, t.nothing, t.wrong, t.predicted, t.observed,
+                     int{t.first_right});
 }
 
 std::string Line(const ChooseTrial& t) {
@@ -577,9 +578,8 @@ std::string Line(const ChooseTrial& t) {
 }
 
 std::string Line(const CacheTrial& t) {
-  return fmt::format("cache\t{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{}", t.seed, t.kind,
-                     t.epochs, t.chosen, t.best, t.none_s, t.chosen_s, t.best_s,
-                     int{t.over_budget});
+  return fmt::format("cache\t{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{:.4f}", t.seed, t.kind,
+                     t.epochs, t.chosen, t.best, t.none_s, t.chosen_s, t.best_s, t.size_error);
 }
 
 std::string Line(const SolveTrial& t) {
@@ -606,15 +606,15 @@ bool Parse(const std::string& line, Trials* trials) {
                     f[10] == "1", f[11] == "1"});
   } else if (real) {
     return false;
-  } else if (f[0] == "worth" && f.size() == 9) {
+  } else if (f[0] == "worth" && f.size() == 10) {
     trials->worths.push_back(
-        {seed, f[2], count(3), number(4), count(5), count(6), number(7), number(8)});
+        {seed, f[2], count(3), number(4), count(5), count(6), number(7), number(8), f[9] == "1"});
   } else if (f[0] == "choose" && f.size() == 11) {
     trials->choices.push_back(
         {seed, f[2], f[3], number(4), number(5), number(6), f[7] == "1", count(8), f[9], f[10]});
   } else if (f[0] == "cache" && f.size() == 10) {
     trials->caches.push_back(
-        {seed, f[2], count(3), f[4], f[5], number(6), number(7), number(8), f[9] == "1"});
+        {seed, f[2], count(3), f[4], f[5], number(6), number(7), number(8), number(9)});
   } else if (f[0] == "solve" && f.size() == 5) {
     trials->solutions.push_back(
         {f[1], static_cast<size_t>(count(2)), static_cast<size_t>(count(3)), number(4)});

@@ -41,6 +41,7 @@ struct WorthTrial {
   int nothing = 0;  // rows said to gain nothing
   int wrong = 0;    // of them, those that do
   double predicted = 0, observed = 0;  // gain of the row that truly gains most
+  bool first_right = false;  // the row said to gain most gains at least half of that
 };
 // G5, G8, G13: the settings a strategy chose, against all configurations of a grid.
 struct ChooseTrial {
@@ -59,7 +60,7 @@ struct CacheTrial {
   int epochs = 0;
   std::string chosen, best;                     // "none", "s2 memory"
   double none_s = 0, chosen_s = 0, best_s = 0;  // true total times
-  bool over_budget = false;
+  double size_error = 0;  // of what is kept, against what it truly takes; 0: none is
 };
 // G7 and the speed of the solvers.
 struct SolveTrial {

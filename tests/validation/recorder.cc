@@ -13,13 +13,13 @@ constexpr int64_t kRows = 64;  // of a batch
 
 int64_t Ns(double seconds) { return std::llround(seconds * 1e9); }
 
+// `bytes`: what all completions together put out.
 analysis::OperatorCounters Counters(const Ledger::PartTimes& a, const Ledger::PartTimes& b,
                                     double bytes, int level) {
   analysis::OperatorCounters op;
   op.completions_count = a.completions - b.completions;
   op.rows_count = op.completions_count;
-  op.bytes_in_bytes = op.bytes_out_bytes =
-      std::llround(bytes * static_cast<double>(op.completions_count));
+  op.bytes_in_bytes = op.bytes_out_bytes = std::llround(bytes);
   op.on_cpu_ns = Ns(a.cpu_s - b.cpu_s);
   op.lock_wait_ns = Ns(a.lock_wait_s - b.lock_wait_s);
   const int64_t blocked = Ns(a.blocked_s - b.blocked_s), runnable = Ns(a.runnable_s - b.runnable_s);
@@ -46,8 +46,13 @@ WindowRow Between(const World& world, const Ledger& a, const Ledger& b, int leve
     stage.lifetime_ns = Ns(elapsed * station.threads);
     stage.on_cpu_ns = stage.runnable_ns = stage.unattributed_ns = 0;
     for (size_t i = 0; i < a.parts[s].size(); ++i) {
+      const int64_t completions = a.parts[s][i].completions - b.parts[s][i].completions;
+      // What a filter dropped is not put out.
+      const double emitted = station.emit >= 1
+                                 ? station.emit * static_cast<double>(completions)
+                                 : static_cast<double>(a.queues[s].puts - b.queues[s].puts);
       window.operators.push_back(
-          Counters(a.parts[s][i], b.parts[s][i], station.element_bytes, level));
+          Counters(a.parts[s][i], b.parts[s][i], emitted * station.element_bytes, level));
       *stage.on_cpu_ns += *window.operators.back().on_cpu_ns;
       *stage.runnable_ns += Ns(a.parts[s][i].runnable_s - b.parts[s][i].runnable_s);
     }
