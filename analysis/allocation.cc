@@ -320,7 +320,15 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   const Demands& demands = model.demands();
   const size_t n = model.stages().size();
   Settings base = model.current();
-  if (budget.cores) base.cores = *budget.cores;
+  if (budget.cores) {
+    if (!model.cores_known()) {
+      throw Error(ExitCode::kInconclusive,
+                  "the run recorded no CPU time or no number of cores, so that a budget of cores "
+                  "says nothing",
+                  "cores budget", "leave --cores out, or record at accounting level 2");
+    }
+    base.cores = *budget.cores;
+  }
   const Predictor predictor(model);
 
   // Memory that does not depend on the knobs: the process's peak less what its queues held then.
@@ -374,7 +382,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     if (limit.kind != LimitKind::kStage && limit.kind != LimitKind::kOrder)
       problem.shared_bound = std::min(problem.shared_bound, limit.bound);
   }
-  const int cap = std::max(8, static_cast<int>(4 * base.cores));
+  const int cap = std::max(8, static_cast<int>(std::min(4 * base.cores, 1e6)));
   for (size_t s = 0; s < n; ++s) {
     const StageModel& stage = model.stages()[s];
     int most = budget.max_threads > 0 ? budget.max_threads : std::max(cap, stage.parallelism);
@@ -459,7 +467,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       std::log(prediction.rate / std::max(prediction.interval.low, 1e-12)) / 1.645;
   allocation.promise = prediction.rate * std::exp(-1.2816 * deviation);
   const double gained = std::log(prediction.rate / demands.rate);
-  if (!allocation.changes.empty() && deviation > 0) {
+  if (predicted != current && deviation > 0) {
     allocation.slower_probability = 0.5 * std::erfc(gained / deviation / std::sqrt(2.0));
   }
   const std::vector<Limit>& limits = prediction.limits;

@@ -60,12 +60,13 @@ struct Change {
 struct Allocation {
   Settings settings;
   std::vector<Change> changes;
-  double now = 0;                 // batches per second observed
-  double predicted = 0;           // batches per second with the changes
-  Interval predicted_interval;    // 90 %
-  Interval gain_interval;         // of predicted / now - 1
-  double promise = 0;             // the rate that nine of ten such plans reach
-  double slower_probability = 0;  // that the plan is slower than what runs now
+  double now = 0;               // batches per second observed
+  double predicted = 0;         // batches per second with the changes
+  Interval predicted_interval;  // 90 %
+  Interval gain_interval;       // of predicted / now - 1
+  double promise = 0;           // the rate that nine of ten such plans reach
+  // That it is slower than what runs now; none where it is what runs now.
+  std::optional<double> slower_probability;
   double rows_per_batch = 0;
   Limit limited_by;       // what limits then
   double next_bound = 0;  // the rate the second-tightest row would allow then

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "analysis/sensitivity.h"
+#include "base/error.h"
 
 namespace headrace::analysis {
 namespace {
@@ -116,6 +117,13 @@ bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness
   return false;
 }
 
+}  // namespace
+
+const char* LimitKindName(LimitKind kind) {
+  constexpr const char* kNames[] = {"consumer", "cores", "stage", "lock", "device", "order"};
+  return kNames[static_cast<int>(kind)];
+}
+
 std::string Describe(const Limit& limit) {
   switch (limit.kind) {
     case LimitKind::kConsumer:
@@ -123,19 +131,12 @@ std::string Describe(const Limit& limit) {
     case LimitKind::kCores:
       return "the cores";
     case LimitKind::kStage:
-      return "stage " + limit.name;
+      return "stage " + Printable(limit.name);
     case LimitKind::kOrder:
       return "the order";
     default:
-      return fmt::format("{} {}", LimitKindName(limit.kind), limit.name);
+      return fmt::format("{} {}", LimitKindName(limit.kind), Printable(limit.name));
   }
-}
-
-}  // namespace
-
-const char* LimitKindName(LimitKind kind) {
-  constexpr const char* kNames[] = {"consumer", "cores", "stage", "lock", "device", "order"};
-  return kNames[static_cast<int>(kind)];
 }
 
 const char* VerdictName(Verdict verdict) {
@@ -155,15 +156,8 @@ std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
   }
   for (size_t r = 0; r < model.resources().size(); ++r) {
     const ResourceModel& resource = model.resources()[r];
-    double bound = Bound(resource.servers, demands.resources[r].hold_s);
-    // A rate limiter may book the time for its tokens as waiting. Then hold time says little, but
-    // users that queue for it most of their time show that it delivers what it can.
-    const double waits = demands.resources[r].wait_s;
-    if (resource.kind == "device" && waits > 4 * demands.resources[r].hold_s && waits > 0) {
-      double users_s = 0;
-      for (const auto& [index, share] : resource.users) users_s += demands.operators[index].busy_s;
-      if (users_s > 0 && waits > 0.8 * users_s) bound = std::min(bound, demands.rate);
-    }
+    const double bound = Bound(
+        resource.servers, std::max(demands.resources[r].hold_s, demands.resources[r].limiter_s));
     limits.push_back({resource.kind == "device" ? LimitKind::kDevice : LimitKind::kLock, r,
                       resource.name, bound});
   }

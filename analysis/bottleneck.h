@@ -30,6 +30,9 @@ struct Limit {
   double bound = 0;
 };
 
+// "the consumer", "the cores", "stage decode", "device disk"; safe to print.
+std::string Describe(const Limit& limit);
+
 // All rows of `model` at these settings and demands, in fixed order.
 std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
                           const Settings& settings);

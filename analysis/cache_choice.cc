@@ -64,10 +64,11 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
     std::vector<std::string> random;
     for (size_t from : stages) {
       for (size_t op : model.stages()[from].operators) {
-        const std::string& kind = model.operators()[op].kind;
-        if (std::find(kRandomKinds.begin(), kRandomKinds.end(), kind) != kRandomKinds.end()) {
-          random.push_back(model.operators()[op].name);
-        }
+        const OperatorModel& found = model.operators()[op];
+        const bool draws = std::any_of(
+            kRandomKinds.begin(), kRandomKinds.end(),
+            [&](std::string_view word) { return found.kind == word || found.name == word; });
+        if (draws) random.push_back(found.name);
       }
     }
     for (size_t t = 0; t < question.tiers.size(); ++t) {
@@ -76,6 +77,7 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
       option.stage = s;
       option.tier = t;
       option.random = random;
+      option.allowed = question.allowed.empty() || question.allowed[s];
       option.stored_bytes = batch_bytes * batches;
       option.share = std::min(1.0, tier.budget_bytes / option.stored_bytes);
       if (!(option.share > 0)) continue;
@@ -120,7 +122,7 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
                    });
   for (size_t i = 0; i < choice.options.size() && !choice.best; ++i) {
     const CacheOption& option = choice.options[i];
-    if (!option.random.empty()) continue;
+    if (!option.random.empty() || !option.allowed) continue;
     const bool pays = counted ? *option.total_s < *choice.total_s * (1 - kWorthwhile)
                               : option.warm_rate > choice.rate * (1 + kWorthwhile);
     if (pays) choice.best = i;

@@ -30,6 +30,7 @@ struct CacheQuestion {
   double epoch_batches = 0;
   double epochs = 0;  // 0: not known
   std::vector<CacheTier> tiers;
+  std::vector<bool> allowed = {};  // stages whose output can be kept; empty: all
 };
 
 struct CacheOption {
@@ -41,8 +42,10 @@ struct CacheOption {
   Interval warm_gain;                       // 90 %, of warm_rate over the present rate, less 1
   std::optional<double> break_even_epochs;  // none: it never pays
   std::optional<double> total_s;            // of the question's epochs
-  Limit then;  // what limits the warm rate; a disk by its own reads: kDevice
-  // Operators before it whose name says that they draw at random: their draws would be kept.
+  Limit then;           // what limits the warm rate; a disk by its own reads: kDevice
+  bool allowed = true;  // by the question; one that is not is never chosen
+  // Operators before it whose name or kind says that they draw at random: their draws would be
+  // kept.
   std::vector<std::string> random;
 };
 

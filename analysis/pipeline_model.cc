@@ -532,13 +532,24 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
   demands.cpu_s += demands.unattributed_cpu_s;
   for (size_t r = 0; r < resources_.size(); ++r) {
     const ResourceCounters& counters = sum.resources[r];
-    Demands::Resource resource{Seconds(counters.hold_ns) / steps, Seconds(counters.wait_ns) / steps,
-                               static_cast<double>(counters.moved_bytes) / steps};
+    Demands::Resource resource;
+    resource.hold_s = Seconds(counters.hold_ns) / steps;
+    resource.wait_s = Seconds(counters.wait_ns) / steps;
+    resource.bytes = static_cast<double>(counters.moved_bytes) / steps;
     // A holder that is preempted holds longer than it needs to: the demand is at most what its
     // users do.
     double users_s = 0;
     for (const auto& [index, share] : resources_[r].users) {
       users_s += demands.operators[index].cpu_s + demands.operators[index].blocked_s;
+    }
+    // A rate limiter may book the time for its tokens as waiting. Then hold time says little, but
+    // users that queue for it most of their time show that it delivers what it can.
+    double busy_s = 0;
+    for (const auto& [index, share] : resources_[r].users)
+      busy_s += demands.operators[index].busy_s;
+    if (resources_[r].kind == "device" && resource.wait_s > 4 * resource.hold_s && busy_s > 0 &&
+        resource.wait_s > 0.8 * busy_s && demands.rate > 0) {
+      resource.limiter_s = resources_[r].servers / demands.rate;
     }
     if (users_s > 0 && splits_cpu_) resource.hold_s = std::min(resource.hold_s, users_s);
     demands.resources.push_back(resource);

@@ -64,7 +64,8 @@ struct Demands {
     double rows = 0, bytes_in = 0, bytes_out = 0;
   };
   struct Resource {
-    double hold_s = 0;  // server time
+    double hold_s = 0;     // server time
+    double limiter_s = 0;  // what a batch takes of a rate limiter that books its time as waiting
     double wait_s = 0, bytes = 0;
   };
   std::vector<Operator> operators;

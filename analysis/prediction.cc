@@ -47,13 +47,13 @@ double PriorErrorOf(LimitKind kind) {
 // distribution.
 double ErrorOf(LimitKind kind, const std::vector<PredictionRow>& earlier) {
   constexpr double kPriorRuns = 20;
+  // More than fourfold is no error of a model, but another pipeline or another machine.
+  const double most = std::log(4.0);
   std::vector<double> residuals;
   for (const PredictionRow& row : earlier) {
-    if (row.limited_by_kind != LimitKindName(kind) || !row.observed || *row.observed <= 0 ||
-        row.predicted <= 0) {
-      continue;
-    }
-    residuals.push_back(std::abs(std::log(*row.observed / row.predicted)));
+    if (row.limited_by_kind != LimitKindName(kind) || !row.observed) continue;
+    const double residual = std::abs(std::log(*row.observed / row.predicted));
+    if (residual <= most) residuals.push_back(residual);  // not where it is no number
   }
   const double prior = PriorErrorOf(kind), seen = static_cast<double>(residuals.size());
   if (seen >= kPriorRuns) {
@@ -90,12 +90,7 @@ std::optional<double> Predictor::Simulated(const Settings& settings, const Deman
   return rate;
 }
 
-bool Predictor::IsCurrent(const Settings& settings) const {
-  const Settings& current = model_.current();
-  return settings.parallelism == current.parallelism &&
-         settings.queue_capacity == current.queue_capacity &&
-         std::abs(settings.cores - current.cores) < 1e-9;
-}
+bool Predictor::IsCurrent(const Settings& settings) const { return settings == model_.current(); }
 
 double Predictor::Rate(const Settings& settings, const std::vector<Scale>& scales) const {
   const Demands demands = Apply(model_, model_.demands(), scales);

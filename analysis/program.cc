@@ -195,7 +195,8 @@ std::string Program::Text() const {
   const auto sum = [&](const std::vector<std::pair<size_t, double>>& terms) {
     std::string text;
     for (const auto& [column, value] : terms) {
-      text += fmt::format("{}{:g} {}", text.empty() ? "" : " + ", value, columns_[column].name);
+      text += fmt::format("{}{:g} {}", text.empty() ? "" : " + ", value,
+                          Printable(columns_[column].name));
     }
     return text;
   };
@@ -205,12 +206,12 @@ std::string Program::Text() const {
   }
   std::string text = fmt::format("{} {}\n", maximise_ ? "maximise" : "minimise", sum(costs));
   for (const RowEntry& row : rows_) {
-    text +=
-        fmt::format("  {}: {:g} <= {} <= {:g}\n", row.name, row.lower, sum(row.terms), row.upper);
+    text += fmt::format("  {}: {:g} <= {} <= {:g}\n", Printable(row.name), row.lower,
+                        sum(row.terms), row.upper);
   }
   for (const ColumnEntry& column : columns_) {
-    text += fmt::format("  {:g} <= {} <= {:g}{}\n", column.lower, column.name, column.upper,
-                        column.integer ? " integer" : "");
+    text += fmt::format("  {:g} <= {} <= {:g}{}\n", column.lower, Printable(column.name),
+                        column.upper, column.integer ? " integer" : "");
   }
   return text;
 }

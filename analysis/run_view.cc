@@ -474,8 +474,10 @@ void ReadPredictions(Database& database, int64_t id, RunView* view) {
                 [&](const Row& row) { view->prediction = read(row); });
   database.Each(
       "SELECT p.* FROM run_summary AS r JOIN run_summary AS o USING (hostname, cpu_model) "
-      "JOIN prediction_summary AS p ON p.run_id = o.run_id WHERE r.run_id = ?1 AND o.run_id <> ?1 "
-      "AND o.state = 'complete' ORDER BY o.run_id DESC LIMIT 500",
+      "JOIN prediction_summary AS p ON p.run_id = o.run_id WHERE r.run_id = ?1 AND o.run_id < ?1 "
+      "AND o.state = 'complete' AND p.run_id IN (SELECT MAX(run_id) FROM prediction_summary "
+      "WHERE run_id < ?1 GROUP BY from_run_id, batches_per_second) "
+      "ORDER BY o.run_id DESC LIMIT 500",
       id, [&](const Row& row) { view->earlier_predictions.push_back(read(row)); });
 }
 

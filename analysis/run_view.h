@@ -200,8 +200,9 @@ struct RunView {
   Real memory_ceiling_bytes_per_s;
   // What a plan said of this run before it began.
   std::optional<PredictionRow> prediction;
-  // Of the other runs of the run's host and CPU that were started with a plan, the newest first:
-  // what was predicted and observed.
+  // Of the earlier runs of the run's host and CPU that were started with a plan, the newest first:
+  // what was predicted and observed. One of each plan: running it again tells nothing new of the
+  // model.
   std::vector<PredictionRow> earlier_predictions;
   std::vector<StoragePoint> storage_points;  // of the latest calibration of each folder
   // Other runs in the database with the same pipeline text that were recorded at the same time;

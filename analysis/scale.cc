@@ -27,7 +27,9 @@ void ScaleOperator(const PipelineModel& model, size_t op, double factor, Demands
   demands->operators[op].busy_s *= factor;
   for (size_t r = 0; r < model.resources().size(); ++r) {
     for (const auto& [user, share] : model.resources()[r].users) {
-      if (user == op) demands->resources[r].hold_s *= 1 - share * (1 - factor);
+      if (user != op) continue;
+      demands->resources[r].hold_s *= 1 - share * (1 - factor);
+      demands->resources[r].limiter_s *= 1 - share * (1 - factor);
     }
   }
 }
@@ -42,6 +44,7 @@ void ScaleResource(const PipelineModel& model, size_t resource, double factor, D
     Lessen(model, op, cpu_s, blocked_s, demands);
   }
   demands->resources[resource].hold_s *= factor;
+  demands->resources[resource].limiter_s *= factor;
   demands->resources[resource].wait_s *= factor;
 }
 

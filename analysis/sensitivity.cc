@@ -10,6 +10,10 @@ namespace headrace::analysis {
 namespace {
 
 constexpr int kLonger = 4;  // times, of ordered queues and their window
+constexpr int kLongest = 1 << 20;
+
+// A queue that is as good as endless stays as it is.
+int Longer(int length) { return length > kLongest ? length : length * kLonger; }
 
 double ShareOf(Step step) { return step == Step::kQuarter ? 0.25 : 0.1; }
 
@@ -57,8 +61,8 @@ Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit
     }
     case LimitKind::kOrder:
       relief.what = fmt::format("queues and window {} times as long", kLonger);
-      for (int& capacity : settings.queue_capacity) capacity *= kLonger;
-      settings.order_window *= kLonger;
+      for (int& capacity : settings.queue_capacity) capacity = Longer(capacity);
+      settings.order_window = Longer(settings.order_window);
       break;
   }
   return relief;

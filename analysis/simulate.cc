@@ -121,7 +121,7 @@ class Simulation {
       const double rate = Rate();
       const double cpu_s = cpu_.empty() ? kNever : now_ + (cpu_.top().first - virtual_) / rate;
       const double next_s = std::max(now_, std::min(timer_s, cpu_s));
-      while (next_snapshot_s <= std::min(next_s, duration_s)) {
+      while (period_s > 0 && next_snapshot_s <= std::min(next_s, duration_s)) {
         MoveTo(next_snapshot_s, rate);
         Settle();
         if (snapshot) snapshot(counters_);

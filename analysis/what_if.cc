@@ -45,6 +45,7 @@ double Factor(const std::string& key, const std::string& text) {
     value = Number(text.substr(text.starts_with('+') ? 1 : 0,
                                text.size() - 1 - (text.starts_with('+') ? 1 : 0)));
     const bool change = text.starts_with('+') || text.starts_with('-');
+    if (value && text.starts_with('+') && *value < 0) value.reset();
     if (value) *value = *value / 100 + (change ? 1 : 0);
   } else {
     value = Number(text);
@@ -142,6 +143,11 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
   const std::string name = key.substr(0, dot == std::string::npos ? 0 : dot);
   const std::string knob = dot == std::string::npos ? key : key.substr(dot + 1);
   if (key == "cores") {
+    if (!model.cores_known()) {
+      throw Error(ExitCode::kInconclusive,
+                  "the run recorded no CPU time or no number of cores, so that cores say nothing",
+                  kWhere, "record at accounting level 2");
+    }
     const std::optional<double> cores = Number(value);
     if (!cores || *cores < 0.01 || *cores > kMostThreads) {
       Refuse(fmt::format("cores cannot be '{}'", Printable(value)), "give how many: 4, 2.5");
@@ -167,7 +173,7 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
   } else if (dot != std::string::npos && knob == "cost") {
     Scale scale = PartNamed(model, name);
     scale.factor = Factor(key, value);
-    what->scales.push_back(scale);
+    if (scale.factor != 1) what->scales.push_back(scale);
   } else {
     Refuse(fmt::format("'{}' is no setting", Printable(word)),
            "try STAGE.parallelism=4, STAGE.queue=16, cores=8 or NAME.cost=0.5");

@@ -84,49 +84,38 @@ nlohmann::ordered_json WorthsJson(const std::vector<analysis::Worth>& worths) {
   return out;
 }
 
-// "the consumer", "stage decode"
-std::string Words(const analysis::Limit& limit) {
-  switch (limit.kind) {
-    case analysis::LimitKind::kConsumer:
-      return "the consumer";
-    case analysis::LimitKind::kCores:
-      return "the cores";
-    case analysis::LimitKind::kOrder:
-      return "the order";
-    default:
-      return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
-  }
-}
-
 void PrintWorths(const std::vector<analysis::Worth>& worths) {
   fmt::print("\nworth of more, each alone\n");
   size_t name = 0, what = 0;
   for (const analysis::Worth& worth : worths) {
-    name = std::max(name, Words(worth.limit).size());
+    name = std::max(name, analysis::Describe(worth.limit).size());
     what = std::max(what, worth.what.size());
   }
   for (const analysis::Worth& worth : worths) {
     if (worth.gain < analysis::kZeroWorth) continue;
     fmt::print("  {:<{}}  {:<{}}  {:+.0f} % [{:.0f}, {:.0f}], then limited by {}\n",
-               Words(worth.limit), name, worth.what, what, 100 * worth.gain,
-               100 * worth.interval.low, 100 * worth.interval.high, Words(worth.then));
+               analysis::Describe(worth.limit), name, worth.what, what, 100 * worth.gain,
+               100 * worth.interval.low, 100 * worth.interval.high, analysis::Describe(worth.then));
   }
   std::string nothing;
   for (const analysis::Worth& worth : worths) {
     if (worth.gain >= analysis::kZeroWorth) continue;
-    nothing +=
-        (nothing.empty() ? "" : "; ") + fmt::format("{}, {}", Words(worth.limit), worth.what);
+    nothing += (nothing.empty() ? "" : "; ") +
+               fmt::format("{}, {}", analysis::Describe(worth.limit), worth.what);
   }
   if (!nothing.empty()) fmt::print("  nothing (under 1 %): {}\n", nothing);
 }
 
 std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& plan,
-                     const std::vector<analysis::Worth>& worths) {
+                     const std::vector<analysis::Worth>& worths, const analysis::Curve* over_cores,
+                     double cores) {
   nlohmann::ordered_json out;
   out["schema"] = "headrace.plan/1";
   out["run"] = view.run.run_id;
   out["run_name"] = view.run.name;
   out["pipeline"] = view.run.pipeline_path;
+  // Of a plan for other cores than the run had.
+  out["cores"] = cores > 0 ? nlohmann::ordered_json(cores) : nlohmann::ordered_json(nullptr);
   out["settings"] = nlohmann::ordered_json::object();
   out["changes"] = nlohmann::ordered_json::array();
   for (const analysis::Change& change : plan.changes) {
@@ -148,7 +137,9 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
   out["gain_ratio"] = Finite(plan.predicted / plan.now - 1);
   out["gain_interval"] = IntervalJson(plan.gain_interval);
   out["promise"] = {{"batches_per_second", Finite(plan.promise)}, {"probability", 0.9}};
-  out["risk"] = {{"slower_probability", plan.slower_probability}};
+  out["risk"] = {{"slower_probability", plan.slower_probability
+                                            ? nlohmann::ordered_json(*plan.slower_probability)
+                                            : nlohmann::ordered_json(nullptr)}};
   out["then_limited_by"] = plan.limited_by.name;
   out["then_limited_by_kind"] = analysis::LimitKindName(plan.limited_by.kind);
   out["memory_bytes"] = Whole(plan.memory_bytes);
@@ -158,6 +149,13 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
                    {"seconds", plan.program.proof.seconds},
                    {"limit_seconds", plan.program.proof.max_seconds}};
   out["worth_of_more"] = WorthsJson(worths);
+  out["rate_over_cores"] = nlohmann::ordered_json::array();
+  if (over_cores != nullptr) {
+    for (const auto& [number, rate] : over_cores->points) {
+      out["rate_over_cores"].push_back({{"cores", number}, {"batches_per_second", rate}});
+    }
+    out["knee_cores"] = over_cores->knee;
+  }
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -173,21 +171,24 @@ void PrintProgram(const analysis::ChainReport& program) {
 }
 
 void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
-                const std::vector<analysis::Worth>& worths, const PlanOptions& options) {
+                const std::vector<analysis::Worth>& worths, const analysis::Curve* over_cores,
+                const PlanOptions& options) {
   if (plan.changes.empty()) {
-    fmt::print("nothing to change: no setting gains 3 % or more\n");
+    fmt::print("nothing to change: {}\n", options.target.empty() ? "no setting gains 3 % or more"
+                                                                 : "the target is met as it is");
   } else {
     size_t knob = 4;
     for (const analysis::Change& change : plan.changes) knob = std::max(knob, change.knob.size());
     fmt::print("{:<{}}  {:>4}  {:>4}  {:>11}  {:>10}  why\n", "knob", knob, "now", "plan",
                "without it", "memory");
     for (const analysis::Change& change : plan.changes) {
-      fmt::print("{:<{}}  {:>4}  {:>4}  {:>11}  {:>10}  {}\n", change.knob, knob, change.from,
-                 change.to, fmt::format("{:+.0f} %", 100 * (1 / (1 + change.gain) - 1)),
-                 change.memory_bytes ? (*change.memory_bytes < 0 ? "-" : "+") +
-                                           FormatBytes(std::abs(*change.memory_bytes))
-                                     : std::string("-"),
-                 change.why);
+      fmt::print(
+          "{:<{}}  {:>4}  {:>4}  {:>11}  {:>10}  {}\n", Printable(change.knob), knob, change.from,
+          change.to, fmt::format("{:+.0f} %", 100 * (1 / (1 + change.gain) - 1)),
+          change.memory_bytes
+              ? (*change.memory_bytes < 0 ? "-" : "+") + FormatBytes(std::abs(*change.memory_bytes))
+              : std::string("-"),
+          change.why);
     }
   }
   const analysis::Interval& range = plan.predicted_interval;
@@ -200,18 +201,27 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
   if (!plan.changes.empty()) {
     fmt::print("promise    nine of ten such plans reach {}; slower than now: {}\n",
                FormatRate(plan.promise, "batches"),
-               plan.slower_probability < 0.01 ? std::string("under 1 %")
-                                              : FormatPercent(plan.slower_probability));
+               plan.slower_probability.value_or(0) < 0.01
+                   ? std::string("under 1 %")
+                   : FormatPercent(*plan.slower_probability));
   }
-  fmt::print("then limited by {}", plan.limited_by.name);
+  fmt::print("then limited by {}", analysis::Describe(plan.limited_by));
   if (std::isfinite(plan.next_bound)) {
     fmt::print(" at {}; after that by {} at {}", FormatRate(plan.limited_by.bound, "batches"),
-               plan.next.name, FormatRate(plan.next_bound, "batches"));
+               analysis::Describe(plan.next), FormatRate(plan.next_bound, "batches"));
   }
   fmt::print("\n");
   if (plan.memory_bytes)
     fmt::print("memory of queues and batches in work: {}\n", FormatBytes(*plan.memory_bytes));
   PrintWorths(worths);
+  if (over_cores != nullptr) {
+    fmt::print("  with");
+    for (const auto& [number, rate] : over_cores->points) {
+      fmt::print("{} {} core{} {:.4g}", number > 1 ? "," : "", number, number > 1 ? "s" : "", rate);
+    }
+    fmt::print(" batches/s: more than {} gain{} under 2 %\n", over_cores->knee,
+               over_cores->knee == 1 ? "s" : "");
+  }
   if (options.explain) PrintProgram(plan.program);
   if (plan.changes.empty()) return;
   const std::string file = options.output.empty() ? "plan.json" : ShellWord(options.output);
@@ -257,6 +267,10 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
   const analysis::Variant what = analysis::ParseWhatIf(model, options.what_if);
   const analysis::Predictor predictor(model);
   const analysis::Prediction prediction = predictor.Predict(what.settings, what.scales);
+  if (!std::isfinite(prediction.rate)) {
+    throw Error(ExitCode::kInconclusive, "nothing that was recorded limits the rate then",
+                "--what-if", "leave some cost to the pipeline");
+  }
   const double now = model.demands().rate, rows = model.demands().rows;
   const double gain = prediction.rate / now - 1;
   const analysis::Interval range = predictor.Gain({model.current(), {}}, what, gain);
@@ -274,7 +288,7 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
              Printable(fmt::format("{}", fmt::join(options.what_if, " "))), shown(prediction.rate),
              prediction.interval.low, prediction.interval.high);
   fmt::print("gain {:+.0f} % [{:.0f}, {:.0f}]; limited by {} then\n", 100 * gain, 100 * range.low,
-             100 * range.high, Words(prediction.limits[prediction.binding]));
+             100 * range.high, analysis::Describe(prediction.limits[prediction.binding]));
   PrintWorths(worths);
   return static_cast<int>(ExitCode::kOk);
 }
@@ -312,6 +326,10 @@ int Run(const PlanOptions& options) {
     fleet.explain = options.explain;
     return PlanFleet(view, model, fleet);
   }
+  if (!options.lp.empty() && options.lp == options.output) {
+    throw Error(ExitCode::kUsage, "the plan and its program cannot be one file", "--lp",
+                "name another file");
+  }
   analysis::Budget budget;
   budget.max_threads = options.max_threads;
   if (options.cores > 0) budget.cores = options.cores;
@@ -320,9 +338,16 @@ int Run(const PlanOptions& options) {
     budget.target = ParseTarget(options.target, model.demands().rows);
   }
   const analysis::Allocation plan = analysis::Allocate(model, budget);
-  const std::vector<analysis::Worth> worths = analysis::Sensitivity(
-      model, analysis::Predictor(model), {plan.settings, {}}, analysis::Step::kUnit);
-  const std::string json = PlanJson(view, plan, worths);
+  const analysis::Predictor predictor(model);
+  const std::vector<analysis::Worth> worths =
+      analysis::Sensitivity(model, predictor, {plan.settings, {}}, analysis::Step::kUnit);
+  std::optional<analysis::Curve> over_cores;
+  if (model.cores_known()) {
+    const double cores = std::max(4.0, 2 * std::ceil(std::min(plan.settings.cores, 8.0)));
+    over_cores = analysis::RateOverCores(predictor, plan.settings, static_cast<int>(cores));
+  }
+  const std::string json =
+      PlanJson(view, plan, worths, over_cores ? &*over_cores : nullptr, options.cores);
   if (!options.output.empty()) {
     AtomicFile file(options.output, options.force);
     file.Write(json);
@@ -338,7 +363,7 @@ int Run(const PlanOptions& options) {
   if (options.json) {
     std::fputs(json.c_str(), stdout);
   } else {
-    PrintTable(view, plan, worths, options);
+    PrintTable(view, plan, worths, over_cores ? &*over_cores : nullptr, options);
   }
   return static_cast<int>(ExitCode::kOk);
 }

@@ -102,6 +102,11 @@ std::string CacheJson(const analysis::RunView& view, const analysis::PipelineMod
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+// The operators of the reader after which [[cache]] can stand.
+bool KeptByReader(const std::string& op) {
+  return op == "extract" || op == "rowmap" || op == "transform";
+}
+
 void PrintVerdict(const analysis::PipelineModel& model, const CacheOptions& options,
                   const analysis::CacheQuestion& question, const analysis::CacheChoice& choice) {
   if (!choice.best) {
@@ -126,12 +131,13 @@ void PrintVerdict(const analysis::PipelineModel& model, const CacheOptions& opti
   }
   const analysis::StageModel& stage = model.stages()[best.stage];
   const std::string& op = model.operators()[stage.last].name;
-  if (op == "extract" || op == "rowmap" || op == "transform") {
+  if (KeptByReader(op)) {
+    const std::string& tier = question.tiers[best.tier].name;
     fmt::print(
         "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
-        "\"{:.0f}MiB\"\n",
-        op, question.tiers[best.tier].name,
-        std::ceil(question.tiers[best.tier].budget_bytes / 1048576));
+        "\"{:.0f}MiB\"\n{}",
+        op, tier, std::ceil(question.tiers[best.tier].budget_bytes / 1048576),
+        tier == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
   }
 }
 
@@ -157,6 +163,15 @@ int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& mode
               const CacheOptions& options) {
   analysis::CacheQuestion question;
   for (const std::string& tier : options.tiers) question.tiers.push_back(ParseTier(tier));
+  constexpr double kMostRows = 1e15, kMostEpochs = 1e6;
+  if (options.epoch_rows > kMostRows) {
+    throw Error(ExitCode::kUsage, "no epoch has that many rows", "--epoch-rows",
+                fmt::format("give at most {:g}", kMostRows));
+  }
+  if (options.epochs > kMostEpochs || options.epochs != std::floor(options.epochs)) {
+    throw Error(ExitCode::kUsage, fmt::format("{:g} is no number of epochs", options.epochs),
+                "--epochs", fmt::format("give a whole number up to {:g}", kMostEpochs));
+  }
   if (options.epoch_rows <= 0 || model.demands().rows <= 0) {
     throw Error(options.epoch_rows <= 0 ? ExitCode::kUsage : ExitCode::kInconclusive,
                 options.epoch_rows <= 0 ? "how large a cache is depends on the rows of an epoch"
@@ -165,6 +180,14 @@ int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& mode
   }
   question.epoch_batches = options.epoch_rows / model.demands().rows;
   question.epochs = options.epochs;
+  const bool reader =
+      std::any_of(model.operators().begin(), model.operators().end(),
+                  [](const analysis::OperatorModel& op) { return op.name == "extract"; });
+  if (reader) {
+    for (const analysis::StageModel& stage : model.stages()) {
+      question.allowed.push_back(KeptByReader(model.operators()[stage.last].name));
+    }
+  }
   const analysis::Predictor predictor(model);
   const analysis::CacheChoice choice = analysis::ChooseCache(model, predictor, question);
   if (options.json) {
@@ -187,7 +210,8 @@ int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& mode
         fmt::format("[{:.0f}, {:.0f}]", 100 * option.warm_gain.low, 100 * option.warm_gain.high),
         pays ? fmt::format("{:.0f} epochs", *pays) : std::string("never"),
         Printable(option.then.name),
-        option.random.empty()
+        !option.allowed ? std::string("; the reader keeps nothing there")
+        : option.random.empty()
             ? std::string()
             : fmt::format("; keeps the random draws of {}: not chosen",
                           Printable(fmt::format("{}", fmt::join(option.random, ", ")))));

@@ -1,10 +1,12 @@
 // headrace run: runs the reference pipeline and has it recorded by a collector process.
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -47,6 +49,7 @@ struct RunOptions {
 
 struct PlanFile {
   Settings settings;
+  std::string pipeline;                                 // that it was made for; may be empty
   std::optional<collectors::PredictionRow> prediction;  // none where the plan holds none
 };
 
@@ -61,8 +64,13 @@ PlanFile ReadPlan(const std::string& path) {
                 "is not a plan (JSON with \"schema\": \"headrace.plan/1\" and \"settings\")", path,
                 "make one with 'headrace plan latest -o plan.json'");
   }
-  for (const auto& [knob, value] : plan["settings"].items())
+  for (const auto& [knob, value] : plan["settings"].items()) {
+    if (!value.is_string() && !value.is_number() && !value.is_boolean()) {
+      throw Error(ExitCode::kBadData, fmt::format("setting '{}' has no value", Printable(knob)),
+                  path, "make a plan with 'headrace plan latest -o plan.json'");
+    }
     file.settings.emplace_back(knob, value.is_string() ? value.get<std::string>() : value.dump());
+  }
   const auto number = [](const nlohmann::json& in, const char* key) -> std::optional<double> {
     const auto found = in.find(key);
     if (found == in.end() || !found->is_number()) return std::nullopt;
@@ -75,7 +83,14 @@ PlanFile ReadPlan(const std::string& path) {
   const auto predicted = plan.find("predicted");
   if (predicted == plan.end() || !predicted->is_object()) return file;
   const std::optional<double> rate = number(*predicted, "batches_per_second");
-  if (!rate) return file;
+  // A plan that changes nothing predicted nothing, and one for other cores says nothing of these.
+  const std::optional<double> cores = number(plan, "cores");
+  cpu_set_t allowed;
+  const bool same_cores = !cores || (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
+                                     CPU_COUNT(&allowed) == *cores);
+  if (!rate || !std::isfinite(*rate) || *rate <= 0 || file.settings.empty() || !same_cores)
+    return file;
+  file.pipeline = text("pipeline");
   const auto run = plan.find("run");
   file.prediction = {run != plan.end() && run->is_number_integer()
                          ? std::optional<int64_t>(run->get<int64_t>())
@@ -286,8 +301,9 @@ int Run(const RunOptions& options) {
   if (agent) {
     try {
       run_id = agent->Stop();
-      // With other settings on top it is no run of that plan.
-      if (run_id > 0 && plan.prediction && options.set.empty()) {
+      // With other settings on top, or of another pipeline, it is no run of that plan.
+      if (run_id > 0 && plan.prediction && options.set.empty() &&
+          plan.pipeline == std::filesystem::absolute(options.pipeline).string()) {
         collectors::RunStore(options.database).SetPrediction(run_id, *plan.prediction);
       }
     } catch (const Error& error) {

@@ -101,6 +101,7 @@ TEST_F(WhatIf, WrongWordsSayWhatThereIs) {
       {"unpack.cost=%", "how many times its present cost"},
       {"nowhere.cost=1", "nothing that costs is named 'nowhere'"},
       {"resource:unpack.cost=1", "nothing that costs is named 'resource:unpack'"},
+      {"fetch.cost=+-5%", "how many times its present cost"},
       {"pipeline.reorder_window=4", "delivers in any order"},
   };
   for (const auto& [word, what] : kCases) {
@@ -164,9 +165,16 @@ TEST_F(WhatIf, TheLimitingStageIsWorthMostAndOthersNothing) {
 TEST_F(WhatIf, AGainOfNothingIsNarrow) {
   const Predictor predictor(model_);
   const Variant now{model_.current(), {}};
-  const Interval interval = predictor.Gain(now, now, 0);
-  EXPECT_NEAR(interval.low, 0, 1e-9);
-  EXPECT_NEAR(interval.high, 0, 1e-9);
+  const Interval none = predictor.Gain(now, now, 0);
+  EXPECT_EQ(none.low, 0);
+  EXPECT_EQ(none.high, 0);
+  // A change where nothing is to be gained is known better than one that moves the rate.
+  const Variant idle = ParseWhatIf(model_, {"join.queue=8"});
+  const Variant moves = ParseWhatIf(model_, {"fetch.parallelism=2"});
+  const Interval little = predictor.Gain(now, idle, 0), much = predictor.Gain(now, moves, 1);
+  EXPECT_LT(little.high - little.low, 0.06);
+  EXPECT_GT(little.high - little.low, 0.01);
+  EXPECT_GT((much.high - much.low) / 2, 2 * (little.high - little.low));
 }
 
 TEST_F(WhatIf, TheKneeIsWhereMoreThreadsStopPaying) {

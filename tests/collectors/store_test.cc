@@ -613,7 +613,7 @@ TEST_F(Store, PredictionsStandBesideWhatWasObserved) {
             "1|50|");
   const std::string copy = folder_ + "/copy.db";
   store.CopyRun(run, copy);
-  EXPECT_EQ(ReadStore(copy).Query("SELECT COUNT(*) FROM prediction_summary").rows.size(), 1u);
+  EXPECT_EQ(ReadStore(copy).Query("SELECT * FROM prediction_summary").rows.size(), 1u);
   store.RemoveRun(run);
   EXPECT_EQ(Row("SELECT COUNT(*) FROM prediction_summary"), "0");
 }

@@ -187,6 +187,11 @@ WorthTrial TryWorths(uint64_t seed) {
     trial.wrong += gain.gain >= kSomething && gain.gain > 2 * gain.error;
   }
   trial.predicted = predicted(truth.gains[0].row);
+  for (const analysis::Worth& worth : worths) {
+    if (worth.limit.name != truth.gains[0].row) continue;
+    trial.low = worth.interval.low;
+    trial.high = worth.interval.high;
+  }
   trial.observed = truth.gap();
   trial.first_right = !worths.empty() && truth.Holds(worths[0].limit.name);
   return trial;
@@ -566,9 +571,9 @@ std::string Line(const NameTrial& t) {
 }
 
 std::string Line(const WorthTrial& t) {
-  return fmt::format("worth\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{:.4f}\t{:.4f}\t{}", t.seed, t.kind,
-                     t.pairs, t.tau, t.nothing, t.wrong, t.predicted, t.observed,
-                     int{t.first_right});
+  return fmt::format("worth\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{:.4f}\t{:.4f}\t{:.4f}\t{:.4f}\t{}",
+                     t.seed, t.kind, t.pairs, t.tau, t.nothing, t.wrong, t.predicted, t.observed,
+                     t.low, t.high, int{t.first_right});
 }
 
 std::string Line(const ChooseTrial& t) {
@@ -604,11 +609,15 @@ bool Parse(const std::string& line, Trials* trials) {
     (real ? trials->real_names : trials->names)
         .push_back({seed, f[2], f[3], f[4], f[5], count(6), number(7), f[8], number(9),
                     f[10] == "1", f[11] == "1"});
+  } else if (real && f[0] == "left") {
+    (f[1] == "busy" ? trials->real_busy : trials->real_full) += 1;
+  } else if (f[0] == "control" && f.size() == 5 && !real) {
+    trials->controls.push_back({f[1], f[2], f[4], f[3] == "1"});
   } else if (real) {
     return false;
-  } else if (f[0] == "worth" && f.size() == 10) {
-    trials->worths.push_back(
-        {seed, f[2], count(3), number(4), count(5), count(6), number(7), number(8), f[9] == "1"});
+  } else if (f[0] == "worth" && f.size() == 12) {
+    trials->worths.push_back({seed, f[2], count(3), number(4), count(5), count(6), number(7),
+                              number(8), number(9), number(10), f[11] == "1"});
   } else if (f[0] == "choose" && f.size() == 11) {
     trials->choices.push_back(
         {seed, f[2], f[3], number(4), number(5), number(6), f[7] == "1", count(8), f[9], f[10]});

@@ -41,7 +41,8 @@ struct WorthTrial {
   int nothing = 0;  // rows said to gain nothing
   int wrong = 0;    // of them, those that do
   double predicted = 0, observed = 0;  // gain of the row that truly gains most
-  bool first_right = false;  // the row said to gain most gains at least half of that
+  double low = 0, high = 0;            // 90 % interval of the predicted one
+  bool first_right = false;            // the row said to gain most gains at least half of that
 };
 // G5, G8, G13: the settings a strategy chose, against all configurations of a grid.
 struct ChooseTrial {
@@ -61,6 +62,11 @@ struct CacheTrial {
   std::string chosen, best;                     // "none", "s2 memory"
   double none_s = 0, chosen_s = 0, best_s = 0;  // true total times
   double size_error = 0;  // of what is kept, against what it truly takes; 0: none is
+};
+// B4 (tests/validation/controls.py): a pipeline with nothing to gain or little to see.
+struct ControlTrial {
+  std::string name, must_be, found;
+  bool held = false;
 };
 // G7 and the speed of the solvers.
 struct SolveTrial {
@@ -96,6 +102,8 @@ struct Trials {
   // Of bench B2, pipelines that really ran (tests/validation/real.py).
   std::vector<PredictTrial> real_predictions;
   std::vector<NameTrial> real_names;
+  std::vector<ControlTrial> controls;
+  int real_busy = 0, real_full = 0;  // real trials that were left out, and names that were
 };
 // Adds the trial of a line; false when it is none.
 bool Parse(const std::string& line, Trials* trials);

@@ -8,8 +8,8 @@ Prints the trials as lines for `accuracy render` (docs/accuracy.md).
 
 usage: real.py HEADRACE [--count N] [--first SEED] [--seconds S] [--tables FOLDER] > FILE
 exit: 0 when all trials were made (gates are judged by `accuracy`), 1 when a pipeline failed
-Wants a machine that does nothing else: a pipeline that gets fewer cores than it had is another pipeline. Every trial says how
-many cores others used; those in which it was more than a quarter of one are measured again, and left out if that does not help.
+Wants a machine that does nothing else: a pipeline that gets fewer cores than it had is another pipeline. Trials during which other
+processes used more than a quarter of a core are measured again, and left out if that does not help; the page counts them.
 """
 import argparse
 import json
@@ -258,7 +258,9 @@ def judge(runner, p, seed, lines):
     probability = findings[0]["probability"]
     right = [int(n in gains and gains[n] >= gains[best] / 2) for n in (name, second)]
     # Where both cores are used up and nothing else gains, they are what limits, but no third one can show it.
-    if not (full and gains[best] < CLEAR):
+    if full and gains[best] < CLEAR:
+        lines_here.append("real-left\tfull")
+    else:
         lines_here.append("\t".join(map(str, ["real-name", seed, p.kind, report["verdict"]["state"].replace(" ", "_"), name, second, 2, f"{probability:.4f}",
                                               best, f"{gains[best]:.4f}", *right])))
     if runner.others > OTHERS_LIMIT:
@@ -311,8 +313,10 @@ def main():
                     judge(runner, p, seed, lines)
                     break
                 except Busy as problem:
-                    print(f"{p.name} {kind}: {problem}; {'measured again' if attempt + 1 < ATTEMPTS else 'left out'}",
-                          file=sys.stderr, flush=True)
+                    last = attempt + 1 == ATTEMPTS
+                    print(f"{p.name} {kind}: {problem}; {'left out' if last else 'measured again'}", file=sys.stderr, flush=True)
+                    if last:
+                        print("real-left\tbusy", flush=True)
                 except (RuntimeError, KeyError, json.JSONDecodeError) as problem:
                     failed += 1
                     print(f"{p.name} {kind}: failed: {problem!r}", file=sys.stderr, flush=True)
