@@ -36,7 +36,8 @@ std::optional<double> QueueMemory(const PipelineModel& model, const Settings& se
   bool known = false;
   for (size_t s = 0; s < model.stages().size(); ++s) {
     known = known || model.stages()[s].element_bytes.has_value();
-    bytes += ElementBytes(model, s) * (settings.queue_capacity[s] + settings.parallelism[s]);
+    bytes += ElementBytes(model, s) *
+             (static_cast<double>(settings.queue_capacity[s]) + settings.parallelism[s]);
   }
   if (!known) return std::nullopt;
   return bytes;

@@ -332,7 +332,8 @@ void PipelineModel::ReadVisits() {
   const double steps = static_cast<double>(run_->steps.steps_count);
   double in_flight = 1;
   for (size_t s = stages_.size(); s-- > 0;) {
-    in_flight += stages_[s].parallelism + current_.queue_capacity[s];
+    in_flight += stages_[s].parallelism;
+    in_flight += current_.queue_capacity[s];
     for (size_t i : stages_[s].operators) {
       const double completions = static_cast<double>(run_->operators[i].completions_count);
       const bool one = completions >= steps - 2 && completions <= steps + in_flight;

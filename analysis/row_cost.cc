@@ -181,7 +181,7 @@ void ReadMemory(const PipelineModel& model, RowCost* cost) {
   double held = 0, threads = 0;
   for (size_t s = 0; s < model.stages().size(); ++s) {
     const double bytes = model.stages()[s].element_bytes.value_or(0);
-    held += bytes * (settings.queue_capacity[s] + settings.parallelism[s]);
+    held += bytes * (static_cast<double>(settings.queue_capacity[s]) + settings.parallelism[s]);
     threads += settings.parallelism[s];
   }
   if (threads > 0) cost->thread_bytes = held / threads;
