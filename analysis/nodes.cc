@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/registry.h"
+#include "base/toml_depth.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -135,7 +136,7 @@ class NodesParser {
     if (!text) return 0;
     double seconds = -1;
     try {
-      seconds = static_cast<double>(ParseDuration(*text, key)) * 1e-9;
+      seconds = static_cast<double>(ParseDuration(*text, key)) / 1e9;
     } catch (const Error&) {
     }
     if (seconds < 0) FailUnit(table, key, "300us");
@@ -300,6 +301,7 @@ void NodesParser::ReadDispatcher(const toml::table& table, DispatcherLimits* dis
 
 NodesFile ParseNodes(std::string_view toml_text, const std::string& where) {
   const NodesParser parser(where);
+  CheckTomlDepth(toml_text, where, ExitCode::kBadData);
   toml::table document;
   try {
     document = toml::parse(toml_text, where);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/registry.h"
+#include "base/toml_depth.h"
 #include "base/units.h"
 
 namespace headrace::workloads {
@@ -118,6 +119,7 @@ FeatureCounts ScaledCounts(const WorkloadSpec& spec) {
 }
 
 WorkloadSpec ParseSpec(std::string_view toml_text, const std::string& where) {
+  CheckTomlDepth(toml_text, where, ExitCode::kBadData);
   toml::table document;
   try {
     document = toml::parse(toml_text, where);

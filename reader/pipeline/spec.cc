@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/registry.h"
+#include "base/toml_depth.h"
 #include "base/units.h"
 #include "reader/pipeline/delivery/ring.h"
 #include "reader/source/open.h"
@@ -61,6 +62,7 @@ class SpecParser {
   }
 
   toml::table Parse(const std::string& text) const {
+    CheckTomlDepth(text, path_, ExitCode::kUsage);
     try {
       return toml::parse(text, path_);
     } catch (const toml::parse_error& error) {
@@ -936,13 +938,16 @@ void Assign(toml::table* table, const std::string& key, const std::string& value
   for (const char* text : {"name", "label", "table", "keys", "folder", "popularity", "ca_file"})
     if (key == text) return (void)table->insert_or_assign(key, value);
   try {
-    const toml::table parsed = toml::parse(fmt::format("v = {}", value));
+    const std::string line = fmt::format("v = {}", value);
+    CheckTomlDepth(line, key, ExitCode::kUsage);
+    const toml::table parsed = toml::parse(line);
     const toml::node* node = parsed.get("v");
     if (node->is_integer()) return (void)table->insert_or_assign(key, **node->as_integer());
     if (node->is_floating_point())
       return (void)table->insert_or_assign(key, **node->as_floating_point());
     if (node->is_boolean()) return (void)table->insert_or_assign(key, **node->as_boolean());
   } catch (const toml::parse_error&) {
+  } catch (const Error&) {
   }
   table->insert_or_assign(key, value);
 }

@@ -76,6 +76,12 @@ TEST(Nodes, TheExampleIsRead) {
   EXPECT_TRUE(nodes.storage.bytes_per_s && nodes.clients.demand_rows_per_s);
 }
 
+TEST(Nodes, LatencyMayBeAMinute) {
+  const NodesFile nodes =
+      ParseNodes(std::string(kLeast) + "[storage]\nlatency = \"60s\"\n", "n.toml");
+  EXPECT_EQ(nodes.storage.latency_s, 60);
+}
+
 struct Mistake {
   const char* name;
   std::string text;   // after kLeast, unless it begins with '!'
@@ -181,6 +187,10 @@ const Mistake kMistakes[] = {
      "from 1 to 65536"},
     {"requests a text", "[dispatcher]\nrequests_per_second = \"5\"",
      ":6:23:", "'requests_per_second' is not a number", "from 0.001"},
+    {"key of many parts", Many("a.", 200000) + "b = 1", ":5:", "a key of more than 33 parts",
+     "shorter key"},
+    {"lists in lists", "a = " + Many("[", 100000), ":5:", "more than 32 brackets within each other",
+     "nest less"},
     {"too many types", "!" + Many("[[node]]\n", 65), ":1:", "65 types of nodes", "at most 64"},
 };
 

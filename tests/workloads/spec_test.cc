@@ -75,5 +75,12 @@ TEST(Spec, UnknownWorkloadSuggestsTheNearest) {
   }
 }
 
+// Its parser would end the process.
+TEST(Spec, KeysOfManyPartsAreRefused) {
+  std::string text = "name = \"x\"\n";
+  for (int i = 0; i < 200000; ++i) text += "a.";
+  EXPECT_THAT(ErrorOf(text + "b = 1"), HasSubstr("5 my.toml:2: a key of more than 33 parts"));
+}
+
 }  // namespace
 }  // namespace headrace::workloads

@@ -89,6 +89,15 @@ TEST(PipelineSpec, MistakesNamePlaceAndNearestName) {
   }
 }
 
+// The parser of TOML would end the process.
+TEST(PipelineSpec, KeysOfManyPartsAreRefused) {
+  std::string deep;
+  for (int i = 0; i < 200000; ++i) deep += "a.";
+  const std::string got = ErrorOf(kSmall + deep + "b = 1\n");
+  EXPECT_NE(got.find("p.toml:7: a key of more than 33 parts"), std::string::npos) << got;
+  ErrorOf(kSmall, {{"consumer.step", "{" + deep + "b = 1}"}});  // taken as a text, or refused
+}
+
 TEST(PipelineSpec, BatchingKeysAndOperatorsNeedEachOther) {
   const std::string before = "[source]\ntable = \"t\"\n[[stage]]\nname = \"all\"\noperators = [",
                     read = "\"fetch\", \"decompress\", \"decode\", \"extract\"";
