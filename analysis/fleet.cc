@@ -94,13 +94,19 @@ class Planner {
     }
   }
 
-  FleetPlan Make(double target) {
+  FleetPlan Make(double target, bool is_demand) {
     plan_.target = target;
+    plan_.target_is_demand = is_demand;
     FindShortage();
     const double rate = plan_.shortage ? plan_.shortage->most_rows_per_s : target;
     FleetProblem problem = Problem(rate);
     const auto counts = SolveFleet(problem, &plan_.program, &plan_.lp);
     plan_.counts = counts.value_or(std::vector<int>(nodes_.types.size(), 0));
+    if (!counts && !plan_.shortage) {
+      plan_.shortage = FleetShortage{FleetResource::kNodes, 0, 1,
+                                     "no whole numbers of the nodes that may be had carry it",
+                                     Fix(FleetResource::kNodes)};
+    }
     ReadCost(rate);
     ReadBounds(rate);
     ReadSure(problem);
@@ -124,8 +130,7 @@ class Planner {
     double all_nodes = 0;
     for (size_t t = 0; t < nodes_.types.size(); ++t) {
       const double rate = plan_.fits[t].rows_per_s;
-      if (rate > 0)
-        all_nodes += nodes_.types[t].max_count ? rate * *nodes_.types[t].max_count : kInfinite;
+      if (rate > 0) all_nodes += rate * nodes_.types[t].max_count.value_or(kMostNodes);
     }
     const double most = std::min(least, all_nodes);
     if (most >= plan_.target * (1 - 1e-9)) return;
@@ -148,8 +153,22 @@ class Planner {
       shortage.text = fmt::format("all the nodes that may be had do {}, {} short",
                                   FormatRate(most, "rows"), FormatPercent(shortage.short_ratio));
     }
-    shortage.fix = fmt::format("lower --target, or raise {}", OptionOf(shortage.resource));
+    shortage.fix = Fix(shortage.resource);
     plan_.shortage = shortage;
+  }
+
+  std::string Fix(FleetResource resource) const {
+    const bool all_limited =
+        std::all_of(nodes_.types.begin(), nodes_.types.end(),
+                    [](const NodeType& type) { return type.max_count.has_value(); });
+    const std::string more = resource != FleetResource::kNodes || all_limited
+                                 ? fmt::format("raise {}", OptionOf(resource))
+                                 : fmt::format(
+                                       "name a faster [[node]] (a plan has at most {} of "
+                                       "each)",
+                                       kMostNodes);
+    return fmt::format("lower {}, or {}", plan_.target_is_demand ? "[clients] demand" : "--target",
+                       more);
   }
 
   FleetProblem Problem(double rate) const {
@@ -246,7 +265,6 @@ class Planner {
       drawn.push_back(SharedDrawn(shared));
     }
     const size_t draws = drawn.front().size();
-    size_t reached = 0;
     std::vector<size_t> wins(drawn.size(), 0);
     for (size_t d = 0; d < draws; ++d) {
       size_t least = 0;
@@ -254,9 +272,8 @@ class Planner {
         if (drawn[b][d] < drawn[least][d]) least = b;
       }
       ++wins[least];
-      reached += drawn[least][d] >= plan_.target;
     }
-    plan_.reached_probability = static_cast<double>(reached) / static_cast<double>(draws);
+    plan_.reached_probability = Reached(drawn);
     for (size_t b = 0; b < drawn.size(); ++b) {
       FleetBound& bound = plan_.bounds[b];
       bound.interval = CentralInterval(drawn[b], 0.9);
@@ -276,18 +293,51 @@ class Planner {
     }
   }
 
-  // With each type as slow as it is at worst in nine of ten draws.
-  void ReadSure(FleetProblem problem) {
-    if (plan_.shortage) return;
-    for (size_t t = 0; t < problem.types.size(); ++t) {
-      problem.types[t].rows_per_s =
-          std::min(problem.types[t].rows_per_s, Quantile(plan_.fits[t].full_draws, 1 - kSure));
+  // Share of the draws in which every row reaches the target.
+  double Reached(const std::vector<std::vector<double>>& drawn) const {
+    const size_t draws = drawn.front().size();
+    size_t reached = 0;
+    for (size_t d = 0; d < draws; ++d) {
+      reached += std::all_of(drawn.begin(), drawn.end(),
+                             [&](const auto& row) { return row[d] >= plan_.target; });
     }
-    const auto counts = SolveFleet(problem);
-    if (!counts) return;
-    plan_.sure_counts = *counts;
-    for (size_t t = 0; t < counts->size(); ++t)
-      plan_.sure_price_per_hour += (*counts)[t] * nodes_.types[t].price_per_hour;
+    return static_cast<double>(reached) / static_cast<double>(draws);
+  }
+
+  // The planned fleet if it is sure; else one with each type as slow as it is at worst in nine of
+  // ten draws, or in more of them where what is shared takes some of the other tenth.
+  void ReadSure(const FleetProblem& problem) {
+    if (plan_.shortage) return;
+    if (plan_.reached_probability >= kSure) return SetSure(plan_.counts);
+    std::vector<std::vector<double>> drawn;
+    for (const Shared& shared : shared_) {
+      drawn.push_back(SharedDrawn(shared));
+      const double alone = Reached({drawn.back()});
+      if (alone < kSure) {
+        plan_.no_sure = fmt::format("{} by itself carries it in {} of the draws only",
+                                    FleetResourceName(shared.resource), FormatPercent(alone));
+        return;
+      }
+    }
+    drawn.emplace_back();
+    for (const double quantile : {1 - kSure, 0.05, 0.02, 0.0}) {
+      FleetProblem slow = problem;
+      for (size_t t = 0; t < slow.types.size(); ++t) {
+        slow.types[t].rows_per_s =
+            std::min(slow.types[t].rows_per_s, Quantile(plan_.fits[t].full_draws, quantile));
+      }
+      const auto counts = SolveFleet(slow);
+      if (!counts) break;
+      drawn.back() = NodesDrawn(*counts);
+      if (Reached(drawn) >= kSure) return SetSure(*counts);
+    }
+    plan_.no_sure = "no number of nodes that may be had carries it in 9 of 10 draws";
+  }
+
+  void SetSure(const std::vector<int>& counts) {
+    plan_.sure_counts = counts;
+    for (size_t t = 0; t < counts.size(); ++t)
+      plan_.sure_price_per_hour += counts[t] * nodes_.types[t].price_per_hour;
   }
 
   void ReadNextNode() {
@@ -308,8 +358,10 @@ class Planner {
     for (size_t t = 0; t < nodes_.types.size(); ++t) {
       const NodeFit& fit = plan_.fits[t];
       FleetAlternative alternative{t, std::nullopt, 0, std::nullopt};
-      const double count = fit.rows_per_s > 0 ? std::ceil(rate / fit.rows_per_s - 1e-7) : kInfinite;
-      if (count <= nodes_.types[t].max_count.value_or(1'000'000)) {
+      // Not -0 of a rate of nothing.
+      const double count =
+          fit.rows_per_s > 0 ? std::max(0.0, std::ceil(rate / fit.rows_per_s - 1e-7)) : kInfinite;
+      if (count <= nodes_.types[t].max_count.value_or(kMostNodes)) {
         alternative.count = static_cast<int>(count);
         alternative.price_per_hour = count * nodes_.types[t].price_per_hour;
         if (fit.watts_idle)
@@ -394,9 +446,8 @@ FleetPlan PlanFleet(const RowCost& cost, const NodesFile& nodes, std::optional<d
                 "--target",
                 fmt::format("give one from {:g} to {:g} rows/s", kLeastTarget, kMostTarget));
   }
-  FleetPlan plan = Planner(cost, nodes).Make(target ? *target : *demand);
+  FleetPlan plan = Planner(cost, nodes).Make(target ? *target : *demand, !target);
   plan.demand = demand;
-  plan.target_is_demand = !target;
   return plan;
 }
 

@@ -59,8 +59,9 @@ struct FleetPlan {
 
   std::vector<NodeFit> fits;  // parallel to NodesFile::types
   std::vector<int> counts;    // of each type
-  std::vector<int>
-      sure_counts;  // that reach the target with 90 %; empty: none do, or it is not known
+  // That reach the target in nine of ten draws of all that limits; empty: `no_sure` says why.
+  std::vector<int> sure_counts;
+  std::string no_sure;
   double sure_price_per_hour = 0;
   double reached_probability = 0;  // that the planned fleet reaches the target
   double price_per_hour = 0, price_per_million_rows = 0;

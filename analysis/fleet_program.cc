@@ -11,10 +11,9 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kMostRows = 1e15;     // of a node whose rows cost nothing that was recorded
-constexpr double kSlack = 1e-7;        // relative: what an optimum is held to in the next program
-constexpr double kMostX = 2;           // of the target: more is never wanted
-constexpr int kMostNodes = 1'000'000;  // of a type
+constexpr double kMostRows = 1e15;  // of a node whose rows cost nothing that was recorded
+constexpr double kSlack = 1e-7;     // relative: what an optimum is held to in the next program
+constexpr double kMostX = 2;        // of the target: more is never wanted
 
 double RateOf(const FleetType& type) { return std::clamp(type.rows_per_s, 0.0, kMostRows); }
 
@@ -26,19 +25,37 @@ int MostOf(const FleetType& type, double target) {
   return std::min(enough, type.max_count.value_or(enough));
 }
 
+// Most nodes of each type that can be of use. A type of which one node costs more than a whole
+// fleet of another is left out: its price would make all others look alike to the solver.
+std::vector<int> MostOfEach(const FleetProblem& problem) {
+  double cheapest = HUGE_VAL;
+  for (const FleetType& type : problem.types) {
+    if (RateOf(type) <= 0) continue;
+    const double alone = std::ceil(problem.target / RateOf(type));
+    if (alone <= MostOf(type, problem.target))
+      cheapest = std::min(cheapest, std::max(1.0, alone) * type.price_per_hour);
+  }
+  std::vector<int> most;
+  for (const FleetType& type : problem.types)
+    most.push_back(type.price_per_hour > cheapest ? 0 : MostOf(type, problem.target));
+  return most;
+}
+
 struct Objective {
   std::string name;
   std::vector<double> cost;  // of a node of each type
 };
 
-std::vector<Objective> ObjectivesOf(const FleetProblem& problem) {
+std::vector<Objective> ObjectivesOf(const FleetProblem& problem, const std::vector<int>& most) {
   Objective price{"price", {}}, watts{"power", {}}, nodes{"nodes", {}};
   bool power_known = true;
-  for (const FleetType& type : problem.types) {
-    price.cost.push_back(type.price_per_hour);
-    watts.cost.push_back(type.watts.value_or(0));
+  for (size_t t = 0; t < problem.types.size(); ++t) {
+    const FleetType& type = problem.types[t];
+    const bool used = most[t] > 0;
+    price.cost.push_back(used ? type.price_per_hour : 0);
+    watts.cost.push_back(used ? type.watts.value_or(0) : 0);
     nodes.cost.push_back(1);
-    power_known = power_known && (type.watts || MostOf(type, problem.target) == 0);
+    power_known = power_known && (type.watts || !used);
   }
   std::vector<Objective> objectives = {price};
   if (power_known) objectives.push_back(watts);
@@ -47,7 +64,8 @@ std::vector<Objective> ObjectivesOf(const FleetProblem& problem) {
 }
 
 // What is solved, for a person: only rows that limit.
-std::string Words(const FleetProblem& problem, const std::vector<Objective>& objectives) {
+std::string Words(const FleetProblem& problem, const std::vector<Objective>& objectives,
+                  const std::vector<int>& most) {
   std::string order;
   for (const Objective& objective : objectives)
     order += (order.empty() ? "least " : ", then least ") + objective.name;
@@ -63,9 +81,12 @@ std::string Words(const FleetProblem& problem, const std::vector<Objective>& obj
   }
   for (size_t t = 0; t < problem.types.size(); ++t) {
     const FleetType& type = problem.types[t];
-    text += fmt::format("  N({}) <= {}{}; each costs {:g} an hour{}\n", type.name,
-                        MostOf(type, problem.target),
-                        type.max_count ? "" : "  (more are never needed)", type.price_per_hour,
+    const bool dear = most[t] == 0 && MostOf(type, problem.target) > 0;
+    const char* why = dear             ? "  (another type alone costs less)"
+                      : type.max_count ? ""
+                                       : "  (more are never needed)";
+    text += fmt::format("  N({}) <= {}{}; each costs {:g} an hour{}\n", type.name, most[t], why,
+                        type.price_per_hour,
                         type.watts ? fmt::format(" and draws {:.4g} W", *type.watts) : "");
   }
   return text;
@@ -75,9 +96,10 @@ std::string Words(const FleetProblem& problem, const std::vector<Objective>& obj
 
 std::optional<std::vector<int>> SolveFleet(const FleetProblem& problem, std::string* text,
                                            std::string* lp) {
-  const std::vector<Objective> objectives = ObjectivesOf(problem);
+  const std::vector<int> most = MostOfEach(problem);
+  const std::vector<Objective> objectives = ObjectivesOf(problem, most);
   if (lp != nullptr) lp->clear();
-  if (text != nullptr) *text = Words(problem, objectives);
+  if (text != nullptr) *text = Words(problem, objectives, most);
   std::vector<std::pair<const Objective*, double>> held;
   std::optional<std::vector<int>> counts;
   for (const Objective& objective : objectives) {
@@ -87,9 +109,12 @@ std::optional<std::vector<int>> SolveFleet(const FleetProblem& problem, std::str
     Program program;
     program.WithoutPreprocessing();
     std::vector<std::pair<size_t, double>> work;
-    for (const FleetType& type : problem.types) {
-      const size_t column = program.Column("N_" + type.name, 0, MostOf(type, problem.target), true);
-      work.push_back({column, RateOf(type) / problem.target});
+    for (size_t t = 0; t < problem.types.size(); ++t) {
+      const FleetType& type = problem.types[t];
+      const size_t column = program.Column("N_" + type.name, 0, most[t], true);
+      // One node that carries more than all of it carries it: larger coefficients would only make
+      // the solver lose its grip.
+      work.push_back({column, std::min(1.0, RateOf(type) / problem.target)});
     }
     const size_t rate = program.Column("X", 0, kMostX, false);
     work.push_back({rate, -1});

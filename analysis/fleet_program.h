@@ -10,6 +10,9 @@
 
 namespace headrace::analysis {
 
+// Nodes of a type that a plan has at most where the file names no maximum.
+inline constexpr int kMostNodes = 1'000'000;
+
 struct FleetType {
   std::string name;
   double rows_per_s = 0;  // of one node

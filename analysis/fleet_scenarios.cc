@@ -21,6 +21,7 @@ constexpr double kLongest = 20, kShortest = 0.05;  // seconds of one run
 constexpr double kSteps = 200;                     // of a client, at least
 constexpr double kLossAt = 0.4;                    // of a run
 constexpr int64_t kMostEvents = 20'000'000;        // of one run
+constexpr int kMostSimulated = 100'000;            // nodes: some KB each
 constexpr int kOutputPlaces = 4;                   // finished batches that wait in a worker
 
 int Ceil(double value) { return static_cast<int>(std::min(1e6, std::ceil(value - 1e-9))); }
@@ -55,24 +56,44 @@ SimulatedNodes NodesOf(const RowCost& cost, const NodeType& type, const NodeFit&
 
 class Simulator {
  public:
-  Simulator(const RowCost& cost, const NodesFile& nodes, const FleetPlan& plan, uint64_t seed)
-      : cost_(cost), nodes_(nodes), plan_(plan), main_(plan.main_type()) {
+  Simulator(const RowCost& cost, const NodesFile& nodes, const FleetPlan& plan, uint64_t seed,
+            int64_t max_events)
+      : cost_(cost), nodes_(nodes), plan_(plan), main_(plan.main_type()), left_(max_events) {
     result_.seed = seed;
     result_.rate = plan.shortage ? plan.shortage->most_rows_per_s : plan.target;
-    result_.duration_s = Duration(kBatches);
+    result_.duration_s = Duration(kBatches, result_.rate);
     result_.at_s = kLossAt * result_.duration_s;
   }
 
   FleetSimulation Make() {
+    if (plan_.nodes() > kMostSimulated) {
+      result_.unavailable =
+          fmt::format("it has {} nodes; at most {} are simulated", plan_.nodes(), kMostSimulated);
+      return std::move(result_);
+    }
     const SimulatedFleet fleet = Fleet(plan_.counts);
     result_.planned = Simulate(fleet, result_.duration_s);
+    if (result_.planned.cut_short) {
+      result_.unavailable = kTooManyEvents;
+      return std::move(result_);
+    }
     result_.planned_rows_per_s = result_.planned.batches_per_s * cost_.batch_rows;
     SimulatedFleet greedy = fleet;
     greedy.client_step_s = 0;
-    result_.most_rows_per_s =
-        Simulate(greedy, Duration(kSearchBatches)).batches_per_s * cost_.batch_rows;
-    if (result_.planned_rows_per_s < kCarried * result_.rate)
-      result_.missing = Missing(plan_.counts);
+    // So long as the fleet, not the clients, needs for so many batches.
+    const double own_rate = std::max(result_.rate, plan_.bounds.front().rows_per_s);
+    const FleetOutcome most = Simulate(greedy, OwnDuration(kSearchBatches, own_rate));
+    if (most.cut_short) {
+      result_.no_most = kTooManyEvents;
+    } else {
+      result_.most_rows_per_s = most.batches_per_s * cost_.batch_rows;
+    }
+    if (result_.planned_rows_per_s < kCarried * result_.rate) {
+      const Search search = Missing(plan_.counts);
+      result_.missing = search.count;
+      result_.missing_tried = search.tried;
+      result_.missing_cut = search.cut;
+    }
     AddLosses();
     AddOthers(fleet);
     SayAssumptions(fleet);
@@ -80,17 +101,32 @@ class Simulator {
   }
 
  private:
-  // Long enough for so many batches, and for each core to do several.
-  double Duration(double batches) const {
-    const double each = cost_.batch_rows / result_.rate;
+  // Nodes that were searched for.
+  struct Search {
+    std::optional<int> count;
+    int tried = 0;     // with none of up to so many
+    bool cut = false;  // a run of it took too many events
+  };
+  static constexpr const char* kTooManyEvents = "its simulation took too many events";
+
+  // Long enough for so many batches at `rate`, and for each core to do several.
+  double OwnDuration(double batches, double rate) const {
+    const double each = cost_.batch_rows / rate;
     double work = 0;
-    for (const NodeFit& fit : plan_.fits)
-      work = std::max(work, (fit.cpu_s_per_row + cost_.figures.blocked_s) * cost_.batch_rows);
+    for (size_t t = 0; t < plan_.fits.size(); ++t) {
+      if (plan_.counts[t] == 0) continue;
+      const SimulatedNodes nodes = NodesOf(cost_, nodes_.types[t], plan_.fits[t], 1);
+      work = std::max(work, nodes.batch_cpu_s + nodes.batch_blocked_s);
+    }
     const double latency = nodes_.storage.latency_s + nodes_.dispatcher.latency_s;
-    const double long_enough = std::clamp(std::max(batches * each, 20 * (work + latency)),
-                                          kShortest, std::max(kLongest, 40 * (work + latency)));
-    // Clients that hardly ask for anything are watched for many of their steps all the same.
-    return std::max(long_enough, kSteps * each * nodes_.clients.count);
+    return std::clamp(std::max(batches * each, 20 * (work + latency)), kShortest,
+                      std::max(kLongest, 40 * (work + latency)));
+  }
+
+  // Clients that hardly ask for anything are watched for many of their steps all the same.
+  double Duration(double batches, double rate) const {
+    return std::max(OwnDuration(batches, rate),
+                    kSteps * cost_.batch_rows / rate * nodes_.clients.count);
   }
 
   SimulatedFleet Fleet(const std::vector<int>& counts) const {
@@ -101,36 +137,37 @@ class Simulator {
 
   FleetOutcome Simulate(const SimulatedFleet& fleet, double duration,
                         const std::vector<Disturbance>& disturbances = {}) {
-    FleetOutcome outcome = SimulateFleet(fleet, duration, result_.seed, disturbances, kMostEvents);
+    FleetOutcome outcome = SimulateFleet(fleet, duration, result_.seed, disturbances,
+                                         std::clamp<int64_t>(left_, 0, kMostEvents));
+    left_ -= outcome.pushed_events;
     result_.events += outcome.events;
     return outcome;
   }
 
-  bool Carries(const std::vector<int>& counts) {
-    const FleetOutcome outcome = Simulate(Fleet(counts), Duration(kSearchBatches));
-    return outcome.batches_per_s * cost_.batch_rows >= kCarried * result_.rate;
-  }
-
-  // Least number of main nodes to add to `counts`; nothing where no number helps.
-  std::optional<int> Missing(const std::vector<int>& counts) {
-    const auto with = [&](int more) {
+  // Least number of main nodes to add to `counts` so that the target is carried.
+  Search Missing(const std::vector<int>& counts) {
+    bool cut = false;
+    const auto carries = [&](int more) {
       std::vector<int> larger = counts;
       larger[main_] += more;
-      return larger;
+      const FleetOutcome outcome = Simulate(Fleet(larger), Duration(kSearchBatches, result_.rate));
+      cut = cut || outcome.cut_short;
+      return !cut && outcome.batches_per_s * cost_.batch_rows >= kCarried * result_.rate;
     };
-    if (Carries(counts)) return 0;
+    if (carries(0)) return {0, 0, false};
     int low = 0, high = 1;
     const int most = std::max(16, 2 * plan_.nodes());
-    while (!Carries(with(high))) {
-      if (high >= most) return std::nullopt;
+    while (!cut && !carries(high)) {
+      if (high >= most) return {std::nullopt, most, cut};
       low = high;
       high = std::min(most, high * 2);
     }
-    while (high - low > 1) {
+    while (!cut && high - low > 1) {
       const int middle = (low + high) / 2;
-      (Carries(with(middle)) ? high : low) = middle;
+      (carries(middle) ? high : low) = middle;
     }
-    return high;
+    if (cut) return {std::nullopt, low, true};
+    return {high, low, false};
   }
 
   void Add(const std::string& key, const std::string& name, Disturbance disturbance) {
@@ -143,18 +180,25 @@ class Simulator {
     const SimulatedFleet fleet = Fleet(plan_.counts);
     const FleetOutcome outcome = Simulate(fleet, result_.duration_s, {disturbance});
     Measure(outcome, &scenario);
-    if (!disturbance.lost.empty()) {
+    if (outcome.cut_short) scenario.unavailable = kTooManyEvents;
+    if (!disturbance.lost.empty() && scenario.unavailable.empty()) {
       std::vector<int> left = plan_.counts;
       for (size_t t = 0; t < left.size(); ++t) left[t] -= disturbance.lost[t];
       // What was ready in the workers may hide the loss for as long as is simulated: what is left
       // is run by itself.
       const FleetOutcome steady = Simulate(Fleet(left), result_.duration_s);
+      if (steady.cut_short) scenario.unavailable = kTooManyEvents;
       scenario.after_rows_per_s = steady.batches_per_s * cost_.batch_rows;
       scenario.after_stall_ratio = steady.stall_ratio;
       scenario.worst_stall_ratio = std::max(scenario.worst_stall_ratio, steady.stall_ratio);
       scenario.kept = scenario.after_rows_per_s >= kCarried * result_.rate;
       if (!scenario.kept) scenario.back_s.reset();
-      scenario.spares = Missing(left);
+      if (scenario.unavailable.empty()) {
+        const Search search = Missing(left);
+        scenario.spares = search.count;
+        scenario.spares_tried = search.tried;
+        scenario.spares_cut = search.cut;
+      }
     }
     result_.scenarios.push_back(std::move(scenario));
   }
@@ -242,7 +286,9 @@ class Simulator {
     Add("dispatcher_pause",
         fmt::format("the dispatcher stops for {}", FormatDuration(pause.dispatcher_pause_s * 1e9)),
         pause);
-    if (fleet.storage_bytes_per_s <= 0 && fleet.storage_requests_per_s <= 0) return;
+    const bool bytes = fleet.storage_bytes_per_s > 0 && fleet.stored_bytes > 0;
+    const bool requests = fleet.storage_requests_per_s > 0 && fleet.stored_requests > 0;
+    if (fleet.local_storage || (!bytes && !requests)) return;
     Disturbance half;
     half.storage_factor = 0.5;
     Add("half_storage", "the storage at half its rate", half);
@@ -267,6 +313,7 @@ class Simulator {
   const NodesFile& nodes_;
   const FleetPlan& plan_;
   size_t main_;
+  int64_t left_;  // events that are still to be had
   FleetSimulation result_;
 };
 
@@ -299,9 +346,10 @@ SimulatedFleet ToSimulate(const RowCost& cost, const NodesFile& nodes, const Fle
 }
 
 std::optional<FleetSimulation> SimulatePlan(const RowCost& cost, const NodesFile& nodes,
-                                            const FleetPlan& plan, uint64_t seed) {
+                                            const FleetPlan& plan, uint64_t seed,
+                                            int64_t max_events) {
   if (plan.nodes() == 0) return std::nullopt;
-  return Simulator(cost, nodes, plan, seed).Make();
+  return Simulator(cost, nodes, plan, seed, max_events).Make();
 }
 
 }  // namespace headrace::analysis

@@ -117,7 +117,8 @@ class Estimator {
         requests += read.completions;
       }
       if (bytes > 0) row.stored_bytes = bytes;
-      if (requests > 0) row.stored_requests = requests;
+      // What reads and fetches complete is not what the storage is asked for.
+      if (readers_.by_requests && requests > 0) row.stored_requests = requests;
     }
     row.sent_bytes = Sent(windows);
     row.memory_traffic_bytes = traffic_per_row_;
@@ -294,6 +295,8 @@ RowCost RowCostOf(const PipelineModel& model) {
   }
   if (!cost.figures.stored_bytes)
     cost.no_stored = "no operator of this run reads bytes from a storage";
+  if (!cost.figures.stored_requests)
+    cost.no_requests = "the run has no account of its requests to a storage (kind io)";
   if (!cost.figures.sent_bytes) cost.no_sent = "the last stage accounts no bytes";
   ReadMemory(model, &cost);
   ReadProcessLimit(model, &cost);

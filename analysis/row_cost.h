@@ -53,8 +53,8 @@ struct RowCost {
 
   bool splits_cpu = true;  // false: the CPU figures are an upper bound
   bool sends = false;      // serialising and sending are part of the CPU figures
-  std::string no_stored, no_sent, no_traffic;  // why the figure is not there
-  std::vector<std::string> assumptions;        // that these figures rest on, as sentences
+  std::string no_stored, no_requests, no_sent, no_traffic;  // why the figure is not there
+  std::vector<std::string> assumptions;  // that these figures rest on, as sentences
 };
 
 // Throws Error kInconclusive when the run recorded no rows.

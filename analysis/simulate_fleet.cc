@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kSlices = 50;
 constexpr double kWarmUp = 0.2;
-constexpr size_t kMostSamples = 200'000;  // kept of each distribution
+constexpr size_t kMostPending = 4'000'000;  // events that wait at once: 48 bytes each
+constexpr size_t kMostSamples = 200'000;    // kept of each distribution
 
 // PCG-XSH-RR (O'Neill 2014), and a normal by the polar method.
 class Dice {
@@ -169,14 +170,12 @@ class Run {
       // Not all in the same instant: a fleet that starts in step stays in step for a while.
       Push({dice_.Uniform() * StartSpan(workers_[w]), 0, What::kAsk, w, 0, 0, 0});
     }
-    for (int room = 0; room < fleet_.client_buffer; ++room) {
-      for (uint32_t c = 0; c < clients_.size(); ++c) rooms_.push_back(c);
-    }
+    first_rooms_ = static_cast<int64_t>(clients_.size()) * std::max(0, fleet_.client_buffer);
     for (uint32_t d = 0; d < disturbances_.size(); ++d) {
       Push({disturbances_[d].at_s, 0, What::kDisturbance, d, 0, 0, 0});
     }
     while (!events_.empty() && events_.top().time <= duration_) {
-      if (outcome_.events >= max_events) {
+      if (outcome_.events >= max_events || events_.size() > kMostPending) {
         outcome_.cut_short = true;
         break;
       }
@@ -237,10 +236,11 @@ class Run {
     }
   }
 
-  // Asks for units while fewer than it may are on their way or not begun.
+  // Asks for units while fewer than it may are on their way or not begun; a run that is about to be
+  // cut short for what is on its way asks for no more.
   void Ask(uint32_t w) {
     Worker& worker = workers_[w];
-    while (worker.alive &&
+    while (worker.alive && events_.size() <= kMostPending &&
            worker.outstanding + static_cast<int>(worker.ready.size()) < fleet_.in_flight) {
       ++worker.outstanding;
       const double half = fleet_.dispatcher_latency_s / 2;
@@ -338,16 +338,26 @@ class Run {
     Match();
   }
 
+  // Whoever has had room longest. At the start all rooms of all clients, in turn, are counted and
+  // not kept: there may be 1e9 of them.
+  bool HasRoom() const { return first_taken_ < first_rooms_ || !rooms_.empty(); }
+  uint32_t TakeRoom() {
+    if (first_taken_ < first_rooms_)
+      return static_cast<uint32_t>(first_taken_++ % static_cast<int64_t>(clients_.size()));
+    const uint32_t client = rooms_.front();
+    rooms_.pop_front();
+    return client;
+  }
+
   // Whoever has had a batch longest, to whoever has had room longest.
   void Match() {
-    while (!offers_.empty() && !rooms_.empty()) {
+    while (!offers_.empty() && HasRoom()) {
       const uint32_t w = offers_.front();
       Worker& worker = workers_[w];
       offers_.pop_front();
       worker.in_line = false;
       if (!worker.alive || worker.done.empty()) continue;
-      const uint32_t client = rooms_.front();
-      rooms_.pop_front();
+      const uint32_t client = TakeRoom();
       const Batch batch = worker.done.front();
       worker.done.pop_front();
       const SimulatedNodes& nodes = fleet_.nodes[worker.type];
@@ -453,6 +463,7 @@ class Run {
   }
 
   FleetOutcome Finish() {
+    outcome_.pushed_events = static_cast<int64_t>(next_order_);
     const double measured = now_ - warm_;
     outcome_.measured_s = std::max(0.0, measured);
     double waited = 0, computed = 0;
@@ -505,6 +516,7 @@ class Run {
   std::vector<Worker> workers_;
   std::vector<Client> clients_;
   std::deque<uint32_t> offers_, rooms_;
+  int64_t first_rooms_ = 0, first_taken_ = 0;
   Server dispatcher_, storage_;
   Samples latency_, work_, wait_;
   std::vector<FleetSlice> slices_;

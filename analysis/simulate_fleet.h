@@ -73,10 +73,12 @@ struct FleetOutcome {
   double latency_p50_s = 0, latency_p99_s = 0, work_p50_s = 0, work_p99_s = 0;
   // Shares of the time that they were busy. The busiest client's NIC.
   double cores_ratio = 0, storage_ratio = 0, dispatcher_ratio = 0, client_nic_ratio = 0;
-  int64_t batches = 0, lost_batches = 0, events = 0;
+  int64_t batches = 0, lost_batches = 0;
+  int64_t events = 0, pushed_events = 0;  // handled; and with those that wait at the end
   double measured_s = 0;
   std::vector<FleetSlice> slices;  // equal ones of the whole time
-  bool cut_short = false;          // it took too many events
+  // It took too many events, or too many waited at once: the rest says nothing.
+  bool cut_short = false;
 };
 
 // `duration_s` of virtual time, of which the first fifth is left out of all but the slices.

@@ -98,7 +98,7 @@ void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section)
     say.push_back({"VERDICT",
                    fmt::format("no fleet reaches {}: {}", Rows(plan.target), plan.shortage->text)});
     say.push_back({"DO", plan.shortage->fix});
-    if (plan.shortage->most_rows_per_s <= 0) return;
+    if (plan.nodes() == 0) return;
   } else {
     say.push_back(
         {"VERDICT", fmt::format("{} carr{} {}, with probability {}", Counts(nodes, plan.counts),
@@ -112,7 +112,7 @@ void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section)
   say.push_back({"BUY", buy});
   if (!plan.shortage) {
     if (plan.sure_counts.empty()) {
-      say.push_back({"SURE", "no number of nodes that may be had reaches it in 9 of 10 cases"});
+      say.push_back({"SURE", fmt::format("unavailable ({})", plan.no_sure)});
     } else if (plan.sure_counts != plan.counts) {
       say.push_back({"SURE", fmt::format("{} reach it in 9 of 10 cases: {} an hour",
                                          Counts(nodes, plan.sure_counts),
@@ -160,9 +160,11 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
   std::vector<Sentence>& say = section->sentences;
   const double carried = plan.bounds.front().rows_per_s;
   if (plan.demand && carried < *plan.demand * (1 - 1e-9)) {
-    say.push_back(
-        {"STARVED", fmt::format("the clients could take {}: they wait {} of their time",
-                                Rows(*plan.demand), FormatPercent(1 - carried / *plan.demand))});
+    const double rate = RateOf(plan);
+    say.push_back({"STARVED", fmt::format("the clients could take {}: at {} they wait {} of their "
+                                          "time",
+                                          Rows(*plan.demand), Rows(rate),
+                                          FormatPercent(1 - rate / *plan.demand))});
   } else if (plan.demand) {
     say.push_back(
         {"SURPLUS",
@@ -187,7 +189,11 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
 
 // "; one spare keeps the target"
 std::string SpareWords(const NodesFile& nodes, const FleetScenario& scenario) {
-  if (!scenario.spares) return "; no number of spares keeps the target";
+  if (scenario.spares_cut) return "; how many to spare is unavailable (it takes too many events)";
+  if (!scenario.spares) {
+    return fmt::format("; up to {} x {} to spare do not keep the target", scenario.spares_tried,
+                       Printable(nodes.types[scenario.spare_type].name));
+  }
   if (*scenario.spares == 0) return "; no spare is needed for it";
   return fmt::format("; {} x {} to spare would keep the target", *scenario.spares,
                      Printable(nodes.types[scenario.spare_type].name));
@@ -204,24 +210,37 @@ std::string Limited(const FleetPlan& plan, FleetResource a, FleetResource b, dou
 
 void SaySimulated(const NodesFile& nodes, const FleetPlan& plan, const FleetSimulation& simulation,
                   Section* section) {
+  if (!simulation.unavailable.empty()) {
+    section->sentences.push_back({"RUN", fmt::format("unavailable ({})", simulation.unavailable)});
+    return;
+  }
   const FleetOutcome& planned = simulation.planned;
   std::string text = fmt::format(
-      "{}; clients wait {} of their time (the worst {}), a batch is {} on its way, 99 % at most "
-      "{}; "
-      "{} at most if clients took all",
-      Rows(simulation.planned_rows_per_s), FormatPercent(planned.stall_ratio),
-      FormatPercent(planned.worst_stall_ratio), FormatDuration(planned.latency_p50_s * 1e9),
-      FormatDuration(planned.latency_p99_s * 1e9), Rows(simulation.most_rows_per_s));
+      "{}; clients{} wait {} of their time (the worst {}), a batch is {} on its way, 99 % at most "
+      "{}; ",
+      Rows(simulation.planned_rows_per_s),
+      plan.shortage || (plan.demand && simulation.rate < *plan.demand * (1 - 1e-9))
+          ? fmt::format(", slowed to {},", Rows(simulation.rate))
+          : "",
+      FormatPercent(planned.stall_ratio), FormatPercent(planned.worst_stall_ratio),
+      FormatDuration(planned.latency_p50_s * 1e9), FormatDuration(planned.latency_p99_s * 1e9));
+  text += simulation.most_rows_per_s
+              ? fmt::format("{} at most if clients took all", Rows(*simulation.most_rows_per_s))
+              : fmt::format("what it carries if clients took all is unavailable ({})",
+                            simulation.no_most);
   section->sentences.push_back({"RUN", text});
   if (simulation.planned_rows_per_s < 0.99 * simulation.rate) {
     section->sentences.push_back(
         {"WARNING",
          fmt::format("simulated, the fleet does not carry {}: {}", Rows(simulation.rate),
-                     simulation.missing
-                         ? fmt::format("add {} x {}", *simulation.missing,
-                                       Printable(nodes.types[plan.main_type()].name))
-                         : "no number of nodes does; look at clients' buffers, latencies and units "
-                           "in flight")});
+                     simulation.missing ? fmt::format("add {} x {}", *simulation.missing,
+                                                      Printable(nodes.types[plan.main_type()].name))
+                     : simulation.missing_cut
+                         ? "how many nodes are missing is unavailable (it takes too many events)"
+                         : fmt::format("nor with up to {} x {} more; look at clients' buffers, "
+                                       "latencies and units in flight",
+                                       simulation.missing_tried,
+                                       Printable(nodes.types[plan.main_type()].name)))});
   }
   const FleetScenario* worst = nullptr;
   for (const FleetScenario& scenario : simulation.scenarios) {
@@ -229,6 +248,11 @@ void SaySimulated(const NodesFile& nodes, const FleetPlan& plan, const FleetSimu
     worst = &scenario;
   }
   if (worst == nullptr) return;
+  if (!worst->unavailable.empty()) {
+    section->sentences.push_back(
+        {"LOSS", fmt::format("{}: unavailable ({})", worst->name, worst->unavailable)});
+    return;
+  }
   std::string loss =
       fmt::format("{}: clients take {} and wait {} of their time", worst->name,
                   Rows(worst->after_rows_per_s), FormatPercent(worst->after_stall_ratio));
@@ -264,12 +288,18 @@ Section SimulationSection(const FleetPlan& plan, const FleetSimulation& simulati
               {}};
   for (const FleetScenario& scenario : simulation.scenarios) {
     const bool takes = !scenario.disturbance.lost.empty();
+    if (!scenario.unavailable.empty()) {
+      table.rows.push_back({fmt::format("{}: {}", scenario.name, scenario.unavailable), "-", "-",
+                            "-", "-", "-", "-"});
+      continue;
+    }
     table.rows.push_back({scenario.name, FormatCount(scenario.after_rows_per_s),
                           FormatPercent(scenario.after_stall_ratio),
                           FormatPercent(scenario.worst_stall_ratio),
-                          !takes            ? std::string("-")
-                          : scenario.spares ? std::to_string(*scenario.spares)
-                                            : std::string("none help"),
+                          !takes                ? std::string("-")
+                          : scenario.spares     ? std::to_string(*scenario.spares)
+                          : scenario.spares_cut ? std::string("unavailable")
+                                                : fmt::format("> {}", scenario.spares_tried),
                           !scenario.back_s        ? std::string("not")
                           : *scenario.back_s <= 0 ? std::string("never left")
                                                   : FormatDuration(*scenario.back_s * 1e9),
@@ -382,6 +412,20 @@ std::vector<std::string> Assumptions(const RowCost& cost, const NodesFile& nodes
   std::vector<std::string> lines = cost.assumptions;
   for (size_t t = 0; t < nodes.types.size(); ++t) {
     const NodeType& type = nodes.types[t];
+    for (const auto& [name, speed] : type.speed_of) {
+      const auto is_it = [&](const RowCost::Operator& op) {
+        return op.name == name || op.kind == name;
+      };
+      if (std::any_of(cost.operators.begin(), cost.operators.end(), is_it)) continue;
+      std::string names;
+      for (size_t i = 0; i < cost.operators.size() && i < kOperatorsShown; ++i)
+        names += (i == 0 ? "" : ", ") + Printable(cost.operators[i].name, 40);
+      if (cost.operators.size() > kOperatorsShown) names += ", ...";
+      lines.push_back(
+          fmt::format("the speed of '{}' that '{}' gives is of no use: the run has the "
+                      "operators {}",
+                      Printable(name, 60), Printable(type.name), names));
+    }
     if (plan.fits[t].speed_known) continue;
     lines.push_back(
         fmt::format("a core of '{}' does the work of a recorded one, within two thirds "
@@ -427,7 +471,7 @@ Report MakeFleetReport(const FleetPage& page) {
                                {},
                                {AlternativesTable(nodes, plan)}});
   }
-  if (page.simulation != nullptr)
+  if (page.simulation != nullptr && page.simulation->unavailable.empty())
     report.sections.push_back(SimulationSection(plan, *page.simulation));
   report.sections.push_back(CostSection(cost));
   Section assumed{"assumptions", "Assumed", {}, {}, {}};
@@ -493,7 +537,8 @@ Json SimulationJson(const NodesFile& nodes, const FleetSimulation& simulation) {
   object["duration_seconds"] = simulation.duration_s;
   object["events"] = simulation.events;
   object["rows_per_second"] = simulation.planned_rows_per_s;
-  object["most_rows_per_second"] = simulation.most_rows_per_s;
+  object["most_rows_per_second"] = Known(simulation.most_rows_per_s);
+  if (!simulation.most_rows_per_s) object["most_rows_per_second_unavailable"] = simulation.no_most;
   object["missing_count"] = simulation.missing ? Json(*simulation.missing) : Json(nullptr);
   object["stall_ratio"] = planned.stall_ratio;
   object["worst_client_stall_ratio"] = planned.worst_stall_ratio;
@@ -515,14 +560,19 @@ Json SimulationJson(const NodesFile& nodes, const FleetSimulation& simulation) {
     entry["lost"] = scenario.disturbance.lost.empty()
                         ? Json::object()
                         : CountsJson(nodes, scenario.disturbance.lost);
-    entry["rows_per_second_before"] = scenario.before_rows_per_s;
-    entry["rows_per_second_after"] = scenario.after_rows_per_s;
-    entry["stall_ratio_after"] = scenario.after_stall_ratio;
-    entry["stall_ratio_worst"] = scenario.worst_stall_ratio;
-    entry["target_kept"] = scenario.kept;
-    entry["back_seconds"] = Known(scenario.back_s);
-    entry["redone_rows"] = scenario.lost_rows;
+    const bool known = scenario.unavailable.empty();
+    if (!known) entry["unavailable"] = scenario.unavailable;
+    const auto figure = [&](double value) { return known ? Json(value) : Json(nullptr); };
+    entry["rows_per_second_before"] = figure(scenario.before_rows_per_s);
+    entry["rows_per_second_after"] = figure(scenario.after_rows_per_s);
+    entry["stall_ratio_after"] = figure(scenario.after_stall_ratio);
+    entry["stall_ratio_worst"] = figure(scenario.worst_stall_ratio);
+    entry["target_kept"] = known ? Json(scenario.kept) : Json(nullptr);
+    entry["back_seconds"] = known ? Known(scenario.back_s) : Json(nullptr);
+    entry["redone_rows"] = figure(scenario.lost_rows);
     entry["spares"] = scenario.spares ? Json(*scenario.spares) : Json(nullptr);
+    if (!scenario.spares && scenario.spares_tried > 0)
+      entry["spares_tried"] = scenario.spares_tried;
     entry["spare_type"] = nodes.types[scenario.spare_type].name;
     object["scenarios"].push_back(std::move(entry));
   }
@@ -541,7 +591,7 @@ Json RowJson(const RowCost& cost) {
     if (!value) object[std::string(key) + "_unavailable"] = reason;
   };
   put("stored_bytes", row.stored_bytes, cost.no_stored);
-  put("stored_requests", row.stored_requests, cost.no_stored);
+  put("stored_requests", row.stored_requests, cost.no_requests);
   put("sent_bytes", row.sent_bytes, cost.no_sent);
   put("memory_traffic_bytes", row.memory_traffic_bytes, cost.no_traffic);
   object["rows_per_batch"] = cost.batch_rows;
@@ -589,6 +639,7 @@ std::string FleetJson(const FleetPage& page) {
                    {"price_per_hour", plan.sure_price_per_hour}};
   } else {
     out["sure"] = nullptr;
+    if (!plan.no_sure.empty()) out["sure_unavailable"] = plan.no_sure;
   }
   out["limits"] = Json::array();
   for (const FleetBound& bound : plan.bounds) {
@@ -621,7 +672,11 @@ std::string FleetJson(const FleetPage& page) {
     out["nodes"].push_back(
         NodeJson(nodes.types[t], plan.fits[t], plan.alternatives[t], plan.counts[t]));
   }
-  if (page.simulation != nullptr) out["simulation"] = SimulationJson(nodes, *page.simulation);
+  if (page.simulation != nullptr && page.simulation->unavailable.empty()) {
+    out["simulation"] = SimulationJson(nodes, *page.simulation);
+  } else if (page.simulation != nullptr) {
+    out["simulation_unavailable"] = page.simulation->unavailable;
+  }
   out["row"] = RowJson(page.cost);
   out["assumptions"] = Assumptions(page.cost, nodes, plan);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

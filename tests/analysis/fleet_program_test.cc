@@ -149,5 +149,32 @@ TEST(FleetProgram, WordsAndLpNameWhatIsSolved) {
   EXPECT_THAT(lp, testing::Not(testing::HasSubstr("inf")));
 }
 
+// Coefficients of 1e7 and more made the solver call these infeasible.
+TEST(FleetProgram, NodesFarBeyondTheTargetAndFarBelowIt) {
+  for (const double target : {1e-3, 0.05, 1.0, 1e3, 1e9, 1.8e10}) {
+    SCOPED_TRACE(target);
+    FleetProblem problem;
+    problem.target = target;
+    problem.types = {{"a", 18000, 1, {}, {}}, {"b", 36000, 3, 100, {}}};
+    const auto counts = SolveFleet(problem);
+    ASSERT_TRUE(counts);
+    const double needed = std::max(1.0, std::ceil(target / 18000 - 1e-7));
+    EXPECT_NEAR((*counts)[0], needed, 1e-6 * needed);
+    EXPECT_EQ((*counts)[1], 0);
+  }
+}
+
+TEST(FleetProgram, ATypeThatNobodyBuysDoesNotHideWhatOthersCost) {
+  FleetProblem problem;
+  problem.target = 8000;
+  problem.types = {
+      {"dear", 1000, 1e6, {}, {}}, {"twice", 1000, 2e-4, {}, {}}, {"cheap", 1000, 1e-4, {}, {}}};
+  std::string text;
+  EXPECT_EQ(SolveFleet(problem, &text), (std::vector<int>{0, 0, 8}));
+  EXPECT_THAT(text, testing::HasSubstr("N(dear) <= 0  (another type alone costs less)"));
+  problem.types[1].max_count = problem.types[2].max_count = 3;  // now two of it are bought
+  EXPECT_EQ(SolveFleet(problem), (std::vector<int>{2, 3, 3}));
+}
+
 }  // namespace
 }  // namespace headrace::analysis

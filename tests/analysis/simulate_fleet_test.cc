@@ -173,5 +173,24 @@ TEST(SimulateFleet, AThousandWorkersOfManyCoresKeepTheirRate) {
   EXPECT_FALSE(outcome.cut_short);
 }
 
+// 6.5e9 rooms: kept one by one they would take 26 GB.
+TEST(SimulateFleet, RoomsAreCountedNotKept) {
+  SimulatedFleet fleet = Fleet(2);
+  fleet.clients = 100'000;
+  fleet.client_buffer = 65536;
+  const FleetOutcome outcome = SimulateFleet(fleet, 1, 1);
+  EXPECT_NEAR(outcome.batches_per_s, 800, 60);
+  EXPECT_FALSE(outcome.cut_short);
+}
+
+TEST(SimulateFleet, WhatIsOnItsWayIsBounded) {
+  SimulatedFleet fleet = Fleet(100'000);
+  fleet.in_flight = 65536;
+  fleet.dispatcher_latency_s = 10;
+  const FleetOutcome outcome = SimulateFleet(fleet, 100, 1);
+  EXPECT_TRUE(outcome.cut_short);
+  EXPECT_LT(outcome.pushed_events, 5'000'000);
+}
+
 }  // namespace
 }  // namespace headrace::analysis

@@ -113,3 +113,28 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   count=$("$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --json | jq .counts.small)
   grep -q "N_small *\* *$count " solution
 }
+
+@test "more nodes than are ever planned are a shortage: exit 4, and it is said" {
+  record
+  sed -i 's/^max = 1000$//; s/^cores = 4$/cores = 18/' nodes.toml
+  run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1e12rows/s
+  [ "$status" -eq 4 ]
+  [[ "$stderr" =~ "no fleet reaches" ]]
+  [[ "$output" =~ "BUY      1000000 x small" ]]
+  [[ "$output" =~ "RUN      unavailable (it has 1000000 nodes" ]]
+  "$HEADRACE" plan --nodes nodes.toml --target 0.001rows/s > page
+  grep -q '^BUY      1 x small' page
+  run grep -q ' 0 rows/s at most' page
+  [ "$status" -eq 1 ]
+}
+
+@test "a nodes file or pipeline that nests without end is refused in one line" {
+  record
+  python3 -c 'print("a." * 200000 + "b = 1")' > deep.toml
+  run "$HEADRACE" plan --nodes deep.toml --target 5rows/s
+  one_line_error 5 "deep.toml:1: a key of more than 33 parts"
+  run "$HEADRACE" run deep.toml
+  one_line_error 2 "deep.toml:1: a key of more than 33 parts"
+  run "$HEADRACE" generate deep.toml -o made
+  one_line_error 5 "deep.toml:1: a key of more than 33 parts"
+}

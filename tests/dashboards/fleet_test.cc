@@ -135,6 +135,46 @@ TEST(FleetPage, StarvedSurplusAndWorthlessNodesAreSaid) {
   EXPECT_THAT(bound, HasSubstr("more than the target; the plan saves"));
 }
 
+TEST(FleetPage, AShortageSaysOneRateAndWhoseItIs) {
+  const std::string text = Text(Make(
+      std::string("[storage]\nbandwidth = \"10GB/s\"\n") + "[clients]\ndemand = \"400000rows/s\"\n",
+      {}));
+  EXPECT_THAT(text, HasSubstr("DO       lower [clients] demand, or raise [storage] bandwidth"));
+  EXPECT_THAT(text, HasSubstr("clients, slowed to 131 k rows/s, wait"));
+  EXPECT_THAT(text, HasSubstr("STARVED  the clients could take 400 k rows/s: at 131 k rows/s they "
+                              "wait 67.3 % of their time"));
+}
+
+TEST(FleetPage, SpeedsOfOperatorsThatAreNotThereAreSaid) {
+  Made made = Make(kShared, {}, false);
+  made.nodes.types[0].speed_of = {{"decod", 2}, {"hash", 2}, {"transform", 3}};
+  const std::string text = Text(made, 300);
+  EXPECT_THAT(text, HasSubstr("the speed of 'decod' that 'c-v1' gives is of no use: the run has "
+                              "the operators decode, hash"));
+  EXPECT_THAT(text, Not(HasSubstr("the speed of 'transform'")));
+}
+
+TEST(FleetPage, WhatWasCutShortIsUnavailable) {
+  Made made = Make(kShared, {});
+  made.simulation->most_rows_per_s.reset();
+  made.simulation->no_most = "its simulation took too many events";
+  for (analysis::FleetScenario& scenario : made.simulation->scenarios)
+    scenario.unavailable = "its simulation took too many events";
+  const std::string text = Text(made, 300);
+  EXPECT_THAT(text, HasSubstr("if clients took all is unavailable (its simulation took too many"));
+  EXPECT_THAT(text, testing::ContainsRegex("LOSS .*: unavailable .its simulation took too many"));
+  EXPECT_THAT(text, HasSubstr("lost: its simulation took too many events"));
+  const nlohmann::json json = Json(made);
+  EXPECT_EQ(json["simulation"]["most_rows_per_second"], nullptr);
+  EXPECT_EQ(json["simulation"]["scenarios"][0]["rows_per_second_after"], nullptr);
+  EXPECT_EQ(json["simulation"]["scenarios"][0]["unavailable"],
+            "its simulation took too many events");
+  made.simulation->unavailable = "it is too large";
+  EXPECT_THAT(Text(made), HasSubstr("RUN      unavailable (it is too large)"));
+  EXPECT_FALSE(Json(made).contains("simulation"));
+  EXPECT_EQ(Json(made)["simulation_unavailable"], "it is too large");
+}
+
 TEST(FleetPage, NodesWithoutWattsHaveNoPower) {
   Made made;
   made.nodes = analysis::ParseNodes("[[node]]\nname = \"a\"\nprice_per_hour = 1\ncores = 4\n", "n");
