@@ -97,6 +97,8 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
       Prediction warm;
       option.warm_rate = rate_of(1 - option.share, tier.read_bytes_per_second, &warm);
       option.then = warm.limits[warm.binding];
+      option.warm = Changed(model, stages, 1 - option.share,
+                            kept_bytes / tier.read_bytes_per_second, tier.uses_cpu);
       if (option.warm_rate < warm.rate) {
         option.then = {LimitKind::kDevice, 0, tier.name, option.warm_rate};
         const double less = option.warm_rate / warm.rate;

@@ -17,6 +17,10 @@
 
 namespace headrace::analysis {
 
+// What a cache in memory is taken to read and write on each thread, where nobody says: copies, and
+// a look at a checksum.
+inline constexpr double kMemoryCacheBytesPerSecond = 3e9;
+
 struct CacheTier {
   std::string name;         // "memory", "disk"
   double budget_bytes = 0;  // for the cache
@@ -42,8 +46,9 @@ struct CacheOption {
   Interval warm_gain;                       // 90 %, of warm_rate over the present rate, less 1
   std::optional<double> break_even_epochs;  // none: it never pays
   std::optional<double> total_s;            // of the question's epochs
-  Limit then;           // what limits the warm rate; a disk by its own reads: kDevice
-  bool allowed = true;  // by the question; one that is not is never chosen
+  Limit then;               // what limits the warm rate; a disk by its own reads: kDevice
+  std::vector<Scale> warm;  // what it makes of the pipeline's costs, from the second epoch on
+  bool allowed = true;      // by the question; one that is not is never chosen
   // Operators before it whose name or kind says that they draw at random: their draws would be
   // kept.
   std::vector<std::string> random;

@@ -153,7 +153,8 @@ std::optional<ReadCost> ReadCostOf(const RunView& run) {
 }
 
 std::string TableOf(const RunRow& run) {
-  const std::string table = SettingOf(run, "source.table").value_or(".");
+  const std::string table = SettingOf(run, "source.table").value_or("");
+  if (table.empty()) return "";
   if (table.find("://") != std::string::npos || table.starts_with("/")) return table;
   if (run.pipeline_path.empty()) return "";
   const size_t slash = run.pipeline_path.rfind('/');

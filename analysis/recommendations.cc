@@ -98,6 +98,7 @@ Outcome Evidence::Predict(const Variant& change) const {
 
 Outcome Evidence::Predict(const Variant& least, const Variant& likely, const Variant& most) const {
   Outcome outcome = Predict(likely);
+  outcome.between = true;
   for (const Variant* end : {&least, &most}) {
     const Outcome other = Predict(*end);
     outcome.rate_interval.low = std::min(outcome.rate_interval.low, other.rate_interval.low);
@@ -159,6 +160,7 @@ std::string Evidence::Command(const std::string& words) const {
 
 std::string Evidence::OnTable(const std::string& before, const std::string& after) const {
   const std::string table = TableOf(run_.run);
+  if (table.empty() && !run_.run.pipeline_text.empty()) return "";
   const std::string path = table.empty() ? "TABLE" : ShellWord(table);
   return fmt::format("{} {} {} {}", run_.program, before, path, after);
 }
@@ -235,6 +237,15 @@ Recommendation IfWorthwhile(const Evidence& evidence, const Outcome& outcome, st
     result.why += fmt::format(", as {} limits then", LimitText(outcome.limited_by));
   }
   return result;
+}
+
+MoreCores PredictMoreCores(const Evidence& evidence) {
+  MoreCores more;
+  more.cores = std::max(1.0, std::round(0.5 * evidence.model().cores_budget()));
+  Variant change = evidence.Now();
+  change.settings.cores += more.cores;
+  more.outcome = evidence.Predict(change);
+  return more;
 }
 
 std::vector<Recommendation> Recommend(const RunView& run, const Statements& statements) {

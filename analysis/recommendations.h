@@ -34,6 +34,11 @@ struct Outcome {
   double gain = 0;         // of the rate
   Interval gain_interval;
   Limit limited_by;  // then
+  // What the gain is over, where that is not the present rate: "the plan of R2". Empty: that rate.
+  std::string over;
+  // The effect is only known to lie between two ends: the gain is between them, and the interval
+  // goes from the lowest of the least to the highest of the most, so that it holds 90 % or more.
+  bool between = false;
 };
 
 // A figure before and after the change.
@@ -80,8 +85,10 @@ class Evidence {
   Variant Now() const { return {model().current(), {}}; }
   // With that change. Cheaper work alone gains nothing at worst.
   Outcome Predict(const Variant& change) const;
-  // Where an effect is known to lie between two: `likely`, with an interval that holds all three.
+  // Where an effect is known to lie between two: `likely`, which is neither end, with an interval
+  // that holds all three.
   Outcome Predict(const Variant& least, const Variant& likely, const Variant& most) const;
+  const Predictor& predictor() const { return predictor_; }
   // CPU a row with that change, ns; empty where CPU time was not split.
   std::optional<double> CpuOf(const Variant& change) const;
   const std::vector<ByteBorder>& bytes() const { return bytes_; }
@@ -107,7 +114,8 @@ class Evidence {
 
   // A command as the user calls it, on the database of this run.
   std::string Command(const std::string& words) const;
-  // "headrace BEFORE TABLE AFTER", with the table of the run's pipeline.
+  // "headrace BEFORE TABLE AFTER", with the table of the run's pipeline; empty where its file names
+  // none, TABLE where the run has no file.
   std::string OnTable(const std::string& before, const std::string& after) const;
   std::string PipelinePath() const;  // as a shell word; "FILE" where the run has none
   std::string RunWith(const std::string& setting) const;
@@ -149,6 +157,14 @@ struct RecommendationRule {
       ::headrace::Registry<::headrace::analysis::RecommendationRule>::Global().Add( \
           "R" #number,                                                              \
           ::headrace::analysis::RecommendationRule{number, title, published, function})
+
+// What more cores would give: half as many again, one at least. Of use where the cores limit; one
+// prediction for R21 and for the verdict.
+struct MoreCores {
+  double cores = 0;
+  Outcome outcome;
+};
+MoreCores PredictMoreCores(const Evidence& evidence);
 
 // All rules over the run: those that fire first, by gain; then the rest by number. Where the
 // consumer limits, what speeds up the reader does not fire: its value is zero. Empty where the run

@@ -87,8 +87,10 @@ Rung NetworkRung(const PipelineModel& model) {
                  *busiest->value, "the interface, all processes");
 }
 
-// Memory is no rate: it says how many more elements can be in work, and so how many threads the
-// slowest stage can have.
+constexpr double kManyThreads = 1000;  // whose number no longer matters
+
+// Memory is no rate: it says how many more elements can be in work, and so how many more threads
+// the slowest stage can have.
 Rung MemoryRung(const PipelineModel& model) {
   const HostRow* rss = model.run().FindHost("process_rss_bytes");
   if (rss == nullptr || !rss->maximum_value || *rss->maximum_value <= 0) {
@@ -111,12 +113,15 @@ Rung MemoryRung(const PipelineModel& model) {
   rung.attainable = Quantity::Unavailable(unknown, Unit::kPerSecond);
   if (!slowest || model.stages()[*slowest].element_bytes.value_or(0) <= 0) return rung;
   const StageModel& stage = model.stages()[*slowest];
-  const double more = std::max(0.0, limit - *rss->maximum_value) / *stage.element_bytes;
-  rung.attainable = Quantity::Of((stage.parallelism + more) / model.demands().stage_s[*slowest],
-                                 Unit::kPerSecond, Source::kEstimate);
-  rung.note = fmt::format("{} of {} used; as many threads of {} as fit with {} each",
-                          FormatBytes(*rss->maximum_value), FormatBytes(limit), stage.name,
-                          FormatBytes(*stage.element_bytes));
+  const double more = std::floor(std::max(0.0, limit - *rss->maximum_value) / *stage.element_bytes);
+  // So many threads would long meet another limit: a rate of theirs is nobody's.
+  rung.attainable = Quantity::Unavailable(
+      fmt::format("memory is no rate: {} more threads of {} fit, {} each",
+                  more > kManyThreads ? fmt::format("over {:.0f}", kManyThreads)
+                                      : fmt::format("{:.0f}", more),
+                  stage.name, FormatBytes(*stage.element_bytes)),
+      Unit::kPerSecond);
+  rung.note = fmt::format("{} of {} used", FormatBytes(*rss->maximum_value), FormatBytes(limit));
   return rung;
 }
 

@@ -18,7 +18,8 @@ struct Rung {
   std::string note;  // how it was told: "accounted bytes, in and out of operators"
 };
 
-// The rows of `bottleneck`, then what the model has no row for: memory bandwidth, network, memory.
+// The rows of `bottleneck`, then what the model has no row for: memory bandwidth, network, memory
+// (no rate: its reason says how many more threads fit).
 // Lowest attainable rate first, those without one last.
 std::vector<Rung> ResourceLadder(const PipelineModel& model, const Bottleneck& bottleneck);
 

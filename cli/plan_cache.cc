@@ -16,8 +16,6 @@
 namespace headrace::cli {
 namespace {
 
-constexpr double kMemoryBytesPerSecond = 3e9;  // of a thread: copies and looks at a checksum
-
 [[noreturn]] void RefuseTier(const std::string& text, const std::string& fix) {
   throw Error(ExitCode::kUsage, fmt::format("'{}' is no tier", Printable(text)), "--cache", fix);
 }
@@ -40,7 +38,7 @@ analysis::CacheTier ParseTier(const std::string& text) {
     tier.read_bytes_per_second = static_cast<double>(ParseBytes(rate, "--cache"));
     if (tier.read_bytes_per_second <= 0) RefuseTier(text, "give a rate over 0");
   } else if (name == "memory") {
-    tier.read_bytes_per_second = kMemoryBytesPerSecond;
+    tier.read_bytes_per_second = analysis::kMemoryCacheBytesPerSecond;
   } else {
     RefuseTier(text,
                "say what the disk reads: disk=200GiB@1.5GB/s (measured by 'headrace doctor "

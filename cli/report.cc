@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <optional>
 
 #include "analysis/run_view.h"
@@ -25,6 +27,14 @@ struct ReportOptions {
   bool json = false, force = false;
   std::optional<double> core_hour_price;
 };
+
+// Empty for a price, else why it is none: not even a rate may come of "nan".
+std::string Price(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && value >= 0 && std::isfinite(value)) return "";
+  return "'" + Printable(text, 60) + "' is not a price of 0 or more";
+}
 
 int Run(const ReportOptions& options) {
   // Refuses what is no run store, and marks a run whose collector died as interrupted.
@@ -92,7 +102,7 @@ HR_COMMAND(
        app.add_option("--core-hour-price", options->core_hour_price,
                       "Say what a million rows cost at this price of one core for one hour")
            ->type_name("P")
-           ->check(CLI::NonNegativeNumber);
+           ->check(Price);
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/cache_choice.h"
 #include "analysis/memory_bandwidth.h"
 #include "analysis/operator_class.h"
 #include "analysis/pipeline_setting.h"
@@ -16,6 +17,7 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kFull = 0.9;  // of a resource that has a ceiling
+constexpr double kLeastCache = 64 * 1048576.0;
 
 // Memory that the process used and may use.
 struct MemoryUse {
@@ -53,6 +55,9 @@ std::optional<Outcome> GainOfMemory(const Evidence& e) {
       e.statements().allocation ? e.statements().allocation->predicted : e.model().demands().rate;
   std::optional<Outcome> free = PlanWithoutMemory(e);
   if (!free) return std::nullopt;
+  if (e.statements().allocation && !e.statements().allocation->changes.empty()) {
+    free->over = "the plan of R2";
+  }
   free->gain = free->rate / planned - 1;
   free->gain_interval = {free->rate_interval.low / planned - 1,
                          free->rate_interval.high / planned - 1};
@@ -69,14 +74,14 @@ Recommendation SmallBatches(const Evidence& e) {
   }
   const auto outcome = GainOfMemory(e);
   if (!outcome) return CannotSay(evidence + "; no plan was found", "see headrace plan");
-  const double worker_rows = e.rows_per_batch();
+  const double worker_rows = std::max(1.0, std::floor(e.rows_per_batch() / 8));
+  const bool joins = e.FindKind("rebatch").has_value();  // else the setting is refused
   Recommendation result = IfWorthwhile(
       e, *outcome, evidence + ": with room for more threads the plan would gain what is given here",
       fmt::format("smaller batches in the workers, joined at the client: worker_rows = {:.0f} and "
-                  "the operator rebatch",
-                  std::max(1.0, std::floor(worker_rows / 8))),
-      e.RunWith(
-          fmt::format("pipeline.worker_rows={:.0f}", std::max(1.0, std::floor(worker_rows / 8)))));
+                  "{}the operator rebatch",
+                  worker_rows, joins ? "" : "a stage of its own with "),
+      joins ? e.RunWith(fmt::format("pipeline.worker_rows={:.0f}", worker_rows)) : "");
   result.only_if = "the client has CPU and memory to join them (docs/batches.md)";
   result.effects.reader_cpu.then = Quantity::Unavailable(
       "what joining costs the client was not measured", headrace::Unit::kNanoseconds);
@@ -87,8 +92,10 @@ Recommendation SmallBatches(const Evidence& e) {
 
 Recommendation Deduplicate(const Evidence& e) {
   constexpr double kPays = 1.3;  // dedup.min_factor
-  const std::string how = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup") +
-                          " (the factor now, and if clustered)";
+  const std::string layout = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup");
+  const std::string how = layout.empty()
+                              ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
+                              : layout + " (the factor now, and if clustered)";
   const std::vector<Duplication> groups = DuplicationOf(e.run(), e.statements().doubts);
   double in = 0, out = 0;
   for (const Duplication& group : groups) {
@@ -126,10 +133,15 @@ Recommendation Deduplicate(const Evidence& e) {
       operators.push_back(i);
     }
   }
-  Variant change = e.Now();
-  for (const size_t i : operators) change.scales.push_back({Scaled::kOperator, i, 1 / factor});
+  // Some of what works on lists may not be able to use the unique ones.
+  const auto with = [&](double left) {
+    Variant work = e.Now();
+    for (const size_t i : operators) work.scales.push_back({Scaled::kOperator, i, left});
+    return work;
+  };
+  const Variant change = with((1 + 1 / factor) / 2);
   Recommendation result = IfWorthwhile(
-      e, e.Predict(e.Now(), change, change),
+      e, e.Predict(e.Now(), change, with(1 / factor)),
       fmt::format("{:.2f} bytes of lists for each unique one, and transforms work on all of them",
                   factor),
       "keep each list once from the decoder to the model: dedup.mode = \"auto\"",
@@ -160,70 +172,105 @@ Recommendation Cache(const Evidence& e) {
   const bool random = std::any_of(transforms.begin(), transforms.end(), [](const std::string& op) {
     return op == "sampling" || op == "random_crop";
   });
-  std::optional<size_t> after = random ? std::nullopt : e.FindKind("transform");
-  if (!after) after = e.FindKind("extract");
-  if (!after) {
-    return CannotSay("no operator \"transform\" or \"extract\" whose results could be kept",
-                     "accounts of these kinds");
+  const auto memory = MemoryOf(e);
+  if (!memory) return CannotSay(kNoMemory, kRecordMemory);
+  const PipelineModel& model = e.model();
+  // Where [[cache]] can keep it: what leaves extract, rowmap or transform; behind what draws at
+  // random nothing may be kept.
+  std::vector<bool> can(model.stages().size(), false);
+  bool any = false;
+  for (size_t s = 0; s < can.size(); ++s) {
+    const std::string& kind = run.operators[model.stages()[s].last].kind;
+    can[s] = kind == "extract" || kind == "rowmap" || (kind == "transform" && !random);
+    any = any || can[s];
   }
-  const OperatorRow& place = run.operators[*after];
-  if (place.bytes_out_bytes <= 0 || place.rows_count <= 0) {
-    return CannotSay(fmt::format("the bytes that leave {} were not counted", place.name),
+  if (!any) {
+    return CannotSay(
+        "no stage ends in an operator \"transform\" or \"extract\" whose results "
+        "could be kept",
+        "accounts of these kinds");
+  }
+  const std::string id = std::to_string(run.run.run_id);
+  const double free = kFull * memory->limit - memory->peak;
+  if (free < kLeastCache) {
+    return CannotSay(fmt::format("{} of {} of memory in use: no room for a cache",
+                                 FormatBytes(memory->peak), FormatBytes(memory->limit)),
+                     e.Command(fmt::format("plan {} --cache disk=SIZE@RATE --epoch-rows N", id)));
+  }
+  if (e.rows_per_batch() <= 0) {
+    return CannotSay("the run recorded no rows per batch", "rows in hr_done (docs/accounts.md)");
+  }
+  // How long an epoch is the run does not tell: taken is one that fits, and said how long that is.
+  CacheQuestion question;
+  question.epoch_batches = 1;
+  question.epochs = *epochs;
+  CacheTier tier;
+  tier.name = "memory";
+  tier.budget_bytes = free;
+  tier.read_bytes_per_second = tier.write_bytes_per_second = kMemoryCacheBytesPerSecond;
+  question.tiers = {tier};
+  question.allowed = can;
+  const CacheChoice choice = ChooseCache(model, e.predictor(), question);
+  const auto best = std::find_if(
+      choice.options.begin(), choice.options.end(),
+      [](const CacheOption& option) { return option.allowed && option.random.empty(); });
+  if (best == choice.options.end()) {
+    return CannotSay("the bytes that leave the stages were not counted",
                      "bytes in hr_done (docs/accounts.md)");
   }
-  std::vector<size_t> upstream;
-  for (size_t i = 0; i < run.operators.size(); ++i) {
-    const OperatorRow& op = run.operators[i];
-    if (e.model().operators()[i].stage == kNoStage) continue;
-    const bool inside = IsTransformClass(ClassOf(op.kind, op.name)) && place.kind == "transform";
-    if (i <= *after || inside) upstream.push_back(i);
+  if (best->share < 1) {
+    return DoesNotFire(fmt::format("a batch takes {} there, and {} of memory are free",
+                                   FormatBytes(best->stored_bytes), FormatBytes(free)));
   }
-  const double row_bytes =
-      static_cast<double>(place.bytes_out_bytes) / static_cast<double>(place.rows_count);
-  const double misses = *epochs == 0 ? 0.0 : 1.0 / *epochs;
-  const auto change = [&](double factor) {
-    Variant work = e.Now();
-    for (const size_t i : upstream) work.scales.push_back({Scaled::kOperator, i, factor});
-    return work;
+  // Of all epochs together: the first fills it.
+  const auto over_all = [&](double warm) {
+    if (*epochs == 0) return warm;
+    return *epochs / (1 / best->fill_rate + (*epochs - 1) / warm);
   };
-  // Reading an entry back is a copy: what that costs is not measured, so that half is the least.
-  const Outcome outcome = e.Predict(change((1 + misses) / 2), change(misses), change(misses));
-  const auto memory = MemoryOf(e);
-  std::string size = fmt::format("{} a row after {}", FormatBytes(row_bytes), place.name);
-  bool fits = true;
-  std::optional<double> all;
-  if (*epochs > 1) {
-    all = static_cast<double>(place.bytes_out_bytes) / *epochs;
-    size += fmt::format(", {} for an epoch of what was recorded", FormatBytes(*all));
-    if (memory) fits = memory->peak + *all < kFull * memory->limit;
-  }
-  if (memory)
-    size += fmt::format("; {} of memory are free", FormatBytes(memory->limit - memory->peak));
+  Outcome outcome;
+  outcome.rate = over_all(best->warm_rate);
+  outcome.gain = outcome.rate / choice.rate - 1;
+  outcome.rate_interval = {over_all(choice.rate * (1 + best->warm_gain.low)),
+                           over_all(choice.rate * (1 + best->warm_gain.high))};
+  outcome.gain_interval = {std::min(outcome.gain, outcome.rate_interval.low / choice.rate - 1),
+                           std::max(outcome.gain, outcome.rate_interval.high / choice.rate - 1)};
+  outcome.limited_by = best->then;
+  const double row_bytes = best->stored_bytes / e.rows_per_batch();
+  const OperatorRow& place = run.operators[model.stages()[best->stage].last];
   Recommendation result = IfWorthwhile(
       e, outcome,
-      fmt::format("{} epochs come by the same rows, {}; {}{}",
+      fmt::format("{} epochs come by the same rows, {}; {} a row after {}; {} of memory are free; "
+                  "filling it and reading it back is taken at {} on each thread",
                   *epochs == 0 ? std::string("endless") : std::to_string(*epochs),
                   random ? "random transforms allow it only behind extract"
                          : "and nothing before it is random",
-                  size, fits ? "" : ", too little"),
-      fmt::format(
-          "keep what leaves {}: [[cache]] after = \"{}\", tier = \"{}\", budget = what fits",
-          place.name, place.kind, fits ? "memory" : "disk"));
-  result.only_if = all ? "the first epoch, which fills it, may be no faster than now"
-                       : "the whole table fits the tier, at so many bytes a row; the first epoch, "
-                         "which fills it, is no faster";
+                  FormatBytes(row_bytes), place.name, FormatBytes(free),
+                  FormatBytesRate(kMemoryCacheBytesPerSecond)),
+      fmt::format("keep what leaves {}: [[cache]] after = \"{}\", tier = \"memory\", budget = what "
+                  "fits; with the rows N of your epoch the plan says what a part of it gains, and "
+                  "when it pays",
+                  place.name, place.kind),
+      e.Command(fmt::format("plan {} --cache memory={:.0f}MiB --epoch-rows N", id,
+                            std::floor(free / 1048576))));
+  result.only_if = fmt::format(
+      "an epoch has at most {} rows, so that all of it fits; in place of a fast tier (R13), not "
+      "with it",
+      FormatCount(free / row_bytes));
+  const double misses = *epochs == 0 ? 0.0 : 1.0 / *epochs;
   Effects& effects = result.effects;
   for (Effect* effect : {&effects.storage_bytes, &effects.storage_requests}) {
     if (!effect->now.available()) continue;
     effect->then =
         Quantity::Of(effect->now.value() * misses, effect->now.unit(), Source::kEstimate);
   }
-  SetThen(&effects.reader_cpu, e.CpuOf(change(misses)), "");
+  const auto now_cpu = e.CpuOf(e.Now()), warm_cpu = e.CpuOf({e.Now().settings, best->warm});
+  SetThen(&effects.reader_cpu,
+          now_cpu && warm_cpu ? std::optional<double>(*now_cpu * misses + *warm_cpu * (1 - misses))
+                              : std::nullopt,
+          "CPU time was not split from waiting");
   if (effects.reader_memory.now.available()) {
     effects.reader_memory.then =
-        all && fits ? Quantity::Of(effects.reader_memory.now.value() + *all, headrace::Unit::kBytes,
-                                   Source::kEstimate)
-                    : Quantity::Unavailable("the cache takes its budget", headrace::Unit::kBytes);
+        Quantity::Unavailable("the cache takes its budget", headrace::Unit::kBytes);
   }
   return result;
 }
@@ -354,11 +401,11 @@ Recommendation Hardware(const Evidence& e) {
   Variant change = e.Now();
   std::string why, act;
   if (first.limit.kind == LimitKind::kCores) {
-    const double more = std::max(1.0, std::round(0.5 * model->cores_budget()));
-    change.settings.cores += more;
-    why = fmt::format("{:.2f} of {:.2f} cores in use, and the cores limit",
-                      model->cores_used().value_or(0), model->cores_available());
-    act = fmt::format("{:.0f} more core{}", more, more == 1 ? "" : "s");
+    const MoreCores more = PredictMoreCores(e);
+    return IfWorthwhile(e, more.outcome,
+                        fmt::format("{:.2f} of {:.2f} cores in use, and the cores limit",
+                                    model->cores_used().value_or(0), model->cores_available()),
+                        fmt::format("{:.0f} more core{}", more.cores, more.cores == 1 ? "" : "s"));
   } else if (first.limit.kind == LimitKind::kDevice) {
     change.scales.push_back({Scaled::kResource, first.limit.index, 0.5});
     why = fmt::format("device {} is held {} of the time, and it limits", first.limit.name,

@@ -125,9 +125,84 @@ double GapOf(const RunRow& run) {
   }
 }
 
+constexpr double kMuchOverRead = 0.2;  // of the bytes read
+
+// Bytes that a request is worth, to people; never "0 B".
+std::string EvenText(double even) {
+  return even < 1
+             ? std::string("a request costs the storage nothing beside its bytes")
+             : fmt::format("a request costs the storage as much as {} of data", FormatBytes(even));
+}
+
+// What reads are joined over is far more than a request is worth, and much of what is read is so.
+bool GapTooLarge(const Evidence& e) {
+  if (!e.reads() || !e.read_cost()) return false;
+  if (SettingOf(e.run().run, "source.coalesce_gap") == "auto") return false;
+  return GapOf(e.run().run) > 2 * e.read_cost()->request_s / e.read_cost()->byte_s &&
+         e.reads()->over_read_ratio >= kMuchOverRead;
+}
+
+// What storage time a smaller gap saves, of `now`: holes longer than `even` are left out, a request
+// for each. Over-read bytes lie in holes up to `gap` long whose lengths nothing counts.
+struct GapSaving {
+  double least = 0, likely = 0, most = 0;  // seconds a row
+  double likely_requests = 0;              // more, a row
+  double likely_bytes = 0;                 // less, a row
+};
+GapSaving SavingOfSmallerGap(const Reads& reads, const ReadCost& cost, double even, double gap,
+                             bool aligned) {
+  const double over = reads.over_read_ratio * reads.bytes_per_row;
+  GapSaving saving;
+  // At most all of them are as long as the gap.
+  saving.most = over * (cost.byte_s - cost.request_s / gap);
+  // Likely as many bytes lie in holes of each length: those above `even` are left out.
+  const double share = 1 - even / gap;
+  saving.likely_bytes = over * share;
+  saving.likely_requests = even > 0 ? over / gap * std::log(gap / even) : 0;
+  saving.likely = saving.likely_bytes * cost.byte_s - saving.likely_requests * cost.request_s;
+  // Where a request costs nothing, every hole goes; else all may be shorter than what one costs.
+  // Read past the page cache, the ends of aligned blocks stay.
+  saving.least = even > 0 || aligned ? 0 : saving.likely;
+  if (even <= 0) saving.likely_requests = over / gap;  // at least
+  return saving;
+}
+
+Recommendation SmallerGap(const Evidence& e) {
+  const Reads& reads = *e.reads();
+  const ReadCost& cost = *e.read_cost();
+  const double even = cost.request_s / cost.byte_s, gap = GapOf(e.run().run);
+  const double now = StorageSeconds(reads, cost);
+  const bool aligned = SettingOf(e.run().run, "source.direct") == "true";
+  const GapSaving saving = SavingOfSmallerGap(reads, cost, even, gap, aligned);
+  const auto with = [&](double saved) {
+    return LessStorageTime(e, reads, 1 - std::clamp(saved / now, 0.0, 1.0));
+  };
+  const std::string setting =
+      even < 1024 ? fmt::format("{:.0f}", even) : fmt::format("{:.0f}KiB", std::floor(even / 1024));
+  Outcome outcome = e.Predict(with(saving.least), with(saving.likely), with(saving.most));
+  outcome.between = saving.least < saving.most;
+  Recommendation result = IfWorthwhile(
+      e, outcome,
+      fmt::format("{}; reads are joined over holes up to {}, and {} of what is read is over-read; "
+                  "{} ({})",
+                  ReadsText(reads), FormatBytes(gap), FormatPercent(reads.over_read_ratio),
+                  EvenText(even), cost.told_by),
+      fmt::format("join reads over shorter holes: source.coalesce_gap = \"{}\"", setting),
+      e.RunWith("source.coalesce_gap=" + setting));
+  const double over = reads.over_read_ratio * reads.bytes_per_row;
+  result.effects.storage_bytes.then =
+      PerRow(reads.bytes_per_row - saving.likely_bytes, headrace::Unit::kBytes)
+          .WithInterval(reads.bytes_per_row - over, reads.bytes_per_row);
+  result.effects.storage_requests.then = Quantity::Unavailable(
+      fmt::format("about {:.2g} more, by how long the holes are", 1000 * saving.likely_requests),
+      headrace::Unit::kCount);
+  return result;
+}
+
 Recommendation Coalesce(const Evidence& e) {
   if (!e.reads()) return CannotSay("no account counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
+  if (GapTooLarge(e)) return SmallerGap(e);
   if (reads.requests_per_stripe < 1.5) {
     return DoesNotFire(fmt::format("{:.2g} requests a stripe: there is nothing to join",
                                    reads.requests_per_stripe));
@@ -142,10 +217,13 @@ Recommendation Coalesce(const Evidence& e) {
   const ReadCost& cost = *e.read_cost();
   const double even = cost.request_s / cost.byte_s;
   const double gap = GapOf(e.run().run);
-  const std::string evidence = fmt::format(
-      "{}; a request costs the storage as much as {} of data, and reads are joined over "
-      "holes up to {}",
-      ReadsText(reads), FormatBytes(even), FormatBytes(gap));
+  const std::string evidence = fmt::format("{}; {}, and reads are joined over holes up to {}",
+                                           ReadsText(reads), EvenText(even), FormatBytes(gap));
+  if (gap > 2 * even) {
+    return DoesNotFire(
+        fmt::format("{}: more than need be, but only {} of what is read is over-read", evidence,
+                    FormatPercent(reads.over_read_ratio)));
+  }
   if (gap >= 0.5 * even) return DoesNotFire(evidence + ": that is about right");
   // At most all requests of a stripe become one without a byte more. At least what reading stripes
   // whole gains, where their bytes are known. With the holes not known the middle is taken.
@@ -188,13 +266,15 @@ Recommendation Coalesce(const Evidence& e) {
 }
 
 Recommendation Reorder(const Evidence& e) {
-  constexpr double kMuchOverRead = 0.2;
   if (!e.reads()) return CannotSay("no account counts what is read beside the wanted", kNoReads);
   const Reads& reads = *e.reads();
   const std::string evidence = fmt::format(
       "{} of the bytes read are over-read ({} of {} a row)", FormatPercent(reads.over_read_ratio),
       FormatBytes(reads.over_read_ratio * reads.bytes_per_row), FormatBytes(reads.bytes_per_row));
   if (reads.over_read_ratio < kMuchOverRead) return DoesNotFire(evidence);
+  if (GapTooLarge(e)) {
+    return DoesNotFire(evidence + ": a smaller gap leaves it out without writing the table (R5)");
+  }
   // The bytes' part of the storage's time; all of it where requests cost nothing that is known.
   double byte_share = 1;
   if (e.read_cost()) {
@@ -209,8 +289,8 @@ Recommendation Reorder(const Evidence& e) {
       "write the table with the features that jobs read next to each other, most read first",
       e.OnTable("rewrite", "--order popularity --coread LOG -o NEW"));
   result.only_if =
-      "jobs go on reading the same features: one run does not show how stable that is, and the "
-      "rewrite costs a pass over the table";
+      "a smaller source.coalesce_gap does not do it, and jobs go on reading the same features: one "
+      "run does not show how stable that is, and the rewrite costs a pass over the table";
   const double wanted = reads.bytes_per_row * (1 - reads.over_read_ratio);
   result.effects.storage_bytes.then =
       PerRow((wanted + reads.bytes_per_row) / 2, headrace::Unit::kBytes)
@@ -229,13 +309,13 @@ Recommendation LargerStripes(const Evidence& e) {
   }
   const ReadCost& cost = *e.read_cost();
   const double even = cost.request_s / cost.byte_s;
-  const std::string evidence =
-      fmt::format("stripes of {:.0f} rows, {}; a request costs as much as {} of data",
-                  reads.stripe_rows, ReadsText(reads), FormatBytes(even));
+  const std::string evidence = fmt::format("stripes of {:.0f} rows, {}; {}", reads.stripe_rows,
+                                           ReadsText(reads), EvenText(even));
   if (reads.mean_bytes >= even) return DoesNotFire(evidence);
   const double now = StorageSeconds(reads, cost);
   const double saved = (1 - 1 / kTimes) * reads.requests_per_row * cost.request_s;
-  const Outcome outcome = e.Predict(e.Now(), LessStorageTime(e, reads, 1 - saved / now),
+  // Longer streams may take more than a request each: from nothing to all of it.
+  const Outcome outcome = e.Predict(e.Now(), LessStorageTime(e, reads, 1 - saved / 2 / now),
                                     LessStorageTime(e, reads, 1 - saved / now));
   Recommendation result = IfWorthwhile(
       e, outcome, evidence,
@@ -298,9 +378,9 @@ Recommendation FastTier(const Evidence& e) {
   // From the second epoch on nothing is asked of the storage; what the tier itself costs is not
   // known, so that half of it is the least.
   const double misses = *epochs == 0 ? 0.0 : 1.0 / *epochs;
-  const Outcome outcome =
-      e.Predict(LessStorageTime(e, *e.reads(), (1 + misses) / 2),
-                LessStorageTime(e, *e.reads(), misses), LessStorageTime(e, *e.reads(), misses));
+  const Outcome outcome = e.Predict(LessStorageTime(e, *e.reads(), (1 + misses) / 2),
+                                    LessStorageTime(e, *e.reads(), (1 + 3 * misses) / 4),
+                                    LessStorageTime(e, *e.reads(), misses));
   Recommendation result =
       IfWorthwhile(e, outcome,
                    fmt::format("{}; {} epoch{}", evidence,
@@ -308,7 +388,8 @@ Recommendation FastTier(const Evidence& e) {
                                *epochs == 1 ? "" : "s"),
                    "keep the wanted streams on a fast disk or in memory: [source.tier]",
                    e.RunWith("source.tier.budget=SIZE --set source.tier.folder=FOLDER"));
-  result.only_if = "the wanted streams of the whole table fit the tier";
+  result.only_if =
+      "the wanted streams of the whole table fit the tier; in place of a cache (R12), not with it";
   result.effects.storage_bytes.then =
       PerRow(e.reads()->bytes_per_row * misses, headrace::Unit::kBytes);
   result.effects.storage_requests.then =

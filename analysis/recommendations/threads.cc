@@ -25,6 +25,18 @@ Outcome OutcomeOf(const Allocation& plan) {
   return outcome;
 }
 
+// "decode threads 1 -> 5, decode queue 4 -> 8"; empty where the plan changes nothing.
+std::string AllSettings(const Allocation& plan) {
+  std::string text;
+  for (const Change& change : plan.changes) {
+    const size_t dot = change.knob.rfind('.');
+    const std::string knob = dot == std::string::npos ? "" : change.knob.substr(dot + 1);
+    text += fmt::format("{}{} {} {} -> {}", text.empty() ? "" : ", ", change.knob.substr(0, dot),
+                        knob == "parallelism" ? "threads" : knob, change.from, change.to);
+  }
+  return text;
+}
+
 Recommendation MoreWorkers(const Evidence& e) {
   const Demands& demands = e.model().demands();
   if (e.stall() < kSmallStall) {
@@ -57,28 +69,62 @@ Recommendation MoreWorkers(const Evidence& e) {
   if (!std::isfinite(workers) || workers > 1e6) {
     return CannotSay("the rate of one worker is too small to say", "record longer");
   }
+  // A single worker with the settings of the plan is what more of them are compared with.
+  const std::string settings =
+      e.statements().allocation ? AllSettings(*e.statements().allocation) : "";
+  Interval wants = {wanted, wanted};
+  for (const Finding& finding : e.bottleneck().findings) {
+    if (finding.limit.kind != LimitKind::kConsumer) continue;
+    wants = {std::min(wanted, finding.bound_interval.low),
+             std::max(wanted, finding.bound_interval.high)};
+  }
   Outcome outcome = one;
   outcome.rate = std::min(wanted, workers * one.rate);
   // That workers do not disturb each other is not measured: the error of a prediction on top.
-  outcome.rate_interval = {std::min(wanted, 0.86 * workers * one.rate_interval.low),
-                           std::min(wanted, workers * one.rate_interval.high)};
-  outcome.gain = outcome.rate / demands.rate - 1;
-  outcome.gain_interval = {outcome.rate_interval.low / demands.rate - 1,
-                           outcome.rate_interval.high / demands.rate - 1};
+  constexpr double kAlone = 0.86;
+  outcome.rate_interval = {
+      std::min({wants.low, kAlone * workers * one.rate_interval.low, outcome.rate}),
+      std::max(std::min(wants.high, workers * one.rate_interval.high), outcome.rate)};
+  // The more one worker does after all, the less others add to it.
+  outcome.gain = outcome.rate / one.rate - 1;
+  const double most = std::max(one.rate, one.rate_interval.high);
+  const double least = std::min(one.rate, one.rate_interval.low);
+  outcome.gain_interval = {
+      std::min(outcome.gain,
+               std::max(0.0, std::min(wants.low, kAlone * workers * most) / most - 1)),
+      std::max(outcome.gain, std::min(wants.high / least, workers) - 1)};
+  if (!settings.empty()) outcome.over = "the plan of R2";
   outcome.limited_by = Limit{LimitKind::kConsumer, 0, "consumer", wanted};
+  std::string command;
+  if (!e.run().run.pipeline_path.empty()) {
+    const std::string run = e.Command(fmt::format("run {}{} --set delivery.to=unix:batches.sock",
+                                                  ShellWord(e.run().run.pipeline_path),
+                                                  settings.empty() ? "" : " --plan plan.json"));
+    // The consumer listens; workers find it or end.
+    command = fmt::format(
+        "{}{{ {} consume unix:batches.sock --producers {:.0f} & sleep 1; for i in $(seq {:.0f}); "
+        "do "
+        "{} & done; wait; }}",
+        settings.empty()
+            ? ""
+            : e.Command(fmt::format("plan {} -o plan.json -f", e.run().run.run_id)) + " && ",
+        e.run().program, workers, workers, run);
+  }
   Recommendation result = IfWorthwhile(
       e, outcome,
-      fmt::format("the consumer waits {} and wants {}; one worker like this can do {} at most, "
-                  "limited by {}",
-                  FormatPercent(e.stall()), Batches(wanted), Batches(one.rate),
+      fmt::format("the consumer waits {} and wants {}; one worker {} can do {} at most, limited "
+                  "by {}",
+                  FormatPercent(e.stall()), Batches(wanted),
+                  settings.empty() ? "like this" : "with the settings of R2", Batches(one.rate),
                   LimitText(one.limited_by)),
-      fmt::format("{:.0f} workers like this one, each with its own cores", workers),
-      e.run().run.pipeline_path.empty()
-          ? ""
-          : fmt::format("{} consume unix:batches.sock --producers {:.0f}", e.run().program,
-                        workers));
+      fmt::format("{:.0f} workers{}, each with its own cores", workers,
+                  settings.empty() ? " like this one"
+                                   : fmt::format(" with the settings of R2 ({})", settings)),
+      command);
   result.only_if = fmt::format(
-      "storage and network bear it together: {:.0f} times what one worker asks of them", workers);
+      "storage and network bear it together, {:.0f} times what one worker asks of them; and each "
+      "worker is given other files (source.table): runs of one file deliver the same rows",
+      workers);
   Effect& memory = result.effects.reader_memory;
   SetThen(&memory, memory.now.optional_value().value_or(0) * workers, "");
   return result;

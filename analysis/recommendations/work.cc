@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "analysis/operator_class.h"
@@ -78,12 +79,15 @@ Recommendation ColumnMajor(const Evidence& e) {
 struct HotSpot {
   std::string frame;
   double share = 0;
+  int64_t samples = 0;  // of the operator
 };
 std::optional<HotSpot> HotSpotOf(const Evidence& e, size_t op) {
   std::map<std::string, double> leaves;
   double all = 0;
+  int64_t samples = 0;
   for (const StackRow& stack : e.run().stacks) {
     if (stack.kind != "cpu" || stack.operator_name != e.run().operators[op].name) continue;
+    samples += stack.samples_count;
     const double time = static_cast<double>(stack.time_ns);
     const size_t last = stack.folded.rfind(';');
     leaves[last == std::string::npos ? stack.folded : stack.folded.substr(last + 1)] += time;
@@ -92,13 +96,26 @@ std::optional<HotSpot> HotSpotOf(const Evidence& e, size_t op) {
   if (all <= 0) return std::nullopt;
   HotSpot hottest;
   for (const auto& [frame, time] : leaves) {
-    if (time / all > hottest.share) hottest = {frame, time / all};
+    if (time / all > hottest.share) hottest = {frame, time / all, samples};
   }
   return hottest;
 }
 
+// Whether a frame is of a library or the kernel, which the pipeline's authors do not write: without
+// a name ("[libzstd.so.1+0x97000]", "[kernel]"), of the kernel ("read_[k]"), or by the names that
+// the C library and the codecs keep to themselves. Stacks do not say whose a named function is.
+bool IsForeign(const std::string& frame) {
+  constexpr const char* kPrefixes[] = {
+      "[",    "__",  "pthread_", "_int_",  "mem", "malloc",  "cfree", "ZSTD",   "HUF_",
+      "FSE_", "LZ4", "snappy::", "Brotli", "XXH", "inflate", "crc32", "adler32"};
+  if (frame.ends_with("_[k]")) return true;
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](const char* prefix) { return frame.starts_with(prefix); });
+}
+
 Recommendation LocalFixes(const Evidence& e) {
   constexpr double kHot = 0.2;
+  constexpr int64_t kLeastSamples = 200;  // a share of 20 % is then known to 5 points
   if (!e.model().splits_cpu()) return CannotSay(kNoSplit, kSplit);
   const Finding& first = e.bottleneck().findings[0];
   if (!first.culprit ||
@@ -123,7 +140,16 @@ Recommendation LocalFixes(const Evidence& e) {
   const std::string evidence =
       fmt::format("{} of the CPU samples of {} end in {}; {} takes {}", FormatPercent(hot->share),
                   name, hot->frame, name, CpuText(e, {op}));
+  if (hot->samples < kLeastSamples) {
+    return CannotSay(
+        fmt::format("{}; but these are {} samples, too few to tell", evidence, hot->samples),
+        fmt::format("a longer run: {} samples of {} or more (docs/stacks.md)", kLeastSamples,
+                    name));
+  }
   if (hot->share < kHot) return DoesNotFire(evidence + ": no hot spot");
+  if (IsForeign(hot->frame)) {
+    return DoesNotFire(evidence + ": that is no code of the pipeline, it can only be called less");
+  }
   const Variant likely = Times(e, {op}, 1 - hot->share / 2);
   Recommendation result =
       IfWorthwhile(e, e.Predict(e.Now(), likely, Times(e, {op}, 1 - hot->share)), evidence,
@@ -154,9 +180,9 @@ Recommendation Precompute(const Evidence& e) {
     return e.model().demands().operators[a].cpu_s < e.model().demands().operators[b].cpu_s;
   });
   const std::string& name = e.run().operators[dearest].name;
-  const Variant change = Times(e, {dearest}, 0);
+  const Variant change = Times(e, {dearest}, 0.25);
   // What reading the stored feature costs instead is not known: half of what is saved at most.
-  const Outcome outcome = e.Predict(Times(e, {dearest}, 0.5), change, change);
+  const Outcome outcome = e.Predict(Times(e, {dearest}, 0.5), change, Times(e, {dearest}, 0));
   Recommendation result = IfWorthwhile(
       e, outcome,
       fmt::format("{} is the dearest feature generation: {}", name, CpuText(e, {dearest})),

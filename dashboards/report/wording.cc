@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/recommendations.h"
 #include "base/units.h"
 
 namespace headrace::dashboards {
@@ -29,18 +30,21 @@ std::string PercentInterval(const analysis::Interval& interval) {
   return "[" + plain(interval.low) + ", " + plain(interval.high) + "]";
 }
 
-std::string AdviceFor(const analysis::PipelineModel& model, const analysis::Finding& finding) {
+std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& statements) {
+  const analysis::PipelineModel& model = *statements.model;
+  const analysis::Finding& finding = statements.bottleneck->findings[0];
   const std::string culprit = finding.culprit ? model.operators()[*finding.culprit].name : "";
   switch (finding.limit.kind) {
     case LimitKind::kConsumer:
       return "nothing in the pipeline: it keeps up; more speed there gains nothing";
     case LimitKind::kCores: {
-      const double more = (model.cores_available() + 1) / model.cores_available() - 1;
+      const analysis::MoreCores more =
+          analysis::PredictMoreCores(analysis::Evidence(run, statements));
       return fmt::format(
-          "no setting helps: threads do not add cores; one more core gives up to +{:.0f} %, or "
-          "make "
-          "{} cheaper",
-          100 * more, culprit);
+          "no setting helps: threads do not add cores; {:.0f} more core{} {:+.0f} % {} predicted, "
+          "or make {} cheaper",
+          more.cores, more.cores == 1 ? " gives" : "s give", 100 * more.outcome.gain,
+          PercentInterval(more.outcome.gain_interval), culprit);
     }
     case LimitKind::kLock:
       return fmt::format(

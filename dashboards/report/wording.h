@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "analysis/bottleneck.h"
+#include "analysis/run_view.h"
+#include "analysis/statements.h"
 #include "base/quantity.h"
 
 namespace headrace::dashboards {
@@ -19,8 +20,8 @@ const char* StallThresholds();                  // "(grades: <5 no, 5-20 moderat
 // "[44, 48]" in per cent.
 std::string PercentInterval(const analysis::Interval& interval);
 
-// What helps when no knob does.
-std::string AdviceFor(const analysis::PipelineModel& model, const analysis::Finding& finding);
+// What helps when no knob does. `statements` must have a model and a bottleneck.
+std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& statements);
 
 // Shorthand: measured by the accounts; a reason where there is nothing.
 Quantity Ratio(std::optional<double> value, const std::string& reason);

@@ -33,6 +33,12 @@ TEST(MemoryBandwidth, ByTheBestThatWasMeasured) {
   EXPECT_THAT(found->told_by, testing::HasSubstr("accounted"));
   EXPECT_FALSE(found->whole_machine);
   EXPECT_FALSE(found->ceiling_bytes_per_s);
+  OperatorRow stored;  // of whole stripes: never read, so never moved
+  stored.name = "fetch.stored";
+  stored.kind = "stored";
+  stored.bytes_out_bytes = 1'000'000;
+  run.operators.push_back(stored);
+  EXPECT_EQ(MemoryBandwidthOf(run)->bytes_per_s.value(), 400);
 
   run.measurements = {Row("llc_misses_count", 60, "counter", "", "decode"),
                       Row("llc_misses_count", 40, "counter", "", "read")};

@@ -100,6 +100,20 @@ assert causes["storage"] > 0.5, causes
   run "$HEADRACE" report idle --db r.db --core-hour-price 0.05 --json
   [ "$(jq '.per_million_rows[] | select(.what == "price of the cores") | .amount > 0' <<< "$output")" = true ]
   [[ "$output" == *"0.05 an hour for each core kept"* ]]
-  run "$HEADRACE" report idle --db r.db --core-hour-price -1
-  [ "$status" -eq 2 ]
+  for price in -1 nan inf 1e999 5x ""; do
+    run "$HEADRACE" report idle --db r.db --core-hour-price "$price"
+    [ "$status" -eq 2 ]
+  done
+}
+
+@test "requests that cost nothing, joined over holes: a smaller gap, and no rewriting of the table" {
+  "$HEADRACE" run t/pipeline.toml --db r.db --quiet --duration 2s --name slow --set consumer.step=0 \
+    --set source.throttle.bandwidth=10MB/s > /dev/null 2>&1
+  check slow '
+assert r["reads"]["over_read_ratio"] > 0.2, r["reads"]
+assert says["R5"]["advice"] == "fires" and "coalesce_gap=0" in says["R5"]["command"], says["R5"]
+assert says["R5"]["storage_bytes_per_row_then"] < says["R5"]["storage_bytes_per_row"]
+assert says["R6"]["advice"] == "does not fire" and "R5" in says["R6"]["why"], says["R6"]
+assert not any("as much as 0 B" in x["why"] for x in says.values())
+'
 }

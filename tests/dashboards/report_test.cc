@@ -101,6 +101,25 @@ TEST(Report, JsonHasFindingsOperatorsQueuesAndSteps) {
   EXPECT_NEAR(json["steps"][0]["compute_seconds"], 0.005, 1e-4);
 }
 
+// What the verdict says of more cores and what R21 says is one prediction.
+TEST(Report, OnePredictionOfMoreCores) {
+  SimulatedPipeline pipeline = Decoding();
+  pipeline.cores = 1;
+  pipeline.stages = {{"a", 4, 4, {{"a", 0.004, 0, 0, 0, 0.2, -1}}}};
+  pipeline.consumer_s = 0.0005;
+  const Report report = Make(Recorded(pipeline));
+  std::string next, hardware;
+  for (const Section& section : report.sections) {
+    for (const Sentence& sentence : section.sentences) {
+      if (sentence.label == "DO NEXT") next = sentence.text;
+      if (sentence.label == "R21") hardware = sentence.text;
+    }
+  }
+  const std::string head = "other hardware: ";
+  ASSERT_TRUE(hardware.starts_with(head)) << hardware;
+  EXPECT_THAT(next, testing::HasSubstr("1 more core gives " + hardware.substr(head.size())));
+}
+
 TEST(Report, UnmeasuredIsNeverZero) {
   RunView run = Recorded(Decoding());
   run.hosts.clear();

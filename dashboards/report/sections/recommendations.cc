@@ -72,6 +72,8 @@ void AddInFull(const Recommendation& one, Section* section) {
   if (one.outcome) {
     head += fmt::format(": {} {} predicted", GainText(one),
                         PercentInterval(one.outcome->gain_interval));
+    if (!one.outcome->over.empty()) head += fmt::format(" over {}", one.outcome->over);
+    if (one.outcome->between) head += ", between the least and the most that it can do";
   }
   section->sentences.push_back({one.id, head});
   section->sentences.push_back({"because", one.why});
@@ -145,7 +147,8 @@ Table All(const std::vector<Recommendation>& all) {
                {"reader_memory_bytes_then", "then"},
                {"trainer_stall_ratio", "stall"},
                {"trainer_stall_ratio_then", "then"},
-               {"published", "reported by others"}},
+               {"published", "reported by others"},
+               {"gain_over", "gain over"}},
               {}};
   table.not_in_text = true;
   table.page_columns = 9;  // sentences have the effects of those that fire
@@ -175,6 +178,9 @@ Table All(const std::vector<Recommendation>& all) {
       row.push_back(told ? effect.then : Quantity::Unavailable(none));
     }
     row.push_back(one.published);
+    row.push_back(!one.outcome                ? std::string()
+                  : one.outcome->over.empty() ? std::string("the present rate")
+                                              : one.outcome->over);
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -182,7 +188,7 @@ Table All(const std::vector<Recommendation>& all) {
 
 std::optional<Section> Recommendations(const analysis::RunView& run,
                                        const analysis::Statements& statements) {
-  Section section{"advice", "Recommendations (gain in rate, 90 % interval)", {}, {}, {}};
+  Section section{"advice", "Recommendations (gain in rate, interval of 90 % or more)", {}, {}, {}};
   const std::vector<Recommendation> all = analysis::Recommend(run, statements);
   if (all.empty()) {
     section.title.clear();
@@ -199,7 +205,10 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
     } else {
       section.sentences.push_back(
           {one.id,
-           fmt::format("{}{}{}: {}", one.title, one.outcome ? ": " : "", GainText(one), one.act)});
+           fmt::format("{}{}{}{}: {}", one.title, one.outcome ? ": " : "", GainText(one),
+                       one.outcome && !one.outcome->over.empty() ? " over " + one.outcome->over
+                                                                 : std::string(),
+                       one.act)});
     }
   }
   if (fired == 0) {

@@ -175,12 +175,10 @@ void AddPlanned(const RunView& run, Section* section) {
 }
 
 void AddPlan(const RunView& run, const analysis::Statements& statements, Section* section) {
-  const PipelineModel& model = *statements.model;
-  const Finding& first = statements.bottleneck->findings[0];
   const analysis::Allocation& plan = *statements.allocation;
   const std::string run_id = std::to_string(run.run.run_id);
   if (plan.changes.empty()) {
-    section->sentences.push_back({"DO NEXT", AdviceFor(model, first)});
+    section->sentences.push_back({"DO NEXT", AdviceFor(run, statements)});
   } else {
     std::string text;
     for (const analysis::Change& change : plan.changes) {
