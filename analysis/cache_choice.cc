@@ -43,7 +43,7 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
                         const CacheQuestion& question) {
   if (!(question.epoch_batches > 0) || question.tiers.empty()) {
     throw Error(ExitCode::kUsage, "a cache needs to know the batches of an epoch, and a tier",
-                "cache", "give --epoch-rows and --cache-memory or --cache-disk");
+                "cache", "give --epoch-rows N and --cache memory=8GiB");
   }
   const Settings now = model.current();
   // Predictions are taken relative to that of what runs now, whose rate is known.

@@ -24,6 +24,16 @@ std::string Percent(double ratio) {
 
 }  // namespace
 
+Outcome OutcomeOf(const Allocation& plan) {
+  Outcome outcome;
+  outcome.rate = plan.predicted;
+  outcome.rate_interval = plan.predicted_interval;
+  outcome.gain = plan.predicted / plan.now - 1;
+  outcome.gain_interval = plan.gain_interval;
+  outcome.limited_by = plan.limited_by;
+  return outcome;
+}
+
 const char* AdviceName(Advice advice) {
   constexpr const char* kNames[] = {"fires", "does not fire", "cannot say"};
   return kNames[static_cast<int>(advice)];

@@ -40,6 +40,8 @@ struct Outcome {
   // goes from the lowest of the least to the highest of the most, so that it holds 90 % or more.
   bool between = false;
 };
+// Of a plan that is made, over what runs now.
+Outcome OutcomeOf(const Allocation& plan);
 
 // A figure before and after the change.
 struct Effect {

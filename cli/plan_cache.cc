@@ -108,10 +108,14 @@ bool KeptByReader(const std::string& op) {
 void PrintVerdict(const analysis::PipelineModel& model, const CacheOptions& options,
                   const analysis::CacheQuestion& question, const analysis::CacheChoice& choice) {
   if (!choice.best) {
+    const bool possible = std::any_of(choice.options.begin(), choice.options.end(),
+                                      [](const analysis::CacheOption& option) {
+                                        return option.allowed && option.random.empty();
+                                      });
     fmt::print("no cache: {}\n",
-               choice.options.empty()
-                   ? "no stage's output has a size that the run recorded"
-                   : "what reading back saves is less than it costs, or under 3 %");
+               choice.options.empty() ? "no stage's output has a size that the run recorded"
+               : possible ? "what reading back saves is less than it costs, or under 3 %"
+                          : "none of the stages is one whose output can be kept (see below)");
     return;
   }
   const analysis::CacheOption& best = choice.options[*choice.best];

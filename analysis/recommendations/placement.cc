@@ -36,14 +36,7 @@ std::optional<Outcome> PlanWithoutMemory(const Evidence& e) {
   try {
     Budget budget;
     budget.memory_bytes = uint64_t{1} << 60;
-    const Allocation plan = Allocate(e.model(), budget);
-    Outcome outcome;
-    outcome.rate = plan.predicted;
-    outcome.rate_interval = plan.predicted_interval;
-    outcome.gain = plan.predicted / plan.now - 1;
-    outcome.gain_interval = plan.gain_interval;
-    outcome.limited_by = plan.limited_by;
-    return outcome;
+    return OutcomeOf(Allocate(e.model(), budget));
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -15,16 +15,6 @@ constexpr double kSmallStall = 0.05;
 
 std::string Batches(double rate) { return FormatRate(rate, "batches"); }
 
-Outcome OutcomeOf(const Allocation& plan) {
-  Outcome outcome;
-  outcome.rate = plan.predicted;
-  outcome.rate_interval = plan.predicted_interval;
-  outcome.gain = plan.predicted / plan.now - 1;
-  outcome.gain_interval = plan.gain_interval;
-  outcome.limited_by = plan.limited_by;
-  return outcome;
-}
-
 // "decode threads 1 -> 5, decode queue 4 -> 8"; empty where the plan changes nothing.
 std::string AllSettings(const Allocation& plan) {
   std::string text;
