@@ -337,7 +337,7 @@ void Pipeline::State::OpenSource() {
   context.resources = &resources;
   if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
   context.tier = tier.get();
-  if (table) cache = OpenCache(spec, *table, context.transforms.get());
+  if (table) cache = OpenCache(spec, *table, context.transforms.get(), context.dedup.get());
   context.cache = cache.get();
   if (spec.memory_bytes > 0) {
     // Names, presence bits and arrays' own fields of a column, as a batch and as tensors.

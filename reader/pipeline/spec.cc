@@ -645,8 +645,12 @@ class SpecParser {
   void Cache(const toml::table& root, PipelineSpec* spec) const {
     const toml::node* node = root.get("cache");
     if (node == nullptr) return;
-    if (!node->is_array() || node->as_array()->size() != 1 || !(*node->as_array())[0].is_table())
-      Fail(node, "a pipeline has one [[cache]]");
+    if (!node->is_array() || node->as_array()->empty() || !(*node->as_array())[0].is_table())
+      Fail(node, "a cache is written [[cache]], with after = \"extract\", rowmap or transform");
+    if (node->as_array()->size() > 1)
+      Fail(&(*node->as_array())[1],
+           "a pipeline has one [[cache]]: splits that the later one holds never come by the "
+           "earlier, whose room is better the later one's; leave out one of the two");
     const toml::table& table = *(*node->as_array())[0].as_table();
     CheckKeys(table, "[[cache]]", {"after", "tier", "budget", "folder", "allow_random"});
     CacheOptions& cache = spec->cache;
@@ -731,8 +735,6 @@ class SpecParser {
     }
     if (dedup.mode == DedupMode::kOff) return;
     if (spec->synthetic) Fail(table, "a synthetic source has no features to deduplicate");
-    if (spec->cache.enabled())
-      Fail(table, "a cache keeps all rows, not unique ones: leave out [[cache]] or [dedup]");
     if (HasKind(*spec, OperatorKind::kRowMap))
       Fail(table,
            "rowmap takes rows one by one, which deduplicated features are not: leave out "
@@ -986,7 +988,7 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
     if (root->get("cache") == nullptr) root->insert("cache", toml::array(toml::table()));
     toml::array* caches = root->get("cache")->as_array();
     if (caches == nullptr || caches->size() != 1 || !(*caches)[0].is_table())
-      fail("a pipeline has one [[cache]]");
+      fail("the pipeline has several [[cache]], or one that is no table: it can have one");
     return Assign((*caches)[0].as_table(), key, value);
   }
   // "source.synthetic.elements" goes down through tables that are there.

@@ -92,3 +92,22 @@ figure() { "$HEADRACE" query "SELECT sum($2) AS n FROM operator_summary WHERE op
   run "$HEADRACE" run t/pipeline.toml --no-record --set cache.after=extract --set cache.budget=lots
   one_line_error 2 "budget"
 }
+
+@test "deduplicated batches are kept as they are, and only one cache" {
+  make_table
+  "$HEADRACE" rewrite t -o c --cluster session_id 2> /dev/null
+  rm -r t && mv c t
+  sed -i '/^op = "sampling"/d' t/pipeline.toml
+  cached="--set cache.after=transform --set cache.tier=disk --set cache.folder=kept"
+  once=$(checksum)
+  checksum $cached > /dev/null
+  expanded=$(du -b t/kept | cut -f1)
+  rm -r t/kept
+  for round in 1 2; do [ "$(checksum $cached --set dedup.mode=on)" = "$once" ]; done
+  [ "$(du -b t/kept | cut -f1)" -lt "$expanded" ]
+  "$HEADRACE" run t/pipeline.toml -q $cached --set dedup.mode=on --set consumer.step=0
+  [ "$(figure fetch bytes_in_bytes)" -eq 0 ]
+  printf '\n[[cache]]\nafter = "extract"\n\n[[cache]]\nafter = "transform"\n' >> t/pipeline.toml
+  run "$HEADRACE" run t/pipeline.toml --no-record
+  one_line_error 2 "a pipeline has one \[\[cache\]\]: splits that the later one holds"
+}

@@ -1,8 +1,10 @@
 #include "reader/pipeline/cache/batch_bytes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
 
@@ -39,6 +41,11 @@ class Reader {
     Raw(&value, sizeof value);
     return value;
   }
+  uint32_t Below(uint64_t bound) {
+    const uint64_t value = Number();
+    if (value >= bound) throw Error(ExitCode::kBadData, "a number in a kept batch is too large");
+    return static_cast<uint32_t>(value);
+  }
   template <typename T>
   void Values(T* values) {
     using Value = typename T::value_type;
@@ -70,6 +77,22 @@ class Reader {
   std::span<const uint8_t>* bytes_;
 };
 
+bool HasColumns(const FlatMapBatch& batch, size_t group) {
+  return std::any_of(batch.sparse.begin(), batch.sparse.end(), [&](const SparseColumn& column) {
+    return column.group == static_cast<int32_t>(group);
+  });
+}
+
+// Unique rows are bounded by the columns that hold them; nobody reads them of a group whose columns
+// are all gone, but later batches are joined with it by its place.
+void CheckGroups(const FlatMapBatch& batch) {
+  for (size_t g = 0; g < batch.groups.size(); ++g) {
+    const DedupGroup& group = batch.groups[g];
+    if (group.unique_rows > group.inverse.size() && !HasColumns(batch, g))
+      throw Error(ExitCode::kBadData, "a kept group has more unique rows than rows and no columns");
+  }
+}
+
 }  // namespace
 
 void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes) {
@@ -85,9 +108,19 @@ void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes) {
     out.Presence(column.present);
     out.Values(column.values);
   }
+  out.Number(batch.groups.size());
+  for (size_t g = 0; g < batch.groups.size(); ++g) {
+    const DedupGroup& group = batch.groups[g];
+    const bool is_used = HasColumns(batch, g);
+    out.Values(group.name);
+    out.Number(is_used ? group.unique_rows : group.inverse.empty() ? 0 : 1);
+    out.Values(is_used ? group.inverse : std::vector<uint32_t>(group.inverse.size(), 0));
+  }
   out.Number(batch.sparse.size());
   for (const SparseColumn& column : batch.sparse) {
+    HR_CHECK(column.dictionary == nullptr, "ids are looked up before they are kept");
     out.Values(column.name);
+    out.Number(static_cast<uint64_t>(column.group + 1));
     out.Presence(column.present);
     out.Values(column.offsets);
     out.Values(column.values);
@@ -118,9 +151,16 @@ FlatMapBatch TakeBatch(std::span<const uint8_t>* bytes) {
     in.Presence(&column.present);
     in.Values(&column.values);
   }
+  batch.groups.resize(in.Count(kLeastColumn));
+  for (DedupGroup& group : batch.groups) {
+    in.Values(&group.name);
+    group.unique_rows = in.Below(uint64_t{1} << 32);
+    in.Values(&group.inverse);
+  }
   batch.sparse.resize(in.Count(kLeastColumn));
   for (SparseColumn& column : batch.sparse) {
     in.Values(&column.name);
+    column.group = static_cast<int32_t>(in.Below(batch.groups.size() + 1)) - 1;
     in.Presence(&column.present);
     in.Values(&column.offsets);
     in.Values(&column.values);
@@ -135,6 +175,7 @@ FlatMapBatch TakeBatch(std::span<const uint8_t>* bytes) {
     in.Values(&column.floats);
   }
   Validate(batch);
+  CheckGroups(batch);
   return batch;
 }
 

@@ -8,9 +8,10 @@
 
 namespace headrace::reader {
 
-constexpr uint32_t kBatchBytesVersion = 2;  // part of a cache's fingerprint
+constexpr uint32_t kBatchBytesVersion = 3;  // part of a cache's fingerprint
 
-// Appends the batch to `bytes`.
+// Appends the batch to `bytes`. Features of groups are their unique rows, not expanded. Ids are
+// looked up before (id_dictionary.h).
 void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes);
 
 // The batch at the beginning of `bytes`, which then begin behind it. Throws Error kBadData for

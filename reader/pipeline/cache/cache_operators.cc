@@ -1,17 +1,16 @@
 #include "reader/pipeline/cache/cache_operators.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "probes/account/account.h"
 #include "reader/dwrf/slices.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/batch_bytes.h"
+#include "reader/pipeline/fingerprint.h"
 #include "reader/source/identity.h"
 
 namespace headrace::reader {
@@ -120,90 +119,48 @@ bool IsAfter(const OperatorPlan& plan, const PipelineSpec& spec) {
   return !IsSynthetic(plan.spec.kind) && OperatorKindName(plan.spec.kind) == spec.cache.after;
 }
 
-// Text with lengths before its parts, so that no two lists of parts are equal.
-class Description {
- public:
-  template <typename T>
-  void Add(const T& value) {
-    const std::string text = fmt::format("{}", value);
-    text_ += fmt::format("{}:{},", text.size(), text);
-  }
-  void AddList(const std::vector<std::string>& values) {
-    Add(values.size());
-    for (const std::string& value : values) Add(value);
-  }
-  uint64_t Hash() const { return XXH3_64bits(text_.data(), text_.size()); }
-
- private:
-  std::string text_;
-};
-
 void AddFile(const Source& source, Description* text) {
   const SourceIdentity identity = IdentityOf(source);
   text->Add(identity.name);
   text->Add(identity.content);
 }
 
-void AddParam(const ParamValue& value, Description* text) {
-  text->Add(value.index());
-  std::visit(
-      [&](const auto& held) {
-        using T = std::decay_t<decltype(held)>;
-        if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) {
-          text->Add(held.size());
-          for (size_t i = 0; i < held.size(); ++i) {
-            const typename T::value_type each = held[i];
-            text->Add(each);
-          }
-        } else {
-          text->Add(held);
-        }
-      },
-      value);
+// The groups that batches have, and which rows of them are unique: not how they were chosen.
+void AddGroups(const DedupPlan* dedup, Description* text) {
+  text->Add(dedup == nullptr ? 0 : dedup->groups.size());
+  if (dedup == nullptr) return;
+  text->Add(static_cast<int>(dedup->scope));
+  for (const DedupFactor& group : dedup->groups) {
+    text->Add(group.name);
+    text->AddList(group.keys);
+  }
 }
 
 }  // namespace
 
 uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
-                          const TransformPlan* transforms) {
+                          const TransformPlan* transforms, const DedupPlan* dedup) {
+  const Fingerprint rows = FingerprintOf(table, spec);
   Description text;
   text.Add("headrace.cache");
   text.Add(HEADRACE_VERSION);
   text.Add(kBatchBytesVersion);
   text.Add(spec.cache.after);
+  text.Add(rows.table);
   for (const auto& file : table.files) AddFile(file->source(), &text);
-  text.AddList(spec.projection.columns);
-  for (const dwrf::FeatureRequest& feature : spec.projection.features)
-    text.Add(dwrf::FeatureName(feature));
-  // What rows an entry has, and how many batches.
+  text.Add(rows.projection);
+  // What rows a batch of an entry has, and how many batches there are.
   text.Add(SliceRows(spec));
-  for (const RowFilter& filter : spec.filters) {
-    text.Add(filter.name);
-    text.Add(filter.is_column);
-    text.Add(filter.min);
-    text.Add(filter.max);
-    text.Add(filter.in.size());
-    for (const long double value : filter.in) text.Add(value);
-    text.Add(filter.keep_absent);
+  AddGroups(dedup, &text);
+  if (spec.cache.after == "transform" && transforms != nullptr) {
+    text.Add(rows.transforms);
+    if (transforms->FirstRandom() != nullptr) text.Add(rows.seed);
   }
-  if (spec.cache.after != "transform" || transforms == nullptr) return text.Hash();
-  for (const TransformSpec& transform : spec.transforms) {
-    text.Add(transform.op);
-    text.Add(transform.output);
-    text.AddList(transform.inputs);
-    for (const auto& [name, value] : transform.params) {
-      text.Add(name);
-      AddParam(value, &text);
-    }
-  }
-  text.Add(spec.outputs.has_value());
-  if (spec.outputs) text.AddList(*spec.outputs);
-  if (transforms->FirstRandom() != nullptr) text.Add(spec.seed);
   return text.Hash();
 }
 
 std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& table,
-                                      const TransformPlan* transforms) {
+                                      const TransformPlan* transforms, const DedupPlan* dedup) {
   if (!spec.cache.enabled()) return nullptr;
   const TransformSpec* random = transforms == nullptr ? nullptr : transforms->FirstRandom();
   if (spec.cache.after == "transform" && random != nullptr && !spec.cache.allow_random) {
@@ -215,7 +172,7 @@ std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& tab
                                  : spec.path,
                 "cache after extract, or set cache.allow_random = true");
   }
-  return std::make_unique<BatchCache>(spec.cache, CacheFingerprint(spec, table, transforms));
+  return std::make_unique<BatchCache>(spec.cache, CacheFingerprint(spec, table, transforms, dedup));
 }
 
 std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorContext& context,

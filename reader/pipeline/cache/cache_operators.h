@@ -4,7 +4,8 @@
 //   fetch ... transform   a split that is kept: found before fetch, its batches come out behind
 //                         transform, with no work in between
 //
-// Rows of a split that a resumed run still wants are read anew and not kept.
+// Deduplicated features are kept as they are: unique rows and the inverse. Rows of a split that a
+// resumed run still wants are read anew and not kept.
 #pragma once
 #include <memory>
 
@@ -13,15 +14,16 @@
 
 namespace headrace::reader {
 
-// The cache of [[cache]]; null without it. `transforms` may be null. Throws Error kUsage when a
-// random transform comes before it and allow_random is false.
+// The cache of [[cache]]; null without it. `transforms` and `dedup` may be null. Throws Error
+// kUsage when a random transform comes before it and allow_random is false.
 std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& table,
-                                      const TransformPlan* transforms);
+                                      const TransformPlan* transforms, const DedupPlan* dedup);
 
-// All that the batches behind `after` depend on: files (name, size, time of change, last 16 KiB),
-// projection, label, transforms, and the seed where one of them draws.
+// All that the batches behind `after` depend on: the files' footers, and name, size, time of change
+// and last 16 KiB of each; the projection; the deduplicated groups; the transforms, and the seed
+// where one of them draws.
 uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
-                          const TransformPlan* transforms);
+                          const TransformPlan* transforms, const DedupPlan* dedup);
 
 // `op`, with the cache before or behind it where `plan` says that it is the first or the last of
 // those passed over; else `op` as it is.

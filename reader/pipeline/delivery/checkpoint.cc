@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "headrace.checkpoint/1\n";
+constexpr std::string_view kMagic = "headrace.checkpoint/2\n";
+constexpr size_t kMagicName = sizeof "headrace.checkpoint/" - 1;  // before the version
 constexpr uint64_t kMaxCheckpointBytes = uint64_t{1} << 32;
 static_assert(std::endian::native == std::endian::little);
 
@@ -69,43 +70,6 @@ uint64_t Hash(std::string_view text) { return XXH64(text.data(), text.size(), 0)
 
 }  // namespace
 
-Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec) {
-  Fingerprint print;
-  Writer files;
-  for (const auto& file : table.files) {
-    files.Number(file->source().size());
-    files.Number(Hash(file->tail().footer.SerializeAsString()));
-  }
-  print.table = Hash(files.text());
-  // A zero byte ends each text: no list of texts reads as another.
-  std::string projection = spec.label + '\0';
-  for (const std::string& column : spec.projection.columns) projection += column + '\0';
-  for (const dwrf::FeatureRequest& feature : spec.projection.features)
-    projection += dwrf::FeatureName(feature) + '\0';
-  // Rows that a filter dropped count as delivered.
-  for (const RowFilter& filter : spec.filters) {
-    projection += fmt::format("{} {} {} {} {} {}", filter.name, filter.is_column, filter.min,
-                              filter.max, filter.keep_absent, fmt::join(filter.in, " ")) +
-                  '\0';
-  }
-  print.projection = Hash(projection);
-  std::string transforms;
-  for (const TransformSpec& transform : spec.transforms) {
-    transforms += transform.op + '\0' + transform.output + '\0';
-    for (const std::string& input : transform.inputs) transforms += input + '\0';
-    for (const auto& [name, value] : transform.params)
-      transforms += name + '=' + ParamText(value) + '\0';
-    transforms += '\n';
-  }
-  if (spec.outputs) {
-    transforms += "outputs\n";
-    for (const std::string& output : *spec.outputs) transforms += output + '\0';
-  }
-  print.transforms = Hash(transforms);
-  print.seed = spec.seed;
-  return print;
-}
-
 std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
   Writer out;
   out.Bytes(kMagic);
@@ -137,8 +101,11 @@ std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
 
 Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
   Parser in(text, name);
+  if (text.starts_with(kMagic.substr(0, kMagicName)) && !text.starts_with(kMagic))
+    throw Error(ExitCode::kBadData, "is a checkpoint of another version of headrace", name,
+                "go on with that version, or without the checkpoint: the run begins anew");
   if (in.left() < kMagic.size() + 8 || in.Bytes(kMagic.size()) != kMagic)
-    in.Fail("it does not begin with headrace.checkpoint/1");
+    in.Fail("it does not begin with headrace.checkpoint/2");
   const std::string_view body = text.substr(0, text.size() - 8);
   uint64_t sum;
   std::memcpy(&sum, text.data() + body.size(), 8);

@@ -2,8 +2,8 @@
 // yet delivered. It holds what was settled (delivery/ledger.h) and the consumer's own state of the
 // same moment; transforms draw by row numbers, so there is no random state to keep.
 //
-// headrace.checkpoint/1, all numbers u64 little-endian:
-//   22 bytes  "headrace.checkpoint/1\n"
+// headrace.checkpoint/2, all numbers u64 little-endian:
+//   22 bytes  "headrace.checkpoint/2\n"
 //   fingerprint: table, projection, transforms, seed
 //   splits of the table; batches delivered; rows delivered; first epoch; number of epochs, and of
 //   each: its number; a bit per split in ceil(splits / 64) words; number of partial splits, and of
@@ -16,21 +16,9 @@
 #include <string_view>
 
 #include "reader/pipeline/delivery/ledger.h"
-#include "reader/pipeline/spec.h"
-#include "reader/pipeline/split.h"
+#include "reader/pipeline/fingerprint.h"
 
 namespace headrace::reader {
-
-// Hashes of what rows, and what is in them, depend on. How they are batched, ordered and shuffled,
-// and by how many threads, may change between the runs; and so may the place of the table.
-struct Fingerprint {
-  uint64_t table = 0;  // the files' sizes and footers
-  uint64_t projection = 0;
-  uint64_t transforms = 0;
-  uint64_t seed = 0;
-  bool operator==(const Fingerprint&) const = default;
-};
-Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec);
 
 struct Checkpoint {
   Fingerprint fingerprint;
@@ -41,7 +29,8 @@ struct Checkpoint {
 };
 
 std::string SerializeCheckpoint(const Checkpoint& checkpoint);
-// Throws Error kBadData, naming `name`, for anything but what SerializeCheckpoint makes. Takes no
+// Throws Error kBadData, naming `name`, for anything but what SerializeCheckpoint makes, those of
+// another version among it. Takes no
 // more memory than a small multiple of the text, whatever the text claims.
 Checkpoint ParseCheckpoint(std::string_view text, const std::string& name);
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "reader/batch/dedup_rows.h"
 #include "reader/pipeline/cache/batch_bytes.h"
 
 namespace headrace::reader {
@@ -69,6 +70,13 @@ FlatMapBatch RandomBatch(uint64_t rows, uint64_t split, uint64_t first, uint64_t
       column.offsets[row + 1] = static_cast<uint32_t>(column.values.size());
     }
   }
+  // Groups of one column, as decoding makes them, and one that transforms left without a column.
+  for (size_t i = 0; rows > 0 && i < batch.sparse.size(); ++i) {
+    if (random() % 2 == 0) continue;
+    const size_t columns[] = {i};
+    Deduplicate(&batch, batch.sparse[i].name, columns, DedupScope::kBatch);
+  }
+  if (!batch.sparse.empty() && random() % 4 == 0) batch.sparse.erase(batch.sparse.begin());
   ScalarColumn& label = batch.scalars.emplace_back();
   label.name = "label";
   label.is_float = random() % 2 == 0;

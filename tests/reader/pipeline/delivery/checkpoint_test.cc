@@ -61,5 +61,19 @@ TEST(Checkpoint, AFullDiskLeavesTheOneBefore) {
   EXPECT_EQ(ReadCheckpoint(path).rows, 99u);
 }
 
+TEST(Checkpoint, AnotherVersionIsNamed) {
+  std::string text = SerializeCheckpoint({});
+  EXPECT_NO_THROW(ParseCheckpoint(text, "c"));
+  text[text.find("/2") + 1] = '1';
+  try {
+    ParseCheckpoint(text, "c");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_NE(std::string(error.what()).find("of another version"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace headrace::reader
