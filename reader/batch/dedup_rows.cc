@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "reader/batch/first_use.h"
+#include "reader/batch/id_dictionary.h"
 
 namespace headrace::reader {
 namespace {
@@ -20,13 +21,22 @@ bool SameBytes(const void* a, const void* b, size_t size) {
   return size == 0 || std::memcmp(a, b, size) == 0;
 }
 
+// Entries of a dictionary may repeat: indices that differ say little.
+bool SameIds(const SparseColumn& column, const int64_t* a, const int64_t* b, size_t count) {
+  if (SameBytes(a, b, count * sizeof(int64_t))) return true;
+  if (!column.dictionary) return false;
+  const int64_t* const entries = column.dictionary->entries().data();
+  return std::equal(a, a + count, b,
+                    [&](int64_t x, int64_t y) { return entries[x] == entries[y]; });
+}
+
 bool SameList(const SparseColumn& column, uint64_t a, uint64_t b) {
   const uint32_t* offsets = column.offsets.data();
   const uint32_t length = offsets[a + 1] - offsets[a];
   if (length != offsets[b + 1] - offsets[b] || column.present.Get(a) != column.present.Get(b))
     return false;
   const int64_t* values = column.values.data();
-  if (!SameBytes(values + offsets[a], values + offsets[b], length * sizeof(int64_t))) return false;
+  if (!SameIds(column, values + offsets[a], values + offsets[b], length)) return false;
   const float* weights = column.weights.data();
   return column.weights.empty() ||
          SameBytes(weights + offsets[a], weights + offsets[b], length * sizeof(float));
@@ -54,13 +64,21 @@ RowClasses ClassifyNeighbours(std::span<const SparseColumn* const> columns, uint
   return classes;
 }
 
-uint64_t HashRow(std::span<const SparseColumn* const> columns, uint64_t row, RowHash hash) {
+// `ids` is room for those of dictionaries.
+uint64_t HashRow(std::span<const SparseColumn* const> columns, uint64_t row, RowHash hash,
+                 std::vector<int64_t>* ids) {
   uint64_t sum = 0;
   for (const SparseColumn* column : columns) {
     const uint32_t begin = column->offsets[row], length = column->offsets[row + 1] - begin;
     // Absent and empty differ, and so do lists cut elsewhere.
     sum = sum * 0x9e3779b97f4a7c15u + length * 2 + column->present.Get(row);
-    sum = hash(column->values.data() + begin, length * sizeof(int64_t), sum);
+    const int64_t* values = column->values.data() + begin;
+    if (column->dictionary) {
+      ids->assign(values, values + length);
+      column->dictionary->LookUp(*ids);
+      values = ids->data();
+    }
+    sum = hash(values, length * sizeof(int64_t), sum);
     if (!column->weights.empty())
       sum = hash(column->weights.data() + begin, length * sizeof(float), sum);
   }
@@ -69,12 +87,13 @@ uint64_t HashRow(std::span<const SparseColumn* const> columns, uint64_t row, Row
 
 // The column's rows `rows` in its place, as column of group `group`.
 void Replace(SparseColumn* column, std::span<const uint32_t> rows, int32_t group) {
-  HR_CHECK(column->dictionary == nullptr, "groups are of ids");
   SparseColumn taken;
   taken.name = std::move(column->name);
   taken.weighted = column->weighted;
   AppendRowsOf(&taken, 0, *column, rows);
   taken.group = group;
+  taken.dictionary = std::move(column->dictionary);
+  taken.decoded_values = column->decoded_values;
   *column = std::move(taken);
 }
 
@@ -88,10 +107,11 @@ RowClasses ClassifyRows(std::span<const SparseColumn* const> columns, uint64_t r
                         DedupScope scope, RowHash hash) {
   if (rows == 0) return {};
   HR_CHECK(rows < UINT32_MAX, "too many rows in one batch");
+  std::vector<int64_t> ids;
   return scope == DedupScope::kNeighbours
              ? ClassifyNeighbours(columns, rows)
              : ClassifyByHash(
-                   rows, [&](uint32_t row) { return HashRow(columns, row, hash); },
+                   rows, [&](uint32_t row) { return HashRow(columns, row, hash, &ids); },
                    [&](uint32_t a, uint32_t b) { return SameRow(columns, a, b); });
 }
 
@@ -232,6 +252,7 @@ void AppendGroups(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, ui
       target.inverse.push_back(target.unique_rows + number(source.inverse[row]));
     for (size_t i = 0; i < from.sparse.size(); ++i) {
       HR_CHECK(to->sparse[i].group == from.sparse[i].group, "batches of different groups");
+      HR_CHECK(from.sparse[i].dictionary == nullptr, "ids are looked up before rows are joined");
       if (from.sparse[i].group == static_cast<int32_t>(g))
         AppendRowsOf(&to->sparse[i], target.unique_rows, from.sparse[i], number.used());
     }

@@ -1,6 +1,7 @@
 // Finding equal rows of a group of sparse features, keeping each once, and spreading them again.
 // A row equals another when for every feature of the group both are absent, or both have the same
-// ids and weights, bit for bit. Hashes only choose what is compared: no collision changes a result.
+// ids and weights, bit for bit. Ids in a dictionary stay there, and are compared as what they are.
+// Hashes only choose what is compared: no collision changes a result.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -52,7 +52,7 @@ FlatMapBatch FlatMapBatch::Clone() const {
   for (const SparseColumn& column : sparse) {
     copy.sparse.push_back({column.name, column.present, column.offsets.Clone(),
                            column.values.Clone(), column.weights.Clone(), column.weighted,
-                           column.group, column.dictionary});
+                           column.group, column.dictionary, column.decoded_values});
   }
   for (const ScalarColumn& column : scalars) {
     copy.scalars.push_back(

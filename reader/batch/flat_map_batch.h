@@ -47,8 +47,9 @@ struct SparseColumn {
   bool weighted =
       false;  // a weighted feature, also where the batch happens to hold none of its values
   int32_t group = -1;  // in FlatMapBatch::groups; -1: one list for each row of the batch
-  // Set: `values` are indices into it, not ids (id_dictionary.h). Never in a group.
+  // Set: `values` are indices into it, not ids (id_dictionary.h).
   std::shared_ptr<const IdDictionary> dictionary = nullptr;
+  uint64_t decoded_values = 0;  // with a dictionary: of them, before rows or ids were left out
 };
 
 // A plain integer or float column of the table (label, session id, timestamp): one value per row,

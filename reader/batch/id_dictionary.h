@@ -7,7 +7,8 @@
 //   LookUpIds                  values 70 90 90 70 70, no dictionary
 //
 // A column has one only between the decoding of a stripe and the end of the transforms, and only
-// where DictionaryRequest (reader/dwrf/feature_stream.h) asked for it. Entries do not change once
+// where DictionaryRequest (reader/dwrf/feature_stream.h) asked for it; of a group its unique rows
+// have it. Entries do not change once
 // made, and are shared by the slices of a stripe on any threads; memory is of BlockPool, and goes
 // with the last column that uses them or those that they were made from.
 #pragma once

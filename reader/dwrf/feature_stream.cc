@@ -161,6 +161,7 @@ void ExtractFeature(const FeaturePlan& plan, const PresenceBits* map_present, ui
   column.present = std::move(present);
   column.values = std::move(feature->values);
   column.dictionary = std::move(feature->dictionary);
+  if (column.dictionary) column.decoded_values = column.values.size();
   column.weights = std::move(feature->weights);
   column.weighted = plan.kind == FeatureKind::kWeightedSparse;
 }

@@ -42,10 +42,10 @@ struct UnpackedStripe {
 };
 
 // Sparse features whose ids are to stay in their dictionary where a stripe stores them with one
-// (batch/id_dictionary.h), by their names in the batch; not of groups, nor of maps that are not
-// flattened. The dictionary stays where the stripe has so many values of the feature, or more, for
-// each of its entries (at least 1); with `always` wherever there is one, and where it has more
-// entries than the feature has values, only those that are used.
+// (batch/id_dictionary.h), by their names in the batch; not of maps that are not flattened. The
+// dictionary stays where the stripe has so many values of the feature, or more, for each of its
+// entries (at least 1); with `always` wherever there is one, and where it has more entries than the
+// feature has values, only those that are used.
 struct DictionaryRequest {
   std::map<std::string, double, std::less<>> features;  // values an entry
   bool always = false;

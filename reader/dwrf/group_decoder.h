@@ -29,6 +29,9 @@ class GroupFeature {
   // Copied from the values of all lists, not decoded for the rows asked for.
   bool is_copied() const { return !is_encoded_; }
 
+  // Where ids stay in their dictionary: what is copied are indices into it. Else null.
+  const std::shared_ptr<const IdDictionary>& dictionary() const { return values_.dictionary; }
+
   // Presence and offsets of rows `rows`, in that order; returns their ids.
   uint64_t Skeleton(std::span<const uint32_t> rows, PresenceBits* present,
                     uint32_t* offsets) const {
@@ -120,6 +123,7 @@ class GroupDecoder {
     for (size_t i = 0; i < used_; ++i) {
       Presence(features[i], &features_[i]);
       features_[i].is_encoded_ = is_encoded_;
+      features_[i].values_ = {};
       is_encoded_ ? Encoded(&features_[i]) : Values(&features_[i]);
     }
     if (!is_encoded_) ByValues();
@@ -140,8 +144,8 @@ class GroupDecoder {
   const RowClasses& rows() const { return rows_; }  // from row first_row() of the stripe on
   uint64_t first_row() const { return first_row_; }
 
-  // The ids, and of a weighted feature the weights, of rows `rows` (ascending), as many as Skeleton
-  // said. Up to kDecodeSlack ids behind them are overwritten.
+  // The ids (or indices), and of a weighted feature the weights, of rows `rows` (ascending), as
+  // many as Skeleton said. Up to kDecodeSlack ids behind them are overwritten.
   void Decode(const GroupFeature& from, std::span<const uint32_t> rows, int64_t* ids,
               float* weights) {
     std::span<const uint32_t> lists = rows;
@@ -245,11 +249,10 @@ class GroupDecoder {
 
   void Values(GroupFeature* out) {
     const FeaturePlan& feature = plan_.features[out->feature_];
-    out->values_ = {};
     out->lengths_ = Array<uint32_t>(kDecodeSlack);
     out->lists_ = static_cast<uint32_t>(out->present_.count);
     if (out->lists_ > 0) {
-      decoder_.Values(feature, out->lists_, &out->values_);
+      decoder_.Values(feature, out->lists_, &out->values_, true);
       out->lengths_ = std::move(out->values_.lengths);
     }
     FindEntries(out);
@@ -329,6 +332,7 @@ class GroupDecoder {
       }
       column.values = Borrowed(&one.values_.values);
       column.weights = Borrowed(&one.values_.weights);
+      column.dictionary = one.values_.dictionary;
       pointers.push_back(&column);
     }
     rows_ = ClassifyRows(pointers, plan_.rows, scope_, hash_);

@@ -432,7 +432,9 @@ class SliceDecoder {
       SparseColumn& column = stripe_.slices[s].sparse[column_of_[i]];
       Borrow(stripe_.slices[s].slabs, weighted ? before[s].weighted : before[s].ids,
              weighted ? places_[s].weighted : places_[s].ids, &column);
-      if (!column.values.empty()) column.dictionary = kept;
+      if (column.values.empty() || !kept) continue;
+      column.dictionary = kept;
+      column.decoded_values = column.values.size();
     }
     list = {};
   }
@@ -500,6 +502,8 @@ class SliceDecoder {
         account::OperatorScope scope(account);
         decoder.Open(groups_[g]);
       }
+      group_kept_.clear();
+      for (const GroupFeature& feature : decoder.features()) group_kept_.push_back(Kept(feature));
       for (auto run = runs_.begin(); run != runs_.end();) {
         const uint64_t slice = run->slice;
         auto next = run;
@@ -515,6 +519,19 @@ class SliceDecoder {
       hr_done(account, 1, stripe_.kept_rows, bytes.expanded, bytes.unique);
       stripe_.decoded_bytes += bytes.unique;
     }
+  }
+
+  // The dictionary that the feature's ids stay in; of the rows kept it is taken that they have
+  // their share of them.
+  std::shared_ptr<const IdDictionary> Kept(const GroupFeature& feature) const {
+    const auto& dictionary = feature.dictionary();
+    if (!dictionary || options_.dictionaries->always || stripe_.keep.empty()) return dictionary;
+    const auto values = static_cast<uint64_t>(static_cast<double>(feature.elements()) *
+                                              static_cast<double>(stripe_.kept_rows) /
+                                              static_cast<double>(plan_.rows));
+    const double least = *options_.dictionaries->Find(plan_.features[feature.feature()].name);
+    if (!DictionaryRequest::Pays(dictionary->entries().size(), values, least)) return nullptr;
+    return std::make_shared<const IdDictionary>(dictionary->shared_entries(), values);
   }
 
   // The unique rows that the rows of these runs are, numbered in the order in which they appear.
@@ -552,9 +569,11 @@ class SliceDecoder {
       (feature.weighted() ? cut_.totals.weighted : cut_.totals.ids) += ids;
       const uint64_t width = sizeof(int64_t) + (feature.weighted() ? sizeof(float) : 0);
       bytes->unique += ids * width + stride * sizeof(uint32_t);
+      uint64_t expanded = 0;
       for (size_t i = 0; i + 1 < stride; ++i)
-        bytes->expanded += uint64_t{cut_.uses[i]} * (offsets[i + 1] - offsets[i]) * width;
-      bytes->expanded += (cut_.inverse.size() + 1) * sizeof(uint32_t);
+        expanded += uint64_t{cut_.uses[i]} * (offsets[i + 1] - offsets[i]);
+      slice->sparse[column_of_[feature.feature()]].decoded_values = expanded;
+      bytes->expanded += expanded * width + (cut_.inverse.size() + 1) * sizeof(uint32_t);
     }
     slice->groups.push_back({options_.groups->groups[g].name,
                              static_cast<uint32_t>(cut_.rows.size()), std::move(cut_.inverse)});
@@ -580,6 +599,11 @@ class SliceDecoder {
     place += ids;
     decoder->Decode(feature, cut_.rows, column.values.data(),
                     column.weighted ? column.weights.data() : nullptr);
+    if (group_kept_[f]) {
+      column.dictionary = group_kept_[f];
+    } else if (feature.dictionary()) {
+      feature.dictionary()->LookUp({column.values.data(), ids});
+    }
     if (feature.is_copied())
       slice->copied_bytes += ids * (sizeof(int64_t) + (column.weighted ? sizeof(float) : 0));
   }
@@ -594,9 +618,10 @@ class SliceDecoder {
   std::vector<Totals> totals_, places_;  // per slice: ids in all, and decoded so far
   std::vector<bool> is_grouped_;         // per plan feature
   std::vector<size_t> column_of_;        // per plan feature: its place among the sparse columns
-  std::vector<std::vector<uint32_t>> groups_;  // of plan features
-  GroupCut cut_;                               // of the group and slice at hand
-  FirstUse number_;                            // of each class of rows, within the slice
+  std::vector<std::vector<uint32_t>> groups_;                    // of plan features
+  GroupCut cut_;                                                 // of the group and slice at hand
+  std::vector<std::shared_ptr<const IdDictionary>> group_kept_;  // of each feature of the group
+  FirstUse number_;  // of each class of rows, within the slice
 };
 
 PresenceBits SliceBits(const PresenceBits& bits, uint64_t first, uint64_t rows) {

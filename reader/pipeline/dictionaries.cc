@@ -49,11 +49,12 @@ std::shared_ptr<const DictionaryPlan> PlanDictionaries(const PipelineSpec& spec,
     return plan;
   }
   if (dedup == nullptr) return plan;
+  // The transforms of a group would work on unique rows alone.
   for (const DedupFactor& group : dedup->groups) {
     for (const std::string& key : group.keys) {
-      if (plan->request.features.erase(key) == 0) continue;
-      plan->looked_up.insert(key);
-      plan->reason = "their groups of [dedup] compare ids";
+      const auto feature = plan->request.features.find(key);
+      if (feature != plan->request.features.end())
+        feature->second *= std::max(1.0, group.bytes_now);
     }
   }
   return plan;

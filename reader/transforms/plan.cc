@@ -181,7 +181,7 @@ DenseColumn Copy(const DenseColumn& from, const std::string& name) {
 SparseColumn Copy(const SparseColumn& from, const std::string& name) {
   return {
       name,          from.present, from.offsets.Clone(), from.values.Clone(), from.weights.Clone(),
-      from.weighted, from.group,   from.dictionary};
+      from.weighted, from.group,   from.dictionary,      from.decoded_values};
 }
 
 template <typename Column>
@@ -284,11 +284,12 @@ class Application {
     if (computed) figures_->entries += column->dictionary->entries().size();
   }
 
-  // `out` holds indices of the dictionary of `from`, if that has one; perhaps so few that their ids
-  // are worth more.
+  // `out` holds indices of the dictionary of `from`, if that has one; perhaps so few, for all that
+  // was left out of rows and ids since they were decoded, that their ids are worth more.
   static void TakeDictionary(const SparseColumn& from, SparseColumn* out) {
     out->dictionary = from.dictionary;
-    if (out->dictionary && !out->dictionary->Pays(out->values.size(), from.values.size()))
+    out->decoded_values = std::max<uint64_t>(from.decoded_values, from.values.size());
+    if (out->dictionary && !out->dictionary->Pays(out->values.size(), out->decoded_values))
       LookUpIds(out);
   }
 
@@ -506,17 +507,19 @@ std::map<std::string, double, std::less<>> TransformPlan::DictionaryInputs() con
     const auto known = origins.find(name);
     return known == origins.end() ? std::optional<std::string>(name) : known->second;
   };
+  double share = 1;  // of the rows that are left
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = *steps_[i];
     const GraphStep& graph = graph_.steps[i];
     for (const auto& [name, kept] : graph.keep) origins[kept] = origin(name);
+    if (step.rows != nullptr) share *= step.rows->Share();
     if (graph.action == GraphAction::kSkip || step.rows != nullptr) continue;
     const std::string& output = step.spec.output;
     if (graph.action != GraphAction::kCompute) {
       origins[output] = origin(graph.from);
     } else if (step.ids != nullptr) {
       const auto from = origin(step.spec.inputs[0]);
-      const double values = step.entry->dictionary_values;
+      const double values = step.entry->dictionary_values / share;
       if (from) {
         double& least = inputs.try_emplace(*from, values).first->second;
         least = std::min(least, values);

@@ -86,7 +86,8 @@ class TransformPlan {
   void Finish(FlatMapBatch& batch) const;
   // The sparse columns of a batch before the first step whose ids go through a step that takes each
   // id for itself (IdUse::kEach) before another looks at them: those worth a dictionary. With each
-  // the values an entry from which on, the least of those steps' TransformEntry::dictionary_values.
+  // the values an entry from which on, the least of those steps' TransformEntry::dictionary_values,
+  // of the values that are expected to reach the step: infinite behind a sampling of nothing.
   std::map<std::string, double, std::less<>> DictionaryInputs() const;
   // The same by the scalar references, each step for itself, without the graph: the specification,
   // for tests.

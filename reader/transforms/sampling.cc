@@ -15,6 +15,7 @@ struct Sampling final : RowTransform {
             CombineHashes(params.seed(), MixId(static_cast<uint64_t>(params.Integer("seed", 0))))) {
     const double rate = params.Real("rate");
     params.Require(rate >= 0 && rate <= 1, "rate", "be between 0 and 1");
+    share = rate;
     all = rate == 1;
     if (!all) threshold = static_cast<uint64_t>(std::ldexp(rate, 64));
   }
@@ -24,6 +25,9 @@ struct Sampling final : RowTransform {
       keep[row] = all || CombineHashes(seed, MixId(row_ids[row])) < threshold;
   }
 
+  double Share() const override { return share; }
+
+  double share;
   uint64_t seed;
   uint64_t threshold = 0;
   bool all = false;

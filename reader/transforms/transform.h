@@ -118,6 +118,8 @@ class RowTransform : public Transform {
   virtual void Apply(std::span<const uint64_t> row_ids, uint8_t* keep, InstructionSet set) const {
     (void)set, Reference(row_ids, keep);
   }
+  // Of many rows, how many are expected to stay: 0 to 1.
+  virtual double Share() const { return 1; }
 };
 
 struct ParamDoc {

@@ -39,9 +39,31 @@ figure() {
   run "$HEADRACE" run d/pipeline.toml --no-record --set consumer.step=0
   [ "$status" -eq 0 ]
   [[ "$output" != *"pipeline.dictionary"* ]]
-  run "$HEADRACE" run d/pipeline.toml --no-record --set consumer.step=0 --set dedup.mode=on
+  run "$HEADRACE" run d/pipeline.toml --no-record --set consumer.step=0 --set cache.after=extract
   [ "$status" -eq 0 ]
-  [[ "$output" == *"pipeline.dictionary: "*"groups of [dedup]"* ]]
+  [[ "$output" == *"pipeline.dictionary: "*"[[cache]] keeps their ids"* ]]
+}
+
+@test "in deduplicated groups too" {
+  "$HEADRACE" generate rm1 -o t --rows 2048 --features 0.05 --stripe-rows 512 --seed 3 --clustered 2> /dev/null
+  "$HEADRACE" rewrite t -o d --column sparse.value.element=dictionary:always > /dev/null
+  plain=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 | jq -c .checksum.multiset)
+  for layout in direct flatmap; do
+    for scope in neighbours batch; do
+      for dictionary in off auto always; do
+        [ "$(checksum --set pipeline.dictionary=$dictionary --set pipeline.layout=$layout --set dedup.mode=on --set dedup.scope=$scope)" = "$plain" ]
+      done
+    done
+  done
+  "$HEADRACE" run d/pipeline.toml --db r.db -q --set consumer.step=0 --set pipeline.dictionary=always
+  ids=$(figure transform.dictionary bytes_in_bytes)
+  run "$HEADRACE" run d/pipeline.toml --db r.db --set consumer.step=0 --set pipeline.dictionary=always --set dedup.mode=on
+  [ "$status" -eq 0 ]
+  [[ "$output" != *"pipeline.dictionary"* ]]
+  # The transforms found dictionaries, in fewer rows.
+  unique=$(figure transform.dictionary bytes_in_bytes)
+  [ "$unique" -gt 0 ]
+  [ "$unique" -lt "$ids" ]
 }
 
 @test "wrong values are refused with the nearest right one" {

@@ -227,7 +227,7 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
   Random random(Seed());
   const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
                                      ("feature_round_trip." + std::to_string(random()) + ".dwrf");
-  uint64_t kept_dictionaries = 0;
+  uint64_t kept_dictionaries = 0, grouped_dictionaries = 0;
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(trial);
     TestTable table = RandomTable(random);
@@ -251,7 +251,7 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
             return Decompress(
                 Fetch(MakePlan(*reader, stripe, table.projection), reader->source(), fetch));
           },
-          &random, &kept_dictionaries);
+          &random, &kept_dictionaries, &grouped_dictionaries);
       if (HasFatalFailure()) return;
       ASSERT_EQ(batch.rows, stripe->rows);
       ASSERT_EQ(batch.first_row, stripe->first_row);
@@ -261,6 +261,7 @@ TEST(RoundTrip, RandomTablesReadAsWritten) {
     std::filesystem::remove(path);
   }
   EXPECT_GT(kept_dictionaries, 0u);
+  EXPECT_GT(grouped_dictionaries, 0u);
 }
 
 }  // namespace

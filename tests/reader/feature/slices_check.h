@@ -81,12 +81,41 @@ inline GroupRequests RandomGroups(const FlatMapBatch& batch, std::mt19937_64* ra
   return requests;
 }
 
+// Some of the batch's sparse features.
+inline DictionaryRequest RandomDictionaries(const FlatMapBatch& batch, std::mt19937_64* random) {
+  DictionaryRequest request;
+  request.always = (*random)() % 2 == 0;
+  for (const SparseColumn& column : batch.sparse)
+    if ((*random)() % 4 != 0)
+      request.features[column.name] = 1 + static_cast<double>((*random)() % 3) / 2;
+  return request;
+}
+
+// Puts ids in the place of indices; returns how many columns had them. There are never more entries
+// than values they were used for, which is not seen in a part of them, nor where entries of inner
+// maps were left out.
+inline uint64_t LookUpAll(FlatMapBatch* batch, bool is_whole) {
+  uint64_t kept = 0;
+  for (SparseColumn& column : batch->sparse) {
+    if (!column.dictionary) continue;
+    ++kept;
+    if (is_whole && !column.weighted) {
+      EXPECT_LE(column.dictionary->entries().size(), column.values.size());
+    }
+    for (const int64_t index : column.values)
+      EXPECT_LT(static_cast<uint64_t>(index), column.dictionary->entries().size());
+  }
+  LookUpIds(batch);
+  for (const SparseColumn& column : batch->sparse) EXPECT_EQ(column.dictionary, nullptr);
+  return kept;
+}
+
 // Slices with groups: the same rows, the same unique rows as Decode finds, and nothing copied for
-// the tensors.
+// the tensors; also where ids stay in dictionaries. Adds to `kept` how many columns of groups did.
 template <typename Unpack>
 void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
                         const std::vector<uint8_t>& keep, uint64_t slice_rows,
-                        std::mt19937_64* random) {
+                        std::mt19937_64* random, uint64_t* kept) {
   const GroupRequests requests = RandomGroups(expected, random);
   FlatMapBatch ordinary = Extract(Decode(unpack(), &requests));
   if (!keep.empty()) KeepRows(&ordinary, keep);
@@ -96,6 +125,8 @@ void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
   options.groups = &requests;
   const std::vector<double> spare(requests.groups.size(), 0.5);
   if ((*random)() % 2 == 0) options.group_spare = spare;
+  const DictionaryRequest dictionaries = RandomDictionaries(expected, random);
+  if ((*random)() % 2 == 0) options.dictionaries = &dictionaries;
   DecodedStripe decoded = DecodeSlices(unpack(), options);
   ASSERT_EQ(decoded.kept_rows, expected.rows);
   uint64_t first_row = 0;
@@ -104,6 +135,12 @@ void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
     if (slice.rows == 0) continue;
     SCOPED_TRACE(testing::Message() << "grouped slice " << s);
     Validate(slice);
+    for (const SparseColumn& column : slice.sparse) {
+      if (!column.dictionary) continue;
+      *kept += column.group >= 0;
+      ASSERT_GE(column.decoded_values, column.values.size());
+    }
+    LookUpAll(&slice, false);
     ASSERT_EQ(slice.groups.size(), requests.groups.size());
     FlatMapBatch part, ordinary_part;
     AppendRows(&part, expected, first_row, slice.rows);
@@ -137,41 +174,14 @@ void CheckGroupedSlices(const Unpack& unpack, const FlatMapBatch& expected,
   ASSERT_EQ(first_row, expected.rows);
 }
 
-// Some of the batch's sparse features.
-inline DictionaryRequest RandomDictionaries(const FlatMapBatch& batch, std::mt19937_64* random) {
-  DictionaryRequest request;
-  request.always = (*random)() % 2 == 0;
-  for (const SparseColumn& column : batch.sparse)
-    if ((*random)() % 4 != 0)
-      request.features[column.name] = 1 + static_cast<double>((*random)() % 3) / 2;
-  return request;
-}
-
-// Puts ids in the place of indices; returns how many columns had them. There are never more entries
-// than values they were used for, which is not seen in a part of them, nor where entries of inner
-// maps were left out.
-inline uint64_t LookUpAll(FlatMapBatch* batch, bool is_whole) {
-  uint64_t kept = 0;
-  for (SparseColumn& column : batch->sparse) {
-    if (!column.dictionary) continue;
-    ++kept;
-    if (is_whole && !column.weighted) {
-      EXPECT_LE(column.dictionary->entries().size(), column.values.size());
-    }
-    for (const int64_t index : column.values)
-      EXPECT_LT(static_cast<uint64_t>(index), column.dictionary->entries().size());
-  }
-  LookUpIds(batch);
-  for (const SparseColumn& column : batch->sparse) EXPECT_EQ(column.dictionary, nullptr);
-  return kept;
-}
-
 // `unpack` gives the same unpacked stripe at every call. Adds to `kept`, unless null, how many
-// columns came with a dictionary.
+// columns came with a dictionary; to `grouped` how many of groups did.
 template <typename Unpack>
-void CheckSlices(const Unpack& unpack, std::mt19937_64* random, uint64_t* kept = nullptr) {
+void CheckSlices(const Unpack& unpack, std::mt19937_64* random, uint64_t* kept = nullptr,
+                 uint64_t* grouped = nullptr) {
   uint64_t ignored = 0;
   if (kept == nullptr) kept = &ignored;
+  if (grouped == nullptr) grouped = &ignored;
   UnpackedStripe first = unpack();
   if (!first.plan.maps.empty()) return;
   const uint64_t rows = first.plan.rows;
@@ -199,7 +209,7 @@ void CheckSlices(const Unpack& unpack, std::mt19937_64* random, uint64_t* kept =
     const uint64_t grouped_sizes[] = {0, 1, 7, 64, 100, rows + 1};
     ASSERT_NO_FATAL_FAILURE(CheckGroupedSlices(
         unpack, expected, keep,
-        rows > 300 ? 64 + (*random)() % rows : grouped_sizes[(*random)() % 6], random));
+        rows > 300 ? 64 + (*random)() % rows : grouped_sizes[(*random)() % 6], random, grouped));
     for (const InstructionSet set :
          {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
       if (set > BestInstructionSet()) continue;

@@ -5,12 +5,14 @@
 
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "reader/batch/dedup_rows.h"
 #include "reader/batch/id_dictionary.h"
 #include "reader/batch/tensorize.h"
 #include "reader/transforms/lists.h"
@@ -193,6 +195,96 @@ TEST(Dictionary, EveryOperatorGivesWhatItGivesOnIds) {
   }
 }
 
+// What is compared are ids, not indices, of which several may be one id; and the unique rows keep
+// the dictionary.
+TEST(Dictionary, GroupsAreThoseOfIds) {
+  std::mt19937_64 random(Seed() + 4);
+  for (int trial = 0; trial < 200; ++trial) {
+    SCOPED_TRACE(trial);
+    // Rows in a random order, some of them several times.
+    FlatMapBatch drawn = RandomBatch(&random, 1 + random() % 30), batch;
+    std::vector<uint32_t> rows(random() % 100 + 1);
+    uint32_t last = 0;
+    for (uint32_t& row : rows)
+      row = last = random() % 2 == 0 ? last : static_cast<uint32_t>(random() % drawn.rows);
+    batch.rows = rows.size();
+    for (const SparseColumn& from : drawn.sparse) {
+      SparseColumn& column = batch.sparse.emplace_back();
+      column.name = from.name;
+      AppendRowsOf(&column, 0, from, rows);
+      column.dictionary = from.dictionary;
+      column.decoded_values = column.values.size();
+    }
+    // Equal ids at other indices.
+    for (SparseColumn& column : batch.sparse) {
+      if (!column.dictionary) continue;
+      const std::span<const int64_t> entries = column.dictionary->entries();
+      for (int64_t& index : column.values)
+        for (size_t other = 0; other < entries.size(); ++other)
+          if (entries[other] == entries[static_cast<size_t>(index)] && random() % 2 == 0)
+            index = static_cast<int64_t>(other);
+    }
+    FlatMapBatch ids = batch.Clone();
+    LookUpIds(&ids);
+    const auto scope = random() % 2 == 0 ? DedupScope::kNeighbours : DedupScope::kBatch;
+    for (FlatMapBatch* each : {&batch, &ids}) {
+      Deduplicate(each, "a+b", std::vector<size_t>{0, 1}, scope);
+      Deduplicate(each, "v", std::vector<size_t>{3}, scope);
+    }
+    for (size_t g = 0; g < 2; ++g) {
+      EXPECT_EQ(batch.groups[g].unique_rows, ids.groups[g].unique_rows);
+      EXPECT_EQ(batch.groups[g].inverse, ids.groups[g].inverse);
+    }
+    std::vector<TransformSpec> specs = {Spec("sigrid_hash", {"a"}, "a", {{"max", 1000}}),
+                                        Spec("first_x", {"v"}, "w", {{"count", 2}})};
+    specs[1].output = "x";
+    if (random() % 2 == 0) specs.insert(specs.begin(), Spec("sampling", {}, "", {{"rate", 0.5}}));
+    if (random() % 2 == 0) specs.push_back(Spec("random_crop", {"b"}, "b", {{"count", 2}}));
+    if (random() % 2 == 0) specs.push_back(Spec("cartesian", {"a", "c"}, "y"));
+    const TransformPlan plan(specs, 5);
+    DictionaryFigures figures;
+    for (size_t i = 0; i < plan.size(); ++i) {
+      plan.Apply(i, batch, BestInstructionSet(), &figures);
+      plan.ApplyReference(i, ids);
+    }
+    EXPECT_EQ(figures.steps, 1u);
+    plan.Finish(batch);
+    for (size_t i = 0; i < batch.sparse.size(); ++i)
+      EXPECT_EQ(batch.sparse[i].group, ids.sparse[i].group) << batch.sparse[i].name;
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(batch, ids));
+  }
+}
+
+// Ids are looked up as soon as so few are left that the entries are more: for rows dropped before
+// as well as for ids left out.
+TEST(Dictionary, DroppedRowsCountWhenItIsDecidedToGoOn) {
+  FlatMapBatch batch;
+  batch.rows = 100;
+  SparseColumn& column = batch.sparse.emplace_back();
+  column.name = "a";
+  column.present.words = {UINT64_MAX, (uint64_t{1} << 36) - 1};
+  column.present.count = 100;
+  for (uint32_t row = 0; row <= 100; ++row) column.offsets.push_back(2 * row);
+  Array<int64_t> entries;
+  for (int64_t i = 0; i < 40; ++i) entries.push_back(1000 + i);
+  for (int64_t i = 0; i < 200; ++i) column.values.push_back(i % 40);
+  column.dictionary = std::make_shared<const IdDictionary>(std::move(entries), 200);
+  column.decoded_values = 200;
+  const struct {
+    const char* name;
+    double rate;
+    bool stays;  // the dictionary, after the first id of two is kept: rate * 100 ids, 40 entries
+  } cases[] = {{"all rows", 1, true}, {"most", 0.8, true}, {"few", 0.1, false}};
+  for (const auto& c : cases) {
+    FlatMapBatch left = batch.Clone();
+    const TransformPlan plan(
+        {Spec("sampling", {}, "", {{"rate", c.rate}}), Spec("first_x", {"a"}, "a", {{"count", 1}})},
+        1);
+    for (size_t i = 0; i < plan.size(); ++i) plan.Apply(i, left);
+    EXPECT_EQ(left.sparse[0].dictionary != nullptr, c.stays) << c.name;
+  }
+}
+
 // Random lists of steps, by the graph (copies, moves, releases) and with outputs; the same batch in
 // slices that share their dictionaries, on two threads.
 TEST(Dictionary, AnyListOfStepsGivesWhatItGivesOnIds) {
@@ -319,7 +411,17 @@ TEST(Dictionary, WantedAreColumnsWhoseIdsAreTakenOneByOneFirst) {
       {"rows dropped",
        {Spec("sampling", {}, "", {{"rate", 0.5}}), Spec("sigrid_hash", {"a"}, "a", hash)},
        {},
-       {{"a", 16}}},
+       {{"a", 32}}},
+      {"rows dropped between two, and behind",
+       {Spec("sigrid_hash", {"a"}, "a", hash), Spec("sampling", {}, "", {{"rate", 0.5}}),
+        Spec("sigrid_hash", {"a"}, "a", hash), Spec("sigrid_hash", {"b"}, "b", hash),
+        Spec("sampling", {}, "", {{"rate", 0.5}}), Spec("map_id", {"b"}, "b", {{"size", 9}})},
+       {},
+       {{"a", 16}, {"b", 12}}},
+      {"all rows dropped",
+       {Spec("sampling", {}, "", {{"rate", 0}}), Spec("sigrid_hash", {"a"}, "a", hash)},
+       {},
+       {{"a", std::numeric_limits<double>::infinity()}}},
       {"the least of two",
        {Spec("sigrid_hash", {"a"}, "a", hash), Spec("map_id", {"a"}, "a", {{"size", 9}})},
        {},
