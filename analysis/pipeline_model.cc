@@ -149,7 +149,10 @@ void PipelineModel::ReadShape() {
   };
   for (size_t r = 0; r < run_->stages.size(); ++r) {
     const StageRow& row = run_->stages[r];
-    if (of_consumer(row.name)) continue;
+    if (of_consumer(row.name)) {
+      consumer_rows_.push_back(r);
+      continue;
+    }
     StageModel stage;
     stage.name = row.name;
     stage.row = r;
@@ -455,6 +458,14 @@ WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
   return sum;
 }
 
+double PipelineModel::ConsumerOperatorsCpu(const Demands& demands) const {
+  double cpu_s = 0;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    if (operators_[i].stage == kNoStage) cpu_s += demands.operators[i].cpu_s;
+  }
+  return cpu_s;
+}
+
 Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
   const WindowRow sum = Sum(windows);
   Demands demands;
@@ -528,8 +539,14 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
   demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s) + other_cpu_s_;
   for (size_t i = 0; i < operators_.size(); ++i) {
     if (operators_[i].stage != kNoStage) continue;
-    demands.unattributed_cpu_s += Seconds(sum.operators[i].on_cpu_ns) / steps;  // the consumer's
+    demands.operators[i].cpu_s = Seconds(sum.operators[i].on_cpu_ns) / steps;
   }
+  demands.consumer_cpu_s = ConsumerOperatorsCpu(demands);
+  // Its threads also wake for each batch and take it, outside of their operators.
+  double threads_s = 0;
+  for (size_t row : consumer_rows_) threads_s += Seconds(sum.stages[row].on_cpu_ns) / steps;
+  demands.consumer_cpu_s = std::max(demands.consumer_cpu_s, threads_s);
+  demands.unattributed_cpu_s += demands.consumer_cpu_s;
   demands.cpu_s += demands.unattributed_cpu_s;
   for (size_t r = 0; r < resources_.size(); ++r) {
     const ResourceCounters& counters = sum.resources[r];
@@ -568,6 +585,12 @@ void PipelineModel::ReadCores() {
   const HostRow* total = run_->FindHost("host_cores");
   if (busy == nullptr || !busy->mean_value) return;
   cores_other_ = std::max(0.0, *busy->mean_value - *cores_used_);
+  // The host counts by ticks; of the recording itself more is known.
+  const HostRow* collector = run_->FindHost("collector_cpu_ns");
+  if (collector != nullptr && collector->last_value && run_->run.duration_ns > 0) {
+    cores_other_ = std::max(*cores_other_,
+                            *collector->last_value / static_cast<double>(run_->run.duration_ns));
+  }
   const double host = total != nullptr && total->mean_value ? *total->mean_value : cores_budget_;
   // On a host with more cores than our budget the others may run elsewhere.
   // Where others keep every core busy, nothing is idle, but they are not entitled to all of it:
@@ -647,11 +670,14 @@ void PipelineModel::ReadSpread() {
 SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Demands& demands) const {
   SimulatedPipeline pipeline;
   pipeline.cores = cores_known_ ? settings.cores : 1e6;
-  pipeline.consumer_s = demands.consumer_s;
+  // What it computes on the cores is a part of its step.
+  pipeline.consumer_s = std::max(0.0, demands.consumer_s - ConsumerOperatorsCpu(demands));
+  pipeline.consumer_cpu_s = demands.consumer_cpu_s;
   pipeline.consumer_cv = consumer_cv_;
   double cpu = 0;
   for (double stage_cpu : demands.stage_cpu_s) cpu += stage_cpu;
-  const double overhead = cpu > 0 ? demands.unattributed_cpu_s / cpu : 0;
+  const double overhead =
+      cpu > 0 ? std::max(0.0, demands.unattributed_cpu_s - demands.consumer_cpu_s) / cpu : 0;
   for (const ResourceModel& resource : resources_) {
     pipeline.resources.push_back({resource.name, resource.servers});
   }

@@ -73,7 +73,8 @@ struct Demands {
   std::vector<double> stage_cpu_s;  // c of them
   std::vector<Resource> resources;
   double cpu_s = 0;               // all CPU of the process, unattributed part included
-  double unattributed_cpu_s = 0;  // of that, what no operator accounts for
+  double unattributed_cpu_s = 0;  // of that, what no operator of a stage accounts for
+  double consumer_cpu_s = 0;      // of that, of the consumer's threads
   double consumer_s = 0;          // compute time of the consumer
   double rate = 0;                // batches per second observed
   double rows = 0;                // rows per batch
@@ -151,9 +152,11 @@ class PipelineModel {
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;
+  double ConsumerOperatorsCpu(const Demands& demands) const;
 
   const RunView* run_;
   std::vector<StageModel> stages_;
+  std::vector<size_t> consumer_rows_;  // of RunView::stages
   std::vector<OperatorModel> operators_;
   std::vector<ResourceModel> resources_;
   std::vector<size_t> steady_;

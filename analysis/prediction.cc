@@ -66,10 +66,23 @@ double ErrorOf(LimitKind kind, const std::vector<PredictionRow>& earlier) {
   return std::sqrt(squares / (kPriorRuns + seen));
 }
 
+double HostCores(const PipelineModel& model) {
+  const HostRow* total = model.run().FindHost("host_cores");
+  return total != nullptr && total->mean_value ? *total->mean_value : model.cores_budget();
+}
+
 }  // namespace
 
 Predictor::Predictor(const PipelineModel& model)
-    : model_(model), draws_(BootstrapDemands(model, kDraws, kSeed)) {
+    : model_(model), contention_(FitContention(model.run(), HostCores(model))) {
+  const auto sample = [&](const Demands& demands, const Contention& contention) {
+    return Draw{demands, contention, ExpectedLoad(model, demands, model.current())};
+  };
+  middle_ = sample(model.demands(), contention_);
+  Random random(kSeed);
+  for (const Demands& demands : BootstrapDemands(model, kDraws, kSeed)) {
+    draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
+  }
   for (const LimitKind kind : {LimitKind::kConsumer, LimitKind::kCores, LimitKind::kStage,
                                LimitKind::kLock, LimitKind::kDevice, LimitKind::kOrder}) {
     errors_[kind] = ErrorOf(kind, model.run().earlier_predictions);
@@ -90,10 +103,15 @@ std::optional<double> Predictor::Simulated(const Settings& settings, const Deman
   return rate;
 }
 
+Demands Predictor::At(const Draw& draw, const Variant& variant) const {
+  return AtLoad(model_, Apply(model_, draw.demands, variant.scales), variant.settings, draw.load,
+                draw.contention);
+}
+
 bool Predictor::IsCurrent(const Settings& settings) const { return settings == model_.current(); }
 
 double Predictor::Rate(const Settings& settings, const std::vector<Scale>& scales) const {
-  const Demands demands = Apply(model_, model_.demands(), scales);
+  const Demands demands = At(middle_, {settings, scales});
   const double least = LeastBound(Bounds(model_, demands, settings));
   const std::optional<double> simulated = Simulated(settings, demands);
   return simulated ? std::min(least, *simulated * correction_) : least;
@@ -103,14 +121,18 @@ Prediction Predictor::Predict(const Settings& settings, const std::vector<Scale>
   Prediction prediction;
   const bool current = scales.empty() && IsCurrent(settings);
   prediction.rate = current ? model_.demands().rate : Rate(settings, scales);
-  const Demands demands = Apply(model_, model_.demands(), scales);
+  const Demands scaled = Apply(model_, model_.demands(), scales);
+  const Demands demands = current ? scaled : At(middle_, {settings, scales});
+  if (scaled.cpu_s > 0) prediction.cpu_cost = demands.cpu_s / scaled.cpu_s;
   prediction.limits = Bounds(model_, demands, settings);
   prediction.binding = BindingRow(model_, demands, prediction.limits);
   const double least = LeastBound(prediction.limits);
   std::vector<double> ratios;
-  for (const Demands& draw : draws_) {
+  for (const Draw& draw : draws_) {
     if (!std::isfinite(least)) break;
-    ratios.push_back(LeastBound(Bounds(model_, Apply(model_, draw, scales), settings)) / least);
+    const Demands drawn =
+        current ? Apply(model_, draw.demands, scales) : At(draw, {settings, scales});
+    ratios.push_back(LeastBound(Bounds(model_, drawn, settings)) / least);
   }
   if (ratios.empty()) ratios.push_back(1);
   const Interval sampled = CentralInterval(ratios, 0.9);
@@ -127,14 +149,14 @@ Prediction Predictor::Predict(const Settings& settings, const std::vector<Scale>
 }
 
 Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) const {
-  const auto bounds_of = [&](const Variant& variant, const Demands& demands) {
-    return Bounds(model_, Apply(model_, demands, variant.scales), variant.settings);
+  const auto bounds_of = [&](const Variant& variant, const Draw& draw) {
+    return Bounds(model_, At(draw, variant), variant.settings);
   };
-  const std::vector<Limit> limits = bounds_of(to, model_.demands());
+  const std::vector<Limit> limits = bounds_of(to, middle_);
   const double moves =
-      std::log(LeastBound(limits)) - std::log(LeastBound(bounds_of(from, model_.demands())));
+      std::log(LeastBound(limits)) - std::log(LeastBound(bounds_of(from, middle_)));
   std::vector<double> ratios;
-  for (const Demands& draw : draws_) {
+  for (const Draw& draw : draws_) {
     const double moved =
         std::log(LeastBound(bounds_of(to, draw))) - std::log(LeastBound(bounds_of(from, draw)));
     ratios.push_back(std::isfinite(moved) && std::isfinite(moves) ? moved - moves : 0);
@@ -142,7 +164,7 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   const Interval sampled = CentralInterval(ratios, 0.9);
   if (from == to) return {gain, gain};
   // The model's error is of the way from one to the other.
-  const Demands demands = Apply(model_, model_.demands(), to.scales);
+  const Demands demands = At(middle_, to);
   const LimitKind kind = limits[BindingRow(model_, demands, limits)].kind;
   const double middle = std::log1p(gain);
   const double error =

@@ -2,10 +2,12 @@
 //
 // The rate is the simulated one (what finite queues, variance and shared cores cost below the
 // bound), scaled by how far the simulation of the present settings is from what was observed, and
-// never more than the least bound; where a simulation would take too long it is that bound. The
-// interval combines what resampling the windows moves the bound by with the error that predictions
-// had: on the seeds of the validation bench that are for fitting (tests/validation) and, as they
-// come, on runs of this machine that were started with a plan (prediction_summary).
+// never more than the least bound; work
+// on the cores costs what it does at that load (analysis/contention); where a simulation would take
+// too long it is that bound. The interval combines what resampling the windows moves the bound by
+// with the error that predictions had: on the seeds of the validation bench that are for fitting
+// (tests/validation) and, as they come, on runs of this machine that were started with a plan
+// (prediction_summary).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "analysis/bottleneck.h"
+#include "analysis/contention.h"
 #include "analysis/scale.h"
 
 namespace headrace::analysis {
@@ -22,6 +25,7 @@ struct Prediction {
   Interval interval;          // 90 %
   std::vector<Limit> limits;  // all rows at those settings
   size_t binding = 0;         // index into limits
+  double cpu_cost = 1;        // of work on the cores, against what it costs at present settings
 };
 
 class Predictor {
@@ -37,13 +41,24 @@ class Predictor {
   // apart, which err alike.
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
+  const Contention& contention() const { return contention_; }
+
  private:
+  // A sample of the demands and of contention, and the load at present settings.
+  struct Draw {
+    Demands demands;
+    Contention contention;
+    double load = 0;
+  };
+  Demands At(const Draw& draw, const Variant& variant) const;
   std::optional<double> Simulated(const Settings& settings, const Demands& demands) const;
   bool IsCurrent(const Settings& settings) const;
 
   const PipelineModel& model_;
+  Contention contention_;
+  Draw middle_;
   double correction_ = 1;
-  std::vector<Demands> draws_;
+  std::vector<Draw> draws_;
   std::map<LimitKind, double> errors_;   // deviation of log(predicted / observed), by what limits
   mutable int64_t moves_ = 300'000'000;  // that simulations may still make
 };

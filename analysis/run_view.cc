@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "base/error.h"
 
@@ -496,6 +497,49 @@ void ReadStoragePoints(Database& database, int64_t id, RunView* view) {
       });
 }
 
+// What a command line sets, but for the knobs that change no row's work.
+std::string SettingsOfWork(const std::string& command) {
+  std::string settings;
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || word.starts_with("-")) continue;
+    const std::string name = word.substr(0, equals);
+    if (name.ends_with(".parallelism") || name.ends_with(".queue") ||
+        name == "pipeline.reorder_window") {
+      continue;
+    }
+    settings += word + ' ';
+  }
+  return settings;
+}
+
+void ReadLoads(Database& database, int64_t id, RunView* view) {
+  if (view->run.pipeline_text.empty()) return;
+  const std::string settings = SettingsOfWork(view->run.command);
+  database.Each(
+      "SELECT o.run_id, o.command, o.duration_ns, s.rows_count, "
+      "(SELECT SUM(on_cpu_ns) FROM stage_summary WHERE run_id = o.run_id) AS cpu_ns, "
+      "(SELECT COUNT(*) FROM stage_summary WHERE run_id = o.run_id AND on_cpu_ns IS NULL) "
+      "AS unknown, "
+      "(SELECT MAX(mean_value) FROM host_summary WHERE run_id = o.run_id AND "
+      "metric = 'host_busy_cores') AS busy_cores "
+      "FROM run_summary AS r JOIN run_summary AS o "
+      "USING (hostname, cpu_model, headrace_version, accounting_level, pipeline_text) "
+      "JOIN step_summary AS s ON s.run_id = o.run_id "
+      "WHERE r.run_id = ?1 AND o.duration_ns >= 1000000000 AND s.rows_count > 0 "
+      "ORDER BY o.run_id DESC LIMIT 50",
+      id, [&](const Row& row) {
+        const double cpu_ns = row.Real("cpu_ns").value_or(0);
+        if (row.Number("unknown") > 0 || cpu_ns <= 0) return;
+        if (SettingsOfWork(row.Text("command")) != settings) return;
+        const double own = cpu_ns / static_cast<double>(row.Number("duration_ns"));
+        view->loads.push_back({cpu_ns * 1e-9 / static_cast<double>(row.Number("rows_count")),
+                               std::max(own, row.Real("busy_cores").value_or(0)),
+                               row.Number("run_id") == id});
+      });
+}
+
 // Runs overlap where each began before the other ended.
 void ReadSamePipeline(Database& database, int64_t id, RunView* view) {
   if (view->run.pipeline_text.empty()) return;
@@ -526,6 +570,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
   RunView view;
   database.EachOf("run_summary", id, "", [&](const Row& row) { view.run = ReadRun(row); });
   ReadSummaries(database, id, &view);
+  ReadLoads(database, id, &view);
   ReadWindows(database, id, &view);
   if (database.Has("measurement_summary")) {
     ReadProcesses(database, id, &view);

@@ -177,6 +177,13 @@ struct PredictionRow {
   std::string limited_by, limited_by_kind;
 };
 
+// What a row cost at what load, in a run of the same pipeline on the same machine.
+struct LoadRow {
+  double cpu_s_per_row = 0;
+  double busy_cores = 0;  // of the machine, of which this pipeline's own are a part
+  bool own = false;       // of this run
+};
+
 struct RunView {
   RunRow run;
   std::vector<StageRow> stages;        // by stage_index
@@ -204,6 +211,9 @@ struct RunView {
   // what was predicted and observed. One of each plan: running it again tells nothing new of the
   // model.
   std::vector<PredictionRow> earlier_predictions;
+  // Of this run and the others that differ from it in threads, queues and cores at most; empty where
+  // CPU time was not measured, or without a pipeline file.
+  std::vector<LoadRow> loads;
   std::vector<StoragePoint> storage_points;  // of the latest calibration of each folder
   // Other runs in the database with the same pipeline text that were recorded at the same time;
   // empty where the run has no pipeline file.

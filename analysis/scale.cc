@@ -15,6 +15,7 @@ void Lessen(const PipelineModel& model, size_t op, double cpu_s, double blocked_
   const size_t stage = model.operators()[op].stage;
   if (stage == kNoStage) {
     demands->unattributed_cpu_s -= cpu_s;
+    demands->consumer_cpu_s -= cpu_s;
     return;
   }
   demands->stage_cpu_s[stage] -= cpu_s;

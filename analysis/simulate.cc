@@ -194,6 +194,10 @@ class Simulation {
     const double elapsed = now_ - thread.since_s;
     if (IsConsumer(thread)) {
       counters_.step_compute_s += elapsed;
+      if (thread.phase == Phase::kCpu) {
+        thread.phase = Phase::kBlocked;
+        return;
+      }
       if (++counters_.steps == mark_) marked_s_ = now_;
       thread.phase = Phase::kTake;
       return;
@@ -254,9 +258,13 @@ class Simulation {
   bool Step(size_t index) {
     Thread& thread = threads_[index];
     if (IsConsumer(thread)) {
-      if (!Take(index)) return false;
-      thread.phase = Phase::kBlocked;
-      return StartTimer(index, random_.LogNormal(pipeline_.consumer_s, pipeline_.consumer_cv));
+      if (thread.phase == Phase::kTake) {
+        if (!Take(index)) return false;
+        thread.scale = random_.LogNormal(1, pipeline_.consumer_cv);
+        thread.phase = Phase::kCpu;
+      }
+      if (thread.phase == Phase::kCpu && !StartCpu(index, pipeline_.consumer_cpu_s)) return false;
+      return StartTimer(index, pipeline_.consumer_s * thread.scale);
     }
     switch (thread.phase) {
       case Phase::kTake:
@@ -470,7 +478,7 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
 std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
                                     int64_t* moves) {
   // Work that takes no time at all would never let the clock move.
-  double work_s = pipeline.consumer_s;
+  double work_s = pipeline.consumer_s + pipeline.consumer_cpu_s;
   for (const SimulatedStage& stage : pipeline.stages) {
     for (const SimulatedOperator& op : stage.operators) {
       work_s += op.cpu_s + op.blocked_s + op.held_cpu_s + op.held_blocked_s;

@@ -56,7 +56,8 @@ struct SimulatedPipeline {
   std::vector<SimulatedStage> stages;  // the last one feeds the consumer
   std::vector<SimulatedResource> resources;
   double cores = 1;
-  double consumer_s = 0;  // compute time of the consumer per step, off the cores
+  double consumer_s = 0;      // compute time of the consumer per step, off the cores
+  double consumer_cpu_s = 0;  // on them, before that: taking a batch, and what it computes there
   double consumer_cv = 0;
   double consumer_take = 1;  // elements of the last queue per step
 };

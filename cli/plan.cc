@@ -241,7 +241,8 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
 
 std::string WhatIfJson(const analysis::RunView& view, const PlanOptions& options, double now,
                        double rows, const analysis::Prediction& prediction,
-                       const analysis::Interval& gain, const std::vector<analysis::Worth>& worths) {
+                       const analysis::Contention& contention, const analysis::Interval& gain,
+                       const std::vector<analysis::Worth>& worths) {
   nlohmann::ordered_json out;
   out["schema"] = "headrace.what_if/1";
   out["run"] = view.run.run_id;
@@ -252,7 +253,11 @@ std::string WhatIfJson(const analysis::RunView& view, const PlanOptions& options
                       {"rows_per_second", prediction.rate * rows},
                       {"low", prediction.interval.low},
                       {"high", prediction.interval.high},
-                      {"level_ratio", 0.9}};
+                      {"level_ratio", 0.9},
+                      {"cpu_cost_ratio", prediction.cpu_cost}};
+  out["contention"] = {{"each_core_ratio", contention.each},
+                       {"deviation_ratio", contention.deviation},
+                       {"runs", contention.runs}};
   out["gain_ratio"] = prediction.rate / now - 1;
   out["gain_interval"] = IntervalJson(gain);
   out["limited_by"] = LimitJson(prediction.limits[prediction.binding]);
@@ -277,7 +282,10 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
   const std::vector<analysis::Worth> worths =
       analysis::Sensitivity(model, predictor, what, analysis::Step::kUnit);
   if (options.json) {
-    std::fputs(WhatIfJson(view, options, now, rows, prediction, range, worths).c_str(), stdout);
+    std::fputs(
+        WhatIfJson(view, options, now, rows, prediction, predictor.contention(), range, worths)
+            .c_str(),
+        stdout);
     return static_cast<int>(ExitCode::kOk);
   }
   const auto shown = [&](double rate) {
@@ -289,6 +297,10 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
              prediction.interval.low, prediction.interval.high);
   fmt::print("gain {:+.0f} % [{:.0f}, {:.0f}]; limited by {} then\n", 100 * gain, 100 * range.low,
              100 * range.high, analysis::Describe(prediction.limits[prediction.binding]));
+  if (const std::string dearer = analysis::Words(predictor.contention(), prediction.cpu_cost);
+      !dearer.empty()) {
+    fmt::print("{}\n", dearer);
+  }
   PrintWorths(worths);
   return static_cast<int>(ExitCode::kOk);
 }

@@ -22,6 +22,7 @@ while read -r part first count; do
   done
 done > "$out/ranges" << 'PARTS'
 predict 10000 400
+load 15000 200
 name 20000 400
 worth 25000 300
 choose 31000 300

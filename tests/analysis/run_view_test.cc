@@ -127,6 +127,55 @@ TEST_F(LoadRunTest, TheCeilingIsOfTheSameMachineAndItsLatestCalibration) {
   EXPECT_EQ(first.storage_points[1].folder, "/data");
 }
 
+TEST_F(LoadRunTest, LoadsAreOfRunsThatDoTheSameWork) {
+  std::string sql = R"sql(
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, pipeline_text,
+  hostname, cpu_model, headrace_version, started_realtime_ns);
+INSERT INTO run_summary VALUES
+  (1, 'a', 'complete', 4000000000, 3, 'hr run p.toml --set a.parallelism=1', 'p', 'h', 'c', 'v', 0),
+  (2, 'b', 'complete', 2000000000, 3, 'hr run p.toml --set a.parallelism=4 b.queue=8', 'p', 'h', 'c', 'v', 9),
+  (3, 'other rows', 'complete', 2000000000, 3, 'hr run p.toml --set batch.rows=9', 'p', 'h', 'c', 'v', 0),
+  (4, 'other text', 'complete', 2000000000, 3, 'hr run p.toml', 'q', 'h', 'c', 'v', 0),
+  (5, 'other host', 'complete', 2000000000, 3, 'hr run p.toml', 'p', 'i', 'c', 'v', 0),
+  (6, 'short', 'complete', 200000000, 3, 'hr run p.toml', 'p', 'h', 'c', 'v', 0),
+  (7, 'no clock', 'complete', 2000000000, 3, 'hr run p.toml', 'p', 'h', 'c', 'v', 0);
+CREATE TABLE step_summary(run_id, steps_count, rows_count, wait_ns, compute_ns, wall_ns, step_p50_ns,
+  step_p99_ns);
+CREATE TABLE stage_summary(run_id, stage, stage_index, parallelism_count, last_parallelism_count,
+  max_parallelism_count, lifetime_ns, on_cpu_ns, runnable_ns, unattributed_ns);
+CREATE TABLE host_summary(run_id, metric, unit, mean_value, minimum_value, maximum_value, last_value,
+  source);
+INSERT INTO host_summary(run_id, metric, mean_value) VALUES (1, 'host_busy_cores', 1.5),
+                                                            (2, 'host_busy_cores', 0.1);
+)sql";
+  for (int run = 1; run <= 7; ++run) {
+    const std::string id = std::to_string(run);
+    sql +=
+        "INSERT INTO step_summary(run_id, steps_count, rows_count) VALUES (" + id + ", 9, 1000);";
+    sql += "INSERT INTO stage_summary(run_id, stage, stage_index, on_cpu_ns) VALUES (" + id +
+           ", 'a', 0, 1000000000), (" + id + ", 'b', 1, " + (run == 7 ? "NULL" : "3000000000") +
+           ");";
+  }
+  std::string rest = kHandMade;
+  rest.erase(0, rest.find("CREATE TABLE operator_summary"));
+  for (const char* made : {"step_summary", "host_summary"}) {
+    const size_t at = rest.find(std::string("CREATE TABLE ") + made);
+    rest.erase(at, rest.find(';', at) + 1 - at);
+  }
+  rest.erase(rest.find("INSERT INTO step_summary"),
+             rest.find(';', rest.find("INSERT INTO step_summary")) + 1 -
+                 rest.find("INSERT INTO step_summary"));
+  Make((sql + rest).c_str());
+  const std::vector<LoadRow> loads = LoadRun(path_, "1").loads;
+  ASSERT_EQ(loads.size(), 2u);
+  EXPECT_FALSE(loads[0].own);
+  EXPECT_DOUBLE_EQ(loads[0].busy_cores, 2);  // what it used itself, whatever the host says
+  EXPECT_TRUE(loads[1].own);
+  EXPECT_DOUBLE_EQ(loads[1].busy_cores, 1.5);
+  EXPECT_DOUBLE_EQ(loads[1].cpu_s_per_row, 0.004);
+  EXPECT_TRUE(LoadRun(path_, "7").loads.size() == 2) << "the others' loads, without its own";
+}
+
 TEST_F(LoadRunTest, FindsRunsByLatestIdAndName) {
   Make(kHandMade);
   EXPECT_EQ(LoadRun(path_, "latest").run.name, "second");

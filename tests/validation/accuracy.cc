@@ -1,9 +1,8 @@
 // accuracy: makes trials and the page of them.
-//   accuracy predict|name|worth|choose|cache|solve FIRST LAST  lines of the trials of those seeds,
-//   to stdout accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
-//   accuracy gates FILE...                         the gates alone, as text
-//   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
-//   them
+//   accuracy predict|load|name|worth|choose|cache|solve FIRST LAST  lines of the trials of those
+//   seeds, to stdout accuracy render FILE... > docs/accuracy.md     the page of the trials in those
+//   files accuracy gates FILE...                         the gates alone, as text accuracy
+//   show|show-small FIRST LAST            those pipelines, beside what analysis makes of them
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -20,15 +19,20 @@ namespace headrace::validation {
 namespace {
 
 int Usage() {
-  fmt::print(stderr,
-             "usage: accuracy predict|name|worth|choose|cache|solve|show|show-small FIRST LAST\n"
-             "       accuracy render|gates FILE...\n");
+  fmt::print(
+      stderr,
+      "usage: accuracy predict|load|name|worth|choose|cache|solve|show|show-small FIRST LAST\n"
+      "       accuracy render|gates FILE...\n");
   return 2;
 }
 
 void Make(const std::string& part, uint64_t seed) {
   if (part == "predict") {
     for (const PredictTrial& trial : TryPredictions(seed)) fmt::print("{}\n", Line(trial));
+  } else if (part == "load") {
+    for (const PredictTrial& trial : TryContention(seed)) {
+      fmt::print("load{}\n", Line(trial).substr(std::strlen("predict")));
+    }
   } else if (part == "solve") {
     for (const SolveTrial& trial : TrySolving(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "show" || part == "show-small") {
@@ -70,8 +74,9 @@ int Main(int argc, char** argv) {
     }
     return 0;
   }
-  const bool known = part == "predict" || part == "name" || part == "worth" || part == "cache" ||
-                     part == "choose" || part == "solve" || part == "show" || part == "show-small";
+  const bool known = part == "predict" || part == "load" || part == "name" || part == "worth" ||
+                     part == "cache" || part == "choose" || part == "solve" || part == "show" ||
+                     part == "show-small";
   if (argc != 4 || !known) return Usage();
   const uint64_t last = std::strtoull(argv[3], nullptr, 10);
   for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {

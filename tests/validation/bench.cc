@@ -127,6 +127,64 @@ std::vector<PredictTrial> TryPredictions(uint64_t seed) {
   return trials;
 }
 
+namespace {
+
+// As LoadRun would have it of a recorded run.
+analysis::LoadRow LoadOf(const analysis::RunView& run, bool own) {
+  double cpu_ns = 0;
+  for (const analysis::StageRow& stage : run.stages) {
+    cpu_ns += static_cast<double>(stage.on_cpu_ns.value_or(0));
+  }
+  return {cpu_ns * 1e-9 / static_cast<double>(run.steps.rows_count),
+          cpu_ns / static_cast<double>(run.run.duration_ns), own};
+}
+
+World WithThreads(const World& world, double factor) {
+  World changed = world;
+  for (Station& station : changed.stations) {
+    if (station.sequential) continue;
+    station.threads = std::clamp(static_cast<int>(std::lround(station.threads * factor)), 1, 32);
+  }
+  return changed;
+}
+
+}  // namespace
+
+std::vector<PredictTrial> TryContention(uint64_t seed) {
+  Planted planted = Generate(seed);
+  Dice dice(seed, 98);
+  planted.world.contention = dice.Uniform(0.01, 0.05);
+  analysis::RunView run = RecordRun(planted, seed);
+  const analysis::LoadRow own = LoadOf(run, true);
+  std::vector<analysis::LoadRow> loads = {own};
+  for (const double factor : {0.5, 2.0}) {
+    Planted other = planted;
+    other.world = WithThreads(planted.world, factor);
+    loads.push_back(LoadOf(RecordRun(other, seed + 11), false));
+  }
+  // A fourth setting, that none of the runs had.
+  const World changed = WithThreads(planted.world, 4);
+  const double observed = LongRate(changed, seed + kTruthSeed);
+  std::vector<PredictTrial> trials;
+  for (const bool alone : {true, false}) {
+    run.loads = alone ? std::vector<analysis::LoadRow>{own} : loads;
+    const analysis::PipelineModel model(run);
+    const analysis::Predictor predictor(model);
+    analysis::Settings settings = model.current();
+    for (size_t s = 0; s < changed.stations.size(); ++s) {
+      settings.parallelism[s] = changed.stations[s].threads;
+    }
+    const analysis::Prediction prediction = predictor.Predict(settings);
+    trials.push_back({seed, alone ? "one run" : "three runs",
+                      fmt::format("threads x4, contention {:.3f} taken for {:.3f}",
+                                  planted.world.contention, predictor.contention().each),
+                      planted.level, model.demands().rate, prediction.rate, prediction.interval.low,
+                      prediction.interval.high, observed,
+                      analysis::LimitKindName(prediction.limits[prediction.binding].kind)});
+  }
+  return trials;
+}
+
 NameTrial TryNaming(uint64_t seed) {
   const Planted planted = Generate(seed);
   const analysis::RunView run = RecordRun(planted, seed);
@@ -601,8 +659,10 @@ bool Parse(const std::string& line, Trials* trials) {
   const uint64_t seed = std::strtoull(f[1].c_str(), nullptr, 10);
   const bool real = f[0].starts_with("real-");
   if (real) f[0] = f[0].substr(5);
-  if (f[0] == "predict" && f.size() == 11) {
-    (real ? trials->real_predictions : trials->predictions)
+  if ((f[0] == "predict" || (f[0] == "load" && !real)) && f.size() == 11) {
+    (f[0] == "load" ? trials->contended
+     : real         ? trials->real_predictions
+                    : trials->predictions)
         .push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8),
                     number(9), f[10]});
   } else if (f[0] == "name" && f.size() == 12) {

@@ -22,7 +22,9 @@ struct PredictTrial {
   double now = 0, predicted = 0, low = 0, high = 0, observed = 0;
   std::string limited_by;  // predicted for these settings: "stage", "cores", ...
 };
-// G4: the row named first, against interventions.
+// G1 where work gets dearer with the busy cores, `kind` telling what was recorded before: "one
+// run", or "three runs" with all threads halved and doubled. `change` and the rest as above. G4:
+// the row named first, against interventions.
 struct NameTrial {
   uint64_t seed = 0;
   std::string kind, verdict, first, second;
@@ -76,6 +78,7 @@ struct SolveTrial {
 };
 
 std::vector<PredictTrial> TryPredictions(uint64_t seed);
+std::vector<PredictTrial> TryContention(uint64_t seed);
 NameTrial TryNaming(uint64_t seed);
 WorthTrial TryWorths(uint64_t seed);
 std::vector<ChooseTrial> TryChoosing(uint64_t seed);
@@ -94,6 +97,7 @@ std::string Line(const CacheTrial& trial);
 
 struct Trials {
   std::vector<PredictTrial> predictions;
+  std::vector<PredictTrial> contended;
   std::vector<NameTrial> names;
   std::vector<WorthTrial> worths;
   std::vector<ChooseTrial> choices;

@@ -1,0 +1,146 @@
+#include "analysis/contention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/bottleneck.h"
+
+namespace headrace::analysis {
+namespace {
+
+// What the cost of the same work differs by between two runs at the same load, as a deviation of
+// its logarithm.
+constexpr double kRunNoise = 0.02;
+// Cost that differs by this factor is of other work: the table was made anew, say.
+constexpr double kOtherWork = 4;
+// Loads closer than this, in cores, say nothing.
+constexpr double kLeastSpread = 0.3;
+// The prior without runs: all cores busy cost that much more than one.
+constexpr double kPriorShare = 0.03;
+constexpr double kPriorDeviation = 0.03;
+// The prior of a fit, half a normal distribution: published growth is 0.03 a worker
+// (docs/measurements.md).
+constexpr double kFitDeviation = 0.06;
+
+double LeastBound(const std::vector<Limit>& limits) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Limit& limit : limits) least = std::min(least, limit.bound);
+  return least;
+}
+
+void ScaleCpu(const PipelineModel& model, double factor, Demands* demands) {
+  for (Demands::Operator& op : demands->operators) op.cpu_s *= factor;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    demands->stage_s[s] += demands->stage_cpu_s[s] * (factor - 1);
+    demands->stage_cpu_s[s] *= factor;
+  }
+  demands->cpu_s *= factor;
+  demands->unattributed_cpu_s *= factor;
+  demands->consumer_cpu_s *= factor;
+}
+
+}  // namespace
+
+double Contention::CostAt(double busy_cores) const {
+  return 1 + each * std::max(0.0, busy_cores - 1);
+}
+
+Contention Contention::Drawn(double normal) const {
+  Contention drawn = *this;
+  drawn.each = std::max(0.0, each + deviation * normal);
+  return drawn;
+}
+
+Contention FitContention(const RunView& run, double host_cores) {
+  Contention contention;
+  const double others = std::max(1.0, host_cores - 1);
+  contention.each = kPriorShare / others;
+  contention.deviation = kPriorDeviation / others;
+  const LoadRow* own = nullptr;
+  for (const LoadRow& load : run.loads) {
+    if (load.own) own = &load;
+  }
+  if (own == nullptr) return contention;
+  std::vector<const LoadRow*> loads;
+  for (const LoadRow& load : run.loads) {
+    const double ratio = load.cpu_s_per_row / own->cpu_s_per_row;
+    if (ratio > 1 / kOtherWork && ratio < kOtherWork) loads.push_back(&load);
+  }
+  double least = own->busy_cores, most = own->busy_cores;
+  for (const LoadRow* load : loads) {
+    least = std::min(least, load->busy_cores);
+    most = std::max(most, load->busy_cores);
+  }
+  if (most - least < kLeastSpread) return contention;
+  // The posterior over a grid; the cost on one core is whatever fits best.
+  constexpr int kPoints = 400;
+  constexpr double kMost = 0.4;
+  double weights = 0, sum = 0, squares = 0;
+  for (int i = 0; i < kPoints; ++i) {
+    const double each = kMost * (i + 0.5) / kPoints;
+    Contention tried;
+    tried.each = each;
+    double mean = 0, square = 0;
+    for (const LoadRow* load : loads) {
+      const double base = std::log(load->cpu_s_per_row / tried.CostAt(load->busy_cores));
+      mean += base;
+      square += base * base;
+    }
+    const double n = static_cast<double>(loads.size());
+    const double deviations = (square - mean * mean / n) / (kRunNoise * kRunNoise);
+    const double prior = each / kFitDeviation;
+    const double weight = std::exp(-0.5 * (deviations + prior * prior));
+    weights += weight;
+    sum += weight * each;
+    squares += weight * each * each;
+  }
+  // Costs that no load explains: the grid holds none of them.
+  if (!(weights > 0)) return contention;
+  contention.each = sum / weights;
+  contention.deviation =
+      std::sqrt(std::max(0.0, squares / weights - contention.each * contention.each));
+  contention.runs = loads.size();
+  contention.least_busy = least;
+  contention.most_busy = most;
+  return contention;
+}
+
+std::string Words(const Contention& contention, double cost) {
+  if (std::abs(cost - 1) < 0.005) return "";
+  return fmt::format("work on the cores then costs {:.0f} % {} a batch, as {} cores are busy ({})",
+                     100 * std::abs(cost - 1), cost > 1 ? "more" : "less",
+                     cost > 1 ? "more" : "fewer",
+                     contention.fitted()
+                         ? fmt::format("fitted to {} runs at {:.1f} to {:.1f} busy cores",
+                                       contention.runs, contention.least_busy, contention.most_busy)
+                         : "a guess until runs with other thread counts are in the same database");
+}
+
+double ExpectedLoad(const PipelineModel& model, const Demands& demands, const Settings& settings) {
+  const double rate = LeastBound(Bounds(model, demands, settings));
+  if (!std::isfinite(rate)) return 0;
+  return std::min(settings.cores, rate * demands.cpu_s) + model.cores_other().value_or(0);
+}
+
+Demands AtLoad(const PipelineModel& model, Demands demands, const Settings& settings, double load,
+               const Contention& contention) {
+  if (!model.splits_cpu() || !model.cores_known() || contention.each <= 0) return demands;
+  constexpr int kRounds = 20;
+  constexpr double kClose = 1e-3;
+  const double from = contention.CostAt(load);
+  double now = 1;
+  for (int i = 0; i < kRounds; ++i) {
+    const double wanted = contention.CostAt(ExpectedLoad(model, demands, settings)) / from;
+    if (std::abs(wanted / now - 1) < kClose) break;
+    // Half the way: more load makes it dearer, which lessens the load.
+    const double next = std::sqrt(now * wanted);
+    ScaleCpu(model, next / now, &demands);
+    now = next;
+  }
+  return demands;
+}
+
+}  // namespace headrace::analysis
