@@ -6,6 +6,7 @@
 #include <cmath>
 #include <regex>
 
+#include "analysis/phases.h"
 #include "analysis/plausibility.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
@@ -206,8 +207,16 @@ void PipelineModel::ReadTree() {
   }
 }
 
-// What the pipeline's file says, replaced by what its command line sets (docs/pipeline.md).
+// As the store has it; of runs of earlier versions, what the pipeline's file says, replaced by what
+// its command line sets (docs/pipeline.md).
 void PipelineModel::ReadOrder() {
+  if (!run_->run.element_order.empty()) {
+    ordered_ = run_->run.element_order == "file";
+    constexpr int64_t kMost = 1'000'000;
+    const int64_t window = run_->run.order_window_count.value_or(0);
+    if (ordered_) current_.order_window = static_cast<int>(std::clamp<int64_t>(window, 0, kMost));
+    return;
+  }
   // Without comments; a '#' inside a string loses the rest of its line, which holds no such key.
   std::string text;
   bool comment = false;
@@ -279,9 +288,6 @@ void PipelineModel::ReadSplit() {
                              : "";
 }
 
-// Start and fill are over at the first window that reaches four fifths of the typical rate, and the
-// drain begins after the last that does; a window in between belongs to the phase whatever its
-// rate.
 void PipelineModel::ChooseSteady() {
   const std::vector<WindowRow>& windows = run_->windows;
   std::vector<double> rates;
@@ -298,18 +304,7 @@ void PipelineModel::ChooseSteady() {
     }
     return;
   }
-  const double typical =
-      Quantile({rates.begin() + static_cast<long>(rates.size() / 3), rates.end()}, 0.5);
-  size_t first = 0, last = rates.size();
-  while (first < last && rates[first] < 0.8 * typical) ++first;
-  while (last > first && rates[last - 1] < 0.8 * typical) --last;
-  // The window in which the phase was reached holds a part of the fill, the last a part of the end.
-  if (last - first >= 5) ++first;
-  if (last - first >= 5) --last;
-  if (last <= first) {
-    first = 0;
-    last = rates.size();
-  }
+  const auto [first, last] = SteadyRange(rates);
   for (size_t i = first; i < last; ++i) {
     if (windows[i].duration_ns > 0) steady_.push_back(i);
   }

@@ -94,13 +94,13 @@ constexpr double kManyThreads = 1000;  // whose number no longer matters
 Rung MemoryRung(const PipelineModel& model) {
   const HostRow* rss = model.run().FindHost("process_rss_bytes");
   if (rss == nullptr || !rss->maximum_value || *rss->maximum_value <= 0) {
-    return Unknown("memory", "memory", "the process's memory was not recorded");
+    return Unknown("memory (room, no rate)", "memory", "the process's memory was not recorded");
   }
   if (!model.run().run.memory_bytes || *model.run().run.memory_bytes <= 0) {
-    return Unknown("memory", "memory", "no memory limit was recorded");
+    return Unknown("memory (room, no rate)", "memory", "no memory limit was recorded");
   }
   const double limit = static_cast<double>(*model.run().run.memory_bytes);
-  Rung rung{"memory", "memory", {}, {}, false, ""};
+  Rung rung{"memory (room, no rate)", "memory", {}, {}, false, ""};
   rung.used_ratio = Quantity::Of(*rss->maximum_value / limit, Unit::kRatio, Source::kCounter);
   std::optional<size_t> slowest;
   for (size_t s = 0; s < model.stages().size(); ++s) {
@@ -116,10 +116,11 @@ Rung MemoryRung(const PipelineModel& model) {
   const double more = std::floor(std::max(0.0, limit - *rss->maximum_value) / *stage.element_bytes);
   // So many threads would long meet another limit: a rate of theirs is nobody's.
   rung.attainable = Quantity::Unavailable(
-      fmt::format("memory is no rate: {} more threads of {} fit, {} each",
-                  more > kManyThreads ? fmt::format("over {:.0f}", kManyThreads)
-                                      : fmt::format("{:.0f}", more),
-                  stage.name, FormatBytes(*stage.element_bytes)),
+      fmt::format(
+          "memory allows a number of threads, not a rate: {} more threads of {} fit, {} each",
+          more > kManyThreads ? fmt::format("over {:.0f}", kManyThreads)
+                              : fmt::format("{:.0f}", more),
+          stage.name, FormatBytes(*stage.element_bytes)),
       Unit::kPerSecond);
   rung.note = fmt::format("{} of {} used", FormatBytes(*rss->maximum_value), FormatBytes(limit));
   return rung;

@@ -34,6 +34,11 @@ class Row {
     if (column < 0 || sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
     return sqlite3_column_double(statement_, column);
   }
+  // Whether the view has the column, with a value.
+  bool Has(const std::string& name) const {
+    const int column = Find(name);
+    return column >= 0 && sqlite3_column_type(statement_, column) != SQLITE_NULL;
+  }
   std::string Text(const std::string& name) const {
     const int column = Find(name);
     const unsigned char* text = column < 0 ? nullptr : sqlite3_column_text(statement_, column);
@@ -174,6 +179,17 @@ RunRow ReadRun(const Row& row) {
   run.deep = row.Number("deep");
   run.ring_ns = row.Integer("ring_ns");
   run.trigger_text = row.Text("trigger_text");
+  run.kind = row.Text("kind");
+  if (row.Has("settings_text")) run.settings_text = row.Text("settings_text");
+  run.table_text = row.Text("table_text");
+  run.resident_note = row.Text("resident_note");
+  run.element_order = row.Text("element_order");
+  run.cold = row.Integer("cold");
+  run.epoch_splits_count = row.Integer("epoch_splits_count");
+  run.order_window_count = row.Integer("order_window_count");
+  run.resident_ratio = row.Real("resident_ratio");
+  run.resident_before_ratio = row.Real("resident_before_ratio");
+  run.clustered_dedup_ratio = row.Real("clustered_dedup_ratio");
   return run;
 }
 
@@ -502,6 +518,8 @@ std::string SettingsOfWork(const std::string& command) {
   std::string settings;
   std::istringstream words(command);
   for (std::string word; words >> word;) {
+    // Without input a row costs nothing, and from the device it costs more.
+    if (word == "--ceiling" || word == "--cold") settings += word + ' ';
     const size_t equals = word.find('=');
     if (equals == std::string::npos || word.starts_with("-")) continue;
     const std::string name = word.substr(0, equals);
@@ -551,6 +569,60 @@ void ReadSamePipeline(Database& database, int64_t id, RunView* view) {
       id, [&](const Row& row) { view->same_pipeline_runs = row.Number("runs"); });
 }
 
+// Bytes from devices are the kernel's (/proc/PID/io), bytes asked for the accounts'.
+void ReadDeviceBytes(Database& database, int64_t id, Count* device, Count* fetched) {
+  database.Each("SELECT SUM(read_bytes) AS bytes FROM process_summary WHERE run_id = ?1", id,
+                [&](const Row& row) { *device = row.Integer("bytes"); });
+  database.Each(
+      "SELECT SUM(bytes_out_bytes) AS bytes FROM operator_summary WHERE run_id = ?1 AND kind = "
+      "'io' AND operator NOT LIKE '%.retry'",
+      id, [&](const Row& row) { *fetched = row.Integer("bytes"); });
+  if (*fetched == 0) fetched->reset();
+}
+
+void ReadDeviceReads(Database& database, int64_t id, RunView* view) {
+  ReadDeviceBytes(database, id, &view->device_bytes, &view->fetched_bytes);
+  database.Each(
+      "SELECT start_ns, MAX(duration_ns) AS duration_ns, SUM(value) AS value "
+      "FROM measurement_interval WHERE run_id = ?1 AND metric = 'process_read_bytes' "
+      "GROUP BY start_ns ORDER BY start_ns",
+      id, [&](const Row& row) {
+        view->device_reads.push_back(
+            {row.Number("start_ns"), row.Number("duration_ns"), row.Real("value").value_or(0)});
+      });
+}
+
+// Everything that is known of the two runs' conditions must be equal; their kind, and what the page
+// cache held, may not be. A run of the always-on collector, or of another program, knows none.
+void ReadSiblings(Database& database, int64_t id, RunView* view) {
+  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
+  constexpr size_t kMost = 40;
+  database.Each(
+      fmt::format(
+          "SELECT o.run_id, o.name, o.kind, o.cold FROM run_summary AS r JOIN run_summary AS o "
+          "USING (hostname, cpu_model, kernel, pipeline_path, pipeline_text, settings_text, "
+          "table_text, element_order, headrace_version, deep) WHERE r.run_id = ?1 AND "
+          "o.run_id <> ?1 AND o.state = 'complete' AND o.cores_count IS r.cores_count AND "
+          "o.ring_ns IS r.ring_ns "
+          "ORDER BY o.run_id DESC LIMIT {}",
+          kMost),
+      id, [&](const Row& row) {
+        SiblingRow& sibling = view->siblings.emplace_back();
+        sibling.run_id = row.Number("run_id");
+        sibling.name = row.Text("name");
+        sibling.kind = row.Text("kind");
+        sibling.cold = row.Integer("cold");
+      });
+  for (SiblingRow& sibling : view->siblings) {
+    ReadDeviceBytes(database, sibling.run_id, &sibling.device_bytes, &sibling.fetched_bytes);
+    database.Each(
+        "SELECT duration_ns, steps_count FROM step_interval WHERE run_id = ?1 ORDER BY start_ns",
+        sibling.run_id, [&](const Row& row) {
+          sibling.windows.push_back({row.Number("duration_ns"), row.Number("steps_count")});
+        });
+  }
+}
+
 }  // namespace
 
 const HostRow* RunView::FindHost(const std::string& metric) const {
@@ -575,6 +647,8 @@ RunView LoadRun(const std::string& path, const std::string& run) {
   if (database.Has("measurement_summary")) {
     ReadProcesses(database, id, &view);
     ReadMeasurements(database, id, &view);
+    ReadDeviceReads(database, id, &view);
+    ReadSiblings(database, id, &view);
     if (view.operators.empty()) ReadCourse(database, id, &view);
   }
   if (database.Has("calibration_summary")) {

@@ -26,6 +26,12 @@ struct RunRow {
   int64_t deep = 0;   // 1: --deep
   Count ring_ns;      // flight recorder: detail kept before a trigger; empty: all was kept
   std::string trigger_text;
+  // How the run was made, as the program that ran the pipeline told the store; empty: it did not.
+  std::string kind;  // "pipeline"; "ceiling": one batch repeated, no input
+  std::optional<std::string> settings_text;
+  std::string table_text, resident_note, element_order;
+  Count cold, epoch_splits_count, order_window_count;
+  Real resident_ratio, resident_before_ratio, clustered_dedup_ratio;
 };
 
 // Counters of an operator, over the run or over one interval.
@@ -184,6 +190,25 @@ struct LoadRow {
   bool own = false;       // of this run
 };
 
+// Another run of the same pipeline file with the same settings, table, host, cores and version: it
+// differs in its kind, or in what the page cache held.
+struct SiblingRow {
+  int64_t run_id = 0;
+  std::string name, kind;
+  Count cold;
+  Count device_bytes, fetched_bytes;  // as RunView's
+  struct Window {
+    int64_t duration_ns = 0, steps_count = 0;
+  };
+  std::vector<Window> windows;  // by start
+};
+
+// What devices delivered to the run's processes in an interval.
+struct DeviceReadRow {
+  int64_t start_ns = 0, duration_ns = 0;
+  double read_bytes = 0;
+};
+
 struct RunView {
   RunRow run;
   std::vector<StageRow> stages;        // by stage_index
@@ -214,6 +239,12 @@ struct RunView {
   // Of this run and the others that differ from it in threads, queues and cores at most; empty where
   // CPU time was not measured, or without a pipeline file.
   std::vector<LoadRow> loads;
+  // Runs that differ from this one in one thing only, the newest first; empty also where the run
+  // does not know its own conditions.
+  std::vector<SiblingRow> siblings;
+  // Bytes that devices delivered, and that the reader asked files for; empty: not counted.
+  Count device_bytes, fetched_bytes;
+  std::vector<DeviceReadRow> device_reads;   // by start; empty where its course was not kept
   std::vector<StoragePoint> storage_points;  // of the latest calibration of each folder
   // Other runs in the database with the same pipeline text that were recorded at the same time;
   // empty where the run has no pipeline file.

@@ -3,14 +3,35 @@
 #include "base/error.h"
 
 namespace headrace::analysis {
+namespace {
+
+// Where each of three opinions is another, none is to be acted on.
+void Doubt(const Differential& differential, Bottleneck* bottleneck) {
+  if (differential.disagreement.empty() || bottleneck->disagreement.empty()) return;
+  if (!differential.against_witness) return;
+  bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->measure =
+      "the demands, the waits and queues, and the runs with and without input each point "
+      "elsewhere: record all of them again, longer and with less other load on the machine";
+}
+
+}  // namespace
 
 Statements MakeStatements(const RunView& run) {
   Statements statements;
   statements.doubts = FindDoubts(run);
+  if (run.run.kind == "ceiling") {
+    statements.withheld =
+        "this run repeated one batch to measure the consumer without input; it says nothing of the "
+        "pipeline by itself";
+    return statements;
+  }
   if (run.operators.empty()) statements.outside = LookFromOutside(run);
   try {
     statements.model = std::make_unique<PipelineModel>(run);
     statements.bottleneck = FindBottleneck(*statements.model);
+    statements.differential = CompareSiblings(*statements.model, *statements.bottleneck);
+    Doubt(*statements.differential, &*statements.bottleneck);
     statements.allocation = Allocate(*statements.model, Budget{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::kInconclusive) throw;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/allocation.h"
+#include "analysis/differential.h"
 #include "analysis/outside.h"
 #include "analysis/plausibility.h"
 
@@ -13,10 +14,11 @@ namespace headrace::analysis {
 struct Statements {
   std::unique_ptr<PipelineModel> model;  // null when there is none; then `withheld` says why
   std::optional<Bottleneck> bottleneck;
-  std::optional<Allocation> allocation;  // with the run's own budgets
-  std::string withheld;                  // "too short for a verdict (...)"
-  std::optional<Outside> outside;        // of a run without operators
-  Doubts doubts;                         // figures of the accounts that cannot be true
+  std::optional<Differential> differential;  // the third opinion; of a run with a bottleneck
+  std::optional<Allocation> allocation;      // with the run's own budgets
+  std::string withheld;                      // "too short for a verdict (...)"
+  std::optional<Outside> outside;            // of a run without operators
+  Doubts doubts;                             // figures of the accounts that cannot be true
 };
 
 // `run` must outlive the result. Never throws for a run that is merely too short, has no accounts,

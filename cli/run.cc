@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/device_cost.h"
+#include "cli/run_conditions.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "collectors/store/store.h"
@@ -44,6 +45,7 @@ struct RunOptions {
   std::vector<std::string> set;
   std::optional<uint64_t> epochs;
   bool no_record = false, quiet = false, json = false, checksum = false;
+  bool ceiling = false, cold = false;
   MeasureOptions measure;
 };
 
@@ -110,6 +112,7 @@ Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
   // A run by the clock goes round its table until the time is up.
   else if (!options.duration.empty())
     settings.emplace_back("source.epochs", "0");
+  if (options.cold) settings.emplace_back("source.cold", "true");
   return settings;
 }
 
@@ -234,16 +237,52 @@ void SayResumed(const RunOptions& options, const Pipeline& pipeline) {
              stderr);
 }
 
+// A cold run that is none must not pass for one.
+void SayConditions(const RunOptions& options, const collectors::RunConditions& conditions) {
+  constexpr double kStays = 0.05;
+  if (!conditions.cold || options.quiet || options.no_record) return;
+  const std::string now =
+      conditions.resident_ratio ? FormatPercent(*conditions.resident_ratio) : "an unknown share";
+  if (!conditions.resident_ratio || *conditions.resident_ratio > kStays) {
+    std::fputs(fmt::format("headrace run: --cold: {} of the table stays in the page cache{}\n", now,
+                           conditions.resident_note.empty()
+                               ? "; its file system may keep it nowhere else, or another "
+                                 "program holds it"
+                               : ": " + conditions.resident_note)
+                   .c_str(),
+               stderr);
+  } else if (!options.json) {
+    std::fputs(fmt::format("headrace run: the page cache held {} of the table and holds {} now\n",
+                           conditions.resident_before_ratio
+                               ? FormatPercent(*conditions.resident_before_ratio)
+                               : "an unknown share",
+                           now)
+                   .c_str(),
+               stderr);
+  }
+}
+
 int Run(const RunOptions& options) {
   const std::vector<std::string> measure = options.measure.Arguments();
-  const int64_t duration_ns =
-      options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
+  constexpr int64_t kCeilingNs = 5'000'000'000;  // a batch repeated has no end of its own
+  const int64_t duration_ns = !options.duration.empty()
+                                  ? ParseDuration(options.duration, "--duration")
+                              : options.ceiling ? kCeilingNs
+                                                : 0;
   if (!options.duration.empty() && duration_ns <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
   PlanFile plan;
   if (!options.plan.empty()) plan = ReadPlan(options.plan);
-  PipelineSpec spec = reader::LoadPipeline(options.pipeline, AllSettings(options, plan));
-  if (spec.epochs == 0 && options.duration.empty() && !options.quiet) {
+  const Settings settings = AllSettings(options, plan);
+  PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
+  spec.repeat_first_batch = options.ceiling;
+  if (options.ceiling && spec.delivery.to.kind != reader::DeliveryKind::kInline)
+    throw Error(ExitCode::kUsage, "the batches are consumed in another process", "--ceiling",
+                "leave out delivery.to: --set delivery.to=inline");
+  if (options.cold && spec.synthetic)
+    throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read", "--cold",
+                "give a pipeline that reads a table");
+  if (spec.epochs == 0 && duration_ns == 0 && !options.quiet) {
     std::fputs("source.epochs = 0: runs until Ctrl-C; --duration or --epochs end it earlier\n",
                stderr);
   }
@@ -272,6 +311,8 @@ int Run(const RunOptions& options) {
   }
   if (!options.dump_tensors.empty())
     consumer = workloads::DumpTensors(options.dump_tensors, std::move(consumer));
+  collectors::RunConditions conditions;
+  if (!options.no_record) conditions = ReadConditions(spec, settings);
   Pipeline pipeline(
       std::move(spec), std::move(consumer), [] { return Interrupted(); }, options.checkpoint);
   SayResumed(options, pipeline);
@@ -284,7 +325,12 @@ int Run(const RunOptions& options) {
     agent_options.pipeline_path = std::filesystem::absolute(options.pipeline).string();
     agent_options.arguments = measure;
     agent.emplace(collectors::Agent::Start(agent_options));
+    const uint64_t splits = pipeline.epoch_splits();
+    if (splits > 0) conditions.epoch_splits_count = static_cast<int64_t>(splits);
+    // Before the first batch, so that no end of the run can lose it.
+    collectors::RunStore(options.database).SetConditions(agent->run_id(), conditions);
   }
+  SayConditions(options, conditions);
   const int64_t start = MonotonicNs(), start_cpu = ProcessCpuNs();
   std::optional<Error> failure;
   {
@@ -348,6 +394,9 @@ HR_COMMAND(
          "s\n"
          "  headrace run rm1/pipeline.toml --set decode.parallelism=2   # with one knob changed\n"
          "  headrace run rm1/pipeline.toml --plan plan.json             # with a plan applied\n"
+         "  headrace run rm1/pipeline.toml --ceiling                    # the consumer without "
+         "input\n"
+         "  headrace run rm1/pipeline.toml --cold --duration 10s        # read from the device\n"
          "  headrace run rm1/pipeline.toml --checkpoint at.ckpt --resume # goes on where the last "
          "one "
          "stopped\n",
@@ -391,9 +440,21 @@ HR_COMMAND(
        app.add_option("--dump-tensors", options->dump_tensors,
                       "Write every batch as .npy arrays below this new folder (docs/dedup.md)")
            ->type_name("DIR");
+       auto* ceiling =
+           app.add_flag("--ceiling", options->ceiling,
+                        "Repeat the first batch: what the consumer takes if input costs nothing "
+                        "(5 s, or --duration)");
+       app.add_flag("--cold", options->cold,
+                    "Make the page cache forget the table first, and in every epoch (source.cold)")
+           ->excludes(ceiling);
+       for (const char* other :
+            {"--epochs", "--checkpoint", "--row-log", "--dump-tensors", "--log-reads"}) {
+         ceiling->excludes(app.get_option(other));
+       }
        app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
        options->measure.AddTo(&app);
-       app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums");
+       app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums")
+           ->excludes(ceiling);
        app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
        app.add_flag("--json", options->json, "Print one JSON object (schema headrace.run/1)");
        return [options] { return Run(*options); };

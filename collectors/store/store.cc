@@ -862,6 +862,32 @@ void RunStore::SetPrediction(int64_t run_id, const PredictionRow& prediction) {
       .Run();
 }
 
+void RunStore::SetConditions(int64_t run_id, const RunConditions& conditions) {
+  Prepared(
+      "UPDATE runs SET kind = ?2, settings_text = ?3, table_text = ?4, cold = ?5, "
+      "resident_ratio = ?6, resident_before_ratio = ?7, resident_note = NULLIF(?8, ''), "
+      "epoch_splits_count = ?9, element_order = ?10, order_window_count = ?11 WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(std::string_view(conditions.kind))
+      .Bind(std::string_view(conditions.settings_text))
+      .Bind(std::string_view(conditions.table_text))
+      .Bind(int64_t{conditions.cold})
+      .Bind(conditions.resident_ratio)
+      .Bind(conditions.resident_before_ratio)
+      .Bind(std::string_view(conditions.resident_note))
+      .Bind(conditions.epoch_splits_count)
+      .Bind(std::string_view(conditions.file_order ? "file" : "any"))
+      .Bind(conditions.order_window_count)
+      .Run();
+}
+
+void RunStore::SetClusteredDedup(int64_t run_id, double ratio) {
+  Prepared("UPDATE runs SET clustered_dedup_ratio = ?2 WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(ratio)
+      .Run();
+}
+
 void RunStore::CopyRun(int64_t run_id, const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0) {

@@ -183,6 +183,19 @@ struct PredictionRow {
   std::string limited_by, limited_by_kind;
 };
 
+// The conditions of a run, as the program that runs the pipeline knows them (columns of view
+// run_summary of the same names). Absent: not known.
+struct RunConditions {
+  std::string kind = "pipeline";  // or "ceiling"
+  std::string settings_text, table_text;
+  bool cold = false;
+  std::optional<double> resident_ratio, resident_before_ratio;
+  std::string resident_note;
+  std::optional<int64_t> epoch_splits_count;
+  bool file_order = false;
+  int64_t order_window_count = 0;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
@@ -226,6 +239,9 @@ class RunStore {
   int64_t used_bytes();
   void SetTags(int64_t run_id, const std::string& tags);
   void SetPrediction(int64_t run_id, const PredictionRow& prediction);
+  void SetConditions(int64_t run_id, const RunConditions& conditions);
+  // Bytes of lists for each that would be kept if the rows lay by session, of a sample.
+  void SetClusteredDedup(int64_t run_id, double ratio);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 

@@ -35,6 +35,7 @@
 #include "reader/pipeline/queue.h"
 #include "reader/pipeline/split.h"
 #include "reader/pipeline/stop_signal.h"
+#include "reader/source/page_cache.h"
 #include "reader/source/throttle.h"
 
 namespace headrace::reader {
@@ -46,6 +47,7 @@ class ElementSource {
   ElementSource(const PipelineSpec& spec, const Table* table,
                 std::shared_ptr<const DeliveryLedger> delivered)
       : spec_(spec),
+        table_(spec.cold_reads ? table : nullptr),
         ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs,
                 std::move(delivered)) {
     ledger_.SetSliceRows(SliceRows(spec));
@@ -69,6 +71,7 @@ class ElementSource {
     const auto handed = ledger_.Next();
     if (!handed) return false;
     const Split& split = handed->split;
+    if (table_ != nullptr) ForgetAhead(split.id);
     element->sequence = handed->sequence;
     element->first_slice = handed->first_slice;
     element->rows = split.rows;
@@ -91,7 +94,20 @@ class ElementSource {
   }
 
  private:
+  // With cold reads: forgets the stripe that is read half a table later, so that what the kernel
+  // reads ahead of the stripes at hand stays.
+  void ForgetAhead(uint64_t split) const {
+    constexpr uint64_t kFew = 4;  // splits: half of them is no distance
+    const uint64_t n = table_->splits.size();
+    const Split& far = table_->splits[n < kFew ? split : (split + n / 2) % n];
+    const dwrf::FileReader& file = *table_->files[far.file_index];
+    const auto& stripe = file.tail().footer.stripes(static_cast<int>(far.stripe));
+    file.source().ForgetPages(
+        stripe.offset(), stripe.index_length() + stripe.data_length() + stripe.footer_length());
+  }
+
   const PipelineSpec& spec_;
+  const Table* table_;  // null: pages stay
   SplitLedger ledger_;
   std::atomic<uint64_t> next_{0};
   uint64_t limit_ = 0;
@@ -277,6 +293,7 @@ struct Pipeline::State {
   bool TakeInput(size_t index, Element* element, bool* ended);
   bool TakeSplit(Element* element, bool* ended);
   void Consume();
+  void Repeat(Element&& batch, int64_t first_wait_ns);
   bool WasComplete();  // the end of the data, no error, no interruption
   void OpenCheckpoint();
   void SettleDelivered();
@@ -298,6 +315,12 @@ void Pipeline::State::OpenSource() {
       Throttle::Clock clock;
       clock.sleep_until = [this](int64_t deadline) { stop.SleepFor(deadline - MonotonicNs()); };
       sources.throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
+    }
+    if (spec.cold_reads) {
+      if (IsRemote(spec.table))
+        throw Error(ExitCode::kUsage, "source.cold: remote storage has no page cache here",
+                    spec.path, "leave it out");
+      DropFromPageCache(ListTable(spec.table, spec.io, sources));
     }
     table = std::make_shared<Table>(OpenTable(spec.table, spec.io, sources, opening));
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
@@ -836,6 +859,7 @@ void Pipeline::State::Consume() {
       if (ledger) ledger->Settle(SpansOf(batch));
       continue;
     }
+    if (spec.repeat_first_batch) return Repeat(std::move(batch), taken - start);
     const uint64_t rows = batch.rows, bytes = batch.bytes;
     if (ledger) {
       unsettled.push_back({SpansOf(batch), rows});
@@ -862,6 +886,35 @@ void Pipeline::State::Consume() {
       account::OperatorScope scope(consumer_account);
       SaveCheckpoint();
     }
+  }
+}
+
+// Steps over one batch until the pipeline is stopped. Stages upstream fill their queues and then
+// stand still, so they take no cores. Consumers within the process leave a batch as it is.
+void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
+  const uint64_t rows = batch.rows, bytes = batch.bytes;
+  int64_t waited = first_wait_ns;
+  for (int64_t start = MonotonicNs(); !stop.stopped();) {
+    {
+      account::OperatorScope scope(consumer_account);
+      consumer_failed = true;
+      consumer->Step(std::move(batch), &stop);
+      consumer_failed = false;
+      ++steps_taken;
+      scope.Done(rows, bytes, 0);
+    }
+    const int64_t done = MonotonicNs();
+    hr_step(static_cast<uint64_t>(waited), static_cast<uint64_t>(done - start), rows);
+    std::lock_guard lock(progress_mutex);
+    ++progress.batches;
+    progress.rows += rows;
+    progress.wait_ns += static_cast<uint64_t>(waited);
+    progress.compute_ns += static_cast<uint64_t>(done - start);
+    waited = 0;
+    start = done;
+    // Steps of random length are drawn by the element: another draw for each.
+    ++batch.sequence;
+    batch.seed = MixBits(batch.seed);
   }
 }
 
@@ -893,6 +946,11 @@ Pipeline::~Pipeline() {
 }
 
 const PipelineSpec& Pipeline::spec() const { return state_->spec; }
+
+uint64_t Pipeline::epoch_splits() const {
+  const PipelineSpec& spec = state_->spec;
+  return spec.synthetic ? spec.synthetic->elements : state_->table->splits.size();
+}
 
 void Pipeline::Run() {
   HR_CHECK(!state_->started, "Run is called once");

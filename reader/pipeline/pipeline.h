@@ -79,6 +79,10 @@ class Pipeline {
 
   const PipelineSpec& spec() const;
 
+  // What the source hands out per epoch: splits of the table, or synthetic elements; 0 where there
+  // are no epochs.
+  uint64_t epoch_splits() const;
+
   // Runs to the end of the data or to RequestStop, with the calling thread as the consumer. Throws
   // the first Error of any thread. Called once.
   void Run();

@@ -594,7 +594,7 @@ class SpecParser {
     CheckKeys(*table, "[source]",
               {"table", "synthetic", "epochs", "keys", "coalesce_gap", "coalesce_max", "io",
                "direct", "depth", "registered", "device", "throttle", "remote", "tier", "fault",
-               "checksum", "on_corrupt"});
+               "checksum", "on_corrupt", "cold"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap")) {
       spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
@@ -615,6 +615,9 @@ class SpecParser {
     Throttling(*table, spec);
     Fault(*table, spec);
     spec->verify_checksums = Flag(*table, "checksum", false);
+    spec->cold_reads = Flag(*table, "cold", false);
+    if (spec->cold_reads && spec->io.direct)
+      Fail(table->get("cold"), "direct reads go past the page cache: there is nothing to forget");
     const std::string on_corrupt = Text(*table, "on_corrupt", "error");
     if (on_corrupt != "error" && on_corrupt != "skip")
       Fail(table->get("on_corrupt"), fmt::format("on_corrupt is \"error\" or \"skip\", got \"{}\"",

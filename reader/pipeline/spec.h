@@ -130,8 +130,10 @@ struct PipelineSpec {
   ThrottleOptions throttle;
   TierOptions tier;
   bool verify_checksums = false;  // of every stripe before it is read
-  bool skip_corrupt = false;      // a stripe that cannot be read is left out, and counted
-  std::string keys;  // of encrypted columns: a file, absolute, or env:NAME; empty: none
+  // Local files: the page cache is made to forget each stripe before it is read, in every epoch.
+  bool cold_reads = false;
+  bool skip_corrupt = false;  // a stripe that cannot be read is left out, and counted
+  std::string keys;           // of encrypted columns: a file, absolute, or env:NAME; empty: none
   std::string label;
   dwrf::Projection projection;
   std::vector<StageSpec> stages;
@@ -141,6 +143,9 @@ struct PipelineSpec {
   ConsumerSpec consumer;
   DeliveryOptions delivery;
   CacheOptions cache;
+  // The consumer gets the first batch again and again and the pipeline stands still behind full
+  // queues: what the consumer could take if input cost nothing. No key of the file.
+  bool repeat_first_batch = false;
 };
 
 using Settings = std::vector<std::pair<std::string, std::string>>;  // knob -> value text

@@ -25,6 +25,9 @@ class ForwardingSource : public Source {
   uint64_t alignment() const override { return inner_->alignment(); }
   uint32_t depth() const override { return inner_->depth(); }
   BufferPool* buffers() const override { return inner_->buffers(); }
+  void ForgetPages(uint64_t offset, uint64_t length) const override {
+    inner_->ForgetPages(offset, length);
+  }
   std::string note() const override { return inner_->note(); }
 
  protected:

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "reader/source/page_cache.h"
 
 namespace headrace::reader {
 namespace {
@@ -67,6 +68,10 @@ void LocalFile::ReadMany(std::span<const ReadRequest> requests, ReadFigures* fig
     ++figures->requests;
     figures->bytes += request.out.size();
   }
+}
+
+void LocalFile::ForgetPages(uint64_t offset, uint64_t length) const {
+  DropFromPageCache(file_.descriptor(), offset, length);
 }
 
 void LocalFile::ReadBlocks(uint64_t offset, std::span<uint8_t> out) const {

@@ -22,6 +22,7 @@ class LocalFile : public Source {
   uint64_t alignment() const override { return direct_ >= 0 ? kBlockBytes : 1; }
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const override;
   void ReadMany(std::span<const ReadRequest> requests, ReadFigures* figures) const override;
+  void ForgetPages(uint64_t offset, uint64_t length) const override;
 
   // What O_DIRECT wants of every device in use; no device needs more.
   static constexpr uint64_t kBlockBytes = 4096;

@@ -44,6 +44,8 @@ class Source {
   virtual uint32_t depth() const { return 1; }
   // Where the memory that ReadMany fills had best come from; null: anywhere.
   virtual BufferPool* buffers() const { return nullptr; }
+  // Asks the page cache of this machine to forget the range; nothing where there is none.
+  virtual void ForgetPages(uint64_t /*offset*/, uint64_t /*length*/) const {}
   // What works less well than asked for, and why; empty: nothing.
   virtual std::string note() const { return {}; }
 };

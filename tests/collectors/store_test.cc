@@ -113,7 +113,9 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
        "run_id name tags state program pid command pipeline_path pipeline_text "
        "started_realtime_ns duration_ns accounting_level accounting_note cores_count "
        "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model "
-       "headrace_version level_asked deep ring_ns trigger_text"},
+       "headrace_version level_asked deep ring_ns trigger_text kind settings_text table_text cold "
+       "resident_ratio resident_before_ratio resident_note epoch_splits_count element_order "
+       "order_window_count clustered_dedup_ratio"},
       {"prediction_summary",
        "run_id from_run_id batches_per_second low high limited_by limited_by_kind "
        "observed_batches_per_second"},
@@ -616,6 +618,41 @@ TEST_F(Store, PredictionsStandBesideWhatWasObserved) {
   EXPECT_EQ(ReadStore(copy).Query("SELECT * FROM prediction_summary").rows.size(), 1u);
   store.RemoveRun(run);
   EXPECT_EQ(Row("SELECT COUNT(*) FROM prediction_summary"), "0");
+}
+
+TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("cold")), other = store.BeginRun(Info("other"));
+  EXPECT_EQ(Row("SELECT COUNT(kind), COUNT(cold), COUNT(element_order) FROM run_summary"), "0|0|0");
+  RunConditions conditions;
+  conditions.kind = "ceiling";
+  conditions.settings_text = "decode.parallelism=2";
+  conditions.table_text = "1 file";
+  conditions.cold = true;
+  conditions.resident_ratio = 0.25;
+  conditions.resident_before_ratio = 1;
+  conditions.epoch_splits_count = 12;
+  conditions.file_order = true;
+  conditions.order_window_count = 8;
+  store.SetConditions(run, conditions);
+  store.SetClusteredDedup(run, 2.5);
+  const char* const kAll =
+      "SELECT kind, settings_text, table_text, cold, resident_ratio, resident_before_ratio, "
+      "resident_note, epoch_splits_count, element_order, order_window_count, "
+      "clustered_dedup_ratio FROM run_summary ORDER BY run_id LIMIT 1";
+  const std::string kept = "ceiling|decode.parallelism=2|1 file|1|0.25|1||12|file|8|2.5";
+  EXPECT_EQ(Row(kAll), kept);
+  EXPECT_EQ(Row("SELECT COUNT(kind) FROM run_summary"), "1") << "not of run " << other;
+  conditions = {};
+  conditions.resident_note = "remote storage";
+  store.SetConditions(other, conditions);
+  EXPECT_EQ(Row("SELECT kind, cold, resident_ratio, resident_note, epoch_splits_count, "
+                "element_order FROM run_summary WHERE name = 'other'"),
+            "pipeline|0||remote storage||any");
+  const std::string copy = folder_ + "/copy.db";
+  store.CopyRun(run, copy);
+  path_ = copy;
+  EXPECT_EQ(Row(kAll), kept);
 }
 
 // A file of version 1, made by its own migration, keeps its rows when this version opens it.

@@ -75,6 +75,38 @@ TEST(Report, TextOfEachKindOfVerdict) {
   }
 }
 
+// Of a run of a table: the same pipeline without input, and from the device.
+TEST(Report, TheThirdOpinionAndTheRunsThatItLacks) {
+  RunView run = Recorded(Decoding());
+  run.run.settings_text = "";
+  run.run.kind = "pipeline";
+  run.run.table_text = "1 files, 1000 bytes, 0";
+  run.operators[0].kind = "io";
+  run.fetched_bytes = 1'000'000;
+  run.device_bytes = 10'000;
+  const auto sibling = [](int64_t id, const char* kind, int64_t rate, int64_t device_bytes) {
+    analysis::SiblingRow row;
+    row.run_id = id;
+    row.kind = kind;
+    row.fetched_bytes = 1'000'000;
+    row.device_bytes = device_bytes;
+    row.windows.assign(12, {1'000'000'000, rate});
+    return row;
+  };
+  run.siblings = {sibling(3, "ceiling", 198, 0)};
+  ExpectGolden("report_ceiling.txt", RenderText(Make(run), {120, true}));
+  run.siblings.push_back(sibling(2, "pipeline", 90, 990'000));
+  const std::string text = RenderText(Make(run), {120, true});
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("missing ")));
+  EXPECT_THAT(text, testing::HasSubstr("fetch stall"));
+  run.siblings = {sibling(3, "ceiling", 115, 0)};
+  EXPECT_THAT(RenderText(Make(run), {120, true}),
+              testing::HasSubstr("\nBUT      runs with and without input point at the consumer"));
+  run.run.kind = "ceiling";
+  run.siblings = {sibling(2, "pipeline", 90, 0)};
+  EXPECT_THAT(RenderText(Make(run), {120, true}), testing::HasSubstr("headrace report 2"));
+}
+
 TEST(Report, NarrowTextKeepsItsWidth) {
   std::istringstream text(RenderText(Make(Recorded(Decoding())), {80, true}));
   for (std::string line; std::getline(text, line);) {

@@ -26,5 +26,16 @@ CREATE VIEW run_summary AS SELECT
   level_asked,          -- --level; NULL: all that works
   deep,                 -- 1: --deep, detail that costs
   ring_ns,              -- flight recorder: kept before a stall; NULL: everything was kept
-  trigger_text          -- its trigger
+  trigger_text,         -- its trigger
+  kind,                 -- pipeline; ceiling: one batch repeated, no input; NULL unknown, as all below
+  settings_text,        -- what was set on top of the pipeline file: KEY=VALUE, one a line, by key
+  table_text,           -- what the table was: files, bytes, a hash of names, sizes and times of change
+  cold,                 -- 1: the page cache was made to forget the table, in every epoch
+  resident_ratio,       -- of the table's bytes in the page cache before the first read
+  resident_before_ratio,  -- the same before they were dropped; NULL: they were not
+  resident_note,        -- why resident_ratio is NULL
+  epoch_splits_count,   -- what the source hands out per epoch; NULL also where it has no epochs
+  element_order,        -- file: elements leave every queue in order; any
+  order_window_count,   -- how far ahead of the due element one may wait; 0: no bound of its own
+  clustered_dedup_ratio  -- bytes of lists for each that would be kept if rows lay by session
 FROM runs;

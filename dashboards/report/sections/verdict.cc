@@ -267,6 +267,25 @@ std::string StallSentence(const PipelineModel& model, const Bottleneck& bottlene
   return text + "  " + StallThresholds();
 }
 
+// The three ways in which the limit was looked for, where runs without input or from the device
+// tell the third. Said aloud where they differ.
+void AddThirdOpinion(const Bottleneck& bottleneck, const analysis::Differential& differential,
+                     Section* section) {
+  if (!differential.opinion) return;
+  section->sentences.push_back(
+      {"OPINIONS",
+       fmt::format(
+           "demands: {}; waits and queues: {}; runs with and without input: {} ({})",
+           bottleneck.verdict == Verdict::kUndecided ? std::string("undecided")
+                                                     : Name(bottleneck.findings[0].limit),
+           bottleneck.witness ? Name(*bottleneck.witness) : std::string("nothing stands out"),
+           analysis::InputOpinionName(*differential.opinion), differential.because)});
+  section->facts.push_back({"third_opinion", analysis::InputOpinionName(*differential.opinion)});
+  if (differential.disagreement.empty()) return;
+  section->sentences.push_back({"BUT", differential.disagreement});
+  section->facts.push_back({"third_disagreement", differential.disagreement});
+}
+
 // What else is not believed, after the first that the verdict names.
 void AddDoubts(const analysis::Doubts& doubts, Section* section) {
   constexpr size_t kMostLines = 5;
@@ -275,11 +294,39 @@ void AddDoubts(const analysis::Doubts& doubts, Section* section) {
   }
 }
 
+// A run without input has no pipeline to judge: it says what the consumer takes, and for which runs
+// that counts.
+void AddCeiling(const RunView& run, const analysis::Statements& statements, Section* section) {
+  const double seconds = static_cast<double>(run.steps.wall_ns) * 1e-9;
+  std::string text = "none, by intention: " + statements.withheld;
+  if (run.steps.steps_count > 0 && seconds > 0) {
+    const double rate = static_cast<double>(run.steps.steps_count) / seconds;
+    text += "; the consumer alone takes " + Rate(rate);
+    section->facts.push_back({"ceiling.batches_per_second", Number(rate, Unit::kPerSecond, "")});
+  }
+  section->sentences.push_back({"VERDICT", text});
+  section->facts.push_back({"state", "withheld"});
+  section->facts.push_back({"reason", statements.withheld});
+  for (const analysis::SiblingRow& sibling : run.siblings) {
+    if (sibling.kind != "pipeline") continue;
+    section->sentences.push_back({"DO NEXT", "read the run that it is the ceiling of"});
+    section->sentences.push_back(
+        {"", fmt::format("{} report {}{}", run.program, sibling.run_id, run.database_option),
+         true});
+    return;
+  }
+  section->sentences.push_back({"DO NEXT", "record the pipeline itself, with the same settings"});
+}
+
 std::optional<Section> VerdictSection(const RunView& run, const analysis::Statements& statements) {
   Section section{"verdict", "", {}, {}, {}};
   if (run.run.state != "complete" && !run.run.state.empty()) {
     section.sentences.push_back(
         {"NOTE", fmt::format("this run is {}: figures cover what was recorded", run.run.state)});
+  }
+  if (run.run.kind == "ceiling") {
+    AddCeiling(run, statements, &section);
+    return section;
   }
   if (!statements.bottleneck && statements.outside && statements.outside->withheld.empty()) {
     AddOutsideVerdict(run, *statements.outside, &section);
@@ -340,6 +387,7 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
     section.sentences.push_back({"BUT", bottleneck.disagreement});
     section.facts.push_back({"disagreement", bottleneck.disagreement});
   }
+  if (statements.differential) AddThirdOpinion(bottleneck, *statements.differential, &section);
   if (statements.allocation) AddPlan(run, statements, &section);
   section.tables.push_back(Findings(model, bottleneck));
   return section;

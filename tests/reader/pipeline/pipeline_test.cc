@@ -82,6 +82,45 @@ TEST(Pipeline, ResizingWhileRunningLosesAndRepeatsNothing) {
   }
 }
 
+// Without input the consumer gets the first batch again and again, and the stages fill their queues
+// and stand still.
+TEST(Pipeline, RepeatsTheFirstBatchForTheCeiling) {
+  const std::string text =
+      "source = { synthetic = { rows = 8 }, epochs = 0 }\nstage = [\n"
+      "  { name = \"a\", operators = [{ spin = \"1us\" }], queue = 3 },\n]\n";
+  class Counting final : public Consumer {
+   public:
+    explicit Counting(std::vector<uint64_t>* rows) : rows_(rows) {}
+    void Step(Element&& batch, StopSignal* stop) override {
+      seeds_.push_back(batch.seed);
+      rows_->push_back(batch.rows);
+      // Another draw for each, as of a pipeline that goes on.
+      if (seeds_.size() > 1) {
+        EXPECT_NE(seeds_[seeds_.size() - 1], seeds_[seeds_.size() - 2]);
+      }
+      stop->SleepFor(1'000'000);
+    }
+
+   private:
+    std::vector<uint64_t>* rows_;
+    std::vector<uint64_t> seeds_;
+  };
+  std::vector<uint64_t> rows;
+  PipelineSpec spec = ParsePipeline(text, "t.toml", "/");
+  spec.repeat_first_batch = true;
+  Pipeline pipeline(spec, std::make_unique<Counting>(&rows));
+  std::thread stopper([&] {
+    SleepUntilNs(MonotonicNs() + 100'000'000);
+    pipeline.RequestStop();
+  });
+  pipeline.Run();
+  stopper.join();
+  ASSERT_GT(rows.size(), 1u);
+  for (const uint64_t of_batch : rows) EXPECT_EQ(of_batch, 8u);
+  EXPECT_EQ(pipeline.progress().batches, rows.size());
+  EXPECT_EQ(pipeline.progress().rows, 8 * rows.size());
+}
+
 TEST(Pipeline, StopsWithinASecondWhateverSleeps) {
   const std::string text =
       "source = { synthetic = {}, epochs = 0 }\nstage = [\n"

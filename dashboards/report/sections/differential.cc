@@ -1,0 +1,153 @@
+// The differential stall table: what a batch costs without input, from memory, and from the device,
+// by runs that differ in that alone.
+#include "analysis/differential.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "dashboards/report/report.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::Differential;
+using analysis::DifferentialRun;
+using analysis::ReadState;
+using analysis::Share;
+
+constexpr double kSlowerStep = 1.05;  // worth a sentence
+
+Quantity ShareQuantity(const std::optional<Share>& share, const std::string& missing) {
+  if (!share) return Quantity::Unavailable(missing, Unit::kRatio);
+  return Quantity::Of(share->value, Unit::kRatio, Source::kEstimate)
+      .WithInterval(share->interval.low, share->interval.high);
+}
+
+void AddRow(const char* what, const char* stall, const std::optional<DifferentialRun>& run,
+            const std::optional<Share>& share, const std::string& missing, Table* table) {
+  if (!run) {
+    table->rows.push_back({std::string(what), std::string(stall), std::string("-"),
+                           Quantity::Unavailable(missing, Unit::kPerSecond),
+                           Quantity::Unavailable(missing, Unit::kNanoseconds),
+                           ShareQuantity({}, missing)});
+    return;
+  }
+  table->rows.push_back({std::string(what), std::string(stall),
+                         run->own ? std::string("this run") : fmt::format("run {}", run->run_id),
+                         Quantity::Of(run->rate, Unit::kPerSecond, Source::kAccount)
+                             .WithInterval(run->rate_interval.low, run->rate_interval.high),
+                         Quantity::Of(1e9 / run->rate, Unit::kNanoseconds, Source::kAccount),
+                         ShareQuantity(share, "the run before it in this table is missing")});
+}
+
+std::string StateText(const Differential& found) {
+  switch (found.state) {
+    case ReadState::kUnknown:
+      return "whether this run read from memory or from the device was not counted";
+    case ReadState::kNone:
+      return "this run reads no table that a page cache here could hold: there is no fetch stall "
+             "to "
+             "tell apart";
+    case ReadState::kMixed:
+      return fmt::format(
+          "this run is compared with no warm or cold one: devices delivered {} of the "
+          "bytes it read, so it was neither",
+          FormatPercent(*found.device_ratio));
+    default:
+      return fmt::format("this run was {}: devices delivered {} of the bytes it read",
+                         analysis::ReadStateName(found.state), FormatPercent(*found.device_ratio));
+  }
+}
+
+std::optional<Section> DifferentialStalls(const analysis::RunView& run,
+                                          const analysis::Statements& statements) {
+  if (!statements.differential) return std::nullopt;
+  const Differential& found = *statements.differential;
+  Section section{"differential",
+                  "Differential stalls (the same pipeline without input, from memory, from the "
+                  "device; 90 % interval)",
+                  {},
+                  {},
+                  {}};
+  const bool compared =
+      found.ceiling.has_value() || (found.warm.has_value() && found.cold.has_value());
+  if (run.run.pipeline_path.empty() || !run.run.settings_text) {
+    const std::string why =
+        "only runs made by 'headrace run' know their conditions, and so which "
+        "other runs differ from them in one thing";
+    section.facts.push_back({"unavailable", why});
+    section.title.clear();
+    return section;
+  }
+  section.facts.push_back({"read_state", analysis::ReadStateName(found.state)});
+  section.facts.push_back(
+      {"device_ratio", Ratio(found.device_ratio, "bytes from devices were not counted")});
+  section.facts.push_back(
+      {"input_bound_ratio", ShareQuantity(found.input_bound, "no run without input")});
+  section.facts.push_back(
+      {"prep_stall_ratio", ShareQuantity(found.prep, "a warm run or the ceiling is missing")});
+  section.facts.push_back(
+      {"fetch_stall_ratio", ShareQuantity(found.fetch, "a warm or a cold run is missing")});
+  section.facts.push_back({"opinion", found.opinion ? analysis::InputOpinionName(*found.opinion)
+                                                    : std::string("none")});
+  if (compared) {
+    section.sentences.push_back({"compares", StateText(found)});
+    if (found.input_bound) {
+      section.sentences.push_back(
+          {"input", fmt::format("{} {} of this run's time goes into input: 1 - rate / ceiling",
+                                FormatPercent(found.input_bound->value),
+                                PercentInterval(found.input_bound->interval))});
+    }
+    if (found.step_slowdown && *found.step_slowdown > kSlowerStep) {
+      section.sentences.push_back(
+          {"steps",
+           fmt::format("a step computes {:.2f} times as long beside the pipeline as without "
+                       "it: they share the cores, so input costs more than the waits show",
+                       *found.step_slowdown)});
+    }
+    if (found.opinion) {
+      section.sentences.push_back(
+          {"says", fmt::format("{} limits: {}", analysis::InputOpinionName(*found.opinion),
+                               found.because)});
+    } else if (!found.because.empty()) {
+      section.sentences.push_back({"says", "undecided: " + found.because});
+    }
+  }
+  if (!found.missing.empty()) {
+    std::string what, command;
+    for (const Differential::Missing& missing : found.missing) {
+      what += (what.empty() ? "" : "; ") + missing.what;
+      command += (command.empty() ? "" : " && ") + missing.command;
+    }
+    section.sentences.push_back(
+        {"missing", fmt::format("{}{}", compared ? "" : "a third opinion needs ", what)});
+    section.sentences.push_back({"", command, true});
+    section.facts.push_back({"missing", what});
+    section.facts.push_back({"missing_command", command});
+  }
+  Table table{"differential_stalls",
+              "",
+              {{"run_kind", "the pipeline"},
+               {"stall", "its share is"},
+               {"run", "run"},
+               {"batches_per_second", "rate"},
+               {"batch_seconds", "a batch"},
+               {"share_ratio", "of a batch"}},
+              {}};
+  table.machine_only = !compared;
+  AddRow("without input (one batch repeated)", "the consumer", found.ceiling, found.consumer,
+         "no run with --ceiling", &table);
+  AddRow("table in memory", "prep stall", found.warm, found.prep, "no warm run", &table);
+  if (found.state != ReadState::kNone) {
+    AddRow("table on the device", "fetch stall", found.cold, found.fetch, "no run with --cold",
+           &table);
+  }
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
+HR_SECTION("stalls", 7, DifferentialStalls);
+
+}  // namespace
+}  // namespace headrace::dashboards

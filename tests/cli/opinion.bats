@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# Runs that differ in one thing: without input (--ceiling), from the device (--cold), and what the report makes of them.
+bats_require_minimum_version 1.5.0
+load helpers
+
+make_table() { "$HEADRACE" generate rm1 -o t --rows 8192 --features 0.01 --seed 3 --stripe-rows 1024 2> /dev/null; }
+sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
+
+@test "--ceiling repeats one batch: the consumer does not wait, and the pipeline stands still" {
+  make_table
+  run -0 "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s --set consumer.step=5ms --json
+  [ "$(sed -n '/^{/,$p' <<< "$output" | jq '.stall_ratio < 0.2 and .batches_count > 20')" = true ]
+  [ "$(sql "SELECT kind FROM run_summary")" = ceiling ]
+  # What fits the queues is read, then nothing more.
+  [ "$(sql "SELECT SUM(gets_count) FROM queue_summary WHERE consumer_stage = 'consumer'")" -eq 1 ]
+  run -4 "$HEADRACE" report
+  [[ "$output" == *"none, by intention"* ]]
+}
+
+@test "--ceiling has an end of its own and excludes what counts rows" {
+  for other in '--epochs 2' '--checksum' '--row-log x' '--checkpoint x' '--cold'; do
+    run -2 "$HEADRACE" run small.toml --ceiling $other
+  done
+  run "$HEADRACE" run small.toml --ceiling --set delivery.to=unix:x
+  one_line_error 2 'another process'
+}
+
+@test "--cold says what the page cache held, and every epoch reads from the device" {
+  make_table
+  run -0 "$HEADRACE" run t/pipeline.toml --cold --epochs 3 --set consumer.step=0
+  [ "$(sql "SELECT cold, resident_before_ratio > 0 FROM run_summary")" = 1,1 ]
+  if [ "$(sql "SELECT resident_ratio > 0.05 FROM run_summary")" = 1 ]; then
+    [[ "$output" == *"stays in the page cache"* ]]
+    skip "the file system of $DIR keeps its pages"
+  fi
+  share="$(sql "SELECT (SELECT SUM(read_bytes) FROM process_summary) * 1.0 / SUM(bytes_out_bytes) > 0.8 FROM operator_summary WHERE operator = 'fetch.io'")"
+  [ "$share" = 1 ] || { sql "SELECT read_bytes FROM process_summary"; false; }
+  # The same rows as ever.
+  plain=$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --epochs 2 | jq -cS .checksum.multiset)
+  [ "$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --epochs 2 --cold | jq -cS .checksum.multiset)" = "$plain" ]
+}
+
+@test "--cold needs a table that a page cache holds" {
+  run "$HEADRACE" run small.toml --cold
+  one_line_error 2 'synthetic'
+  make_table
+  run "$HEADRACE" run t/pipeline.toml --cold --set source.direct=true
+  one_line_error 2 'past the page cache'
+}
+
+@test "the report finds the runs that differ in one thing, and names those that are missing" {
+  make_table
+  one="--duration 2500ms --set consumer.step=3ms"
+  "$HEADRACE" run t/pipeline.toml -q $one
+  "$HEADRACE" report --json 1 > before.json || [ $? -eq 4 ]
+  jq -e '.differential.missing_command | contains("--ceiling") and contains("--set consumer.step=3ms")' before.json
+  jq -e '.differential.input_bound_ratio == null and .differential.input_bound_ratio_unavailable != ""' before.json
+  "$HEADRACE" run t/pipeline.toml -q $one --ceiling
+  # Another setting is another pipeline.
+  "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=9ms --ceiling
+  "$HEADRACE" report --json 1 > after.json || [ $? -eq 4 ]
+  jq -e '.differential.input_bound_ratio >= 0' after.json
+  jq -e '[.differential_stalls[] | select(.run == "run 2")] | length == 1' after.json
+  jq -e '[.differential_stalls[] | select(.run == "run 3")] | length == 0' after.json
+}
