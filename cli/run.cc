@@ -188,6 +188,7 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
       out["skipped_stripes_count"] = done.skipped_stripes;
       out["skipped_rows_count"] = done.skipped_rows;
     }
+    if (!done.locked_columns.empty()) out["locked_columns"] = done.locked_columns;
     if (done.resumed) out["resumed_rows_count"] = done.resumed_rows;
     out["run_id"] = run_id > 0 ? nlohmann::json(run_id) : nlohmann::json();
     if (options.checksum) {

@@ -143,6 +143,7 @@ struct StripeMap {
   BoundMap bound;
   uint32_t present = kNone;
   uint32_t whole = kNone;  // not flattened: in StripePlan::maps
+  bool is_locked = false;  // and null
   std::optional<SequenceOfKey> sequences;
 };
 
@@ -161,12 +162,19 @@ class Planner {
 
   StripePlan Plan(const Projection& projection) {
     CheckSize(projection);
+    locked_as_null_ = projection.locked_as_null;
     plan_.features.reserve(projection.features.size());
     plan_.streams.reserve(std::min(stripe_.streams.size(), 5 * projection.features.size() + 16));
     for (const FeatureRequest& request : projection.features) AddFeature(request);
     for (const std::string& name : projection.columns) {
       const uint32_t node = BindColumn(*context_.schema, context_.file, name);
-      CheckReadable(node);
+      if (IsNull(node)) {
+        NodePlan value;
+        value.kind = context_.schema->node(node).kind;
+        plan_.columns.push_back({name, value, true});
+        ++plan_.num_locked;
+        continue;
+      }
       plan_.columns.push_back({name, PlanNode(node, 0)});
     }
     return std::move(plan_);
@@ -185,9 +193,12 @@ class Planner {
 
   std::string Place() const { return fmt::format("{}: stripe {}", context_.file, stripe_.index); }
 
-  void CheckReadable(uint32_t node) const {
-    if (context_.keys != nullptr)
-      context_.keys->CheckReadable(*context_.schema, node, context_.file);
+  // Whether the column is locked and is to be null for it; where it is not to be, throws.
+  bool IsNull(uint32_t node) const {
+    if (context_.keys == nullptr) return false;
+    if (locked_as_null_) return context_.keys->FirstLocked(*context_.schema, node).has_value();
+    context_.keys->CheckReadable(*context_.schema, node, context_.file);
+    return false;
   }
 
   StripeMap& MapOf(const FeatureRequest& request) {
@@ -199,7 +210,8 @@ class Planner {
     StripeMap& map = last_map_->second;
     if (!is_new) return map;
     map.bound = BindMap(*context_.schema, context_.file, request);
-    CheckReadable(map.bound.map);
+    map.is_locked = IsNull(map.bound.map);
+    if (map.is_locked) return map;
     const Encoding* encoding = stripe_.FindEncoding(map.bound.map, 0);
     if (encoding != nullptr && encoding->kind != EncodingKind::kMapFlat) {
       AddWholeMap(request, &map);
@@ -234,6 +246,10 @@ class Planner {
     FeaturePlan& feature = plan_.features.emplace_back();
     feature.name = FeatureName(request);
     feature.kind = map.bound.kind;
+    if (map.is_locked) {
+      ++plan_.num_locked;
+      return;
+    }
     if (map.whole != kNone) {
       feature.in_stripe = true;
       feature.map = map.whole;
@@ -338,6 +354,7 @@ class Planner {
 
   const PlanContext& context_;
   const Stripe& stripe_;
+  bool locked_as_null_ = false;
   StripePlan plan_;
   using Maps = std::map<std::pair<std::string, bool>, StripeMap>;  // whether its keys are texts
   Maps maps_;
@@ -378,6 +395,13 @@ bool Uses(const NodePlan& node, uint32_t stream) {
 std::string FeatureName(const FeatureRequest& request) {
   if (request.key.is_text) return request.column + ':' + request.key.text;
   return request.column + ':' + fmt::format_int(request.key.integer).c_str();
+}
+
+std::vector<std::string> TopLevelColumns(const Projection& projection) {
+  std::vector<std::string> names = projection.columns;
+  for (const FeatureRequest& feature : projection.features)
+    if (names.empty() || names.back() != feature.column) names.push_back(feature.column);
+  return names;
 }
 
 std::vector<ByteRange> StripePlan::ranges() const {

@@ -36,10 +36,16 @@ struct FeatureRequest {
 struct Projection {
   std::vector<FeatureRequest> features;
   std::vector<std::string> columns;
+  // Of encrypted columns without their key: no row has their features, plain columns are null. Else
+  // they are refused.
+  bool locked_as_null = false;
 };
 
 // The name of the feature's column in a FlatMapBatch: "sparse:17", "map4:key-null".
 std::string FeatureName(const FeatureRequest& request);
+
+// The top-level columns it reads: plain ones, then maps.
+std::vector<std::string> TopLevelColumns(const Projection& projection);
 
 // The streams of one (node, sequence): indices into StripePlan::streams, kNone where the stripe has
 // no such stream.
@@ -75,6 +81,7 @@ struct MapPlan {
 struct ColumnPlan {
   std::string name;
   NodePlan value;
+  bool is_locked = false;  // encrypted, without the key: null in every row, and no stream planned
 };
 
 // What a plan must know about the file: parts of FileTail, and its name for messages.
@@ -98,6 +105,7 @@ class StripePlan {
   std::vector<FeaturePlan> features;     // in the order of the projection
   std::vector<ColumnPlan> columns;       // in the order of the projection
   std::vector<MapPlan> maps;             // not flattened in this stripe
+  uint64_t num_locked = 0;               // features and columns that are null for want of a key
   std::shared_ptr<const FileKeys> keys;  // of the file; null: no stream is encrypted
 
   // The streams' byte ranges, by offset; ranges that touch are not merged.
@@ -108,9 +116,9 @@ class StripePlan {
 };
 
 // Throws Error kUsage for a column that does not exist or is not of the kinds above (naming its
-// type), kPrivilege for an encrypted one without its key, kBadData where the stripe's encodings or
-// streams contradict the format, kResources when the columns of one stripe would exceed
-// kMaxStripeBytes whatever they hold.
+// type), kPrivilege for an encrypted one without its key unless locked_as_null, kBadData where the
+// stripe's encodings or streams contradict the format, kResources when the columns of one stripe
+// would exceed kMaxStripeBytes whatever they hold.
 StripePlan MakePlan(const FileReader& reader, const std::shared_ptr<const Stripe>& stripe,
                     const Projection& projection);
 StripePlan MakePlan(const PlanContext& context, const Stripe& stripe, const Projection& projection);

@@ -151,7 +151,8 @@ class SliceDecoder {
   // only claimed until a stream was read that has something for each of them: where all else is
   // grouped, that of a grouped feature.
   void DecodeRows() {
-    bool knows_rows = !plan_.columns.empty();
+    bool knows_rows = std::any_of(plan_.columns.begin(), plan_.columns.end(),
+                                  [](const ColumnPlan& column) { return !column.is_locked; });
     for (const FeaturePlan& feature : plan_.features) {
       if (feature.map_present == kNone || MapPresent(stripe_, feature.map_present) != nullptr)
         continue;

@@ -141,11 +141,17 @@ class ValueDecoder {
 
   void Column(const ColumnPlan& column, DecodedColumn* out) {
     uint64_t values = plan_.rows;
+    const bool is_real =
+        column.value.kind == TypeKind::kFloat || column.value.kind == TypeKind::kDouble;
+    if (column.is_locked) {
+      is_real ? out->floats.assign(values, 0.0f) : out->integers.assign(values, 0);
+      return;
+    }
     if (column.value.present != kNone) {
       Bits(column.value.present, values, &out->present);
       values = out->present.count;
     }
-    if (column.value.kind == TypeKind::kFloat || column.value.kind == TypeKind::kDouble) {
+    if (is_real) {
       Floats(column.value, values, &out->floats);
     } else {
       Integers(column.value, values, &out->integers);

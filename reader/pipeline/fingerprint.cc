@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <variant>
 
+#include "reader/dwrf/crypto/file_keys.h"
+
 namespace headrace::reader {
 namespace {
 
@@ -36,7 +38,19 @@ uint64_t HashTable(const Table& table) {
   return text.Hash();
 }
 
-uint64_t HashProjection(const PipelineSpec& spec) {
+// With a key that was not there before, columns that were null hold something else.
+void AddLocked(const Table& table, const PipelineSpec& spec, Description* text) {
+  text->Add(spec.projection.locked_as_null);
+  if (!spec.projection.locked_as_null) return;
+  for (const auto& file : table.files) {
+    for (const std::string& name : dwrf::TopLevelColumns(spec.projection)) {
+      const uint32_t node = *file->schema().FindColumn(name);
+      text->Add(file->keys().FirstLocked(file->schema(), node).has_value());
+    }
+  }
+}
+
+uint64_t HashProjection(const Table& table, const PipelineSpec& spec) {
   Description text;
   text.Add(spec.label);
   text.AddList(spec.projection.columns);
@@ -53,6 +67,7 @@ uint64_t HashProjection(const PipelineSpec& spec) {
     for (const long double value : filter.in) text.Add(value);
     text.Add(filter.keep_absent);
   }
+  AddLocked(table, spec, &text);
   return text.Hash();
 }
 
@@ -79,7 +94,7 @@ uint64_t HashTransforms(const PipelineSpec& spec) {
 uint64_t Description::Hash() const { return XXH3_64bits(text_.data(), text_.size()); }
 
 Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec) {
-  return {HashTable(table), HashProjection(spec), HashTransforms(spec), spec.seed};
+  return {HashTable(table), HashProjection(table, spec), HashTransforms(spec), spec.seed};
 }
 
 }  // namespace headrace::reader

@@ -70,6 +70,7 @@ struct OperatorPlan {
   uint32_t retry_account = UINT32_MAX;     // those that repeat a failed one: remote storage only
   uint32_t footer_account = UINT32_MAX;    // `fetch`: reads of the stripes' directories
   uint32_t stored_account = UINT32_MAX;    // `fetch`: what the stripes hold, wanted or not
+  uint32_t locked_account = UINT32_MAX;    // `fetch`: what is null for want of a key
   uint32_t checksum_account = UINT32_MAX;  // `fetch` with source.checksum: reading it all once more
   uint32_t copy_account = UINT32_MAX;      // `tensorize`: ids and weights copied since decoded
   uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one

@@ -149,20 +149,47 @@ std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
   return columns;
 }
 
+// Encrypted columns of the projection without a key.
+struct LockedColumns {
+  std::vector<std::string> names;
+  std::string why;  // of the first
+};
+
+// The label, and what rows are chosen by, mean nothing where they are null for want of a key.
+bool MustBeRead(const PipelineSpec& spec, const std::string& column) {
+  return column == spec.label ||
+         std::any_of(spec.filters.begin(), spec.filters.end(), [&](const RowFilter& filter) {
+           return filter.name == column ||
+                  (!filter.is_column && filter.name.starts_with(column + ":"));
+         });
+}
+
 // Encrypted columns of the projection need their key, and an operator that uses it: said before
-// anything runs.
-void CheckEncryption(const Table& table, const PipelineSpec& spec) {
+// anything runs. Returns, with on_locked = "null", the columns that some file has no key for, and
+// why for the first one.
+LockedColumns CheckEncryption(const Table& table, const PipelineSpec& spec) {
+  LockedColumns locked;
   bool decrypts = false;
   for (const StageSpec& stage : spec.stages)
     for (const OperatorSpec& op : stage.operators)
       decrypts = decrypts || op.kind == OperatorKind::kDecrypt;
-  std::vector<std::string> names = spec.projection.columns;
-  for (const dwrf::FeatureRequest& feature : spec.projection.features)
-    if (names.empty() || names.back() != feature.column) names.push_back(feature.column);
+  const std::vector<std::string> names = dwrf::TopLevelColumns(spec.projection);
   for (const auto& file : table.files) {
     for (const std::string& name : names) {
       const uint32_t node = *file->schema().FindColumn(name);
-      file->keys().CheckReadable(file->schema(), node, file->source().name());
+      try {
+        file->keys().CheckReadable(file->schema(), node, file->source().name());
+      } catch (const Error& error) {
+        if (!spec.projection.locked_as_null) throw;
+        if (MustBeRead(spec, name))
+          throw Error(error.code(), error.fact(), error.where(),
+                      "source.on_locked = \"null\" is not for the label nor for what [[filter]] "
+                      "looks at: give its key, or leave it out");
+        if (locked.names.empty()) locked.why = fmt::format("{}: {}", error.where(), error.fact());
+        if (std::find(locked.names.begin(), locked.names.end(), name) == locked.names.end())
+          locked.names.push_back(name);
+        continue;
+      }
       if (file->keys().GroupOf(node) == 0 || decrypts) continue;
       throw Error(
           ExitCode::kUsage,
@@ -172,6 +199,7 @@ void CheckEncryption(const Table& table, const PipelineSpec& spec) {
           spec.path, "put decrypt between fetch and decompress");
     }
   }
+  return locked;
 }
 
 void CheckFilters(const Schema& schema, const PipelineSpec& spec) {
@@ -277,6 +305,7 @@ struct Pipeline::State {
   mutable std::mutex progress_mutex;
   PipelineProgress progress;
   std::string first_skipped;  // why the first stripe was left out
+  LockedColumns locked;
 
   void OpenSource();
   void CheckSlices() const;
@@ -325,7 +354,8 @@ void Pipeline::State::OpenSource() {
     table = std::make_shared<Table>(OpenTable(spec.table, spec.io, sources, opening));
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
                           spec.projection);
-    CheckEncryption(*table, spec);
+    locked = CheckEncryption(*table, spec);
+    progress.locked_columns = locked.names;
     CheckFilters(table->files[0]->schema(), spec);
   }
   if (!spec.transforms.empty()) {
@@ -446,6 +476,9 @@ void Pipeline::State::BuildStages() {
         plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
         plan.footer_account = hr_operator((op.name + ".footer").c_str(), "io", stage->account);
         plan.stored_account = hr_operator((op.name + ".stored").c_str(), "stored", stage->account);
+        if (!locked.names.empty())
+          plan.locked_account =
+              hr_operator((op.name + ".locked").c_str(), "locked", stage->account);
         if (spec.verify_checksums)
           plan.checksum_account =
               hr_operator((op.name + ".checksum").c_str(), "io", stage->account);
@@ -1064,6 +1097,14 @@ std::vector<std::string> Pipeline::notes() const {
       notes.push_back(
           fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
                       progress.skipped_stripes, progress.skipped_rows, state_->first_skipped));
+  }
+  if (const LockedColumns& locked = state_->locked; !locked.names.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : locked.names) names.push_back(Printable(name));
+    notes.push_back(fmt::format(
+        "source.on_locked: null, for want of their keys, were the encrypted columns {}; "
+        "{}",
+        fmt::join(names, ", "), locked.why));
   }
   if (const uint64_t rows = state_->filtered_rows.load(); rows > 0)
     notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));

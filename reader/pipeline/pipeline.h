@@ -63,6 +63,7 @@ struct PipelineProgress {
   uint64_t wait_ns = 0, compute_ns = 0;  // of the consumer
   double fraction = -1;                  // of all splits handed out; below 0 when it has no end
   uint64_t skipped_stripes = 0, skipped_rows = 0;  // that could not be read
+  std::vector<std::string> locked_columns;         // null for want of their keys (source.on_locked)
   bool resumed = false;                            // from a checkpoint
   uint64_t resumed_rows = 0;                       // settled before this run: delivered, or dropped
 };

@@ -594,7 +594,7 @@ class SpecParser {
     CheckKeys(*table, "[source]",
               {"table", "synthetic", "epochs", "keys", "coalesce_gap", "coalesce_max", "io",
                "direct", "depth", "registered", "device", "throttle", "remote", "tier", "fault",
-               "checksum", "on_corrupt", "cold"});
+               "checksum", "on_corrupt", "on_locked", "cold"});
     spec->epochs = Count(*table, "epochs", 1, 0, UINT64_MAX >> 1);
     if (const toml::node* gap = table->get("coalesce_gap")) {
       spec->gap_is_auto = gap->is_string() && **gap->as_string() == "auto";
@@ -623,6 +623,11 @@ class SpecParser {
       Fail(table->get("on_corrupt"), fmt::format("on_corrupt is \"error\" or \"skip\", got \"{}\"",
                                                  Printable(on_corrupt, 40)));
     spec->skip_corrupt = on_corrupt == "skip";
+    const std::string on_locked = Text(*table, "on_locked", "error");
+    if (on_locked != "error" && on_locked != "null")
+      Fail(table->get("on_locked"),
+           fmt::format("on_locked is \"error\" or \"null\", got \"{}\"", Printable(on_locked, 40)));
+    spec->projection.locked_as_null = on_locked == "null";
     spec->keys = Text(*table, "keys", "");
     if (!spec->keys.empty() && !spec->keys.starts_with("env:")) spec->keys = Path(spec->keys);
     Remote(*table, spec);

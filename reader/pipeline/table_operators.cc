@@ -36,6 +36,8 @@ class FetchOperator final : public Operator {
     std::shared_ptr<const dwrf::Stripe> stripe = ReadFooter(*file, split.stripe);
     hr_done(plan_.stored_account, 1, 0, 0, stripe->data_length);
     dwrf::StripePlan plan = dwrf::MakePlan(*file, std::move(stripe), context_.projection);
+    if (plan_.locked_account != UINT32_MAX && plan.num_locked > 0)
+      hr_done(plan_.locked_account, plan.num_locked, split.rows, 0, 0);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
     FetchedStripe fetched = ReadStreams(std::move(plan), file->source());
     element.received_bytes = fetched.read_bytes;

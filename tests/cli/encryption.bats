@@ -55,6 +55,34 @@ make_tables() {
   one_line_error 2 "operator decrypt"
 }
 
+@test "on_locked = null: columns without a key are absent, named and counted" {
+  make_tables
+  # The label and the dense features are of the group ads, the rest of pii; k1 is not in the ring.
+  printf 'k2 ffeeddccbbaa99887766554433221100\n' > some.txt && chmod 600 some.txt
+  open="--set source.keys=$PWD/some.txt --set consumer.step=0"
+  run "$HEADRACE" run secret/pipeline.toml --no-record $open --set source.on_locked=nul
+  one_line_error 2 "on_locked is .error. or .null., got .nul."
+  "$HEADRACE" run secret/pipeline.toml --db r.db $open --set source.on_locked=null --checksum --json > out.json 2> said.txt
+  jq -e '.locked_columns == ["session_id", "sparse"] and .checksum.rows_count > 0' out.json
+  [ "$(grep -c 'null, for want of their keys, were the encrypted columns session_id, sparse;' said.txt)" -eq 1 ]
+  [ "$("$HEADRACE" query --db r.db --format csv "SELECT completions_count > 0 FROM operator_summary WHERE operator = 'fetch.locked'" | tail -n 1)" -eq 1 ]
+  # Another run with both keys is another run: its rows differ, and its checkpoint and cache are others.
+  multiset=$(jq -r .checksum.multiset out.json)
+  cached="--set cache.after=extract --set cache.tier=disk --set cache.folder=kept"
+  "$HEADRACE" run secret/pipeline.toml --no-record -q $open --set source.on_locked=null $cached
+  whole=$("$HEADRACE" run secret/pipeline.toml --no-record --checksum --json --set consumer.step=0 | jq -r .checksum.multiset)
+  [ "$whole" != "$multiset" ]
+  [ "$("$HEADRACE" run secret/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set source.on_locked=null $cached | jq -r .checksum.multiset)" = "$whole" ]
+  # Where everything is open, nothing is said.
+  run "$HEADRACE" run secret/pipeline.toml --no-record --set consumer.step=0 --set source.on_locked=null
+  [ "$status" -eq 0 ]
+  [[ "$output" != *on_locked* ]]
+  # A filter would decide by nulls, and so would a loss.
+  printf '\n[[filter]]\ncolumn = "session_id"\nmin = 1\n' >> secret/pipeline.toml
+  run "$HEADRACE" run secret/pipeline.toml --no-record $open --set source.on_locked=null
+  one_line_error 6 "column 'session_id' is encrypted.*not for the label nor for what"
+}
+
 @test "generate refuses encryption it cannot do" {
   make_keys
   run "$HEADRACE" generate rm1 -o t --rows 512 --features 0.01 --encrypt a=sparse:k9 --keys keys.txt
@@ -83,4 +111,14 @@ make_tables() {
   run "$HEADRACE" cat "$file"
   one_line_error 6 "column 'i' is encrypted and cannot be read: its key belongs to another key service"
   "$HEADRACE" layout "$file" --json | jq -e '.columns[0].encrypted'
+  # A run over it: refused, or two rows of nulls.
+  printf 'source = { table = "%s" }\nprojection = { columns = ["i"] }\npipeline = { batch_rows = 2 }\nstage = [{ name = "s", operators = ["fetch", "decompress", "decode", "extract", "batch", "tensorize"] }]\n' "$file" > p.toml
+  run "$HEADRACE" run p.toml --no-record
+  one_line_error 6 "column 'i' is encrypted and cannot be read"
+  for layout in direct flatmap; do
+    run "$HEADRACE" run p.toml --no-record --set source.on_locked=null --set pipeline.layout=$layout
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"2 rows"* ]]
+    [[ "$output" == *"were the encrypted columns i; "*"belongs to another key service"* ]]
+  done
 }

@@ -146,23 +146,28 @@ bool FileKeys::Locked(uint32_t node) const {
   return group_of_[node] != 0 && !groups_[group_of_[node] - 1].why_locked.empty();
 }
 
+std::optional<uint32_t> FileKeys::FirstLocked(const Schema& schema, uint32_t node) const {
+  if (groups_.empty()) return std::nullopt;
+  for (uint32_t id = node; id <= schema.node(node).last; ++id)
+    if (Locked(id)) return id;
+  return std::nullopt;
+}
+
 void FileKeys::CheckReadable(const Schema& schema, uint32_t node, const std::string& file) const {
-  if (groups_.empty()) return;
-  for (uint32_t id = node; id <= schema.node(node).last; ++id) {
-    if (!Locked(id)) continue;
-    const Group& group = groups_[group_of_[id] - 1];
-    const std::string which =
-        group.ours ? fmt::format(" (group {}, key {}, {})", Printable(group.name, 64),
-                                 Printable(group.key_id, 64), CipherName(group.cipher))
-                   : "";
-    throw Error(ExitCode::kPrivilege,
-                fmt::format("column '{}' is encrypted{} and cannot be read: {}",
-                            Printable(schema.Path(node)), which, group.why_locked),
-                file,
-                group.ours ? "give its key, or read other columns; 'headrace inspect' shows which "
-                             "are encrypted"
-                           : "read other columns; 'headrace inspect' shows which are encrypted");
-  }
+  const std::optional<uint32_t> locked = FirstLocked(schema, node);
+  if (!locked) return;
+  const Group& group = groups_[group_of_[*locked] - 1];
+  const std::string which = group.ours
+                                ? fmt::format(" (group {}, key {}, {})", Printable(group.name, 64),
+                                              Printable(group.key_id, 64), CipherName(group.cipher))
+                                : "";
+  throw Error(ExitCode::kPrivilege,
+              fmt::format("column '{}' is encrypted{} and cannot be read: {}",
+                          Printable(schema.Path(node)), which, group.why_locked),
+              file,
+              group.ours ? "give its key, or read other columns; 'headrace inspect' shows which "
+                           "are encrypted"
+                         : "read other columns; 'headrace inspect' shows which are encrypted");
 }
 
 }  // namespace headrace::reader::dwrf

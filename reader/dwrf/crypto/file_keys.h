@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class FileKeys {
   // Of the file's statistics, as for stripes.
   std::shared_ptr<const DataKey> StatisticsKey(size_t group) const;
   bool Locked(uint32_t node) const;
+  // The first node of the subtree at `node` that is locked; nothing: all of it can be read.
+  std::optional<uint32_t> FirstLocked(const Schema& schema, uint32_t node) const;
   // "sparse is encrypted (group pii, key ads-2026): key 'ads-2026' is not in keys.txt", as an
   // Error kPrivilege, where the node or anything below it is locked.
   void CheckReadable(const Schema& schema, uint32_t node, const std::string& file) const;

@@ -19,6 +19,7 @@
 #include "reader/dwrf/file_writer.h"
 #include "reader/dwrf/inspect.h"
 #include "reader/dwrf/row_reader.h"
+#include "reader/dwrf/slices.h"
 #include "reader/dwrf/text.h"
 
 namespace headrace::reader::dwrf {
@@ -264,16 +265,25 @@ std::string Rows(const std::shared_ptr<const FileReader>& file,
   return text;
 }
 
-std::vector<FlatMapBatch> Batches(const std::shared_ptr<const FileReader>& file) {
+std::vector<FlatMapBatch> Batches(const std::shared_ptr<const FileReader>& file,
+                                  bool locked_as_null = false, bool sliced = false) {
   Projection projection;
+  projection.locked_as_null = locked_as_null;
   for (const char* map : {"dense", "sparse", "weighted"})
     for (int64_t key = 1; key <= 4; ++key)
       projection.features.push_back({map, MapKey::Of(key * 11)});
   projection.columns = {"label", "id"};
   std::vector<FlatMapBatch> batches;
-  for (size_t s = 0; s < file->num_stripes(); ++s)
-    batches.push_back(Extract(Decode(Decompress(
-        Decrypt(Fetch(MakePlan(*file, file->ReadStripe(s), projection), file->source()))))));
+  for (size_t s = 0; s < file->num_stripes(); ++s) {
+    UnpackedStripe unpacked = Decompress(
+        Decrypt(Fetch(MakePlan(*file, file->ReadStripe(s), projection), file->source())));
+    if (!sliced) {
+      batches.push_back(Extract(Decode(std::move(unpacked))));
+      continue;
+    }
+    DecodedStripe decoded = DecodeSlices(std::move(unpacked), {});
+    batches.push_back(ExtractSlice(&decoded, 0));
+  }
   return batches;
 }
 
@@ -350,6 +360,48 @@ TEST(Encryption, WithoutTheRightKeyPlainColumnsAreReadAndOthersRefused) {
   EXPECT_EQ(CodeOf([&] { Decompress(std::move(fetched)); }), ExitCode::kUsage);
 }
 
+TEST(Encryption, LockedColumnsCanBeNull) {
+  const std::string bytes =
+      MakeFile(Encrypted(CompressionKind::kZstd, Cipher::kAes256Gcm, Cipher::kAes128Ctr));
+  const std::vector<FlatMapBatch> whole = Batches(Open(bytes));
+  ExpectEqual(Batches(Open(bytes), true), whole);  // nothing is locked
+  for (const bool has_k2 : {false, true}) {
+    const auto file = Open(bytes, has_k2 ? "k2 ffeeddccbbaa99887766554433221100" : nullptr);
+    for (const bool sliced : {false, true}) {
+      SCOPED_TRACE(testing::Message() << has_k2 << sliced);
+      const std::vector<FlatMapBatch> batches = Batches(file, true, sliced);
+      ASSERT_EQ(batches.size(), whole.size());
+      for (size_t s = 0; s < batches.size(); ++s) {
+        const FlatMapBatch& batch = batches[s];
+        Validate(batch);
+        ASSERT_EQ(batch.rows, whole[s].rows);
+        ASSERT_EQ(batch.dense.size(), 4u);
+        for (size_t i = 0; i < 4; ++i) EXPECT_EQ(batch.dense[i].values, whole[s].dense[i].values);
+        ASSERT_EQ(batch.sparse.size(), 8u);
+        for (size_t i = 0; i < 8; ++i) {
+          const SparseColumn& column = batch.sparse[i];
+          EXPECT_EQ(column.name, whole[s].sparse[i].name);
+          EXPECT_EQ(column.weighted, i >= 4);
+          if (i >= 4 && has_k2) {
+            EXPECT_EQ(column.values, whole[s].sparse[i].values);
+            EXPECT_EQ(column.present.words, whole[s].sparse[i].present.words);
+          } else {
+            EXPECT_EQ(column.present.count, 0u);
+            EXPECT_TRUE(column.values.empty());
+          }
+        }
+        ASSERT_EQ(batch.scalars.size(), 2u);
+        EXPECT_EQ(batch.scalars[0].floats, whole[s].scalars[0].floats);
+        EXPECT_EQ(batch.scalars[1].integers, std::vector<int64_t>(batch.rows, 0));
+      }
+    }
+    Projection projection{{{"sparse", MapKey::Of(11)}, {"weighted", MapKey::Of(22)}}, {"id"}, true};
+    const StripePlan plan = MakePlan(*file, file->ReadStripe(0), projection);
+    EXPECT_EQ(plan.num_locked, has_k2 ? 2u : 3u);
+    EXPECT_EQ(plan.streams.empty(), !has_k2);
+  }
+}
+
 TEST(Encryption, TheFileHoldsNeitherKeysNorValuesInTheOpen) {
   const std::string bytes =
       MakeFile(Encrypted(CompressionKind::kNone, Cipher::kAes128Gcm, Cipher::kAes128Gcm));
@@ -415,6 +467,7 @@ TEST(Encryption, DamageIsAnErrorOrOtherValues) {
       if (opened == ExitCode::kOk) {
         CodeOf([&] { InspectJson(*file); });
         refused += CodeOf([&] { Batches(file); }) != ExitCode::kOk;
+        CodeOf([&] { Batches(Open(changed, nullptr), true, i % 4 == 0); });
         CodeOf([&] { Rows(file, {}, file->num_rows() / 2); });
       } else {
         EXPECT_EQ(opened, ExitCode::kBadData);
