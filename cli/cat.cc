@@ -10,8 +10,10 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/keys_option.h"
+#include "cli/remote_option.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/dwrf/text.h"
+#include "reader/source/open.h"
 
 namespace headrace::cli {
 namespace {
@@ -20,6 +22,7 @@ namespace dwrf = reader::dwrf;
 
 struct CatOptions {
   std::string file, keys;
+  reader::SourceOptions source;
   std::vector<std::string> columns;
   std::string format = "ndjson";
   uint64_t limit = UINT64_MAX, offset = 0;
@@ -62,8 +65,8 @@ std::vector<std::string> SplitColumns(const std::vector<std::string>& options) {
 
 int Cat(const CatOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
-  const auto file =
-      dwrf::FileReader::Open(reader::OpenFileSource(options.file), OpenWithKeys(options.keys));
+  const auto file = dwrf::FileReader::Open(reader::OpenSource(options.file, options.source),
+                                           OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
@@ -124,7 +127,11 @@ HR_COMMAND(
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<CatOptions>();
        AddKeysOption(&app, &options->keys);
-       app.add_option("file", options->file, "DWRF file to read")->required()->type_name("FILE");
+       app.add_option("file", options->file,
+                      "DWRF file to read, also http://, https:// or s3://BUCKET/KEY")
+           ->required()
+           ->type_name("FILE");
+       AddRemoteOptions(&app, &options->source);
        app.add_option("--columns", options->columns, "print only these: a,b,map1[17],map1[key]")
            ->type_name("NAMES")
            ->allow_extra_args(false);

@@ -10,6 +10,8 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/keys_option.h"
+#include "cli/remote_option.h"
+#include "reader/source/open.h"
 
 namespace headrace::cli {
 namespace {
@@ -18,12 +20,13 @@ namespace dwrf = reader::dwrf;
 
 struct InspectOptions {
   std::string file, keys;
+  reader::SourceOptions source;
   bool json = false, streams = false;
 };
 
 int Inspect(const InspectOptions& options) {
-  const auto file =
-      dwrf::FileReader::Open(reader::OpenFileSource(options.file), OpenWithKeys(options.keys));
+  const auto file = dwrf::FileReader::Open(reader::OpenSource(options.file, options.source),
+                                           OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
@@ -51,7 +54,11 @@ HR_COMMAND(
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<InspectOptions>();
        AddKeysOption(&app, &options->keys);
-       app.add_option("file", options->file, "DWRF file to look at")->required()->type_name("FILE");
+       app.add_option("file", options->file,
+                      "DWRF file to look at, also http://, https:// or s3://BUCKET/KEY")
+           ->required()
+           ->type_name("FILE");
+       AddRemoteOptions(&app, &options->source);
        app.add_flag("--json", options->json, "print everything as JSON (headrace.inspect/1)");
        app.add_flag("--streams", options->streams, "list every stream instead of sums by kind");
        return [options] { return Inspect(*options); };

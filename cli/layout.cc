@@ -14,6 +14,7 @@
 #include "cli/device_cost.h"
 #include "cli/keys_option.h"
 #include "cli/layout_dedup.h"
+#include "cli/remote_option.h"
 #include "reader/dwrf/layout_map.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/pipeline/spec.h"
@@ -26,6 +27,7 @@ namespace dwrf = reader::dwrf;
 
 struct LayoutCommandOptions {
   std::string table, pipeline, key_place;
+  reader::SourceOptions source;
   std::vector<std::string> projection;
   std::optional<std::string> gap, max;
   bool features = false, json = false, dedup = false;
@@ -64,11 +66,16 @@ dwrf::Projection ParseProjection(const reader::Table& table,
   return projection;
 }
 
-// With the keys given, else with those the pipeline names.
+// With the keys given, else with those the pipeline names; and its store, if none is given.
 reader::Table OpenLayoutTable(const LayoutCommandOptions& options) {
   std::string keys = options.key_place;
-  if (keys.empty() && !options.pipeline.empty()) keys = reader::LoadPipeline(options.pipeline).keys;
-  return reader::OpenTable(options.table, {}, {}, OpenWithKeys(keys));
+  reader::SourceOptions source = options.source;
+  if (!options.pipeline.empty()) {
+    const reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline);
+    if (keys.empty()) keys = spec.keys;
+    if (source.remote.endpoint.empty()) source.remote = spec.io.remote;
+  }
+  return reader::OpenTable(options.table, source, {}, OpenWithKeys(keys));
 }
 
 int Layout(const LayoutCommandOptions& options) {
@@ -112,7 +119,7 @@ int Layout(const LayoutCommandOptions& options) {
   const std::string text =
       options.json ? dwrf::LayoutJson(map) : dwrf::LayoutText(map, options.features);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (options.json || mapping.projection != nullptr) return 0;
+  if (options.json || mapping.projection != nullptr || reader::IsRemote(options.table)) return 0;
   const std::filesystem::path beside = std::filesystem::path(options.table) / "pipeline.toml";
   std::error_code ignored;
   if (std::filesystem::exists(beside, ignored))
@@ -136,9 +143,12 @@ HR_COMMAND(
      .next = "headrace run TABLE/pipeline.toml --set source.coalesce_gap=SIZE",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<LayoutCommandOptions>();
-       app.add_option("table", options->table, "Look at this folder of DWRF files, or one file")
+       app.add_option("table", options->table,
+                      "Look at this folder of DWRF files, or one file; also http://, https:// or "
+                      "s3://BUCKET/FOLDER")
            ->required()
            ->type_name("TABLE");
+       AddRemoteOptions(&app, &options->source);
        auto* pipeline = app.add_option("--pipeline", options->pipeline,
                                        "Take the projection and the joining of reads from this "
                                        "pipeline file");

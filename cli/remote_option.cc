@@ -8,7 +8,8 @@ void AddRemoteOptions(CLI::App* app, reader::SourceOptions* options) {
   app->add_option("--endpoint", options->remote.endpoint,
                   "Ask this store for s3:// places (default AWS); keys come from the environment")
       ->type_name("URL");
-  app->add_option("--region", options->remote.region, "Sign requests for s3:// places for this region")
+  app->add_option("--region", options->remote.region,
+                  "Sign requests for s3:// places for this region")
       ->type_name("NAME")
       ->capture_default_str();
 }

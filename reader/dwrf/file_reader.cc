@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "reader/dwrf/chunk.h"
 
@@ -392,43 +394,59 @@ Buffer FileReader::ReadStream(const Stripe& stripe, const StreamInfo& stream) co
   return bytes;
 }
 
-bool FileReader::VerifyChecksum(size_t index, ReadFigures* figures) const {
+ByteRange FileReader::StripeBytes(size_t index) const {
+  const proto::StripeInformation& info = tail_.footer.stripes(static_cast<int>(index));
+  return {info.offset(), info.index_length() + info.data_length() + info.footer_length()};
+}
+
+bool FileReader::Verify(size_t index, const std::function<std::span<const uint8_t>()>& next) const {
   const proto::StripeInformation& info = tail_.footer.stripes(static_cast<int>(index));
   const auto kind = static_cast<ChecksumKind>(tail_.footer.checksum_algorithm());
   if (!info.has_checksum() || (kind != ChecksumKind::kXxHash && kind != ChecksumKind::kCrc32))
     return false;
-  uint64_t left = info.index_length() + info.data_length() + info.footer_length(),
-           at = info.offset();
-  Buffer block(std::min<uint64_t>(left, 4 << 20));
   const std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> xx(XXH64_createState(),
                                                                              XXH64_freeState);
   XXH64_reset(xx.get(), 0);
-  uint32_t crc = static_cast<uint32_t>(crc32(0, nullptr, 0));
-  while (left > 0) {
-    const std::span<uint8_t> part = block.span().first(std::min<uint64_t>(left, block.size()));
-    if (figures != nullptr) ++figures->requests;
-    source_->ReadAt(at, part);
-    if (figures != nullptr) figures->bytes += part.size();
+  uLong crc = crc32(0, nullptr, 0);
+  for (std::span<const uint8_t> part = next(); !part.empty(); part = next()) {
     if (kind == ChecksumKind::kXxHash) {
       XXH64_update(xx.get(), part.data(), part.size());
     } else {
-      crc = static_cast<uint32_t>(crc32(crc, part.data(), static_cast<uInt>(part.size())));
+      crc = crc32_z(crc, part.data(), part.size());
     }
-    at += part.size();
-    left -= part.size();
   }
   const int64_t actual = kind == ChecksumKind::kXxHash
                              ? static_cast<int64_t>(XXH64_digest(xx.get()))
                              : static_cast<int64_t>(crc);
-  if (actual != info.checksum()) {
-    throw Error(
-        ExitCode::kBadData,
-        fmt::format("stripe {} does not match its checksum: expected {}, actual {}", index,
-                    info.checksum(), actual),
-        fmt::format("{}: bytes {} to {}", source_->name(), info.offset(), at),
-        "the file is damaged; --no-verify reads it all the same, --skip-bad leaves the stripe out");
-  }
-  return true;
+  if (actual == info.checksum()) return true;
+  const ByteRange bytes = StripeBytes(index);
+  throw Error(
+      ExitCode::kBadData,
+      fmt::format("stripe {} does not match its checksum: expected {}, actual {}", index,
+                  info.checksum(), actual),
+      fmt::format("{}: bytes {} to {}", source_->name(), bytes.offset, bytes.offset + bytes.length),
+      "the file is damaged; --no-verify reads it all the same, --skip-bad leaves the stripe out");
+}
+
+bool FileReader::VerifyChecksum(size_t index, ReadFigures* figures) const {
+  ByteRange left = StripeBytes(index);
+  Buffer block(std::min<uint64_t>(left.length, 4 << 20));
+  return Verify(index, [&]() -> std::span<const uint8_t> {
+    const std::span<uint8_t> part =
+        block.span().first(std::min<uint64_t>(left.length, block.size()));
+    if (part.empty()) return part;
+    if (figures != nullptr) ++figures->requests;
+    source_->ReadAt(left.offset, part);
+    if (figures != nullptr) figures->bytes += part.size();
+    left.offset += part.size();
+    left.length -= part.size();
+    return part;
+  });
+}
+
+bool FileReader::VerifyChecksum(size_t index, std::span<const uint8_t> bytes) const {
+  HR_CHECK(bytes.size() == StripeBytes(index).length, "all of a stripe");
+  return Verify(index, [&] { return std::exchange(bytes, {}); });
 }
 
 }  // namespace headrace::reader::dwrf

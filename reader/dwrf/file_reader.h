@@ -2,6 +2,7 @@
 // thread-safe.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include "reader/dwrf/crypto/file_keys.h"
 #include "reader/dwrf/stripe.h"
 #include "reader/dwrf/tail.h"
+#include "reader/fetch/read_plan.h"
 #include "reader/schema.h"
 #include "reader/source/source.h"
 
@@ -54,9 +56,14 @@ class FileReader {
   // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
   // mismatch. Returns false when the file has none, or one of a kind without an implementation.
   bool VerifyChecksum(size_t index, ReadFigures* figures = nullptr) const;
+  // The same of bytes that are read already: all of StripeBytes(index).
+  bool VerifyChecksum(size_t index, std::span<const uint8_t> bytes) const;
+  ByteRange StripeBytes(size_t index) const;
 
  private:
   FileReader(std::shared_ptr<const Source> source, FileTail tail, const OpenOptions& options);
+  // `next` gives the stripe's bytes in portions, an empty one at the end.
+  bool Verify(size_t index, const std::function<std::span<const uint8_t>()>& next) const;
   // The part of a stripe footer that a group keeps to itself.
   proto::StripeEncryptionGroup ReadGroupFooter(const Stripe& stripe, size_t group,
                                                const std::string& stored) const;

@@ -47,6 +47,8 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     (is_hit ? fetched.tier.hit_bytes : fetched.tier.miss_bytes) += stream.length;
     if (!is_hit) missing.push_back({stream.offset, stream.length});
   }
+  const uint64_t wanted_bytes = options.whole.length == 0 ? 0 : PlanReads(missing).wanted_bytes;
+  if (options.whole.length > 0) missing.push_back(options.whole);
   const uint64_t alignment = source.alignment();
   const ReadPlan planned =
       PlanReads(std::move(missing),
@@ -82,6 +84,15 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
   }
   if (figures != nullptr) *figures = fetched.figures;
 
+  // Bytes of the source that were read at once.
+  const auto bytes_at = [&](const ByteRange& range) -> std::span<const uint8_t> {
+    const auto after = std::upper_bound(
+        reads.begin(), reads.end(), range.offset,
+        [](uint64_t offset, const ByteRange& read) { return offset < read.offset; });
+    const auto i = static_cast<size_t>(after - reads.begin()) - 1;
+    return {data + places[i] + (range.offset - reads[i].offset), range.length};
+  };
+  if (options.whole.length > 0) fetched.whole = bytes_at(options.whole);
   const std::vector<bool> offered = Offered(plan, tier);
   std::vector<TierOffer> offers;
   uint8_t* hit_place = data + room;
@@ -99,16 +110,12 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
       hit_place += hit.size();
       continue;
     }
-    const auto after = std::upper_bound(
-        reads.begin(), reads.end(), stream.offset,
-        [](uint64_t offset, const ByteRange& read) { return offset < read.offset; });
-    const auto i = static_cast<size_t>(after - reads.begin()) - 1;
-    fetched.stored.emplace_back(data + places[i] + (stream.offset - reads[i].offset),
-                                stream.length);
+    fetched.stored.push_back(bytes_at({stream.offset, stream.length}));
     if (offered[k]) offers.push_back({k, fetched.stored.back()});
   }
   if (!offers.empty()) tier->Insert(plan, source, found, offers);
-  fetched.wanted_bytes = planned.wanted_bytes + fetched.tier.hit_bytes;
+  fetched.wanted_bytes =
+      (options.whole.length > 0 ? wanted_bytes : planned.wanted_bytes) + fetched.tier.hit_bytes;
   fetched.read_bytes = planned.read_bytes + fetched.tier.hit_bytes;
   fetched.plan = std::move(plan);
   return fetched;

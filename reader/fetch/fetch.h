@@ -16,6 +16,7 @@ namespace headrace::reader {
 struct FetchOptions {
   uint64_t max_gap_bytes = ReadPlanOptions().max_gap_bytes;
   uint64_t max_read_bytes = ReadPlanOptions().max_read_bytes;
+  ByteRange whole = {};  // read as well, in one piece: FetchedStripe::whole; of length 0: nothing
 };
 
 struct FetchedStripe {
@@ -23,6 +24,7 @@ struct FetchedStripe {
   BufferPool::Handle bytes;
   BufferPool::Handle decrypted;                  // by Decrypt, where streams were encrypted
   std::vector<std::span<const uint8_t>> stored;  // per plan stream, into either
+  std::span<const uint8_t> whole;                // those asked for by FetchOptions::whole
   uint64_t stream_bytes = 0;                     // sum of the streams
   uint64_t wanted_bytes = 0;                     // the same, shared bytes counted once
   uint64_t read_bytes = 0;                       // with holes and alignment; those of the tier too

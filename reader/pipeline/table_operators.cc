@@ -32,14 +32,23 @@ class FetchOperator final : public Operator {
   void Process(Element&& element, const Emit& emit) override {
     const Split split = Take<Split>(&element);
     const auto& file = context_.table->files[split.file_index];
-    if (context_.spec->verify_checksums) Verify(*file, split.stripe);
-    std::shared_ptr<const dwrf::Stripe> stripe = ReadFooter(*file, split.stripe);
-    hr_done(plan_.stored_account, 1, 0, 0, stripe->data_length);
-    dwrf::StripePlan plan = dwrf::MakePlan(*file, std::move(stripe), context_.projection);
+    const ByteRange all = file->StripeBytes(split.stripe);
+    const bool verifies = context_.spec->verify_checksums;
+    const bool in_one_read = verifies && all.length <= kMostInOneRead;
+    if (verifies && !in_one_read) Verify(*file, split.stripe, {});
+    dwrf::StripePlan plan;
+    try {
+      plan = Plan(*file, split.stripe);
+    } catch (const Error&) {
+      if (in_one_read) Verify(*file, split.stripe, {});  // perhaps because it is damaged
+      throw;
+    }
     if (plan_.locked_account != UINT32_MAX && plan.num_locked > 0)
       hr_done(plan_.locked_account, plan.num_locked, split.rows, 0, 0);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
-    FetchedStripe fetched = ReadStreams(std::move(plan), file->source());
+    FetchedStripe fetched =
+        ReadStreams(std::move(plan), file->source(), in_one_read ? all : ByteRange());
+    if (in_one_read) Verify(*file, split.stripe, fetched.whole);
     element.received_bytes = fetched.read_bytes;
     element.bytes = fetched.wanted_bytes;
     element.payload = std::move(fetched);
@@ -47,18 +56,27 @@ class FetchOperator final : public Operator {
   }
 
  private:
-  std::shared_ptr<const dwrf::Stripe> ReadFooter(const dwrf::FileReader& file,
-                                                 uint32_t stripe) const {
-    Counted counted(plan_.footer_account, UINT32_MAX);
-    return file.ReadStripe(stripe, &counted.figures);
+  // Longer stripes are summed in a pass of their own, for the memory.
+  static constexpr uint64_t kMostInOneRead = uint64_t{256} << 20;
+
+  dwrf::StripePlan Plan(const dwrf::FileReader& file, uint32_t index) const {
+    std::shared_ptr<const dwrf::Stripe> stripe;
+    {
+      Counted counted(plan_.footer_account, UINT32_MAX);
+      stripe = file.ReadStripe(index, &counted.figures);
+    }
+    hr_done(plan_.stored_account, 1, 0, 0, stripe->data_length);
+    return dwrf::MakePlan(file, std::move(stripe), context_.projection);
   }
 
-  void Verify(const dwrf::FileReader& file, uint32_t stripe) const {
+  // Of `bytes`, or where there are none, of all that is read for it.
+  void Verify(const dwrf::FileReader& file, uint32_t stripe, std::span<const uint8_t> bytes) const {
     account::OperatorScope scope(plan_.checksum_account);
     Counted counted(plan_.checksum_account, UINT32_MAX);
     try {
-      if (!file.VerifyChecksum(stripe, &counted.figures))
-        context_.unchecked_stripes->fetch_add(1, std::memory_order_relaxed);
+      const bool has_checksum = bytes.empty() ? file.VerifyChecksum(stripe, &counted.figures)
+                                              : file.VerifyChecksum(stripe, bytes);
+      if (!has_checksum) context_.unchecked_stripes->fetch_add(1, std::memory_order_relaxed);
     } catch (const Error& error) {
       if (error.code() != ExitCode::kBadData) throw;
       throw Error(error.code(), error.fact(), error.where(),
@@ -66,11 +84,21 @@ class FetchOperator final : public Operator {
     }
   }
 
-  FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source) const {
+  FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source,
+                            const ByteRange& whole) const {
     account::OperatorScope scope(plan_.io_account);
     Counted counted(plan_.io_account, plan_.retry_account);
+    FetchOptions options = context_.spec->fetch;
+    options.whole = whole;
     FetchedStripe fetched =
-        Fetch(std::move(plan), source, context_.spec->fetch, context_.tier, &counted.figures);
+        Fetch(std::move(plan), source, options, context_.tier, &counted.figures);
+    if (whole.length > 0) {
+      // No gap made these reads longer: what is not wanted was read to be summed.
+      const uint64_t others = fetched.read_bytes - fetched.wanted_bytes;
+      fetched.read_bytes -= others;
+      counted.figures.bytes -= std::min(others, counted.figures.bytes);
+      hr_done(plan_.checksum_account, 0, 0, 0, others);
+    }
     if (context_.tier != nullptr) {
       const TierFigures& tier = fetched.tier;
       hr_done(plan_.hit_account, tier.hits, 0, 0, tier.hit_bytes);

@@ -111,3 +111,23 @@ record() {
   [ "$(figure tier.hit completions_count)" -gt 0 ]
   [ "$(figure tier.hit completions_count)" -lt "$(figure tier.miss completions_count)" ]
 }
+
+@test "a checksum is of the same read as the streams" {
+  make_table
+  plain=$(checksum)
+  [ "$(checksum --set source.checksum=true)" = "$plain" ]
+  [ "$(checksum --set source.checksum=true --set source.io=uring --set source.tier.budget=1MiB --epochs 2)" = "$(checksum --epochs 2)" ]
+  record --set source.coalesce_gap=0
+  wanted=$(figure fetch.io bytes_out_bytes)
+  record --set source.checksum=true
+  # Of every stripe each byte came once: the streams to the one account, the others to the other.
+  [ "$(figure fetch.io bytes_out_bytes)" -eq "$wanted" ]
+  [ "$(figure fetch bytes_in_bytes)" -eq "$wanted" ]
+  all=$("$HEADRACE" inspect t/part-00000.dwrf --json | jq '[.stripes[] | .index_length_bytes + .data_length_bytes + .footer_length_bytes] | add')
+  [ $((wanted + $(figure fetch.checksum bytes_out_bytes))) -eq "$all" ]
+  [ "$(figure fetch.io completions_count)" -eq "$("$HEADRACE" inspect t/part-00000.dwrf --json | jq '.stripes | length')" ]
+  # A changed byte that no stream of the job holds.
+  printf '\xa5' | dd of=t/part-00000.dwrf bs=1 seek=100 conv=notrunc 2> /dev/null
+  run "$HEADRACE" run t/pipeline.toml --no-record -q --set source.checksum=true
+  one_line_error 5 "stripe 0 does not match its checksum.*on_corrupt"
+}

@@ -204,6 +204,28 @@ def check_accounts(server, base):
     assert cut["fetch.io"][2] == plain["fetch.io"][2], cut["fetch.io"]
 
 
+def check_commands(base):
+    """inspect, cat and layout say of a URL what they say of the file."""
+    def said(command, place, *options, code=0):
+        done = subprocess.run([HEADRACE, command, place, *options], capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, (command, place, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+    here, there = os.path.abspath("t/part-00000.dwrf"), f"{base}/ok/part-00000.dwrf"
+    assert said("cat", there, "--format", "canonical") == said("cat", here, "--format", "canonical") != ""
+    columns, stripes = (json.loads(said("inspect", place, "--json")) for place in (here, there))
+    assert columns["stripes"] == stripes["stripes"] and stripes["stripes"]
+    whole, table = (json.loads(said("layout", place, "--pipeline", "t/pipeline.toml", "--json"))
+                    for place in (os.path.abspath("t"), f"{base}/ok/"))
+    assert whole["projection"] == table["projection"], (whole["projection"], table["projection"])
+    for command in ("inspect", "cat", "layout"):
+        for place, code, text in ((f"{base}/missing/part-00000.dwrf", 5, "no such object"),
+                                  ("ftp://127.0.0.1/t.dwrf", 2, "neither a path nor"),
+                                  ("s3://bucket/part.dwrf", 6, "403")):
+            more = ["--endpoint", f"{base}/forbidden"] if place.startswith("s3") else []
+            error = said(command, place, *more, code=code)
+            assert text in error and error.count("\n") == 1, (command, place, error)
+
+
 def check_tls(expected):
     if not shutil.which("openssl"):
         print("https: not tested, there is no openssl command")
@@ -255,6 +277,7 @@ def main():
         check_faults(server, base, expected)
         check_accounts(server, base)
         check_stop(base, server)
+        check_commands(base)
         check_tls(expected)
         print("remote tables: ok")
     finally:
