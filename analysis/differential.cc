@@ -215,6 +215,11 @@ Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottl
     found.device_ratio =
         static_cast<double>(*run.device_bytes) / static_cast<double>(*run.fetched_bytes);
   }
+  // A cold first pass is a phase of its own: the steady one is what statements are of.
+  if (found.state == ReadState::kMixed && model.phases().warm_device_ratio) {
+    found.state = ReadState::kWarm;
+    found.device_ratio = model.phases().warm_device_ratio;
+  }
   std::vector<Window> own;
   for (const size_t w : model.steady_windows()) {
     own.push_back({run.windows[w].duration_ns, run.windows[w].steps.steps_count});

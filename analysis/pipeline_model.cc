@@ -289,27 +289,10 @@ void PipelineModel::ReadSplit() {
 }
 
 void PipelineModel::ChooseSteady() {
-  const std::vector<WindowRow>& windows = run_->windows;
-  std::vector<double> rates;
-  for (const WindowRow& window : windows) {
-    rates.push_back(window.duration_ns > 0 ? static_cast<double>(window.steps.steps_count) /
-                                                 Seconds(window.duration_ns)
-                                           : 0);
-  }
-  first_ns_ = 0;
-  last_ns_ = run_->run.duration_ns;
-  if (windows.size() < 3) {
-    for (size_t i = 0; i < windows.size(); ++i) {
-      if (windows[i].duration_ns > 0 && windows[i].steps.steps_count > 0) steady_.push_back(i);
-    }
-    return;
-  }
-  const auto [first, last] = SteadyRange(rates);
-  for (size_t i = first; i < last; ++i) {
-    if (windows[i].duration_ns > 0) steady_.push_back(i);
-  }
-  first_ns_ = windows[first].start_ns;
-  last_ns_ = windows[last - 1].start_ns + windows[last - 1].duration_ns;
+  phases_ = FindPhases(*run_);
+  steady_ = phases_.steady;
+  first_ns_ = phases_.first_ns;
+  last_ns_ = phases_.last_ns;
 }
 
 // The operators that elements of the stage pass through, in order, as told from accounts inside
@@ -363,6 +346,16 @@ void PipelineModel::ReadVisits() {
         const double put = whole ? several * completions : puts > 0 ? puts : completions;
         if (put > 0 && last.bytes_out_bytes > 0) {
           stages_[s].element_bytes = static_cast<double>(last.bytes_out_bytes) / put;
+          // Elements may have another size since a lasting change than over the whole run.
+          if (phases_.drift && phases_.drift->used && completions > 0) {
+            double bytes = 0, done = 0;
+            for (const size_t w : steady_) {
+              const OperatorCounters& op = run_->windows[w].operators[stages_[s].last];
+              bytes += static_cast<double>(op.bytes_out_bytes);
+              done += static_cast<double>(op.completions_count);
+            }
+            if (bytes > 0 && done > 0) stages_[s].element_bytes = bytes / done * completions / put;
+          }
         }
       }
     }

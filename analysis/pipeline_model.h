@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/phases.h"
 #include "analysis/run_view.h"
 #include "analysis/simulate.h"
 
@@ -103,6 +104,7 @@ class PipelineModel {
   // The windows of the steady phase, as indices of run().windows; may be empty when the run has
   // none, then Estimate uses the whole run. first_ns, last_ns: the phase, since the run's start.
   const std::vector<size_t>& steady_windows() const { return steady_; }
+  const Phases& phases() const { return phases_; }
   int64_t steady_first_ns() const { return first_ns_; }
   int64_t steady_last_ns() const { return last_ns_; }
 
@@ -159,6 +161,7 @@ class PipelineModel {
   std::vector<size_t> consumer_rows_;  // of RunView::stages
   std::vector<OperatorModel> operators_;
   std::vector<ResourceModel> resources_;
+  Phases phases_;
   std::vector<size_t> steady_;
   int64_t first_ns_ = 0, last_ns_ = 0;
   Demands demands_;

@@ -20,6 +20,10 @@ const char* StallThresholds();                  // "(grades: <5 no, 5-20 moderat
 // "[44, 48]" in per cent.
 std::string PercentInterval(const analysis::Interval& interval);
 
+// What changed for good while the run lasted, from when, by how much, and of which part statements
+// hold: "from 12.4 s on decode takes 2.10 times as long a row ..."; empty where nothing did.
+std::string DriftText(const analysis::Phases& phases);
+
 // What helps when no knob does. `statements` must have a model and a bottleneck.
 std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& statements);
 

@@ -346,6 +346,9 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
   const PipelineModel& model = *statements.model;
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
+  if (const std::string drift = DriftText(model.phases()); !drift.empty()) {
+    section.sentences.push_back({"NOTE", drift});
+  }
   section.sentences.push_back({"VERDICT", StallSentence(model, bottleneck)});
   Quantity stall = Quantity::Of(model.stall_ratio(), Unit::kRatio, Source::kAccount);
   if (bottleneck.stall_interval) {

@@ -1,0 +1,239 @@
+// Phases: what is found in runs whose course is known, and that nothing is found where nothing is.
+#include "analysis/phases.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "analysis/statements.h"
+#include "tests/analysis/synthetic_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+uint64_t Seed() {
+  const char* set = std::getenv("HEADRACE_SEED");
+  const uint64_t seed = set != nullptr ? std::strtoull(set, nullptr, 10) : 17;
+  printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+SimulatedPipeline Chain(double decode_s) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 4;
+  pipeline.stages = {{"fetch", 1, 4, {{"fetch", 0.0005, 0.002, 0, 0, 0.2, -1}}},
+                     {"decode", 1, 4, {{"decode", decode_s, 0, 0, 0, 0.2, -1}}}};
+  pipeline.consumer_s = 0.002;
+  return pipeline;
+}
+
+// One run, then the other, as one.
+RunView Joined(const RunView& a, const RunView& b) {
+  RunView run = a;
+  for (WindowRow window : b.windows) {
+    window.start_ns += a.run.duration_ns;
+    run.windows.push_back(std::move(window));
+  }
+  run.run.duration_ns += b.run.duration_ns;
+  for (size_t i = 0; i < run.operators.size(); ++i) {
+    run.operators[i].completions_count += b.operators[i].completions_count;
+    run.operators[i].rows_count += b.operators[i].rows_count;
+    run.operators[i].busy_ns += b.operators[i].busy_ns;
+    *run.operators[i].on_cpu_ns += *b.operators[i].on_cpu_ns;
+    run.operators[i].bytes_out_bytes += b.operators[i].bytes_out_bytes;
+    run.operators[i].bytes_in_bytes += b.operators[i].bytes_in_bytes;
+  }
+  for (size_t i = 0; i < run.queues.size(); ++i) {
+    run.queues[i].puts_count += b.queues[i].puts_count;
+    run.queues[i].gets_count += b.queues[i].gets_count;
+  }
+  run.steps.steps_count += b.steps.steps_count;
+  run.steps.rows_count += b.steps.rows_count;
+  run.steps.wait_ns += b.steps.wait_ns;
+  run.steps.compute_ns += b.steps.compute_ns;
+  run.steps.wall_ns += b.steps.wall_ns;
+  return run;
+}
+
+int64_t TimeIn(const Phases& phases, PhaseKind kind) {
+  for (const Phase& phase : phases.phases) {
+    if (phase.kind == kind) return phase.time_ns;
+  }
+  return 0;
+}
+
+TEST(FindShift, FindsAStepAndItsPlace) {
+  Random random(Seed());
+  for (const double by : {1.3, 2.0, 0.5}) {
+    std::vector<double> values;
+    for (int i = 0; i < 60; ++i) values.push_back((i < 40 ? 1 : by) * random.LogNormal(1, 0.05));
+    const auto shift = FindShift(values, 0.15, 5);
+    ASSERT_TRUE(shift.has_value()) << by;
+    EXPECT_NEAR(static_cast<double>(shift->at), 40, 1);
+    EXPECT_NEAR(shift->after / shift->before, by, 0.06 * by);
+  }
+}
+
+TEST(FindShift, FindsNothingInNoiseWavesAndShortSpells) {
+  Random random(Seed() + 1);
+  int found = 0;
+  for (int run = 0; run < 300; ++run) {
+    std::vector<double> values;
+    double level = 0;
+    // Neighbours resemble each other, as windows do; spread of 20 %.
+    for (int i = 0; i < 80; ++i) {
+      level = 0.6 * level + 0.16 * random.Normal();
+      values.push_back(std::exp(level));
+    }
+    found += FindShift(values, 0.15, 5).has_value();
+  }
+  EXPECT_LE(found, 3) << "of 300";
+  std::vector<double> wave, spell;
+  for (int i = 0; i < 80; ++i) {
+    wave.push_back(1 + 0.5 * std::sin(i / 5.0));
+    spell.push_back(i >= 40 && i < 50 ? 3 : 1 + 0.01 * (i % 2));
+  }
+  EXPECT_FALSE(FindShift(wave, 0.15, 5).has_value());
+  EXPECT_FALSE(FindShift(spell, 0.15, 5).has_value());
+  EXPECT_FALSE(FindShift({1, 1, 1, 2, 2, 2}, 0.15, 5).has_value()) << "too short";
+  EXPECT_FALSE(FindShift({1, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2}, 0.15, 5).has_value());
+}
+
+TEST(Phases, ASteadyRunHasStartSteadyAndEndAndNoChange) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const RunView run = Record(Chain(0.004 + 0.0005 * static_cast<double>(seed)), 12, seed);
+    const Phases phases = FindPhases(run);
+    EXPECT_FALSE(phases.drift.has_value()) << seed;
+    EXPECT_GE(TimeIn(phases, PhaseKind::kSteady), Ns(10)) << seed;
+    EXPECT_EQ(TimeIn(phases, PhaseKind::kEarlier), 0);
+    int64_t all = 0, steps = 0;
+    for (const Phase& phase : phases.phases) {
+      all += phase.time_ns;
+      steps += phase.steps_count;
+    }
+    EXPECT_EQ(all, run.run.duration_ns) << "every window is in one phase";
+    EXPECT_EQ(steps, run.steps.steps_count);
+  }
+}
+
+TEST(Phases, ALastingChangeOfAStageFeedsTheModelFromThenOn) {
+  const RunView run = Joined(Record(Chain(0.004), 10, 3), Record(Chain(0.008), 10, 4));
+  const Phases phases = FindPhases(run);
+  ASSERT_TRUE(phases.drift && phases.drift->cost);
+  EXPECT_TRUE(phases.drift->used);
+  EXPECT_EQ(phases.drift->cost->stage, "decode");
+  EXPECT_NEAR(phases.drift->cost->after / phases.drift->cost->before, 2, 0.1);
+  EXPECT_NEAR(static_cast<double>(phases.drift->at_ns), 10e9, 0.6e9);
+  EXPECT_FALSE(phases.drift->bytes.has_value());
+  EXPECT_GT(TimeIn(phases, PhaseKind::kEarlier), Ns(8));
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.model && statements.bottleneck);
+  EXPECT_NEAR(statements.model->demands().stage_s[1], 0.008, 0.0004);
+  EXPECT_NEAR(statements.model->demands().rate, 125, 6);
+}
+
+TEST(Phases, LargerRecordsAreAChangeToo) {
+  RunView run = Record(Chain(0.004), 20, 3);
+  for (WindowRow& window : run.windows) {
+    if (window.start_ns < Ns(8)) continue;
+    for (OperatorCounters& op : window.operators) op.bytes_out_bytes *= 2;
+  }
+  const Phases phases = FindPhases(run);
+  ASSERT_TRUE(phases.drift && phases.drift->bytes);
+  EXPECT_NEAR(phases.drift->bytes->after / phases.drift->bytes->before, 2, 0.05);
+  EXPECT_NEAR(static_cast<double>(phases.drift->at_ns), 8e9, 0.6e9);
+  EXPECT_FALSE(phases.drift->cost.has_value());
+}
+
+TEST(Phases, AChangeJustBeforeTheEndIsToldAndNotUsed) {
+  const RunView run = Joined(Record(Chain(0.004), 20, 3), Record(Chain(0.012), 3.5, 4));
+  const Phases phases = FindPhases(run);
+  if (phases.drift) {
+    EXPECT_EQ(phases.drift->used, phases.steady.size() < 10);
+  }
+  RunView shorter = run;
+  shorter.windows.resize(shorter.windows.size() -
+                         4);  // 1.5 s of it are left, 2 windows of them steady
+  const Phases less = FindPhases(shorter);
+  EXPECT_FALSE(less.drift && less.drift->used);
+}
+
+// The consumer gets nothing for the first half second of each epoch of four seconds.
+RunView WithEpochs(bool gaps) {
+  RunView run = Record(Chain(0.004), 24, 3);
+  int64_t per_epoch = 0;
+  for (const WindowRow& window : run.windows) {
+    if (window.start_ns < Ns(4)) per_epoch += window.operators[0].completions_count;
+  }
+  run.run.epoch_splits_count = per_epoch;
+  for (size_t w = 0; gaps && w < run.windows.size(); ++w) {
+    if (w % 8 == 0 && w > 0) run.windows[w].steps.steps_count /= 10;
+  }
+  return run;
+}
+
+TEST(Phases, EndsOfEpochsAreSetApartWithWhatTheyCost) {
+  const Phases phases = FindPhases(WithEpochs(true));
+  ASSERT_EQ(phases.edges.unknown, "");
+  EXPECT_NEAR(static_cast<double>(phases.edges.edges), 5, 1);
+  EXPECT_TRUE(phases.edges.separated);
+  // 0.45 s of some 245 steps a second, 64 rows each.
+  EXPECT_NEAR(phases.edges.lost_rows, 0.45 * 245 * 64, 1500);
+  EXPECT_LT(phases.edges.lost_interval.low, phases.edges.lost_rows);
+  EXPECT_GT(TimeIn(phases, PhaseKind::kEdge), Ns(5));
+  EXPECT_NEAR(phases.edges.lost_ratio, 0.45 / 4, 0.04);
+}
+
+TEST(Phases, EndsOfEpochsThatCostNothingStayInThePhase) {
+  const Phases phases = FindPhases(WithEpochs(false));
+  ASSERT_EQ(phases.edges.unknown, "");
+  EXPECT_FALSE(phases.edges.separated);
+  EXPECT_EQ(TimeIn(phases, PhaseKind::kEdge), 0);
+  EXPECT_LT(std::abs(phases.edges.lost_rows), 0.25 * 0.5 * 245 * 64) << "a quarter of a window";
+}
+
+TEST(Phases, SaysWhyEndsOfEpochsAreNotKnown) {
+  RunView run = WithEpochs(false);
+  run.run.epoch_splits_count.reset();
+  EXPECT_NE(FindPhases(run).edges.unknown, "");
+  run.run.epoch_splits_count = 20;  // a tenth of a second
+  EXPECT_NE(FindPhases(run).edges.unknown, "");
+  run.run.epoch_splits_count = 1'000'000;
+  EXPECT_NE(FindPhases(run).edges.unknown, "");
+  run.windows.clear();
+  EXPECT_NE(FindPhases(run).edges.unknown, "");
+}
+
+TEST(Phases, AColdFirstPassIsNotMixedWithWhatFollows) {
+  RunView run = Record(Chain(0.004), 20, 3);
+  for (OperatorRow& op : run.operators) {
+    if (op.name == "fetch") op.kind = "io";
+  }
+  int64_t device = 0;
+  for (int second = 0; second < 6; ++second) {
+    double bytes = 0;
+    for (const WindowRow& window : run.windows) {
+      if (window.start_ns / 1'000'000'000 == second) {
+        bytes += static_cast<double>(window.operators[0].bytes_out_bytes);
+      }
+    }
+    run.device_reads.push_back({Ns(second), Ns(1), bytes});
+    device += static_cast<int64_t>(bytes);
+  }
+  run.device_bytes = device;
+  run.fetched_bytes = run.operators[0].bytes_out_bytes;
+  Phases phases = FindPhases(run);
+  EXPECT_NEAR(static_cast<double>(TimeIn(phases, PhaseKind::kCold)), 5.5e9, 1.1e9);
+  ASSERT_TRUE(phases.warm_device_ratio.has_value());
+  EXPECT_LT(*phases.warm_device_ratio, 0.05);
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.differential.has_value()) << statements.withheld;
+  EXPECT_EQ(statements.differential->state, ReadState::kWarm);
+  // A run that was to be cold in every epoch is so to its end.
+  run.run.cold = 1;
+  EXPECT_EQ(TimeIn(FindPhases(run), PhaseKind::kCold), 0);
+}
+
+}  // namespace
+}  // namespace headrace::analysis
