@@ -488,8 +488,13 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
     const double stage_runnable = Seconds(threads.runnable_ns);
     if (!split) on_cpu = scheduled ? std::min(stage_on_cpu, busy) : 0;
     // A thread that mostly blocks inside its operators is made runnable as often by its queues'
-    // waits as by its own; one that computes is preempted while it computes.
-    const double inside = split && off_cpu > 3 * on_cpu ? stage_runnable / 2 : stage_runnable;
+    // waits as by its own; one that computes is preempted while it computes. Where being runnable
+    // is half of its time off the cores and more, they are full, and it is the latter.
+    double inside = stage_runnable;
+    if (split && off_cpu > 3 * on_cpu) {
+      const double share = stage_runnable / off_cpu;
+      inside *= 0.5 + 0.5 * std::clamp((share - 0.1) / 0.4, 0.0, 1.0);
+    }
     for (size_t i : members) {
       const OperatorCounters& op = sum.operators[i];
       const double op_busy = Seconds(op.busy_ns), lock_wait = Seconds(op.lock_wait_ns);

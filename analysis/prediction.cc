@@ -8,8 +8,12 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kCarriedOver = 0.7;  // of how far the simulation is from what was observed
-constexpr double kSameError = 0.02;   // deviation of log(predicted / observed) at these settings
+constexpr double kCarriedOver = 0.7;   // of how far the simulation is from what was observed
+constexpr double kSameError = 0.02;    // deviation of log(predicted / observed) at these settings
+constexpr double kShapeMatters = 0.5;  // a coefficient of variation
+constexpr double kShapeClearly =
+    0.03;  // nearer, by the logarithm of the rate, than lognormal costs
+constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
 constexpr int64_t kMoves = 30'000'000;  // of one simulation
 constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
@@ -87,20 +91,47 @@ Predictor::Predictor(const PipelineModel& model)
                                LimitKind::kLock, LimitKind::kDevice, LimitKind::kOrder}) {
     errors_[kind] = ErrorOf(kind, model.run().earlier_predictions);
   }
-  const std::optional<double> simulated = Simulated(model.current(), model.demands());
+  ChooseShape();
+  const std::optional<double> simulated =
+      Simulated(model.current(), model.demands(), kSimulatedSteps);
   if (simulated && std::isfinite(*simulated) && *simulated > 0) {
     // A part of that is particular to the present settings.
     correction_ = std::clamp(std::pow(model.demands().rate / *simulated, kCarriedOver), 0.8, 1.25);
   }
 }
 
-std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands) const {
+std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands,
+                                           int64_t steps) const {
   int64_t moves = std::min(kMoves, moves_);
   const int64_t given = moves;
-  const std::optional<double> rate =
-      SimulatedRate(model_.Simulated(settings, demands), kSimulatedSteps, kSeed, &moves);
+  SimulatedPipeline pipeline = model_.Simulated(settings, demands);
+  for (SimulatedStage& stage : pipeline.stages) {
+    for (SimulatedOperator& op : stage.operators) op.slow = slow_;
+  }
+  const std::optional<double> rate = SimulatedRate(pipeline, steps, kSeed, &moves);
   moves_ -= given - std::max<int64_t>(0, moves);
   return rate;
+}
+
+// Windows tell how much elements vary, not how: whether all a little or few of them much, which is
+// worth a lot where order or short queues matter. The shape is taken that comes closest to what was
+// observed at the present settings.
+void Predictor::ChooseShape() {
+  const double observed = model_.demands().rate;
+  double widest = 0;
+  for (const StageModel& stage : model_.stages()) widest = std::max(widest, stage.cv);
+  if (widest < kShapeMatters || !(observed > 0)) return;
+  double least = kInfinite, chosen = 0;
+  for (const double slow : {0.0, 0.1, 0.05, 0.2, 0.02}) {
+    slow_ = slow;
+    const std::optional<double> rate = Simulated(model_.current(), model_.demands(), kShapeSteps);
+    if (!rate || !(*rate > 0)) continue;
+    const double off = std::abs(std::log(*rate / observed)) + (slow > 0 ? kShapeClearly : 0);
+    if (off >= least) continue;
+    least = off;
+    chosen = slow;
+  }
+  slow_ = chosen;
 }
 
 Demands Predictor::At(const Draw& draw, const Variant& variant) const {
@@ -113,7 +144,7 @@ bool Predictor::IsCurrent(const Settings& settings) const { return settings == m
 double Predictor::Rate(const Settings& settings, const std::vector<Scale>& scales) const {
   const Demands demands = At(middle_, {settings, scales});
   const double least = LeastBound(Bounds(model_, demands, settings));
-  const std::optional<double> simulated = Simulated(settings, demands);
+  const std::optional<double> simulated = Simulated(settings, demands, kSimulatedSteps);
   return simulated ? std::min(least, *simulated * correction_) : least;
 }
 

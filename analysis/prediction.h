@@ -51,12 +51,15 @@ class Predictor {
     double load = 0;
   };
   Demands At(const Draw& draw, const Variant& variant) const;
-  std::optional<double> Simulated(const Settings& settings, const Demands& demands) const;
+  void ChooseShape();
+  std::optional<double> Simulated(const Settings& settings, const Demands& demands,
+                                  int64_t steps) const;
   bool IsCurrent(const Settings& settings) const;
 
   const PipelineModel& model_;
   Contention contention_;
   Draw middle_;
+  double slow_ = 0;  // SimulatedOperator::slow
   double correction_ = 1;
   std::vector<Draw> draws_;
   std::map<LimitKind, double> errors_;   // deviation of log(predicted / observed), by what limits

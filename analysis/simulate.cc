@@ -270,7 +270,7 @@ class Simulation {
       case Phase::kTake:
         if (!Take(index)) return false;
         thread.operator_index = 0;
-        thread.scale = random_.LogNormal(1, Current(thread).cv);
+        thread.scale = Draw(Current(thread));
         thread.phase = Phase::kCpu;
         return true;
       case Phase::kCpu:
@@ -288,7 +288,7 @@ class Simulation {
         ++Times(thread).completions;
         if (thread.operator_index + 1 < pipeline_.stages[thread.stage].operators.size()) {
           ++thread.operator_index;
-          thread.scale = random_.LogNormal(1, Current(thread).cv);
+          thread.scale = Draw(Current(thread));
           thread.phase = Phase::kCpu;
         } else {
           thread.emits = emits_[thread.stage].Next();
@@ -301,6 +301,17 @@ class Simulation {
         return true;
     }
     return false;
+  }
+
+  // The cost of a firing, of mean 1.
+  double Draw(const SimulatedOperator& op) {
+    if (op.slow > 0 && op.cv > 0) {
+      const double fast = 1 - op.cv * std::sqrt(op.slow / (1 - op.slow));
+      if (fast > 0) {
+        return random_.Uniform() < op.slow ? 1 + op.cv * std::sqrt((1 - op.slow) / op.slow) : fast;
+      }
+    }
+    return random_.LogNormal(1, op.cv);
   }
 
   void BeginWait(Thread* thread) {

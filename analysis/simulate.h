@@ -25,8 +25,11 @@ struct SimulatedOperator {
   std::string name;
   double cpu_s = 0, blocked_s = 0;            // per firing, outside any resource
   double held_cpu_s = 0, held_blocked_s = 0;  // per firing, while holding `resource`
-  double cv = 0;                              // of all four together, lognormal
+  double cv = 0;                              // of all four together
   int resource = -1;                          // index into SimulatedPipeline::resources
+  // The share of firings that are slow, these all alike and the others too; 0, or where the cv
+  // cannot be had so: lognormal.
+  double slow = 0;
 };
 
 struct SimulatedInput {

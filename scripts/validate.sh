@@ -25,7 +25,7 @@ predict 10000 400
 load 15000 200
 name 20000 400
 worth 25000 300
-choose 31000 300
+choose 41000 300
 cache 35000 120
 solve 50000 1
 PARTS

@@ -238,9 +238,10 @@ def judge(runner, p, seed, lines):
     full = p.cores == 2 and runner.own > FULL
     report = runner.ask(p, "report", "base", "--format", "json")
     lines_here = []
-    for i in range(3):
-        knobs = changed(p, dice)
-        said = runner.ask(p, "plan", "base", "--json", "--what-if", *[f"{k}={v}" for k, v in knobs])
+    changes = [changed(p, dice) for _ in range(3)]
+    # All are predicted before any of them is in the database: from one run alone.
+    predictions = [runner.ask(p, "plan", "base", "--json", "--what-if", *[f"{k}={v}" for k, v in knobs]) for knobs in changes]
+    for i, (knobs, said) in enumerate(zip(changes, predictions)):
         observed = runner.run(p, f"changed{i}", knobs)
         lines_here.append("\t".join(map(str, [
             "real-predict", seed, p.kind, " ".join(f"{k}={v}" for k, v in knobs), 2, f"{now:.6g}",
@@ -286,7 +287,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headrace", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=42)
-    parser.add_argument("--first", type=int, default=70000, help="the first seed; below 70000: for fitting")
+    parser.add_argument("--first", type=int, default=72000, help="the first seed; below 70000: for fitting; 70000 to 70041 were looked at")
     parser.add_argument("--seconds", type=float, default=2.5)
     parser.add_argument("--tables", type=pathlib.Path, help="keep the reader's tables here")
     parser.add_argument("--only", default="", help="kinds that contain this")
