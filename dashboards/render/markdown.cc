@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dashboards/render/render.h"
+#include "dashboards/render/safe_text.h"
 #include "dashboards/render/table_layout.h"
 
 namespace headrace::dashboards {
@@ -19,7 +20,8 @@ std::string Escaped(const std::string& text) {
 
 }  // namespace
 
-std::string RenderMarkdown(const Report& report) {
+std::string RenderMarkdown(const Report& unsafe) {
+  const Report report = SafeToPrint(unsafe);
   std::string out = "# " + Escaped(report.title) + "\n";
   for (const Section& section : report.sections) {
     bool any = !section.sentences.empty();

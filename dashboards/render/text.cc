@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dashboards/render/render.h"
+#include "dashboards/render/safe_text.h"
 #include "dashboards/render/table_layout.h"
 
 namespace headrace::dashboards {
@@ -12,7 +13,8 @@ constexpr int kLabelWidth = 9;
 
 }  // namespace
 
-std::string RenderText(const Report& report, const TextOptions& options) {
+std::string RenderText(const Report& unsafe, const TextOptions& options) {
+  const Report report = SafeToPrint(unsafe);
   const int width = std::max(60, options.width);
   std::string out = report.title + "\n";
   for (const Section& section : report.sections) {

@@ -9,6 +9,7 @@
 
 #include "analysis/statements.h"
 #include "dashboards/render/render.h"
+#include "dashboards/render/safe_text.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"
 
@@ -105,6 +106,38 @@ TEST(Report, TheThirdOpinionAndTheRunsThatItLacks) {
   run.run.kind = "ceiling";
   run.siblings = {sibling(2, "pipeline", 90, 0)};
   EXPECT_THAT(RenderText(Make(run), {120, true}), testing::HasSubstr("headrace report 2"));
+}
+
+// Names are other people's: nothing in them may move the cursor, hide text or turn its direction.
+TEST(Report, NamesAreShownAndNotObeyed) {
+  const struct {
+    const char* name;
+    const char* shown;
+  } cases[] = {{"a\x1b[2Jb", "a\\x1b[2Jb"},
+               {"line\nbreak", "line\\x0abreak"},
+               {"abc\u202egnp.exe", "abc\\u202egnp.exe"},
+               {"x\u2066y\u2069\u200f\u061c", "x\\u2066y\\u2069\\u200f\\u061c"},
+               {"in\u200bvisible\ufeff", "in\\u200bvisible\\ufeff"},
+               {"c1 \u0085\u009b", "c1 \\u0085\\u009b"},
+               {"\u2028", "\\u2028"},
+               {"bad \xff", "bad \\xff"},
+               {"d\u00e9codage \u5317 \U0001F600", "d\u00e9codage \u5317 \U0001F600"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.shown);
+    EXPECT_EQ(SafeText(c.name), c.shown);
+    Report report;
+    report.title = c.name;
+    Section section{"s", c.name, {{c.name, c.name}, {"", c.name, true}}, {}, {}};
+    section.tables.push_back({"t", c.name, {{"a", "a"}, {"b", "b"}}, {}});
+    section.tables[0].rows = {{std::string(c.name), Quantity::Unavailable(c.name, Unit::kCount)}};
+    report.sections = {section};
+    for (const std::string& text : {RenderText(report, {120, false}), RenderMarkdown(report)}) {
+      for (const char* raw : {"\x1b", "\u202e", "\u2066", "\u200b", "\u0085", "\u2028", "\xff"}) {
+        EXPECT_EQ(text.find(raw), std::string::npos) << text;
+      }
+      EXPECT_EQ(text.find("line\nbreak"), std::string::npos);
+    }
+  }
 }
 
 TEST(Report, NarrowTextKeepsItsWidth) {
