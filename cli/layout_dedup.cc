@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "reader/dwrf/file_reader.h"
@@ -30,6 +31,26 @@ Totals Sum(const std::vector<DedupFactor>& groups) {
     if (group.clustered) totals.clustered = totals.clustered.value_or(0) + bytes / *group.clustered;
   }
   return totals;
+}
+
+reader::DedupSample Sample(const reader::Table& table, reader::dwrf::Projection projection,
+                           const DedupReportOptions& options, int64_t limit_ns) {
+  const reader::Schema& schema = table.files[0]->schema();
+  std::vector<std::string>& columns = projection.columns;
+  for (const std::string& column : {options.session, options.time})
+    if (schema.FindColumn(column) &&
+        std::find(columns.begin(), columns.end(), column) == columns.end())
+      columns.push_back(column);
+  reader::DedupSample sample;
+  const int64_t start = MonotonicNs();
+  for (const reader::Split& split : table.splits) {
+    if (sample.rows > 0 &&
+        (sample.rows + split.rows > options.rows || MonotonicNs() - start >= limit_ns))
+      break;
+    reader::AddToSample(reader::ReadSplit(table, split, projection), options.session, options.time,
+                        &sample);
+  }
+  return sample;
 }
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 1; }
@@ -95,20 +116,20 @@ void PrintJson(const std::string& name, const reader::DedupSample& sample,
 
 }  // namespace
 
+std::optional<double> ClusteredFactor(const reader::Table& table,
+                                      reader::dwrf::Projection projection,
+                                      const DedupReportOptions& options, int64_t limit_ns) {
+  if (!table.files[0]->schema().FindColumn(options.session)) return std::nullopt;
+  const reader::DedupSample sample = Sample(table, std::move(projection), options, limit_ns);
+  if (sample.features.empty() || sample.rows == 0) return std::nullopt;
+  const Totals totals = Sum(reader::MeasureGroups(sample, options.dedup, options.batch_rows, true));
+  if (!totals.clustered || *totals.clustered <= 0) return std::nullopt;
+  return totals.bytes / *totals.clustered;
+}
+
 void PrintDedup(const reader::Table& table, const std::string& name,
                 reader::dwrf::Projection projection, const DedupReportOptions& options, bool json) {
-  const reader::Schema& schema = table.files[0]->schema();
-  std::vector<std::string>& columns = projection.columns;
-  for (const std::string& column : {options.session, options.time})
-    if (schema.FindColumn(column) &&
-        std::find(columns.begin(), columns.end(), column) == columns.end())
-      columns.push_back(column);
-  reader::DedupSample sample;
-  for (const reader::Split& split : table.splits) {
-    if (sample.rows > 0 && sample.rows + split.rows > options.rows) break;
-    reader::AddToSample(reader::ReadSplit(table, split, projection), options.session, options.time,
-                        &sample);
-  }
+  const reader::DedupSample sample = Sample(table, std::move(projection), options, INT64_MAX);
   if (sample.features.empty() || sample.rows == 0)
     throw Error(ExitCode::kUsage, "the projection has no sparse feature to deduplicate", "--dedup",
                 "add keys of maps of lists to it");

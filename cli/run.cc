@@ -21,12 +21,15 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/device_cost.h"
+#include "cli/layout_dedup.h"
 #include "cli/run_conditions.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "collectors/store/store.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
+#include "reader/pipeline/split.h"
+#include "reader/source/open.h"
 #include "workloads/coread_log.h"
 #include "workloads/tensor_dump.h"
 #include "workloads/trainer/consumer.h"
@@ -263,6 +266,26 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
   }
 }
 
+// What clustering by session would give, for the report of the run: of the table's first rows, read
+// after the recording has ended. Tables that are far away, cold or encrypted are left alone.
+void StoreClusteredDedup(const RunOptions& options, const PipelineSpec& spec, int64_t run_id) {
+  if (spec.synthetic || reader::IsRemote(spec.table) || spec.cold_reads || !spec.keys.empty() ||
+      spec.repeat_first_batch)
+    return;
+  constexpr int64_t kLimitNs = 500'000'000;
+  DedupReportOptions sample;
+  sample.dedup.scope = spec.dedup.scope;
+  sample.batch_rows = spec.batch_rows;
+  sample.rows = 32'768;
+  try {
+    const auto factor =
+        ClusteredFactor(reader::OpenTable(spec.table, spec.io), spec.projection, sample, kLimitNs);
+    if (factor) collectors::RunStore(options.database).SetClusteredDedup(run_id, *factor);
+  } catch (const Error&) {
+    // The run itself has said what is wrong with the table, if anything is.
+  }
+}
+
 int Run(const RunOptions& options) {
   const std::vector<std::string> measure = options.measure.Arguments();
   constexpr int64_t kCeilingNs = 5'000'000'000;  // a batch repeated has no end of its own
@@ -363,6 +386,8 @@ int Run(const RunOptions& options) {
       }
     }
   }
+  if (run_id > 0 && !failure && !Interrupted())
+    StoreClusteredDedup(options, pipeline.spec(), run_id);
   if (!options.quiet) {
     for (const std::string& note : pipeline.notes())
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);

@@ -83,40 +83,11 @@ Recommendation SmallBatches(const Evidence& e) {
   return result;
 }
 
-Recommendation Deduplicate(const Evidence& e) {
-  constexpr double kPays = 1.3;  // dedup.min_factor
-  const std::string layout = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup");
-  const std::string how = layout.empty()
-                              ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
-                              : layout + " (the factor now, and if clustered)";
-  const std::vector<Duplication> groups = DuplicationOf(e.run(), e.statements().doubts);
-  double in = 0, out = 0;
-  for (const Duplication& group : groups) {
-    if (!group.factor.available()) continue;
-    in += group.bytes_in.value();
-    out += group.bytes_out.value();
-  }
-  if (out <= 0) {
-    return CannotSay("nothing in this run compared its rows, so how often they repeat is not known",
-                     how);
-  }
-  const double factor = in / out;
-  // What runs on unique rows where the factor is used; a pipeline that counts duplicates without
-  // using them (its tensors are as large as its lists) can gain it.
+// The operators that work on lists, with so much of their work left; some may not be able to use
+// unique lists, so half of it, between none and all.
+Recommendation OnUniqueLists(const Evidence& e, double left, std::string why, std::string act,
+                             std::string command) {
   const auto tensorize = e.FindKind("tensorize");
-  const bool used = SettingOf(e.run().run, "dedup.mode").value_or("off") != "off";
-  if (used) {
-    const std::string now = fmt::format(
-        "duplicates are left out already: {:.2f} bytes of lists for "
-        "each that is kept",
-        factor);
-    if (factor >= kPays) return DoesNotFire(now);
-    return CannotSay(now + "; clustering by session may raise it", how);
-  }
-  if (factor < kPays) {
-    return DoesNotFire(
-        fmt::format("lists repeat too little: {:.2f} bytes of them for each unique one", factor));
-  }
   std::vector<size_t> operators;
   for (size_t i = 0; i < e.run().operators.size(); ++i) {
     const OperatorRow& op = e.run().operators[i];
@@ -126,22 +97,91 @@ Recommendation Deduplicate(const Evidence& e) {
       operators.push_back(i);
     }
   }
-  // Some of what works on lists may not be able to use the unique ones.
-  const auto with = [&](double left) {
+  const auto with = [&](double part) {
     Variant work = e.Now();
-    for (const size_t i : operators) work.scales.push_back({Scaled::kOperator, i, left});
+    for (const size_t i : operators) work.scales.push_back({Scaled::kOperator, i, part});
     return work;
   };
-  const Variant change = with((1 + 1 / factor) / 2);
-  Recommendation result = IfWorthwhile(
-      e, e.Predict(e.Now(), change, with(1 / factor)),
+  const Variant change = with((1 + left) / 2);
+  Recommendation result = IfWorthwhile(e, e.Predict(e.Now(), change, with(left)), std::move(why),
+                                       std::move(act), std::move(command));
+  result.only_if = "the model takes inverse keyed jagged tensors, or they are expanded before it";
+  SetThen(&result.effects.reader_cpu, e.CpuOf(change), "");
+  return result;
+}
+
+// Rows that lie by session repeat more: the factor then, against `now`.
+Recommendation Cluster(const Evidence& e, double now, double clustered, const std::string& seen) {
+  std::string act =
+      "write the table with its rows by session, and keep each list once: dedup.mode = "
+      "\"auto\"";
+  Recommendation result = OnUniqueLists(
+      e, now / clustered,
+      fmt::format(
+          "{}; if rows lay by session, {:.2f} bytes of lists for each that is kept (a sample "
+          "of the table's first rows)",
+          seen, clustered),
+      std::move(act), e.OnTable("rewrite", "--cluster session_id -o NEW"));
+  result.only_if += "; and training may see a session's rows together";
+  SetThen(&result.effects.storage_bytes, std::nullopt,
+          "how much smaller repeats compress is not known before they are written");
+  return result;
+}
+
+Recommendation Deduplicate(const Evidence& e) {
+  constexpr double kPays = 1.3;  // dedup.min_factor
+  const std::string layout = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup");
+  const std::string how = layout.empty()
+                              ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
+                              : layout + " (the factor now, and if clustered)";
+  const Real clustered = e.run().run.clustered_dedup_ratio;
+  const std::vector<Duplication> groups = DuplicationOf(e.run(), e.statements().doubts);
+  double in = 0, out = 0;
+  for (const Duplication& group : groups) {
+    if (!group.factor.available()) continue;
+    in += group.bytes_in.value();
+    out += group.bytes_out.value();
+  }
+  if (out <= 0) {
+    const std::string unseen = "nothing in this run compared its rows";
+    if (!clustered) {
+      return CannotSay(unseen + ", so how often they repeat is not known", how);
+    }
+    if (*clustered >= kPays) return Cluster(e, 1, *clustered, unseen);
+    return DoesNotFire(fmt::format(
+        "lists would repeat too little even if rows lay by session: {:.2f} bytes of them for each "
+        "unique one (a sample of the table's first rows)",
+        *clustered));
+  }
+  const double factor = in / out;
+  // What runs on unique rows where the factor is used; a pipeline that counts duplicates without
+  // using them (its tensors are as large as its lists) can gain it.
+  const bool used = SettingOf(e.run().run, "dedup.mode").value_or("off") != "off";
+  if (used) {
+    const std::string now = fmt::format(
+        "duplicates are left out already: {:.2f} bytes of lists for "
+        "each that is kept",
+        factor);
+    if (clustered && *clustered >= kPays * factor) return Cluster(e, factor, *clustered, now);
+    if (factor >= kPays) return DoesNotFire(now);
+    if (clustered) {
+      return DoesNotFire(
+          fmt::format("{}, and {:.2f} if rows lay by session (a sample)", now, *clustered));
+    }
+    return CannotSay(now + "; clustering by session may raise it", how);
+  }
+  if (factor < kPays) {
+    const std::string little =
+        fmt::format("lists repeat too little: {:.2f} bytes of them for each unique one", factor);
+    if (clustered && *clustered >= kPays) return Cluster(e, 1, *clustered, little);
+    return DoesNotFire(little);
+  }
+  return OnUniqueLists(
+      e, 1 / factor,
       fmt::format("{:.2f} bytes of lists for each unique one, and transforms work on all of them",
                   factor),
       "keep each list once from the decoder to the model: dedup.mode = \"auto\"",
       e.RunWith("dedup.mode=auto"));
-  result.only_if = "the model takes inverse keyed jagged tensors, or they are expanded before it";
-  SetThen(&result.effects.reader_cpu, e.CpuOf(change), "");
-  return result;
 }
 
 Recommendation Cache(const Evidence& e) {

@@ -328,6 +328,26 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R11", "lists repeat four times", Duplicates(4), fires, "4.00 bytes of lists"},
       {"R11", "lists hardly repeat", Duplicates(1.05), silent, "repeat too little"},
       {"R11", "nothing compared them", Decoding(), unknown, "not known"},
+      {"R11", "they would repeat by session",
+       With(Duplicates(1.05), [](RunView* run) { run->run.clustered_dedup_ratio = 4; }), fires,
+       "if rows lay by session, 4.00 bytes"},
+      {"R11", "they would repeat more by session than they do",
+       With(Duplicates(1.1),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4.4;
+              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+            }),
+       fires, "left out already: 1.10"},
+      {"R11", "they lie by session already",
+       With(Duplicates(4),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4.1;
+              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+            }),
+       silent, "left out already: 4.00"},
+      {"R11", "nor would they by session",
+       With(Decoding(), [](RunView* run) { run->run.clustered_dedup_ratio = 1.1; }), silent,
+       "even if rows lay by session"},
       {"R12", "three epochs", Epochs("3"), fires, "3 epochs"},
       {"R12", "one epoch", Epochs("1"), silent, "once"},
       {"R12", "no memory is free",

@@ -48,6 +48,16 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
   one_line_error 2 'past the page cache'
 }
 
+@test "a run samples what clustering by session would give, and R11 speaks of it" {
+  make_table
+  "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=0
+  measured=$("$HEADRACE" layout t --pipeline t/pipeline.toml --dedup --json | jq .factor_clustered_ratio)
+  stored=$(sql "SELECT clustered_dedup_ratio FROM run_summary")
+  [ "$(jq -n "($measured - $stored) | fabs < 0.01 * $measured")" = true ] || { echo "$measured $stored"; false; }
+  "$HEADRACE" report --json > r.json || [ $? -eq 4 ]
+  jq -e '.recommendations[] | select(.id == "R11") | .advice != "cannot say" and (.why | contains("by session"))' r.json || { jq '.recommendations[] | select(.id == "R11")' r.json; false; }
+}
+
 @test "the report finds the runs that differ in one thing, and names those that are missing" {
   make_table
   one="--duration 2500ms --set consumer.step=3ms"
