@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cmath>
@@ -48,12 +49,20 @@ size_t Program::Column(std::string name, double lower, double upper, bool intege
 
 void Program::Row(std::string name, std::vector<std::pair<size_t, double>> terms, double lower,
                   double upper) {
-  rows_.push_back({std::move(name), std::move(terms), lower, upper});
+  // A column that is named twice counts twice; solvers differ about such rows.
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::pair<size_t, double>> sums;
+  for (const auto& [column, value] : terms) {
+    if (sums.empty() || sums.back().first != column) sums.push_back({column, 0});
+    sums.back().second += value;
+  }
+  rows_.push_back({std::move(name), std::move(sums), lower, upper});
 }
 
 void Program::Objective(std::vector<std::pair<size_t, double>> terms, bool maximise) {
   for (ColumnEntry& column : columns_) column.cost = 0;
-  for (const auto& [index, cost] : terms) columns_[index].cost = cost;
+  for (const auto& [index, cost] : terms) columns_[index].cost += cost;
   maximise_ = maximise;
 }
 
@@ -82,7 +91,7 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* pro
   for (const ColumnEntry& column : columns_) {
     lower.push_back(column.lower);
     upper.push_back(column.upper);
-    cost.push_back(maximise_ ? -column.cost : column.cost);
+    cost.push_back((maximise_ ? -times_ : times_) * column.cost);
   }
   Cbc_loadProblem(model.get(), static_cast<int>(columns_.size()), static_cast<int>(rows_.size()),
                   starts.data(), indices.data(), values.data(), lower.data(), upper.data(),
@@ -92,7 +101,7 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* pro
   }
   Cbc_setLogLevel(model.get(), 0);
   Cbc_setParameter(model.get(), "ratioGap", "0");
-  Cbc_setParameter(model.get(), "allowableGap", "0");
+  Cbc_setParameter(model.get(), "allowableGap", fmt::format("{:g}", times_ * allowed_gap_).c_str());
   if (!preprocess_) Cbc_setParameter(model.get(), "preprocess", "off");
   Cbc_setMaximumSeconds(model.get(), max_seconds);
   Cbc_solve(model.get());
@@ -195,10 +204,21 @@ std::string Program::Text() const {
   const auto sum = [&](const std::vector<std::pair<size_t, double>>& terms) {
     std::string text;
     for (const auto& [column, value] : terms) {
-      text += fmt::format("{}{:g} {}", text.empty() ? "" : " + ", value,
-                          Printable(columns_[column].name));
+      if (value == 0) continue;
+      const double size = std::abs(value);
+      text += text.empty() ? (value < 0 ? "-" : "") : value < 0 ? " - " : " + ";
+      if (size != 1) text += fmt::format("{:g} ", size);
+      text += Printable(columns_[column].name);
     }
-    return text;
+    return text.empty() ? std::string("0") : text;
+  };
+  // "2 <= x <= 5", "x >= 2", "x = 2"
+  const auto bounded = [](double lower, const std::string& what, double upper) {
+    if (lower == upper) return fmt::format("{} = {:g}", what, lower);
+    if (!std::isfinite(lower) && !std::isfinite(upper)) return what + " free";
+    if (!std::isfinite(lower)) return fmt::format("{} <= {:g}", what, upper);
+    if (!std::isfinite(upper)) return fmt::format("{} >= {:g}", what, lower);
+    return fmt::format("{:g} <= {} <= {:g}", lower, what, upper);
   };
   std::vector<std::pair<size_t, double>> costs;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -206,12 +226,12 @@ std::string Program::Text() const {
   }
   std::string text = fmt::format("{} {}\n", maximise_ ? "maximise" : "minimise", sum(costs));
   for (const RowEntry& row : rows_) {
-    text += fmt::format("  {}: {:g} <= {} <= {:g}\n", Printable(row.name), row.lower,
-                        sum(row.terms), row.upper);
+    text += fmt::format("  {}: {}\n", Printable(row.name),
+                        bounded(row.lower, sum(row.terms), row.upper));
   }
   for (const ColumnEntry& column : columns_) {
-    text += fmt::format("  {:g} <= {} <= {:g}{}\n", column.lower, Printable(column.name),
-                        column.upper, column.integer ? " integer" : "");
+    text += fmt::format("  {}{}\n", bounded(column.lower, Printable(column.name), column.upper),
+                        column.integer ? ", whole" : "");
   }
   return text;
 }
