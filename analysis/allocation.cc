@@ -8,9 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/max_min.h"
+#include "analysis/pipeline_setting.h"
 #include "analysis/prediction.h"
-#include "analysis/program.h"
 #include "analysis/queue_loss.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -23,8 +22,10 @@ constexpr double kHeadroom =
     0.2;  // capacity above the planned rate: variance, dearer work on busy cores
 constexpr double kWorthwhile = 0.03;  // a change that gains less is not proposed
 constexpr int kMaxCapacity = 32;
-constexpr double kSolverSeconds = 10;
-constexpr int kOrderedPlaces = 4;  // of an ordered queue, for each thread that fills it
+constexpr int kMostChoices = 512;    // numbers of threads of a stage in the program
+constexpr double kQueueLoss = 0.05;  // that a queue may cost before the memory takes places of it
+constexpr double kYielded = 0.01;    // of the rate, for a lower price or less power
+constexpr int kOrderedPlaces = 4;    // of an ordered queue, for each thread that fills it
 
 double ElementBytes(const PipelineModel& model, size_t stage) {
   return model.stages()[stage].element_bytes.value_or(0);
@@ -55,28 +56,26 @@ std::optional<double> QueueMemory(const PipelineModel& model, const Settings& se
       "memory budget", "loosen --memory");
 }
 
-// Why a stage is to run on other than its present number of threads.
-std::string WhyThreads(const PipelineModel& model, const ChainProblem& problem,
-                       const ChainSolution& solution, size_t s, int planned, bool fits_now) {
+// Why a stage is to run on other than its present number of threads. `stage_s`: what one batch
+// takes of it, with the planned caches.
+std::string WhyThreads(const PipelineModel& model, double stage_s, int most, double rate, size_t s,
+                       int planned, bool fits_now) {
   const int now = model.current().parallelism[s];
   if (planned < now) {
-    if (now > problem.max_threads[s]) {
-      return fmt::format("{} threads are the most it may have", problem.max_threads[s]);
-    }
+    if (now > most) return fmt::format("{} threads are the most it may have", most);
     return fits_now ? "fewer threads leave the cores to the stages that need them"
                     : "fewer threads fit the memory budget";
   }
-  const double stage_s = problem.stage_s[s];
   const std::string each = fmt::format("one thread does {}; {} wanted",
                                        FormatRate(stage_s > 0 ? 1 / stage_s : kInfinite, "batches"),
-                                       FormatRate(solution.rate, "batches"));
-  if (planned <= std::ceil(stage_s * solution.rate * (1 + kHeadroom))) return each;
+                                       FormatRate(rate, "batches"));
+  if (planned <= std::ceil(stage_s * rate * (1 + kHeadroom))) return each;
   return fmt::format("{}, and costs vary by {:.0f} %", each, 100 * model.stages()[s].cv);
 }
 
-bool WithinMost(const ChainProblem& problem, const Settings& settings) {
-  for (size_t s = 0; s < problem.max_threads.size(); ++s) {
-    if (settings.parallelism[s] > problem.max_threads[s]) return false;
+bool WithinMost(const std::vector<int>& most, const Settings& settings) {
+  for (size_t s = 0; s < most.size(); ++s) {
+    if (settings.parallelism[s] > most[s]) return false;
   }
   return true;
 }
@@ -85,11 +84,13 @@ bool WithinMost(const ChainProblem& problem, const Settings& settings) {
 // and a few threads more gain where costs vary. Every step must fit the memory.
 class Search {
  public:
-  Search(const PipelineModel& model, const Predictor& predictor, const ChainProblem& problem,
-         std::function<bool(const Settings&)> fits, double target)
+  Search(const PipelineModel& model, const Predictor& predictor, const std::vector<int>& most,
+         std::vector<Scale> scales, std::function<bool(const Settings&)> fits, double target)
       : model_(model),
         predictor_(predictor),
-        problem_(problem),
+        most_(most),
+        scales_(std::move(scales)),
+        demands_(Apply(model, model.demands(), scales_)),
         fits_(std::move(fits)),
         target_(target) {}
 
@@ -98,7 +99,7 @@ class Search {
 
   void Begin(const Settings& settings) {
     plan_ = settings;
-    rate_ = predictor_.Rate(settings);
+    rate_ = predictor_.Rate(settings, scales_);
   }
 
   // Takes back changes that gain next to nothing, as long as all of them together lose little.
@@ -109,8 +110,8 @@ class Search {
         Settings without = plan_;
         (without.*member)[s] = (current.*member)[s];
         if ((without.*member)[s] == (plan_.*member)[s]) continue;
-        if (!fits_(without) || !WithinMost(problem_, without)) continue;
-        const double rate = predictor_.Rate(without);
+        if (!fits_(without) || !WithinMost(most_, without)) continue;
+        const double rate = predictor_.Rate(without, scales_);
         if (rate < needed) continue;
         plan_ = without;
         rate_ = rate;
@@ -138,7 +139,7 @@ class Search {
       Settings best = plan_;
       double most = rate_ * (1 + kWorthwhile / 2);
       for (const Settings& step : Steps()) {
-        const double rate = predictor_.Rate(step);
+        const double rate = predictor_.Rate(step, scales_);
         if (rate <= most) continue;
         most = rate;
         best = step;
@@ -154,7 +155,7 @@ class Search {
   static constexpr size_t kMostSteps = 20;  // tried in a round
 
   bool Try(const Settings& settings) {
-    const double rate = predictor_.Rate(settings);
+    const double rate = predictor_.Rate(settings, scales_);
     if (rate < rate_ * (1 + kWorthwhile / 2)) return false;
     plan_ = settings;
     rate_ = rate;
@@ -165,13 +166,12 @@ class Search {
   // unless there is room for what they did since.
   int Places(size_t s) const {
     const std::vector<StageModel>& stages = model_.stages();
-    const Demands& demands = model_.demands();
     const auto capacity = [&](size_t i) {
-      return plan_.parallelism[i] / std::max(demands.stage_s[i], 1e-9);
+      return plan_.parallelism[i] / std::max(demands_.stage_s[i], 1e-9);
     };
     const std::optional<size_t> next = stages[s].output;
     const double ours = capacity(s);
-    const double theirs = next ? capacity(*next) : 1 / std::max(demands.consumer_s, 1e-9);
+    const double theirs = next ? capacity(*next) : 1 / std::max(demands_.consumer_s, 1e-9);
     const double their_cv = next ? stages[*next].cv : model_.consumer_cv();
     const int places =
         SufficientCapacity(std::min(ours, theirs) / std::max(ours, theirs), stages[s].cv, their_cv,
@@ -184,13 +184,13 @@ class Search {
   std::vector<Settings> Steps() const {
     std::vector<std::pair<double, Settings>> steps;
     for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
-      const double bound = plan_.parallelism[s] / std::max(model_.demands().stage_s[s], 1e-9);
+      const double bound = plan_.parallelism[s] / std::max(demands_.stage_s[s], 1e-9);
       const int threads = plan_.parallelism[s];
       // A few more; twice as many, where costs vary so much that a few are all caught by slow
       // elements; half, where they take the cores from stages that need them more.
       for (const int other : {threads + std::max(1, threads / 4), 2 * threads, threads / 2}) {
         Settings step = plan_;
-        step.parallelism[s] = std::clamp(other, 1, std::max(threads, problem_.max_threads[s]));
+        step.parallelism[s] = std::clamp(other, 1, std::max(threads, most_[s]));
         if (step.parallelism[s] != threads && fits_(step)) steps.emplace_back(bound, step);
       }
       const int most = std::max(model_.ordered() ? kOrderedPlaces * 2 * threads : 0, kMaxCapacity);
@@ -205,7 +205,7 @@ class Search {
     // Stages that limit alike gain only together.
     Settings wider = plan_, deeper = plan_;
     for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
-      wider.parallelism[s] = std::min(std::max(problem_.max_threads[s], plan_.parallelism[s]),
+      wider.parallelism[s] = std::min(std::max(most_[s], plan_.parallelism[s]),
                                       plan_.parallelism[s] + std::max(1, plan_.parallelism[s] / 4));
       if (plan_.queue_capacity[s] < kMaxCapacity) {
         deeper.queue_capacity[s] = std::min(2 * plan_.queue_capacity[s], kMaxCapacity);
@@ -222,105 +222,239 @@ class Search {
 
   const PipelineModel& model_;
   const Predictor& predictor_;
-  const ChainProblem& problem_;
+  const std::vector<int>& most_;
+  std::vector<Scale> scales_;
+  Demands demands_;
   std::function<bool(const Settings&)> fits_;
   double target_;
   Settings plan_;
   double rate_ = 0;
 };
 
-}  // namespace
-
-std::optional<ChainSolution> SolveChain(const ChainProblem& problem, ChainReport* report) {
-  const size_t n = problem.stage_s.size();
-  // X in units of a rate no plan can exceed, so that all coefficients are of one size.
-  double scale = problem.shared_bound;
-  for (size_t s = 0; s < n; ++s) {
-    if (problem.stage_s[s] > 0)
-      scale = std::min(scale, problem.max_threads[s] / problem.stage_s[s]);
+// The program of a model within a budget.
+class Host {
+ public:
+  Host(const PipelineModel& model, const Budget& budget, Settings base, double base_bytes,
+       double limit_bytes)
+      : model_(model), budget_(budget), base_(std::move(base)), demands_(model.demands()) {
+    problem_.memory_bytes = limit_bytes;
+    problem_.fixed_bytes = base_bytes;
+    problem_.headroom = kHeadroom;
+    problem_.price_per_core_hour = budget.price_per_core_hour;
+    problem_.watts_per_core = budget.watts_per_core;
+    problem_.yielded = budget.price_per_core_hour || budget.watts_per_core ? kYielded : 1e-7;
+    problem_.cores = model.cores_known() ? base_.cores : kInfinite;
+    problem_.least_s = demands_.consumer_s;
+    if (budget.target) problem_.least_s = std::max(problem_.least_s, 1 / *budget.target);
+    AddCapacities();
+    AddSets();
+    AddStages();
+    AddCaches();
   }
-  if (!std::isfinite(scale) || scale <= 0) scale = 1;
-  const auto named = [&](const char* what, size_t s) {
-    return s < problem.names.size() ? fmt::format("{}_{}", what, problem.names[s])
-                                    : fmt::format("{}{}", what, s);
-  };
-  const auto build = [&](Program* program, std::vector<size_t>* threads) {
-    const size_t rate = program->Column("X", 0, std::min(1.0, problem.shared_bound / scale), false);
-    std::vector<std::pair<size_t, double>> memory;
-    for (size_t s = 0; s < n; ++s) {
-      threads->push_back(
-          program->Column(named("p", s), 1, std::max(1, problem.max_threads[s]), true));
-      if (problem.stage_s[s] > 0) {
-        program->Row(named("stage", s),
-                     {{threads->back(), 1.0}, {rate, -problem.stage_s[s] * scale}}, 0, HUGE_VAL);
+
+  HostProblem& problem() { return problem_; }
+  const std::vector<int>& most() const { return most_; }
+  const std::vector<size_t>& site_options() const { return site_options_; }
+
+ private:
+  void AddCapacities() {
+    const size_t n = model_.stages().size();
+    for (size_t r = 0; r < model_.resources().size(); ++r) {
+      const ResourceModel& resource = model_.resources()[r];
+      Capacity capacity{resource.name, static_cast<double>(resource.servers), 0,
+                        std::vector<double>(n, 0)};
+      const double demand = std::max(demands_.resources[r].hold_s, demands_.resources[r].limiter_s);
+      capacity.other_s = demand;
+      for (const auto& [op, share] : resource.users) {
+        const size_t stage = model_.operators()[op].stage;
+        if (stage == kNoStage) continue;
+        capacity.stage_s[stage] += share * demand;
+        capacity.other_s = std::max(0.0, capacity.other_s - share * demand);
       }
-      if (problem.thread_bytes[s] > 0)
-        memory.push_back({threads->back(), problem.thread_bytes[s] / 1048576});
+      if (demand > 0) problem_.capacities.push_back(std::move(capacity));
     }
-    if (std::isfinite(problem.memory_bytes) && !memory.empty()) {
-      program->Row("memory", memory, -HUGE_VAL,
-                   (problem.memory_bytes - problem.fixed_bytes) / 1048576);
-    }
-    return rate;
-  };
-  // CBC's preprocessing was seen to lose an optimum (program.h).
-  Program first;
-  first.WithoutPreprocessing();
-  std::vector<size_t> threads;
-  const size_t rate = build(&first, &threads);
-  first.Objective({{rate, 1}}, true);
-  Proof proof;
-  const std::optional<std::vector<double>> best = first.Solve(kSolverSeconds, &proof);
-  const std::optional<MaxMinSolution> exact =
-      SolveMaxMin({problem.stage_s, problem.max_threads, problem.thread_bytes,
-                   problem.memory_bytes - problem.fixed_bytes, problem.shared_bound});
-  if (!best && !exact) return std::nullopt;
-  ChainSolution solution;
-  solution.rate = best ? (*best)[rate] * scale : 0;
-  if (best.has_value() != exact.has_value() || (proof.optimal && std::isfinite(exact->rate) &&
-                                                std::abs(solution.rate / exact->rate - 1) > 1e-5)) {
-    throw Error(ExitCode::kFailure,
-                fmt::format("the integer program gives {:.9g} batches/s, the exact method {:.9g}",
-                            solution.rate, exact ? exact->rate : 0),
-                "plan", "report the run: the two must agree");
   }
 
-  // At that rate: fewest changed knobs, headroom where it can be had, then fewest threads.
-  Program second;
-  second.WithoutPreprocessing();
-  threads.clear();
-  const size_t held = build(&second, &threads);
-  second.Row("rate", {{held, 1}}, (*best)[rate] * (1 - 1e-7), HUGE_VAL);
-  std::vector<std::pair<size_t, double>> cost;
-  for (size_t s = 0; s < n; ++s) {
-    const double most = std::max(problem.max_threads[s], problem.now[s]);
-    const size_t changed = second.Column(named("changed", s), 0, 1, true);
-    const size_t missing = second.Column(named("missing", s), 0, HUGE_VAL, false);
-    // |p - now| <= most * changed
-    second.Row(named("up", s), {{threads[s], 1}, {changed, -most}}, -HUGE_VAL, problem.now[s]);
-    second.Row(named("down", s), {{threads[s], 1}, {changed, most}}, problem.now[s], HUGE_VAL);
-    second.Row(named("headroom", s), {{threads[s], 1}, {missing, 1}},
-               problem.stage_s[s] * solution.rate * (1 + problem.headroom), HUGE_VAL);
-    cost.push_back({changed, 100});
-    cost.push_back({missing, problem.headroom > 0 ? 1000.0 : 0.0});
-    cost.push_back({threads[s], 0.1});
+  // The reorder window, where the pipeline has one that holds it back.
+  void AddSets() {
+    const int now = base_.order_window;
+    if (!model_.ordered() || now <= 0) return;
+    ModeSet set{"pipeline.reorder_window", {{now, 0}}, 0};
+    for (const int times : {2, 4, 8}) set.modes.push_back({now * times, 0});
+    problem_.sets.push_back(std::move(set));
   }
-  second.Objective(cost, false);
-  if (report != nullptr) {
-    *report = {first.Text() + "then\n" + second.Text(), first.Lp(), proof, exact->rate};
+
+  // Most threads that could be of use: those that reach the rate of all else with headroom.
+  int Useful(size_t s, int most) const {
+    double least_s = problem_.least_s;
+    if (!budget_.cache) {
+      if (std::isfinite(problem_.cores))
+        least_s = std::max(least_s, demands_.cpu_s / problem_.cores);
+      for (const Capacity& capacity : problem_.capacities) {
+        double demand = capacity.other_s;
+        for (const double stage_s : capacity.stage_s) demand += stage_s;
+        least_s = std::max(least_s, demand / capacity.servers);
+      }
+    }
+    if (least_s <= 0) return std::min(most, kMostChoices);
+    // In order, threads wait: as many again.
+    const double wanted =
+        demands_.stage_s[s] / least_s * (1 + kHeadroom) * (model_.ordered() ? 2 : 1);
+    return static_cast<int>(
+        std::clamp(std::ceil(wanted) + 1, 1.0, std::min<double>(most, kMostChoices)));
   }
-  const std::optional<std::vector<double>> chosen = second.Solve(kSolverSeconds);
-  for (size_t s = 0; s < n; ++s) {
-    const std::vector<double>& values = chosen ? *chosen : *best;
-    solution.threads.push_back(static_cast<int>(std::lround(values[threads[s]])));
+
+  std::vector<StageChoice> InAnyOrder(size_t s, int most) const {
+    std::vector<StageChoice> list;
+    for (int p = 1; p <= most; ++p) {
+      list.push_back({p, 0, static_cast<double>(p), p * ElementBytes(model_, s)});
+    }
+    return list;
   }
-  return solution;
+  // With what waiting for the slowest leaves of the threads' rate, by simulation at some numbers of
+  // threads and in between by their neighbours.
+  std::vector<StageChoice> InOrder(size_t s, int most, int window) const {
+    std::vector<int> counts;
+    for (const int p : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+      if (p <= most) counts.push_back(p);
+    }
+    if (base_.parallelism[s] <= most) counts.push_back(base_.parallelism[s]);
+    counts.push_back(most);
+    std::sort(counts.begin(), counts.end());
+    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+    std::vector<StageChoice> list;
+    for (const int p : counts) {
+      for (const int queue : {base_.queue_capacity[s], kOrderedPlaces * p}) {
+        if (queue < base_.queue_capacity[s]) continue;
+        Settings settings = base_;
+        settings.parallelism[s] = p;
+        settings.queue_capacity[s] = queue;
+        settings.order_window = window;
+        list.push_back({p, queue, p * model_.OrderShare(s, settings),
+                        ElementBytes(model_, s) * (static_cast<double>(p) + queue)});
+        if (queue == kOrderedPlaces * p) break;
+      }
+    }
+    return list;
+  }
+
+  void AddStages() {
+    problem_.other_cpu_s = demands_.cpu_s;
+    const int cap = std::max(8, static_cast<int>(std::min(4 * base_.cores, 1e6)));
+    for (size_t s = 0; s < model_.stages().size(); ++s) {
+      const StageModel& stage = model_.stages()[s];
+      int most = budget_.max_threads > 0 ? budget_.max_threads : std::max(cap, stage.parallelism);
+      if (stage.max_parallelism > 0) most = std::min(most, stage.max_parallelism);
+      most_.push_back(std::max(1, most));
+      HostStage host;
+      host.name = stage.name;
+      host.service_s = std::max(0.0, demands_.stage_s[s]);
+      host.cpu_s = std::clamp(demands_.stage_cpu_s[s], 0.0, host.service_s);
+      problem_.other_cpu_s = std::max(0.0, problem_.other_cpu_s - host.cpu_s);
+      host.output = stage.output;
+      host.threads_now = base_.parallelism[s];
+      host.queue_now = base_.queue_capacity[s];
+      host.element_bytes = ElementBytes(model_, s);
+      const double next_cv =
+          stage.output ? model_.stages()[*stage.output].cv : model_.consumer_cv();
+      host.queue_least =
+          host.queue_now > kMostChoices
+              ? host.queue_now
+              : std::min(host.queue_now,
+                         SufficientCapacity(1, stage.cv, next_cv, kQueueLoss, 1, kMaxCapacity));
+      const int useful = std::max(Useful(s, most_[s]), std::min(most_[s], host.threads_now));
+      if (!model_.ordered()) {
+        host.choices = {InAnyOrder(s, useful)};
+      } else if (problem_.sets.empty()) {
+        host.choices = {InOrder(s, useful, base_.order_window)};
+      } else {
+        host.set = 0;
+        for (const Mode& mode : problem_.sets[0].modes) {
+          host.choices.push_back(InOrder(s, useful, mode.value));
+        }
+      }
+      problem_.stages.push_back(std::move(host));
+    }
+  }
+
+  void AddCaches() {
+    if (!budget_.cache) return;
+    const CacheQuestion& question = *budget_.cache;
+    problem_.epochs = question.epochs;
+    problem_.one_cache = budget_.one_cache;
+    for (const CacheTier& tier : question.tiers) {
+      problem_.tiers.push_back({tier.name, tier.budget_bytes, tier.name == "memory"});
+    }
+    for (size_t s = 0; s < model_.stages().size(); ++s) {
+      const StageModel& stage = model_.stages()[s];
+      if (!question.allowed.empty() && !question.allowed[s]) continue;
+      if (!stage.element_bytes || *stage.element_bytes <= 0 || !RandomBefore(model_, s).empty()) {
+        continue;
+      }
+      const double batch_bytes = *stage.element_bytes * stage.elements;
+      for (size_t t = 0; t < question.tiers.size(); ++t) {
+        const CacheTier& tier = question.tiers[t];
+        CacheSite site;
+        site.stage = s;
+        site.tier = t;
+        site.bytes = batch_bytes * question.epoch_batches;
+        site.read_s = batch_bytes / tier.read_bytes_per_second;
+        site.write_s = batch_bytes / tier.write_bytes_per_second;
+        site.cpu = tier.uses_cpu;
+        if (tier.shared) {
+          site.tier_read_s = site.read_s;
+          site.tier_write_s = site.write_s;
+        }
+        problem_.sites.push_back(site);
+      }
+    }
+  }
+
+  const PipelineModel& model_;
+  const Budget& budget_;
+  Settings base_;
+  const Demands& demands_;
+  HostProblem problem_;
+  std::vector<int> most_;
+  std::vector<size_t> site_options_;
+};
+
+// A plan as predicted: the program's settings, searched further.
+struct Candidate {
+  HostSolution solution;
+  HostReport report;
+  std::vector<PlannedCache> caches;
+  Settings settings;
+  std::vector<Scale> warm, fill;
+  double rate = 0, fill_rate = 0;
+  double average_s = 0;  // what is compared
+};
+
+double SharedRate(const PipelineModel& model, const CacheQuestion& question,
+                  const std::vector<PlannedCache>& caches, bool reading) {
+  std::vector<double> tier_s(question.tiers.size(), 0);
+  for (const PlannedCache& cache : caches) {
+    const CacheTier& tier = question.tiers[cache.tier];
+    if (!tier.shared) continue;
+    const StageModel& stage = model.stages()[cache.stage];
+    tier_s[cache.tier] += cache.share * *stage.element_bytes * stage.elements /
+                          (reading ? tier.read_bytes_per_second : tier.write_bytes_per_second);
+  }
+  double rate = kInfinite;
+  for (const double seconds : tier_s) {
+    if (seconds > 0) rate = std::min(rate, 1 / seconds);
+  }
+  return rate;
 }
+
+}  // namespace
 
 Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   const Demands& demands = model.demands();
   const size_t n = model.stages().size();
   Settings base = model.current();
+  const bool same_cores = !budget.cores || std::abs(*budget.cores - base.cores) < 1e-9 ||
+                          std::abs(*budget.cores - model.cores_budget()) < 1e-9;
   if (budget.cores) {
     if (!model.cores_known()) {
       throw Error(ExitCode::kInconclusive,
@@ -328,7 +462,8 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
                   "says nothing",
                   "cores budget", "leave --cores out, or record at accounting level 2");
     }
-    base.cores = *budget.cores;
+    // What others use of the same cores was measured.
+    base.cores = same_cores ? base.cores : *budget.cores;
   }
   const Predictor predictor(model);
 
@@ -372,53 +507,109 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     base.queue_capacity[largest] -= std::max(1, base.queue_capacity[largest] / 64);
   }
 
-  ChainProblem problem;
-  problem.stage_s = demands.stage_s;
-  problem.now = base.parallelism;
-  problem.fixed_bytes = base_bytes + queue_bytes();
-  problem.memory_bytes = limit_bytes;
-  problem.headroom = kHeadroom;
-  problem.shared_bound = budget.target.value_or(kInfinite);
-  for (const Limit& limit : Bounds(model, demands, base)) {
-    if (limit.kind != LimitKind::kStage && limit.kind != LimitKind::kOrder)
-      problem.shared_bound = std::min(problem.shared_bound, limit.bound);
-  }
-  const int cap = std::max(8, static_cast<int>(std::min(4 * base.cores, 1e6)));
-  for (size_t s = 0; s < n; ++s) {
-    const StageModel& stage = model.stages()[s];
-    int most = budget.max_threads > 0 ? budget.max_threads : std::max(cap, stage.parallelism);
-    if (stage.max_parallelism > 0) most = std::min(most, stage.max_parallelism);
-    problem.names.push_back(stage.name);
-    problem.max_threads.push_back(std::max(1, most));
-    problem.thread_bytes.push_back(ElementBytes(model, s));
-  }
+  Host host(model, budget, base, base_bytes, limit_bytes);
+  const std::vector<int>& most = host.most();
+  const Settings& current = model.current();
+
   Allocation allocation;
-  const std::optional<ChainSolution> solution = SolveChain(problem, &allocation.program);
-  if (!solution) {
+  allocation.no_copies =
+      "the pipeline has no knob for copies of a subgraph; a stage that may have threads has them";
+  // The program's answer, searched by prediction.
+  const auto candidate_of = [&](HostProblem problem) -> std::optional<Candidate> {
+    Candidate candidate;
+    std::optional<HostSolution> solution = SolveHost(problem, &candidate.report);
+    if (!solution) {  // shorter queues than are good, where nothing else fits
+      for (HostStage& stage : problem.stages) stage.queue_least = 1;
+      solution = SolveHost(problem, &candidate.report);
+    }
+    if (!solution) return std::nullopt;
+    candidate.solution = *solution;
+    double cache_bytes = 0;
+    for (size_t k = 0; k < problem.sites.size(); ++k) {
+      const double share = solution->kept[k];
+      if (share <= 0) continue;
+      const CacheSite& site = problem.sites[k];
+      const CacheTier& tier = budget.cache->tiers[site.tier];
+      candidate.caches.push_back({site.stage, site.tier, share, share * site.bytes});
+      if (problem.tiers[site.tier].memory) cache_bytes += share * site.bytes;
+      for (const bool reading : {true, false}) {
+        const double each_s = share * (reading ? site.read_s : site.write_s);
+        const std::vector<Scale> scales =
+            CacheScales(model, site.stage, reading ? 1 - share : 1, each_s, tier.uses_cpu);
+        std::vector<Scale>& all = reading ? candidate.warm : candidate.fill;
+        all.insert(all.end(), scales.begin(), scales.end());
+      }
+    }
+    Settings start = base;
+    for (size_t s = 0; s < n; ++s) {
+      start.parallelism[s] = solution->stages[s].threads;
+      start.queue_capacity[s] = solution->stages[s].queue;
+    }
+    if (!problem.sets.empty()) {
+      start.order_window = problem.sets[0].modes[solution->modes[0]].value;
+    }
+    const auto fits = [&, cache_bytes](const Settings& settings) {
+      return base_bytes + cache_bytes + QueueMemory(model, settings).value_or(0) <= limit_bytes;
+    };
+    Search search(model, predictor, most, candidate.warm, fits, budget.target.value_or(kInfinite));
+    search.Begin(start);
+    search.Undo(current);
+    search.Deepen();
+    search.Climb();
+    search.Undo(current);
+    candidate.settings = search.plan();
+    candidate.rate = candidate.fill_rate = search.rate();
+    // A plan that gains nothing worth a change, over what was seen as over what is predicted of it,
+    // changes nothing.
+    const double before = std::max(predictor.Rate(current), demands.rate);
+    if (candidate.caches.empty() && same_cores && candidate.rate < before * (1 + kWorthwhile) &&
+        fits(current) && WithinMost(most, current)) {
+      candidate.settings = current;
+      candidate.rate = candidate.fill_rate = demands.rate;
+    }
+    candidate.average_s = 1 / candidate.rate;
+    if (candidate.caches.empty()) return candidate;
+    const CacheQuestion& question = *budget.cache;
+    candidate.rate = std::min(candidate.rate, SharedRate(model, question, candidate.caches, true));
+    candidate.fill_rate = std::min({predictor.Rate(candidate.settings, candidate.fill),
+                                    predictor.Rate(candidate.settings),
+                                    SharedRate(model, question, candidate.caches, false)});
+    candidate.average_s = 1 / candidate.rate;
+    if (question.epochs > 0) {
+      candidate.average_s =
+          (1 / candidate.fill_rate + (question.epochs - 1) / candidate.rate) / question.epochs;
+    }
+    return candidate;
+  };
+  std::optional<Candidate> chosen = candidate_of(host.problem());
+  if (!chosen) {
     throw Error(ExitCode::kInconclusive, "no settings satisfy all budgets", "plan",
                 "loosen --memory or --cores");
   }
-
-  Settings start = base;
-  start.parallelism = solution->threads;
-  const Settings& current = model.current();
+  // The same without a cache, which is to be preferred where it is as good by prediction.
+  if (!chosen->caches.empty()) {
+    HostProblem without = host.problem();
+    without.sites.clear();
+    std::optional<Candidate> plain = candidate_of(std::move(without));
+    if (plain && plain->average_s * (1 - kWorthACache) <= chosen->average_s) chosen = plain;
+  }
+  allocation.program = chosen->report;
+  allocation.solution = chosen->solution;
+  allocation.caches = chosen->caches;
+  allocation.scales = chosen->warm;
+  allocation.cores_used = chosen->solution.cores;
+  allocation.watts = chosen->solution.watts;
+  const Settings plan = chosen->settings;
+  const double rate = chosen->rate;
+  const std::vector<Scale>& warm = chosen->warm;
+  const Demands planned_demands = Apply(model, demands, warm);
   const auto fits = [&](const Settings& settings) {
     return base_bytes + QueueMemory(model, settings).value_or(0) <= limit_bytes;
   };
-  Search search(model, predictor, problem, fits, budget.target.value_or(kInfinite));
-  search.Begin(start);
-  search.Undo(current);
-  search.Deepen();
-  search.Climb();
-  search.Undo(current);
-  Settings plan = search.plan();
-  double rate = search.rate();
-
-  // A plan that gains nothing worth a change changes nothing.
-  const bool same_cores = !budget.cores || std::abs(*budget.cores - current.cores) < 1e-9;
-  if (same_cores && rate < predictor.Rate(current) * (1 + kWorthwhile) && fits(current) &&
-      WithinMost(problem, current)) {
-    plan = current;
+  if (budget.cache && budget.cache->epochs > 0) {
+    const double batches = budget.cache->epochs * budget.cache->epoch_batches;
+    allocation.now_total_s = batches / demands.rate;
+    allocation.total_s = batches * chosen->average_s;
   }
 
   allocation.settings = plan;
@@ -428,7 +619,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     Change& change = allocation.changes.back();
     Settings without = plan;
     (without.*member)[s] = (current.*member)[s];
-    change.gain = rate / predictor.Rate(without) - 1;
+    change.gain = rate / predictor.Rate(without, warm) - 1;
     if (model.stages()[s].element_bytes) {
       change.memory_bytes = ElementBytes(model, s) * (change.to - change.from);
     }
@@ -436,13 +627,13 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   for (size_t s = 0; s < n; ++s) {
     const StageModel& stage = model.stages()[s];
     if (plan.parallelism[s] != current.parallelism[s]) {
-      allocation.changes.push_back(
-          {stage.name + ".parallelism",
-           current.parallelism[s],
-           plan.parallelism[s],
-           WhyThreads(model, problem, *solution, s, plan.parallelism[s], fits(current)),
-           0,
-           {}});
+      allocation.changes.push_back({stage.name + ".parallelism",
+                                    current.parallelism[s],
+                                    plan.parallelism[s],
+                                    WhyThreads(model, planned_demands.stage_s[s], most[s], rate, s,
+                                               plan.parallelism[s], fits(current)),
+                                    0,
+                                    {}});
       with_without(&Settings::parallelism, s);
     }
     if (plan.queue_capacity[s] != current.queue_capacity[s]) {
@@ -458,9 +649,31 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       with_without(&Settings::queue_capacity, s);
     }
   }
+  if (plan.order_window != current.order_window) {
+    allocation.changes.push_back({"pipeline.reorder_window",
+                                  current.order_window,
+                                  plan.order_window,
+                                  "threads wait for the slowest of them unless others may go ahead",
+                                  0,
+                                  {}});
+    Settings without = plan;
+    without.order_window = current.order_window;
+    allocation.changes.back().gain = rate / predictor.Rate(without, warm) - 1;
+  }
   Settings predicted = plan;
   if (same_cores) predicted.cores = current.cores;
-  const Prediction prediction = predictor.Predict(predicted);
+  Prediction prediction = predictor.Predict(predicted, warm);
+  if (!chosen->caches.empty()) {
+    allocation.predicted_fill = chosen->fill_rate;
+    const double most_rate = SharedRate(model, *budget.cache, chosen->caches, true);
+    if (most_rate < prediction.rate) {
+      const double less = most_rate / prediction.rate;
+      prediction.interval = {less * prediction.interval.low, less * prediction.interval.high};
+      prediction.rate = most_rate;
+      prediction.limits.push_back({LimitKind::kDevice, 0, "cache disk", most_rate});
+      prediction.binding = prediction.limits.size() - 1;
+    }
+  }
   allocation.predicted = prediction.rate;
   allocation.predicted_interval = prediction.interval;
   // A 90 % interval reaches 1.645 deviations down, the 10th percentile is at 1.2816.
@@ -468,7 +681,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       std::log(prediction.rate / std::max(prediction.interval.low, 1e-12)) / 1.645;
   allocation.promise = prediction.rate * std::exp(-1.2816 * deviation);
   const double gained = std::log(prediction.rate / demands.rate);
-  if (predicted != current && deviation > 0) {
+  if ((predicted != current || !warm.empty()) && deviation > 0) {
     allocation.slower_probability = 0.5 * std::erfc(gained / deviation / std::sqrt(2.0));
   }
   const std::vector<Limit>& limits = prediction.limits;

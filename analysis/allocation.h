@@ -1,9 +1,9 @@
-// Allocation: the settings to change, found by an integer program over the model, and what they
-// gain.
+// Allocation: the settings to change, and the outputs to keep in a cache, found by one integer
+// program over the model (host_program.h), and what they gain.
 //
-// Objectives in order: throughput up to what the consumer can use (or a target rate); then fewest
-// changed knobs; then fewest threads. Rows: stages p_i >= (c_i + b_i) X, cores, memory of queues
-// and elements in work, locks and devices, the consumer, sequential stages.
+// What the program does not know (variance, what shared cores and finite queues cost) is then
+// searched by prediction from its solution; where the prediction of a plan without a cache is as
+// good, there is none.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "analysis/bottleneck.h"
-#include "analysis/program.h"
+#include "analysis/cache_choice.h"
+#include "analysis/host_program.h"
 
 namespace headrace::analysis {
 
@@ -20,34 +21,10 @@ struct Budget {
   std::optional<uint64_t> memory_bytes;  // none: the run's own limit
   std::optional<double> target;          // batches per second; none: as many as possible
   int max_threads = 0;                   // per stage; 0: max(8, 4 per core, what it has)
+  std::optional<CacheQuestion> cache;    // none: no output may be kept
+  bool one_cache = false;                // the pipeline has room for one in all
+  std::optional<double> price_per_core_hour, watts_per_core;
 };
-
-// The core of Allocate: thread counts for the stages of a pipeline.
-struct ChainProblem {
-  std::vector<std::string> names;    // of the stages, for the text; may be empty
-  std::vector<double> stage_s;       // service time per batch
-  std::vector<int> now;              // threads now
-  std::vector<int> max_threads;      // per stage
-  std::vector<double> thread_bytes;  // memory of one more thread of the stage
-  double fixed_bytes = 0;            // memory whatever the threads
-  double memory_bytes = 0;           // limit; infinite: none
-  double shared_bound = 0;           // least of cores, locks, devices, consumer, target
-  double headroom = 0;               // extra capacity wanted of each stage, soft
-};
-struct ChainSolution {
-  double rate = 0;
-  std::vector<int> threads;
-};
-// What was solved and how surely.
-struct ChainReport {
-  std::string words;      // both programs: the highest rate, then the fewest changes at it
-  std::string lp;         // the first in LP format
-  Proof proof;            // of the first
-  double exact_rate = 0;  // by SolveMaxMin, which shares nothing with the solver
-};
-// Empty when nothing fits. Throws Error kFailure when the solver fails, or when the exact method
-// finds another rate: then neither is to be trusted.
-std::optional<ChainSolution> SolveChain(const ChainProblem& problem, ChainReport* report = nullptr);
 
 struct Change {
   std::string knob;  // "decode.parallelism", "decode.queue"
@@ -57,14 +34,26 @@ struct Change {
   std::optional<double> memory_bytes;  // what it adds, queues full
 };
 
+// An output that the plan keeps between epochs.
+struct PlannedCache {
+  size_t stage = 0, tier = 0;  // of the model, of the question
+  double share = 0;            // of the elements
+  double bytes = 0;            // of the tier
+};
+
 struct Allocation {
   Settings settings;
+  std::vector<PlannedCache> caches;
+  std::vector<Scale> scales;  // what these make of the pipeline's costs, from the second epoch on
   std::vector<Change> changes;
-  double now = 0;               // batches per second observed
-  double predicted = 0;         // batches per second with the changes
-  Interval predicted_interval;  // 90 %
-  Interval gain_interval;       // of predicted / now - 1
-  double promise = 0;           // the rate that nine of ten such plans reach
+  double now = 0;  // batches per second observed
+  // Batches per second with the changes; with a cache from the second epoch on, and in the first.
+  double predicted = 0;
+  std::optional<double> predicted_fill;
+  std::optional<double> now_total_s, total_s;  // of the question's epochs, as it is and planned
+  Interval predicted_interval;                 // 90 %
+  Interval gain_interval;                      // of predicted / now - 1
+  double promise = 0;                          // the rate that nine of ten such plans reach
   // That it is slower than what runs now; none where it is what runs now.
   std::optional<double> slower_probability;
   double rows_per_batch = 0;
@@ -73,7 +62,11 @@ struct Allocation {
   Limit next;
   std::optional<double> memory_bytes;         // queues and elements in work, with the changes
   std::optional<double> memory_change_bytes;  // against now
-  ChainReport program;
+  double cores_used = 0;  // by the program, at its rate; whole and bought where they have a price
+  std::optional<double> watts;  // of those in use
+  std::string no_copies;        // why the program has no copies of subgraphs to choose
+  HostReport program;
+  HostSolution solution;  // of the program, before the search
 };
 
 // Throws Error kInconclusive when no settings satisfy the budget; the message says which budget and

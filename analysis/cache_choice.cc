@@ -10,7 +10,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kWorthwhile = 0.03;  // of the total time
 constexpr std::array<std::string_view, 4> kRandomKinds = {"sampling", "random_crop", "shuffle",
                                                           "augment"};
 
@@ -25,19 +24,31 @@ std::vector<size_t> UpTo(const PipelineModel& model, size_t stage) {
   return found;
 }
 
-// What a cache does to costs: all operators up to it at `left` of their cost, and `added_s` a batch
-// on the last of them, as computing or blocked.
-std::vector<Scale> Changed(const PipelineModel& model, const std::vector<size_t>& stages,
-                           double left, double added_s, bool added_cpu) {
+}  // namespace
+
+std::vector<std::string> RandomBefore(const PipelineModel& model, size_t stage) {
+  std::vector<std::string> random;
+  for (size_t from : UpTo(model, stage)) {
+    for (size_t op : model.stages()[from].operators) {
+      const OperatorModel& found = model.operators()[op];
+      const bool draws = std::any_of(
+          kRandomKinds.begin(), kRandomKinds.end(),
+          [&](std::string_view word) { return found.kind == word || found.name == word; });
+      if (draws) random.push_back(found.name);
+    }
+  }
+  return random;
+}
+
+std::vector<Scale> CacheScales(const PipelineModel& model, size_t stage, double left,
+                               double added_s, bool added_cpu) {
   std::vector<Scale> scales;
-  for (size_t stage : stages) scales.push_back({Scaled::kStage, stage, left});
-  Scale added{Scaled::kAdded, model.stages()[stages[0]].last, added_s};
+  for (size_t from : UpTo(model, stage)) scales.push_back({Scaled::kStage, from, left});
+  Scale added{Scaled::kAdded, model.stages()[stage].last, added_s};
   added.cpu = added_cpu;
   scales.push_back(added);
   return scales;
 }
-
-}  // namespace
 
 CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
                         const CacheQuestion& question) {
@@ -60,17 +71,7 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
       continue;
     }
     const double batch_bytes = *stage.element_bytes * stage.elements;
-    const std::vector<size_t> stages = UpTo(model, s);
-    std::vector<std::string> random;
-    for (size_t from : stages) {
-      for (size_t op : model.stages()[from].operators) {
-        const OperatorModel& found = model.operators()[op];
-        const bool draws = std::any_of(
-            kRandomKinds.begin(), kRandomKinds.end(),
-            [&](std::string_view word) { return found.kind == word || found.name == word; });
-        if (draws) random.push_back(found.name);
-      }
-    }
+    const std::vector<std::string> random = RandomBefore(model, s);
     for (size_t t = 0; t < question.tiers.size(); ++t) {
       const CacheTier& tier = question.tiers[t];
       CacheOption option;
@@ -84,7 +85,7 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
       const double kept_bytes = option.share * batch_bytes;
       const auto rate_of = [&](double left, double bytes_per_second, Prediction* prediction) {
         const Variant variant{
-            now, Changed(model, stages, left, kept_bytes / bytes_per_second, tier.uses_cpu)};
+            now, CacheScales(model, s, left, kept_bytes / bytes_per_second, tier.uses_cpu)};
         Prediction said = predictor.Predict(variant.settings, variant.scales);
         said.rate *= known;
         if (prediction != nullptr) {
@@ -97,8 +98,8 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
       Prediction warm;
       option.warm_rate = rate_of(1 - option.share, tier.read_bytes_per_second, &warm);
       option.then = warm.limits[warm.binding];
-      option.warm = Changed(model, stages, 1 - option.share,
-                            kept_bytes / tier.read_bytes_per_second, tier.uses_cpu);
+      option.warm = CacheScales(model, s, 1 - option.share, kept_bytes / tier.read_bytes_per_second,
+                                tier.uses_cpu);
       if (option.warm_rate < warm.rate) {
         option.then = {LimitKind::kDevice, 0, tier.name, option.warm_rate};
         const double less = option.warm_rate / warm.rate;
@@ -125,8 +126,8 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
   for (size_t i = 0; i < choice.options.size() && !choice.best; ++i) {
     const CacheOption& option = choice.options[i];
     if (!option.random.empty() || !option.allowed) continue;
-    const bool pays = counted ? *option.total_s < *choice.total_s * (1 - kWorthwhile)
-                              : option.warm_rate > choice.rate * (1 + kWorthwhile);
+    const bool pays = counted ? *option.total_s < *choice.total_s * (1 - kWorthACache)
+                              : option.warm_rate > choice.rate * (1 + kWorthACache);
     if (pays) choice.best = i;
     // The others are no better.
     if (!pays) break;

@@ -21,6 +21,9 @@ namespace headrace::analysis {
 // a look at a checksum.
 inline constexpr double kMemoryCacheBytesPerSecond = 3e9;
 
+// Share of the time that a cache must save to be worth having.
+inline constexpr double kWorthACache = 0.03;
+
 struct CacheTier {
   std::string name;         // "memory", "disk"
   double budget_bytes = 0;  // for the cache
@@ -64,6 +67,14 @@ struct CacheChoice {
   // Stages whose elements' size the run did not record.
   std::vector<size_t> unknown;
 };
+
+// Names of the operators up to and in the stage whose name or kind says that they draw at random.
+std::vector<std::string> RandomBefore(const PipelineModel& model, size_t stage);
+
+// What a cache behind `stage` does to costs: all operators up to it at `left` of their cost, and
+// `added_s` a batch on the last of them, as computing or blocked.
+std::vector<Scale> CacheScales(const PipelineModel& model, size_t stage, double left,
+                               double added_s, bool added_cpu);
 
 // Throws Error kUsage when the question has no batches an epoch or no tier.
 CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,

@@ -207,7 +207,8 @@ std::string Program::Text() const {
       if (value == 0) continue;
       const double size = std::abs(value);
       text += text.empty() ? (value < 0 ? "-" : "") : value < 0 ? " - " : " + ";
-      if (size != 1) text += fmt::format("{:g} ", size);
+      const std::string number = fmt::format("{:g}", size);
+      if (number != "1") text += number + " ";
       text += Printable(columns_[column].name);
     }
     return text.empty() ? std::string("0") : text;

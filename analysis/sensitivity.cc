@@ -114,12 +114,11 @@ std::vector<Worth> SensitivityOf(const PipelineModel& model, const Predictor& pr
   return worths;
 }
 
-Curve RateOverCores(const Predictor& predictor, const Settings& settings, int most,
-                    double worthwhile) {
+Curve RateOverCores(const Predictor& predictor, const Variant& at, int most, double worthwhile) {
   return RateOver(most, worthwhile, [&](int cores) {
-    Settings changed = settings;
+    Settings changed = at.settings;
     changed.cores = cores;
-    return predictor.Rate(changed);
+    return predictor.Rate(changed, at.scales);
   });
 }
 

@@ -47,7 +47,7 @@ struct Curve {
   int knee = 1;  // the last number that still gained the worthwhile share over the one before
 };
 // Over 1, 2, ... `most` cores; other settings as given.
-Curve RateOverCores(const Predictor& predictor, const Settings& settings, int most,
+Curve RateOverCores(const Predictor& predictor, const Variant& at, int most,
                     double worthwhile = 0.02);
 Curve RateOverThreads(const Predictor& predictor, const Settings& settings, size_t stage, int most,
                       double worthwhile = 0.02);

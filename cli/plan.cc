@@ -25,7 +25,7 @@ namespace {
 struct PlanOptions {
   std::string run = "latest", memory, target, output, nodes, format = "text", lp,
               database = DefaultDatabase();
-  double cores = 0;
+  double cores = 0, price = 0, watts = 0;
   int max_threads = 0;
   std::vector<std::string> what_if;
   CacheOptions cache;
@@ -106,9 +106,46 @@ void PrintWorths(const std::vector<analysis::Worth>& worths) {
   if (!nothing.empty()) fmt::print("  nothing (under 1 %): {}\n", nothing);
 }
 
-std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& plan,
-                     const std::vector<analysis::Worth>& worths, const analysis::Curve* over_cores,
-                     double cores) {
+nlohmann::ordered_json ObjectivesJson(const analysis::HostReport& program) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const analysis::SolvedObjective& objective : program.objectives) {
+    out.push_back({{"least", objective.what},
+                   {"value", Finite(objective.value)},
+                   {"unit", objective.unit},
+                   {"optimal", objective.proof.optimal},
+                   {"gap_ratio", objective.proof.gap},
+                   {"seconds", objective.proof.seconds},
+                   {"limit_seconds", objective.proof.max_seconds}});
+  }
+  return out;
+}
+
+// What a page of a plan is made of.
+struct Planned {
+  const analysis::RunView& view;
+  const analysis::PipelineModel& model;
+  const PlanOptions& options;
+  const analysis::Allocation& plan;
+  const std::vector<analysis::Worth>& worths;
+  const analysis::Curve* over_cores;        // none: cores are not known
+  const analysis::CacheQuestion* question;  // none: no cache was asked for
+  const analysis::CacheChoice* caches;      // likewise
+};
+
+// A cache that `headrace run --plan` can make: in memory, as one in a folder needs the folder.
+void AddCacheSettings(const Planned& about, nlohmann::ordered_json* settings) {
+  for (const analysis::PlannedCache& cache : about.plan.caches) {
+    const std::string after = CacheAfter(about.model, cache.stage);
+    if (after.empty() || about.question->tiers[cache.tier].name != "memory") continue;
+    (*settings)["cache.after"] = after;
+    (*settings)["cache.tier"] = "memory";
+    (*settings)["cache.budget"] = fmt::format("{:.0f}MiB", std::ceil(cache.bytes / 1048576));
+  }
+}
+
+std::string PlanJson(const Planned& about) {
+  const auto& [view, model, options, plan, worths, over_cores, question, caches] = about;
+  const double cores = options.cores;
   nlohmann::ordered_json out;
   out["schema"] = "headrace.plan/1";
   out["run"] = view.run.run_id;
@@ -127,6 +164,14 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
                               {"gain_ratio", Finite(change.gain)},
                               {"memory_change_bytes", Whole(change.memory_bytes)}});
   }
+  AddCacheSettings(about, &out["settings"]);
+  out["caches"] = nlohmann::ordered_json::array();
+  for (const analysis::PlannedCache& cache : plan.caches) {
+    out["caches"].push_back({{"after", model.stages()[cache.stage].name},
+                             {"tier", question->tiers[cache.tier].name},
+                             {"kept_ratio", cache.share},
+                             {"bytes", std::llround(cache.bytes)}});
+  }
   out["now"] = {{"batches_per_second", plan.now},
                 {"rows_per_second", plan.now * plan.rows_per_batch}};
   out["predicted"] = {{"batches_per_second", Finite(plan.predicted)},
@@ -144,10 +189,25 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
   out["then_limited_by_kind"] = analysis::LimitKindName(plan.limited_by.kind);
   out["memory_bytes"] = Whole(plan.memory_bytes);
   out["memory_change_bytes"] = Whole(plan.memory_change_bytes);
-  out["solver"] = {{"optimal", plan.program.proof.optimal},
-                   {"gap_ratio", plan.program.proof.gap},
-                   {"seconds", plan.program.proof.seconds},
-                   {"limit_seconds", plan.program.proof.max_seconds}};
+  if (question != nullptr) {
+    const auto number = [](const std::optional<double>& value) {
+      return value ? Finite(*value) : nlohmann::ordered_json(nullptr);
+    };
+    out["fill_batches_per_second"] = number(plan.predicted_fill);
+    out["total_seconds"] = number(plan.total_s);
+    out["now_total_seconds"] = number(plan.now_total_s);
+    out["cache"] =
+        nlohmann::ordered_json::parse(CacheJson(model, options.cache, *question, *caches));
+  }
+  const analysis::Proof proof =
+      plan.program.objectives.empty() ? analysis::Proof{} : plan.program.objectives[0].proof;
+  out["solver"] = {{"optimal", proof.optimal},
+                   {"gap_ratio", proof.gap},
+                   {"seconds", proof.seconds},
+                   {"limit_seconds", proof.max_seconds}};
+  out["objectives"] = ObjectivesJson(plan.program);
+  out["cores_used"] = Finite(plan.cores_used);
+  out["watts"] = plan.watts ? Finite(*plan.watts) : nlohmann::ordered_json(nullptr);
   out["worth_of_more"] = WorthsJson(worths);
   out["rate_over_cores"] = nlohmann::ordered_json::array();
   if (over_cores != nullptr) {
@@ -159,23 +219,38 @@ std::string PlanJson(const analysis::RunView& view, const analysis::Allocation& 
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-void PrintProgram(const analysis::ChainReport& program) {
-  const analysis::Proof& proof = program.proof;
-  fmt::print(
-      "\nprogram, {} in {} (limit {:g} s); the exact max-min method, which is no program, finds "
-      "{}:\n{}",
-      proof.optimal ? std::string("proven optimal, gap 0,")
-                    : fmt::format("within {} of the optimum", FormatPercent(proof.gap)),
-      FormatDuration(proof.seconds * 1e9), proof.max_seconds,
-      FormatRate(program.exact_rate, "batches"), program.words);
+void PrintObjectives(const analysis::Allocation& plan, const PlanOptions& options) {
+  fmt::print("\nobjectives, in order, each at what the ones before reached\n");
+  for (const analysis::SolvedObjective& objective : plan.program.objectives) {
+    const analysis::Proof& proof = objective.proof;
+    fmt::print("  least {:<32} {:>10.5g} {:<8} {} in {} (limit {:g} s)\n", objective.what,
+               objective.value, objective.unit,
+               proof.optimal ? std::string("proven optimal, gap 0,")
+                             : fmt::format("within {} of the least,", FormatPercent(proof.gap)),
+               FormatDuration(proof.seconds * 1e9), proof.max_seconds);
+  }
+  if (options.price <= 0) fmt::print("  price: not in force; --price-per-core-hour gives one\n");
+  if (options.watts <= 0) fmt::print("  power: not in force; --watts-per-core gives it\n");
+  fmt::print("copies of subgraphs: none to choose; {}\n", plan.no_copies);
 }
 
-void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
-                const std::vector<analysis::Worth>& worths, const analysis::Curve* over_cores,
-                const PlanOptions& options) {
+void PrintProgram(const analysis::HostReport& program) {
+  fmt::print(
+      "\nprogram; ways to run a stage that cannot be part of a best answer are left out{}:\n{}",
+      program.exact_batch_s
+          ? fmt::format("; the exact max-min method, which is no program, finds {}",
+                        FormatRate(1 / *program.exact_batch_s, "batches"))
+          : std::string(),
+      program.words);
+}
+
+void PrintTable(const Planned& about) {
+  const auto& [view, model, options, plan, worths, over_cores, question, caches] = about;
+  if (question != nullptr) PrintCacheVerdict(model, *question, plan, *caches);
   if (plan.changes.empty()) {
-    fmt::print("nothing to change: {}\n", options.target.empty() ? "no setting gains 3 % or more"
-                                                                 : "the target is met as it is");
+    fmt::print(
+        "{}: {}\n", plan.caches.empty() ? "nothing to change" : "nothing else to change",
+        options.target.empty() ? "no setting gains 3 % or more" : "the target is met as it is");
   } else {
     size_t knob = 4;
     for (const analysis::Change& change : plan.changes) knob = std::max(knob, change.knob.size());
@@ -198,7 +273,7 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
              FormatRate(plan.predicted, "batches"), range.low, range.high,
              FormatRate(plan.predicted * plan.rows_per_batch, "rows"),
              100 * (plan.predicted / plan.now - 1));
-  if (!plan.changes.empty()) {
+  if (!plan.changes.empty() || !plan.caches.empty()) {
     fmt::print("promise    nine of ten such plans reach {}; slower than now: {}\n",
                FormatRate(plan.promise, "batches"),
                plan.slower_probability.value_or(0) < 0.01
@@ -222,8 +297,10 @@ void PrintTable(const analysis::RunView& view, const analysis::Allocation& plan,
     fmt::print(" batches/s: more than {} gain{} under 2 %\n", over_cores->knee,
                over_cores->knee == 1 ? "s" : "");
   }
+  if (question != nullptr) PrintCacheTable(model, options.cache, *question, *caches);
+  if (options.explain || options.price > 0 || options.watts > 0) PrintObjectives(plan, options);
   if (options.explain) PrintProgram(plan.program);
-  if (plan.changes.empty()) return;
+  if (plan.changes.empty() && plan.caches.empty()) return;
   const std::string file = options.output.empty() ? "plan.json" : ShellWord(options.output);
   fmt::print("\n");
   if (view.run.pipeline_path.empty()) {
@@ -321,11 +398,6 @@ int Run(const PlanOptions& options) {
   }
   const analysis::PipelineModel model(view);
   if (!options.what_if.empty()) return PrintWhatIf(view, model, options);
-  if (!options.cache.tiers.empty()) {
-    CacheOptions cache = options.cache;
-    cache.json = options.json;
-    return PlanCache(view, model, cache);
-  }
   if (!options.nodes.empty()) {
     const double rows = model.demands().rows;
     FleetOptions fleet;
@@ -349,17 +421,33 @@ int Run(const PlanOptions& options) {
   if (!options.target.empty()) {
     budget.target = ParseTarget(options.target, model.demands().rows);
   }
-  const analysis::Allocation plan = analysis::Allocate(model, budget);
+  if (options.price > 0) budget.price_per_core_hour = options.price;
+  if (options.watts > 0) budget.watts_per_core = options.watts;
   const analysis::Predictor predictor(model);
+  std::optional<analysis::CacheChoice> caches;
+  if (!options.cache.tiers.empty()) {
+    budget.cache = CacheQuestionOf(model, options.cache);
+    budget.one_cache = IsReader(model);
+    caches = analysis::ChooseCache(model, predictor, *budget.cache);
+  }
+  const analysis::Allocation plan = analysis::Allocate(model, budget);
   const std::vector<analysis::Worth> worths =
-      analysis::Sensitivity(model, predictor, {plan.settings, {}}, analysis::Step::kUnit);
+      analysis::Sensitivity(model, predictor, {plan.settings, plan.scales}, analysis::Step::kUnit);
   std::optional<analysis::Curve> over_cores;
   if (model.cores_known()) {
     const double cores = std::max(4.0, 2 * std::ceil(std::min(plan.settings.cores, 8.0)));
-    over_cores = analysis::RateOverCores(predictor, plan.settings, static_cast<int>(cores));
+    over_cores =
+        analysis::RateOverCores(predictor, {plan.settings, plan.scales}, static_cast<int>(cores));
   }
-  const std::string json =
-      PlanJson(view, plan, worths, over_cores ? &*over_cores : nullptr, options.cores);
+  const Planned about{view,
+                      model,
+                      options,
+                      plan,
+                      worths,
+                      over_cores ? &*over_cores : nullptr,
+                      budget.cache ? &*budget.cache : nullptr,
+                      caches ? &*caches : nullptr};
+  const std::string json = PlanJson(about);
   if (!options.output.empty()) {
     AtomicFile file(options.output, options.force);
     file.Write(json);
@@ -375,14 +463,15 @@ int Run(const PlanOptions& options) {
   if (options.json) {
     std::fputs(json.c_str(), stdout);
   } else {
-    PrintTable(view, plan, worths, over_cores ? &*over_cores : nullptr, options);
+    PrintTable(about);
   }
   return static_cast<int>(ExitCode::kOk);
 }
 
 HR_COMMAND(
     "plan",
-    {.summary = "recommends threads and queues for a recorded pipeline, with the rate to expect",
+    {.summary =
+         "recommends threads, queues and caches for a recorded pipeline, with the rate to expect",
      .examples = "  headrace plan                               # for the latest run\n"
                  "  headrace plan nightly --cores 8 --memory 4G -o plan.json\n"
                  "  headrace plan latest --target 282000rows/s --json\n"
@@ -405,6 +494,12 @@ HR_COMMAND(
        app.add_option("--max-threads", options->max_threads,
                       "Allow this many threads per stage [8, or 4 per core]")
            ->check(Positive);
+       app.add_option("--price-per-core-hour", options->price,
+                      "Buy the fewest whole cores that keep the rate, at this price each")
+           ->check(Positive);
+       app.add_option("--watts-per-core", options->watts,
+                      "Then take the least power, at this much for a core in use")
+           ->check(Positive);
        app.add_flag("--json", options->json, "Print the plan as JSON (schema headrace.plan/1)");
        app.add_option("-o,--output", options->output,
                       "Write the plan as JSON to this file; appears complete or not at all");
@@ -412,14 +507,15 @@ HR_COMMAND(
                       "Write the integer program to this file, in the LP format that CBC, GLPK and "
                       "HiGHS read");
        app.add_flag("-f,--force", options->force, "Replace the output files if they exist");
-       app.add_flag("--explain", options->explain, "Print the integer program, too");
+       app.add_flag("--explain", options->explain,
+                    "Print the objectives and the integer program, too");
        app.add_option("--what-if", options->what_if,
                       "Predict the rate at these settings instead of planning: "
                       "STAGE.parallelism=4, STAGE.queue=16, cores=8, NAME.cost=0.5 (a stage, an "
                       "operator, a lock, a device or consumer at half its cost)")
            ->type_name("KEY=VALUE...")
            ->excludes("--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
-                      "--explain");
+                      "--explain", "--price-per-core-hour", "--watts-per-core");
        AddFleetOptions(&app, &options->nodes, &options->format);
        AddCacheOptions(&app, &options->cache);
        app.add_option("--db", options->database,

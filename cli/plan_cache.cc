@@ -64,83 +64,9 @@ std::optional<double> PaysAfter(const analysis::CacheOption& option) {
   return std::max(2.0, std::floor(*option.break_even_epochs) + 1);
 }
 
-std::string CacheJson(const analysis::RunView& view, const analysis::PipelineModel& model,
-                      const CacheOptions& options, const analysis::CacheQuestion& question,
-                      const analysis::CacheChoice& choice) {
-  const auto option_json = [&](const analysis::CacheOption& option) {
-    nlohmann::ordered_json out;
-    out["after"] = model.stages()[option.stage].name;
-    out["tier"] = question.tiers[option.tier].name;
-    out["epoch_bytes"] = std::llround(option.stored_bytes);
-    out["kept_ratio"] = option.share;
-    out["fill_batches_per_second"] = option.fill_rate;
-    out["warm_batches_per_second"] = option.warm_rate;
-    out["warm_gain_interval"] = {
-        {"low", option.warm_gain.low}, {"high", option.warm_gain.high}, {"level_ratio", 0.9}};
-    out["pays_after_epochs"] = Number(PaysAfter(option));
-    out["total_seconds"] = Number(option.total_s);
-    out["then_limited_by"] = option.then.name;
-    out["random_operators"] = option.random;
-    return out;
-  };
-  nlohmann::ordered_json out;
-  out["schema"] = "headrace.cache/1";
-  out["run"] = view.run.run_id;
-  out["run_name"] = view.run.name;
-  out["epoch_rows"] = options.epoch_rows;
-  out["epochs"] = options.epochs > 0 ? nlohmann::ordered_json(options.epochs) : nullptr;
-  out["without"] = {{"batches_per_second", choice.rate}, {"total_seconds", Number(choice.total_s)}};
-  out["best"] = choice.best ? option_json(choice.options[*choice.best]) : nullptr;
-  out["options"] = nlohmann::ordered_json::array();
-  for (const analysis::CacheOption& option : choice.options) {
-    out["options"].push_back(option_json(option));
-  }
-  out["unknown"] = nlohmann::ordered_json::array();
-  for (size_t stage : choice.unknown) out["unknown"].push_back(model.stages()[stage].name);
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 // The operators of the reader after which [[cache]] can stand.
 bool KeptByReader(const std::string& op) {
   return op == "extract" || op == "rowmap" || op == "transform";
-}
-
-void PrintVerdict(const analysis::PipelineModel& model, const CacheOptions& options,
-                  const analysis::CacheQuestion& question, const analysis::CacheChoice& choice) {
-  if (!choice.best) {
-    const bool possible = std::any_of(choice.options.begin(), choice.options.end(),
-                                      [](const analysis::CacheOption& option) {
-                                        return option.allowed && option.random.empty();
-                                      });
-    fmt::print("no cache: {}\n",
-               choice.options.empty() ? "no stage's output has a size that the run recorded"
-               : possible ? "what reading back saves is less than it costs, or under 3 %"
-                          : "none of the stages is one whose output can be kept (see below)");
-    return;
-  }
-  const analysis::CacheOption& best = choice.options[*choice.best];
-  const std::string what =
-      fmt::format("keep what leaves {} in {} ({} of {})",
-                  Printable(model.stages()[best.stage].name), question.tiers[best.tier].name,
-                  FormatBytes(best.share * best.stored_bytes), FormatBytes(best.stored_bytes));
-  if (options.epochs > 0) {
-    fmt::print("{}: {:g} epochs take {} instead of {}\n", what, options.epochs,
-               Seconds(*best.total_s), Seconds(*choice.total_s));
-  } else {
-    fmt::print("{}: {:+.0f} % [{:.0f}, {:.0f}] from the second epoch on\n", what,
-               100 * (best.warm_rate / choice.rate - 1), 100 * best.warm_gain.low,
-               100 * best.warm_gain.high);
-  }
-  const analysis::StageModel& stage = model.stages()[best.stage];
-  const std::string& op = model.operators()[stage.last].name;
-  if (KeptByReader(op)) {
-    const std::string& tier = question.tiers[best.tier].name;
-    fmt::print(
-        "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
-        "\"{:.0f}MiB\"\n{}",
-        op, tier, std::ceil(question.tiers[best.tier].budget_bytes / 1048576),
-        tier == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
-  }
 }
 
 }  // namespace
@@ -150,8 +76,7 @@ void AddCacheOptions(CLI::App* app, CacheOptions* options) {
                                 "Answer instead whether to keep a stage's output between epochs, "
                                 "and where: memory=8GiB, disk=200GiB@1.5GB/s, or both")
                     ->type_name("TIER=BUDGET[@RATE]...")
-                    ->excludes("--cores", "--memory", "--target", "--max-threads", "--output",
-                               "--lp", "--explain", "--what-if", "--nodes");
+                    ->excludes("--what-if", "--nodes");
   app->add_option("--epoch-rows", options->epoch_rows, "Rows of one epoch, for --cache")
       ->check(Positive)
       ->needs(cache);
@@ -161,8 +86,18 @@ void AddCacheOptions(CLI::App* app, CacheOptions* options) {
       ->needs(cache);
 }
 
-int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& model,
-              const CacheOptions& options) {
+bool IsReader(const analysis::PipelineModel& model) {
+  return std::any_of(model.operators().begin(), model.operators().end(),
+                     [](const analysis::OperatorModel& op) { return op.name == "extract"; });
+}
+
+std::string CacheAfter(const analysis::PipelineModel& model, size_t stage) {
+  const std::string& op = model.operators()[model.stages()[stage].last].name;
+  return IsReader(model) && KeptByReader(op) ? op : std::string();
+}
+
+analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
+                                        const CacheOptions& options) {
   analysis::CacheQuestion question;
   for (const std::string& tier : options.tiers) question.tiers.push_back(ParseTier(tier));
   constexpr double kMostRows = 1e15, kMostEpochs = 1e6;
@@ -182,24 +117,61 @@ int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& mode
   }
   question.epoch_batches = options.epoch_rows / model.demands().rows;
   question.epochs = options.epochs;
-  const bool reader =
-      std::any_of(model.operators().begin(), model.operators().end(),
-                  [](const analysis::OperatorModel& op) { return op.name == "extract"; });
-  if (reader) {
-    for (const analysis::StageModel& stage : model.stages()) {
-      question.allowed.push_back(KeptByReader(model.operators()[stage.last].name));
+  if (IsReader(model)) {
+    for (size_t s = 0; s < model.stages().size(); ++s) {
+      question.allowed.push_back(!CacheAfter(model, s).empty());
     }
   }
-  const analysis::Predictor predictor(model);
-  const analysis::CacheChoice choice = analysis::ChooseCache(model, predictor, question);
-  if (options.json) {
-    std::fputs(CacheJson(view, model, options, question, choice).c_str(), stdout);
-    return static_cast<int>(ExitCode::kOk);
+  return question;
+}
+
+void PrintCacheVerdict(const analysis::PipelineModel& model,
+                       const analysis::CacheQuestion& question, const analysis::Allocation& plan,
+                       const analysis::CacheChoice& choice) {
+  if (plan.caches.empty()) {
+    const bool possible = std::any_of(choice.options.begin(), choice.options.end(),
+                                      [](const analysis::CacheOption& option) {
+                                        return option.allowed && option.random.empty();
+                                      });
+    fmt::print("no cache: {}\n\n",
+               choice.options.empty() ? "no stage's output has a size that the run recorded"
+               : possible ? "what it would gain beside the rest of the plan is under 3 %"
+                          : "none of the stages is one whose output can be kept (see below)");
+    return;
   }
-  PrintVerdict(model, options, question, choice);
-  fmt::print("\nnow {}; an epoch takes {}\n", FormatRate(choice.rate, "batches"),
+  std::string what;
+  for (const analysis::PlannedCache& cache : plan.caches) {
+    what +=
+        fmt::format("{} what leaves {} in {} ({} of {})", what.empty() ? "keep" : ", and",
+                    Printable(model.stages()[cache.stage].name), question.tiers[cache.tier].name,
+                    FormatBytes(cache.bytes), FormatBytes(cache.bytes / cache.share));
+  }
+  if (plan.total_s) {
+    fmt::print("{}: {:g} epochs take {} instead of {}\n", what, question.epochs,
+               Seconds(*plan.total_s), Seconds(*plan.now_total_s));
+  } else {
+    fmt::print("{}: {:+.0f} % [{:.0f}, {:.0f}] from the second epoch on\n", what,
+               100 * (plan.predicted / plan.now - 1), 100 * plan.gain_interval.low,
+               100 * plan.gain_interval.high);
+  }
+  for (const analysis::PlannedCache& cache : plan.caches) {
+    const std::string after = CacheAfter(model, cache.stage);
+    if (after.empty()) continue;
+    const analysis::CacheTier& tier = question.tiers[cache.tier];
+    fmt::print(
+        "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
+        "\"{:.0f}MiB\"\n{}",
+        after, tier.name, std::ceil(cache.bytes / 1048576),
+        tier.name == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
+  }
+  fmt::print("\n");
+}
+
+void PrintCacheTable(const analysis::PipelineModel& model, const CacheOptions& options,
+                     const analysis::CacheQuestion& question, const analysis::CacheChoice& choice) {
+  fmt::print("\ncaches one by one, the rest of the pipeline as it is: an epoch takes {} now\n",
              Seconds(question.epoch_batches / choice.rate));
-  fmt::print("\n{:<16} {:<7} {:>10} {:>6} {:>9} {:>9} {:>7} {:>14} {:>10}  then limited by\n",
+  fmt::print("{:<16} {:<7} {:>10} {:>6} {:>9} {:>9} {:>7} {:>14} {:>10}  then limited by\n",
              "kept after", "tier", "an epoch", "kept", "filling", "warm", "gain", "90 %",
              "pays after");
   for (const analysis::CacheOption& option : choice.options) {
@@ -233,7 +205,40 @@ int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& mode
                tier.shared ? " in all" : " on each thread",
                assumed ? ", assumed; give it as " + tier.name + "=BUDGET@RATE" : "");
   }
-  return static_cast<int>(ExitCode::kOk);
+}
+
+std::string CacheJson(const analysis::PipelineModel& model, const CacheOptions& options,
+                      const analysis::CacheQuestion& question,
+                      const analysis::CacheChoice& choice) {
+  const auto option_json = [&](const analysis::CacheOption& option) {
+    nlohmann::ordered_json out;
+    out["after"] = model.stages()[option.stage].name;
+    out["tier"] = question.tiers[option.tier].name;
+    out["epoch_bytes"] = std::llround(option.stored_bytes);
+    out["kept_ratio"] = option.share;
+    out["fill_batches_per_second"] = option.fill_rate;
+    out["warm_batches_per_second"] = option.warm_rate;
+    out["warm_gain_interval"] = {
+        {"low", option.warm_gain.low}, {"high", option.warm_gain.high}, {"level_ratio", 0.9}};
+    out["pays_after_epochs"] = Number(PaysAfter(option));
+    out["total_seconds"] = Number(option.total_s);
+    out["then_limited_by"] = option.then.name;
+    out["random_operators"] = option.random;
+    out["allowed"] = option.allowed;
+    return out;
+  };
+  nlohmann::ordered_json out;
+  out["epoch_rows"] = options.epoch_rows;
+  out["epochs"] = options.epochs > 0 ? nlohmann::ordered_json(options.epochs) : nullptr;
+  out["without"] = {{"batches_per_second", choice.rate}, {"total_seconds", Number(choice.total_s)}};
+  out["best"] = choice.best ? option_json(choice.options[*choice.best]) : nullptr;
+  out["options"] = nlohmann::ordered_json::array();
+  for (const analysis::CacheOption& option : choice.options) {
+    out["options"].push_back(option_json(option));
+  }
+  out["unknown"] = nlohmann::ordered_json::array();
+  for (size_t stage : choice.unknown) out["unknown"].push_back(model.stages()[stage].name);
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace headrace::cli

@@ -1,10 +1,12 @@
-// headrace plan --cache: whether to keep a stage's output between epochs, and where.
+// headrace plan --cache: whether to keep a stage's output between epochs, and where, beside the
+// plan that chooses it.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "analysis/allocation.h"
+#include "analysis/cache_choice.h"
 #include "analysis/pipeline_model.h"
-#include "analysis/run_view.h"
 
 namespace CLI {
 class App;
@@ -15,14 +17,28 @@ namespace headrace::cli {
 struct CacheOptions {
   std::vector<std::string> tiers;  // "memory=8GiB", "disk=200GiB@1.5GB/s"
   double epoch_rows = 0, epochs = 0;
-  bool json = false;
 };
 
 // --cache, --epoch-rows and --epochs, after the options that do not go with them.
 void AddCacheOptions(CLI::App* app, CacheOptions* options);
 
-// Prints the page. Returns the exit code; throws Error kUsage for tiers that cannot be.
-int PlanCache(const analysis::RunView& view, const analysis::PipelineModel& model,
-              const CacheOptions& options);
+// What is asked; throws Error kUsage for tiers that cannot be.
+analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
+                                        const CacheOptions& options);
+// Whether the run is of the reference reader, which has one cache at most.
+bool IsReader(const analysis::PipelineModel& model);
+// The operator after which the reader's [[cache]] keeps what leaves the stage; empty: it cannot.
+std::string CacheAfter(const analysis::PipelineModel& model, size_t stage);
+
+// The first lines: what to keep, or why nothing.
+void PrintCacheVerdict(const analysis::PipelineModel& model,
+                       const analysis::CacheQuestion& question, const analysis::Allocation& plan,
+                       const analysis::CacheChoice& choice);
+// Every stage and tier, with the rest of the pipeline as it is.
+void PrintCacheTable(const analysis::PipelineModel& model, const CacheOptions& options,
+                     const analysis::CacheQuestion& question, const analysis::CacheChoice& choice);
+// The same as a JSON object.
+std::string CacheJson(const analysis::PipelineModel& model, const CacheOptions& options,
+                      const analysis::CacheQuestion& question, const analysis::CacheChoice& choice);
 
 }  // namespace headrace::cli

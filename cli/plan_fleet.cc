@@ -31,7 +31,8 @@ void AddFleetOptions(CLI::App* app, std::string* nodes, std::string* format) {
   CLI::Option* file = app->add_option(
       "--nodes", *nodes,
       "Size a fleet of these nodes for the target, or for what its clients demand (docs/fleet.md)");
-  for (const char* other : {"--cores", "--memory", "--max-threads", "--what-if"}) {
+  for (const char* other : {"--cores", "--memory", "--max-threads", "--what-if",
+                            "--price-per-core-hour", "--watts-per-core"}) {
     file->excludes(app->get_option(other));
   }
   app->add_option("--format", *format, "With --nodes: print the page as this")

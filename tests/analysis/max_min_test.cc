@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "analysis/allocation.h"
+#include "analysis/host_program.h"
 #include "analysis/statistics.h"
 
 namespace headrace::analysis {
@@ -83,22 +83,27 @@ TEST(MaxMin, EqualsTheIntegerProgram) {
   for (int i = 0; i < 60; ++i) {
     const size_t n = 2 + random.Below(8);
     MaxMinProblem problem = Draw(n, &random);
-    ChainProblem chain;
+    HostProblem host;
     for (size_t s = 0; s < n; ++s) {
       problem.service_s[s] += 1e-4;
       problem.most[s] = 32;
-      chain.thread_bytes.push_back(problem.weight[s] * 1e8);
+      HostStage stage;
+      stage.name = std::to_string(s);
+      stage.service_s = problem.service_s[s];
+      stage.choices.emplace_back();
+      for (int p = 1; p <= 32; ++p) {
+        stage.choices[0].push_back({p, 0, static_cast<double>(p), p * problem.weight[s] * 1e8});
+      }
+      host.stages.push_back(std::move(stage));
     }
-    chain.stage_s = problem.service_s;
-    chain.max_threads = problem.most;
-    chain.now.assign(n, 1);
-    chain.memory_bytes = problem.budget * 1e8;
-    chain.shared_bound = problem.most_rate;
+    host.cores = kInfinite;
+    host.memory_bytes = problem.budget * 1e8;
+    host.least_s = 1 / problem.most_rate;
     const std::optional<MaxMinSolution> ours = SolveMaxMin(problem);
-    const std::optional<ChainSolution> theirs = SolveChain(chain);
+    const std::optional<HostSolution> theirs = SolveHost(host);
     ASSERT_EQ(ours.has_value(), theirs.has_value()) << "instance " << i;
     if (ours) {
-      EXPECT_NEAR(ours->rate, theirs->rate, theirs->rate * 1e-6) << "instance " << i;
+      EXPECT_NEAR(ours->rate * theirs->batch_s, 1, 1e-6) << "instance " << i;
     }
   }
 }

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "analysis/allocation.h"
+#include "analysis/host_program.h"
 #include "analysis/statistics.h"
 
 namespace headrace::analysis {
@@ -19,83 +19,158 @@ namespace {
 
 struct Best {
   double rate = -1;
-  int changes = 0, threads = 0;
+  int changes = 0;
 };
 
-double RateOf(const ChainProblem& problem, const std::vector<int>& threads) {
-  double rate = problem.shared_bound, bytes = problem.fixed_bytes;
+HostProblem DrawChain(Random* random) {
+  HostProblem problem;
+  const size_t n = 1 + random->Below(5);
+  for (size_t s = 0; s < n; ++s) {
+    HostStage stage;
+    stage.name = "s" + std::to_string(s);
+    stage.service_s = 0.0002 + 0.01 * random->Uniform();
+    const int most = 1 + static_cast<int>(random->Below(6));
+    stage.threads_now = 1 + static_cast<int>(random->Below(static_cast<uint64_t>(most)));
+    const double bytes = random->Below(3) == 0 ? 0 : 1e6 * random->Uniform();
+    stage.choices.emplace_back();
+    for (int p = 1; p <= most; ++p) {
+      stage.choices[0].push_back({p, 0, static_cast<double>(p), p * bytes});
+    }
+    if (s + 1 < n) stage.output = s + 1;
+    problem.stages.push_back(stage);
+  }
+  problem.cores = std::numeric_limits<double>::infinity();
+  problem.fixed_bytes = 1e6;
+  problem.memory_bytes = random->Below(2) == 0 ? std::numeric_limits<double>::infinity()
+                                               : 1e6 + 6e6 * random->Uniform();
+  problem.least_s = 1 / (100 + 2000 * random->Uniform());
+  return problem;
+}
+
+// -1 where it does not fit.
+double RateOf(const HostProblem& problem, const std::vector<int>& threads) {
+  double rate = 1 / problem.least_s, bytes = problem.fixed_bytes;
   for (size_t s = 0; s < threads.size(); ++s) {
-    rate = std::min(rate, threads[s] / problem.stage_s[s]);
-    bytes += threads[s] * problem.thread_bytes[s];
+    const HostStage& stage = problem.stages[s];
+    rate = std::min(rate, threads[s] / stage.service_s);
+    bytes += stage.choices[0][static_cast<size_t>(threads[s] - 1)].bytes;
   }
   return bytes <= problem.memory_bytes * (1 + 1e-12) ? rate : -1;
 }
 
-// Highest rate, then fewest changed stages, then fewest threads, over all settings.
-Best Enumerate(const ChainProblem& problem) {
-  const size_t n = problem.stage_s.size();
+int ChangesOf(const HostProblem& problem, const std::vector<int>& threads) {
+  int changes = 0;
+  for (size_t s = 0; s < threads.size(); ++s)
+    changes += threads[s] != problem.stages[s].threads_now;
+  return changes;
+}
+
+// Highest rate, then fewest changed stages, over all settings.
+Best Enumerate(const HostProblem& problem) {
+  const size_t n = problem.stages.size();
   Best best;
   for (int pass = 0; pass < 2; ++pass) {
     std::vector<int> threads(n, 1);
     while (true) {
       const double rate = RateOf(problem, threads);
-      int changes = 0, total = 0;
-      for (size_t s = 0; s < n; ++s) {
-        changes += threads[s] != problem.now[s];
-        total += threads[s];
-      }
       if (pass == 0) {
         best.rate = std::max(best.rate, rate);
-        best.changes = best.threads = 1 << 20;
-      } else if (rate >= best.rate * (1 - 1e-6) && rate > 0 &&
-                 std::pair(changes, total) < std::pair(best.changes, best.threads)) {
-        best.changes = changes;
-        best.threads = total;
+        best.changes = 1 << 20;
+      } else if (rate >= best.rate * (1 - 1e-6) && rate > 0) {
+        best.changes = std::min(best.changes, ChangesOf(problem, threads));
       }
       size_t digit = 0;
-      while (digit < n && ++threads[digit] > problem.max_threads[digit]) threads[digit++] = 1;
+      while (digit < n &&
+             ++threads[digit] > static_cast<int>(problem.stages[digit].choices[0].size())) {
+        threads[digit++] = 1;
+      }
       if (digit == n) break;
     }
   }
   return best;
 }
 
-TEST(SolveChain, EqualsEnumerationOnEverySmallChain) {
+TEST(SolveHost, EqualsEnumerationOnEverySmallChain) {
   const char* text = std::getenv("HEADRACE_SEED");
   const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 11;
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   int feasible = 0;
   for (int i = 0; i < 300; ++i) {
-    ChainProblem problem;
-    const size_t n = 1 + random.Below(5);
-    for (size_t s = 0; s < n; ++s) {
-      problem.stage_s.push_back(0.0002 + 0.01 * random.Uniform());
-      problem.max_threads.push_back(1 + static_cast<int>(random.Below(6)));
-      problem.now.push_back(
-          1 + static_cast<int>(random.Below(static_cast<uint64_t>(problem.max_threads.back()))));
-      problem.thread_bytes.push_back(random.Below(3) == 0 ? 0 : 1e6 * random.Uniform());
-    }
-    problem.fixed_bytes = 1e6;
-    problem.memory_bytes = random.Below(2) == 0 ? std::numeric_limits<double>::infinity()
-                                                : 1e6 + 6e6 * random.Uniform();
-    problem.shared_bound = 100 + 2000 * random.Uniform();
+    const HostProblem problem = DrawChain(&random);
     const Best best = Enumerate(problem);
-    const std::optional<ChainSolution> solution = SolveChain(problem);
+    const std::optional<HostSolution> solution = SolveHost(problem);
     ASSERT_EQ(solution.has_value(), best.rate > 0) << "instance " << i;
     if (!solution) continue;
     ++feasible;
-    EXPECT_NEAR(solution->rate, best.rate, best.rate * 1e-6) << "instance " << i;
-    EXPECT_GE(RateOf(problem, solution->threads), best.rate * (1 - 1e-6)) << "instance " << i;
-    int changes = 0, total = 0;
-    for (size_t s = 0; s < n; ++s) {
-      changes += solution->threads[s] != problem.now[s];
-      total += solution->threads[s];
-    }
-    EXPECT_EQ(changes, best.changes) << "instance " << i;
-    EXPECT_EQ(total, best.threads) << "instance " << i;
+    EXPECT_NEAR(1 / solution->batch_s, best.rate, best.rate * 1e-6) << "instance " << i;
+    std::vector<int> threads;
+    for (const StageChoice& choice : solution->stages) threads.push_back(choice.threads);
+    EXPECT_GE(RateOf(problem, threads), best.rate * (1 - 1e-6)) << "instance " << i;
+    EXPECT_EQ(ChangesOf(problem, threads), best.changes) << "instance " << i;
   }
   EXPECT_GT(feasible, 200);
+}
+
+// One stage of 8 ms and one of 2, an output that takes 1 ms to read back and 4 to write, a batch in
+// an epoch of 10 and room for 5 of them.
+TEST(SolveHost, KeepsWhatTheBudgetHoldsAndCountsTheFilling) {
+  HostProblem problem;
+  problem.stages.push_back({"fetch", 0.008, 0, 1, {}, {{{1, 0, 1, 0}}}, 1, 1, 1, 0});
+  problem.stages.push_back({"decode", 0.002, 0, {}, {}, {{{1, 0, 1, 0}}}, 1, 1, 1, 0});
+  problem.cores = 4;
+  problem.memory_bytes = std::numeric_limits<double>::infinity();
+  problem.tiers = {{"memory", 5e6, true}};
+  problem.sites = {{0, 0, 10e6, 0.001, 0.004, true, 0, 0}};
+  problem.epochs = 0;
+  const std::optional<HostSolution> warm = SolveHost(problem);
+  ASSERT_TRUE(warm);
+  EXPECT_NEAR(warm->kept[0], 0.5, 1e-6);
+  EXPECT_NEAR(warm->batch_s, 0.5 * 0.008 + 0.5 * 0.001, 1e-8);
+  EXPECT_NEAR(warm->fill_s, 0.008 + 0.5 * 0.004, 1e-8);
+  // (10 + (E - 1) * 4.5) / E against 8 ms: the filling has paid after the first epoch but one.
+  problem.epochs = 1;
+  EXPECT_EQ(SolveHost(problem)->kept[0], 0);
+  problem.epochs = 2;
+  EXPECT_NEAR(SolveHost(problem)->average_s, (0.010 + 0.0045) / 2, 1e-8);
+}
+
+// A sequential stage gains only by copies of it, which cost memory.
+TEST(SolveHost, CopiesAreBoughtAsFarAsTheMemoryGoes) {
+  HostProblem problem;
+  problem.sets.push_back({"copies", {{1, 1e6}, {2, 2e6}, {3, 3e6}}, 0});
+  HostStage stage{"parse", 0.006, 0.006, {}, 0, {}, 1, 1, 1, 0};
+  for (int k = 1; k <= 3; ++k) stage.choices.push_back({{k, 1, static_cast<double>(k), 0}});
+  problem.stages.push_back(stage);
+  problem.cores = 8;
+  problem.memory_bytes = 2.5e6;
+  std::optional<HostSolution> solution = SolveHost(problem);
+  ASSERT_TRUE(solution);
+  EXPECT_EQ(solution->modes[0], 1u);
+  EXPECT_NEAR(solution->batch_s, 0.003, 1e-8);
+  problem.memory_bytes = 0.5e6;
+  EXPECT_FALSE(SolveHost(problem));
+}
+
+TEST(SolveHost, WholeCoresAreBoughtOnlyForTheRateThatTheConsumerTakes) {
+  HostProblem problem;
+  HostStage stage{"parse", 0.006, 0.006, {}, {}, {{}}, 2, 1, 1, 0};
+  for (int p = 1; p <= 8; ++p) stage.choices[0].push_back({p, 0, static_cast<double>(p), 0});
+  problem.stages.push_back(stage);
+  problem.cores = 16;
+  problem.memory_bytes = std::numeric_limits<double>::infinity();
+  problem.least_s = 0.00201;
+  problem.price_per_core_hour = 0.05;
+  problem.watts_per_core = 5;
+  problem.yielded = 0.01;
+  HostReport report;
+  const std::optional<HostSolution> solution = SolveHost(problem, &report);
+  ASSERT_TRUE(solution);
+  EXPECT_EQ(solution->cores, 3);
+  ASSERT_GE(report.objectives.size(), 4u);
+  EXPECT_NEAR(report.objectives[1].value, 0.15, 1e-6);
+  // 6 ms of a core in each 2.01 ms, less the share that may be given away.
+  EXPECT_NEAR(report.objectives[2].value, 5 * 0.006 / 0.00201 * 0.99, 0.01);
 }
 
 TEST(Program, InfeasibleIsAbsence) {

@@ -183,7 +183,7 @@ TEST_F(WhatIf, TheKneeIsWhereMoreThreadsStopPaying) {
   const Curve curve = RateOverThreads(predictor, model_.current(), 0, 6);
   ASSERT_EQ(curve.points.size(), 6u);
   EXPECT_EQ(curve.knee, 3);
-  const Curve cores = RateOverCores(predictor, model_.current(), 3);
+  const Curve cores = RateOverCores(predictor, {model_.current(), {}}, 3);
   EXPECT_EQ(cores.knee, 1);  // 5.2 ms of work in 8 ms
 }
 

@@ -29,7 +29,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   [[ "$output" == *"proven optimal, gap 0"* ]] || { echo "$output"; false; }
   [[ "$output" == *"exact max-min method"* ]]
-  grep -q '^Maximize' plan.lp
+  grep -q '^Minimize' plan.lp
   grep -q 'p_load' plan.lp
   [ "$(tail -n 1 plan.lp)" = End ]
   run "$HEADRACE" plan first --lp plan.lp
@@ -75,20 +75,46 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   [ "$("$HEADRACE" query --format json "SELECT COUNT(*) AS n FROM prediction_summary" | jq .rows[0].n)" = 1 ]
 }
 
-@test "a cache is judged by what it takes and gives" {
+@test "a cache is planned together with threads" {
   record
-  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 5
+  # More threads alone reach what the consumer takes.
+  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 50
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  [[ "${lines[0]}" == "no cache: "* ]] || { echo "$output"; false; }
+  [[ "$output" == *"load.parallelism"* ]]
+  [[ "$output" == *"3.00 GB/s on each thread, assumed"* ]]
+  # Where threads are not to be had, a cache does it.
+  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 5 --max-threads 1
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   [[ "${lines[0]}" == "keep what leaves "*": 5 epochs take "* ]] || { echo "$output"; false; }
-  [[ "$output" == *"3.00 GB/s on each thread, assumed"* ]]
-  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 1
+  run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 1 --max-threads 1
   [[ "${lines[0]}" == "no cache: "* ]] || { echo "$output"; false; }
-  "$HEADRACE" plan first --json --cache disk=1GiB@1MB/s --epoch-rows 80000 > cache.json
-  jq -e '.schema == "headrace.cache/1" and .epochs == null and (.options | length) == 2' cache.json
   run "$HEADRACE" plan first --cache disk=1GiB --epoch-rows 80000
   one_line_error 2 "say what the disk reads"
   run "$HEADRACE" plan first --cache tape=1GiB --epoch-rows 80000
   one_line_error 2 "'tape=1GiB' is no tier"
   run "$HEADRACE" plan first --cache memory=1GiB
   one_line_error 2 "give --epoch-rows"
+}
+
+@test "a plan with a cache fits the schema and names every candidate" {
+  record
+  "$HEADRACE" plan first --cache disk=1GiB@1MB/s memory=1GiB --epoch-rows 80000 --max-threads 1 --json > plan.json
+  fits_schema plan plan.json
+  jq -e '.cache.epochs == null and (.cache.options | length) == 4' plan.json
+  jq -e '[.cache.options[].allowed] | all' plan.json
+  jq -e '.caches[0].tier == "memory" and .caches[0].kept_ratio == 1' plan.json
+  jq -e '.predicted.batches_per_second > 1.2 * .now.batches_per_second' plan.json
+}
+
+@test "price and power are objectives where they are given" {
+  record
+  run "$HEADRACE" plan first --explain
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  [[ "$output" == *"price: not in force"* ]] || { echo "$output"; false; }
+  "$HEADRACE" plan first --price-per-core-hour 0.05 --watts-per-core 6 --json > plan.json
+  fits_schema plan plan.json
+  jq -e '[.objectives[].least] == ["seconds a batch", "price of whole cores", "power of the cores used", "changes and missing headroom"]' plan.json
+  jq -e '[.objectives[] | select(.optimal)] | length >= 3' plan.json
+  jq -e '.cores_used >= 1 and .watts > 0' plan.json
 }

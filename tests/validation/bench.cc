@@ -18,6 +18,7 @@
 #include "analysis/sensitivity.h"
 #include "base/error.h"
 #include "tests/validation/generator.h"
+#include "tests/validation/hosts.h"
 #include "tests/validation/recorder.h"
 #include "tests/validation/strategy.h"
 #include "tests/validation/truth.h"
@@ -448,42 +449,42 @@ std::vector<CacheTrial> TryCaching(uint64_t seed) {
 
 namespace {
 
-analysis::ChainProblem DrawProblem(size_t stages, int most, Dice* dice) {
-  analysis::ChainProblem problem;
+// The core: threads of a chain within a memory.
+analysis::HostProblem DrawCore(size_t stages, int most, Dice* dice) {
+  analysis::HostProblem problem;
   double least = 0;
   for (size_t s = 0; s < stages; ++s) {
-    problem.stage_s.push_back(dice->Uniform(0.0002, 0.0102));
-    problem.max_threads.push_back(1 + dice->Below(most));
-    problem.now.push_back(1 + dice->Below(problem.max_threads.back()));
-    problem.thread_bytes.push_back(dice->Chance(0.3) ? 0 : dice->Uniform(0, 1e6));
-    least += problem.thread_bytes.back();
+    analysis::HostStage stage;
+    stage.name = fmt::format("s{}", s);
+    stage.service_s = dice->Uniform(0.0002, 0.0102);
+    const int threads = 1 + dice->Below(most);
+    stage.threads_now = 1 + dice->Below(threads);
+    const double bytes = dice->Chance(0.3) ? 0 : dice->Uniform(0, 1e6);
+    stage.choices.emplace_back();
+    for (int p = 1; p <= threads; ++p) {
+      stage.choices[0].push_back({p, 0, static_cast<double>(p), p * bytes});
+    }
+    if (s + 1 < stages) stage.output = s + 1;
+    least += bytes;
+    problem.stages.push_back(std::move(stage));
   }
+  problem.cores = std::numeric_limits<double>::infinity();
   problem.fixed_bytes = 1e6;
   problem.memory_bytes = 1e6 + least * (dice->Chance(0.5) ? 1e3 : dice->Uniform(0.9, 3));
-  problem.shared_bound = dice->Uniform(100, 2100);
+  problem.least_s = 1 / dice->Uniform(100, 2100);
   return problem;
 }
 
-double RateOfThreads(const analysis::ChainProblem& problem, const std::vector<int>& threads) {
-  double rate = problem.shared_bound, bytes = problem.fixed_bytes;
-  for (size_t s = 0; s < threads.size(); ++s) {
-    rate = std::min(rate, threads[s] / problem.stage_s[s]);
-    bytes += threads[s] * problem.thread_bytes[s];
+analysis::MaxMinProblem CoreOf(const analysis::HostProblem& problem) {
+  analysis::MaxMinProblem core;
+  for (const analysis::HostStage& stage : problem.stages) {
+    core.service_s.push_back(stage.service_s);
+    core.most.push_back(static_cast<int>(stage.choices[0].size()));
+    core.weight.push_back(stage.choices[0][0].bytes);
   }
-  return bytes <= problem.memory_bytes * (1 + 1e-12) ? rate : -1;
-}
-
-double BestOfAll(const analysis::ChainProblem& problem) {
-  std::vector<int> threads(problem.stage_s.size(), 1);
-  double best = -1;
-  for (size_t digit = 0; digit < threads.size();) {
-    best = std::max(best, RateOfThreads(problem, threads));
-    digit = 0;
-    while (digit < threads.size() && ++threads[digit] > problem.max_threads[digit]) {
-      threads[digit++] = 1;
-    }
-  }
-  return best;
+  core.budget = problem.memory_bytes - problem.fixed_bytes;
+  core.most_rate = 1 / problem.least_s;
+  return core;
 }
 
 double Milliseconds(const std::function<void()>& work) {
@@ -493,31 +494,58 @@ double Milliseconds(const std::function<void()>& work) {
       .count();
 }
 
-// Of the integer program against all settings, and of the exact method against the program.
-void SolveSmall(Dice* dice, std::vector<SolveTrial>* trials) {
-  SolveTrial program{"the integer program against all settings", 0, 0, 0};
-  SolveTrial exact{"max-min by the exact method against all settings", 0, 0, 0};
-  for (int i = 0; i < 400; ++i) {
-    const size_t stages = 1 + static_cast<size_t>(dice->Below(5));
-    const analysis::ChainProblem problem = DrawProblem(stages, 6, dice);
-    const double best = BestOfAll(problem);
-    const auto agrees = [&](bool found, double rate) {
-      return found ? std::abs(rate - best) <= 1e-6 * best : best < 0;
-    };
-    std::optional<analysis::ChainSolution> solution;
-    program.slowest_ms = std::max(program.slowest_ms,
-                                  Milliseconds([&] { solution = analysis::SolveChain(problem); }));
-    ++program.instances;
-    program.equal += agrees(solution.has_value(), solution ? solution->rate : 0);
-    analysis::MaxMinProblem core{problem.stage_s, problem.max_threads, problem.thread_bytes,
-                                 problem.memory_bytes - problem.fixed_bytes, problem.shared_bound};
-    std::optional<analysis::MaxMinSolution> threads;
-    exact.slowest_ms =
-        std::max(exact.slowest_ms, Milliseconds([&] { threads = analysis::SolveMaxMin(core); }));
-    ++exact.instances;
-    exact.equal += agrees(threads.has_value(), threads ? threads->rate : 0);
+// The first objective of the program and how long all of it took; negative where nothing fits.
+struct Solved {
+  double batch_s = -1;
+  bool proven = true;  // the objectives that rates, prices and power depend on
+};
+Solved SolveOne(const analysis::HostProblem& problem, SolveTrial* trial) {
+  Solved solved;
+  analysis::HostReport report;
+  trial->slowest_ms = std::max(trial->slowest_ms, Milliseconds([&] {
+                                 if (!analysis::SolveHost(problem, &report)) return;
+                                 solved.batch_s = report.objectives[0].value;
+                               }));
+  ++trial->instances;
+  for (size_t i = 0; i + 1 < report.objectives.size(); ++i) {
+    solved.proven = solved.proven && report.objectives[i].proof.optimal;
   }
-  trials->push_back(program);
+  return solved;
+}
+
+// Against every way to run small pipelines; the exact method too, where it applies.
+void SolveSmall(Dice* dice, std::vector<SolveTrial>* trials) {
+  SolveTrial threads{"threads, copies and order by the program, against all ways", 0, 0, 0};
+  SolveTrial caches{"threads and caches by the program, against all ways", 0, 0, 0};
+  SolveTrial trees{"caches on two branches by the program, against all ways", 0, 0, 0};
+  const auto compare = [&](const HostSize& size, int instances, SolveTrial* trial) {
+    for (int i = 0; i < instances; ++i) {
+      const analysis::HostProblem problem = DrawHost(size, dice);
+      const std::optional<double> truth = LeastSeconds(problem);
+      const Solved solved = SolveOne(problem, trial);
+      trial->equal += solved.proven && (solved.batch_s >= 0) == truth.has_value() &&
+                      (!truth || std::abs(solved.batch_s / *truth - 1) <= 1e-6);
+    }
+    trials->push_back(*trial);
+  };
+  compare({.stages = 4, .threads = 4, .sites = 0}, 300, &threads);
+  compare({.stages = 3, .threads = 4, .sites = 4}, 200, &caches);
+  compare({.stages = 3, .threads = 2, .sites = 3, .with_copies = 0, .with_order = 0, .branches = 1},
+          60, &trees);
+  SolveTrial exact{"max-min by the exact method, against the program", 0, 0, 0};
+  for (int i = 0; i < 400; ++i) {
+    const analysis::HostProblem problem =
+        DrawCore(1 + static_cast<size_t>(dice->Below(5)), 6, dice);
+    const analysis::MaxMinProblem core = CoreOf(problem);
+    std::optional<analysis::MaxMinSolution> found;
+    exact.slowest_ms =
+        std::max(exact.slowest_ms, Milliseconds([&] { found = analysis::SolveMaxMin(core); }));
+    SolveTrial ignored;
+    const double batch_s = SolveOne(problem, &ignored).batch_s;
+    ++exact.instances;
+    exact.equal += found.has_value() == (batch_s >= 0) &&
+                   (!found || std::abs(found->rate * batch_s - 1) <= 1e-6);
+  }
   trials->push_back(exact);
 }
 
@@ -527,20 +555,22 @@ std::vector<SolveTrial> TrySolving(uint64_t seed) {
   std::vector<SolveTrial> trials;
   Dice dice(seed, 41);
   SolveSmall(&dice, &trials);
-  SolveTrial hundred{"threads of 100 stages, by the program; equal to the exact method", 0, 0, 0};
+  SolveTrial hundred{"threads of 100 stages by the program, against the exact method", 0, 0, 0};
   for (int i = 0; i < 10; ++i) {
-    const analysis::ChainProblem problem = DrawProblem(100, 32, &dice);
-    std::optional<analysis::ChainSolution> solution;
-    hundred.slowest_ms = std::max(hundred.slowest_ms,
-                                  Milliseconds([&] { solution = analysis::SolveChain(problem); }));
-    const std::optional<analysis::MaxMinSolution> exact =
-        analysis::SolveMaxMin({problem.stage_s, problem.max_threads, problem.thread_bytes,
-                               problem.memory_bytes - problem.fixed_bytes, problem.shared_bound});
-    ++hundred.instances;
-    hundred.equal += solution.has_value() == exact.has_value() &&
-                     (!solution || std::abs(solution->rate / exact->rate - 1) <= 1e-6);
+    const analysis::HostProblem problem = DrawCore(100, 32, &dice);
+    const double batch_s = SolveOne(problem, &hundred).batch_s;
+    const std::optional<analysis::MaxMinSolution> exact = analysis::SolveMaxMin(CoreOf(problem));
+    hundred.equal += exact.has_value() == (batch_s >= 0) &&
+                     (!exact || std::abs(exact->rate * batch_s - 1) <= 1e-6);
   }
   trials.push_back(hundred);
+  SolveTrial whole{"all of it for 100 stages, 40 places for caches, copies; proven", 0, 0, 0};
+  for (int i = 0; i < 40; ++i) {
+    const analysis::HostProblem problem =
+        DrawHost({.stages = 100, .threads = 16, .sites = 40}, &dice);
+    whole.equal += SolveOne(problem, &whole).proven;
+  }
+  trials.push_back(whole);
   SolveTrial thousand{"max-min of 1000 stages, by the exact method", 0, 0, 0};
   for (int i = 0; i < 50; ++i) {
     analysis::MaxMinProblem problem;
