@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "reader/transforms/keep_rows.h"
+#include "reader/batch/keep_rows.h"
 
 namespace headrace::reader {
 

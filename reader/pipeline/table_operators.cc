@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "probes/account/scope.h"
+#include "reader/batch/keep_rows.h"
 #include "reader/batch/row_map_batch.h"
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/crypto/decrypt.h"
@@ -15,7 +16,6 @@
 #include "reader/dwrf/slices.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/operator.h"
-#include "reader/transforms/keep_rows.h"
 
 namespace headrace::reader {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "reader/batch/dedup_rows.h"
 #include "reader/batch/id_dictionary.h"
-#include "reader/transforms/keep_rows.h"
+#include "reader/batch/keep_rows.h"
 #include "reader/transforms/zero_absent.h"
 
 namespace headrace::reader {

@@ -20,6 +20,7 @@
 #include "base/block_pool.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "reader/batch/keep_rows.h"
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/crypto/decrypt.h"
 #include "reader/dwrf/decode/varint_simd.h"
@@ -28,7 +29,6 @@
 #include "reader/dwrf/slices.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
-#include "reader/transforms/keep_rows.h"
 #include "tests/bench/paired.h"
 
 namespace headrace::reader {

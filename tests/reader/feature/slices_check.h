@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "reader/batch/dedup_rows.h"
+#include "reader/batch/keep_rows.h"
 #include "reader/batch/tensorize.h"
 #include "reader/dwrf/slices.h"
-#include "reader/transforms/keep_rows.h"
 
 namespace headrace::reader::dwrf {
 

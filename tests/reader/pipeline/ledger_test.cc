@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "reader/batch/keep_rows.h"
 #include "reader/batch/tensorize.h"
-#include "reader/transforms/keep_rows.h"
 
 namespace headrace::reader {
 namespace {

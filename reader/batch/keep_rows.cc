@@ -1,4 +1,4 @@
-#include "reader/transforms/keep_rows.h"
+#include "reader/batch/keep_rows.h"
 
 #include <algorithm>
 #include <vector>

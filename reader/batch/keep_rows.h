@@ -1,4 +1,4 @@
-// Drops rows of a batch in place: what a row transform does with its decision.
+// Drops rows of a batch in place: what a filter and a row transform do with their decision.
 #pragma once
 #include <cstdint>
 #include <span>
