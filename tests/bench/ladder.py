@@ -361,6 +361,9 @@ def main():
     parser.add_argument("--markdown", type=pathlib.Path, help="writes the tables here too")
     parser.add_argument("--keep", action="store_true", help="keeps tables and recorded runs, and says where")
     options = parser.parse_args()
+    unknown = set(options.figures.split(",")) - {"reader", "storage", "trainer"}
+    if unknown:
+        parser.error(f"no figure {', '.join(sorted(map(repr, unknown)))}: --figures takes reader, storage and trainer")
     options.headrace = options.headrace.resolve()
     quick = options.quick
     options.rounds = options.rounds or (3 if quick else 7)
