@@ -119,6 +119,11 @@ size_t Socket::ReadSome(std::span<uint8_t> bytes) {
   return got > 0 ? static_cast<size_t>(got) : 0;
 }
 
+size_t Socket::WriteSome(std::span<const uint8_t> bytes) {
+  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent > 0 ? static_cast<size_t>(sent) : 0;
+}
+
 void Socket::WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<const int> fds) {
   HR_CHECK(fds.size() <= kMaxFds, "too many descriptors for one message");
   iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};

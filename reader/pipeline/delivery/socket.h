@@ -37,6 +37,8 @@ class Socket {
             const std::function<void(bool)>& waits = {});
   // What is there now, at most bytes.size(); 0 when nothing is, or the peer closed.
   size_t ReadSome(std::span<uint8_t> bytes);
+  // As much as there is room for, without waiting; 0 when there is none, or the peer is gone.
+  size_t WriteSome(std::span<const uint8_t> bytes);
   // One message of exactly bytes.size() bytes with up to fds.size() descriptors; those not sent
   // are -1.
   void WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<const int> fds);

@@ -1,6 +1,9 @@
 // Frames over the Unix socket itself: the parts of a frame go to the kernel from where they lie.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -55,10 +58,16 @@ class UnixReceiver final : public Receiver {
  public:
   UnixReceiver(std::unique_ptr<Socket> socket, int64_t pid)
       : socket_(std::move(socket)), pid_(pid) {}
+  ~UnixReceiver() override {
+    // The last word is owed to a producer that waits for it, for a moment.
+    for (int i = 0; i < kLastTries && !FlushAcknowledged() && !socket_->PeerClosed(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 
   ReceivedFrame Receive(uint32_t waiter) override {
-    const auto waits = [waiter](bool begins) {
+    const auto waits = [this, waiter](bool begins) {
       begins ? hr_wait_begin(waiter, HR_WAIT_IN) : hr_wait_end();
+      if (!begins) FlushAcknowledged();
     };
     uint8_t bytes[sizeof(FrameHeader)];
     if (!socket_->Read(bytes, 0, waits)) socket_->Gone();
@@ -80,21 +89,42 @@ class UnixReceiver final : public Receiver {
     return frame;
   }
 
+  // Never waits: a producer that does not read them holds nobody up. Later ones stand for those
+  // that there was no room for.
   void Acknowledge(uint64_t batches) override {
-    uint8_t bytes[sizeof batches];
-    std::memcpy(bytes, &batches, sizeof batches);
-    try {
-      socket_->Write(bytes);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::kFailure) throw;
+    {
+      std::lock_guard lock(mutex_);
+      acknowledged_ = batches;
     }
+    FlushAcknowledged();
   }
 
   int64_t producer_pid() const override { return pid_; }
 
  private:
+  // Whether all has been written, as far as there is room.
+  bool FlushAcknowledged() {
+    std::lock_guard lock(mutex_);
+    for (;;) {
+      if (num_bytes_ == 0) {
+        if (written_ == acknowledged_) return true;
+        written_ = acknowledged_;
+        std::memcpy(bytes_, &written_, sizeof bytes_);
+        num_bytes_ = sizeof bytes_;
+      }
+      const size_t sent = socket_->WriteSome({bytes_ + sizeof bytes_ - num_bytes_, num_bytes_});
+      if (sent == 0) return false;
+      num_bytes_ -= sent;
+    }
+  }
+
   static constexpr uint64_t kFirstBytes = 1 << 20;
+  static constexpr int kLastTries = 50;
   std::unique_ptr<Socket> socket_;
+  std::mutex mutex_;
+  uint64_t acknowledged_ = 0, written_ = 0;
+  uint8_t bytes_[8];
+  size_t num_bytes_ = 0;  // of bytes_, the last ones: not written yet
   int64_t pid_;
   uint64_t last_bytes_ = 0;  // of a body: the next one is trusted to be as long
 };

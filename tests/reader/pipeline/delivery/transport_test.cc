@@ -540,6 +540,41 @@ TEST_P(Transport, NoiseIsRefusedInOneLine) {
 
 // What the consumer sees when the producer, with all of the ring given back, replaced it and wrote
 // into the next before the consumer looked again.
+// Acknowledgements that nobody reads fill the socket, and hold nobody up. Who reads at last gets
+// the last one.
+TEST(UnixReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  constexpr uint64_t kLast = 200'000;
+  {
+    const auto receiver = MakeUnixReceiver(
+        std::make_unique<Socket>(fds[0], "the producer", std::function<bool()>()), 1);
+    for (uint64_t i = 1; i <= kLast; ++i) receiver->Acknowledge(i);
+    std::thread receiving([&] {
+      try {
+        receiver->Receive(0);
+      } catch (const Error&) {  // the producer goes below
+      }
+    });
+    const timeval limit = {20, 0};
+    setsockopt(fds[1], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    uint64_t count = 0, before = 0;
+    bool rises = true;
+    while (before < kLast) {
+      uint64_t got = 0;
+      if (recv(fds[1], &got, sizeof got, MSG_WAITALL) != sizeof got) break;
+      rises = rises && got > before;
+      before = got;
+      ++count;
+    }
+    EXPECT_EQ(before, kLast);
+    EXPECT_TRUE(rises);
+    EXPECT_LT(count, kLast);  // there was no room for all
+    close(fds[1]);
+    receiving.join();
+  }
+}
+
 TEST(Ring, AFrameWrittenAfterAReplacementIsReadFromTheNextRing) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
