@@ -85,15 +85,19 @@ Recommendation SmallBatches(const Evidence& e) {
 
 // The operators that work on lists, with so much of their work left; some may not be able to use
 // unique lists, so half of it, between none and all.
-Recommendation OnUniqueLists(const Evidence& e, double left, std::string why, std::string act,
-                             std::string command) {
+// `stored`: they are fewer where they are read and decoded too.
+Recommendation OnUniqueLists(const Evidence& e, double left, bool stored, std::string why,
+                             std::string act, std::string command) {
   const auto tensorize = e.FindKind("tensorize");
   std::vector<size_t> operators;
   for (size_t i = 0; i < e.run().operators.size(); ++i) {
     const OperatorRow& op = e.run().operators[i];
     const OperatorClass cls = ClassOf(op.kind, op.name);
+    // Repeats that lie together are stored, unpacked and decoded as little more than one.
+    const bool unpacks = stored && (op.kind == "fetch" || op.kind == "decompress" ||
+                                    op.kind == "decode" || op.kind == "extract");
     if (cls == OperatorClass::kSparseNormalisation || cls == OperatorClass::kGeneration ||
-        (tensorize && i == *tensorize)) {
+        (tensorize && i == *tensorize) || unpacks) {
       operators.push_back(i);
     }
   }
@@ -116,7 +120,7 @@ Recommendation Cluster(const Evidence& e, double now, double clustered, const st
       "write the table with its rows by session, and keep each list once: dedup.mode = "
       "\"auto\"";
   Recommendation result = OnUniqueLists(
-      e, now / clustered,
+      e, now / clustered, true,
       fmt::format(
           "{}; if rows lay by session, {:.2f} bytes of lists for each that is kept (a sample "
           "of the table's first rows)",
@@ -177,7 +181,7 @@ Recommendation Deduplicate(const Evidence& e) {
     return DoesNotFire(little);
   }
   return OnUniqueLists(
-      e, 1 / factor,
+      e, 1 / factor, false,
       fmt::format("{:.2f} bytes of lists for each unique one, and transforms work on all of them",
                   factor),
       "keep each list once from the decoder to the model: dedup.mode = \"auto\"",

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/recommendations/outside.h"
 #include "base/units.h"
 #include "dashboards/render/table_layout.h"
 #include "dashboards/report/report.h"
@@ -81,7 +82,10 @@ void AddInFull(const Recommendation& one, Section* section) {
   // The verdict block has the plan's command already.
   if (!one.command.empty() && one.id != "R2") section->sentences.push_back({"", one.command, true});
   if (!one.only_if.empty()) section->sentences.push_back({"only if", one.only_if});
-  section->sentences.push_back({"effect", EffectsText(one.effects)});
+  // Seen from outside nothing tells what becomes of storage, reader and trainer.
+  if (one.effects.storage_bytes.now.available() || one.outcome) {
+    section->sentences.push_back({"effect", EffectsText(one.effects)});
+  }
   if (!one.published.empty())
     section->sentences.push_back({"reported", "elsewhere, no prediction: " + one.published});
 }
@@ -189,7 +193,12 @@ Table All(const std::vector<Recommendation>& all) {
 std::optional<Section> Recommendations(const analysis::RunView& run,
                                        const analysis::Statements& statements) {
   Section section{"advice", "Recommendations (gain in rate, interval of 90 % or more)", {}, {}, {}};
-  const std::vector<Recommendation> all = analysis::Recommend(run, statements);
+  std::vector<Recommendation> all = analysis::Recommend(run, statements);
+  const bool outside = all.empty() && statements.outside.has_value();
+  if (outside) {
+    all = analysis::RecommendFromOutside(run, *statements.outside);
+    section.title = "Recommendations (seen from outside; there is no model to predict gains by)";
+  }
   if (all.empty()) {
     section.title.clear();
     section.facts.push_back({"unavailable", statements.withheld.empty()
@@ -213,7 +222,8 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
   }
   if (fired == 0) {
     section.sentences.push_back(
-        {"none", "no recommendation gains 3 % or more by what this run measured"});
+        {"none", outside ? "nothing that can be seen from outside calls for a change"
+                         : "no recommendation gains 3 % or more by what this run measured"});
   }
   AddOthers(all, &section);
   section.facts.push_back({"fired_count", Number(static_cast<double>(fired), Unit::kCount, "")});
