@@ -89,13 +89,16 @@ Recommendation Workers(const Seen& seen) {
     return DoesNotFire(fmt::format("{:.1f} free cores have no room for one more of {}",
                                    *seen.free_cores, seen.producer->name));
   }
-  return Fires(fmt::format("{}, {} works {} of its own and {:.1f} cores are free; {}", Waited(seen),
-                           seen.producer->name, FormatPercent(seen.producer->shares.work()),
-                           *seen.free_cores, seen.MostGain()),
-               fmt::format("{}: {:.0f} -> {:.0f}",
-                           seen.outside.flavour == OutsideFlavour::kTorch ? "num_workers"
-                                                                          : seen.producer->name,
-                           now, to));
+  const double most = std::min(to / now, 1 / std::max(0.02, 1 - seen.stall));
+  return Fires(
+      fmt::format("{}; of the time of {}, {} is work, and {:.1f} cores are free: {:.1f} times the "
+                  "rate at most",
+                  Waited(seen), seen.producer->name, FormatPercent(seen.producer->shares.work()),
+                  *seen.free_cores, most),
+      fmt::format(
+          "{}: {:.0f} -> {:.0f}",
+          seen.outside.flavour == OutsideFlavour::kTorch ? "num_workers" : seen.producer->name, now,
+          to));
 }
 
 // R3
@@ -108,16 +111,17 @@ Recommendation Prefetch(const Seen& seen) {
   if (seen.stall < kSmallStall) return DoesNotFire(Waited(seen) + ": what is ahead is enough");
   if (idle < kWaitsForTaker) {
     return DoesNotFire(
-        fmt::format("{} waits for the consumer {} of the time: it has nothing to "
-                    "work ahead with",
+        fmt::format("of the time of {}, only {} is waiting for the consumer: no time to "
+                    "work ahead",
                     seen.producer->name, FormatPercent(idle)));
   }
-  return Fires(fmt::format("{}, and {} waits for it {} of the time: they wait for each other in "
-                           "turn, as when a queue is short or work comes in bursts; {}",
-                           Waited(seen), seen.producer->name, FormatPercent(idle), seen.MostGain()),
-               seen.outside.flavour == OutsideFlavour::kTorch
-                   ? "raise prefetch_factor"
-                   : "let more elements wait between them (a longer queue)");
+  return Fires(
+      fmt::format("{}, and of the time of {}, {} is waiting for it: they wait for each other in "
+                  "turn, as when a queue is short or work comes in bursts; {}",
+                  Waited(seen), seen.producer->name, FormatPercent(idle), seen.MostGain()),
+      seen.outside.flavour == OutsideFlavour::kTorch
+          ? "raise prefetch_factor"
+          : "let more elements wait between them (a longer queue)");
 }
 
 // R5
@@ -232,8 +236,8 @@ Recommendation FewerWorkers(const Seen& seen) {
   const double now = std::round(seen.producer->threads_count);
   const double idle = seen.producer->shares.wait_consumer;
   const double enough = std::max(1.0, std::ceil(now * (1 - idle)));
-  const std::string why = fmt::format("{} of {:.0f} wait for the consumer {} of the time",
-                                      seen.producer->name, now, FormatPercent(idle));
+  const std::string why = fmt::format("of the time of {}, {} is waiting for the consumer",
+                                      seen.producer->name, FormatPercent(idle));
   if (now < 2 || enough >= now) return DoesNotFire(why);
   return Fires(why + fmt::format(": {:.0f} would do", enough),
                fmt::format("{}: {:.0f} -> {:.0f}; it saves their memory",

@@ -58,7 +58,7 @@ TEST(OutsideRecommendations, EachRuleFiresAndDoesNot) {
       {"R1", "cores are free", computing, Advice::kFires, "cores are free"},
       {"R1", "no core is left", full, Advice::kDoesNotFire, "no core is left"},
       {"R1", "the consumer limits", keeps_up, Advice::kDoesNotFire, "would wait too"},
-      {"R3", "workers have nothing to spare", computing, Advice::kDoesNotFire, "work ahead"},
+      {"R3", "workers have nothing to spare", computing, Advice::kDoesNotFire, "waiting for the"},
       {"R3", "in turn", Loader(2, 0.5, 0.45, 0.5, 0, 0.48, 1.8).view, Advice::kFires, "in turn"},
       {"R5", "small reads", WithReads(stored, 1000, 4e6), Advice::kFires, "3.91 KiB long"},
       {"R5", "large reads", WithReads(stored, 10, 1e7), Advice::kDoesNotFire, "gains little"},

@@ -68,7 +68,7 @@ std::string EffectsText(const Effects& effects) {
          " | " + TierText("trainer", {EffectText(effects.trainer_stall, "stall", 1)});
 }
 
-void AddInFull(const Recommendation& one, Section* section) {
+void AddInFull(const Recommendation& one, bool outside, Section* section) {
   std::string head = one.title;
   if (one.outcome) {
     head += fmt::format(": {} {} predicted", GainText(one),
@@ -83,9 +83,7 @@ void AddInFull(const Recommendation& one, Section* section) {
   if (!one.command.empty() && one.id != "R2") section->sentences.push_back({"", one.command, true});
   if (!one.only_if.empty()) section->sentences.push_back({"only if", one.only_if});
   // Seen from outside nothing tells what becomes of storage, reader and trainer.
-  if (one.effects.storage_bytes.now.available() || one.outcome) {
-    section->sentences.push_back({"effect", EffectsText(one.effects)});
-  }
+  if (!outside) section->sentences.push_back({"effect", EffectsText(one.effects)});
   if (!one.published.empty())
     section->sentences.push_back({"reported", "elsewhere, no prediction: " + one.published});
 }
@@ -210,7 +208,7 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
   for (const Recommendation& one : all) {
     if (one.advice != Advice::kFires) continue;
     if (++fired <= kInFull) {
-      AddInFull(one, &section);
+      AddInFull(one, outside, &section);
     } else {
       section.sentences.push_back(
           {one.id,
