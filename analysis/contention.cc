@@ -125,6 +125,21 @@ double ExpectedLoad(const PipelineModel& model, const Demands& demands, const Se
   return std::min(settings.cores, rate * demands.cpu_s) + model.cores_other().value_or(0);
 }
 
+Demands AtDepth(const PipelineModel& model, Demands demands, const Settings& settings) {
+  for (const ResourceModel& resource : model.resources()) {
+    if (!resource.curve) continue;
+    const DeviceCurve& curve = *resource.curve;
+    const size_t stage = model.operators()[curve.io].stage;
+    const double now = curve.in_flight * model.current().parallelism[stage];
+    const double then = curve.in_flight * settings.parallelism[stage];
+    double& blocked_s = demands.operators[curve.io].blocked_s;
+    const double longer_s = blocked_s * (curve.Slower(then, now) - 1);
+    blocked_s += longer_s;
+    demands.stage_s[stage] += longer_s;
+  }
+  return demands;
+}
+
 Demands AtLoad(const PipelineModel& model, Demands demands, const Settings& settings, double load,
                const Contention& contention) {
   if (!model.splits_cpu() || !model.cores_known() || contention.each <= 0) return demands;

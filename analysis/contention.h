@@ -37,6 +37,9 @@ std::string Words(const Contention& contention, double cost);
 // Busy cores that the model expects at these settings if cost does not depend on load.
 double ExpectedLoad(const PipelineModel& model, const Demands& demands, const Settings& settings);
 
+// `demands` with reads that take as long as they do with as many in flight as those settings have.
+Demands AtDepth(const PipelineModel& model, Demands demands, const Settings& settings);
+
 // `demands` as they would be at those settings, if they were taken at `load` busy cores: the fixed
 // point of load and cost. The same where CPU time is not known apart from blocking.
 Demands AtLoad(const PipelineModel& model, Demands demands, const Settings& settings, double load,

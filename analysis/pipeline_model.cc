@@ -136,6 +136,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadVisits();
   ReadOtherThreads();
   LinkResources();
+  AddStorage();
   demands_ = Estimate(steady_);
   ReadCores();
   ReadSpread();
@@ -405,6 +406,14 @@ void PipelineModel::LinkResources() {
   }
 }
 
+void PipelineModel::AddStorage() {
+  std::optional<DeviceCurve> curve = DeviceCurveOf(*run_);
+  if (!curve || operators_[curve->io].stage == kNoStage) return;
+  ResourceModel storage{"storage", "device", 1, {{curve->io, 1.0}}};
+  storage.curve = std::move(curve);
+  resources_.push_back(std::move(storage));
+}
+
 WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
   WindowRow sum;
   if (windows.empty()) {
@@ -542,6 +551,15 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
   demands.unattributed_cpu_s += demands.consumer_cpu_s;
   demands.cpu_s += demands.unattributed_cpu_s;
   for (size_t r = 0; r < resources_.size(); ++r) {
+    if (resources_[r].curve) {
+      const DeviceCurve& curve = *resources_[r].curve;
+      const Demands::Operator& io = demands.operators[curve.io];
+      Demands::Resource storage;
+      storage.bytes = curve.from_device * io.bytes_out;
+      storage.hold_s = std::min(storage.bytes / curve.Most(), io.cpu_s + io.blocked_s);
+      demands.resources.push_back(storage);
+      continue;
+    }
     const ResourceCounters& counters = sum.resources[r];
     Demands::Resource resource;
     resource.hold_s = Seconds(counters.hold_ns) / steps;

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/device_curve.h"
 #include "analysis/phases.h"
 #include "analysis/run_view.h"
 #include "analysis/simulate.h"
@@ -55,6 +56,8 @@ struct ResourceModel {
   // Operators that use it and the share of its hold time each is taken to cause; the views do not
   // say, so it is inferred from lock waits and operator kinds. May be empty.
   std::vector<std::pair<size_t, double>> users;
+  // Of the storage under the table, that the accounts do not know as a resource; the last one.
+  std::optional<DeviceCurve> curve = std::nullopt;
 };
 
 // What one batch costs, over a chosen set of windows.
@@ -151,6 +154,7 @@ class PipelineModel {
   void ReadVisits();
   void ReadOtherThreads();
   void LinkResources();
+  void AddStorage();
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;

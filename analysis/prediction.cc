@@ -135,8 +135,9 @@ void Predictor::ChooseShape() {
 }
 
 Demands Predictor::At(const Draw& draw, const Variant& variant) const {
-  return AtLoad(model_, Apply(model_, draw.demands, variant.scales), variant.settings, draw.load,
-                draw.contention);
+  return AtLoad(model_,
+                AtDepth(model_, Apply(model_, draw.demands, variant.scales), variant.settings),
+                variant.settings, draw.load, draw.contention);
 }
 
 bool Predictor::IsCurrent(const Settings& settings) const { return settings == model_.current(); }

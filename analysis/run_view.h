@@ -236,8 +236,8 @@ struct RunView {
   // what was predicted and observed. One of each plan: running it again tells nothing new of the
   // model.
   std::vector<PredictionRow> earlier_predictions;
-  // Of this run and the others that differ from it in threads, queues and cores at most; empty where
-  // CPU time was not measured, or without a pipeline file.
+  // Of this run and the others that differ from it in threads, queues and cores at most; empty
+  // where CPU time was not measured, or without a pipeline file.
   std::vector<LoadRow> loads;
   // Runs that differ from this one in one thing only, the newest first; empty also where the run
   // does not know its own conditions.
