@@ -152,7 +152,8 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
     if (!cores || *cores < 0.01 || *cores > kMostThreads) {
       Refuse(fmt::format("cores cannot be '{}'", Printable(value)), "give how many: 4, 2.5");
     }
-    what->settings.cores = *cores;
+    const bool present = std::abs(*cores - model.cores_budget()) < 1e-9;
+    what->settings.cores = present ? model.current().cores : *cores;
   } else if (key == "pipeline.reorder_window") {
     if (!model.ordered()) {
       Refuse("this pipeline delivers in any order, so that no window matters",
@@ -186,6 +187,22 @@ Variant ParseWhatIf(const PipelineModel& model, const std::vector<std::string>& 
   Variant what{model.current(), {}};
   for (const std::string& word : words) ApplyWord(model, word, &what);
   return what;
+}
+
+Prediction PredictChange(const PipelineModel& model, const Predictor& predictor,
+                         const Variant& what) {
+  constexpr double kFar = 0.2;  // of the logarithm of the rate: a change that errs as any other
+  Prediction prediction = predictor.Predict(what.settings, what.scales);
+  const double before = predictor.Rate(model.current());
+  const double seen = model.demands().rate;
+  if (!std::isfinite(prediction.rate) || before <= 0 || seen <= 0) return prediction;
+  if (what == Variant{model.current(), {}}) return prediction;  // is what was observed
+  const double moved = std::abs(std::log(prediction.rate / before));
+  const double near = std::max(0.0, 1 - moved / kFar);
+  const double factor = std::pow(seen / before, near);
+  prediction.rate *= factor;
+  prediction.interval = {prediction.interval.low * factor, prediction.interval.high * factor};
+  return prediction;
 }
 
 }  // namespace headrace::analysis

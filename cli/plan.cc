@@ -348,7 +348,7 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
                 const PlanOptions& options) {
   const analysis::Variant what = analysis::ParseWhatIf(model, options.what_if);
   const analysis::Predictor predictor(model);
-  const analysis::Prediction prediction = predictor.Predict(what.settings, what.scales);
+  const analysis::Prediction prediction = analysis::PredictChange(model, predictor, what);
   if (!std::isfinite(prediction.rate)) {
     throw Error(ExitCode::kInconclusive, "nothing that was recorded limits the rate then",
                 "--what-if", "leave some cost to the pipeline");

@@ -177,6 +177,23 @@ TEST_F(WhatIf, AGainOfNothingIsNarrow) {
   EXPECT_GT((much.high - much.low) / 2, 2 * (little.high - little.low));
 }
 
+TEST_F(WhatIf, AChangeOfNothingGainsNothing) {
+  const Predictor predictor(model_);
+  const double now = model_.demands().rate;
+  // The last stage has room: neither a thread nor a place more there is of any use.
+  for (const char* words : {"join.parallelism=1", "decode.parallelism=8", "fetch.cost=1"}) {
+    const Variant what = Parsed({words});
+    EXPECT_NEAR(PredictChange(model_, predictor, what).rate / now, 1, 0.002) << words;
+  }
+  // The cores that the run had, by their number.
+  const std::string same = "cores=" + std::to_string(static_cast<int>(model_.cores_budget()));
+  EXPECT_EQ(Parsed({same}).settings, model_.current());
+  // What moves the rate is predicted as it was.
+  const Variant moves = Parsed({"fetch.parallelism=3"});
+  EXPECT_DOUBLE_EQ(PredictChange(model_, predictor, moves).rate,
+                   predictor.Predict(moves.settings, moves.scales).rate);
+}
+
 TEST_F(WhatIf, TheKneeIsWhereMoreThreadsStopPaying) {
   const Predictor predictor(model_);
   // Blocked 8 ms a batch; the lock's stage bounds the rate at 1 / 3.1 ms: three threads.

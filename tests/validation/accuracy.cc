@@ -1,8 +1,11 @@
 // accuracy: makes trials and the page of them.
-//   accuracy predict|load|name|worth|choose|cache|solve FIRST LAST  lines of the trials of those
-//   seeds, to stdout accuracy render FILE... > docs/accuracy.md     the page of the trials in those
-//   files accuracy gates FILE...                         the gates alone, as text accuracy
-//   show|show-small FIRST LAST            those pipelines, beside what analysis makes of them
+//   accuracy predict|load|name|worth|choose|cache|solve FIRST LAST
+//                                                  lines of the trials of those seeds, to stdout
+//   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
+//   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
+//                                                  one is missed, or a family has no trial
+//   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
+//                                                  them
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,7 +25,7 @@ int Usage() {
   fmt::print(
       stderr,
       "usage: accuracy predict|load|name|worth|choose|cache|solve|show|show-small FIRST LAST\n"
-      "       accuracy render|gates FILE...\n");
+      "       accuracy render|gates [--strict] FILE...\n");
   return 2;
 }
 
@@ -54,7 +57,9 @@ int Main(int argc, char** argv) {
   const std::string part = argv[1];
   if (part == "render" || part == "gates") {
     Trials trials;
-    for (int i = 2; i < argc; ++i) {
+    const bool strict = std::strcmp(argv[2], "--strict") == 0;
+    if (strict && part != "gates") return Usage();
+    for (int i = strict ? 3 : 2; i < argc; ++i) {
       std::ifstream file(argv[i]);
       if (!file) {
         fmt::print(stderr, "{}: cannot be read\n", argv[i]);
@@ -68,11 +73,18 @@ int Main(int argc, char** argv) {
       fmt::print("{}", RenderPage(trials));
       return 0;
     }
+    bool missed = false;
     for (const Gate& gate : Judge(trials)) {
       fmt::print("{:<4} {:<64} {:>10}  {:>9} {:>5}  {}\n", gate.id, gate.what, gate.line,
                  gate.figure, gate.trials, gate.holds() ? "holds" : "MISSED");
+      missed = missed || !gate.holds();
     }
-    return 0;
+    for (const std::string& family : MissingFamilies(trials)) {
+      fmt::print("-    {:<64} {:>10}  {:>9} {:>5}  MISSED\n", "all of " + family, "tried",
+                 "not tried", 0);
+      missed = true;
+    }
+    return strict && missed ? 1 : 0;
   }
   const bool known = part == "predict" || part == "load" || part == "name" || part == "worth" ||
                      part == "cache" || part == "choose" || part == "solve" || part == "show" ||

@@ -340,6 +340,29 @@ double WilsonLow(size_t right, size_t all) {
          (1 + z * z / n);
 }
 
+std::vector<std::string> MissingFamilies(const Trials& trials) {
+  std::vector<std::string> missing;
+  const auto want = [&](bool there, const char* name) {
+    if (!there) missing.push_back(name);
+  };
+  const auto clear = [](const std::vector<NameTrial>& names) {
+    return std::any_of(names.begin(), names.end(),
+                       [](const NameTrial& t) { return t.gap >= kGap; });
+  };
+  want(!trials.predictions.empty(), "predict");
+  want(!trials.contended.empty(), "load");
+  want(clear(trials.names), "name");
+  want(!trials.worths.empty(), "worth");
+  want(!Of(trials.choices, kOurs).empty(), "choose");
+  want(StrategyNames(trials.choices).size() > 1, "choose by others");
+  want(!trials.caches.empty(), "cache");
+  want(!trials.solutions.empty(), "solve");
+  want(!trials.real_predictions.empty(), "real-predict");
+  want(clear(trials.real_names), "real-name");
+  want(!trials.controls.empty(), "control");
+  return missing;
+}
+
 std::vector<Gate> Judge(const Trials& trials) {
   std::vector<Gate> gates;
   JudgePredictions(trials.predictions, &gates);
@@ -385,6 +408,9 @@ std::string RenderPage(const Trials& trials) {
   for (const Gate& gate : Judge(trials)) {
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", gate.id, gate.what, gate.line,
                         gate.figure, gate.trials, gate.holds() ? "holds" : "**missed**");
+  }
+  for (const std::string& family : MissingFamilies(trials)) {
+    text += fmt::format("| - | all of `{}` | tried | not tried | 0 | **missed** |\n", family);
   }
   text += fmt::format(
       "\nSeeds of predictions: {}; of names: {}; of choices: {}. A bottleneck is clear when "

@@ -13,10 +13,16 @@ struct Gate {
   bool at_least = false;  // the value must be at least the limit, else at most
   std::string figure;     // "3.1 %"
   size_t trials = 0;
-  bool holds() const { return at_least ? value >= limit : value <= limit; }
+  // One that nothing was tried for does not.
+  bool holds() const { return trials > 0 && (at_least ? value >= limit : value <= limit); }
 };
 
+// Families without a trial have no gates here: see MissingFamilies.
 std::vector<Gate> Judge(const Trials& trials);
+
+// Families of trials that a whole judgement needs and these have none of: "predict", "real-name". A
+// gate that was not tried is not held.
+std::vector<std::string> MissingFamilies(const Trials& trials);
 
 // The page.
 std::string RenderPage(const Trials& trials);

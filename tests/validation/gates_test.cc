@@ -82,6 +82,19 @@ TEST(Gates, ChosenSettingsAreNearTheBestAndFitTheMemory) {
   EXPECT_LE(regret.value, 0.6 * regret.limit) << regret.what;
 }
 
+TEST(Gates, WhatWasNotTriedIsNotHeld) {
+  const Gate untried{"G1", "x", "<= 5 %", 0, 0.05, false, "0.0 %", 0};
+  EXPECT_FALSE(untried.holds());
+  Trials trials;
+  EXPECT_TRUE(Judge(trials).empty());
+  const size_t all = MissingFamilies(trials).size();
+  EXPECT_GE(all, 10u);
+  trials.solutions.push_back({"threads", 1, 1, 1});
+  EXPECT_EQ(MissingFamilies(trials).size(), all - 1);
+  trials.names.push_back({1, "cpu", "limited", "s0", "s1", 3, 0.9, "s0", 0.01, true, false});
+  EXPECT_EQ(MissingFamilies(trials).size(), all - 1) << "no clear bottleneck among them";
+}
+
 TEST(Gates, SolversFindTheOptimum) {
   for (const SolveTrial& trial : TrySolving(43000)) {
     EXPECT_EQ(trial.equal, trial.instances) << trial.what;
