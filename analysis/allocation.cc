@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/pipeline_setting.h"
+#include "analysis/memory_bandwidth.h"
 #include "analysis/prediction.h"
 #include "analysis/queue_loss.h"
 #include "base/error.h"
@@ -22,6 +22,7 @@ constexpr double kHeadroom =
     0.2;  // capacity above the planned rate: variance, dearer work on busy cores
 constexpr double kWorthwhile = 0.03;  // a change that gains less is not proposed
 constexpr int kMaxCapacity = 32;
+constexpr const char* kTraffic = "memory_bandwidth";
 constexpr int kMostChoices = 512;    // numbers of threads of a stage in the program
 constexpr double kQueueLoss = 0.05;  // that a queue may cost before the memory takes places of it
 constexpr double kYielded = 0.01;    // of the rate, for a lower price or less power
@@ -254,7 +255,6 @@ class Host {
 
   HostProblem& problem() { return problem_; }
   const std::vector<int>& most() const { return most_; }
-  const std::vector<size_t>& site_options() const { return site_options_; }
 
  private:
   void AddCapacities() {
@@ -273,6 +273,27 @@ class Host {
       }
       if (demand > 0) problem_.capacities.push_back(std::move(capacity));
     }
+    AddMemoryBandwidth();
+  }
+
+  // Traffic to memory as it was counted, or estimated by cache misses, against the best that the
+  // machine was measured to read; taken to go with the CPU time of stages. What operators account
+  // for mostly stays in caches, and is no such measurement.
+  void AddMemoryBandwidth() {
+    const std::optional<MemoryBandwidth> seen = MemoryBandwidthOf(model_.run());
+    if (!seen || !seen->ceiling_bytes_per_s || *seen->ceiling_bytes_per_s <= 0 ||
+        seen->told_by.starts_with("accounted") || !seen->bytes_per_s.available() ||
+        demands_.rate <= 0 || demands_.cpu_s <= 0) {
+      return;
+    }
+    const double seconds = seen->bytes_per_s.value() / demands_.rate / *seen->ceiling_bytes_per_s;
+    Capacity capacity{kTraffic, 1, seconds, {}};
+    for (const double cpu_s : demands_.stage_cpu_s) {
+      const double share = std::clamp(cpu_s / demands_.cpu_s, 0.0, 1.0);
+      capacity.stage_s.push_back(seconds * share);
+      capacity.other_s = std::max(0.0, capacity.other_s - seconds * share);
+    }
+    problem_.capacities.push_back(std::move(capacity));
   }
 
   // The reorder window, where the pipeline has one that holds it back.
@@ -416,7 +437,6 @@ class Host {
   const Demands& demands_;
   HostProblem problem_;
   std::vector<int> most_;
-  std::vector<size_t> site_options_;
 };
 
 // A plan as predicted: the program's settings, searched further.
@@ -427,8 +447,29 @@ struct Candidate {
   Settings settings;
   std::vector<Scale> warm, fill;
   double rate = 0, fill_rate = 0;
-  double average_s = 0;  // what is compared
+  double average_s = 0;             // what is compared
+  double traffic_rate = kInfinite;  // that memory bandwidth allows
 };
+
+// What memory bandwidth, which predictions know nothing of, allows with these shares kept.
+double TrafficRate(const HostProblem& problem, const HostSolution& solution) {
+  double rate = kInfinite;
+  for (const Capacity& capacity : problem.capacities) {
+    if (capacity.name != kTraffic) continue;
+    double seconds = capacity.other_s;
+    for (size_t s = 0; s < problem.stages.size(); ++s) {
+      double left = 1;
+      for (std::optional<size_t> at = s; at; at = problem.stages[*at].output) {
+        for (size_t k = 0; k < problem.sites.size(); ++k) {
+          if (problem.sites[k].stage == *at) left -= solution.kept[k];
+        }
+      }
+      seconds += left * capacity.stage_s[s];
+    }
+    if (seconds > 0) rate = std::min(rate, capacity.servers / seconds);
+  }
+  return rate;
+}
 
 double SharedRate(const PipelineModel& model, const CacheQuestion& question,
                   const std::vector<PlannedCache>& caches, bool reading) {
@@ -551,14 +592,16 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     const auto fits = [&, cache_bytes](const Settings& settings) {
       return base_bytes + cache_bytes + QueueMemory(model, settings).value_or(0) <= limit_bytes;
     };
-    Search search(model, predictor, most, candidate.warm, fits, budget.target.value_or(kInfinite));
+    candidate.traffic_rate = TrafficRate(problem, *solution);
+    Search search(model, predictor, most, candidate.warm, fits,
+                  std::min(budget.target.value_or(kInfinite), candidate.traffic_rate));
     search.Begin(start);
     search.Undo(current);
     search.Deepen();
     search.Climb();
     search.Undo(current);
     candidate.settings = search.plan();
-    candidate.rate = candidate.fill_rate = search.rate();
+    candidate.rate = candidate.fill_rate = std::min(search.rate(), candidate.traffic_rate);
     // A plan that gains nothing worth a change, over what was seen as over what is predicted of it,
     // changes nothing.
     const double before = std::max(predictor.Rate(current), demands.rate);
@@ -663,17 +706,21 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   Settings predicted = plan;
   if (same_cores) predicted.cores = current.cores;
   Prediction prediction = predictor.Predict(predicted, warm);
+  // Rows that predictions have not.
+  const auto bound_by = [&](const char* name, double most_rate) {
+    if (most_rate >= prediction.rate) return;
+    const double less = most_rate / prediction.rate;
+    prediction.interval = {less * prediction.interval.low, less * prediction.interval.high};
+    prediction.rate = most_rate;
+    prediction.limits.push_back({LimitKind::kDevice, 0, name, most_rate});
+    prediction.binding = prediction.limits.size() - 1;
+  };
   if (!chosen->caches.empty()) {
     allocation.predicted_fill = chosen->fill_rate;
-    const double most_rate = SharedRate(model, *budget.cache, chosen->caches, true);
-    if (most_rate < prediction.rate) {
-      const double less = most_rate / prediction.rate;
-      prediction.interval = {less * prediction.interval.low, less * prediction.interval.high};
-      prediction.rate = most_rate;
-      prediction.limits.push_back({LimitKind::kDevice, 0, "cache disk", most_rate});
-      prediction.binding = prediction.limits.size() - 1;
-    }
+    bound_by("cache disk", SharedRate(model, *budget.cache, chosen->caches, true));
   }
+  const bool changes = predicted != current || !warm.empty();
+  if (changes) bound_by("memory bandwidth", chosen->traffic_rate);
   allocation.predicted = prediction.rate;
   allocation.predicted_interval = prediction.interval;
   // A 90 % interval reaches 1.645 deviations down, the 10th percentile is at 1.2816.
@@ -681,7 +728,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       std::log(prediction.rate / std::max(prediction.interval.low, 1e-12)) / 1.645;
   allocation.promise = prediction.rate * std::exp(-1.2816 * deviation);
   const double gained = std::log(prediction.rate / demands.rate);
-  if ((predicted != current || !warm.empty()) && deviation > 0) {
+  if (changes && deviation > 0) {
     allocation.slower_probability = 0.5 * std::erfc(gained / deviation / std::sqrt(2.0));
   }
   const std::vector<Limit>& limits = prediction.limits;

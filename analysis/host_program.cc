@@ -18,7 +18,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSolverSeconds = 10;
 constexpr double kFine = 1e4;            // rates are told apart to 1e-9
-constexpr double kChangesSeconds = 0.5;  // of the last objective, which no rate depends on
+constexpr double kChangesSeconds = 0.3;  // of the last objective, which no rate depends on
 constexpr double kLoose = 1e-4;          // of cores and watts that were reached before
 constexpr double kEqual = 4e-7;          // of a rate that was reached before
 
@@ -271,6 +271,29 @@ void Lengthen(const HostProblem& problem, HostSolution* solution) {
   }
 }
 
+// Caches that are in use, as full as costs no rate: the work that is left varies, and what is not
+// made does not.
+void FillUp(const HostProblem& problem, HostSolution* solution) {
+  if (problem.price_per_core_hour || problem.watts_per_core || !Evaluate(problem, solution)) return;
+  for (size_t k = 0; k < problem.sites.size(); ++k) {
+    if (solution->kept[k] <= 0) continue;
+    const CacheSite& site = problem.sites[k];
+    double room = problem.tiers[site.tier].budget_bytes;
+    for (size_t j = 0; j < problem.sites.size(); ++j) {
+      if (problem.sites[j].tier == site.tier) room -= solution->kept[j] * problem.sites[j].bytes;
+    }
+    if (problem.tiers[site.tier].memory) {
+      room = std::min(room, problem.memory_bytes - BytesOf(problem, *solution));
+    }
+    HostSolution more = *solution;
+    more.kept[k] =
+        std::min(MostKept(problem, k), solution->kept[k] + std::max(0.0, room) / site.bytes);
+    if (Evaluate(problem, &more) && more.average_s <= solution->average_s * (1 + kRound)) {
+      *solution = std::move(more);
+    }
+  }
+}
+
 // P2 to P4: first with the caches, then, when these are known, with what else there is to change.
 HostSolution SolveLater(const HostProblem& problem, const HostSolution& first, bool memory_matters,
                         HostReport* report) {
@@ -317,6 +340,7 @@ HostSolution SolveLater(const HostProblem& problem, const HostSolution& first, b
   for (size_t i = 0; i < used.size(); ++i) chosen.kept[used[i]] = kept[i];
   chosen.watts = watts;
   Settle(problem, &chosen);
+  FillUp(problem, &chosen);
   Lengthen(problem, &chosen);
   return chosen;
 }

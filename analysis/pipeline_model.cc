@@ -266,11 +266,8 @@ double PipelineModel::OrderShare(size_t stage, const Settings& settings) const {
   constexpr int64_t kSteps = 4000;
   constexpr uint64_t kSeed = 20261122;
   constexpr int64_t kMoves = 3'000'000;
-  int64_t moves = std::min(kMoves, order_moves_);
-  const int64_t given = moves;
   // Where it is not to be had, nothing is known to be lost.
-  const std::optional<double> rate = SimulatedRate(alone, kSteps, kSeed, &moves);
-  order_moves_ -= given - std::max<int64_t>(0, moves);
+  const std::optional<double> rate = SimulatedRate(alone, kSteps, kSeed, &order_moves_, kMoves);
   if (rate) it->second = std::clamp(*rate / parallelism, 0.01, 1.0);
   return it->second;
 }

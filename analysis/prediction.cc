@@ -102,15 +102,11 @@ Predictor::Predictor(const PipelineModel& model)
 
 std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands,
                                            int64_t steps) const {
-  int64_t moves = std::min(kMoves, moves_);
-  const int64_t given = moves;
   SimulatedPipeline pipeline = model_.Simulated(settings, demands);
   for (SimulatedStage& stage : pipeline.stages) {
     for (SimulatedOperator& op : stage.operators) op.slow = slow_;
   }
-  const std::optional<double> rate = SimulatedRate(pipeline, steps, kSeed, &moves);
-  moves_ -= given - std::max<int64_t>(0, moves);
-  return rate;
+  return SimulatedRate(pipeline, steps, kSeed, &moves_, kMoves);
 }
 
 // Windows tell how much elements vary, not how: whether all a little or few of them much, which is

@@ -487,7 +487,7 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
 }
 
 std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
-                                    int64_t* moves) {
+                                    int64_t* moves, int64_t most) {
   // Work that takes no time at all would never let the clock move.
   double work_s = pipeline.consumer_s + pipeline.consumer_cpu_s;
   for (const SimulatedStage& stage : pipeline.stages) {
@@ -500,8 +500,11 @@ std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t s
   const int64_t first = std::max<int64_t>(1, steps / 5);
   Simulation simulation(pipeline, seed);
   simulation.Mark(first);
-  simulation.Limit(moves);
+  const int64_t given = moves != nullptr ? std::min(*moves, most) : most;
+  int64_t left = given;
+  simulation.Limit(&left);
   const SimulatedCounters end = simulation.Run(limit_s, steps, 0, {});
+  if (moves != nullptr) *moves -= given - std::max<int64_t>(0, left);
   if (end.steps <= first || end.time_s <= simulation.marked_s()) return std::nullopt;
   return static_cast<double>(end.steps - first) / (end.time_s - simulation.marked_s());
 }

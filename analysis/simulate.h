@@ -94,9 +94,9 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
                            const std::function<void(const SimulatedCounters&)>& snapshot = {});
 
 // Steps per second of a simulation of `steps` steps, the first fifth left out; of fewer steps when
-// `moves`, if given, runs out, from which each move of a thread takes one: nothing that a store can
-// hold makes it run on. Empty when less than that fifth was reached.
+// `moves`, if given, or `most` of them run out, from which each move of a thread takes one: nothing
+// that a store can hold makes it run on. Empty when less than that fifth was reached.
 std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
-                                    int64_t* moves = nullptr);
+                                    int64_t* moves = nullptr, int64_t most = INT64_MAX);
 
 }  // namespace headrace::analysis

@@ -90,6 +90,66 @@ TEST(Allocate, SequentialStagesStaySequential) {
   EXPECT_EQ(plan.limited_by.name, "b");
 }
 
+TEST(Allocate, ThreadsAndACacheAreOnePlan) {
+  // Sequential: no thread helps, a cache does; without a budget for it nothing does.
+  RunView run = Record(Chain({0.002, 0.006}, 0.001), 8, 1);
+  run.stages[0].max_parallelism_count = run.stages[1].max_parallelism_count = 1;
+  const PipelineModel sequential(run);
+  Budget budget;
+  budget.cache = CacheQuestion{1000, 20, {{"memory", 1e9, 3e9, 3e9, false, true}}};
+  const Allocation plan = Allocate(sequential, budget);
+  ASSERT_EQ(plan.caches.size(), 1u);
+  EXPECT_EQ(plan.caches[0].stage, 1u);
+  EXPECT_DOUBLE_EQ(plan.caches[0].share, 1);
+  EXPECT_GT(plan.predicted, 3 * plan.now);
+  EXPECT_LT(*plan.total_s, 0.5 * *plan.now_total_s);
+  EXPECT_GE(plan.program.objectives.size(), 3u);
+  // One epoch is never cached, and memory that the process may not have is not used.
+  budget.cache->epochs = 1;
+  EXPECT_TRUE(Allocate(sequential, budget).caches.empty());
+  budget.cache->epochs = 20;
+  budget.memory_bytes = 32 << 20;
+  const Allocation tight = Allocate(sequential, budget);
+  for (const PlannedCache& cache : tight.caches) EXPECT_LE(cache.bytes, 32 << 20);
+  // With threads to give, no cache is needed.
+  const RunView wide = Record(Chain({0.002, 0.006}, 0.004), 8, 1);
+  const PipelineModel parallel(wide);
+  budget.memory_bytes.reset();
+  const Allocation threads = Allocate(parallel, budget);
+  EXPECT_TRUE(threads.caches.empty());
+  EXPECT_GT(threads.settings.parallelism[1], 1);
+}
+
+TEST(Allocate, MemoryBandwidthIsARow) {
+  RunView run = Record(Chain({0.002, 0.006}, 0.001), 8, 1);
+  MeasurementRow moved;
+  moved.metric = "memory_bytes";
+  moved.value = 1e9 * static_cast<double>(run.run.duration_ns) * 1e-9;
+  moved.source = "counter";
+  moved.cause = "memory controllers";
+  run.measurements.push_back(moved);
+  run.memory_ceiling_bytes_per_s = 2e9;  // twice what moves now
+  const PipelineModel model(run);
+  const Allocation plan = Allocate(model, {});
+  EXPECT_LE(plan.predicted, 2.02 * plan.now);
+  EXPECT_EQ(plan.limited_by.name, "memory bandwidth");
+  run.memory_ceiling_bytes_per_s = 2e11;
+  EXPECT_GT(Allocate(PipelineModel(run), {}).predicted, 3 * plan.now);
+}
+
+// What the rate is predicted to be now may be below what it was.
+TEST(Allocate, GainsAreOverWhatWasObserved) {
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const RunView run = Record(Chain({0.004, 0.005, 0.004}, 0.0045), 8, seed);
+    const Allocation plan = Allocate(PipelineModel(run), {});
+    if (plan.changes.empty()) {
+      EXPECT_DOUBLE_EQ(plan.predicted, plan.now) << "seed " << seed;
+    } else {
+      EXPECT_GE(plan.predicted, 1.03 * plan.now) << "seed " << seed;
+    }
+  }
+}
+
 TEST(Allocate, TargetIsReachedWithTheFewestChanges) {
   const RunView run = Record(Chain({0.004, 0.006, 0.005}, 0.001), 8, 1);
   Budget budget;

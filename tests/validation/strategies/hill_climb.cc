@@ -1,7 +1,9 @@
-// tf.data's HILL_CLIMB (Murray et al., VLDB 2021; model.cc): wall time per element, an asynchronous
-// stage hides its producer but for the chance of an empty buffer by M/M/1/K, and the knob that
-// lowers the output time most is raised by one until the output time is below the processing time
-// over the cores, nothing helps, or half of the free memory is taken.
+// tf.data's AUTOTUNE as it ships (Murray et al., VLDB 2021; model.cc): wall time per element, an
+// asynchronous stage hides its producer but for the chance of an empty buffer by M/M/1/K, and the
+// knob that lowers the output time most is raised by one until none helps, all have as many threads
+// as there are cores, or half of the free memory is taken (MAX_PARALLELISM; HILL_CLIMB stops
+// earlier, at the processing time over the cores). A buffer that was seen both empty and full is
+// doubled, twice here: the tuner runs again and again.
 #include <algorithm>
 #include <cmath>
 
@@ -40,9 +42,8 @@ double BytesOf(const std::vector<StageCost>& costs, const Choice& choice) {
 Choice Climb(const analysis::RunView& run, const Allowed& allowed, const Measure&) {
   const std::vector<StageCost> costs = CostsOf(run);
   Choice choice = AsRecorded(run);
-  double processing = 0, resident = 0;
+  double resident = 0;
   for (size_t s = 0; s < costs.size(); ++s) {
-    processing += costs[s].wall_s;
     if (!costs[s].sequential) choice.threads[s] = 1;
   }
   const analysis::HostRow* rss = run.FindHost("process_rss_bytes");
@@ -51,7 +52,7 @@ Choice Climb(const analysis::RunView& run, const Allowed& allowed, const Measure
   const double room = 0.5 * std::max(0.0, allowed.memory_bytes - (resident - held));
   const int most =
       std::min(allowed.most_threads, std::max(1, static_cast<int>(std::lround(allowed.cores))));
-  while (OutputTime(costs, choice) > processing / allowed.cores) {
+  while (true) {
     double best = OutputTime(costs, choice);
     Choice next = choice;
     for (size_t s = 0; s < costs.size(); ++s) {
@@ -67,11 +68,22 @@ Choice Climb(const analysis::RunView& run, const Allowed& allowed, const Measure
     if (next == choice) break;
     choice = next;
   }
+  for (size_t s = 0; s < costs.size(); ++s) {
+    for (const analysis::QueueRow& queue : run.queues) {
+      if (queue.producer_stage != run.stages[s].name) continue;
+      if (queue.full_ratio.value_or(0) <= 0 || queue.empty_ratio.value_or(0) <= 0) continue;
+      for (int times = 0; times < 2; ++times) {
+        Choice trial = choice;
+        trial.queues[s] *= 2;
+        if (BytesOf(costs, trial) <= room) choice = trial;
+      }
+    }
+  }
   return choice;
 }
 
 }  // namespace
 
-Strategy HillClimb() { return {"hill climb (tf.data)", Climb}; }
+Strategy HillClimb() { return {"AUTOTUNE climb (tf.data)", Climb}; }
 
 }  // namespace headrace::validation
