@@ -564,6 +564,10 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       solution = SolveHost(problem, &candidate.report);
     }
     if (!solution) return std::nullopt;
+    constexpr double kFilled = 0.005;  // of the rate, for a cache as full as it may be
+    if (!budget.price_per_core_hour && !budget.watts_per_core) {
+      FillCaches(problem, kFilled, &*solution);
+    }
     candidate.solution = *solution;
     double cache_bytes = 0;
     for (size_t k = 0; k < problem.sites.size(); ++k) {

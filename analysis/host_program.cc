@@ -271,29 +271,6 @@ void Lengthen(const HostProblem& problem, HostSolution* solution) {
   }
 }
 
-// Caches that are in use, as full as costs no rate: the work that is left varies, and what is not
-// made does not.
-void FillUp(const HostProblem& problem, HostSolution* solution) {
-  if (problem.price_per_core_hour || problem.watts_per_core || !Evaluate(problem, solution)) return;
-  for (size_t k = 0; k < problem.sites.size(); ++k) {
-    if (solution->kept[k] <= 0) continue;
-    const CacheSite& site = problem.sites[k];
-    double room = problem.tiers[site.tier].budget_bytes;
-    for (size_t j = 0; j < problem.sites.size(); ++j) {
-      if (problem.sites[j].tier == site.tier) room -= solution->kept[j] * problem.sites[j].bytes;
-    }
-    if (problem.tiers[site.tier].memory) {
-      room = std::min(room, problem.memory_bytes - BytesOf(problem, *solution));
-    }
-    HostSolution more = *solution;
-    more.kept[k] =
-        std::min(MostKept(problem, k), solution->kept[k] + std::max(0.0, room) / site.bytes);
-    if (Evaluate(problem, &more) && more.average_s <= solution->average_s * (1 + kRound)) {
-      *solution = std::move(more);
-    }
-  }
-}
-
 // P2 to P4: first with the caches, then, when these are known, with what else there is to change.
 HostSolution SolveLater(const HostProblem& problem, const HostSolution& first, bool memory_matters,
                         HostReport* report) {
@@ -340,7 +317,6 @@ HostSolution SolveLater(const HostProblem& problem, const HostSolution& first, b
   for (size_t i = 0; i < used.size(); ++i) chosen.kept[used[i]] = kept[i];
   chosen.watts = watts;
   Settle(problem, &chosen);
-  FillUp(problem, &chosen);
   Lengthen(problem, &chosen);
   return chosen;
 }
@@ -463,6 +439,28 @@ bool Evaluate(const HostProblem& problem, HostSolution* solution) {
     solution->cores = batch_s > 0 ? std::max(cpu_s / batch_s, fill_cpu_s / fill_s) : 0;
   }
   return true;
+}
+
+void FillCaches(const HostProblem& problem, double loss, HostSolution* solution) {
+  if (!Evaluate(problem, solution)) return;
+  const double most_s = solution->average_s * (1 + loss);
+  for (size_t k = 0; k < problem.sites.size(); ++k) {
+    if (solution->kept[k] <= 0) continue;
+    const CacheSite& site = problem.sites[k];
+    double room = problem.tiers[site.tier].budget_bytes;
+    for (size_t j = 0; j < problem.sites.size(); ++j) {
+      if (problem.sites[j].tier == site.tier) room -= solution->kept[j] * problem.sites[j].bytes;
+    }
+    if (problem.tiers[site.tier].memory) {
+      room = std::min(room, problem.memory_bytes - BytesOf(problem, *solution));
+    }
+    HostSolution more = *solution;
+    more.kept[k] =
+        std::min(MostKept(problem, k), solution->kept[k] + std::max(0.0, room) / site.bytes);
+    if (Evaluate(problem, &more) && more.average_s <= most_s) {
+      *solution = std::move(more);
+    }
+  }
 }
 
 std::optional<HostSolution> SolveHost(const HostProblem& problem, HostReport* report) {

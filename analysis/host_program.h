@@ -130,6 +130,10 @@ struct HostReport {
 // exact method finds another rate: then neither is to be trusted.
 std::optional<HostSolution> SolveHost(const HostProblem& problem, HostReport* report = nullptr);
 
+// Fills the caches that are in use as far as budgets go and at most that share of the rate is lost:
+// where just so much is kept that another row binds as well, costs that vary lose more than that.
+void FillCaches(const HostProblem& problem, double loss, HostSolution* solution);
+
 // What `solution` (modes, stages, kept) gives, by the rows alone: fills in batch_s, fill_s,
 // average_s and cores. False when it is over the memory or a tier's budget, or keeps twice on a
 // path. The witness of the program in tests.
