@@ -136,10 +136,12 @@ struct Planned {
 void AddCacheSettings(const Planned& about, nlohmann::ordered_json* settings) {
   for (const analysis::PlannedCache& cache : about.plan.caches) {
     const std::string after = CacheAfter(about.model, cache.stage);
-    if (after.empty() || about.question->tiers[cache.tier].name != "memory") continue;
+    const analysis::CacheTier& tier = about.question->tiers[cache.tier];
+    if (after.empty() || tier.name != "memory") continue;
     (*settings)["cache.after"] = after;
     (*settings)["cache.tier"] = "memory";
-    (*settings)["cache.budget"] = fmt::format("{:.0f}MiB", std::ceil(cache.bytes / 1048576));
+    (*settings)["cache.budget"] =
+        fmt::format("{:.0f}MiB", std::ceil(CacheBudget(tier, cache) / 1048576));
   }
 }
 

@@ -96,6 +96,12 @@ std::string CacheAfter(const analysis::PipelineModel& model, size_t stage) {
   return IsReader(model) && KeptByReader(op) ? op : std::string();
 }
 
+double CacheBudget(const analysis::CacheTier& tier, const analysis::PlannedCache& cache) {
+  constexpr double kAll = 0.9, kMore = 1.5;
+  if (cache.share < kAll) return cache.bytes;
+  return std::min(tier.budget_bytes, kMore * cache.bytes / cache.share);
+}
+
 analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
                                         const CacheOptions& options) {
   analysis::CacheQuestion question;
@@ -161,7 +167,7 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
     fmt::print(
         "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
         "\"{:.0f}MiB\"\n{}",
-        after, tier.name, std::ceil(cache.bytes / 1048576),
+        after, tier.name, std::ceil(CacheBudget(tier, cache) / 1048576),
         tier.name == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
   }
   fmt::print("\n");

@@ -30,6 +30,10 @@ bool IsReader(const analysis::PipelineModel& model);
 // The operator after which the reader's [[cache]] keeps what leaves the stage; empty: it cannot.
 std::string CacheAfter(const analysis::PipelineModel& model, size_t stage);
 
+// What to give the reader's cache: where all is to be kept, half as much again as the estimate, as
+// far as the tier goes; an entry that does not fit is not kept at all.
+double CacheBudget(const analysis::CacheTier& tier, const analysis::PlannedCache& cache);
+
 // The first lines: what to keep, or why nothing.
 void PrintCacheVerdict(const analysis::PipelineModel& model,
                        const analysis::CacheQuestion& question, const analysis::Allocation& plan,
