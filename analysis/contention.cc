@@ -16,6 +16,10 @@ namespace {
 constexpr double kRunNoise = 0.02;
 // Cost that differs by this factor is of other work: the table was made anew, say.
 constexpr double kOtherWork = 4;
+// How many runs the noise above counts for.
+constexpr double kNoiseRuns = 3;
+// A line is followed so many times beyond the highest load that it was fitted to.
+constexpr double kBeyond = 4;
 // Loads closer than this, in cores, say nothing.
 constexpr double kLeastSpread = 0.3;
 // The prior without runs: all cores busy cost that much more than one.
@@ -32,6 +36,8 @@ double LeastBound(const std::vector<Limit>& limits) {
 }
 
 void ScaleCpu(const PipelineModel& model, double factor, Demands* demands) {
+  // Of what it is before: a part of the consumer's step.
+  demands->consumer_s += model.ConsumerComputeCpu(*demands) * (factor - 1);
   for (Demands::Operator& op : demands->operators) op.cpu_s *= factor;
   for (size_t s = 0; s < model.stages().size(); ++s) {
     demands->stage_s[s] += demands->stage_cpu_s[s] * (factor - 1);
@@ -45,7 +51,7 @@ void ScaleCpu(const PipelineModel& model, double factor, Demands* demands) {
 }  // namespace
 
 double Contention::CostAt(double busy_cores) const {
-  return 1 + each * std::max(0.0, busy_cores - 1);
+  return 1 + each * std::max(0.0, std::min(busy_cores, most) - 1);
 }
 
 Contention Contention::Drawn(double normal) const {
@@ -59,6 +65,7 @@ Contention FitContention(const RunView& run, double host_cores) {
   const double others = std::max(1.0, host_cores - 1);
   contention.each = kPriorShare / others;
   contention.deviation = kPriorDeviation / others;
+  contention.most = 1 + others;
   const LoadRow* own = nullptr;
   for (const LoadRow& load : run.loads) {
     if (load.own) own = &load;
@@ -75,36 +82,44 @@ Contention FitContention(const RunView& run, double host_cores) {
     most = std::max(most, load->busy_cores);
   }
   if (most - least < kLeastSpread) return contention;
-  // The posterior over a grid; the cost on one core is whatever fits best.
+  // The posterior over a grid. The cost on one core is whatever fits best; what runs at one load
+  // differ by is learned from how far they are from the line.
   constexpr int kPoints = 400;
   constexpr double kMost = 0.4;
-  double weights = 0, sum = 0, squares = 0;
+  const double n = static_cast<double>(loads.size());
+  std::vector<double> logs;
   for (int i = 0; i < kPoints; ++i) {
-    const double each = kMost * (i + 0.5) / kPoints;
     Contention tried;
-    tried.each = each;
+    tried.each = kMost * (i + 0.5) / kPoints;
     double mean = 0, square = 0;
     for (const LoadRow* load : loads) {
-      const double base = std::log(load->cpu_s_per_row / tried.CostAt(load->busy_cores));
+      const double base =
+          std::log(load->cpu_s_per_row / own->cpu_s_per_row / tried.CostAt(load->busy_cores));
       mean += base;
       square += base * base;
     }
-    const double n = static_cast<double>(loads.size());
-    const double deviations = (square - mean * mean / n) / (kRunNoise * kRunNoise);
-    const double prior = each / kFitDeviation;
-    const double weight = std::exp(-0.5 * (deviations + prior * prior));
+    const double residual = std::max(0.0, square - mean * mean / n);
+    const double prior = tried.each / kFitDeviation;
+    logs.push_back(-0.5 * (n - 1 + kNoiseRuns) *
+                       std::log(residual + kNoiseRuns * kRunNoise * kRunNoise) -
+                   0.5 * prior * prior);
+  }
+  const double best = *std::max_element(logs.begin(), logs.end());
+  double weights = 0, sum = 0, squares = 0;
+  for (int i = 0; i < kPoints; ++i) {
+    const double each = kMost * (i + 0.5) / kPoints;
+    const double weight = std::exp(logs[static_cast<size_t>(i)] - best);
     weights += weight;
     sum += weight * each;
     squares += weight * each * each;
   }
-  // Costs that no load explains: the grid holds none of them.
-  if (!(weights > 0)) return contention;
   contention.each = sum / weights;
   contention.deviation =
       std::sqrt(std::max(0.0, squares / weights - contention.each * contention.each));
   contention.runs = loads.size();
   contention.least_busy = least;
   contention.most_busy = most;
+  contention.most = std::max(host_cores, kBeyond * most);
   return contention;
 }
 
@@ -116,7 +131,7 @@ std::string Words(const Contention& contention, double cost) {
                      contention.fitted()
                          ? fmt::format("fitted to {} runs at {:.1f} to {:.1f} busy cores",
                                        contention.runs, contention.least_busy, contention.most_busy)
-                         : "a guess until runs with other thread counts are in the same database");
+                         : "a guess: no runs of this pipeline in the database were at other loads");
 }
 
 double ExpectedLoad(const PipelineModel& model, const Demands& demands, const Settings& settings) {

@@ -17,6 +17,8 @@ struct Contention {
   double deviation = 0;  // of that, as it is known
   size_t runs = 0;       // that it was fitted to; 0: the prior
   double least_busy = 0, most_busy = 0;  // cores, over those runs
+  // Busy cores from which on nothing more is added, as nobody saw so many.
+  double most = 1e9;
 
   bool fitted() const { return runs > 0; }
   // c(u) / c(1).

@@ -30,6 +30,29 @@ double InFlightPerThread(const RunView& run, double requests_per_stripe) {
   return std::clamp(std::min(depth, requests_per_stripe), 1.0, 1024.0);
 }
 
+struct PhaseReads {
+  double device_bytes = 0, asked_bytes = 0, seconds = 0;
+};
+
+// Of the phase where the course of what devices delivered was kept, else of the whole run.
+std::optional<PhaseReads> ReadInPhase(const RunView& run, size_t io, int64_t first_ns,
+                                      int64_t last_ns) {
+  PhaseReads had;
+  for (const DeviceReadRow& row : run.device_reads) {
+    if (row.start_ns >= first_ns && row.start_ns < last_ns) had.device_bytes += row.read_bytes;
+  }
+  for (const WindowRow& window : run.windows) {
+    if (window.start_ns < first_ns || window.start_ns >= last_ns) continue;
+    had.asked_bytes += static_cast<double>(window.operators[io].bytes_out_bytes);
+    had.seconds += static_cast<double>(window.duration_ns) * 1e-9;
+  }
+  if (!run.device_reads.empty() && had.seconds > 0) return had;
+  const HostRow* device = run.FindHost("process_read_bytes");
+  if (device == nullptr || !device->last_value) return std::nullopt;
+  return PhaseReads{*device->last_value, static_cast<double>(run.operators[io].bytes_out_bytes),
+                    static_cast<double>(run.run.duration_ns) * 1e-9};
+}
+
 }  // namespace
 
 double DeviceCurve::At(double k) const {
@@ -69,26 +92,19 @@ std::vector<std::pair<double, double>> ConcaveHull(std::vector<std::pair<double,
   return hull;
 }
 
-std::optional<DeviceCurve> DeviceCurveOf(const RunView& run) {
+std::optional<DeviceCurve> DeviceCurveOf(const RunView& run, int64_t first_ns, int64_t last_ns) {
   const auto reads = ReadsOf(run);
-  const HostRow* device = run.FindHost("process_read_bytes");
-  if (!reads || reads->mean_bytes <= 0 || device == nullptr || !device->last_value) {
-    return std::nullopt;
-  }
+  if (!reads || reads->mean_bytes <= 0) return std::nullopt;
   for (const ResourceRow& resource : run.resources) {
     if (resource.kind == "device") return std::nullopt;
   }
-  const double asked = static_cast<double>(run.operators[reads->io].bytes_out_bytes);
   DeviceCurve curve;
   curve.io = reads->io;
-  curve.from_device = asked > 0 ? std::min(1.0, *device->last_value / asked) : 0;
+  const auto had = ReadInPhase(run, curve.io, first_ns, last_ns);
+  if (!had || had->asked_bytes <= 0 || had->seconds <= 0) return std::nullopt;
+  curve.from_device = std::min(1.0, had->device_bytes / had->asked_bytes);
   if (curve.from_device < kLeastFromDevice) return std::nullopt;
-  const std::string table = TableOf(run.run);
-  for (const StoragePoint& point : run.storage_points) {
-    if (table.starts_with(point.folder) && point.folder.size() > curve.folder.size()) {
-      curve.folder = point.folder;
-    }
-  }
+  curve.folder = CalibratedFolder(run);
   if (curve.folder.empty()) return std::nullopt;
   std::map<double, std::map<double, double>> by_depth;
   for (const StoragePoint& point : run.storage_points) {
@@ -106,10 +122,7 @@ std::optional<DeviceCurve> DeviceCurveOf(const RunView& run) {
       threads = std::max(1.0, static_cast<double>(stage.last_parallelism_count));
     }
   }
-  if (run.run.duration_ns > 0) {
-    curve.points.emplace_back(threads * curve.in_flight,
-                              *device->last_value * 1e9 / static_cast<double>(run.run.duration_ns));
-  }
+  curve.points.emplace_back(threads * curve.in_flight, had->device_bytes / had->seconds);
   curve.points = ConcaveHull(std::move(curve.points));
   if (curve.points.empty()) return std::nullopt;
   return curve;

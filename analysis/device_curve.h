@@ -4,6 +4,7 @@
 // nothing gets more than the plateau. A device whose rate falls again under load is taken to hold
 // its best: who reads may have fewer in flight.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ std::vector<std::pair<double, double>> ConcaveHull(std::vector<std::pair<double,
 
 // The curve for what the run read; empty where it read no device, where a modelled device stands
 // before it, where its folder was not calibrated, or where its reads are not counted.
-std::optional<DeviceCurve> DeviceCurveOf(const RunView& run);
+// Of the windows from `first_ns` to `last_ns`, since the run began.
+std::optional<DeviceCurve> DeviceCurveOf(const RunView& run, int64_t first_ns, int64_t last_ns);
 
 }  // namespace headrace::analysis

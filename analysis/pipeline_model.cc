@@ -137,6 +137,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadOtherThreads();
   LinkResources();
   AddStorage();
+  AddNetwork();
   demands_ = Estimate(steady_);
   ReadCores();
   ReadSpread();
@@ -404,11 +405,24 @@ void PipelineModel::LinkResources() {
 }
 
 void PipelineModel::AddStorage() {
-  std::optional<DeviceCurve> curve = DeviceCurveOf(*run_);
+  std::optional<DeviceCurve> curve = DeviceCurveOf(*run_, first_ns_, last_ns_);
   if (!curve || operators_[curve->io].stage == kNoStage) return;
   ResourceModel storage{"storage", "device", 1, {{curve->io, 1.0}}};
   storage.curve = std::move(curve);
   resources_.push_back(std::move(storage));
+}
+
+// What the links carried, by whomever, grows with the batches; below a twentieth of a link they are
+// no row to think of.
+void PipelineModel::AddNetwork() {
+  constexpr double kLeastUse = 0.05;
+  for (const MeasurementRow& row : run_->measurements) {
+    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kLeastUse) continue;
+    ResourceModel link{fmt::format("network {} {}", row.subject, row.cause), "device", 1, {}};
+    link.network_s =
+        *row.value * Seconds(run_->run.duration_ns) / static_cast<double>(run_->steps.steps_count);
+    resources_.push_back(std::move(link));
+  }
 }
 
 WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
@@ -452,12 +466,15 @@ WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
   return sum;
 }
 
-double PipelineModel::ConsumerOperatorsCpu(const Demands& demands) const {
+double PipelineModel::ConsumerComputeCpu(const Demands& demands) const {
   double cpu_s = 0;
+  bool known = true;
   for (size_t i = 0; i < operators_.size(); ++i) {
-    if (operators_[i].stage == kNoStage) cpu_s += demands.operators[i].cpu_s;
+    if (operators_[i].stage != kNoStage) continue;
+    cpu_s += demands.operators[i].cpu_s;
+    known = known && run_->operators[i].on_cpu_ns.has_value();
   }
-  return cpu_s;
+  return std::min(demands.consumer_s, known ? cpu_s : demands.consumer_cpu_s);
 }
 
 Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
@@ -539,8 +556,8 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
   for (size_t i = 0; i < operators_.size(); ++i) {
     if (operators_[i].stage != kNoStage) continue;
     demands.operators[i].cpu_s = Seconds(sum.operators[i].on_cpu_ns) / steps;
+    demands.consumer_cpu_s += demands.operators[i].cpu_s;
   }
-  demands.consumer_cpu_s = ConsumerOperatorsCpu(demands);
   // Its threads also wake for each batch and take it, outside of their operators.
   double threads_s = 0;
   for (size_t row : consumer_rows_) threads_s += Seconds(sum.stages[row].on_cpu_ns) / steps;
@@ -554,7 +571,23 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
       Demands::Resource storage;
       storage.bytes = curve.from_device * io.bytes_out;
       storage.hold_s = std::min(storage.bytes / curve.Most(), io.cpu_s + io.blocked_s);
+      // Where the device is full, reads also wait for each other: no demand of theirs, as waiting
+      // for a lock is none.
+      constexpr double kFull = 0.8;
+      const size_t stage = operators_[curve.io].stage;
+      const double in_flight = curve.in_flight * current_.parallelism[stage];
+      if (demands.rate * storage.hold_s > kFull && in_flight * curve.At(1) > curve.Most()) {
+        const double alone = curve.Most() / (in_flight * curve.At(1));
+        const double less_s =
+            std::min(io.blocked_s * (1 - alone), std::max(0.0, io.blocked_s - storage.hold_s));
+        demands.operators[curve.io].blocked_s -= less_s;
+        demands.stage_s[stage] -= less_s;
+      }
       demands.resources.push_back(storage);
+      continue;
+    }
+    if (resources_[r].network_s) {
+      demands.resources.emplace_back().hold_s = *resources_[r].network_s;
       continue;
     }
     const ResourceCounters& counters = sum.resources[r];
@@ -679,7 +712,7 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
   SimulatedPipeline pipeline;
   pipeline.cores = cores_known_ ? settings.cores : 1e6;
   // What it computes on the cores is a part of its step.
-  pipeline.consumer_s = std::max(0.0, demands.consumer_s - ConsumerOperatorsCpu(demands));
+  pipeline.consumer_s = demands.consumer_s - ConsumerComputeCpu(demands);
   pipeline.consumer_cpu_s = demands.consumer_cpu_s;
   pipeline.consumer_cv = consumer_cv_;
   double cpu = 0;

@@ -56,8 +56,10 @@ struct ResourceModel {
   // Operators that use it and the share of its hold time each is taken to cause; the views do not
   // say, so it is inferred from lock waits and operator kinds. May be empty.
   std::vector<std::pair<size_t, double>> users;
-  // Of the storage under the table, that the accounts do not know as a resource; the last one.
+  // Of those that the accounts do not know as resources, behind all that they do: the storage under
+  // the table, and seconds a batch of each direction of a network interface.
   std::optional<DeviceCurve> curve = std::nullopt;
+  std::optional<double> network_s = std::nullopt;
 };
 
 // What one batch costs, over a chosen set of windows.
@@ -140,6 +142,10 @@ class PipelineModel {
   // fast: by simulation of the stage alone, remembered. 1 for stages that lose nothing.
   double OrderShare(size_t stage, const Settings& settings) const;
 
+  // Of consumer_s, the part on the cores: CPU time of the consumer's operators, and where that was
+  // not measured all that its threads took, at most.
+  double ConsumerComputeCpu(const Demands& demands) const;
+
   Settings current() const { return current_; }
   // The same pipeline for the simulator, at these settings and demands.
   SimulatedPipeline Simulated(const Settings& settings, const Demands& demands) const;
@@ -155,10 +161,10 @@ class PipelineModel {
   void ReadOtherThreads();
   void LinkResources();
   void AddStorage();
+  void AddNetwork();
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;
-  double ConsumerOperatorsCpu(const Demands& demands) const;
 
   const RunView* run_;
   std::vector<StageModel> stages_;

@@ -62,11 +62,7 @@ std::optional<ReadCost> Fitted(const std::vector<StoragePoint>& points) {
 
 // Of the folder that holds the table most closely, one read at a time.
 std::optional<ReadCost> Calibrated(const RunView& run) {
-  const std::string table = TableOf(run.run);
-  std::string best;
-  for (const StoragePoint& point : run.storage_points) {
-    if (table.starts_with(point.folder) && point.folder.size() > best.size()) best = point.folder;
-  }
+  const std::string best = CalibratedFolder(run);
   if (best.empty()) return std::nullopt;
   double depth = 0;
   std::vector<StoragePoint> points;
@@ -160,6 +156,20 @@ std::string TableOf(const RunRow& run) {
   const size_t slash = run.pipeline_path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : run.pipeline_path.substr(0, slash);
   return table == "." ? folder : folder + "/" + table;
+}
+
+std::string CalibratedFolder(const RunView& run) {
+  const std::string table = TableOf(run.run);
+  std::string best;
+  for (const StoragePoint& point : run.storage_points) {
+    const std::string& folder = point.folder;
+    // "/data/rm1" holds no "/data/rm10".
+    const bool within =
+        table.starts_with(folder) &&
+        (table.size() == folder.size() || folder.ends_with('/') || table[folder.size()] == '/');
+    if (within && folder.size() > best.size()) best = folder;
+  }
+  return best;
 }
 
 }  // namespace headrace::analysis

@@ -29,4 +29,7 @@ std::optional<ReadCost> ReadCostOf(const RunView& run);
 // The folder, file or URL of the run's table; empty where the pipeline file does not tell.
 std::string TableOf(const RunRow& run);
 
+// The calibrated folder that holds the run's table most closely; empty: none does.
+std::string CalibratedFolder(const RunView& run);
+
 }  // namespace headrace::analysis

@@ -70,7 +70,8 @@ Rung MemoryBandwidthRung(const PipelineModel& model) {
                  memory->bytes_per_s.value() / *memory->ceiling_bytes_per_s, memory->told_by);
 }
 
-// The busiest direction of the busiest interface.
+// The busiest direction of the busiest interface, where none is used enough to be a row of the
+// model.
 Rung NetworkRung(const PipelineModel& model) {
   const MeasurementRow* busiest = nullptr;
   bool seen = false;
@@ -149,7 +150,10 @@ std::vector<Rung> ResourceLadder(const PipelineModel& model, const Bottleneck& b
     rungs.push_back(std::move(rung));
   }
   rungs.push_back(MemoryBandwidthRung(model));
-  rungs.push_back(NetworkRung(model));
+  const bool has_link =
+      std::any_of(model.resources().begin(), model.resources().end(),
+                  [](const ResourceModel& resource) { return resource.network_s.has_value(); });
+  if (!has_link) rungs.push_back(NetworkRung(model));
   rungs.push_back(MemoryRung(model));
   std::stable_sort(rungs.begin(), rungs.end(), [](const Rung& a, const Rung& b) {
     if (a.attainable.available() != b.attainable.available()) return a.attainable.available();

@@ -513,44 +513,58 @@ void ReadStoragePoints(Database& database, int64_t id, RunView* view) {
       });
 }
 
-// What a command line sets, but for the knobs that change no row's work.
-std::string SettingsOfWork(const std::string& command) {
+// The settings of a run but for the knobs that change no row's work.
+std::string SettingsOfWork(const std::string& settings_text) {
   std::string settings;
-  std::istringstream words(command);
-  for (std::string word; words >> word;) {
-    // Without input a row costs nothing, and from the device it costs more.
-    if (word == "--ceiling" || word == "--cold") settings += word + ' ';
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos || word.starts_with("-")) continue;
-    const std::string name = word.substr(0, equals);
-    if (name.ends_with(".parallelism") || name.ends_with(".queue") ||
+  std::istringstream lines(settings_text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name = line.substr(0, line.find('='));
+    if (name.ends_with(".parallelism") || name.ends_with(".queue") || name.ends_with(".prefetch") ||
         name == "pipeline.reorder_window") {
       continue;
     }
-    settings += word + ' ';
+    settings += line + '\n';
   }
   return settings;
 }
 
+// The words of a command line that make a run do more than its pipeline says.
+std::string OptionsOfWork(const std::string& command) {
+  std::string options;
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    const std::string name = word.substr(0, word.find('='));
+    for (const char* option :
+         {"--checksum", "--row-log", "--dump-tensors", "--checkpoint", "--log-reads"}) {
+      if (name == option) options += name + ' ';
+    }
+  }
+  return options;
+}
+
 void ReadLoads(Database& database, int64_t id, RunView* view) {
-  if (view->run.pipeline_text.empty()) return;
-  const std::string settings = SettingsOfWork(view->run.command);
+  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
+  const std::string settings = SettingsOfWork(*view->run.settings_text);
+  const std::string options = OptionsOfWork(view->run.command);
   database.Each(
-      "SELECT o.run_id, o.command, o.duration_ns, s.rows_count, "
+      "SELECT o.run_id, o.command, o.settings_text, o.duration_ns, s.rows_count, "
       "(SELECT SUM(on_cpu_ns) FROM stage_summary WHERE run_id = o.run_id) AS cpu_ns, "
       "(SELECT COUNT(*) FROM stage_summary WHERE run_id = o.run_id AND on_cpu_ns IS NULL) "
       "AS unknown, "
       "(SELECT MAX(mean_value) FROM host_summary WHERE run_id = o.run_id AND "
       "metric = 'host_busy_cores') AS busy_cores "
       "FROM run_summary AS r JOIN run_summary AS o "
-      "USING (hostname, cpu_model, headrace_version, accounting_level, pipeline_text) "
+      "USING (hostname, cpu_model, headrace_version, accounting_level, pipeline_path, "
+      "pipeline_text, table_text, kind) "
       "JOIN step_summary AS s ON s.run_id = o.run_id "
-      "WHERE r.run_id = ?1 AND o.duration_ns >= 1000000000 AND s.rows_count > 0 "
-      "ORDER BY o.run_id DESC LIMIT 50",
+      "WHERE r.run_id = ?1 AND o.cold IS r.cold AND o.duration_ns >= 1000000000 "
+      "AND s.rows_count > 0 AND o.settings_text IS NOT NULL "
+      "ORDER BY o.run_id = ?1 DESC, o.run_id DESC LIMIT 200",
       id, [&](const Row& row) {
         const double cpu_ns = row.Real("cpu_ns").value_or(0);
         if (row.Number("unknown") > 0 || cpu_ns <= 0) return;
-        if (SettingsOfWork(row.Text("command")) != settings) return;
+        if (SettingsOfWork(row.Text("settings_text")) != settings) return;
+        if (OptionsOfWork(row.Text("command")) != options) return;
         const double own = cpu_ns / static_cast<double>(row.Number("duration_ns"));
         view->loads.push_back({cpu_ns * 1e-9 / static_cast<double>(row.Number("rows_count")),
                                std::max(own, row.Real("busy_cores").value_or(0)),

@@ -49,6 +49,17 @@ void ScaleResource(const PipelineModel& model, size_t resource, double factor, D
   demands->resources[resource].wait_s *= factor;
 }
 
+void ScaleConsumer(const PipelineModel& model, double factor, Demands* demands) {
+  const double less_s = model.ConsumerComputeCpu(*demands) * (1 - factor);
+  for (size_t i = 0; i < model.operators().size(); ++i) {
+    if (model.operators()[i].stage == kNoStage) demands->operators[i].cpu_s *= factor;
+  }
+  demands->consumer_s *= factor;
+  demands->consumer_cpu_s -= less_s;
+  demands->unattributed_cpu_s -= less_s;
+  demands->cpu_s -= less_s;
+}
+
 }  // namespace
 
 Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Scale>& scales) {
@@ -70,7 +81,7 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
                &demands);
         break;
       case Scaled::kConsumer:
-        demands.consumer_s *= scale.factor;
+        ScaleConsumer(model, scale.factor, &demands);
         break;
     }
   }

@@ -34,6 +34,7 @@ xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy "$2" "$3" "$4" > "$1/$2.$3.tsv.part" 
 if [ "$real" -gt 0 ]; then
   python3 "$(dirname "$0")/../tests/validation/real.py" "$build/headrace" --count "$real" > "$out/real.tsv"
   # What did not hold stands on the page.
+  python3 "$(dirname "$0")/../tests/validation/accounting.py" "$build/headrace" > "$out/accounting.tsv" || true
   python3 "$(dirname "$0")/../tests/validation/controls.py" "$build/headrace" > "$out/controls.tsv" || true
 fi
 "$build/accuracy" gates "$out"/*.tsv

@@ -37,6 +37,33 @@ TEST(Contention, IsFittedToRunsAtSeveralLoads) {
   }
 }
 
+TEST(Contention, RunsThatScatterLeaveMoreOpen) {
+  RunView run;
+  std::vector<double> busy, calm, wild;
+  for (int i = 0; i < 50; ++i) {
+    busy.push_back(1 + i % 8);
+    calm.push_back(i % 2 == 0 ? 0.01 : -0.01);
+    wild.push_back(i / 8 % 2 == 0 ? 0.11 : -0.11);
+  }
+  run.loads = Loads(0.05, busy, calm);
+  const Contention narrow = FitContention(run, 16);
+  run.loads = Loads(0.05, busy, wild);
+  const Contention wide = FitContention(run, 16);
+  ASSERT_TRUE(narrow.fitted() && wide.fitted());
+  EXPECT_GT(wide.deviation, 3 * narrow.deviation);
+  EXPECT_NEAR(wide.each, 0.05, 2 * wide.deviation);
+}
+
+TEST(Contention, WhatNobodySawDoesNotGrowWithoutEnd) {
+  RunView run;
+  const Contention prior = FitContention(run, 2);
+  EXPECT_LT(prior.CostAt(256), 1.05);
+  run.loads = Loads(0.02, {1, 1.5, 2});
+  const Contention fitted = FitContention(run, 2);
+  ASSERT_TRUE(fitted.fitted());
+  EXPECT_EQ(fitted.CostAt(256), fitted.CostAt(8));
+}
+
 TEST(Contention, RunsAtOneLoadSayNothing) {
   RunView run;
   run.loads = Loads(0.1, {1.9, 1.95, 2.05});
@@ -152,6 +179,53 @@ TEST(Contention, ThreadsOfTheConsumerTakeCores) {
   EXPECT_NEAR(simulated.stages[0].operators[0].cpu_s, 0.01, 5e-4);
   const Limit cores = Bounds(model, model.demands(), model.current())[1];
   EXPECT_NEAR(cores.bound, 4 / 0.012, 15);
+}
+
+// The consumer computes 4 ms a batch on the cores; level 1 knows no CPU time of its operator.
+TEST(Contention, WhatTheConsumerComputesCountsOnce) {
+  for (const bool measured : {true, false}) {
+    RunView run = Computing(2);
+    StageRow stage;
+    stage.name = "consumer";
+    stage.stage_index = 1;
+    stage.last_parallelism_count = 1;
+    stage.on_cpu_ns = stage.runnable_ns = 0;
+    OperatorRow op;
+    op.name = op.kind = op.stage = "consumer";
+    op.stage_index = 1;
+    if (measured) op.on_cpu_ns = 0;
+    run.steps.compute_ns = 0;
+    for (WindowRow& window : run.windows) {
+      const int64_t compute_ns = Ns(0.004 * static_cast<double>(window.steps.steps_count));
+      window.steps.compute_ns = compute_ns;
+      run.steps.compute_ns += compute_ns;
+      StageCounters threads;
+      threads.parallelism_count = 1;
+      threads.lifetime_ns = window.duration_ns;
+      threads.on_cpu_ns = compute_ns;
+      threads.runnable_ns = 0;
+      *stage.on_cpu_ns += compute_ns;
+      stage.lifetime_ns += threads.lifetime_ns;
+      OperatorCounters counters;
+      if (measured) {
+        counters.on_cpu_ns = compute_ns;
+        *op.on_cpu_ns += compute_ns;
+      }
+      window.operators.push_back(counters);
+      window.stages.push_back(threads);
+    }
+    run.operators.push_back(op);
+    run.stages.push_back(stage);
+    const PipelineModel model(run);
+    const SimulatedPipeline simulated = model.Simulated(model.current(), model.demands());
+    EXPECT_NEAR(simulated.consumer_cpu_s, 0.004, 2e-4) << measured;
+    EXPECT_NEAR(simulated.consumer_s, 0, 2e-4) << measured;
+    // A faster consumer computes less on the cores.
+    const Demands half = Apply(model, model.demands(), {{Scaled::kConsumer, 0, 0.5}});
+    EXPECT_NEAR(model.demands().cpu_s - half.cpu_s, 0.002, 1e-4) << measured;
+    EXPECT_NEAR(half.consumer_s, 0.002, 1e-4) << measured;
+    EXPECT_NEAR(half.consumer_cpu_s, 0.002, 1e-4) << measured;
+  }
 }
 
 TEST(Contention, AConsumerOnTheCoresIsSimulatedThere) {

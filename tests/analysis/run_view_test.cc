@@ -129,16 +129,26 @@ TEST_F(LoadRunTest, TheCeilingIsOfTheSameMachineAndItsLatestCalibration) {
 
 TEST_F(LoadRunTest, LoadsAreOfRunsThatDoTheSameWork) {
   std::string sql = R"sql(
-CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, pipeline_text,
-  hostname, cpu_model, headrace_version, started_realtime_ns);
-INSERT INTO run_summary VALUES
-  (1, 'a', 'complete', 4000000000, 3, 'hr run p.toml --set a.parallelism=1', 'p', 'h', 'c', 'v', 0),
-  (2, 'b', 'complete', 2000000000, 3, 'hr run p.toml --set a.parallelism=4 b.queue=8', 'p', 'h', 'c', 'v', 9),
-  (3, 'other rows', 'complete', 2000000000, 3, 'hr run p.toml --set batch.rows=9', 'p', 'h', 'c', 'v', 0),
-  (4, 'other text', 'complete', 2000000000, 3, 'hr run p.toml', 'q', 'h', 'c', 'v', 0),
-  (5, 'other host', 'complete', 2000000000, 3, 'hr run p.toml', 'p', 'i', 'c', 'v', 0),
-  (6, 'short', 'complete', 200000000, 3, 'hr run p.toml', 'p', 'h', 'c', 'v', 0),
-  (7, 'no clock', 'complete', 2000000000, 3, 'hr run p.toml', 'p', 'h', 'c', 'v', 0);
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text,
+  pipeline_text, hostname, table_text, kind, cold, pipeline_path DEFAULT 'p.toml',
+  cpu_model DEFAULT 'c', headrace_version DEFAULT 'v', started_realtime_ns DEFAULT 0);
+INSERT INTO run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text,
+  pipeline_text, hostname, table_text, kind, cold) VALUES
+  (1, 'a', 'complete', 4000000000, 3, 'hr run p.toml', 'a.parallelism=1', 'p', 'h', 't', 'pipeline', 0),
+  (2, 'b', 'complete', 2000000000, 3, 'hr run p.toml', 'a.parallelism=4
+b.queue=8
+b.prefetch=2', 'p', 'h', 't', 'pipeline', 0),
+  (3, 'other rows', 'complete', 2000000000, 3, 'hr run p.toml', 'batch.rows=9', 'p', 'h', 't', 'pipeline', 0),
+  (4, 'other text', 'complete', 2000000000, 3, 'hr run p.toml', '', 'q', 'h', 't', 'pipeline', 0),
+  (5, 'other host', 'complete', 2000000000, 3, 'hr run p.toml', '', 'p', 'i', 't', 'pipeline', 0),
+  (6, 'short', 'complete', 200000000, 3, 'hr run p.toml', '', 'p', 'h', 't', 'pipeline', 0),
+  (7, 'no clock', 'complete', 2000000000, 3, 'hr run p.toml', '', 'p', 'h', 't', 'pipeline', 0),
+  (8, 'other table', 'complete', 2000000000, 3, 'hr run p.toml', '', 'p', 'h', 'u', 'pipeline', 0),
+  (9, 'ceiling', 'complete', 2000000000, 3, 'hr run p.toml --ceiling', '', 'p', 'h', 't', 'ceiling', 0),
+  (10, 'cold', 'complete', 2000000000, 3, 'hr run p.toml --cold', '', 'p', 'h', 't', 'pipeline', 1),
+  (11, 'sums', 'complete', 2000000000, 3, 'hr run p.toml --checksum', '', 'p', 'h', 't', 'pipeline', 0),
+  (12, 'plan', 'complete', 2000000000, 3, 'hr run p.toml --plan x', 'cache.tier=memory', 'p', 'h', 't', 'pipeline', 0),
+  (13, 'earlier', 'complete', 2000000000, 3, 'hr run p.toml', NULL, 'p', 'h', 't', 'pipeline', 0);
 CREATE TABLE step_summary(run_id, steps_count, rows_count, wait_ns, compute_ns, wall_ns, step_p50_ns,
   step_p99_ns);
 CREATE TABLE stage_summary(run_id, stage, stage_index, parallelism_count, last_parallelism_count,
@@ -148,7 +158,7 @@ CREATE TABLE host_summary(run_id, metric, unit, mean_value, minimum_value, maxim
 INSERT INTO host_summary(run_id, metric, mean_value) VALUES (1, 'host_busy_cores', 1.5),
                                                             (2, 'host_busy_cores', 0.1);
 )sql";
-  for (int run = 1; run <= 7; ++run) {
+  for (int run = 1; run <= 13; ++run) {
     const std::string id = std::to_string(run);
     sql +=
         "INSERT INTO step_summary(run_id, steps_count, rows_count) VALUES (" + id + ", 9, 1000);";
@@ -168,12 +178,13 @@ INSERT INTO host_summary(run_id, metric, mean_value) VALUES (1, 'host_busy_cores
   Make((sql + rest).c_str());
   const std::vector<LoadRow> loads = LoadRun(path_, "1").loads;
   ASSERT_EQ(loads.size(), 2u);
-  EXPECT_FALSE(loads[0].own);
-  EXPECT_DOUBLE_EQ(loads[0].busy_cores, 2);  // what it used itself, whatever the host says
-  EXPECT_TRUE(loads[1].own);
-  EXPECT_DOUBLE_EQ(loads[1].busy_cores, 1.5);
-  EXPECT_DOUBLE_EQ(loads[1].cpu_s_per_row, 0.004);
-  EXPECT_TRUE(LoadRun(path_, "7").loads.size() == 2) << "the others' loads, without its own";
+  EXPECT_TRUE(loads[0].own);
+  EXPECT_DOUBLE_EQ(loads[0].busy_cores, 1.5);
+  EXPECT_DOUBLE_EQ(loads[0].cpu_s_per_row, 0.004);
+  EXPECT_FALSE(loads[1].own);
+  EXPECT_DOUBLE_EQ(loads[1].busy_cores, 2);  // what it used itself, whatever the host says
+  EXPECT_EQ(LoadRun(path_, "7").loads.size(), 2u) << "the others' loads, without its own";
+  EXPECT_TRUE(LoadRun(path_, "13").loads.empty()) << "its settings are not known";
 }
 
 TEST_F(LoadRunTest, FindsRunsByLatestIdAndName) {

@@ -703,6 +703,8 @@ bool Parse(const std::string& line, Trials* trials) {
     (f[1] == "busy" ? trials->real_busy : trials->real_full) += 1;
   } else if (f[0] == "control" && f.size() == 5 && !real) {
     trials->controls.push_back({f[1], f[2], f[4], f[3] == "1"});
+  } else if (f[0] == "account" && f.size() == 6 && !real) {
+    trials->accounts.push_back({f[1], count(2), number(3), number(4), number(5)});
   } else if (real) {
     return false;
   } else if (f[0] == "worth" && f.size() == 12) {

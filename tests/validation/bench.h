@@ -70,6 +70,14 @@ struct ControlTrial {
   std::string name, must_be, found;
   bool held = false;
 };
+// B0 (tests/validation/accounting.py): what an operator was made to cost, and what the accounts
+// say.
+struct AccountTrial {
+  std::string what;
+  int load = 1;  // computing threads a core
+  double expected = 0, recovered = 0;
+  double limit = 0;  // of the relative error
+};
 // G7 and the speed of the solvers.
 struct SolveTrial {
   std::string what;
@@ -107,6 +115,7 @@ struct Trials {
   std::vector<PredictTrial> real_predictions;
   std::vector<NameTrial> real_names;
   std::vector<ControlTrial> controls;
+  std::vector<AccountTrial> accounts;
   int real_busy = 0, real_full = 0;  // real trials that were left out, and names that were
 };
 // Adds the trial of a line; false when it is none.

@@ -360,11 +360,31 @@ std::vector<std::string> MissingFamilies(const Trials& trials) {
   want(!trials.real_predictions.empty(), "real-predict");
   want(clear(trials.real_names), "real-name");
   want(!trials.controls.empty(), "control");
+  want(!trials.accounts.empty(), "account");
   return missing;
+}
+
+// The worst of each kind of figure, over all loads.
+void JudgeAccounts(const std::vector<AccountTrial>& trials, std::vector<Gate>* gates) {
+  std::vector<std::string> kinds;
+  for (const AccountTrial& t : trials) {
+    if (std::find(kinds.begin(), kinds.end(), t.what) == kinds.end()) kinds.push_back(t.what);
+  }
+  for (const std::string& kind : kinds) {
+    const auto of = Only(trials, [&](const AccountTrial& t) { return t.what == kind; });
+    double worst = 0;
+    for (const AccountTrial& t : of) {
+      // What is no number is no small error.
+      const double error = std::abs(t.recovered / t.expected - 1);
+      worst = std::isfinite(error) ? std::max(worst, error) : 1e9;
+    }
+    gates->push_back(AtMost("B0", kind + ", worst error", worst, of.front().limit, of.size()));
+  }
 }
 
 std::vector<Gate> Judge(const Trials& trials) {
   std::vector<Gate> gates;
+  JudgeAccounts(trials.accounts, &gates);
   JudgePredictions(trials.predictions, &gates);
   for (const char* recorded : {"one run", "three runs"}) {
     const auto of =
@@ -417,6 +437,9 @@ std::string RenderPage(const Trials& trials) {
       "relieving it gains 10 % or more; named right is a row that gains at least half of what the "
       "best relief gains. Half of the changes do not move the rate, as they are not made where "
       "the bottleneck is; the rows about those that moved it, by over 5 %, are the harder ones. "
+      "Rows B0 are of real operators of known cost (`tests/validation/accounting.py`), with one, "
+      "two and "
+      "four computing threads a core. "
       "Of real pipelines (`tests/validation/real.py`, two of three of synthetic operators, the "
       "third "
       "reads a table; each recorded once and run again as changed): {}. "
