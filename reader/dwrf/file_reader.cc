@@ -399,11 +399,16 @@ ByteRange FileReader::StripeBytes(size_t index) const {
   return {info.offset(), info.index_length() + info.data_length() + info.footer_length()};
 }
 
+bool FileReader::HasChecksum(size_t index) const {
+  const auto kind = static_cast<ChecksumKind>(tail_.footer.checksum_algorithm());
+  return tail_.footer.stripes(static_cast<int>(index)).has_checksum() &&
+         (kind == ChecksumKind::kXxHash || kind == ChecksumKind::kCrc32);
+}
+
 bool FileReader::Verify(size_t index, const std::function<std::span<const uint8_t>()>& next) const {
+  if (!HasChecksum(index)) return false;
   const proto::StripeInformation& info = tail_.footer.stripes(static_cast<int>(index));
   const auto kind = static_cast<ChecksumKind>(tail_.footer.checksum_algorithm());
-  if (!info.has_checksum() || (kind != ChecksumKind::kXxHash && kind != ChecksumKind::kCrc32))
-    return false;
   const std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> xx(XXH64_createState(),
                                                                              XXH64_freeState);
   XXH64_reset(xx.get(), 0);

@@ -53,8 +53,10 @@ class FileReader {
   // The statistics of an encrypted group, a list per node of the group in its order. Throws Error
   // kBadData; the group must be open.
   std::vector<proto::FileStatistics> ReadGroupStatistics(size_t group) const;
+  // Whether the footer has a checksum of the stripe, of a kind with an implementation.
+  bool HasChecksum(size_t index) const;
   // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
-  // mismatch. Returns false when the file has none, or one of a kind without an implementation.
+  // mismatch. Returns false without a look when HasChecksum does not hold.
   bool VerifyChecksum(size_t index, ReadFigures* figures = nullptr) const;
   // The same of bytes that are read already: all of StripeBytes(index).
   bool VerifyChecksum(size_t index, std::span<const uint8_t> bytes) const;

@@ -25,6 +25,12 @@ std::vector<bool> Offered(const dwrf::StripePlan& plan, const StreamTier* tier) 
   return offered;
 }
 
+// The most that one of adjacent reads takes: whole blocks of the source.
+uint64_t MostAtOnce(const FetchOptions& options, uint64_t alignment) {
+  constexpr uint64_t kLeast = 4096;
+  return std::max(options.max_read_bytes, std::max(kLeast, alignment)) / alignment * alignment;
+}
+
 }  // namespace
 
 BufferPool& StripeBuffers() {
@@ -74,8 +80,15 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
       RoundUp(reinterpret_cast<uintptr_t>(fetched.bytes->data()), alignment));
   std::vector<ReadRequest> requests;
   requests.reserve(reads.size());
-  for (size_t i = 0; i < reads.size(); ++i)
-    requests.push_back({reads[i].offset, {data + places[i], reads[i].length}});
+  // What joins all ranges to one would leave a source nothing to do at a time.
+  const uint64_t most = options.whole.length > 0 ? MostAtOnce(options, alignment) : UINT64_MAX;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    for (uint64_t done = 0; done < reads[i].length;) {
+      const uint64_t part = std::min(most, reads[i].length - done);
+      requests.push_back({reads[i].offset + done, {data + places[i] + done, part}});
+      done += part;
+    }
+  }
   try {
     source.ReadMany(requests, &fetched.figures);
   } catch (...) {
@@ -94,7 +107,6 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
   };
   if (options.whole.length > 0) fetched.whole = bytes_at(options.whole);
   const std::vector<bool> offered = Offered(plan, tier);
-  std::vector<TierOffer> offers;
   uint8_t* hit_place = data + room;
   fetched.stored.reserve(plan.streams.size());
   for (size_t k = 0; k < plan.streams.size(); ++k) {
@@ -111,14 +123,22 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
       continue;
     }
     fetched.stored.push_back(bytes_at({stream.offset, stream.length}));
-    if (offered[k]) offers.push_back({k, fetched.stored.back()});
+    if (offered[k]) fetched.offers.push_back({k, fetched.stored.back()});
   }
-  if (!offers.empty()) tier->Insert(plan, source, found, offers);
   fetched.wanted_bytes =
       (options.whole.length > 0 ? wanted_bytes : planned.wanted_bytes) + fetched.tier.hit_bytes;
   fetched.read_bytes = planned.read_bytes + fetched.tier.hit_bytes;
   fetched.plan = std::move(plan);
+  fetched.found = std::move(found);
+  if (options.whole.length == 0) OfferTo(tier, source, &fetched);
   return fetched;
+}
+
+void OfferTo(StreamTier* tier, const Source& source, FetchedStripe* fetched) {
+  if (!fetched->offers.empty() && tier != nullptr)
+    tier->Insert(fetched->plan, source, fetched->found, fetched->offers);
+  fetched->offers.clear();
+  fetched->found = {};
 }
 
 }  // namespace headrace::reader

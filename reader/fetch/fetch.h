@@ -16,7 +16,9 @@ namespace headrace::reader {
 struct FetchOptions {
   uint64_t max_gap_bytes = ReadPlanOptions().max_gap_bytes;
   uint64_t max_read_bytes = ReadPlanOptions().max_read_bytes;
-  ByteRange whole = {};  // read as well, in one piece: FetchedStripe::whole; of length 0: nothing
+  // Read as well, and adjacent in memory: FetchedStripe::whole. By adjacent reads of at most
+  // max_read_bytes, and what is read waits for OfferTo. Of length 0: nothing.
+  ByteRange whole = {};
 };
 
 struct FetchedStripe {
@@ -30,12 +32,20 @@ struct FetchedStripe {
   uint64_t read_bytes = 0;                       // with holes and alignment; those of the tier too
   ReadFigures figures;                           // what the source did for it
   TierFigures tier;
+  // Not yet offered to the tier: where FetchOptions::whole was asked for, until OfferTo.
+  TierStreams found;
+  std::vector<TierOffer> offers;
 };
 
 // Streams that the tier has come from it; the others are read, and offered to it. Throws what
 // source.ReadMany throws; `figures`, if given, says what was read in either case.
 FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOptions& options = {},
                     StreamTier* tier = nullptr, ReadFigures* figures = nullptr);
+
+// Offers what a Fetch with FetchOptions::whole read, once its caller knows it to be undamaged: a
+// tier keeps what it is given, for later runs too. The same tier and source as there; no tier, or a
+// second call: nothing.
+void OfferTo(StreamTier* tier, const Source& source, FetchedStripe* fetched);
 
 // Buffers as large as a stripe, handed out again. Never destroyed: batches of detached threads may
 // outlive main.

@@ -34,7 +34,8 @@ class FetchOperator final : public Operator {
     const auto& file = context_.table->files[split.file_index];
     const ByteRange all = file->StripeBytes(split.stripe);
     const bool verifies = context_.spec->verify_checksums;
-    const bool in_one_read = verifies && all.length <= kMostInOneRead;
+    const bool in_one_read =
+        verifies && all.length <= kMostInOneRead && file->HasChecksum(split.stripe);
     if (verifies && !in_one_read) Verify(*file, split.stripe, {});
     dwrf::StripePlan plan;
     try {
@@ -48,7 +49,11 @@ class FetchOperator final : public Operator {
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
     FetchedStripe fetched =
         ReadStreams(std::move(plan), file->source(), in_one_read ? all : ByteRange());
-    if (in_one_read) Verify(*file, split.stripe, fetched.whole);
+    if (in_one_read) {
+      Verify(*file, split.stripe, fetched.whole);
+      account::OperatorScope scope(plan_.io_account);
+      OfferTo(context_.tier, file->source(), &fetched);
+    }
     element.received_bytes = fetched.read_bytes;
     element.bytes = fetched.wanted_bytes;
     element.payload = std::move(fetched);

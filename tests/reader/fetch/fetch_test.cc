@@ -68,5 +68,30 @@ TEST(Fetch, GivesEachStreamItsBytesAtEveryAlignmentAndGap) {
   }
 }
 
+// A checksum wants all bytes of a stripe: they are asked for in parts, as a source can work on many
+// at a time, and lie together.
+TEST(Fetch, ReadsAWholeStripeInPartsThatAreAdjacent) {
+  std::string bytes(50'000, '\0');
+  std::mt19937_64 random(3);
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  dwrf::StripePlan plan;
+  for (const uint64_t offset : {3000, 9000, 30'000})
+    plan.streams.push_back({1, 0, dwrf::StreamKind::kData, offset, 6000, true});
+  for (const uint64_t alignment : {1, 512, 4096}) {
+    SCOPED_TRACE(alignment);
+    const AlignedSource source(bytes, alignment);
+    FetchOptions options = {.max_gap_bytes = 0, .max_read_bytes = 9000};
+    options.whole = {1000, 40'000};
+    const FetchedStripe fetched = Fetch(plan, source, options);
+    // Of 9000 bytes, or of the blocks that they hold.
+    EXPECT_EQ(fetched.figures.requests, alignment == 4096 ? 6u : 5u);
+    EXPECT_EQ(std::string(fetched.whole.begin(), fetched.whole.end()), bytes.substr(1000, 40'000));
+    for (size_t i = 0; i < plan.streams.size(); ++i) {
+      EXPECT_EQ(std::string(fetched.stored[i].begin(), fetched.stored[i].end()),
+                bytes.substr(plan.streams[i].offset, 6000));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headrace::reader

@@ -112,5 +112,21 @@ TEST(Fetch, TakesFromTheTierWhatItHasAndReadsTheRest) {
   EXPECT_EQ(tier.bytes(), 3000u);
 }
 
+// Whoever asks for all of a stripe looks at it first: what is damaged must not be kept.
+TEST(Fetch, WhatIsReadToBeSummedIsOfferedOnlyWhenTheCallerSaysSo) {
+  const std::string bytes(10'000, 'x');
+  const auto source = MemorySource("f", bytes);
+  dwrf::StripePlan plan;
+  plan.streams.push_back({1, 0, dwrf::StreamKind::kData, 2000, 1000, true});
+  MemoryTier tier({3000, TierPolicy::kPinned});
+  FetchOptions options;
+  options.whole = {1000, 8000};
+  FetchedStripe fetched = Fetch(plan, *source, options, &tier);
+  EXPECT_EQ(tier.bytes(), 0u);
+  OfferTo(&tier, *source, &fetched);
+  EXPECT_EQ(tier.bytes(), 1000u);
+  EXPECT_EQ(Fetch(plan, *source, options, &tier).tier.hits, 1u);
+}
+
 }  // namespace
 }  // namespace headrace::reader

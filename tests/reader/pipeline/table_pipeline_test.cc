@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/file_writer.h"
 #include "reader/pipeline/delivery/checkpoint.h"
+#include "reader/pipeline/operator.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/pipeline/split.h"
 #include "workloads/generator.h"
@@ -135,6 +137,58 @@ TEST_F(TablePipeline, ATierIsMadeByAStripeThatCanBeRead) {
   const std::string tier =
       ", tier = { budget = \"1MB\", popularity = \"log\" }, on_corrupt = \"skip\"";
   EXPECT_EQ(RunSpec(OfLabels("batch_rows = 10", "1", tier)).sums.rows, 100u);
+}
+
+// One bit of a label, and later the file as it was, with its time of change: what was bad is
+// nowhere kept.
+TEST_F(TablePipeline, DamageThatAChecksumFindsDoesNotComeIntoATier) {
+  WriteLabels(100, true, 2);
+  const std::string file = (table() / "a.dwrf").string();
+  const std::string whole = ReadWholeFile(file);
+  const fs::file_time_type time = fs::last_write_time(file);
+  const uint64_t multiset = RunSpec(OfLabels("batch_rows = 10", "1", "")).sums.multiset;
+  const auto spec = [&] {
+    return OfLabels("batch_rows = 10", "1",
+                    ", checksum = true, on_corrupt = \"skip\", tier = { budget = \"1MB\", folder = "
+                    "\"kept\" }");
+  };
+  const auto stripe = OpenTable(table().string()).files[0]->tail().footer.stripes(1);
+  std::string bad = whole;
+  bad[stripe.offset() + stripe.index_length() + stripe.data_length() - 2] ^= 1;
+  std::ofstream(file, std::ios::binary) << bad;
+  fs::last_write_time(file, time);
+  EXPECT_EQ(RunSpec(spec()).progress.skipped_stripes, 1u);
+  std::ofstream(file, std::ios::binary) << whole;
+  fs::last_write_time(file, time);
+  const Outcome again = RunSpec(spec());
+  EXPECT_EQ(again.progress.skipped_stripes, 0u);
+  EXPECT_EQ(again.sums.multiset, multiset);
+}
+
+// What cannot be compared is not read either.
+TEST_F(TablePipeline, FilesWithoutChecksumsAreNotReadWhole) {
+  for (const bool has_checksum : {true, false}) {
+    WriteLabels(100, has_checksum);
+    std::atomic<uint64_t> unchecked{0};
+    const PipelineSpec spec = OfLabels("batch_rows = 10", "1", ", checksum = true");
+    OperatorContext context;
+    context.spec = &spec;
+    context.table = std::make_shared<const Table>(OpenTable(table().string()));
+    EXPECT_EQ(context.table->files[0]->HasChecksum(0), has_checksum);
+    context.projection = spec.projection;
+    context.unchecked_stripes = &unchecked;
+    OperatorPlan plan;
+    plan.spec.kind = OperatorKind::kFetch;
+    plan.account = plan.io_account = UINT32_MAX;
+    const auto fetch = MakeTableOperator(plan, context);
+    Element element;
+    element.payload = Split(context.table->splits[0]);
+    fetch->Process(std::move(element), [&](Element&& out) {
+      const auto& fetched = out.payload.As<FetchedStripe>();
+      EXPECT_EQ(fetched.whole.empty(), !has_checksum);
+    });
+    EXPECT_EQ(unchecked, has_checksum ? 0u : 1u);
+  }
 }
 
 TEST_F(TablePipeline, TheFirstFileMayHaveNoStripes) {
