@@ -38,16 +38,21 @@ uint64_t HashTable(const Table& table) {
   return text.Hash();
 }
 
-// With a key that was not there before, columns that were null hold something else.
-void AddLocked(const Table& table, const PipelineSpec& spec, Description* text) {
-  text->Add(spec.projection.locked_as_null);
-  if (!spec.projection.locked_as_null) return;
+// With a key that was not there before, columns that were null hold something else. Where nothing
+// is locked the rows are those of a run that would refuse locked columns.
+uint64_t HashLocked(const Table& table, const PipelineSpec& spec) {
+  if (!spec.projection.locked_as_null) return 0;
+  Description text;
+  bool any = false;
   for (const auto& file : table.files) {
     for (const std::string& name : dwrf::TopLevelColumns(spec.projection)) {
       const uint32_t node = *file->schema().FindColumn(name);
-      text->Add(file->keys().FirstLocked(file->schema(), node).has_value());
+      const bool locked = file->keys().FirstLocked(file->schema(), node).has_value();
+      text.Add(locked);
+      any = any || locked;
     }
   }
+  return any ? text.Hash() : 0;
 }
 
 uint64_t HashProjection(const Table& table, const PipelineSpec& spec) {
@@ -67,7 +72,7 @@ uint64_t HashProjection(const Table& table, const PipelineSpec& spec) {
     for (const long double value : filter.in) text.Add(value);
     text.Add(filter.keep_absent);
   }
-  AddLocked(table, spec, &text);
+  if (const uint64_t locked = HashLocked(table, spec); locked != 0) text.Add(locked);
   return text.Hash();
 }
 

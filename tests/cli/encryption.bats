@@ -73,6 +73,13 @@ make_tables() {
   whole=$("$HEADRACE" run secret/pipeline.toml --no-record --checksum --json --set consumer.step=0 | jq -r .checksum.multiset)
   [ "$whole" != "$multiset" ]
   [ "$("$HEADRACE" run secret/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set source.on_locked=null $cached | jq -r .checksum.multiset)" = "$whole" ]
+  # Nulls would pass for lists that repeat.
+  sed "s|^keys = .*|keys = \"$PWD/some.txt\"\non_locked = \"null\"|" secret/pipeline.toml > secret/null.toml
+  run "$HEADRACE" layout secret --pipeline secret/null.toml --dedup
+  one_line_error 6 "column '(sparse|session_id)' is encrypted"
+  run "$HEADRACE" layout secret --pipeline secret/null.toml
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"for want of their keys: session_id, sparse"* ]]
   # Where everything is open, nothing is said.
   run "$HEADRACE" run secret/pipeline.toml --no-record --set consumer.step=0 --set source.on_locked=null
   [ "$status" -eq 0 ]
@@ -81,6 +88,19 @@ make_tables() {
   printf '\n[[filter]]\ncolumn = "session_id"\nmin = 1\n' >> secret/pipeline.toml
   run "$HEADRACE" run secret/pipeline.toml --no-record $open --set source.on_locked=null
   one_line_error 6 "column 'session_id' is encrypted.*not for the label nor for what"
+}
+
+@test "a checkpoint asks which columns are locked, not how they would be treated" {
+  make_tables
+  printf 'k2 ffeeddccbbaa99887766554433221100\n' > some.txt && chmod 600 some.txt
+  null="--set source.on_locked=null"
+  again="--no-record --resume --set consumer.step=0"
+  "$HEADRACE" run plain/pipeline.toml --no-record -q --set consumer.step=0 --checkpoint plain.ckpt
+  "$HEADRACE" run plain/pipeline.toml $again $null --checkpoint plain.ckpt
+  "$HEADRACE" run secret/pipeline.toml --no-record -q --set consumer.step=0 $null --set source.keys="$PWD/some.txt" --checkpoint secret.ckpt
+  "$HEADRACE" run secret/pipeline.toml $again $null --set source.keys="$PWD/some.txt" --checkpoint secret.ckpt
+  run "$HEADRACE" run secret/pipeline.toml $again $null --checkpoint secret.ckpt
+  one_line_error 2 "another projection, filter or set of locked columns.*source.keys opens .on_locked."
 }
 
 @test "generate refuses encryption it cannot do" {

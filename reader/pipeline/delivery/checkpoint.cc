@@ -171,14 +171,16 @@ void RemoveTornCheckpoints(const std::string& path) {
 
 void CheckFingerprint(const Fingerprint& saved, const Fingerprint& now, const std::string& path) {
   if (saved == now) return;
-  const char* part = saved.table != now.table             ? "table"
-                     : saved.projection != now.projection ? "projection or filter"
+  const char* part = saved.table != now.table ? "table"
+                     : saved.projection != now.projection
+                         ? "projection, filter or set of locked columns"
                      : saved.transforms != now.transforms ? "list of transforms"
                                                           : "seed";
   throw Error(ExitCode::kUsage, fmt::format("is the checkpoint of a run with another {}", part),
               path,
-              "a run goes on only with the same table, [projection], [[filter]], [[transform]] and "
-              "pipeline.seed; give another --checkpoint to begin anew");
+              "a run goes on only with the same table, [projection], [[filter]], [[transform]], "
+              "pipeline.seed and columns that source.keys opens (on_locked); give another "
+              "--checkpoint to begin anew");
 }
 
 }  // namespace headrace::reader
