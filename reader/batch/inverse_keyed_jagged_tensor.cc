@@ -94,11 +94,16 @@ std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted) {
   return order;
 }
 
+ExpandedLists Expand(const TensorBatch& batch) {
+  return {Gather(KeysInOrder(batch, false), batch.rows),
+          Gather(KeysInOrder(batch, true), batch.rows)};
+}
+
 void ExpandGroups(TensorBatch* batch) {
   if (batch->groups.empty()) return;
-  KeyedJaggedTensor sparse = Gather(KeysInOrder(*batch, false), batch->rows);
-  batch->weighted_sparse = Gather(KeysInOrder(*batch, true), batch->rows);
-  batch->sparse = std::move(sparse);
+  ExpandedLists lists = Expand(*batch);
+  batch->sparse = std::move(lists.sparse);
+  batch->weighted_sparse = std::move(lists.weighted_sparse);
   batch->groups.clear();
 }
 

@@ -19,9 +19,9 @@ struct TensorBatch {
   KeyedJaggedTensor weighted_sparse;  // all weighted ones, weights set
   // Features that were deduplicated: in these, not in the two above.
   std::vector<InverseKeyedJaggedTensor> groups;
-  Array<float> labels;                // float[rows], empty when the table has no label column
-  Array<uint64_t> row_ids;            // uint64[rows], global row numbers, for exactly-once checks
-  std::vector<RowSpan> spans;         // the rows of the table that this batch settles
+  Array<float> labels;         // float[rows], empty when the table has no label column
+  Array<uint64_t> row_ids;     // uint64[rows], global row numbers, for exactly-once checks
+  std::vector<RowSpan> spans;  // the rows of the table that this batch settles
 
   TensorBatch() = default;
   TensorBatch(TensorBatch&&) = default;
@@ -48,5 +48,10 @@ struct JaggedKey {
 std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted);
 // All features into `sparse` and `weighted_sparse`, as without deduplication.
 void ExpandGroups(TensorBatch* batch);
+// What ExpandGroups puts there, for callers whose batch must stay as it is.
+struct ExpandedLists {
+  KeyedJaggedTensor sparse, weighted_sparse;
+};
+ExpandedLists Expand(const TensorBatch& batch);
 
 }  // namespace headrace::reader

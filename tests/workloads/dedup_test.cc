@@ -534,6 +534,28 @@ TEST(DedupPipeline, TrainsTheSameModel) {
   EXPECT_EQ(losses[0], losses[2]);
 }
 
+// --ceiling gives a consumer one batch again and again: each step has to cost what the first did.
+TEST(DedupTrainer, ABatchThatWasExpandedIsAsItCame) {
+  FlatMapBatch batch = RandomBatch(200, 0, 1);
+  MakeGroups(&batch, DedupScope::kBatch);
+  reader::Element element;
+  element.payload = reader::Tensorize(batch, "label");
+  const auto& tensors = element.payload.As<TensorBatch>();
+  const uint64_t bytes = tensors.MemoryBytes();
+  reader::PipelineSpec spec;
+  spec.consumer.kind = reader::ConsumerKind::kTrainer;
+  spec.consumer.model.rows = 50;
+  spec.consumer.model.dedup = false;
+  TrainingFigures figures;
+  const auto consumer = MakeConsumer(spec, nullptr, &figures);
+  for (int step = 0; step < 3; ++step) {
+    consumer->Step(std::move(element), nullptr);
+    ASSERT_EQ(tensors.groups.size(), 4u);
+    EXPECT_EQ(tensors.MemoryBytes(), bytes);
+  }
+  EXPECT_EQ(figures.steps, 3u);
+}
+
 TEST(DedupTrainer, ForwardIsEqualToTheBit) {
   const uint64_t seed = Seed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);

@@ -40,13 +40,32 @@ class ModelConsumer final : public reader::Consumer {
     if (tensors == nullptr)
       throw Error(ExitCode::kUsage, "the trainer takes tensors, and the batches have none", {},
                   "put the operator tensorize at the end of the last stage");
-    if (!options_.dedup) ExpandGroups(tensors);
-    if (!model_) model_ = std::make_unique<Dlrm>(options_, seed_, *tensors, accounts_);
-    const float loss = model_->Step(*tensors);
+    const float loss =
+        options_.dedup || tensors->groups.empty() ? Train(*tensors) : TrainExpanded(tensors);
     if (figures_ != nullptr) Count(loss);
   }
 
  private:
+  float Train(const reader::TensorBatch& tensors) {
+    if (!model_) model_ = std::make_unique<Dlrm>(options_, seed_, tensors, accounts_);
+    return model_->Step(tensors);
+  }
+
+  // A batch may come again (--ceiling), and must cost as much then: it gets its groups back.
+  float TrainExpanded(reader::TensorBatch* tensors) {
+    reader::ExpandedLists lists = reader::Expand(*tensors);
+    std::vector<reader::InverseKeyedJaggedTensor> groups;
+    const auto swap = [&] {
+      std::swap(tensors->sparse, lists.sparse);
+      std::swap(tensors->weighted_sparse, lists.weighted_sparse);
+      std::swap(tensors->groups, groups);
+    };
+    swap();
+    const float loss = Train(*tensors);
+    swap();
+    return loss;
+  }
+
   void Count(double loss) {
     constexpr uint64_t kSteps = TrainingFigures::kLossSteps;
     figures_->parameters = model_->num_parameters();
