@@ -190,6 +190,7 @@ RunRow ReadRun(const Row& row) {
   run.resident_ratio = row.Real("resident_ratio");
   run.resident_before_ratio = row.Real("resident_before_ratio");
   run.clustered_dedup_ratio = row.Real("clustered_dedup_ratio");
+  run.sample_dedup_ratio = row.Real("sample_dedup_ratio");
   return run;
 }
 

@@ -31,7 +31,7 @@ struct RunRow {
   std::optional<std::string> settings_text;
   std::string table_text, resident_note, element_order;
   Count cold, epoch_splits_count, order_window_count;
-  Real resident_ratio, resident_before_ratio, clustered_dedup_ratio;
+  Real resident_ratio, resident_before_ratio, clustered_dedup_ratio, sample_dedup_ratio;
 };
 
 // Counters of an operator, over the run or over one interval.

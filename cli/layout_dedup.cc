@@ -34,8 +34,10 @@ Totals Sum(const std::vector<DedupFactor>& groups) {
 }
 
 reader::DedupSample Sample(const reader::Table& table, reader::dwrf::Projection projection,
-                           const DedupReportOptions& options, int64_t limit_ns) {
+                           const DedupReportOptions& options, int64_t limit_ns,
+                           const std::function<bool()>& stop = {}) {
   const reader::Schema& schema = table.files[0]->schema();
+  projection.locked_as_null = false;  // nulls would pass for rows that repeat
   std::vector<std::string>& columns = projection.columns;
   for (const std::string& column : {options.session, options.time})
     if (schema.FindColumn(column) &&
@@ -43,10 +45,14 @@ reader::DedupSample Sample(const reader::Table& table, reader::dwrf::Projection 
       columns.push_back(column);
   reader::DedupSample sample;
   const int64_t start = MonotonicNs();
+  const uint64_t features = std::max<uint64_t>(projection.features.size(), 1);
   for (const reader::Split& split : table.splits) {
     if (sample.rows > 0 &&
         (sample.rows + split.rows > options.rows || MonotonicNs() - start >= limit_ns))
       break;
+    if (split.rows > options.lists / features - std::min(sample.rows, options.lists / features))
+      break;
+    if (stop && stop()) break;
     reader::AddToSample(reader::ReadSplit(table, split, projection), options.session, options.time,
                         &sample);
   }
@@ -116,15 +122,21 @@ void PrintJson(const std::string& name, const reader::DedupSample& sample,
 
 }  // namespace
 
-std::optional<double> ClusteredFactor(const reader::Table& table,
-                                      reader::dwrf::Projection projection,
-                                      const DedupReportOptions& options, int64_t limit_ns) {
-  if (!table.files[0]->schema().FindColumn(options.session)) return std::nullopt;
-  const reader::DedupSample sample = Sample(table, std::move(projection), options, limit_ns);
+std::optional<SampledDedup> SampleDedup(const reader::Table& table,
+                                        reader::dwrf::Projection projection,
+                                        const DedupReportOptions& options, int64_t read_ns,
+                                        const std::function<bool()>& stop) {
+  if (table.splits.empty() || !table.files[0]->schema().FindColumn(options.session))
+    return std::nullopt;
+  const int64_t end = MonotonicNs() + 4 * read_ns;
+  const auto give_up = [&] { return (stop && stop()) || MonotonicNs() >= end; };
+  const reader::DedupSample sample =
+      Sample(table, std::move(projection), options, read_ns, give_up);
   if (sample.features.empty() || sample.rows == 0) return std::nullopt;
-  const Totals totals = Sum(reader::MeasureGroups(sample, options.dedup, options.batch_rows, true));
+  const Totals totals =
+      Sum(reader::MeasureGroups(sample, options.dedup, options.batch_rows, true, give_up));
   if (!totals.clustered || *totals.clustered <= 0) return std::nullopt;
-  return totals.bytes / *totals.clustered;
+  return SampledDedup{totals.bytes / totals.now, totals.bytes / *totals.clustered};
 }
 
 void PrintDedup(const reader::Table& table, const std::string& name,

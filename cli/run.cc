@@ -134,11 +134,17 @@ class Watcher {
 
  private:
   void Watch() {
-    const int64_t start = MonotonicNs();
+    int64_t start = MonotonicNs();
+    bool begun = !pipeline_->spec().repeat_first_batch;
     std::optional<Progress> progress;
     if (!quiet_) progress.emplace("running " + pipeline_->spec().name);
     while (!done_) {
       SleepUntilNs(MonotonicNs() + 20'000'000);
+      // What is repeated has to be made first, and that is no part of its time.
+      if (!begun) {
+        start = MonotonicNs();
+        begun = pipeline_->progress().batches > 0;
+      }
       const int64_t elapsed = MonotonicNs() - start;
       if (Interrupted() || (duration_ns_ > 0 && elapsed >= duration_ns_)) pipeline_->RequestStop();
       if (!progress) continue;
@@ -170,7 +176,12 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
                   int64_t run_id, const workloads::RowChecksums& checksums,
                   const workloads::TrainingFigures& training) {
   const PipelineProgress done = pipeline.progress();
-  const double seconds = used.seconds;
+  const bool repeats = pipeline.spec().repeat_first_batch;
+  // Its steps follow one another, once there is a batch.
+  const double seconds = repeats ? static_cast<double>(done.compute_ns) / 1e9 : used.seconds;
+  const auto per_second = [&](uint64_t count) {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  };
   const double stall =
       done.wait_ns + done.compute_ns == 0
           ? 0
@@ -179,13 +190,16 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
     nlohmann::json out = {
         {"schema", "headrace.run/1"},
         {"pipeline", pipeline.spec().name},
+        {"kind", repeats                      ? "ceiling"
+                 : pipeline.spec().cold_reads ? "cold"
+                                              : "usual"},
         {"rows_count", done.rows},
         {"batches_count", done.batches},
         {"duration_s", seconds},
         {"cpu_s", used.cpu_seconds},
-        {"rows_per_second", static_cast<double>(done.rows) / seconds},
-        {"batches_per_second", static_cast<double>(done.batches) / seconds},
-        {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
+        {"rows_per_second", per_second(done.rows)},
+        {"batches_per_second", per_second(done.batches)},
+        {"stall_ratio", done.batches == 0 || repeats ? nlohmann::json() : nlohmann::json(stall)},
         {"interrupted", Interrupted()}};
     if (done.skipped_stripes > 0) {
       out["skipped_stripes_count"] = done.skipped_stripes;
@@ -209,11 +223,20 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
     return;
   }
   if (options.quiet) return;
-  fmt::print("{}: {} rows in {} batches, {:.1f} s: {}, {:.1f} batches/s", pipeline.spec().name,
-             done.rows, done.batches, seconds,
-             FormatRate(static_cast<double>(done.rows) / seconds, "rows"),
-             static_cast<double>(done.batches) / seconds);
-  if (done.batches > 0) fmt::print("; the consumer waited {} of the time", FormatPercent(stall));
+  const std::string rates =
+      fmt::format("{:.1f} s: {}, {:.1f} batches/s", seconds,
+                  FormatRate(per_second(done.rows), "rows"), per_second(done.batches));
+  if (repeats && done.batches > 0) {
+    fmt::print(
+        "{}: one batch of {} rows repeated, {} steps in {}: what the consumer takes of input "
+        "that costs nothing",
+        pipeline.spec().name, done.rows / done.batches, done.batches, rates);
+  } else {
+    fmt::print("{}: {} rows in {} batches, {}", pipeline.spec().name, done.rows, done.batches,
+               rates);
+  }
+  if (done.batches > 0 && !repeats)
+    fmt::print("; the consumer waited {} of the time", FormatPercent(stall));
   fmt::print("\n");
   if (training.steps > 0)
     fmt::print("trained {} steps of {} parameters: loss {:.4f} at first, {:.4f} at the end\n",
@@ -244,7 +267,7 @@ void SayResumed(const RunOptions& options, const Pipeline& pipeline) {
 // A cold run that is none must not pass for one.
 void SayConditions(const RunOptions& options, const collectors::RunConditions& conditions) {
   constexpr double kStays = 0.05;
-  if (!conditions.cold || options.quiet || options.no_record) return;
+  if (!conditions.cold || options.quiet) return;
   const std::string now =
       conditions.resident_ratio ? FormatPercent(*conditions.resident_ratio) : "an unknown share";
   if (!conditions.resident_ratio || *conditions.resident_ratio > kStays) {
@@ -266,24 +289,45 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
   }
 }
 
-// What clustering by session would give, for the report of the run: of the table's first rows, read
-// after the recording has ended. Tables that are far away, cold or encrypted are left alone.
-void StoreClusteredDedup(const RunOptions& options, const PipelineSpec& spec, int64_t run_id) {
+// How often lists repeat as the rows lie and by session, for the report of the run: of the table's
+// first rows, read after the recording has ended. Tables that are far away, cold or encrypted are
+// left alone.
+void StoreDedupSample(const RunOptions& options, const Pipeline& pipeline, int64_t run_id) {
+  const PipelineSpec& spec = pipeline.spec();
   if (spec.synthetic || reader::IsRemote(spec.table) || spec.cold_reads || !spec.keys.empty() ||
-      spec.repeat_first_batch)
+      spec.repeat_first_batch || !pipeline.progress().locked_columns.empty())
     return;
-  constexpr int64_t kLimitNs = 500'000'000;
+  constexpr int64_t kReadNs = 500'000'000;
   DedupReportOptions sample;
   sample.dedup.scope = spec.dedup.scope;
   sample.batch_rows = spec.batch_rows;
   sample.rows = 32'768;
+  sample.lists = 1 << 24;
   try {
-    const auto factor =
-        ClusteredFactor(reader::OpenTable(spec.table, spec.io), spec.projection, sample, kLimitNs);
-    if (factor) collectors::RunStore(options.database).SetClusteredDedup(run_id, *factor);
+    const auto seen = SampleDedup(reader::OpenTable(spec.table, spec.io), spec.projection, sample,
+                                  kReadNs, [] { return Interrupted(); });
+    if (seen)
+      collectors::RunStore(options.database).SetDedupSample(run_id, seen->now, seen->clustered);
   } catch (const Error&) {
     // The run itself has said what is wrong with the table, if anything is.
   }
+}
+
+// What --ceiling has no use for, however it is asked for. A pipeline file may say so all the same.
+void CheckCeiling(const RunOptions& options, PipelineSpec* spec) {
+  if (!options.ceiling) return;
+  if (spec->delivery.to.kind != reader::DeliveryKind::kInline)
+    throw Error(ExitCode::kUsage, "the batches are consumed in another process", "--ceiling",
+                "leave out delivery.to: --set delivery.to=inline");
+  for (const std::string& text : options.set) {
+    const std::string key = reader::ParseSetting(text).first;
+    if (key == "source.epochs" || key == "source.cold")
+      throw Error(ExitCode::kUsage,
+                  fmt::format("one batch is repeated, which {} says nothing of", key), "--ceiling",
+                  "leave out --set " + ShellWord(text));
+  }
+  spec->cold_reads = false;
+  spec->repeat_first_batch = true;
 }
 
 int Run(const RunOptions& options) {
@@ -299,10 +343,7 @@ int Run(const RunOptions& options) {
   if (!options.plan.empty()) plan = ReadPlan(options.plan);
   const Settings settings = AllSettings(options, plan);
   PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
-  spec.repeat_first_batch = options.ceiling;
-  if (options.ceiling && spec.delivery.to.kind != reader::DeliveryKind::kInline)
-    throw Error(ExitCode::kUsage, "the batches are consumed in another process", "--ceiling",
-                "leave out delivery.to: --set delivery.to=inline");
+  CheckCeiling(options, &spec);
   if (options.cold && spec.synthetic)
     throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read", "--cold",
                 "give a pipeline that reads a table");
@@ -336,7 +377,7 @@ int Run(const RunOptions& options) {
   if (!options.dump_tensors.empty())
     consumer = workloads::DumpTensors(options.dump_tensors, std::move(consumer));
   collectors::RunConditions conditions;
-  if (!options.no_record) conditions = ReadConditions(spec, settings);
+  if (!options.no_record || spec.cold_reads) conditions = ReadConditions(spec, settings);
   Pipeline pipeline(
       std::move(spec), std::move(consumer), [] { return Interrupted(); }, options.checkpoint);
   SayResumed(options, pipeline);
@@ -386,8 +427,7 @@ int Run(const RunOptions& options) {
       }
     }
   }
-  if (run_id > 0 && !failure && !Interrupted())
-    StoreClusteredDedup(options, pipeline.spec(), run_id);
+  if (run_id > 0 && !failure && !Interrupted()) StoreDedupSample(options, pipeline, run_id);
   if (!options.quiet) {
     for (const std::string& note : pipeline.notes())
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
@@ -426,8 +466,9 @@ HR_COMMAND(
          "  headrace run rm1/pipeline.toml --checkpoint at.ckpt --resume # goes on where the last "
          "one "
          "stopped\n",
-     .exit_codes = "0 ok, 2 a mistake in the pipeline file or an option, 5 damaged table, 7 out "
-                   "of disk or memory, 130 interrupted",
+     .exit_codes = "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file "
+                   "or an option, 5 damaged table, 6 a column without its key or access denied, 7 "
+                   "out of disk or memory, 130 interrupted",
      .next = "headrace report latest",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<RunOptions>();

@@ -132,13 +132,28 @@ Recommendation Cluster(const Evidence& e, double now, double clustered, const st
   return result;
 }
 
+// Rows that lie by session already, or as well as that: their lists can be kept once as they are.
+Recommendation AsTheyLie(const Evidence& e, double now, const std::string& seen) {
+  return OnUniqueLists(
+      e, 1 / now, false,
+      fmt::format(
+          "{}; in the order that the rows have, {:.2f} bytes of lists for each that is kept, "
+          "and hardly more by session (a sample of the table's first rows)",
+          seen, now),
+      "keep each list once from the decoder to the model: dedup.mode = \"auto\"",
+      e.RunWith("dedup.mode=auto"));
+}
+
 Recommendation Deduplicate(const Evidence& e) {
+  constexpr double kLess = 1.1;  // by session so much more: else the rows lie so already
   constexpr double kPays = 1.3;  // dedup.min_factor
   const std::string layout = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup");
   const std::string how = layout.empty()
                               ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
                               : layout + " (the factor now, and if clustered)";
-  const Real clustered = e.run().run.clustered_dedup_ratio;
+  const Real clustered = e.run().run.clustered_dedup_ratio, lies = e.run().run.sample_dedup_ratio;
+  const bool by_session = clustered && lies && *clustered < kLess * *lies;
+  const bool used = SettingOf(e.run().run, "dedup.mode").value_or("off") != "off";
   const std::vector<Duplication> groups = DuplicationOf(e.run(), e.statements().doubts);
   double in = 0, out = 0;
   for (const Duplication& group : groups) {
@@ -151,6 +166,13 @@ Recommendation Deduplicate(const Evidence& e) {
     if (!clustered) {
       return CannotSay(unseen + ", so how often they repeat is not known", how);
     }
+    if (by_session && used) {
+      return DoesNotFire(
+          fmt::format("{}; rows lie by session already, with {:.2f} bytes of lists for each unique "
+                      "one, and dedup.mode is on (a sample of the table's first rows)",
+                      unseen, *lies));
+    }
+    if (by_session && *lies >= kPays) return AsTheyLie(e, *lies, unseen);
     if (*clustered >= kPays) return Cluster(e, 1, *clustered, unseen);
     return DoesNotFire(fmt::format(
         "lists would repeat too little even if rows lay by session: {:.2f} bytes of them for each "
@@ -160,13 +182,13 @@ Recommendation Deduplicate(const Evidence& e) {
   const double factor = in / out;
   // What runs on unique rows where the factor is used; a pipeline that counts duplicates without
   // using them (its tensors are as large as its lists) can gain it.
-  const bool used = SettingOf(e.run().run, "dedup.mode").value_or("off") != "off";
   if (used) {
     const std::string now = fmt::format(
         "duplicates are left out already: {:.2f} bytes of lists for "
         "each that is kept",
         factor);
-    if (clustered && *clustered >= kPays * factor) return Cluster(e, factor, *clustered, now);
+    if (clustered && *clustered >= kPays * factor && !by_session)
+      return Cluster(e, factor, *clustered, now);
     if (factor >= kPays) return DoesNotFire(now);
     if (clustered) {
       return DoesNotFire(
@@ -177,6 +199,7 @@ Recommendation Deduplicate(const Evidence& e) {
   if (factor < kPays) {
     const std::string little =
         fmt::format("lists repeat too little: {:.2f} bytes of them for each unique one", factor);
+    if (by_session && *lies >= kPays) return AsTheyLie(e, *lies, little);
     if (clustered && *clustered >= kPays) return Cluster(e, 1, *clustered, little);
     return DoesNotFire(little);
   }

@@ -881,10 +881,11 @@ void RunStore::SetConditions(int64_t run_id, const RunConditions& conditions) {
       .Run();
 }
 
-void RunStore::SetClusteredDedup(int64_t run_id, double ratio) {
-  Prepared("UPDATE runs SET clustered_dedup_ratio = ?2 WHERE run_id = ?1")
+void RunStore::SetDedupSample(int64_t run_id, double now, double clustered) {
+  Prepared("UPDATE runs SET sample_dedup_ratio = ?2, clustered_dedup_ratio = ?3 WHERE run_id = ?1")
       .Bind(run_id)
-      .Bind(ratio)
+      .Bind(now)
+      .Bind(clustered)
       .Run();
 }
 

@@ -240,8 +240,8 @@ class RunStore {
   void SetTags(int64_t run_id, const std::string& tags);
   void SetPrediction(int64_t run_id, const PredictionRow& prediction);
   void SetConditions(int64_t run_id, const RunConditions& conditions);
-  // Bytes of lists for each that would be kept if the rows lay by session, of a sample.
-  void SetClusteredDedup(int64_t run_id, double ratio);
+  // Bytes of lists for each that would be kept, of a sample: as its rows lie, and by session.
+  void SetDedupSample(int64_t run_id, double now, double clustered);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 

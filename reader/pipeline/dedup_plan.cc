@@ -135,7 +135,8 @@ struct Merging {
   double factor = 1, saved = 0;
 };
 
-std::vector<std::vector<size_t>> MeasuredGroups(const Measurer& measurer, bool by_clustered) {
+std::vector<std::vector<size_t>> MeasuredGroups(const Measurer& measurer, bool by_clustered,
+                                                const std::function<bool()>& give_up) {
   const DedupSample& sample = measurer.sample;
   const std::vector<uint32_t> order = by_clustered ? measurer.clustered : std::vector<uint32_t>();
   const auto factor = [&](const std::vector<uint64_t>& hashes) {
@@ -143,6 +144,7 @@ std::vector<std::vector<size_t>> MeasuredGroups(const Measurer& measurer, bool b
   };
   std::vector<Merging> single;
   for (size_t i = 0; i < sample.features.size(); ++i) {
+    if (give_up && give_up()) return {};
     Merging one{{i}, sample.features[i].hashes, sample.features[i].bytes, 1, 0};
     one.factor = factor(one.hashes);
     one.saved = Saved(one.bytes, one.factor, sample.rows);
@@ -152,6 +154,7 @@ std::vector<std::vector<size_t>> MeasuredGroups(const Measurer& measurer, bool b
                    [](const Merging& a, const Merging& b) { return a.factor > b.factor; });
   std::vector<Merging> groups;
   for (Merging& feature : single) {
+    if (give_up && give_up()) return {};
     // The groups made last have the nearest factors.
     Merging* best = nullptr;
     Merging merged;
@@ -262,13 +265,18 @@ DedupFactor MeasureGroup(const DedupSample& sample, const std::vector<size_t>& f
 }
 
 std::vector<DedupFactor> MeasureGroups(const DedupSample& sample, const DedupOptions& options,
-                                       uint64_t batch_rows, bool by_clustered) {
+                                       uint64_t batch_rows, bool by_clustered,
+                                       const std::function<bool()>& give_up) {
   const Measurer measurer{sample, options.scope, batch_rows, ClusteredOrder(sample)};
   const std::vector<std::vector<size_t>> groups =
-      options.groups.empty() ? MeasuredGroups(measurer, by_clustered && !measurer.clustered.empty())
-                             : GivenGroups(sample, options);
+      options.groups.empty()
+          ? MeasuredGroups(measurer, by_clustered && !measurer.clustered.empty(), give_up)
+          : GivenGroups(sample, options);
   std::vector<DedupFactor> factors;
-  for (const std::vector<size_t>& group : groups) factors.push_back(measurer.Measure(group));
+  for (const std::vector<size_t>& group : groups) {
+    if (give_up && give_up()) return {};
+    factors.push_back(measurer.Measure(group));
+  }
   return factors;
 }
 

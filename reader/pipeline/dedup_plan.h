@@ -6,6 +6,7 @@
 //                         --cluster` would make of it (RecD, section 4.2)
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,9 +70,11 @@ DedupFactor MeasureGroup(const DedupSample& sample, const std::vector<size_t>& f
 // The groups asked for, or else measured ones: features join a group while that costs less than 5 %
 // of the bytes saved. With `by_clustered`, factors with clustered rows decide. Throws Error kUsage
 // for a feature in two groups, one that is not in the sample (with the nearest name), and a group
-// of features with and without weights.
+// of features with and without weights. Work grows with rows times features; `give_up` is asked
+// between features, and once it says so there are no groups.
 std::vector<DedupFactor> MeasureGroups(const DedupSample& sample, const DedupOptions& options,
-                                       uint64_t batch_rows, bool by_clustered = false);
+                                       uint64_t batch_rows, bool by_clustered = false,
+                                       const std::function<bool()>& give_up = {});
 
 // The groups a run uses.
 struct DedupPlan {

@@ -345,6 +345,28 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
               run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
             }),
        silent, "left out already: 4.00"},
+      {"R11", "they lie by session, and nothing uses it",
+       With(Duplicates(1.05),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4;
+              run->run.sample_dedup_ratio = 3.8;
+            }),
+       fires, "in the order that the rows have, 3.80"},
+      {"R11", "they lie by session, and what is left out is little",
+       With(Duplicates(1.1),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4.4;
+              run->run.sample_dedup_ratio = 4.3;
+              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+            }),
+       silent, "left out already: 1.10"},
+      {"R11", "they lie apart, and would repeat by session",
+       With(Duplicates(1.05),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4;
+              run->run.sample_dedup_ratio = 2;
+            }),
+       fires, "if rows lay by session, 4.00 bytes"},
       {"R11", "nor would they by session",
        With(Decoding(), [](RunView* run) { run->run.clustered_dedup_ratio = 1.1; }), silent,
        "even if rows lay by session"},

@@ -9,12 +9,23 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 @test "--ceiling repeats one batch: the consumer does not wait, and the pipeline stands still" {
   make_table
   run -0 "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s --set consumer.step=5ms --json
-  [ "$(sed -n '/^{/,$p' <<< "$output" | jq '.stall_ratio < 0.2 and .batches_count > 20')" = true ]
+  [ "$(sed -n '/^{/,$p' <<< "$output" | jq '.kind == "ceiling" and .stall_ratio == null and .batches_count > 1')" = true ]
   [ "$(sql "SELECT kind FROM run_summary")" = ceiling ]
   # What fits the queues is read, then nothing more.
   [ "$(sql "SELECT SUM(gets_count) FROM queue_summary WHERE consumer_stage = 'consumer'")" -eq 1 ]
   run -4 "$HEADRACE" report
   [[ "$output" == *"none, by intention"* ]]
+}
+
+@test "a summary says what kind of run it was; repeats do not pass for rows of the table" {
+  make_table
+  run -0 "$HEADRACE" run t/pipeline.toml --no-record --ceiling --duration 300ms
+  [[ "$output" == *"one batch of "*" rows repeated, "*" steps in "* ]]
+  [[ "$output" != *"the consumer waited"* ]]
+  run -0 "$HEADRACE" run t/pipeline.toml --no-record --set consumer.step=0
+  [[ "$output" == *": 8192 rows in "* ]]
+  [ "$("$HEADRACE" run t/pipeline.toml --no-record --json 2> /dev/null | jq -r .kind)" = usual ]
+  [ "$("$HEADRACE" run t/pipeline.toml --no-record --json --cold 2> /dev/null | jq -r .kind)" = cold ]
 }
 
 @test "--ceiling has an end of its own and excludes what counts rows" {
@@ -23,6 +34,10 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
   done
   run "$HEADRACE" run small.toml --ceiling --set delivery.to=unix:x
   one_line_error 2 'another process'
+  for set in source.epochs=3 source.cold=true; do
+    run "$HEADRACE" run small.toml --ceiling --set $set
+    one_line_error 2 "one batch is repeated.*leave out --set $set"
+  done
 }
 
 @test "--cold says what the page cache held, and every epoch reads from the device" {
@@ -40,6 +55,12 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
   [ "$("$HEADRACE" run t/pipeline.toml --no-record --checksum --json --epochs 2 --cold | jq -cS .checksum.multiset)" = "$plain" ]
 }
 
+@test "--cold says so without a recording too" {
+  make_table
+  run -0 "$HEADRACE" run t/pipeline.toml --cold --no-record --set consumer.step=0
+  [[ "$output" == *"page cache"* ]]
+}
+
 @test "--cold needs a table that a page cache holds" {
   run "$HEADRACE" run small.toml --cold
   one_line_error 2 'synthetic'
@@ -51,11 +72,21 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 @test "a run samples what clustering by session would give, and R11 speaks of it" {
   make_table
   "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=0
-  measured=$("$HEADRACE" layout t --pipeline t/pipeline.toml --dedup --json | jq .factor_clustered_ratio)
-  stored=$(sql "SELECT clustered_dedup_ratio FROM run_summary")
-  [ "$(jq -n "($measured - $stored) | fabs < 0.01 * $measured")" = true ] || { echo "$measured $stored"; false; }
+  # How many rows there is time for is the machine's affair, so the figures are compared with each other only.
+  [ -n "$(sql "SELECT clustered_dedup_ratio FROM run_summary")" ] || skip "this machine is too slow for the sample"
+  [ "$(sql "SELECT sample_dedup_ratio >= 1 AND clustered_dedup_ratio > 1.1 * sample_dedup_ratio FROM run_summary")" = 1 ]
   "$HEADRACE" report --json > r.json || [ $? -eq 4 ]
   jq -e '.recommendations[] | select(.id == "R11") | .advice != "cannot say" and (.why | contains("by session"))' r.json || { jq '.recommendations[] | select(.id == "R11")' r.json; false; }
+}
+
+@test "of a table that is clustered already R11 does not ask to cluster it" {
+  "$HEADRACE" generate rm1 -o t --rows 8192 --features 0.01 --seed 3 --stripe-rows 1024 --clustered 2> /dev/null
+  "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=0
+  stored=$(sql "SELECT clustered_dedup_ratio < 1.1 * sample_dedup_ratio FROM run_summary")
+  [ -n "$stored" ] || skip "this machine is too slow for the sample"
+  [ "$stored" = 1 ]
+  "$HEADRACE" report --json > r.json || [ $? -eq 4 ]
+  jq -e '.recommendations[] | select(.id == "R11") | (tojson | contains("rewrite") | not) and (.why | contains("in the order that the rows have"))' r.json || { jq '.recommendations[] | select(.id == "R11")' r.json; false; }
 }
 
 @test "the report finds the runs that differ in one thing, and names those that are missing" {

@@ -115,7 +115,7 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
        "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model "
        "headrace_version level_asked deep ring_ns trigger_text kind settings_text table_text cold "
        "resident_ratio resident_before_ratio resident_note epoch_splits_count element_order "
-       "order_window_count clustered_dedup_ratio"},
+       "order_window_count clustered_dedup_ratio sample_dedup_ratio"},
       {"prediction_summary",
        "run_id from_run_id batches_per_second low high limited_by limited_by_kind "
        "observed_batches_per_second"},
@@ -635,12 +635,12 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   conditions.file_order = true;
   conditions.order_window_count = 8;
   store.SetConditions(run, conditions);
-  store.SetClusteredDedup(run, 2.5);
+  store.SetDedupSample(run, 1.5, 2.5);
   const char* const kAll =
       "SELECT kind, settings_text, table_text, cold, resident_ratio, resident_before_ratio, "
       "resident_note, epoch_splits_count, element_order, order_window_count, "
-      "clustered_dedup_ratio FROM run_summary ORDER BY run_id LIMIT 1";
-  const std::string kept = "ceiling|decode.parallelism=2|1 file|1|0.25|1||12|file|8|2.5";
+      "clustered_dedup_ratio, sample_dedup_ratio FROM run_summary ORDER BY run_id LIMIT 1";
+  const std::string kept = "ceiling|decode.parallelism=2|1 file|1|0.25|1||12|file|8|2.5|1.5";
   EXPECT_EQ(Row(kAll), kept);
   EXPECT_EQ(Row("SELECT COUNT(kind) FROM run_summary"), "1") << "not of run " << other;
   conditions = {};

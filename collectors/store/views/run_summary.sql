@@ -37,5 +37,6 @@ CREATE VIEW run_summary AS SELECT
   epoch_splits_count,   -- what the source hands out per epoch; NULL also where it has no epochs
   element_order,        -- file: elements leave every queue in order; any
   order_window_count,   -- how far ahead of the due element one may wait; 0: no bound of its own
-  clustered_dedup_ratio  -- bytes of lists for each that would be kept if rows lay by session
+  clustered_dedup_ratio,  -- bytes of lists for each that would be kept if rows lay by session: of a sample
+  sample_dedup_ratio    -- the same of that sample in the order its rows have
 FROM runs;
