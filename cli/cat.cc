@@ -121,8 +121,9 @@ HR_COMMAND(
          "  headrace cat part-00000.dwrf --format canonical | sha256sum # equal rows, equal hash\n"
          "  headrace cat damaged.dwrf --skip-bad                        # what is whole; the rest "
          "is named on stderr\n",
-     .exit_codes = "0 ok (also with --skip-bad), 2 unknown column, 5 damaged or foreign data, 6 an "
-                   "encrypted column without its key, 7 a row too large",
+     .exit_codes = "0 ok (also with --skip-bad), 1 the storage failed, 2 unknown column or a place "
+                   "that cannot be, 5 damaged or foreign data, 6 an encrypted column without its "
+                   "key, or access denied, 7 a row too large",
      .next = "headrace inspect FILE",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<CatOptions>();

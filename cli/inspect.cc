@@ -49,7 +49,9 @@ HR_COMMAND(
          "  headrace inspect part-00000.dwrf --streams                        # every stream with "
          "its bytes\n"
          "  headrace inspect part-00000.dwrf --json | jq '.stripes[0].flattened_maps'\n",
-     .exit_codes = "0 ok, 5 not a whole DWRF file",
+     .exit_codes =
+         "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, 6 "
+         "keys that cannot be used, or access denied",
      .next = "headrace cat FILE --limit 3",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<InspectOptions>();

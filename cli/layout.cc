@@ -1,5 +1,6 @@
 // headrace layout: shows what is where in a table, and what a projection reads of it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "cli/keys_option.h"
 #include "cli/layout_dedup.h"
 #include "cli/remote_option.h"
+#include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/layout_map.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/pipeline/spec.h"
@@ -28,6 +30,7 @@ namespace dwrf = reader::dwrf;
 struct LayoutCommandOptions {
   std::string table, pipeline, key_place;
   reader::SourceOptions source;
+  bool endpoint_given = false, region_given = false;
   std::vector<std::string> projection;
   std::optional<std::string> gap, max;
   bool features = false, json = false, dedup = false;
@@ -66,33 +69,52 @@ dwrf::Projection ParseProjection(const reader::Table& table,
   return projection;
 }
 
-// With the keys given, else with those the pipeline names; and its store, if none is given.
-reader::Table OpenLayoutTable(const LayoutCommandOptions& options) {
-  std::string keys = options.key_place;
+// With the keys and the store that the pipeline names, if there is one, and over them those given.
+reader::Table OpenLayoutTable(const LayoutCommandOptions& options,
+                              const std::optional<reader::PipelineSpec>& spec) {
   reader::SourceOptions source = options.source;
-  if (!options.pipeline.empty()) {
-    const reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline);
-    if (keys.empty()) keys = spec.keys;
-    if (source.remote.endpoint.empty()) source.remote = spec.io.remote;
+  if (spec) {
+    source.remote = spec->io.remote;
+    if (options.endpoint_given) source.remote.endpoint = options.source.remote.endpoint;
+    if (options.region_given) source.remote.region = options.source.remote.region;
   }
+  const std::string& keys = spec && options.key_place.empty() ? spec->keys : options.key_place;
   return reader::OpenTable(options.table, source, {}, OpenWithKeys(keys));
 }
 
+// What a run of the pipeline does otherwise than the map shows.
+void SayDifferences(const reader::Table& table, const reader::PipelineSpec& spec) {
+  if (spec.verify_checksums)
+    fmt::print(stderr,
+               "headrace layout: source.checksum = true: a run reads every stripe whole; shown is "
+               "what it would read without\n");
+  std::set<std::string> locked;
+  for (const auto& file : table.files)
+    for (const std::string& name : dwrf::TopLevelColumns(spec.projection))
+      if (file->keys().FirstLocked(file->schema(), *file->schema().FindColumn(name)))
+        locked.insert(Printable(name));
+  if (!spec.projection.locked_as_null || locked.empty()) return;
+  fmt::print(stderr,
+             "headrace layout: not shown, as a run reads them as null for want of their keys: {}\n",
+             fmt::join(locked, ", "));
+}
+
 int Layout(const LayoutCommandOptions& options) {
-  const reader::Table table = OpenLayoutTable(options);
+  std::optional<reader::PipelineSpec> spec;
+  if (!options.pipeline.empty()) spec = reader::LoadPipeline(options.pipeline);
+  const reader::Table table = OpenLayoutTable(options, spec);
   dwrf::LayoutOptions mapping;
   DedupReportOptions dedup;
   dwrf::Projection projection;
-  if (!options.pipeline.empty()) {
-    reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline);
-    ChooseGap(DefaultDatabase(), &spec);
-    projection = std::move(spec.projection);
+  if (spec) {
+    ChooseGap(DefaultDatabase(), &*spec);
+    projection = spec->projection;
     mapping.projection = &projection;
     mapping.projection_name = options.pipeline;
-    mapping.max_gap_bytes = spec.fetch.max_gap_bytes;
-    mapping.max_read_bytes = spec.fetch.max_read_bytes;
-    dedup.dedup = std::move(spec.dedup);
-    dedup.batch_rows = spec.batch_rows;
+    mapping.max_gap_bytes = spec->fetch.max_gap_bytes;
+    mapping.max_read_bytes = spec->fetch.max_read_bytes;
+    dedup.dedup = spec->dedup;
+    dedup.batch_rows = spec->batch_rows;
   } else if (!options.projection.empty()) {
     projection = ParseProjection(table, options.projection);
     mapping.projection = &projection;
@@ -115,6 +137,7 @@ int Layout(const LayoutCommandOptions& options) {
     PrintDedup(table, options.table, std::move(projection), dedup, options.json);
     return 0;
   }
+  if (spec) SayDifferences(table, *spec);
   const dwrf::LayoutMap map = dwrf::MapLayout(table.files, mapping);
   const std::string text =
       options.json ? dwrf::LayoutJson(map) : dwrf::LayoutText(map, options.features);
@@ -138,8 +161,9 @@ HR_COMMAND(
          "  headrace layout table --projection 'label,sparse[17],dense' --gap 0 --features\n"
          "  headrace layout table --pipeline p.toml --dedup        # how often rows repeat\n"
          "  headrace layout table --pipeline p.toml --json | jq .projection.by_gap\n",
-     .exit_codes = "0 ok, 2 unknown column or a mistake in the pipeline file, 5 not a DWRF table, "
-                   "6 the projection wants an encrypted column",
+     .exit_codes = "0 ok, 1 the storage failed, 2 unknown column, a place that cannot be, or a "
+                   "mistake in the pipeline file, 5 not a DWRF table, 6 the projection wants an "
+                   "encrypted column, or access denied",
      .next = "headrace run TABLE/pipeline.toml --set source.coalesce_gap=SIZE",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<LayoutCommandOptions>();
@@ -185,7 +209,11 @@ HR_COMMAND(
            ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
            ->needs(dedup);
        app.add_flag("--json", options->json, "Print everything as JSON (headrace.layout/1)");
-       return [options] { return Layout(*options); };
+       return [options, given = &app] {
+         options->endpoint_given = given->count("--endpoint") > 0;
+         options->region_given = given->count("--region") > 0;
+         return Layout(*options);
+       };
      }});
 
 }  // namespace
