@@ -88,37 +88,42 @@ TEST(Pipeline, RepeatsTheFirstBatchForTheCeiling) {
   const std::string text =
       "source = { synthetic = { rows = 8 }, epochs = 0 }\nstage = [\n"
       "  { name = \"a\", operators = [{ spin = \"1us\" }], queue = 3 },\n]\n";
-  class Counting final : public Consumer {
+  static constexpr size_t kSteps = 50;
+  class Marking final : public Consumer {
    public:
-    explicit Counting(std::vector<uint64_t>* rows) : rows_(rows) {}
-    void Step(Element&& batch, StopSignal* stop) override {
-      seeds_.push_back(batch.seed);
-      rows_->push_back(batch.rows);
-      // Another draw for each, as of a pipeline that goes on.
-      if (seeds_.size() > 1) {
-        EXPECT_NE(seeds_[seeds_.size() - 1], seeds_[seeds_.size() - 2]);
+    std::function<void()> on_last;
+    std::vector<uint64_t> seeds;
+
+    void Step(Element&& batch, StopSignal* /*stop*/) override {
+      EXPECT_EQ(batch.rows, 8u);
+      // Synthetic elements come without a payload: what is there the next time is what was put
+      // there.
+      if (seeds.empty()) {
+        EXPECT_TRUE(batch.payload.empty());
+        batch.payload = TensorBatch();
+        mark_ = batch.payload.Get<TensorBatch>();
+      } else {
+        EXPECT_EQ(batch.payload.Get<TensorBatch>(), mark_);
+        // Another draw for each, as of a pipeline that goes on.
+        EXPECT_NE(batch.seed, seeds.back());
       }
-      stop->SleepFor(1'000'000);
+      seeds.push_back(batch.seed);
+      if (seeds.size() == kSteps) on_last();
     }
 
    private:
-    std::vector<uint64_t>* rows_;
-    std::vector<uint64_t> seeds_;
+    const TensorBatch* mark_ = nullptr;
   };
-  std::vector<uint64_t> rows;
   PipelineSpec spec = ParsePipeline(text, "t.toml", "/");
   spec.repeat_first_batch = true;
-  Pipeline pipeline(spec, std::make_unique<Counting>(&rows));
-  std::thread stopper([&] {
-    SleepUntilNs(MonotonicNs() + 100'000'000);
-    pipeline.RequestStop();
-  });
+  auto made = std::make_unique<Marking>();
+  Marking& consumer = *made;
+  Pipeline pipeline(spec, std::move(made));
+  consumer.on_last = [&] { pipeline.RequestStop(); };
   pipeline.Run();
-  stopper.join();
-  ASSERT_GT(rows.size(), 1u);
-  for (const uint64_t of_batch : rows) EXPECT_EQ(of_batch, 8u);
-  EXPECT_EQ(pipeline.progress().batches, rows.size());
-  EXPECT_EQ(pipeline.progress().rows, 8 * rows.size());
+  EXPECT_EQ(consumer.seeds.size(), kSteps);
+  EXPECT_EQ(pipeline.progress().batches, kSteps);
+  EXPECT_EQ(pipeline.progress().rows, 8 * kSteps);
 }
 
 TEST(Pipeline, StopsWithinASecondWhateverSleeps) {

@@ -538,8 +538,6 @@ TEST_P(Transport, NoiseIsRefusedInOneLine) {
   }
 }
 
-// What the consumer sees when the producer, with all of the ring given back, replaced it and wrote
-// into the next before the consumer looked again.
 // Acknowledgements that nobody reads fill the socket, and hold nobody up. Who reads at last gets
 // the last one.
 TEST(UnixReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
@@ -575,6 +573,8 @@ TEST(UnixReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
   }
 }
 
+// What the consumer sees when the producer, with all of the ring given back, replaced it and wrote
+// into the next before the consumer looked again.
 TEST(Ring, AFrameWrittenAfterAReplacementIsReadFromTheNextRing) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
