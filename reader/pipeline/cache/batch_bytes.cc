@@ -114,7 +114,8 @@ void AppendBatch(const FlatMapBatch& batch, Array<uint8_t>* bytes) {
     const bool is_used = HasColumns(batch, g);
     out.Values(group.name);
     out.Number(is_used ? group.unique_rows : group.inverse.empty() ? 0 : 1);
-    out.Values(is_used ? group.inverse : std::vector<uint32_t>(group.inverse.size(), 0));
+    is_used ? out.Values(group.inverse)
+            : out.Values(std::vector<uint32_t>(group.inverse.size(), 0));
   }
   out.Number(batch.sparse.size());
   for (const SparseColumn& column : batch.sparse) {
