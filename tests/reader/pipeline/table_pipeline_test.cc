@@ -139,32 +139,6 @@ TEST_F(TablePipeline, ATierIsMadeByAStripeThatCanBeRead) {
   EXPECT_EQ(RunSpec(OfLabels("batch_rows = 10", "1", tier)).sums.rows, 100u);
 }
 
-// One bit of a label, and later the file as it was, with its time of change: what was bad is
-// nowhere kept.
-TEST_F(TablePipeline, DamageThatAChecksumFindsDoesNotComeIntoATier) {
-  WriteLabels(100, true, 2);
-  const std::string file = (table() / "a.dwrf").string();
-  const std::string whole = ReadWholeFile(file);
-  const fs::file_time_type time = fs::last_write_time(file);
-  const uint64_t multiset = RunSpec(OfLabels("batch_rows = 10", "1", "")).sums.multiset;
-  const auto spec = [&] {
-    return OfLabels("batch_rows = 10", "1",
-                    ", checksum = true, on_corrupt = \"skip\", tier = { budget = \"1MB\", folder = "
-                    "\"kept\" }");
-  };
-  const auto stripe = OpenTable(table().string()).files[0]->tail().footer.stripes(1);
-  std::string bad = whole;
-  bad[stripe.offset() + stripe.index_length() + stripe.data_length() - 2] ^= 1;
-  std::ofstream(file, std::ios::binary) << bad;
-  fs::last_write_time(file, time);
-  EXPECT_EQ(RunSpec(spec()).progress.skipped_stripes, 1u);
-  std::ofstream(file, std::ios::binary) << whole;
-  fs::last_write_time(file, time);
-  const Outcome again = RunSpec(spec());
-  EXPECT_EQ(again.progress.skipped_stripes, 0u);
-  EXPECT_EQ(again.sums.multiset, multiset);
-}
-
 // What cannot be compared is not read either.
 TEST_F(TablePipeline, FilesWithoutChecksumsAreNotReadWhole) {
   for (const bool has_checksum : {true, false}) {
