@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "analysis/phases.h"
+#include "analysis/pipeline_setting.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -77,10 +78,10 @@ std::optional<Measured> Measure(int64_t run_id, bool own, const std::vector<Wind
   return measured;
 }
 
-// (1/slow - 1/fast) of 1/of, with its interval; a difference below 0 is noise.
+// (1/slow - 1/fast) of 1/of, with its interval; a share below 0 or above 1 is noise.
 Share ShareOf(const Measured& slow, const Measured* fast, const Measured& of) {
   const auto share = [](double s, double f, double o) {
-    return std::max(0.0, o / s - (f > 0 ? o / f : 0));
+    return std::clamp(o / s - (f > 0 ? o / f : 0), 0.0, 1.0);
   };
   std::vector<double> draws;
   for (size_t i = 0; i < kDraws; ++i) {
@@ -91,13 +92,40 @@ Share ShareOf(const Measured& slow, const Measured* fast, const Measured& of) {
           CentralInterval(draws, 0.9)};
 }
 
+// Whether a run from memory was slower than one from the device by more than two runs alike are.
+bool Contrary(const Measured& warm, const Measured& cold) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < kDraws; ++i) ratios.push_back(cold.draws[i] / warm.draws[i]);
+  return CentralInterval(ratios, 0.9).low > 1;
+}
+
 // The command that would make a run that differs from this one in `option` alone.
 std::string RunCommand(const RunView& run, const std::string& option) {
   std::string text =
       fmt::format("{} run {}{}", run.program, ShellWord(run.run.pipeline_path), option);
   std::istringstream settings(run.run.settings_text.value_or(""));
   for (std::string line; std::getline(settings, line);) text += " --set " + ShellWord(line);
+  if (run.run.accounting_level == 1) text += " --level 1";
+  if (run.run.deep != 0) text += " --deep";
   return text + " --duration 10s" + run.database_option;
+}
+
+// What the file says if the run set nothing else. The command is left out: of what compares,
+// RunRow::settings_text has all that it and a plan set.
+std::string InForce(const RunView& run, const std::string& key) {
+  RunRow without = run.run;
+  without.command.clear();
+  std::string value = SettingOf(without, key).value_or("");
+  std::istringstream settings(run.run.settings_text.value_or(""));
+  for (std::string line; std::getline(settings, line);) {
+    if (line.starts_with(key + "=")) value = line.substr(key.size() + 1);
+  }
+  std::erase_if(value, [](char c) { return c == '"' || c == '\''; });
+  return value;
+}
+
+std::string Named(const DifferentialRun& run) {
+  return run.own ? "this run" : fmt::format("run {}", run.run_id);
 }
 
 // Whether the row works on bytes from the storage: a device, or the stage that fetches.
@@ -125,20 +153,39 @@ bool Contradicts(const PipelineModel& model, const Differential& found, const Li
   return false;
 }
 
+// Commands that would be refused, or make no run of the kind that is missing, are left out.
 void AddMissing(const RunView& run, Differential* found) {
   if (run.run.pipeline_path.empty() || !run.run.settings_text) return;
-  if (!found->ceiling) {
+  const bool direct = InForce(run, "source.direct") == "true";
+  const std::string to = InForce(run, "delivery.to");
+  const std::string& work = run.added_work;
+  const bool writes = !work.empty() && work != "--checksum";
+  const auto add = [&](const std::string& what, const std::string& none,
+                       const std::string& option) {
     found->missing.push_back(
-        {"a run without input, for the ceiling", RunCommand(run, " --ceiling")});
+        none.empty()
+            ? Differential::Missing{what, RunCommand(run, option)}
+            : Differential::Missing{what + " (none can be made: " + none + ")", std::string()});
+  };
+  if (!found->ceiling) {
+    add("a run without input, for the ceiling",
+        !to.empty() && to != "inline" ? "the batches are consumed in another process"
+        : !work.empty()               ? "this one was made with " + work + ", which needs rows"
+                                      : "",
+        " --ceiling");
   }
   if (found->state == ReadState::kNone) return;
+  const std::string option = work.empty() ? "" : " " + work;
+  const std::string file =
+      writes ? "its " + work + " would need other files, which a command here cannot name" : "";
+  constexpr const char* kDirect = "reads go past the page cache, source.direct";
   if (!found->warm) {
-    found->missing.push_back(
-        {"a run with the table in memory, for the prep stall", RunCommand(run, "")});
+    add("a run with the table in memory, for the prep stall", direct ? kDirect : file,
+        option + (InForce(run, "source.cold") == "true" ? " --set source.cold=false" : ""));
   }
   if (!found->cold) {
-    found->missing.push_back(
-        {"a run that reads from the device, for the fetch stall", RunCommand(run, " --cold")});
+    add("a run that reads from the device, for the fetch stall", direct ? kDirect : file,
+        option + " --cold");
   }
 }
 
@@ -246,6 +293,13 @@ Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottl
   if (warm) found.warm = warm->run;
   if (cold) found.cold = cold->run;
   AddMissing(run, &found);
+  if (warm && cold && Contrary(*warm, *cold)) {
+    found.because = fmt::format(
+        "{}, from memory, was slower than {}, from the device: they differ in more than where "
+        "bytes came from; record both again",
+        Named(warm->run), Named(cold->run));
+    return found;
+  }
   const Measured* const slowest = cold ? &*cold : warm ? &*warm : nullptr;
   if (slowest != nullptr && ceiling) found.consumer = ShareOf(*ceiling, nullptr, *slowest);
   if (warm && ceiling) found.prep = ShareOf(*warm, &*ceiling, *slowest);

@@ -57,8 +57,8 @@ struct Differential {
   std::optional<double> step_slowdown;
   std::optional<InputOpinion> opinion;  // of this run; none where the intervals do not tell
   std::string because;                  // of the opinion, or why there is none
-  // What is missing and the command that would make it: {"no run without input", "headrace run
-  // ..."}
+  // What is missing and the command that would make it: {"a run without input", "headrace run
+  // ..."}; the command is empty where there is none, and `what` has the reason.
   struct Missing {
     std::string what, command;
   };

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -607,21 +608,41 @@ void ReadDeviceReads(Database& database, int64_t id, RunView* view) {
       });
 }
 
+// The options of a command line that add work beside the pipeline's settings. Where the work is
+// kept does not matter.
+std::string AddedWork(const std::string& command) {
+  constexpr const char* kOptions[] = {"--checksum", "--row-log", "--dump-tensors", "--checkpoint"};
+  std::set<std::string> found;
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    word.resize(std::min(word.find('='), word.size()));
+    if (std::find(std::begin(kOptions), std::end(kOptions), word) != std::end(kOptions)) {
+      found.insert(word);
+    }
+  }
+  std::string text;
+  for (const std::string& option : found) text += (text.empty() ? "" : " ") + option;
+  return text;
+}
+
 // Everything that is known of the two runs' conditions must be equal; their kind, and what the page
 // cache held, may not be. A run of the always-on collector, or of another program, knows none.
 void ReadSiblings(Database& database, int64_t id, RunView* view) {
   if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
   constexpr size_t kMost = 40;
+  view->added_work = AddedWork(view->run.command);
   database.Each(
       fmt::format(
-          "SELECT o.run_id, o.name, o.kind, o.cold FROM run_summary AS r JOIN run_summary AS o "
-          "USING (hostname, cpu_model, kernel, pipeline_path, pipeline_text, settings_text, "
-          "table_text, element_order, headrace_version, deep) WHERE r.run_id = ?1 AND "
+          "SELECT o.run_id, o.name, o.kind, o.cold, o.command FROM run_summary AS r "
+          "JOIN run_summary AS o USING (hostname, cpu_model, kernel, pipeline_path, pipeline_text, "
+          "settings_text, table_text, element_order, headrace_version, deep) WHERE r.run_id = ?1 "
+          "AND "
           "o.run_id <> ?1 AND o.state = 'complete' AND o.cores_count IS r.cores_count AND "
-          "o.ring_ns IS r.ring_ns "
+          "o.ring_ns IS r.ring_ns AND o.accounting_level IS r.accounting_level "
           "ORDER BY o.run_id DESC LIMIT {}",
           kMost),
       id, [&](const Row& row) {
+        if (AddedWork(row.Text("command")) != view->added_work) return;
         SiblingRow& sibling = view->siblings.emplace_back();
         sibling.run_id = row.Number("run_id");
         sibling.name = row.Text("name");

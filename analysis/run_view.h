@@ -239,9 +239,13 @@ struct RunView {
   // Of this run and the others that differ from it in threads, queues and cores at most; empty
   // where CPU time was not measured, or without a pipeline file.
   std::vector<LoadRow> loads;
-  // Runs that differ from this one in one thing only, the newest first; empty also where the run
-  // does not know its own conditions.
+  // Runs of the same pipeline under the same conditions, as far as they are known, but for their
+  // kind and what the page cache held, the newest first; empty also where the run does not know its
+  // own conditions.
   std::vector<SiblingRow> siblings;
+  // Options of the command that add work beside the pipeline's settings ("--checksum --row-log");
+  // siblings have the same.
+  std::string added_work;
   // Bytes that devices delivered, and that the reader asked files for; empty: not counted.
   Count device_bytes, fetched_bytes;
   std::vector<DeviceReadRow> device_reads;   // by start; empty where its course was not kept

@@ -141,6 +141,38 @@ TEST(Differential, WarmAndColdAreMeasuredAndNeverMixed) {
   EXPECT_EQ(ReadStateOf(run), ReadState::kNone) << "remote storage";
 }
 
+TEST(Differential, AWarmRunSlowerThanTheColdOneTellsNothing) {
+  // About 95 batches a second from the device here.
+  const struct {
+    const char* name;
+    double warm;
+    bool contrary;
+  } cases[] = {
+      {"far slower", 60, true}, {"as fast within noise", 93, false}, {"faster", 120, false}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    RunView run = Recorded(Reading(0.010, 0.005), 1.0);
+    run.siblings = {Sibling(8, "ceiling", 198, 0), Sibling(7, "pipeline", c.warm, 0.01)};
+    const Differential found = Found(run);
+    EXPECT_EQ(found.because.find("was slower than") != std::string::npos, c.contrary);
+    EXPECT_EQ(found.prep.has_value(), !c.contrary);
+    EXPECT_EQ(found.fetch.has_value(), !c.contrary);
+    if (c.contrary) {
+      EXPECT_FALSE(found.opinion.has_value());
+      EXPECT_THAT(found.because, HasSubstr("run 7, from memory"));
+    }
+    for (const auto& share : {found.consumer, found.prep, found.fetch, found.input_bound}) {
+      if (!share) continue;
+      EXPECT_LE(share->value, 1);
+      EXPECT_LE(share->interval.high, 1);
+    }
+  }
+  // A ceiling that is slower than the run by chance leaves all of the time to the consumer.
+  RunView run = Recorded(Reading(0.010, 0.005), 0);
+  run.siblings = {Sibling(8, "ceiling", 80, 0)};
+  EXPECT_EQ(Found(run).consumer->value, 1);
+}
+
 TEST(Differential, TheNewestOfEachKindCounts) {
   RunView run = Recorded(Reading(0.010, 0.005), 0);
   run.siblings = {Sibling(9, "ceiling", 190, 0), Sibling(8, "ceiling", 100, 0),
@@ -165,6 +197,52 @@ TEST(Differential, SaysWhichCommandsWouldMakeTheMissingRuns) {
   EXPECT_THAT(found.missing[1].command, HasSubstr(" --cold "));
   run.run.settings_text.reset();
   EXPECT_TRUE(Found(run).missing.empty()) << "its conditions are not known";
+}
+
+TEST(Differential, AsksForNoRunThatCannotBe) {
+  const struct {
+    const char* name;
+    const char *file, *settings, *work;
+    double device_ratio;
+    // What commands there are for: parts of them; empty: there is none, for the reason.
+    const char *ceiling, *other, *reason;
+  } cases[] = {
+      {"plain", "", "", "", 0, "--ceiling", "--cold", ""},
+      {"delivered elsewhere", "", "delivery.to=unix:/run/x", "", 0, "", "--cold",
+       "another process"},
+      {"delivered elsewhere by the file", "[delivery]\nto = \"unix:/run/x\"\n", "", "", 0, "",
+       "--cold", "another process"},
+      {"delivered here after all", "[delivery]\nto = \"unix:/run/x\"\n", "delivery.to=inline", "",
+       0, "--ceiling", "--cold", ""},
+      {"direct", "", "source.direct=true", "", 1, "--ceiling", "", "source.direct"},
+      {"direct by the file", "[source]\ndirect = true\n", "", "", 1, "--ceiling", "",
+       "source.direct"},
+      {"cold by the file", "[source]\ncold = true\n", "", "", 1, "--ceiling",
+       "--set source.cold=false", ""},
+      {"hashed", "", "", "--checksum", 1, "", "pipeline.toml --checksum --duration", "needs rows"},
+      {"written down", "", "", "--checksum --row-log", 1, "", "", "other files"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    RunView run = Recorded(Reading(0.010, 0.005), c.device_ratio);
+    run.run.pipeline_text = c.file;
+    run.run.settings_text = c.settings;
+    run.added_work = c.work;
+    const Differential found = Found(run);
+    ASSERT_EQ(found.missing.size(), 2u);
+    const char* const parts[] = {c.ceiling, c.other};
+    std::string reasons;
+    for (size_t m = 0; m < 2; ++m) {
+      EXPECT_EQ(found.missing[m].command.empty(), *parts[m] == '\0') << found.missing[m].command;
+      EXPECT_THAT(found.missing[m].command, HasSubstr(parts[m]));
+      if (found.missing[m].command.empty()) reasons += found.missing[m].what;
+    }
+    EXPECT_THAT(reasons, HasSubstr(c.reason));
+  }
+  RunView run = Recorded(Reading(0.010, 0.005), 0);
+  run.run.accounting_level = 1;
+  run.run.deep = 1;
+  EXPECT_THAT(Found(run).missing[0].command, HasSubstr(" --level 1 --deep "));
 }
 
 TEST(Differential, WhereThreeOpinionsDifferNothingIsDecided) {

@@ -187,6 +187,64 @@ INSERT INTO host_summary(run_id, metric, mean_value) VALUES (1, 'host_busy_cores
   EXPECT_TRUE(LoadRun(path_, "13").loads.empty()) << "its settings are not known";
 }
 
+TEST_F(LoadRunTest, SiblingsDoTheSameWorkUnderTheSameConditions) {
+  std::string sql = R"sql(
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, cores_count,
+  ring_ns, kind, cold, hostname DEFAULT 'h', cpu_model DEFAULT 'c', kernel DEFAULT 'k',
+  pipeline_path DEFAULT 'p.toml', pipeline_text DEFAULT 'p', settings_text DEFAULT '',
+  table_text DEFAULT 't', element_order DEFAULT 'any', headrace_version DEFAULT 'v',
+  deep DEFAULT 0, started_realtime_ns DEFAULT 0);
+CREATE TABLE process_summary(run_id, process_id, pid, parent_pid, process, command, role, exit_text,
+  has_accounts, started_ns, ended_ns, cpu_ns, read_bytes, threads_count, mean_rss_bytes,
+  maximum_rss_bytes);
+CREATE TABLE measurement_summary(run_id, metric);
+CREATE TABLE stack_summary(run_id, time_ns);
+CREATE TABLE metric_list(run_id, metric);
+CREATE TABLE detail_range(run_id, start_ns, end_ns, reason);
+CREATE TABLE measurement_interval(run_id, metric, start_ns, duration_ns, value, operator, process_id,
+  pid, thread, subject, cause);
+)sql";
+  const struct {
+    const char* command;
+    int level;
+    const char* kind;
+  } runs[] = {
+      {"hr run p.toml", 2, "pipeline"},
+      {"hr run p.toml --ceiling", 2, "ceiling"},
+      {"hr run p.toml --checksum", 2, "pipeline"},
+      {"hr run p.toml --cold", 2, "pipeline"},
+      {"hr run p.toml --row-log rows", 2, "pipeline"},
+      {"hr run p.toml --row-log=other", 2, "pipeline"},
+      {"hr run p.toml --dump-tensors d", 2, "pipeline"},
+      {"hr run p.toml --checkpoint at", 2, "pipeline"},
+      {"hr run p.toml", 1, "pipeline"},
+      {"hr run p.toml --checksum --cold", 2, "pipeline"},
+  };
+  int id = 0;
+  for (const auto& run : runs) {
+    sql +=
+        "INSERT INTO run_summary(run_id, name, state, duration_ns, accounting_level, command, "
+        "kind) VALUES (" +
+        std::to_string(++id) + ", 'n', 'complete', 4000000000, " + std::to_string(run.level) +
+        ", '" + run.command + "', '" + run.kind + "');";
+  }
+  std::string rest = kHandMade;
+  rest.erase(0, rest.find("CREATE TABLE stage_summary"));
+  Make((sql + rest).c_str());
+  const struct {
+    const char* run;
+    std::vector<int64_t> siblings;  // the newest first
+  } cases[] = {{"1", {4, 2}}, {"4", {2, 1}}, {"3", {10}}, {"5", {6}},
+               {"7", {}},     {"8", {}},     {"9", {}}};
+  for (const auto& c : cases) {
+    std::vector<int64_t> found;
+    for (const SiblingRow& sibling : LoadRun(path_, c.run).siblings) {
+      found.push_back(sibling.run_id);
+    }
+    EXPECT_EQ(found, c.siblings) << c.run;
+  }
+}
+
 TEST_F(LoadRunTest, FindsRunsByLatestIdAndName) {
   Make(kHandMade);
   EXPECT_EQ(LoadRun(path_, "latest").run.name, "second");

@@ -1,5 +1,5 @@
 // The differential stall table: what a batch costs without input, from memory, and from the device,
-// by runs that differ in that alone.
+// by runs that are alike in every other condition that the store knows.
 #include "analysis/differential.h"
 
 #include <fmt/format.h>
@@ -118,13 +118,16 @@ std::optional<Section> DifferentialStalls(const analysis::RunView& run,
     std::string what, command;
     for (const Differential::Missing& missing : found.missing) {
       what += (what.empty() ? "" : "; ") + missing.what;
+      if (missing.command.empty()) continue;
       command += (command.empty() ? "" : " && ") + missing.command;
     }
     section.sentences.push_back(
         {"missing", fmt::format("{}{}", compared ? "" : "a third opinion needs ", what)});
-    section.sentences.push_back({"", command, true});
     section.facts.push_back({"missing", what});
-    section.facts.push_back({"missing_command", command});
+    if (!command.empty()) {
+      section.sentences.push_back({"", command, true});
+      section.facts.push_back({"missing_command", command});
+    }
   }
   Table table{"differential_stalls",
               "",
