@@ -151,16 +151,26 @@ size_t EndOfColdPass(const RunView& run, size_t first, size_t last, Phases* foun
     while (s + 1 < slices.size() && slices[s].end_ns <= middle) ++s;
     slices[s].fetched += FetchedBytes(run, window);
   }
+  // What was read where nothing was fetched is not of the table.
   size_t warm = slices.size();
-  while (warm > 0 && slices[warm - 1].device <= kWarm * slices[warm - 1].fetched) --warm;
-  bool cold = false;
-  for (size_t s = 0; s < warm; ++s) cold = cold || slices[s].device > kCold * slices[s].fetched;
-  if (!cold || warm == 0 || warm == slices.size()) return first;
+  while (warm > 0 && (slices[warm - 1].fetched <= 0 ||
+                      slices[warm - 1].device <= kWarm * slices[warm - 1].fetched)) {
+    --warm;
+  }
+  if (warm == 0 || warm == slices.size()) return first;
+  double cold_device = 0, cold_fetched = 0;
+  for (size_t s = 0; s < warm; ++s) {
+    if (slices[s].fetched <= 0) continue;
+    cold_device += slices[s].device;
+    cold_fetched += slices[s].fetched;
+  }
+  if (cold_device <= kCold * cold_fetched) return first;
   size_t begin = first;
   while (begin < last && run.windows[begin].start_ns < slices[warm - 1].end_ns) ++begin;
   if (last - begin < kFewest || 4 * (last - begin) < last - first) return first;
   double device = 0, fetched = 0;
   for (size_t s = warm; s < slices.size(); ++s) {
+    if (slices[s].fetched <= 0) continue;
     device += slices[s].device;
     fetched += slices[s].fetched;
   }
@@ -210,7 +220,8 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
   double next = splits;
   for (size_t w = 0; w < handed.size(); ++w) {
     if (handed[w] < next) continue;
-    while (handed[w] >= next) next += splits;
+    // Not by steps: beyond 2^53 one more is no more, and a damaged count may be that large.
+    next = (std::floor(handed[w] / splits) + 1) * splits;
     // What follows the last row of the last epoch is the end.
     if (w >= first && w + 1 < last) edges.push_back(w);
   }

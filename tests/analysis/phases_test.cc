@@ -203,6 +203,13 @@ TEST(Phases, SaysWhyEndsOfEpochsAreNotKnown) {
   EXPECT_NE(FindPhases(run).edges.unknown, "");
   run.windows.clear();
   EXPECT_NE(FindPhases(run).edges.unknown, "");
+  // What a damaged store may say: it ends, whatever it finds.
+  for (const int64_t count : {int64_t{9'000'000'000'000'000'000}, int64_t{1} << 53}) {
+    RunView damaged = WithEpochs(false);
+    damaged.run.epoch_splits_count = 1;
+    for (WindowRow& window : damaged.windows) window.operators[0].completions_count = count;
+    EXPECT_NE(FindPhases(damaged).edges.unknown, "");
+  }
 }
 
 TEST(Phases, AColdFirstPassIsNotMixedWithWhatFollows) {
@@ -230,6 +237,16 @@ TEST(Phases, AColdFirstPassIsNotMixedWithWhatFollows) {
   const Statements statements = MakeStatements(run);
   ASSERT_TRUE(statements.differential.has_value()) << statements.withheld;
   EXPECT_EQ(statements.differential->state, ReadState::kWarm);
+  // One slice that was cold is no pass, nor is what was read while nothing was fetched.
+  RunView little = run;
+  for (size_t s = 1; s < little.device_reads.size(); ++s) little.device_reads[s].read_bytes /= 5;
+  EXPECT_EQ(TimeIn(FindPhases(little), PhaseKind::kCold), 0);
+  RunView start = run;
+  for (DeviceReadRow& row : start.device_reads) row.read_bytes = row.start_ns == 0 ? 1e12 : 0;
+  for (WindowRow& window : start.windows) {
+    if (window.start_ns < Ns(1)) window.operators[0].bytes_out_bytes = 0;
+  }
+  EXPECT_EQ(TimeIn(FindPhases(start), PhaseKind::kCold), 0);
   // A run that was to be cold in every epoch is so to its end.
   run.run.cold = 1;
   EXPECT_EQ(TimeIn(FindPhases(run), PhaseKind::kCold), 0);
