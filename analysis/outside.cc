@@ -922,13 +922,18 @@ Outside LookFromOutside(const RunView& run) {
   const HostRow* cores = run.FindHost("host_cores");
   if (busy != nullptr && cores != nullptr && busy->mean_value && cores->mean_value &&
       *cores->mean_value > 0) {
-    double available = *cores->mean_value;
-    if (run.run.cores_count) available = std::min(available, *run.run.cores_count);
-    out.cores_busy_ratio = std::min(1.0, *busy->mean_value / available);
     double own = 0;
     for (const ThreadGroup& group : out.groups) own += group.time.on_cpu_s;
     if (seconds > 0) out.cores_used = own / seconds;
     if (out.cores_used) out.cores_others = std::max(0.0, *busy->mean_value - *out.cores_used);
+    constexpr double kSame = 0.01;
+    const double all = *cores->mean_value, allowed = run.run.cores_count.value_or(all);
+    if (allowed >= all - kSame) {
+      out.cores_busy_ratio = std::min(1.0, *busy->mean_value / all);
+      out.cores_free = std::max(0.0, all - *busy->mean_value);
+    } else if (out.cores_used && allowed > 0) {
+      out.cores_busy_ratio = std::min(1.0, *out.cores_used / allowed);
+    }
   }
 
   const std::vector<size_t> stopped = StoppedKinds(out);

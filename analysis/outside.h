@@ -150,11 +150,14 @@ struct Outside {
   std::optional<Interval> stall_interval;  // 90 %
   size_t steady_slices = 0;    // the verdict is about: without start and end of the program
   bool stall_assumed = false;  // nobody saw who ended the waits: all of them are counted
-  std::optional<double> cores_busy_ratio;  // of the machine
-  std::optional<double> cores_used;        // by the tree, of the threads that were seen
-  std::optional<double> cores_others;      // by other programs
-  std::vector<std::string> unknown;        // what cannot be said, a sentence each
-  std::string measure;                     // undecided: what would decide it
+  // Of the cores that the run may use; where these are not all of the machine, only what the tree
+  // uses of them is known, and the rest may be in use as well.
+  std::optional<double> cores_busy_ratio;
+  std::optional<double> cores_free;    // of them; empty where others' use of them is not known
+  std::optional<double> cores_used;    // by the tree, of the threads that were seen
+  std::optional<double> cores_others;  // by other programs
+  std::vector<std::string> unknown;    // what cannot be said, a sentence each
+  std::string measure;                 // undecided: what would decide it
 };
 
 // Never throws; `run` may be of any kind.

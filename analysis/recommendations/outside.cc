@@ -70,8 +70,9 @@ std::string Waited(const Seen& seen) {
 Recommendation Workers(const Seen& seen) {
   if (seen.consumer_bound()) return DoesNotFire(Waited(seen) + ": more workers would wait too");
   if (seen.limit == OutsideLimit::kCores || (seen.free_cores && *seen.free_cores < kFreeCores)) {
-    return DoesNotFire(fmt::format("no core is left for more of them: {:.1f} are free",
-                                   seen.free_cores.value_or(0)));
+    return DoesNotFire("no core is left for more of them: " +
+                       (seen.free_cores ? fmt::format("{:.1f} are free", *seen.free_cores)
+                                        : std::string("how many are free is not known")));
   }
   if (seen.limit != OutsideLimit::kProducers || seen.producer == nullptr) {
     return DoesNotFire(
@@ -174,15 +175,16 @@ Recommendation Cache(const Seen& seen) {
 // R17
 Recommendation Place(const Seen& seen) {
   if (seen.limit != OutsideLimit::kCores) return DoesNotFire("the cores are not what limits");
-  const double others = seen.outside.cores_others.value_or(0);
+  // Of these cores: where they are some of the machine's, others may be on the rest.
+  const Real others = seen.outside.cores_free ? seen.outside.cores_others : std::nullopt;
   return Fires(
-      fmt::format("the cores limit: {} of the tree, {:.1f} by other programs",
+      fmt::format("the cores limit: {} by the tree, {} by other programs",
                   seen.outside.cores_used ? fmt::format("{:.1f} in use", *seen.outside.cores_used)
                                           : std::string("an unknown part in use"),
-                  others) +
+                  others ? fmt::format("{:.1f}", *others) : std::string("an unknown part")) +
           "; " + seen.MostGain(),
-      others > 1 ? "keep other programs off these cores, or read elsewhere"
-                 : "read and prepare on another machine, and send the batches");
+      others && *others > 1 ? "keep other programs off these cores, or read elsewhere"
+                            : "read and prepare on another machine, and send the batches");
 }
 
 // R21
@@ -310,9 +312,7 @@ std::vector<Recommendation> RecommendFromOutside(const RunView& run, const Outsi
       seen.producer = &unit;
     }
   }
-  if (outside.cores_busy_ratio && run.run.cores_count) {
-    seen.free_cores = std::max(0.0, *run.run.cores_count * (1 - *outside.cores_busy_ratio));
-  }
+  seen.free_cores = outside.cores_free;
   for (const auto& [id, rule] : Registry<RecommendationRule>::Global().entries()) {
     // Where nothing is decided, nothing that hangs on the limit is advised.
     Recommendation result = Judge(seen, rule.number);

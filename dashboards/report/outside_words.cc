@@ -154,14 +154,13 @@ std::string Advice(const RunView& run, const Outside& seen) {
       const double now = std::max(1.0, std::round(unit.threads_count));
       const double wanted = std::ceil(now / std::max(0.05, 1 - seen.stall_ratio));
       const double cores = run.run.cores_count.value_or(0);
-      const double free =
-          seen.cores_busy_ratio ? std::max(0.0, cores * (1 - *seen.cores_busy_ratio)) : 0;
-      const double room = now + std::floor(free / std::max(0.05, unit.shares.on_cpu));
-      const double to = std::min(wanted, room);
-      if (!seen.cores_busy_ratio || cores <= 0) {
+      if (!seen.cores_free || cores <= 0) {
         return fmt::format("more of {}, while cores are left; or {}", UnitWord(seen, seen.culprit),
                            cheaper);
       }
+      const double free = *seen.cores_free;
+      const double room = now + std::floor(free / std::max(0.05, unit.shares.on_cpu));
+      const double to = std::min(wanted, room);
       if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
       const bool feeds_processes = processes > 1 || unit.name.starts_with("process");
       return fmt::format(
@@ -170,7 +169,8 @@ std::string Advice(const RunView& run, const Outside& seen) {
           cores, unit.shares.on_cpu, cheaper);
     }
     case OutsideLimit::kCores:
-      if (seen.cores_others && *seen.cores_others > 0.25 * run.run.cores_count.value_or(1)) {
+      if (seen.cores_free && seen.cores_others &&
+          *seen.cores_others > 0.25 * run.run.cores_count.value_or(1)) {
         return fmt::format("keep other programs off these cores: they use {:.1f}; else {}",
                            *seen.cores_others, cheaper);
       }
@@ -320,9 +320,10 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
                              u == 0 ? ConsumerWord(seen) : each.name, WhereTimeGoes(seen, u));
     }
     if (seen.cores_busy_ratio && run.run.cores_count) {
-      because += fmt::format("{}{:.1f} of {:.1f} cores in use", because.empty() ? "" : "; ",
-                             *seen.cores_busy_ratio * *run.run.cores_count, *run.run.cores_count);
-      if (seen.cores_others && *seen.cores_others > 0.1) {
+      because += fmt::format("{}{:.1f} of {:.1f} cores in use{}", because.empty() ? "" : "; ",
+                             *seen.cores_busy_ratio * *run.run.cores_count, *run.run.cores_count,
+                             seen.cores_free ? "" : " by this program");
+      if (seen.cores_free && seen.cores_others && *seen.cores_others > 0.1) {
         because += fmt::format(", {:.1f} of them by other programs", *seen.cores_others);
       }
     }

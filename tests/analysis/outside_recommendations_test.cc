@@ -101,6 +101,29 @@ TEST(OutsideRecommendations, EachRuleFiresAndDoesNot) {
   }
 }
 
+// What was not measured is not called 0, nor are cores free that others may be on.
+TEST(OutsideRecommendations, WhatOthersUseOfSomeCoresIsNotKnown) {
+  RunView view = Loader(2, 0.3, 0.65, 0.95, 0, 0.02, 2.2).view;
+  for (HostRow& row : view.hosts) {
+    if (row.metric == "host_cores") row.mean_value = 64;
+  }
+  Statements statements = MakeStatements(view);
+  ASSERT_TRUE(statements.outside.has_value());
+  EXPECT_FALSE(statements.outside->cores_free.has_value());
+  const Recommendation workers = Of(RecommendFromOutside(view, *statements.outside), "R1");
+  EXPECT_EQ(workers.advice, Advice::kCannotSay) << workers.why;
+  OutsideRun crowded = Loader(4, 0.15, 0.6, 0.5, 0, 0.03, 3.95);
+  for (int w = 0; w < 4; ++w) crowded.Runnable(200 + w, "pt_data_worker (main)", 0.45);
+  statements = MakeStatements(crowded.view);
+  ASSERT_EQ(statements.outside->findings.at(0).limit, OutsideLimit::kCores);
+  Outside unknown = *statements.outside;
+  unknown.cores_free.reset();
+  unknown.cores_others.reset();
+  const std::vector<Recommendation> all = RecommendFromOutside(crowded.view, unknown);
+  EXPECT_THAT(Of(all, "R1").why, testing::HasSubstr("not known"));
+  EXPECT_THAT(Of(all, "R17").why, testing::HasSubstr("an unknown part by other programs"));
+}
+
 TEST(OutsideRecommendations, WithoutAVerdictThereAreNone) {
   OutsideRun run(1);
   run.Process(100, 1, "x");
