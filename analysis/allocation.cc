@@ -11,6 +11,7 @@
 #include "analysis/memory_bandwidth.h"
 #include "analysis/prediction.h"
 #include "analysis/queue_loss.h"
+#include "analysis/what_if.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -280,13 +281,9 @@ class Host {
   // machine was measured to read; taken to go with the CPU time of stages. What operators account
   // for mostly stays in caches, and is no such measurement.
   void AddMemoryBandwidth() {
-    const std::optional<MemoryBandwidth> seen = MemoryBandwidthOf(model_.run());
-    if (!seen || !seen->ceiling_bytes_per_s || *seen->ceiling_bytes_per_s <= 0 ||
-        seen->told_by.starts_with("accounted") || !seen->bytes_per_s.available() ||
-        demands_.rate <= 0 || demands_.cpu_s <= 0) {
-      return;
-    }
-    const double seconds = seen->bytes_per_s.value() / demands_.rate / *seen->ceiling_bytes_per_s;
+    const Real per_batch = MemorySecondsPerBatch(model_.run(), demands_.rate);
+    if (!per_batch || demands_.cpu_s <= 0) return;
+    const double seconds = *per_batch;
     Capacity capacity{kTraffic, 1, seconds, {}};
     for (const double cpu_s : demands_.stage_cpu_s) {
       const double share = std::clamp(cpu_s / demands_.cpu_s, 0.0, 1.0);
@@ -449,7 +446,29 @@ struct Candidate {
   double rate = 0, fill_rate = 0;
   double average_s = 0;             // what is compared
   double traffic_rate = kInfinite;  // that memory bandwidth allows
+  double shared_rate = kInfinite;   // that the caches' disks allow
 };
+
+// PlannedCache::most_bytes: what is left of a tier and of the memory, in equal parts.
+void GiveRoom(const CacheQuestion& question, double memory_left,
+              std::vector<PlannedCache>* caches) {
+  std::vector<double> left;
+  for (const CacheTier& tier : question.tiers) left.push_back(tier.budget_bytes);
+  double in_memory = 0;
+  std::vector<double> in_tier(left.size(), 0);
+  for (const PlannedCache& cache : *caches) {
+    left[cache.tier] -= cache.bytes;
+    ++in_tier[cache.tier];
+    if (question.tiers[cache.tier].name == "memory") ++in_memory;
+  }
+  for (PlannedCache& cache : *caches) {
+    double more = left[cache.tier] / in_tier[cache.tier];
+    if (question.tiers[cache.tier].name == "memory") {
+      more = std::min(more, memory_left / in_memory);
+    }
+    cache.most_bytes = cache.bytes + std::max(0.0, more);
+  }
+}
 
 // What memory bandwidth, which predictions know nothing of, allows with these shares kept.
 double TrafficRate(const HostProblem& problem, const HostSolution& solution) {
@@ -575,7 +594,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       if (share <= 0) continue;
       const CacheSite& site = problem.sites[k];
       const CacheTier& tier = budget.cache->tiers[site.tier];
-      candidate.caches.push_back({site.stage, site.tier, share, share * site.bytes});
+      candidate.caches.push_back({site.stage, site.tier, share, share * site.bytes, 0});
       if (problem.tiers[site.tier].memory) cache_bytes += share * site.bytes;
       for (const bool reading : {true, false}) {
         const double each_s = share * (reading ? site.read_s : site.write_s);
@@ -617,10 +636,14 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     candidate.average_s = 1 / candidate.rate;
     if (candidate.caches.empty()) return candidate;
     const CacheQuestion& question = *budget.cache;
-    candidate.rate = std::min(candidate.rate, SharedRate(model, question, candidate.caches, true));
-    candidate.fill_rate = std::min({predictor.Rate(candidate.settings, candidate.fill),
-                                    predictor.Rate(candidate.settings),
-                                    SharedRate(model, question, candidate.caches, false)});
+    candidate.shared_rate = SharedRate(model, question, candidate.caches, true);
+    candidate.rate = std::min(candidate.rate, candidate.shared_rate);
+    // The first epoch does all the work, and moves as much as without a cache.
+    HostSolution nothing_kept = *solution;
+    nothing_kept.kept.assign(nothing_kept.kept.size(), 0);
+    candidate.fill_rate = std::min(
+        {TrafficRate(problem, nothing_kept), predictor.Rate(candidate.settings, candidate.fill),
+         predictor.Rate(candidate.settings), SharedRate(model, question, candidate.caches, false)});
     candidate.average_s = 1 / candidate.rate;
     if (question.epochs > 0) {
       candidate.average_s =
@@ -642,6 +665,13 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   }
   allocation.program = chosen->report;
   allocation.solution = chosen->solution;
+  if (!chosen->caches.empty()) {
+    double used = base_bytes + QueueMemory(model, chosen->settings).value_or(0);
+    for (const PlannedCache& cache : chosen->caches) {
+      if (budget.cache->tiers[cache.tier].name == "memory") used += cache.bytes;
+    }
+    GiveRoom(*budget.cache, limit_bytes - used, &chosen->caches);
+  }
   allocation.caches = chosen->caches;
   allocation.scales = chosen->warm;
   allocation.cores_used = chosen->solution.cores;
@@ -662,11 +692,16 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   allocation.settings = plan;
   allocation.now = demands.rate;
   allocation.rows_per_batch = demands.rows;
+  // Rows that no setting moves bound the one as the other.
+  const double most_rate = std::min(chosen->traffic_rate, chosen->shared_rate);
+  const auto gain_over = [&](const Settings& without) {
+    return rate / std::min(predictor.Rate(without, warm), most_rate) - 1;
+  };
   const auto with_without = [&](auto member, size_t s) {
     Change& change = allocation.changes.back();
     Settings without = plan;
     (without.*member)[s] = (current.*member)[s];
-    change.gain = rate / predictor.Rate(without, warm) - 1;
+    change.gain = gain_over(without);
     if (model.stages()[s].element_bytes) {
       change.memory_bytes = ElementBytes(model, s) * (change.to - change.from);
     }
@@ -705,12 +740,12 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
                                   {}});
     Settings without = plan;
     without.order_window = current.order_window;
-    allocation.changes.back().gain = rate / predictor.Rate(without, warm) - 1;
+    allocation.changes.back().gain = gain_over(without);
   }
   Settings predicted = plan;
   if (same_cores) predicted.cores = current.cores;
-  Prediction prediction = predictor.Predict(predicted, warm);
-  // Rows that predictions have not.
+  Prediction prediction = PredictChange(model, predictor, {predicted, warm});
+  // A row that predictions have not.
   const auto bound_by = [&](const char* name, double most_rate) {
     if (most_rate >= prediction.rate) return;
     const double less = most_rate / prediction.rate;
@@ -721,10 +756,9 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   };
   if (!chosen->caches.empty()) {
     allocation.predicted_fill = chosen->fill_rate;
-    bound_by("cache disk", SharedRate(model, *budget.cache, chosen->caches, true));
+    bound_by("cache disk", chosen->shared_rate);
   }
   const bool changes = predicted != current || !warm.empty();
-  if (changes) bound_by("memory bandwidth", chosen->traffic_rate);
   allocation.predicted = prediction.rate;
   allocation.predicted_interval = prediction.interval;
   // A 90 % interval reaches 1.645 deviations down, the 10th percentile is at 1.2816.

@@ -39,6 +39,9 @@ struct PlannedCache {
   size_t stage = 0, tier = 0;  // of the model, of the question
   double share = 0;            // of the elements
   double bytes = 0;            // of the tier
+  // What it may grow to if elements come out larger: within the tier, and in memory within what
+  // the memory budget leaves beside the rest of the plan.
+  double most_bytes = 0;
 };
 
 struct Allocation {

@@ -56,4 +56,14 @@ std::optional<MemoryBandwidth> MemoryBandwidthOf(const RunView& run) {
   return made(accounted, Source::kEstimate, "accounted bytes, in and out of operators", false);
 }
 
+Real MemorySecondsPerBatch(const RunView& run, double batches_per_second) {
+  const std::optional<MemoryBandwidth> seen = MemoryBandwidthOf(run);
+  if (!seen || !seen->ceiling_bytes_per_s || *seen->ceiling_bytes_per_s <= 0 ||
+      seen->told_by.starts_with("accounted") || !seen->bytes_per_s.available() ||
+      batches_per_second <= 0) {
+    return std::nullopt;
+  }
+  return seen->bytes_per_s.value() / batches_per_second / *seen->ceiling_bytes_per_s;
+}
+
 }  // namespace headrace::analysis

@@ -21,4 +21,9 @@ struct MemoryBandwidth {
 // these is known.
 std::optional<MemoryBandwidth> MemoryBandwidthOf(const RunView& run);
 
+// Of a second of the machine's memory bandwidth, what one batch took at this rate; the inverse is
+// the rate that it allows. Empty where the ceiling was not measured, or the traffic is only told
+// from what operators accounted for, which mostly stays in caches.
+Real MemorySecondsPerBatch(const RunView& run, double batches_per_second);
+
 }  // namespace headrace::analysis

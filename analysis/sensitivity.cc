@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace headrace::analysis {
 namespace {
@@ -68,19 +67,20 @@ Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit
   return relief;
 }
 
+}  // namespace
+
 Curve RateOver(int most, double worthwhile, const std::function<double(int)>& rate_at) {
   Curve curve;
+  double before = 0;
   for (int number = 1; number <= most; ++number) {
-    curve.points.emplace_back(number, rate_at(number));
-    const double rate = curve.points.back().second;
-    if (number > 1 && rate >= curve.points[curve.points.size() - 2].second * (1 + worthwhile)) {
-      curve.knee = number;
-    }
+    // More need not be used: a dip is the simulation's noise.
+    const double rate = std::max(before, rate_at(number));
+    curve.points.emplace_back(number, rate);
+    if (number > 1 && rate >= before * (1 + worthwhile)) curve.knee = number;
+    before = rate;
   }
   return curve;
 }
-
-}  // namespace
 
 std::vector<Worth> Sensitivity(const PipelineModel& model, const Predictor& predictor,
                                const Variant& at, Step step) {

@@ -5,6 +5,7 @@
 // relieved seldom gains all that its bound says. Duals of the relaxed program are not used: at
 // the corner where two rows bind they say something about neither.
 #pragma once
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,9 @@ struct Curve {
   std::vector<std::pair<int, double>> points;  // number, batches per second
   int knee = 1;  // the last number that still gained the worthwhile share over the one before
 };
+// Over 1, 2, ... `most`. More of something never loses: where `rate_at` dips, which is noise, the
+// curve keeps the best before, so that the way back up is no gain.
+Curve RateOver(int most, double worthwhile, const std::function<double(int)>& rate_at);
 // Over 1, 2, ... `most` cores; other settings as given.
 Curve RateOverCores(const Predictor& predictor, const Variant& at, int most,
                     double worthwhile = 0.02);

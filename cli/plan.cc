@@ -140,8 +140,7 @@ void AddCacheSettings(const Planned& about, nlohmann::ordered_json* settings) {
     if (after.empty() || tier.name != "memory") continue;
     (*settings)["cache.after"] = after;
     (*settings)["cache.tier"] = "memory";
-    (*settings)["cache.budget"] =
-        fmt::format("{:.0f}MiB", std::ceil(CacheBudget(tier, cache) / 1048576));
+    (*settings)["cache.budget"] = fmt::format("{}MiB", CacheBudgetMiB(cache));
   }
 }
 
@@ -172,7 +171,8 @@ std::string PlanJson(const Planned& about) {
     out["caches"].push_back({{"after", model.stages()[cache.stage].name},
                              {"tier", question->tiers[cache.tier].name},
                              {"kept_ratio", cache.share},
-                             {"bytes", std::llround(cache.bytes)}});
+                             {"bytes", std::llround(cache.bytes)},
+                             {"budget_bytes", CacheBudgetMiB(cache) << 20}});
   }
   out["now"] = {{"batches_per_second", plan.now},
                 {"rows_per_second", plan.now * plan.rows_per_batch}};
@@ -384,6 +384,22 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
   return static_cast<int>(ExitCode::kOk);
 }
 
+// A ceiling run says nothing of the pipeline by itself; the run that it is the ceiling of does.
+[[noreturn]] void RefuseCeiling(const analysis::RunView& view) {
+  std::string fix = fmt::format("record the pipeline itself ('{} run {}') and name that run",
+                                view.program, ShellWord(view.run.pipeline_path));
+  for (const analysis::SiblingRow& sibling : view.siblings) {
+    if (sibling.kind != "pipeline") continue;
+    fix = fmt::format("name the run that it is the ceiling of: {} plan {}{}", view.program,
+                      sibling.run_id, view.database_option);
+    break;
+  }
+  throw Error(ExitCode::kInconclusive,
+              "this run repeated one batch to measure the consumer without input, so there is "
+              "nothing to size",
+              fmt::format("run {}", view.run.run_id), fix);
+}
+
 int Run(const PlanOptions& options) {
   // Refuses what is no run store, and marks a run whose collector died as interrupted.
   { collectors::ReadStore ready(options.database); }
@@ -391,6 +407,7 @@ int Run(const PlanOptions& options) {
   view.program = ShellWord(ProgramName());
   if (options.database != DefaultDatabase())
     view.database_option = " --db " + ShellWord(options.database);
+  if (view.run.kind == "ceiling") RefuseCeiling(view);
   if (view.operators.empty()) {
     throw Error(
         ExitCode::kInconclusive,
@@ -479,8 +496,8 @@ HR_COMMAND(
                  "  headrace plan latest --target 282000rows/s --json\n"
                  "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n"
                  "  headrace plan latest --cache memory=8GiB --epoch-rows 3000000 --epochs 10\n",
-     .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget or the run has no operator data, 5 "
-                   "not a headrace database or no such run",
+     .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget, or the run has no operator data or "
+                   "no input (--ceiling), 5 not a headrace database or no such run",
      .next = "headrace run PIPELINE --plan plan.json",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<PlanOptions>();

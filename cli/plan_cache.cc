@@ -96,10 +96,11 @@ std::string CacheAfter(const analysis::PipelineModel& model, size_t stage) {
   return IsReader(model) && KeptByReader(op) ? op : std::string();
 }
 
-double CacheBudget(const analysis::CacheTier& tier, const analysis::PlannedCache& cache) {
-  constexpr double kAll = 0.9, kMore = 1.5;
-  if (cache.share < kAll) return cache.bytes;
-  return std::min(tier.budget_bytes, kMore * cache.bytes / cache.share);
+uint64_t CacheBudgetMiB(const analysis::PlannedCache& cache) {
+  constexpr double kAll = 0.9, kMore = 1.5, kMiB = 1 << 20;
+  const double wanted = cache.share < kAll ? cache.bytes : kMore * cache.bytes / cache.share;
+  const double most = std::floor(std::max(cache.most_bytes, cache.bytes) / kMiB);
+  return static_cast<uint64_t>(std::max(1.0, std::min(std::ceil(wanted / kMiB), most)));
 }
 
 analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
@@ -147,10 +148,11 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
   }
   std::string what;
   for (const analysis::PlannedCache& cache : plan.caches) {
-    what +=
-        fmt::format("{} what leaves {} in {} ({} of {})", what.empty() ? "keep" : ", and",
-                    Printable(model.stages()[cache.stage].name), question.tiers[cache.tier].name,
-                    FormatBytes(cache.bytes), FormatBytes(cache.bytes / cache.share));
+    what += fmt::format(
+        "{} what leaves {} in {} ({} of {}, with a budget of {})", what.empty() ? "keep" : ", and",
+        Printable(model.stages()[cache.stage].name), question.tiers[cache.tier].name,
+        FormatBytes(cache.bytes), FormatBytes(cache.bytes / cache.share),
+        FormatBytes(static_cast<double>(CacheBudgetMiB(cache)) * 1048576));
   }
   if (plan.total_s) {
     fmt::print("{}: {:g} epochs take {} instead of {}\n", what, question.epochs,
@@ -166,8 +168,8 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
     const analysis::CacheTier& tier = question.tiers[cache.tier];
     fmt::print(
         "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
-        "\"{:.0f}MiB\"\n{}",
-        after, tier.name, std::ceil(CacheBudget(tier, cache) / 1048576),
+        "\"{}MiB\"\n{}",
+        after, tier.name, CacheBudgetMiB(cache),
         tier.name == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
   }
   fmt::print("\n");

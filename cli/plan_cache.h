@@ -31,8 +31,9 @@ bool IsReader(const analysis::PipelineModel& model);
 std::string CacheAfter(const analysis::PipelineModel& model, size_t stage);
 
 // What to give the reader's cache: where all is to be kept, half as much again as the estimate, as
-// far as the tier goes; an entry that does not fit is not kept at all.
-double CacheBudget(const analysis::CacheTier& tier, const analysis::PlannedCache& cache);
+// far as the tier and the memory budget go (PlannedCache::most_bytes); an entry that does not fit
+// is not kept at all. At least 1.
+uint64_t CacheBudgetMiB(const analysis::PlannedCache& cache);
 
 // The first lines: what to keep, or why nothing.
 void PrintCacheVerdict(const analysis::PipelineModel& model,

@@ -102,8 +102,18 @@ TEST(Allocate, ThreadsAndACacheAreOnePlan) {
   EXPECT_EQ(plan.caches[0].stage, 1u);
   EXPECT_DOUBLE_EQ(plan.caches[0].share, 1);
   EXPECT_GT(plan.predicted, 3 * plan.now);
+  EXPECT_DOUBLE_EQ(plan.caches[0].most_bytes, 1e9) << "what the tier has";
   EXPECT_LT(*plan.total_s, 0.5 * *plan.now_total_s);
   EXPECT_GE(plan.program.objectives.size(), 3u);
+  // Beside the rest of the plan the memory has room for some of it.
+  const double rest = plan.memory_bytes.value() + 0.1 * plan.caches[0].bytes;
+  budget.memory_bytes = static_cast<uint64_t>(plan.caches[0].bytes + rest);
+  const Allocation limited = Allocate(sequential, budget);
+  ASSERT_EQ(limited.caches.size(), 1u);
+  EXPECT_GE(limited.caches[0].most_bytes, limited.caches[0].bytes);
+  EXPECT_LE(limited.caches[0].most_bytes + limited.memory_bytes.value(),
+            static_cast<double>(*budget.memory_bytes));
+  budget.memory_bytes.reset();
   // One epoch is never cached, and memory that the process may not have is not used.
   budget.cache->epochs = 1;
   EXPECT_TRUE(Allocate(sequential, budget).caches.empty());

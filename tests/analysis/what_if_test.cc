@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "analysis/allocation.h"
 #include "analysis/prediction.h"
 #include "analysis/sensitivity.h"
 #include "base/error.h"
@@ -202,6 +203,64 @@ TEST_F(WhatIf, TheKneeIsWhereMoreThreadsStopPaying) {
   EXPECT_EQ(curve.knee, 3);
   const Curve cores = RateOverCores(predictor, {model_.current(), {}}, 3);
   EXPECT_EQ(cores.knee, 1);  // 5.2 ms of work in 8 ms
+}
+
+TEST(CorrectedRate, ABetterChangeIsNeverPredictedLower) {
+  for (const double step : {-1.0, -0.3, -0.05, 0.0, 0.05, 0.3, 1.0}) {
+    const double before = 100, seen = before * std::exp(step);
+    EXPECT_NEAR(CorrectedRate(before, before, seen), seen, 1e-9 * seen);
+    double last = 0;
+    for (double moved = -3; moved < 3; moved += 0.01) {
+      const double rate = CorrectedRate(before * std::exp(moved), before, seen);
+      EXPECT_GT(rate, last) << "seen " << step << ", moved " << moved;
+      last = rate;
+    }
+    const double far = before * std::exp(3);
+    EXPECT_DOUBLE_EQ(CorrectedRate(far, before, seen), far) << "far from it nothing is corrected";
+  }
+}
+
+// The settings of a plan, asked for in words, are predicted as the plan is; memory bandwidth is a
+// row of both.
+TEST(PredictChange, APlanAndTheWhatIfOfItsSettingsAgree) {
+  for (const double ceiling : {0.0, 2e9, 2e11}) {
+    SimulatedPipeline pipeline = Mixed();
+    RunView run = Record(pipeline, 20, 5);
+    // What simulation makes of it is not quite what was seen.
+    for (WindowRow& window : run.windows) {
+      window.steps.steps_count += window.steps.steps_count / 20;
+    }
+    if (ceiling > 0) {
+      MeasurementRow moved;
+      moved.metric = "memory_bytes";
+      moved.value = 1e9 * static_cast<double>(run.run.duration_ns) * 1e-9;
+      moved.source = "counter";
+      moved.cause = "memory controllers";
+      run.measurements.push_back(moved);
+      run.memory_ceiling_bytes_per_s = ceiling;
+    }
+    const PipelineModel model(run);
+    const Allocation plan = Allocate(model, {});
+    ASSERT_FALSE(plan.changes.empty());
+    std::vector<std::string> words;
+    for (const Change& change : plan.changes) {
+      words.push_back(change.knob + "=" + std::to_string(change.to));
+    }
+    const Prediction said = PredictChange(model, Predictor(model), ParseWhatIf(model, words));
+    EXPECT_DOUBLE_EQ(said.rate, plan.predicted) << ceiling;
+    EXPECT_EQ(said.limits[said.binding].name, plan.limited_by.name) << ceiling;
+    EXPECT_EQ(said.limits.back().name == "memory bandwidth", ceiling > 0);
+    EXPECT_EQ(plan.limited_by.name == "memory bandwidth", ceiling == 2e9);
+  }
+}
+
+TEST(RateOver, ADipIsNoGainOnTheWayBack) {
+  const std::vector<double> rates = {800, 1400, 1647, 1598, 1664, 1640};
+  const Curve curve =
+      RateOver(6, 0.02, [&](int number) { return rates[static_cast<size_t>(number) - 1]; });
+  EXPECT_EQ(curve.knee, 3);
+  EXPECT_EQ(curve.points[3].second, 1647);
+  EXPECT_EQ(curve.points[5], (std::pair{6, 1664.0}));
 }
 
 TEST_F(WhatIf, ASequentialStageIsMadeCheaperInstead) {

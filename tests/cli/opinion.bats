@@ -28,6 +28,34 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
   [ "$("$HEADRACE" run t/pipeline.toml --no-record --json --cold 2> /dev/null | jq -r .kind)" = cold ]
 }
 
+@test "a ceiling run is nothing to plan for, and the refusal names the run that is" {
+  make_table
+  "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s -q
+  for words in "" "--json" "--what-if cores=2" "--nodes nodes.toml"; do
+    run "$HEADRACE" plan $words
+    one_line_error 4 "nothing to size"
+    [[ "$output" == *"record the pipeline itself"*pipeline.toml* ]]
+  done
+  "$HEADRACE" run t/pipeline.toml --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s -q
+  run "$HEADRACE" plan
+  one_line_error 4 "headrace plan 2"
+  run -4 "$HEADRACE" report
+  [[ "$output" == *"headrace report 2"* ]]
+}
+
+@test "runs that did other work are no siblings" {
+  make_table
+  "$HEADRACE" run t/pipeline.toml --duration 1s -q --checksum
+  "$HEADRACE" run t/pipeline.toml --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s -q
+  run -4 "$HEADRACE" report 3
+  [[ "$output" == *"headrace report 2"* ]]
+  "$HEADRACE" report 1 --json > r.json || [ $? -eq 4 ]
+  [ "$(jq -c '[.. | .missing_command? // empty]' r.json)" != '[]' ] || { jq . r.json | head -40; false; }
+  ! grep -q -- '--ceiling' <(jq -r '.. | .missing_command? // empty' r.json) || false
+}
+
 @test "--ceiling has an end of its own and excludes what counts rows" {
   for other in '--epochs 2' '--checksum' '--row-log x' '--checkpoint x' '--cold'; do
     run -2 "$HEADRACE" run small.toml --ceiling $other
