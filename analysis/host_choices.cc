@@ -7,6 +7,19 @@
 namespace headrace::analysis {
 namespace {
 
+// Of what is fixed, the modes that were chosen, and what caches keep in memory.
+double BytesBesideStages(const HostProblem& problem, const HostSolution& solution) {
+  double bytes = problem.fixed_bytes;
+  for (size_t i = 0; i < problem.sets.size(); ++i) {
+    bytes += problem.sets[i].modes[solution.modes[i]].bytes;
+  }
+  for (size_t k = 0; k < problem.sites.size(); ++k) {
+    const CacheSite& site = problem.sites[k];
+    if (problem.tiers[site.tier].memory) bytes += solution.kept[k] * site.bytes;
+  }
+  return bytes;
+}
+
 // Those that no other does as well with less memory; by workers.
 std::vector<StageChoice> Frontier(std::vector<StageChoice> choices, bool memory_matters) {
   std::stable_sort(choices.begin(), choices.end(), [](const StageChoice& a, const StageChoice& b) {
@@ -38,14 +51,7 @@ std::optional<HostSolution> Widened(const HostProblem& problem, const Lists& fro
     const std::optional<size_t>& set = problem.stages[s].set;
     return frontiers[s][set ? problem.sets[*set].now : 0];
   };
-  double bytes = problem.fixed_bytes;
-  for (size_t i = 0; i < problem.sets.size(); ++i) {
-    bytes += problem.sets[i].modes[solution.modes[i]].bytes;
-  }
-  for (size_t k = 0; k < problem.sites.size(); ++k) {
-    const CacheSite& site = problem.sites[k];
-    if (problem.tiers[site.tier].memory) bytes += solution.kept[k] * site.bytes;
-  }
+  double bytes = BytesBesideStages(problem, solution);
   std::vector<double> load(problem.stages.size());
   std::vector<size_t> at(problem.stages.size(), 0);
   const Phase by = WeightOf(problem, kWarm) > 0 ? kWarm : kFill;
@@ -190,14 +196,7 @@ bool OwnQueue(const HostProblem& problem, const HostSolution& solution, size_t s
 }
 
 double BytesOf(const HostProblem& problem, const HostSolution& solution) {
-  double bytes = problem.fixed_bytes;
-  for (size_t i = 0; i < problem.sets.size(); ++i) {
-    bytes += problem.sets[i].modes[solution.modes[i]].bytes;
-  }
-  for (size_t k = 0; k < problem.sites.size(); ++k) {
-    const CacheSite& site = problem.sites[k];
-    if (problem.tiers[site.tier].memory) bytes += solution.kept[k] * site.bytes;
-  }
+  double bytes = BytesBesideStages(problem, solution);
   for (size_t s = 0; s < problem.stages.size(); ++s) {
     bytes += solution.stages[s].bytes;
     if (OwnQueue(problem, solution, s)) {

@@ -11,8 +11,8 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kCarriedOver = 0.7;   // of how far the simulation is from what was observed
 constexpr double kSameError = 0.02;    // deviation of log(predicted / observed) at these settings
 constexpr double kShapeMatters = 0.5;  // a coefficient of variation
-constexpr double kShapeClearly =
-    0.03;  // nearer, by the logarithm of the rate, than lognormal costs
+// By how much nearer, in the logarithm of the rate, another shape must be than lognormal costs.
+constexpr double kShapeClearly = 0.03;
 constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
 constexpr int64_t kMoves = 30'000'000;  // of one simulation

@@ -2,12 +2,11 @@
 //
 // The rate is the simulated one (what finite queues, variance and shared cores cost below the
 // bound), scaled by how far the simulation of the present settings is from what was observed, and
-// never more than the least bound; work
-// on the cores costs what it does at that load (analysis/contention); where a simulation would take
-// too long it is that bound. The interval combines what resampling the windows moves the bound by
-// with the error that predictions had: on the seeds of the validation bench that are for fitting
-// (tests/validation) and, as they come, on runs of this machine that were started with a plan
-// (prediction_summary).
+// never more than the least bound; where a simulation would take too long it is that bound. Work on
+// the cores costs what it does at that load (analysis/contention). The interval combines what
+// resampling the windows moves the bound by with the error that predictions had: on the seeds of
+// the validation bench that are for fitting (tests/validation) and, as they come, on runs of this
+// machine that were started with a plan (prediction_summary).
 #pragma once
 #include <cstdint>
 #include <map>
