@@ -183,6 +183,37 @@ struct PredictionRow {
   std::string limited_by, limited_by_kind;
 };
 
+// A comparison of two sides and the runs it made or used (columns of views comparison_summary and
+// comparison_run).
+struct ComparisonRow {
+  std::string name, a_label, b_label, seed;
+  int64_t started_realtime_ns = 0;
+};
+enum class ComparisonState { kRunning, kComplete, kInterrupted, kFailed };
+const char* ComparisonStateName(ComparisonState state);
+struct ComparisonRunRow {
+  int64_t order_index = 0, pair_index = 0;
+  char side = 'a';                // or 'b'
+  std::optional<int64_t> run_id;  // absent: it made no run
+  std::string left_out;           // why it does not count; empty: it does
+};
+
+// What was decided about a running pipeline (columns of views decision_summary and
+// decision_change). Rates in batches per second; absent: not known, or not yet.
+struct DecisionChangeRow {
+  std::string knob, from, to;
+};
+struct DecisionRow {
+  int64_t index = 0;
+  int64_t at_ns = 0;  // since the run began
+  std::optional<int64_t> applied_ns, observed_ns;
+  std::string action, limited_by, limited_by_kind;
+  std::optional<double> now_rate, predicted_rate, predicted_low, predicted_high;
+  std::optional<double> observed_rate, observed_low, observed_high;
+  std::string verdict, reason, detail_json;
+  std::vector<DecisionChangeRow> changes;
+};
+
 // The conditions of a run, as the program that runs the pipeline knows them (columns of view
 // run_summary of the same names). Absent: not known.
 struct RunConditions {
@@ -240,6 +271,18 @@ class RunStore {
   void SetTags(int64_t run_id, const std::string& tags);
   void SetPrediction(int64_t run_id, const PredictionRow& prediction);
   void SetConditions(int64_t run_id, const RunConditions& conditions);
+
+  // Adds a comparison in state running. Returns its id.
+  int64_t BeginComparison(const ComparisonRow& comparison);
+  // Adds a run of it, or replaces the one of the same order_index.
+  void SetComparisonRun(int64_t comparison_id, const ComparisonRunRow& run);
+  // How it ended: its verdict and the JSON of its page, both empty where there is none.
+  void FinishComparison(int64_t comparison_id, ComparisonState state, int64_t duration_ns,
+                        const std::string& verdict, const std::string& result_json);
+  void RemoveComparison(int64_t comparison_id);  // its runs stay
+  // Adds a decision with its changes, or replaces the one of the same index, in one transaction.
+  void SetDecision(int64_t run_id, const DecisionRow& decision);
+
   // Bytes of lists for each that would be kept, of a sample: as its rows lie, and by session.
   void SetDedupSample(int64_t run_id, double now, double clustered);
   // Copies one run into a new database at `path`, which must not exist.

@@ -119,6 +119,15 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
       {"prediction_summary",
        "run_id from_run_id batches_per_second low high limited_by limited_by_kind "
        "observed_batches_per_second"},
+      {"comparison_summary",
+       "comparison_id name started_realtime_ns duration_ns state a_label b_label seed verdict "
+       "pairs_count result_json"},
+      {"comparison_run", "comparison_id order_index pair_index side run_id left_out"},
+      {"decision_summary",
+       "run_id decision_index at_ns applied_ns observed_ns action limited_by limited_by_kind "
+       "now_rate predicted_rate predicted_low predicted_high observed_rate observed_low "
+       "observed_high verdict reason detail_json"},
+      {"decision_change", "run_id decision_index knob from_text to_text"},
       {"stage_summary",
        "run_id stage stage_index parallelism_count last_parallelism_count "
        "max_parallelism_count lifetime_ns on_cpu_ns runnable_ns unattributed_ns"},
@@ -285,6 +294,52 @@ TEST_F(Store, RemovedRunLeavesNothingCopiedRunIsWhole) {
   int files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) files++;
   EXPECT_LE(files, 6) << "no temporary file is left";
+}
+
+TEST_F(Store, ComparisonsOutliveTheirRunsAndDecisionsDoNot) {
+  RunStore store(path_);
+  const int64_t a = store.BeginRun(Info("a")), b = store.BeginRun(Info("b"));
+  const int64_t comparison =
+      store.BeginComparison({"threads", "p.parallelism=1", "p.parallelism=2", "7", 1000});
+  EXPECT_EQ(Row("SELECT state, pairs_count, duration_ns IS NULL FROM comparison_summary"),
+            "running|0|1");
+  store.SetComparisonRun(comparison, {0, 0, 'a', a, ""});
+  EXPECT_EQ(Row("SELECT pairs_count FROM comparison_summary"), "0") << "half a pair";
+  store.SetComparisonRun(comparison, {1, 0, 'b', b, ""});
+  store.SetComparisonRun(comparison, {2, 1, 'b', std::nullopt, "too short"});
+  store.SetComparisonRun(comparison, {3, 1, 'a', a, ""});
+  EXPECT_EQ(Row("SELECT pairs_count FROM comparison_summary"), "1");
+  store.FinishComparison(comparison, ComparisonState::kComplete, 5, "faster", "{}");
+
+  DecisionRow decision;
+  decision.action = "apply";
+  decision.at_ns = 3;
+  decision.now_rate = 10.5;
+  decision.changes = {{"parse.parallelism", "1", "2"}, {"parse.queue", "4", "8"}};
+  store.SetDecision(b, decision);
+  decision.observed_ns = 9;
+  decision.verdict = "kept";
+  decision.changes.pop_back();
+  store.SetDecision(b, decision);  // judged later: replaces itself
+  const auto decisions = [&] {
+    return Row(
+        "SELECT action, at_ns, observed_ns, now_rate, predicted_rate IS NULL, verdict, "
+        "knob, from_text, to_text FROM decision_summary JOIN decision_change "
+        "USING (run_id, decision_index)");
+  };
+  EXPECT_EQ(decisions(), "apply|3|9|10.5|1|kept|parse.parallelism|1|2");
+
+  store.CopyRun(b, folder_ + "/copy.db");
+  store.RemoveRun(b);
+  EXPECT_EQ(decisions(), "");
+  EXPECT_EQ(Row("SELECT order_index, side, run_id FROM comparison_run WHERE left_out = ''"),
+            fmt::format("0|a|{0}\n1|b|{1}\n3|a|{0}", a, b));
+  EXPECT_EQ(Row("SELECT state, duration_ns, a_label, verdict, result_json FROM comparison_summary"),
+            "complete|5|p.parallelism=1|faster|{}");
+  store.RemoveComparison(comparison);
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM comparison_run"), "0");
+  path_ = folder_ + "/copy.db";
+  EXPECT_EQ(decisions(), "apply|3|9|10.5|1|kept|parse.parallelism|1|2") << "copied with its run";
 }
 
 TEST_F(Store, ForeignFilesAreRefusedWithTheReason) {
