@@ -291,6 +291,32 @@ void Larger(const std::optional<FoundShift>& shift, const std::string& stage,
   *change = StageDrift{stage, shift->shift.before, shift->shift.after};
 }
 
+// Whether a change of what stage `index` takes a row can move what the pipeline does: its threads
+// are near enough to full on either side of it, or it is much of what all stages work. A stage that
+// hardly works may change with the weather, and cutting the run there would throw away what is
+// known of all others. True also where that cannot be told.
+bool Matters(const RunView& run, const std::vector<size_t>& windows, size_t index,
+             const FoundShift& shift) {
+  constexpr double kNear = 0.25;   // of the threads' time
+  constexpr double kWorth = 0.05;  // of the work of all stages
+  struct Side {
+    double work = 0, lifetime = 0, all = 0;
+  } before, after;
+  for (const size_t w : windows) {
+    Side& side = w < shift.window ? before : after;
+    const WindowRow& window = run.windows[w];
+    side.work += WorkOf(run, window, run.stages[index].name);
+    if (index < window.stages.size()) side.lifetime += Seconds(window.stages[index].lifetime_ns);
+    for (const StageRow& stage : run.stages) side.all += WorkOf(run, window, stage.name);
+  }
+  if (before.lifetime <= 0 || after.lifetime <= 0 || before.all <= 0 || after.all <= 0) return true;
+  if (std::max(before.work / before.lifetime, after.work / after.lifetime) >= kNear) return true;
+  const double ratio = shift.shift.after / shift.shift.before;
+  // What the side before would have gained or lost by the change alone.
+  return std::abs(ratio - 1) * before.work >= kWorth * before.all ||
+         std::abs(1 / ratio - 1) * after.work >= kWorth * after.all;
+}
+
 std::optional<Drift> FindDrift(const RunView& run, const std::vector<size_t>& windows) {
   if (windows.size() < 2 * kFewest) return std::nullopt;
   Drift drift;
@@ -299,7 +325,8 @@ std::optional<Drift> FindDrift(const RunView& run, const std::vector<size_t>& wi
     if (shift && (!at || shift->window > *at)) at = shift->window;
   };
   size_t dearer = 0, cheaper = 0;
-  for (const StageRow& stage : run.stages) {
+  for (size_t s = 0; s < run.stages.size(); ++s) {
+    const StageRow& stage = run.stages[s];
     const auto carrier = CarrierOf(run, stage.name);
     if (!carrier || run.operators[*carrier].kind == "consumer") continue;
     const auto of = [&](const WindowRow& window) { return window.operators[*carrier]; };
@@ -307,11 +334,12 @@ std::optional<Drift> FindDrift(const RunView& run, const std::vector<size_t>& wi
       return static_cast<double>(of(window).completions_count);
     };
     const auto rows = [&](const WindowRow& window) { return CountOf(of(window)); };
-    const auto cost = ShiftOf(
+    auto cost = ShiftOf(
         PerUnit(
             run, windows, [&](const WindowRow& window) { return WorkOf(run, window, stage.name); },
             rows, completions),
         kLeastCost);
+    if (cost && !Matters(run, windows, s, *cost)) cost.reset();
     const auto bytes = ShiftOf(PerUnit(
                                    run, windows,
                                    [&](const WindowRow& window) {

@@ -133,6 +133,26 @@ TEST(Phases, ALastingChangeOfAStageFeedsTheModelFromThenOn) {
   EXPECT_NEAR(statements.model->demands().rate, 125, 6);
 }
 
+TEST(Phases, AStageThatHardlyWorksMayChangeWithoutCuttingTheRun) {
+  const auto with_pack = [](double pack_s) {
+    SimulatedPipeline pipeline = Chain(0.004);
+    pipeline.stages.push_back({"pack", 1, 4, {{"pack", pack_s, 0, 0, 0, 0.2, -1}}});
+    return pipeline;
+  };
+  struct Case {
+    double before_s, after_s;
+    bool told;  // beside the 4 ms of decode, which limits
+  };
+  for (const Case& c : {Case{0.0001, 0.00016, false}, Case{0.00016, 0.0001, false},
+                        Case{0.0001, 0.003, true}, Case{0.003, 0.0001, true}}) {
+    const RunView run =
+        Joined(Record(with_pack(c.before_s), 10, 3), Record(with_pack(c.after_s), 10, 4));
+    const Phases phases = FindPhases(run);
+    EXPECT_EQ(phases.drift.has_value(), c.told) << c.before_s << " to " << c.after_s;
+    EXPECT_EQ(TimeIn(phases, PhaseKind::kEarlier) > 0, c.told) << c.before_s << " to " << c.after_s;
+  }
+}
+
 TEST(Phases, LargerRecordsAreAChangeToo) {
   RunView run = Record(Chain(0.004), 20, 3);
   for (WindowRow& window : run.windows) {
