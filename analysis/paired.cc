@@ -393,12 +393,12 @@ std::optional<size_t> PairsFor(std::span<const double> log_ratios, double effect
   return high;
 }
 
-Verdict VerdictOf(Interval interval, Interval within, double margin) {
-  if (interval.low == 0 && interval.high == 0) return Verdict::kSame;
-  if (within.low > -margin && within.high < margin) return Verdict::kSame;
-  if (interval.low > 0) return Verdict::kFaster;
-  if (interval.high < 0) return Verdict::kSlower;
-  return Verdict::kCannotTell;
+ChangeVerdict VerdictOf(Interval interval, Interval within, double margin) {
+  if (interval.low == 0 && interval.high == 0) return ChangeVerdict::kSame;
+  if (within.low > -margin && within.high < margin) return ChangeVerdict::kSame;
+  if (interval.low > 0) return ChangeVerdict::kFaster;
+  if (interval.high < 0) return ChangeVerdict::kSlower;
+  return ChangeVerdict::kCannotTell;
 }
 
 double EffectiveCount(std::span<const double> series) {

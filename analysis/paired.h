@@ -85,11 +85,11 @@ std::optional<size_t> PairsFor(std::span<const double> log_ratios, double effect
                                double alpha = 0.05, double power = 0.8);
 
 // Of a rate, where more is faster; other metrics have words by their own direction.
-enum class Verdict { kFaster, kSlower, kSame, kCannotTell };
+enum class ChangeVerdict { kFaster, kSlower, kSame, kCannotTell };
 // kSame first: the margin is what the user calls no change, so a proven difference within it is
 // still the same. `within`: a level - 5 % two-sided interval (90 % for 95 %) is what equivalence
 // asks for; where there is no such interval, pass the same one twice.
-Verdict VerdictOf(Interval interval, Interval within, double margin);
+ChangeVerdict VerdictOf(Interval interval, Interval within, double margin);
 
 // Two runs alone, from their windows (say rows per second of each): neighbours are correlated, so
 // the unit is a block. It sees what varies within a run, not what varies from run to run: two runs

@@ -148,7 +148,7 @@ TEST(PairedRatio, AllEqualIsExactlyNone) {
   EXPECT_EQ(estimate.log_ratio, 0);
   EXPECT_EQ(estimate.interval.low, 0);
   EXPECT_EQ(estimate.interval.high, 0);
-  EXPECT_EQ(VerdictOf(estimate.interval, estimate.interval, 0), Verdict::kSame);
+  EXPECT_EQ(VerdictOf(estimate.interval, estimate.interval, 0), ChangeVerdict::kSame);
 }
 
 TEST(PairedRatio, LeavesOutAndCountsPairsWithAMissingSide) {
@@ -251,17 +251,17 @@ TEST(VerdictWords, OfIntervals) {
     const char* name;
     Interval interval, within;
     double margin;
-    Verdict verdict;
+    ChangeVerdict verdict;
   };
   const Case cases[] = {
-      {"above 0", {0.01, 0.05}, {0.015, 0.045}, 0.01, Verdict::kFaster},
-      {"below 0", {-0.05, -0.01}, {-0.045, -0.015}, 0.01, Verdict::kSlower},
-      {"within", {-0.005, 0.006}, {-0.004, 0.005}, 0.01, Verdict::kSame},
-      {"proven but within", {0.002, 0.006}, {0.003, 0.005}, 0.01, Verdict::kSame},
-      {"wide", {-0.05, 0.06}, {-0.04, 0.05}, 0.01, Verdict::kCannotTell},
-      {"no margin", {-0.005, 0.006}, {-0.004, 0.005}, 0, Verdict::kCannotTell},
-      {"of one pair", kUnbounded, kUnbounded, 0.01, Verdict::kCannotTell},
-      {"identical", {0, 0}, {0, 0}, 0, Verdict::kSame},
+      {"above 0", {0.01, 0.05}, {0.015, 0.045}, 0.01, ChangeVerdict::kFaster},
+      {"below 0", {-0.05, -0.01}, {-0.045, -0.015}, 0.01, ChangeVerdict::kSlower},
+      {"within", {-0.005, 0.006}, {-0.004, 0.005}, 0.01, ChangeVerdict::kSame},
+      {"proven but within", {0.002, 0.006}, {0.003, 0.005}, 0.01, ChangeVerdict::kSame},
+      {"wide", {-0.05, 0.06}, {-0.04, 0.05}, 0.01, ChangeVerdict::kCannotTell},
+      {"no margin", {-0.005, 0.006}, {-0.004, 0.005}, 0, ChangeVerdict::kCannotTell},
+      {"of one pair", kUnbounded, kUnbounded, 0.01, ChangeVerdict::kCannotTell},
+      {"identical", {0, 0}, {0, 0}, 0, ChangeVerdict::kSame},
   };
   for (const Case& one : cases) {
     EXPECT_EQ(VerdictOf(one.interval, one.within, one.margin), one.verdict) << one.name;
