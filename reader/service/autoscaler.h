@@ -1,0 +1,168 @@
+// Autoscaler: how many preprocessing workers a service should have. A policy only: no thread, no
+// clock, no network. Whoever runs the workers tells it once an interval what was seen, and gets the
+// wanted number with the reason.
+//
+// What it goes by is what consumers and workers feel, not utilisation: the share of their time that
+// consumers wait for batches (starvation) and the share of their time that workers have nothing to
+// do or no room for a batch (waste). From these follow two rates that do not depend on the number
+// of workers as long as nothing else limits:
+//
+//   demand          = batches taken per second / (1 - starvation)
+//   rate per worker = batches taken per second / (workers * (1 - waste))
+//
+//   wanted = the fewest workers that are expected to starve consumers by at most `starved_target`,
+//            their rate varying as it was seen to vary
+//
+// so that one decision goes all the way (an autoscaler that adds one worker while the batch time
+// improves, as Cachew's, ATC 2022, needs as many decisions as workers are missing). Whether the
+// workers added were worth it is measured as Cachew does, by what consumers get; where they were
+// not, something that all workers share is the limit, and the fewest that reach it are looked for.
+//
+// Of noise: rates are winsorised means over as many of the latest intervals as agree with each
+// other, with their standard errors; growing goes by the estimate (a starving consumer costs most),
+// shrinking by the cautious end of the interval and after a wait, which follows the measured
+// start-up delay and doubles each time shrinking had to be taken back.
+//
+// Not thread-safe. docs/autoscale.md.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace headrace::reader {
+
+// One interval of the service. Absent: not known for this interval.
+struct FleetObservation {
+  double time_s = 0;   // when the interval ended, on any clock that does not go back
+  double seconds = 0;  // its length, > 0
+  double serving = 0;  // workers that served in it, on average
+  int ready = 0;       // workers that serve at its end
+  int starting = 0;    // asked for at its end, not serving yet
+  std::optional<double> batches = {};  // taken by all consumers in the interval
+  // Share of the consumers' time spent waiting for a batch, 0 to 1: the mean over consumers; of
+  // consumers that work in step, the worst.
+  std::optional<double> starved_ratio = {};
+  std::optional<double> waste_ratio =
+      {};  // share of serving workers' time idle or without room, 0 to 1
+  // Batches that wait at the workers. Named in reasons only: a level is no rate.
+  std::optional<double> buffered_batches = {};
+};
+
+struct AutoscaleOptions {
+  int least = 1, most = 1000;
+  double starved_line = 0.05;  // grow above
+  double starved_target =
+      0.02;                     // what the wanted number is expected to leave; shrink at most at it
+  double waste_line = 0.08;     // shrink above
+  int grow_intervals = 4;       // observations after a change before growing
+  int shrink_intervals = 12;    // and before shrinking
+  int patience_intervals = 30;  // most observations to find whether added workers helped
+  double most_growth = 8;       // times the workers there are, in one decision
+  double startup_s = 30;        // until a start-up has been seen
+  double stale_s = 0;           // an older observation's successors begin anew; 0: 5 intervals
+  // Prices per hour, any currency; both or none. With them the wanted number is the one with the
+  // least cost per batch, consumers' and workers' time together (as Pecan, ATC 2024), instead of
+  // `starved_target`.
+  std::optional<double> worker_price = {}, consumers_price = {};  // one worker; all consumers
+};
+
+// What keeps consumers from more batches.
+enum class FleetLimit : uint8_t {
+  kUnknown,    // not enough seen
+  kConsumers,  // they take what they can: nothing to gain
+  kWorkers,    // more workers give more
+  kUpstream,   // something all workers share (storage, network): more workers give no more
+  kDelivery,   // workers have batches and no room while consumers wait: the way between them
+  kBound,      // workers, but there are as many as allowed, or no more come
+};
+const char* Name(FleetLimit limit);
+
+struct RateEstimate {
+  double value = 0, low = 0, high = 0;  // per second; mean and 95 % interval
+  int samples = 0;                      // intervals it is from
+};
+
+struct AutoscaleDecision {
+  int wanted = 0;  // workers, those starting included
+  int change = 0;  // wanted less what was wanted before
+  FleetLimit limit = FleetLimit::kUnknown;
+  std::string reason;  // one sentence with the figures it rests on
+  // What the figures say would do; absent before there is an estimate.
+  std::optional<int> needed, needed_low, needed_high;
+  std::optional<RateEstimate> demand, rate_per_worker;  // batches per second
+};
+
+class Autoscaler {
+ public:
+  // `workers`: those there are or asked for. Throws Error kUsage for options that contradict each
+  // other, naming the option.
+  Autoscaler(const AutoscaleOptions& options, int workers);
+
+  // To be called once an interval, also when nothing is known of it. Values out of their range
+  // count as absent: the number is held.
+  AutoscaleDecision Observe(const FleetObservation& seen);
+
+  // From asking for workers until they serve: the median of those seen, at first the option.
+  double startup_s() const { return startup_s_; }
+
+ private:
+  struct Sample {
+    double time_s, workers, rate, starved, waste;
+  };
+  struct Estimate {
+    double mean = 0, error = 0, deviation = 0;  // error: of the mean
+    int samples = 0;
+  };
+  // Workers were added: what consumers got before.
+  struct Trial {
+    int workers = 0;
+    Estimate rate;
+    double per_worker = 0;
+  };
+  // What all workers share lets through, and the search for the fewest workers that reach it.
+  struct Ceiling {
+    double rate = 0, error = 0;
+    double per_worker = 0;  // where it did not bind
+    int reach = 0;          // workers known to reach it
+    int too_few = 0;        // workers known not to
+    bool settled = false;
+  };
+  struct Figures;
+
+  std::optional<std::string> Accept(const FleetObservation& seen);
+  void FollowStartup(const FleetObservation& seen);
+  template <typename Value>
+  Estimate Recent(Value value) const;
+  template <typename Value>
+  Estimate Since(Value value, size_t most) const;
+  int Level() const;
+  int Needed(double demand, double per_worker, double variation, double at, double target) const;
+  Figures Measure() const;
+  bool Starving(const Figures& f) const;
+  AutoscaleDecision Decide(const FleetObservation& seen, const Figures& f);
+  AutoscaleDecision Grow(const FleetObservation& seen, const Figures& f);
+  AutoscaleDecision Shrink(const FleetObservation& seen, const Figures& f);
+  AutoscaleDecision UnderCeiling(const FleetObservation& seen);
+  AutoscaleDecision Hold(FleetLimit limit, std::string reason) const;
+  AutoscaleDecision To(int workers, double time_s, FleetLimit limit, const std::string& reason);
+
+  const AutoscaleOptions options_;
+  std::deque<Sample> samples_;
+  int wanted_;
+  double last_time_s_ = 0;
+  bool seen_any_ = false;
+  bool arriving_ = false;  // what was asked for is not there yet
+  double asked_s_ = 0;     // when it was
+  double changed_s_;       // when what was asked for was there: samples after it are of this level
+  std::deque<double> startups_s_;
+  double startup_s_;
+  double shrunk_s_;  // when it last shrank
+  double shrink_wait_s_ = 0;
+  std::optional<Trial> trial_;
+  std::optional<Ceiling> ceiling_;
+  int shortage_ = 0;            // workers that starved consumers
+  double shortage_demand_ = 0;  // of this demand
+};
+
+}  // namespace headrace::reader
