@@ -1,0 +1,592 @@
+// headrace compare: two sides against one another: pipelines or commands that it runs in
+// interleaved pairs, or runs recorded before.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "analysis/comparison.h"
+#include "analysis/run_view.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/ab_runner.h"
+#include "cli/command.h"
+#include "cli/verdict.h"
+#include "collectors/store/store.h"
+#include "dashboards/comparison.h"
+#include "dashboards/render/render.h"
+#include "reader/pipeline/spec.h"
+
+namespace headrace::cli {
+namespace {
+
+using analysis::ComparedSample;
+using analysis::ComparedSide;
+using analysis::ComparedUnit;
+using analysis::ComparisonInput;
+using dashboards::ComparisonNotes;
+
+// Of a block of one run: far longer than queues take to fill and drain, so that neighbours hardly
+// know of one another.
+constexpr int64_t kBlockNs = 5'000'000'000;
+constexpr int64_t kDefaultRunNs = 2'000'000'000;
+// What a run takes beside its duration, until the first has been seen: probes have to be loaded.
+constexpr int64_t kOverheadNs = 1'000'000'000;
+constexpr size_t kMostPairs = 10'000;
+
+struct CompareOptions {
+  std::vector<std::string> sides, a, b, set;
+  std::string a_command, b_command, duration, time, margin = "3%", prepare, name, format = "text";
+  std::string output, database = DefaultDatabase();
+  std::vector<std::string> fail_on;
+  std::optional<size_t> pairs;
+  std::optional<uint64_t> seed;
+  std::optional<int64_t> show;
+  size_t warmup = 0;
+  bool cold = false, no_early_stop = false, force = false, overwrite = false, json = false;
+  bool quiet = false, list = false;
+};
+
+// "3%" or "0.03" as a share.
+double ParseMargin(const std::string& text) {
+  std::string number = text;
+  const bool percent = !number.empty() && number.back() == '%';
+  if (percent) number.pop_back();
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end) / (percent ? 100 : 1);
+  if (number.empty() || *end != '\0' || !(value > 0) || !(value < 1)) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("'{}' is not a share above 0 and below 1", Printable(text, 60)),
+                "--margin", "as in 3% or 0.03");
+  }
+  return value;
+}
+
+uint64_t SeedFromClock() {
+  // Small enough to be read out, and the same in JSON and in every language.
+  return static_cast<uint64_t>(RealtimeNs() / 1'000'000) % 1'000'000;
+}
+
+std::string DefaultName() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "cmp-%m%d-%H%M%S", &local);
+  return text;
+}
+
+bool IsPipeline(const std::string& text) {
+  if (text.ends_with(".toml")) return true;
+  std::error_code ignored;
+  return text.find('/') != std::string::npos && std::filesystem::is_regular_file(text, ignored);
+}
+bool IsTag(const std::string& text) { return text.rfind("tag:", 0) == 0; }
+
+// ---------------------------------------------------------------- what is printed
+
+// Prints the page, or writes it. Returns the exit code by the gates, else by the verdict.
+int Print(const CompareOptions& options, const dashboards::ComparisonPage& page) {
+  const dashboards::Report report = dashboards::MakeComparisonReport(page);
+  const std::string format = options.json ? "json" : options.format;
+  std::string text;
+  if (format == "json") {
+    text = dashboards::ComparisonJson(page);
+  } else if (format == "md") {
+    text = dashboards::RenderMarkdown(report);
+  } else {
+    const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
+    text = dashboards::RenderText(report, {width, AsciiOnly()});
+  }
+  if (options.output.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    AtomicFile file(options.output, options.overwrite);
+    file.Write(text);
+    file.Commit();
+    fmt::print(stderr, "wrote {}\n", options.output);
+  }
+  bool undecided = false;
+  for (const ComparisonNotes::GateSaid& gate : page.notes.gates) {
+    if (gate.state == "fails") return static_cast<int>(ExitCode::kGateFailed);
+    undecided = undecided || gate.state == "undecided";
+  }
+  if (!page.notes.gates.empty()) {
+    return static_cast<int>(undecided ? ExitCode::kInconclusive : ExitCode::kOk);
+  }
+  return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+}
+
+void JudgeGates(const std::vector<analysis::Gate>& gates, const analysis::Comparison& comparison,
+                ComparisonNotes* notes) {
+  for (const analysis::Gate& gate : gates) {
+    const analysis::GateResult result = analysis::Judge(gate, comparison);
+    notes->gates.push_back({gate.text,
+                            result.state == analysis::GateState::kFails    ? "fails"
+                            : result.state == analysis::GateState::kPasses ? "passes"
+                                                                           : "undecided",
+                            result.why});
+  }
+}
+
+std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
+  std::vector<analysis::Gate> gates;
+  for (const std::string& text : options.fail_on)
+    gates.push_back(analysis::ParseGate(text, "--fail-on"));
+  return gates;
+}
+
+std::string VerdictKey(const analysis::Comparison& comparison) {
+  switch (comparison.metrics[0].verdict) {
+    case analysis::ChangeVerdict::kFaster:
+      return "faster";
+    case analysis::ChangeVerdict::kSlower:
+      return "slower";
+    case analysis::ChangeVerdict::kSame:
+      return "same";
+    case analysis::ChangeVerdict::kCannotTell:
+      return "cannot_tell";
+  }
+  return "";
+}
+
+// ---------------------------------------------------------------- sides that are run
+
+struct Sides {
+  AbSide a, b;
+  std::string a_what, b_what;
+};
+
+std::string SettingsText(const std::string& pipeline, const std::vector<std::string>& settings,
+                         bool with_pipeline) {
+  std::string text = with_pipeline ? pipeline : "";
+  for (const std::string& setting : settings) text += (text.empty() ? "" : " ") + setting;
+  return text.empty() ? pipeline + " as it is" : text;
+}
+
+Sides PipelineSides(const CompareOptions& options) {
+  Sides sides;
+  sides.a.label = "A";
+  sides.b.label = "B";
+  sides.a.pipeline = options.sides[0];
+  sides.b.pipeline = options.sides.back();
+  if (options.sides.size() == 1 && options.a.empty() && options.b.empty()) {
+    throw Error(ExitCode::kUsage, "says not what differs between the sides", options.sides[0],
+                "give --a KEY=VALUE and --b KEY=VALUE, a second pipeline, or the same file twice "
+                "to see what differs by chance");
+  }
+  const bool two = sides.a.pipeline != sides.b.pipeline;
+  sides.a_what = SettingsText(sides.a.pipeline, options.a, two);
+  sides.b_what = SettingsText(sides.b.pipeline, options.b, two);
+  for (AbSide* side : {&sides.a, &sides.b}) {
+    side->settings = options.set;
+    const std::vector<std::string>& own = side == &sides.a ? options.a : options.b;
+    side->settings.insert(side->settings.end(), own.begin(), own.end());
+    if (options.cold) side->arguments.emplace_back("--cold");
+    // A mistake shows before the first run, not after it.
+    try {
+      reader::Settings settings;
+      for (const std::string& text : side->settings) settings.push_back(reader::ParseSetting(text));
+      const reader::PipelineSpec spec = reader::LoadPipeline(side->pipeline, settings);
+      if (options.cold && spec.synthetic) {
+        throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read",
+                    "--cold", "give a pipeline that reads a table");
+      }
+    } catch (const Error& error) {
+      throw error.Within("side " + side->label);
+    }
+  }
+  return sides;
+}
+
+Sides CommandSides(const CompareOptions& options) {
+  if (options.a_command.empty() || options.b_command.empty()) {
+    throw Error(ExitCode::kUsage, "two commands are compared",
+                options.a_command.empty() ? "--b-cmd" : "--a-cmd",
+                options.a_command.empty() ? "give --a-cmd CMD too" : "give --b-cmd CMD too");
+  }
+  const auto refuse = [](bool given, const char* option, const char* why) {
+    if (given) throw Error(ExitCode::kUsage, why, option, "leave it out for commands");
+  };
+  refuse(!options.sides.empty(), "--a-cmd", "takes no pipeline or run beside it");
+  refuse(!options.a.empty() || !options.b.empty() || !options.set.empty(), "--a",
+         "a command has no settings of a pipeline");
+  refuse(!options.duration.empty(), "--duration", "a command ends by itself");
+  refuse(options.cold, "--cold", "only a pipeline knows which files are its own");
+  Sides sides;
+  sides.a.label = "A";
+  sides.b.label = "B";
+  sides.a.command = sides.a_what = options.a_command;
+  sides.b.command = sides.b_what = options.b_command;
+  return sides;
+}
+
+// The command line that makes the same comparison, but for the number of pairs.
+std::string RepeatCommand(const CompareOptions& options, const Sides& sides) {
+  std::string text = ShellWord(ProgramName()) + " compare";
+  for (const std::string& side : options.sides) text += " " + ShellWord(side);
+  const auto add = [&](const char* option, const std::vector<std::string>& values) {
+    for (const std::string& value : values) text += fmt::format(" {} {}", option, ShellWord(value));
+  };
+  add("--set", options.set);
+  add("--a", options.a);
+  add("--b", options.b);
+  if (!sides.a.command.empty()) {
+    add("--a-cmd", {sides.a.command});
+    add("--b-cmd", {sides.b.command});
+  }
+  if (!options.duration.empty()) add("--duration", {options.duration});
+  if (options.margin != "3%") add("--margin", {options.margin});
+  if (!options.prepare.empty()) add("--prepare", {options.prepare});
+  if (options.cold) text += " --cold";
+  return text + DatabaseOption(options.database);
+}
+
+// Records the comparison itself: its runs as they come, its verdict at the end.
+class Record {
+ public:
+  Record(const std::string& database, const std::string& name, const Sides& sides, uint64_t seed)
+      : store_(database) {
+    collectors::ComparisonRow row;
+    row.name = name;
+    row.a_label = sides.a_what;
+    row.b_label = sides.b_what;
+    row.seed = std::to_string(seed);
+    row.started_realtime_ns = RealtimeNs();
+    id_ = store_.BeginComparison(row);
+  }
+  // Whatever ended this before it was finished.
+  ~Record() {
+    if (finished_) return;
+    try {
+      store_.FinishComparison(id_, collectors::ComparisonState::kFailed, MonotonicNs() - start_ns_,
+                              "", "");
+    } catch (const Error&) {
+      // The error on its way out says more.
+    }
+  }
+  int64_t id() const { return id_; }
+  void Add(const AbPair& pair) {
+    const auto order = static_cast<int64_t>(2 * pair.index);
+    const auto index = static_cast<int64_t>(pair.index);
+    store_.SetComparisonRun(id_, {order + (pair.b_first ? 1 : 0), index, 'a', pair.a.run_id, ""});
+    store_.SetComparisonRun(id_, {order + (pair.b_first ? 0 : 1), index, 'b', pair.b.run_id, ""});
+  }
+  void LeaveOut(const AbPair& pair, const std::string& why) {
+    const auto order = static_cast<int64_t>(2 * pair.index);
+    const auto index = static_cast<int64_t>(pair.index);
+    store_.SetComparisonRun(id_, {order + (pair.b_first ? 1 : 0), index, 'a', pair.a.run_id, why});
+    store_.SetComparisonRun(id_, {order + (pair.b_first ? 0 : 1), index, 'b', pair.b.run_id, why});
+  }
+  void Finish(collectors::ComparisonState state, const std::string& verdict,
+              const std::string& json) {
+    store_.FinishComparison(id_, state, MonotonicNs() - start_ns_, verdict, json);
+    finished_ = true;
+  }
+
+ private:
+  collectors::RunStore store_;
+  int64_t id_ = 0;
+  int64_t start_ns_ = MonotonicNs();
+  bool finished_ = false;
+};
+
+// How many pairs, with what there is to spend.
+size_t PlannedPairs(const CompareOptions& options, int64_t duration_ns, int64_t budget_ns) {
+  if (options.pairs) return *options.pairs;
+  if (budget_ns == 0) return 12;
+  const int64_t pair_ns = 2 * (duration_ns + kOverheadNs);
+  return static_cast<size_t>(std::clamp<int64_t>(budget_ns / pair_ns, 1, 1000));
+}
+
+int CompareSides(const CompareOptions& options, const Sides& sides) {
+  const std::vector<analysis::Gate> gates = ParseGates(options);
+  AbOptions run;
+  run.a = sides.a;
+  run.b = sides.b;
+  run.database = options.database;
+  run.name = options.name.empty() ? DefaultName() : options.name;
+  run.seed = options.seed.value_or(SeedFromClock());
+  run.prepare = options.prepare;
+  run.warmup = options.warmup;
+  run.quiet = options.quiet;
+  if (sides.a.command.empty()) {
+    run.duration_ns =
+        options.duration.empty() ? kDefaultRunNs : ParseDuration(options.duration, "--duration");
+    if (run.duration_ns <= 0)
+      throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 2s, 10s, 1m");
+  }
+  if (!options.time.empty()) {
+    run.budget_ns = ParseDuration(options.time, "--time");
+    if (run.budget_ns <= 0)
+      throw Error(ExitCode::kUsage, "must be longer than 0", "--time", "try 60s, 5m");
+  }
+  run.pairs = PlannedPairs(options, run.duration_ns, run.budget_ns);
+
+  ComparisonInput input;
+  input.a = {"A", sides.a_what, {}};
+  input.b = {"B", sides.b_what, {}};
+  input.margin = ParseMargin(options.margin);
+  input.seed = run.seed;
+  input.planned_pairs = options.no_early_stop ? 0 : run.pairs;
+  input.cold = options.cold;
+  Record record(options.database, run.name, sides, run.seed);
+  run.finished = [&](const AbPair& pair) {
+    record.Add(pair);
+    input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
+    input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
+    input.b_first.push_back(pair.b_first);
+    return true;
+  };
+  const AbResult result = RunPairs(run);
+  if (result.end == AbEnd::kInterrupted) {
+    record.Finish(collectors::ComparisonState::kInterrupted, "", "");
+    fmt::print(stderr,
+               "stopped after {} of {} pairs; their runs are in {}; next: {} compare tag:{}-A "
+               "tag:{}-B{}\n",
+               result.pairs.size(), run.pairs, options.database, ShellWord(ProgramName()), run.name,
+               run.name, DatabaseOption(options.database));
+    return static_cast<int>(ExitCode::kInterrupted);
+  }
+  ComparisonNotes notes;
+  notes.comparison_id = record.id();
+  notes.name = run.name;
+  notes.wall_ns = result.wall_ns;
+  notes.repeat = RepeatCommand(options, sides);
+  if (result.end == AbEnd::kBudget)
+    notes.end =
+        fmt::format("--time was used up after {} of {} pairs", result.pairs.size(), run.pairs);
+  const analysis::Comparison comparison = analysis::Compare(input);
+  JudgeGates(gates, comparison, &notes);
+  const dashboards::ComparisonPage page{input, comparison, notes};
+  for (size_t i = 0; i < result.pairs.size(); ++i) {
+    if (!comparison.left_out_a[i].empty())
+      record.LeaveOut(result.pairs[i], comparison.left_out_a[i]);
+  }
+  record.Finish(collectors::ComparisonState::kComplete, VerdictKey(comparison),
+                dashboards::ComparisonJson(page));
+  return Print(options, page);
+}
+
+// ---------------------------------------------------------------- runs recorded before
+
+struct NamedRun {
+  int64_t id = 0;
+  std::string name, state;
+};
+
+// The runs that have the tag, in the order in which they began.
+std::vector<NamedRun> RunsOfTag(collectors::ReadStore& store, const std::string& database,
+                                const std::string& tag) {
+  const collectors::SqlResult rows =
+      store.Query("SELECT run_id, name, tags, state FROM run_summary ORDER BY run_id");
+  std::vector<NamedRun> runs;
+  std::set<std::string> tags;
+  const auto text = [](const collectors::SqlValue& value) {
+    const auto* s = std::get_if<std::string>(&value);
+    return s ? *s : std::string();
+  };
+  for (const auto& row : rows.rows) {
+    std::istringstream words(text(row[2]));
+    bool has = false;
+    for (std::string word; words >> word;) {
+      tags.insert(word);
+      has = has || word == tag;
+    }
+    const auto* id = std::get_if<int64_t>(&row[0]);
+    if (has && id) runs.push_back({*id, text(row[1]), text(row[3])});
+  }
+  if (runs.empty()) {
+    const std::string nearest = NearestName(tag, {tags.begin(), tags.end()});
+    throw Error(ExitCode::kBadData,
+                fmt::format("no run has the tag '{}'{}", Printable(tag, 60),
+                            nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest)),
+                database,
+                "'headrace runs' lists runs and tags; 'headrace runs tag RUN TAG' sets one");
+  }
+  return runs;
+}
+
+std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side) {
+  std::vector<analysis::RunView> views;
+  if (!IsTag(side)) {
+    views.push_back(analysis::LoadRun(database, side));
+    return views;
+  }
+  collectors::ReadStore store(database);
+  for (const NamedRun& run : RunsOfTag(store, database, side.substr(4)))
+    views.push_back(analysis::LoadRun(database, std::to_string(run.id)));
+  return views;
+}
+
+ComparedSide SideOf(const std::string& label, const std::string& said,
+                    const std::vector<analysis::RunView>& views, bool blocks) {
+  ComparedSide side;
+  side.label = label;
+  side.what = IsTag(said) ? fmt::format("{} ({} runs)", said, views.size())
+                          : fmt::format("run {} '{}'", views[0].run.run_id, views[0].run.name);
+  for (const analysis::RunView& view : views) {
+    if (!blocks) {
+      ComparedSample& sample = side.samples.emplace_back();
+      sample.run_id = view.run.run_id;
+      sample.figures = analysis::FiguresOf(view);
+      if (view.run.state == "recording")
+        sample.left_out = fmt::format("run {} is still being recorded", view.run.run_id);
+      continue;
+    }
+    for (const analysis::RunFigures& figures : analysis::BlocksOf(view, kBlockNs))
+      side.samples.push_back({view.run.run_id, figures, ""});
+  }
+  return side;
+}
+
+int CompareRecorded(const CompareOptions& options) {
+  const std::vector<analysis::Gate> gates = ParseGates(options);
+  const auto refuse = [](bool given, const char* option) {
+    if (given) {
+      throw Error(ExitCode::kUsage, "recorded runs are not run again", option,
+                  "leave it out, or give a pipeline file");
+    }
+  };
+  refuse(!options.a.empty() || !options.b.empty(), "--a");
+  refuse(!options.set.empty(), "--set");
+  refuse(options.pairs.has_value(), "--pairs");
+  refuse(!options.duration.empty(), "--duration");
+  refuse(!options.time.empty(), "--time");
+  refuse(options.cold, "--cold");
+  refuse(!options.prepare.empty(), "--prepare");
+  refuse(options.warmup > 0, "--warmup");
+  if (options.sides.size() < 2) {
+    throw Error(ExitCode::kUsage, "is compared with nothing", options.sides[0],
+                "give a second run, or a second tag:NAME");
+  }
+  { collectors::ReadStore ready(options.database); }
+  const std::vector<analysis::RunView> a = LoadSide(options.database, options.sides[0]);
+  const std::vector<analysis::RunView> b = LoadSide(options.database, options.sides[1]);
+  for (const analysis::RunView& x : a) {
+    for (const analysis::RunView& y : b) {
+      if (x.run.run_id == y.run.run_id) {
+        throw Error(ExitCode::kUsage, fmt::format("run {} is on both sides", x.run.run_id),
+                    options.sides[0] + " and " + options.sides[1], "give two different runs");
+      }
+    }
+  }
+  ComparisonInput input;
+  const bool blocks = a.size() == 1 && b.size() == 1;
+  input.unit = blocks ? ComparedUnit::kBlock : ComparedUnit::kRun;
+  input.a = SideOf("A", options.sides[0], a, blocks);
+  input.b = SideOf("B", options.sides[1], b, blocks);
+  // Without a steady phase the whole run is one sample: the raw values are shown.
+  for (ComparedSide* side : {&input.a, &input.b}) {
+    if (!side->samples.empty()) continue;
+    const analysis::RunView& view = side == &input.a ? a[0] : b[0];
+    side->samples.push_back({view.run.run_id, analysis::FiguresOf(view), ""});
+  }
+  input.margin = ParseMargin(options.margin);
+  input.seed = options.seed.value_or(1);
+  ComparisonNotes notes;
+  notes.name = options.name;
+  const analysis::Comparison comparison = analysis::Compare(input);
+  JudgeGates(gates, comparison, &notes);
+  return Print(options, {input, comparison, notes});
+}
+
+// ---------------------------------------------------------------- comparisons made before
+
+int Compare(const CompareOptions& options) {
+  if (!options.a_command.empty() || !options.b_command.empty())
+    return CompareSides(options, CommandSides(options));
+  if (options.sides.empty()) {
+    throw Error(ExitCode::kUsage, "says not what to compare", "",
+                "give a pipeline file with --a and --b, two of them, two runs, two tag:NAME, or "
+                "--a-cmd and --b-cmd");
+  }
+  const auto pipelines =
+      static_cast<size_t>(std::count_if(options.sides.begin(), options.sides.end(), IsPipeline));
+  if (pipelines == options.sides.size()) return CompareSides(options, PipelineSides(options));
+  if (pipelines > 0) {
+    throw Error(ExitCode::kUsage, "a pipeline file and a recorded run",
+                options.sides[0] + " and " + options.sides[1],
+                "run the pipeline first, or give two of one kind");
+  }
+  return CompareRecorded(options);
+}
+
+HR_COMMAND(
+    "compare",
+    {.summary = "says which of two sides is faster, by how much, how sure that is, and why",
+     .examples =
+         "  headrace compare p.toml --a decode.parallelism=1 --b decode.parallelism=2\n"
+         "  headrace compare before.toml after.toml --pairs 20 --duration 5s\n"
+         "  headrace compare --a-cmd 'python old.py' --b-cmd 'python new.py' --pairs 10\n"
+         "  headrace compare 3 4                       # two runs recorded before\n"
+         "  headrace compare tag:before tag:after      # two sets of them\n"
+         "  headrace compare base.toml new.toml --fail-on 'rows_per_s<-3%' --format md -o pr.md\n",
+     .exit_codes = "0 ok, 1 a side failed, 2 usage, 3 --fail-on holds, 4 cannot tell, 5 no such "
+                   "run or not comparable, 7 out of disk, 130 interrupted",
+     .next = "headrace report RUN",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<CompareOptions>();
+       app.add_option("SIDES", options->sides,
+                      "One or two pipeline files, or two runs (id, name), or two tag:NAME")
+           ->expected(0, 2);
+       app.add_option("--a", options->a,
+                      "Setting of side A, KEY=VALUE (may be given several times)")
+           ->allow_extra_args(false);
+       app.add_option("--b", options->b, "Setting of side B")->allow_extra_args(false);
+       app.add_option("--set", options->set, "Setting of both sides")->allow_extra_args(false);
+       app.add_option("--a-cmd", options->a_command, "Compare this shell command ...")
+           ->type_name("CMD");
+       app.add_option("--b-cmd", options->b_command, "... with this one")->type_name("CMD");
+       app.add_option("--pairs", options->pairs, "Run so many pairs at most (12)")
+           ->check(CLI::Range(size_t{1}, kMostPairs))
+           ->type_name("N");
+       app.add_option("-d,--duration", options->duration, "Length of each run (2s)");
+       app.add_option("--time", options->time, "Begin no pair that would end after this long");
+       app.add_option("--margin", options->margin, "A change by less is none: same within so much")
+           ->capture_default_str();
+       app.add_option("--seed", options->seed, "Draw orders and resamples by it (printed)")
+           ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 53))
+           ->type_name("N");
+       app.add_flag("--cold", options->cold,
+                    "Make the page cache forget the pipeline's own table before each run");
+       app.add_option("--warmup", options->warmup, "Run each side so often before, uncounted")
+           ->check(CLI::Range(size_t{0}, size_t{1000}))
+           ->type_name("N");
+       app.add_option("--prepare", options->prepare, "Run this shell command before each run")
+           ->type_name("CMD");
+       app.add_flag("--no-early-stop", options->no_early_stop,
+                    "Run all pairs even when the answer is sure before");
+       app.add_flag("--force", options->force,
+                    "Compare sides that are not comparable; the page is marked");
+       app.add_option("--fail-on", options->fail_on,
+                      "Exit 3 when this holds for sure, 4 when it may: 'rows_per_s<-3%' (may be "
+                      "given several times)")
+           ->allow_extra_args(false)
+           ->type_name("GATE");
+       app.add_option("--format", options->format, "Write text, md or json")
+           ->check(CLI::IsMember({"text", "md", "json"}))
+           ->capture_default_str();
+       app.add_flag("--json", options->json, "Write one JSON object (schema headrace.compare/1)");
+       app.add_option("-o,--output", options->output, "Write to this file, complete or not at all");
+       app.add_flag("--overwrite", options->overwrite, "Replace the output file if it exists");
+       app.add_option("--name", options->name, "Name the comparison and its runs (date and time)");
+       app.add_option("--db", options->database,
+                      "Record into, or read, this database [$HEADRACE_DB or ./headrace.db]");
+       app.add_flag("-q,--quiet", options->quiet, "No progress");
+       return [options] { return Compare(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

@@ -1,0 +1,55 @@
+// The page of a comparison: which side is faster, by how much, how sure that is, why, what to do
+// next, and what could have been found; then the figures.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/comparison.h"
+#include "dashboards/report/report.h"
+
+namespace headrace::dashboards {
+
+// What the page says beside the figures. All of it is kept in the JSON, so that a stored comparison
+// shows the same page when its runs are gone.
+struct ComparisonNotes {
+  int64_t comparison_id = 0;  // in the database; 0: not stored
+  std::string name;
+  int64_t wall_ns = 0;  // 0: the runs were made before
+  std::string repeat;   // the command that makes more pairs, without their number; may be empty
+  std::string end;      // why there are fewer pairs than asked for; empty: there are not
+  bool forced = false;  // compared although `differences` say that it should not be
+  std::vector<std::string> differences;  // between the sides' machines, data or ways of running
+  std::vector<std::string> same;         // what is known to be the same: "machine", "data"
+  std::vector<std::string> outliers;     // a sentence each
+  std::string why;                       // which operators carry the change; empty: not known
+  std::string no_why;                    // then the reason
+  struct GateSaid {
+    std::string text, state, why;  // state: "passes", "fails", "undecided"
+  };
+  std::vector<GateSaid> gates;
+};
+
+struct ComparisonPage {
+  const analysis::ComparisonInput& input;
+  const analysis::Comparison& comparison;
+  const ComparisonNotes& notes;
+  const Section* attribution = nullptr;  // null: nothing can be said, or the runs are gone
+};
+
+// For RenderText and RenderMarkdown.
+Report MakeComparisonReport(const ComparisonPage& page);
+
+// One object, "schema": "headrace.compare/1", SI base units. What is not known is null, with its
+// reason beside it.
+std::string ComparisonJson(const ComparisonPage& page);
+
+// The input and the notes of what ComparisonJson wrote; the figures follow by analysis::Compare.
+// Throws Error kBadData, naming `where`, for anything else.
+struct StoredComparison {
+  analysis::ComparisonInput input;
+  ComparisonNotes notes;
+};
+StoredComparison ReadComparison(const std::string& json, const std::string& where);
+
+}  // namespace headrace::dashboards
