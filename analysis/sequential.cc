@@ -261,9 +261,9 @@ SequentialStep SequentialTest::Look(const SequentialPlan::Look& look, bool last)
     interval_ = Inverted(moments, look.difference);
     within_ = Inverted(moments, look.same);
   }
-  const Verdict found = verdict();
-  if (found == Verdict::kSame) return step_ = {true, StopReason::kSame};
-  if (found != Verdict::kCannotTell) return step_ = {true, StopReason::kDifference};
+  const ChangeVerdict found = verdict();
+  if (found == ChangeVerdict::kSame) return step_ = {true, StopReason::kSame};
+  if (found != ChangeVerdict::kCannotTell) return step_ = {true, StopReason::kDifference};
   if (last) return step_ = {true, StopReason::kMaximum};
   decides_ = ChanceToDecide(look);
   if (decides_ < kFutileChance) return step_ = {true, StopReason::kFutile};

@@ -85,7 +85,7 @@ class SequentialTest {
   Interval interval() const { return interval_; }  // 1 - alpha, whenever it stopped
   Interval within() const { return within_; }      // 1 - 2 alpha: what kSame compares with
   SequentialStep step() const { return step_; }
-  Verdict verdict() const { return VerdictOf(interval_, within_, margin_); }
+  ChangeVerdict verdict() const { return VerdictOf(interval_, within_, margin_); }
   // Chance that the planned maximum decides, from the noise so far; 1 before ten pairs.
   double decides() const { return decides_; }
 

@@ -170,9 +170,9 @@ TEST(Sequential, EqualRatiosNeedNoSpread) {
     EXPECT_FALSE(faster.Add(0.3).stop);
   }
   EXPECT_EQ(same.Add(0).why, StopReason::kSame) << "identical, though there is no margin";
-  EXPECT_EQ(same.verdict(), Verdict::kSame);
+  EXPECT_EQ(same.verdict(), ChangeVerdict::kSame);
   EXPECT_EQ(faster.Add(0.3).why, StopReason::kDifference);
-  EXPECT_EQ(faster.verdict(), Verdict::kFaster);
+  EXPECT_EQ(faster.verdict(), ChangeVerdict::kFaster);
   EXPECT_EQ(faster.interval().low, 0.3);
   EXPECT_EQ(faster.estimate(), 0.3);
 }
@@ -206,7 +206,7 @@ TEST(Sequential, GivesUpWhatTheMaximumWouldHardlyDecide) {
   EXPECT_EQ(test.step().why, StopReason::kFutile);
   EXPECT_LT(test.pairs(), 40u);
   EXPECT_LT(test.decides(), 0.05);
-  EXPECT_EQ(test.verdict(), Verdict::kCannotTell);
+  EXPECT_EQ(test.verdict(), ChangeVerdict::kCannotTell);
 }
 
 TEST(Sequential, FewPlannedPairsAreLookedAtOnce) {
