@@ -696,4 +696,46 @@ RunView LoadRun(const std::string& path, const std::string& run) {
   return view;
 }
 
+std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::string& run) {
+  Database database(path);
+  const int64_t id = FindRun(database, path, run);
+  std::vector<DecisionRow> decisions;
+  if (!database.Has("decision_summary")) return decisions;
+  database.EachOf("decision_summary", id, "decision_index", [&](const Row& row) {
+    DecisionRow& decision = decisions.emplace_back();
+    decision.index = row.Number("decision_index");
+    decision.at_ns = row.Number("at_ns");
+    decision.applied_ns = row.Integer("applied_ns");
+    decision.observed_ns = row.Integer("observed_ns");
+    decision.action = row.Text("action");
+    decision.limited_by = row.Text("limited_by");
+    decision.limited_by_kind = row.Text("limited_by_kind");
+    decision.now_rate = row.Real("now_rate");
+    decision.predicted_rate = row.Real("predicted_rate");
+    decision.predicted_low = row.Real("predicted_low");
+    decision.predicted_high = row.Real("predicted_high");
+    decision.observed_rate = row.Real("observed_rate");
+    decision.observed_low = row.Real("observed_low");
+    decision.observed_high = row.Real("observed_high");
+    decision.verdict = row.Text("verdict");
+    decision.reason = row.Text("reason");
+    decision.detail_json = row.Text("detail_json");
+  });
+  database.EachOf("decision_change", id, "knob", [&](const Row& row) {
+    for (DecisionRow& decision : decisions) {
+      if (decision.index != row.Number("decision_index")) continue;
+      decision.changes.push_back({row.Text("knob"), row.Text("from_text"), row.Text("to_text")});
+    }
+  });
+  return decisions;
+}
+
+int64_t RecordedNs(const std::string& path, int64_t run_id) {
+  Database database(path);
+  int64_t ns = 0;
+  database.EachOf("run_summary", run_id, "",
+                  [&](const Row& row) { ns = row.Number("duration_ns"); });
+  return ns;
+}
+
 }  // namespace headrace::analysis

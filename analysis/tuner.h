@@ -67,6 +67,8 @@ class Tuner {
   Move Next(const RunView& run);
   // `Move::set` was carried out at that time of the run.
   void Applied(int64_t at_ns);
+  // It could not be; the tuner stops.
+  void Failed(const std::string& why);
   // Windows that overlap it do not count: the tuner itself was busy on the same cores.
   void Disturbed(int64_t from_ns, int64_t to_ns);
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "cli/verdict.h"
 #include "collectors/discovery.h"
@@ -23,6 +24,7 @@ struct Options {
   bool discover = false;
   std::string older_than, max_size;
   int64_t keep = -1;
+  std::string commit;
 };
 
 void Answer(int fd, std::string text) {
@@ -59,6 +61,8 @@ int Collect(Options& options) {
   };
   try {
     options.measure.Apply(&options.recorder);
+    if (!options.commit.empty())
+      options.recorder.commit_ns = ParseDuration(options.commit, "--commit-every");
     const auto result = collectors::Record(options.recorder);
     return result.state == collectors::RunState::kTruncated ? static_cast<int>(ExitCode::kResources)
                                                             : 0;
@@ -95,6 +99,8 @@ HR_COMMAND(
        app.add_option("--name", options->recorder.run_name, "Name the run");
        app.add_option("--pipeline", options->recorder.pipeline_path,
                       "Keep this pipeline file with the run");
+       app.add_option("--commit-every", options->commit,
+                      "Store what was recorded so often (default: 1s)");
        options->measure.AddTo(&app);
        app.add_option("--ready-fd", options->ready_fd,
                       "Say on this descriptor when recording has begun");

@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/plan_cache.h"
 #include "cli/plan_fleet.h"
+#include "cli/target_option.h"
 #include "collectors/store/store.h"
 
 namespace headrace::cli {
@@ -31,26 +32,6 @@ struct PlanOptions {
   CacheOptions cache;
   bool json = false, force = false, explain = false;
 };
-
-// "500", "500 batches/s", "282000rows/s": batches per second.
-double ParseTarget(const std::string& text, double rows_per_batch) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  std::string unit(end);
-  unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
-  const bool rows = unit == "rows/s";
-  if (end == text.c_str() || !std::isfinite(value) || value <= 0 ||
-      (!unit.empty() && !rows && unit != "batches/s")) {
-    throw Error(ExitCode::kUsage, fmt::format("'{}' is not a rate", Printable(text)), "--target",
-                "try 500, 500batches/s or 282000rows/s");
-  }
-  if (!rows) return value;
-  if (rows_per_batch <= 0) {
-    throw Error(ExitCode::kInconclusive, "the run recorded no rows per batch", "--target",
-                "give the target in batches/s");
-  }
-  return value / rows_per_batch;
-}
 
 nlohmann::ordered_json Finite(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);

@@ -1,11 +1,9 @@
 // headrace run: runs the reference pipeline and has it recorded by a collector process.
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +11,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/device_cost.h"
 #include "cli/layout_dedup.h"
+#include "cli/recorded_pipeline.h"
 #include "cli/run_conditions.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
@@ -118,55 +116,6 @@ Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
   if (options.cold) settings.emplace_back("source.cold", "true");
   return settings;
 }
-
-// Watches a running pipeline: stops it at the deadline or on Ctrl-C, and shows progress.
-class Watcher {
- public:
-  Watcher(Pipeline* pipeline, int64_t duration_ns, bool quiet)
-      : pipeline_(pipeline),
-        duration_ns_(duration_ns),
-        quiet_(quiet),
-        thread_([this] { Watch(); }) {}
-  ~Watcher() {
-    done_ = true;
-    thread_.join();
-  }
-
- private:
-  void Watch() {
-    int64_t start = MonotonicNs();
-    bool begun = !pipeline_->spec().repeat_first_batch;
-    std::optional<Progress> progress;
-    if (!quiet_) progress.emplace("running " + pipeline_->spec().name);
-    while (!done_) {
-      SleepUntilNs(MonotonicNs() + 20'000'000);
-      // What is repeated has to be made first, and that is no part of its time.
-      if (!begun) {
-        start = MonotonicNs();
-        begun = pipeline_->progress().batches > 0;
-      }
-      const int64_t elapsed = MonotonicNs() - start;
-      if (Interrupted() || (duration_ns_ > 0 && elapsed >= duration_ns_)) pipeline_->RequestStop();
-      if (!progress) continue;
-      const PipelineProgress now = pipeline_->progress();
-      double fraction = duration_ns_ > 0
-                            ? static_cast<double>(elapsed) / static_cast<double>(duration_ns_)
-                            : now.fraction;
-      fraction = fraction < 0 ? 0 : fraction > 1 ? 1 : fraction;
-      const double seconds = static_cast<double>(elapsed) / 1e9;
-      progress->Update(fraction,
-                       fmt::format("{}, {:.1f} batches/s",
-                                   FormatRate(static_cast<double>(now.rows) / seconds, "rows"),
-                                   static_cast<double>(now.batches) / seconds));
-    }
-  }
-
-  Pipeline* pipeline_;
-  int64_t duration_ns_;
-  bool quiet_;
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
 
 struct TimeUsed {
   double seconds, cpu_seconds;  // cpu_seconds: of this process, without the collector
@@ -355,9 +304,6 @@ int Run(const RunOptions& options) {
   if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
   options.measure.SetEnvironment();
   InstallInterruptHandler();
-  // The collector reads this process's accounts and /proc; a restrictive ptrace scope must not stop
-  // it.
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   workloads::RowChecksums checksums;
   workloads::TrainingFigures training;
   std::unique_ptr<reader::Consumer> consumer;
@@ -384,22 +330,18 @@ int Run(const RunOptions& options) {
 
   std::optional<collectors::Agent> agent;
   if (!options.no_record) {
-    collectors::AgentOptions agent_options;
-    agent_options.database = options.database;
-    agent_options.run_name = options.name.empty() ? pipeline.spec().name : options.name;
-    agent_options.pipeline_path = std::filesystem::absolute(options.pipeline).string();
-    agent_options.arguments = measure;
-    agent.emplace(collectors::Agent::Start(agent_options));
-    const uint64_t splits = pipeline.epoch_splits();
-    if (splits > 0) conditions.epoch_splits_count = static_cast<int64_t>(splits);
-    // Before the first batch, so that no end of the run can lose it.
-    collectors::RunStore(options.database).SetConditions(agent->run_id(), conditions);
+    RecordingOptions recording;
+    recording.database = options.database;
+    recording.name = options.name;
+    recording.pipeline_path = options.pipeline;
+    recording.arguments = measure;
+    agent.emplace(StartRecording(recording, pipeline, conditions));
   }
   SayConditions(options, conditions);
   const int64_t start = MonotonicNs(), start_cpu = ProcessCpuNs();
   std::optional<Error> failure;
   {
-    Watcher watcher(&pipeline, duration_ns, options.quiet || options.json);
+    PipelineWatcher watcher(&pipeline, duration_ns, options.quiet || options.json);
     try {
       pipeline.Run();
     } catch (const Error& error) {

@@ -1,0 +1,336 @@
+#include "analysis/tuner_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/what_if.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kKeepsUp = 0.03;    // of its time the consumer waits for a batch, at most
+constexpr double kMargin = 0.2;      // of threads beyond what the consumer needs
+constexpr double kMayLose = 0.01;    // of the rate, by prediction, for fewer threads
+constexpr double kWorthFewer = 0.2;  // of all threads, that fewer must save
+
+std::string ThreadsKnob(const StageModel& stage) { return stage.name + ".parallelism"; }
+std::string QueueKnob(const StageModel& stage) { return stage.name + ".queue"; }
+
+double ElementBytes(const PipelineModel& model, size_t stage) {
+  return model.stages()[stage].element_bytes.value_or(0);
+}
+
+// Queues full, and an element in each thread.
+double FullBytes(const PipelineModel& model, const Settings& settings) {
+  double bytes = 0;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    bytes += ElementBytes(model, s) *
+             (static_cast<double>(settings.queue_capacity[s]) + settings.parallelism[s]);
+  }
+  return bytes;
+}
+
+// What the queues and threads were seen to hold. Threads that wait hold nothing, but they may have
+// when the process was at its largest: that is left to the rest of the process, which is safe.
+double HeldBytes(const PipelineModel& model) {
+  double bytes = 0;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    const double busy = stage.busy_ratio + stage.wait_out_ratio;
+    bytes += ElementBytes(model, s) * model.current().parallelism[s] * std::min(1.0, busy);
+    if (!stage.queue) continue;
+    const QueueRow& queue = model.run().queues[*stage.queue];
+    bytes += ElementBytes(model, s) * model.current().queue_capacity[s] *
+             std::clamp(queue.mean_occupancy_ratio.value_or(1), 0.0, 1.0);
+  }
+  return bytes;
+}
+
+double MemoryLimit(const PipelineModel& model, const TunerOptions& budget) {
+  if (budget.memory_bytes) return static_cast<double>(*budget.memory_bytes);
+  if (model.run().run.memory_bytes) return static_cast<double>(*model.run().run.memory_bytes);
+  return kInfinite;
+}
+
+// One proposal in the making.
+class Draft {
+ public:
+  Draft(const PipelineModel& model, const ProposeQuestion& question)
+      : model_(model),
+        question_(question),
+        predictor_(model),
+        limit_bytes_(MemoryLimit(model, question.budget)),
+        knobs_(KnobsOf(model, model.current())) {
+    const Demands& demands = model.demands();
+    proposal_.now = demands.rate;
+    const std::vector<Limit> limits = Bounds(model, demands, model.current());
+    proposal_.limited_by = limits[BindingRow(model, demands, limits)];
+    proposal_.then = proposal_.limited_by;
+    proposal_.memory_bytes = MemoryOf(model.current());
+    proposal_.forced = !Fits(model.current());
+  }
+
+  Proposal Make() {
+    if (!proposal_.forced && Needed() < kInfinite) {
+      proposal_.limited_by = {LimitKind::kConsumer, 0, "consumer", Needed()};
+      if (Take(Fewer())) {
+        proposal_.fewer_threads = true;
+        proposal_.reason = fmt::format("{} takes {} and hardly waits: fewer threads do as well",
+                                       Taker(), FormatRate(Needed(), "batches"));
+      } else {
+        proposal_.reason = fmt::format("{} is the limit, and threads are few", Taker());
+      }
+      return std::move(proposal_);
+    }
+    const Allocation plan = Allocate(model_, BudgetOf());
+    Settings settings = Turnable(plan.settings);
+    settings = NotTried(settings);
+    if (!Take(settings)) {
+      if (proposal_.reason.empty()) proposal_.reason = "the plan changes nothing";
+      return std::move(proposal_);
+    }
+    if (proposal_.forced) {
+      proposal_.reason =
+          fmt::format("{} do not fit {}", FormatBytes(MemoryOf(model_.current()).value_or(0)),
+                      FormatBytes(limit_bytes_));
+      return std::move(proposal_);
+    }
+    const double gain = proposal_.predicted / proposal_.now - 1;
+    const bool unsure = question_.sure && proposal_.gain_interval.low <= 0;
+    if (gain < question_.least_gain || unsure) {
+      proposal_.reason = fmt::format("the plan would gain {} only", FormatPercent(gain));
+      if (unsure && gain >= question_.least_gain) {
+        proposal_.reason = fmt::format("the plan's gain, {}, may be none", FormatPercent(gain));
+      }
+      proposal_.changes.clear();
+      return std::move(proposal_);
+    }
+    for (Change& change : proposal_.changes) {
+      for (const Change& planned : plan.changes) {
+        if (planned.knob != change.knob) continue;
+        change.gain = planned.gain;
+        change.why = planned.why;
+      }
+    }
+    proposal_.reason =
+        fmt::format("{} limits; {}", analysis::Describe(proposal_.limited_by), Whys());
+    return std::move(proposal_);
+  }
+
+ private:
+  std::string Whys() const {
+    std::string words;
+    for (const Change& change : proposal_.changes) {
+      if (change.why.empty() || words.find(change.why) != std::string::npos) continue;
+      words += (words.empty() ? "" : "; ") + change.knob + ": " + change.why;
+    }
+    return words.empty() ? "a part of the plan" : words;
+  }
+
+  std::optional<double> MemoryOf(const Settings& settings) const {
+    const std::optional<double> bytes = ProcessMemory(model_, settings);
+    if (!bytes) return std::nullopt;
+    return *bytes + question_.extra_bytes;
+  }
+  bool Fits(const Settings& settings) const {
+    return MemoryOf(settings).value_or(0) <= limit_bytes_;
+  }
+
+  std::string Taker() const {
+    return TargetMet() ? std::string("the target") : std::string("the consumer");
+  }
+  bool TargetMet() const {
+    return question_.budget.target && model_.demands().rate >= *question_.budget.target;
+  }
+  // The rate beyond which nobody wants more; infinite while somebody does.
+  double Needed() const {
+    const double consumer_s = model_.demands().consumer_s;
+    double needed = kInfinite;
+    if (model_.stall_ratio() < kKeepsUp && consumer_s > 0) needed = model_.demands().rate;
+    if (TargetMet()) needed = std::min(needed, *question_.budget.target);
+    return needed;
+  }
+
+  // The fewest threads with which each stage has the margin, and the prediction loses next to
+  // nothing.
+  Settings Fewer() const {
+    const Settings& current = model_.current();
+    const std::vector<double>& stage_s = model_.demands().stage_s;
+    Settings fewer = current;
+    int before = 0, after = 0;
+    for (size_t s = 0; s < stage_s.size(); ++s) {
+      const double wanted = std::ceil(stage_s[s] * Needed() * (1 + kMargin) - 1e-9);
+      if (question_.turnable.contains(ThreadsKnob(model_.stages()[s]))) {
+        fewer.parallelism[s] =
+            std::clamp(static_cast<int>(std::min(wanted, 1e6)), 1, current.parallelism[s]);
+      }
+    }
+    const double least = std::min(predictor_.Rate(current), Needed()) * (1 - kMayLose);
+    while (fewer != current && predictor_.Rate(fewer) < least) {
+      size_t tightest = stage_s.size();
+      double room = kInfinite;
+      for (size_t s = 0; s < stage_s.size(); ++s) {
+        if (fewer.parallelism[s] >= current.parallelism[s]) continue;
+        const double has = fewer.parallelism[s] / std::max(stage_s[s], 1e-12);
+        if (has >= room) continue;
+        room = has;
+        tightest = s;
+      }
+      if (tightest == stage_s.size()) break;
+      ++fewer.parallelism[tightest];
+    }
+    for (size_t s = 0; s < stage_s.size(); ++s) {
+      before += current.parallelism[s];
+      after += fewer.parallelism[s];
+    }
+    return before - after >= kWorthFewer * before && !WasTried(fewer) ? fewer : current;
+  }
+
+  // Allocate's limit is of the process's size less full queues; what they did not hold is not
+  // theirs to give.
+  Budget BudgetOf() const {
+    Budget budget;
+    budget.cores = question_.budget.cores;
+    budget.target = question_.budget.target;
+    budget.max_threads = question_.budget.max_threads;
+    if (!std::isfinite(limit_bytes_)) return budget;
+    double full = FullBytes(model_, model_.current());
+    const HostRow* rss = model_.run().FindHost("process_rss_bytes");
+    // It takes what is left of the process to be nothing where its queues hold more than it has.
+    if (rss != nullptr && rss->maximum_value) full = std::min(full, *rss->maximum_value);
+    const double unheld = std::max(0.0, full - HeldBytes(model_));
+    const double left = limit_bytes_ - unheld - question_.extra_bytes;
+    budget.memory_bytes = static_cast<uint64_t>(std::max(1.0, left));
+    return budget;
+  }
+
+  Settings Turnable(Settings settings) const {
+    const Settings& current = model_.current();
+    for (size_t s = 0; s < model_.stages().size(); ++s) {
+      const StageModel& stage = model_.stages()[s];
+      if (!question_.turnable.contains(ThreadsKnob(stage)))
+        settings.parallelism[s] = current.parallelism[s];
+      if (!question_.turnable.contains(QueueKnob(stage)))
+        settings.queue_capacity[s] = current.queue_capacity[s];
+    }
+    settings.order_window = current.order_window;
+    settings.cores = current.cores;
+    return settings;
+  }
+
+  bool WasTried(const Settings& settings) const {
+    const KnobValues knobs = KnobsOf(model_, settings);
+    return std::find(question_.tried.begin(), question_.tried.end(), knobs) !=
+           question_.tried.end();
+  }
+
+  // Half of the way, and half of that, until it is one that was not tried.
+  Settings NotTried(Settings settings) {
+    const Settings& current = model_.current();
+    bool shrunk = false;
+    while (settings != current && WasTried(settings)) {
+      shrunk = true;
+      for (size_t s = 0; s < settings.parallelism.size(); ++s) {
+        const auto half = [](int from, int to) { return from + (to - from) / 2; };
+        settings.parallelism[s] = half(current.parallelism[s], settings.parallelism[s]);
+        settings.queue_capacity[s] = half(current.queue_capacity[s], settings.queue_capacity[s]);
+      }
+    }
+    if (shrunk && settings == current) {
+      proposal_.reason = "the plan was tried and taken back";
+    }
+    return settings;
+  }
+
+  // Whether they differ from the present ones, and fit.
+  bool Take(const Settings& settings) {
+    proposal_.changes = ChangesBetween(knobs_, KnobsOf(model_, settings));
+    if (!proposal_.changes.empty() && !Fits(settings)) {
+      proposal_.changes.clear();
+      proposal_.reason = "the plan does not fit the memory";
+    }
+    if (proposal_.changes.empty()) return false;
+    for (Change& change : proposal_.changes) {
+      for (size_t s = 0; s < model_.stages().size(); ++s) {
+        const StageModel& stage = model_.stages()[s];
+        if (change.knob != ThreadsKnob(stage) && change.knob != QueueKnob(stage)) continue;
+        if (stage.element_bytes) {
+          change.memory_bytes = *stage.element_bytes * (change.to - change.from);
+        }
+      }
+    }
+    const Prediction prediction = PredictChange(model_, predictor_, {settings, {}});
+    proposal_.predicted = prediction.rate;
+    proposal_.predicted_interval = prediction.interval;
+    proposal_.then = prediction.limits[prediction.binding];
+    proposal_.gain_interval = predictor_.Gain({model_.current(), {}}, {settings, {}},
+                                              prediction.rate / proposal_.now - 1);
+    proposal_.memory_bytes = MemoryOf(settings);
+    return true;
+  }
+
+  const PipelineModel& model_;
+  const ProposeQuestion& question_;
+  Predictor predictor_;
+  double limit_bytes_;
+  KnobValues knobs_;
+  Proposal proposal_;
+};
+
+}  // namespace
+
+KnobValues KnobsOf(const PipelineModel& model, const Settings& settings) {
+  KnobValues knobs;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    knobs[ThreadsKnob(stage)] = settings.parallelism[s];
+    if (stage.queue) knobs[QueueKnob(stage)] = settings.queue_capacity[s];
+  }
+  return knobs;
+}
+
+Settings SettingsOf(const PipelineModel& model, const KnobValues& knobs) {
+  Settings settings = model.current();
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    const auto threads = knobs.find(ThreadsKnob(stage));
+    if (threads != knobs.end()) settings.parallelism[s] = threads->second;
+    const auto queue = knobs.find(QueueKnob(stage));
+    if (queue != knobs.end()) settings.queue_capacity[s] = queue->second;
+  }
+  return settings;
+}
+
+std::vector<Change> ChangesBetween(const KnobValues& from, const KnobValues& to) {
+  std::vector<Change> changes;
+  for (const auto& [knob, value] : to) {
+    const auto before = from.find(knob);
+    if (before == from.end() || before->second == value) continue;
+    Change& change = changes.emplace_back();
+    change.knob = knob;
+    change.from = before->second;
+    change.to = value;
+  }
+  return changes;
+}
+
+std::optional<double> ProcessMemory(const PipelineModel& model, const Settings& settings) {
+  bool known = false;
+  for (const StageModel& stage : model.stages()) known = known || stage.element_bytes;
+  const HostRow* rss = model.run().FindHost("process_rss_bytes");
+  if (!known || rss == nullptr || !rss->maximum_value) return std::nullopt;
+  const double rest = std::max(0.0, *rss->maximum_value - HeldBytes(model));
+  return rest + FullBytes(model, settings);
+}
+
+Proposal Propose(const PipelineModel& model, const ProposeQuestion& question) {
+  return Draft(model, question).Make();
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,171 @@
+#include "cli/decision_record.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace headrace::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+Json Time(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+Json IntervalOf(bool known, const analysis::Interval& interval, double level) {
+  if (!known || !std::isfinite(interval.low) || !std::isfinite(interval.high)) return nullptr;
+  return {{"low", interval.low}, {"high", interval.high}, {"level_ratio", level}};
+}
+
+std::string Range(const analysis::Real& low, const analysis::Real& high) {
+  return low && high ? fmt::format(" [{:.4g}, {:.4g}]", *low, *high) : std::string();
+}
+
+}  // namespace
+
+std::string DecisionJson(const analysis::Decision& decision) {
+  Json out;
+  out["schema"] = "headrace.decision/1";
+  out["decision"] = decision.index;
+  out["at_ns"] = decision.at_ns;
+  out["applied_ns"] = Time(decision.applied_ns);
+  out["judged_ns"] = Time(decision.judged_ns);
+  out["action"] = analysis::TuneActionName(decision.action);
+  out["changes"] = Json::array();
+  for (const analysis::Change& change : decision.changes) {
+    out["changes"].push_back(
+        {{"knob", change.knob},
+         {"from", change.from},
+         {"to", change.to},
+         {"why", change.why},
+         {"memory_change_bytes",
+          change.memory_bytes ? Json(std::llround(*change.memory_bytes)) : Json(nullptr)}});
+  }
+  out["settings"] = Json::object();
+  for (const auto& [knob, value] : decision.settings) out["settings"][knob] = value;
+  out["limited_by"] = decision.limited_by ? Json(decision.limited_by->name) : Json(nullptr);
+  out["limited_by_kind"] = decision.limited_by
+                               ? Json(analysis::LimitKindName(decision.limited_by->kind))
+                               : Json(nullptr);
+  out["then_limited_by"] =
+      decision.then_limited_by.empty() ? Json(nullptr) : Json(decision.then_limited_by);
+  out["now_batches_per_second"] = Number(decision.now);
+  out["predicted_batches_per_second"] = Number(decision.predicted);
+  out["predicted_interval"] =
+      IntervalOf(decision.predicted.has_value(), decision.predicted_interval, 0.9);
+  out["observed_batches_per_second"] = Number(decision.observed);
+  out["observed_interval"] =
+      IntervalOf(decision.observed.has_value(), decision.observed_interval, 0.95);
+  out["effect_ratio"] = Number(decision.effect);
+  out["effect_interval"] = IntervalOf(decision.effect.has_value(), decision.effect_interval, 0.95);
+  out["pairs_count"] = decision.pairs;
+  out["memory_bytes"] =
+      decision.memory_bytes ? Json(std::llround(*decision.memory_bytes)) : Json(nullptr);
+  out["verdict"] = analysis::TuneVerdictName(decision.verdict);
+  out["reason"] = decision.reason;
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+collectors::DecisionRow DecisionRowOf(const analysis::Decision& decision) {
+  collectors::DecisionRow row;
+  row.index = decision.index;
+  row.at_ns = decision.at_ns;
+  row.applied_ns = decision.applied_ns;
+  row.observed_ns = decision.judged_ns;
+  row.action = analysis::TuneActionName(decision.action);
+  if (decision.limited_by) {
+    row.limited_by = decision.limited_by->name;
+    row.limited_by_kind = analysis::LimitKindName(decision.limited_by->kind);
+  }
+  row.now_rate = decision.now;
+  if (decision.predicted) {
+    row.predicted_rate = decision.predicted;
+    row.predicted_low = decision.predicted_interval.low;
+    row.predicted_high = decision.predicted_interval.high;
+  }
+  if (decision.observed) {
+    row.observed_rate = decision.observed;
+    row.observed_low = decision.observed_interval.low;
+    row.observed_high = decision.observed_interval.high;
+  }
+  row.verdict = analysis::TuneVerdictName(decision.verdict);
+  row.reason = decision.reason;
+  row.detail_json = DecisionJson(decision);
+  for (const analysis::Change& change : decision.changes) {
+    row.changes.push_back({change.knob, std::to_string(change.from), std::to_string(change.to)});
+  }
+  return row;
+}
+
+std::string DecisionText(const analysis::DecisionRow& decision) {
+  std::string what;
+  for (const auto& change : decision.changes) {
+    what += fmt::format("{}{} {} -> {}", what.empty() ? " " : ", ", Printable(change.knob),
+                        Printable(change.from_text), Printable(change.to_text));
+  }
+  std::string text = fmt::format(
+      "{:>3}  at {:<7} {}{}\n", decision.index + 1,
+      FormatDuration(static_cast<double>(decision.at_ns)),
+      Printable(decision.action == "scale_down" ? "scale down" : decision.action), what);
+  const auto line = [&](const char* label, const std::string& words) {
+    if (!words.empty()) text += fmt::format("     {:<10} {}\n", label, words);
+  };
+  if (!decision.limited_by.empty()) {
+    const bool named = decision.limited_by_kind == decision.limited_by;
+    line("limited by", named ? "the " + Printable(decision.limited_by)
+                             : fmt::format("{} {}", Printable(decision.limited_by_kind),
+                                           Printable(decision.limited_by)));
+  }
+  if (decision.now_rate) line("now", FormatRate(*decision.now_rate, "batches"));
+  // What else is known is in the JSON that was stored with it.
+  const nlohmann::json detail = nlohmann::json::parse(decision.detail_json, nullptr, false);
+  const auto number = [&](const nlohmann::json& in, const char* key) -> std::optional<double> {
+    if (!in.is_object()) return std::nullopt;
+    const auto found = in.find(key);
+    if (found == in.end() || !found->is_number()) return std::nullopt;
+    return found->get<double>();
+  };
+  if (decision.predicted_rate) {
+    std::string words = FormatRate(*decision.predicted_rate, "batches") +
+                        Range(decision.predicted_low, decision.predicted_high);
+    if (detail.is_object() && detail.contains("then_limited_by") &&
+        detail["then_limited_by"].is_string()) {
+      words += ", then limited by " + Printable(detail["then_limited_by"].get<std::string>());
+    }
+    line("predicted", words);
+  }
+  if (decision.observed_rate) {
+    std::string words = FormatRate(*decision.observed_rate, "batches") +
+                        Range(decision.observed_low, decision.observed_high);
+    const std::optional<double> effect = number(detail, "effect_ratio");
+    if (effect) {
+      words += fmt::format(", {:+.1f} %", 100 * *effect);
+      const nlohmann::json& interval = detail["effect_interval"];
+      const auto low = number(interval, "low"), high = number(interval, "high");
+      if (low && high) words += fmt::format(" [{:.1f}, {:.1f}]", 100 * *low, 100 * *high);
+      const double pairs = number(detail, "pairs_count").value_or(0);
+      words += pairs > 0 ? fmt::format(", {:.0f} pairs of blocks", pairs)
+                         : std::string(", before against after");
+    }
+    line("observed", words);
+  }
+  line("verdict", Printable(decision.verdict));
+  line("why", Printable(decision.reason, 1000));
+  return text;
+}
+
+void StoredDecisions::Take(const analysis::Decision& decision) {
+  if (!failure_.empty()) return;
+  try {
+    collectors::RunStore(database_).SetDecision(run_id_, DecisionRowOf(decision));
+  } catch (const Error& error) {
+    failure_ = error.what();
+  }
+}
+
+}  // namespace headrace::cli

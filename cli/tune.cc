@@ -1,0 +1,514 @@
+// headrace tune: sets the threads and queues of a running pipeline until its plan changes nothing
+// any more, each change verified against what was there before.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "analysis/tuner.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/decision_record.h"
+#include "cli/device_cost.h"
+#include "cli/recorded_pipeline.h"
+#include "cli/run_conditions.h"
+#include "cli/target_option.h"
+#include "cli/tuned_pipeline.h"
+#include "cli/verdict.h"
+#include "reader/pipeline/delivery/send_consumer.h"
+#include "workloads/trainer/consumer.h"
+
+namespace headrace::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TuneOptions {
+  std::string pipeline, database = DefaultDatabase(), name, duration, memory, target, output,
+                        explain = "latest";
+  std::vector<std::string> set;
+  int cores = 0, max_threads = 0, max_decisions = 0;
+  std::optional<uint64_t> epochs;
+  bool once = false, continuous = false, dry_run = false, json = false, quiet = false,
+       force = false, explains = false;
+  MeasureOptions measure;
+};
+
+// ---- text and JSON ------------------------------------------------------------------------------
+
+Json IntervalJson(const analysis::Interval& interval) {
+  return {{"low", interval.low}, {"high", interval.high}, {"level_ratio", 0.95}};
+}
+
+Json DecisionsJson(const std::vector<analysis::DecisionRow>& decisions) {
+  Json out = Json::array();
+  for (const analysis::DecisionRow& decision : decisions) {
+    Json detail = Json::parse(decision.detail_json, nullptr, false);
+    if (detail.is_object()) out.push_back(std::move(detail));
+  }
+  return out;
+}
+
+Json KnobsJson(const analysis::KnobValues& knobs) {
+  Json out = Json::object();
+  for (const auto& [knob, value] : knobs) out[knob] = value;
+  return out;
+}
+
+// What `run --set` or --plan sets to come from the start to the end.
+std::vector<std::pair<std::string, std::pair<int, int>>> Differences(
+    const analysis::TuneResult& result) {
+  std::vector<std::pair<std::string, std::pair<int, int>>> found;
+  for (const auto& [knob, value] : result.end) {
+    const auto start = result.start.find(knob);
+    if (start != result.start.end() && start->second != value) {
+      found.push_back({knob, {start->second, value}});
+    }
+  }
+  return found;
+}
+
+struct Tuned {
+  analysis::TuneResult result;
+  std::vector<analysis::DecisionRow> decisions;
+  std::string pipeline, name;
+  int64_t run_id = 0;
+  double rows = 0;  // of a batch
+};
+
+Json RateJson(const std::optional<double>& rate, double rows) {
+  return {{"batches_per_second", rate ? Json(*rate) : Json(nullptr)},
+          {"rows_per_second", rate ? Json(*rate * rows) : Json(nullptr)}};
+}
+
+// The settings as a plan file: what was verified stands where a plan has its prediction.
+std::string PlanJson(const Tuned& tuned) {
+  const analysis::TuneResult& result = tuned.result;
+  std::optional<double> start_rate, low, high;
+  if (result.rate && result.effect) {
+    start_rate = *result.rate / (1 + *result.effect);
+    low = *start_rate * (1 + result.effect_interval.low);
+    high = *start_rate * (1 + result.effect_interval.high);
+  }
+  Json out;
+  out["schema"] = "headrace.plan/1";
+  out["run"] = tuned.run_id;
+  out["run_name"] = tuned.name;
+  out["pipeline"] = tuned.pipeline;
+  out["cores"] = nullptr;
+  out["settings"] = Json::object();
+  out["changes"] = Json::array();
+  for (const auto& [knob, values] : Differences(result)) {
+    out["settings"][knob] = values.second;
+    out["changes"].push_back({{"knob", knob},
+                              {"from", values.first},
+                              {"to", values.second},
+                              {"why", "found by headrace tune"},
+                              {"gain_ratio", nullptr},
+                              {"memory_change_bytes", nullptr}});
+  }
+  out["caches"] = Json::array();
+  out["now"] = RateJson(start_rate ? start_rate : result.rate, tuned.rows);
+  out["predicted"] = RateJson(result.rate, tuned.rows);
+  out["predicted"]["low"] = low ? Json(*low) : Json(nullptr);
+  out["predicted"]["high"] = high ? Json(*high) : Json(nullptr);
+  out["predicted"]["level_ratio"] = 0.95;
+  out["gain_ratio"] = result.effect ? Json(*result.effect) : Json(nullptr);
+  out["gain_interval"] = {
+      {"low", result.effect ? Json(result.effect_interval.low) : Json(nullptr)},
+      {"high", result.effect ? Json(result.effect_interval.high) : Json(nullptr)},
+      {"level_ratio", 0.95}};
+  out["verified"] = {{"pairs_count", result.pairs}, {"note", result.effect_note}};
+  out["promise"] = {{"batches_per_second", nullptr}, {"probability", 0.9}};
+  out["risk"] = {{"slower_probability", nullptr}};
+  out["then_limited_by"] = "";
+  out["then_limited_by_kind"] = nullptr;
+  for (auto at = tuned.decisions.rbegin(); at != tuned.decisions.rend(); ++at) {
+    if (at->limited_by.empty()) continue;
+    const Json detail = Json::parse(at->detail_json, nullptr, false);
+    if (detail.is_object() && detail.contains("then_limited_by") &&
+        detail["then_limited_by"].is_string()) {
+      out["then_limited_by"] = detail["then_limited_by"];
+    }
+    break;
+  }
+  out["memory_bytes"] = nullptr;
+  out["memory_change_bytes"] = nullptr;
+  out["solver"] = nullptr;
+  out["objectives"] = Json::array();
+  out["cores_used"] = nullptr;
+  out["watts"] = nullptr;
+  out["worth_of_more"] = Json::array();
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string TuneJson(const Tuned& tuned) {
+  const analysis::TuneResult& result = tuned.result;
+  Json out;
+  out["schema"] = "headrace.tune/1";
+  out["run"] = tuned.run_id;
+  out["pipeline"] = tuned.pipeline;
+  out["start"] = KnobsJson(result.start);
+  out["end"] = KnobsJson(result.end);
+  out["rate"] = RateJson(result.rate, tuned.rows);
+  out["effect_ratio"] = result.effect ? Json(*result.effect) : Json(nullptr);
+  out["effect_interval"] = result.effect ? IntervalJson(result.effect_interval) : Json(nullptr);
+  out["pairs_count"] = result.pairs;
+  out["effect_note"] = result.effect_note;
+  out["converged"] = result.converged;
+  out["applied_count"] = result.applied;
+  out["stopped"] = result.why;
+  out["decisions"] = DecisionsJson(tuned.decisions);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void PrintResult(const Tuned& tuned, const TuneOptions& options) {
+  const analysis::TuneResult& result = tuned.result;
+  fmt::print("stopped: {}\n", Printable(result.why, 500));
+  std::string set;
+  for (const auto& [knob, values] : Differences(result)) {
+    set += " --set " + ShellWord(fmt::format("{}={}", knob, values.second));
+  }
+  if (result.effect) {
+    fmt::print("verified: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {} ({})\n",
+               100 * *result.effect, 100 * result.effect_interval.low,
+               100 * result.effect_interval.high,
+               result.pairs > 0 ? fmt::format("{} pairs of blocks", result.pairs)
+                                : std::string("before against after, not interleaved"),
+               FormatRate(result.rate.value_or(0), "batches"),
+               FormatRate(result.rate.value_or(0) * tuned.rows, "rows"));
+  } else {
+    fmt::print("not verified: {}\n", result.effect_note);
+  }
+  fmt::print("settings:{}\n", set.empty() ? " as they were" : set);
+  const std::string database = DatabaseOption(options.database);
+  fmt::print("recorded as run {} in {}; next: {} tune --explain {}{}\n", tuned.run_id,
+             options.database, ShellWord(ProgramName()), tuned.run_id, database);
+  if (!set.empty()) {
+    fmt::print("next: {} run {}{}{}\n", ShellWord(ProgramName()), ShellWord(options.pipeline),
+               database, options.output.empty() ? set : " --plan " + ShellWord(options.output));
+  }
+}
+
+// Tells of decisions as they are made and judged.
+class SpokenDecisions : public analysis::DecisionSink {
+ public:
+  void Take(const analysis::Decision& decision) override {
+    using analysis::TuneVerdict;
+    const std::string at = FormatDuration(static_cast<double>(decision.at_ns));
+    if (decision.verdict == TuneVerdict::kOpen && !decision.applied_ns) {
+      Say(fmt::format("at {}: {}{}{}: {}", at, Words(decision.action),
+                      decision.changes.empty() ? "" : " ", analysis::Describe(decision.changes),
+                      decision.reason));
+      if (decision.predicted) {
+        Say(fmt::format("        predicted {} [{:.4g}, {:.4g}] instead of {}",
+                        FormatRate(*decision.predicted, "batches"), decision.predicted_interval.low,
+                        decision.predicted_interval.high,
+                        FormatRate(decision.now.value_or(0), "batches")));
+      }
+    } else if (decision.effect && decision.verdict != TuneVerdict::kOpen) {
+      Say(fmt::format("        {}: {:+.1f} % [{:.1f}, {:.1f}], {}",
+                      analysis::TuneVerdictName(decision.verdict), 100 * *decision.effect,
+                      100 * decision.effect_interval.low, 100 * decision.effect_interval.high,
+                      FormatRate(decision.observed.value_or(0), "batches")));
+    }
+  }
+
+ private:
+  static std::string Words(analysis::TuneAction action) {
+    return action == analysis::TuneAction::kScaleDown ? "scale down"
+                                                      : analysis::TuneActionName(action);
+  }
+  static void Say(const std::string& line) {
+    std::fputs((Printable(line, 1000) + "\n").c_str(), stderr);
+  }
+};
+
+// ---- running ------------------------------------------------------------------------------------
+
+// The process and all it starts may use this many cores from here on: no setting can take more.
+void LimitCores(int cores) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    throw ErrnoError(errno, "read the CPU affinity", "");
+  const int has = CPU_COUNT(&allowed);
+  const double budget = ReadCoreBudget().cores;
+  if (cores > has || cores > budget) {
+    throw Error(
+        ExitCode::kInconclusive,
+        fmt::format("{} cores were asked for and this process may use {:g}, {:g} fewer", cores,
+                    std::min<double>(has, budget), cores - std::min<double>(has, budget)),
+        "--cores", "ask for fewer, or leave it out");
+  }
+  cpu_set_t some;
+  CPU_ZERO(&some);
+  for (int cpu = 0, left = cores; cpu < CPU_SETSIZE && left > 0; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    CPU_SET(cpu, &some);
+    --left;
+  }
+  if (sched_setaffinity(0, sizeof(some), &some) != 0)
+    throw ErrnoError(errno, "set the CPU affinity", "");
+}
+
+reader::Settings AllSettings(const TuneOptions& options) {
+  reader::Settings settings;
+  for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
+  // Tuning takes as long as it takes: the table is read again and again.
+  settings.emplace_back("source.epochs", std::to_string(options.epochs.value_or(0)));
+  return settings;
+}
+
+std::unique_ptr<reader::Consumer> MakeConsumer(const reader::PipelineSpec& spec) {
+  if (spec.delivery.to.kind == reader::DeliveryKind::kInline)
+    return workloads::MakeConsumer(spec, nullptr, nullptr, nullptr);
+  return std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
+}
+
+analysis::TunerOptions TunerOptionsOf(const TuneOptions& options,
+                                      const reader::PipelineSpec& spec) {
+  analysis::TunerOptions tuner;
+  if (!options.memory.empty()) tuner.memory_bytes = ParseBytes(options.memory, "--memory");
+  if (!options.target.empty()) {
+    const uint64_t rows = spec.synthetic ? spec.synthetic->rows : spec.batch_rows;
+    tuner.target = ParseTarget(options.target, static_cast<double>(rows));
+  }
+  tuner.max_threads = options.max_threads;
+  tuner.continuous = options.continuous;
+  tuner.max_decisions = options.max_decisions;
+  tuner.dry_run = options.dry_run;
+  return tuner;
+}
+
+// Runs the tuner beside the pipeline, and ends the pipeline where it is no longer wanted.
+class TuningThread {
+ public:
+  TuningThread(analysis::TunerOptions options, reader::Pipeline* pipeline,
+               const std::string& database, int64_t run_id,
+               std::vector<analysis::DecisionSink*> sinks, bool stops_pipeline)
+      : target_(pipeline, database, run_id, &ended_),
+        tuner_(std::move(options), target_.knobs()),
+        sinks_(std::move(sinks)),
+        thread_([this, pipeline, stops_pipeline] {
+          try {
+            analysis::Tune(&tuner_, &target_, sinks_);
+          } catch (const Error& error) {
+            failure_ = error;
+          }
+          if (failure_ || stops_pipeline) pipeline->RequestStop();
+        }) {}
+  ~TuningThread() {
+    if (thread_.joinable()) Join();
+  }
+
+  // The pipeline has ended.
+  void Join() {
+    ended_ = true;
+    thread_.join();
+  }
+  analysis::TuneResult result() const { return tuner_.result(); }
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  std::atomic<bool> ended_{false};
+  TunedPipeline target_;
+  analysis::Tuner tuner_;
+  std::vector<analysis::DecisionSink*> sinks_;
+  std::optional<Error> failure_;
+  std::thread thread_;
+};
+
+int Explain(const TuneOptions& options) {
+  { collectors::ReadStore ready(options.database); }
+  const auto decisions = analysis::LoadDecisions(options.database, options.explain);
+  if (decisions.empty()) {
+    throw Error(ExitCode::kInconclusive, "nothing was decided about this run",
+                "run " + Printable(options.explain),
+                "name a run of 'headrace tune'; 'headrace runs' lists them");
+  }
+  if (options.json) {
+    Json out;
+    out["schema"] = "headrace.tune_decisions/1";
+    out["decisions"] = DecisionsJson(decisions);
+    fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  for (const analysis::DecisionRow& decision : decisions) {
+    std::fputs(DecisionText(decision).c_str(), stdout);
+  }
+  return 0;
+}
+
+void CheckOptions(const TuneOptions& options) {
+  if (options.pipeline.empty()) {
+    throw Error(ExitCode::kUsage, "say which pipeline file to tune", "",
+                "try 'headrace tune PIPELINE.toml', or --explain");
+  }
+  if (!options.output.empty() && !options.force && std::filesystem::exists(options.output)) {
+    throw Error(ExitCode::kUsage, "exists already", options.output,
+                "name another, or give --force");
+  }
+}
+
+int Run(const TuneOptions& options) {
+  if (options.explains) return Explain(options);
+  CheckOptions(options);
+  const int64_t duration_ns =
+      options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
+  if (!options.duration.empty() && duration_ns <= 0)
+    throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
+  const reader::Settings settings = AllSettings(options);
+  reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
+  const analysis::TunerOptions tuner_options = TunerOptionsOf(options, spec);
+  if (options.cores > 0) LimitCores(options.cores);
+  ChooseGap(options.database, &spec);
+  options.measure.SetEnvironment();
+  InstallInterruptHandler();
+  std::unique_ptr<reader::Consumer> consumer = MakeConsumer(spec);
+  const collectors::RunConditions conditions = ReadConditions(spec, settings);
+  reader::Pipeline pipeline(std::move(spec), std::move(consumer), [] { return Interrupted(); });
+
+  RecordingOptions recording{options.database, options.name, options.pipeline,
+                             options.measure.Arguments()};
+  recording.arguments.insert(recording.arguments.end(), {"--commit-every", "400ms"});
+  collectors::Agent agent = StartRecording(recording, pipeline, conditions);
+  const int64_t run_id = agent.run_id();
+
+  StoredDecisions stored(options.database, run_id);
+  SpokenDecisions spoken;
+  std::vector<analysis::DecisionSink*> sinks = {&stored};
+  if (!options.quiet && !options.json) sinks.push_back(&spoken);
+  std::optional<Error> failure;
+  Tuned tuned;
+  {
+    const bool stops = !options.continuous && duration_ns == 0;
+    TuningThread tuning(tuner_options, &pipeline, options.database, run_id, sinks, stops);
+    PipelineWatcher watcher(&pipeline, duration_ns, true);
+    try {
+      pipeline.Run();
+    } catch (const Error& error) {
+      failure = error;
+    }
+    tuning.Join();
+    if (!failure) failure = tuning.failure();
+    tuned.result = tuning.result();
+  }
+  try {
+    agent.Stop();
+  } catch (const Error& error) {
+    if (!failure) failure = error;
+  }
+  if (failure) throw *failure;
+  if (!stored.failure().empty()) {
+    std::fputs(fmt::format("headrace tune: decisions were not stored: {}\n",
+                           Printable(stored.failure(), 500))
+                   .c_str(),
+               stderr);
+  }
+  tuned.decisions = analysis::LoadDecisions(options.database, std::to_string(run_id));
+  tuned.pipeline = std::filesystem::absolute(options.pipeline).string();
+  tuned.name = options.name.empty() ? pipeline.spec().name : options.name;
+  tuned.run_id = run_id;
+  const reader::PipelineProgress progress = pipeline.progress();
+  if (progress.batches > 0) {
+    tuned.rows = static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
+  }
+  if (!options.output.empty()) {
+    AtomicFile file(options.output, options.force);
+    file.Write(PlanJson(tuned));
+    file.Commit();
+    std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);
+  }
+  if (options.json) {
+    std::fputs(TuneJson(tuned).c_str(), stdout);
+  } else if (!options.quiet) {
+    PrintResult(tuned, options);
+  }
+  return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+}
+
+HR_COMMAND(
+    "tune",
+    {.summary = "sets threads and queues of a running pipeline, each change verified",
+     .examples =
+         "  headrace tune rm1/pipeline.toml                          # until nothing is to be "
+         "gained\n"
+         "  headrace tune rm1/pipeline.toml --memory 4GiB --cores 2 -o plan.json\n"
+         "  headrace tune rm1/pipeline.toml --continuous             # and on, as the pipeline "
+         "changes\n"
+         "  headrace tune rm1/pipeline.toml --dry-run                # what it would set first\n"
+         "  headrace tune --explain latest                           # each decision, and what "
+         "came "
+         "of it\n",
+     .exit_codes =
+         "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file or "
+         "an option, 4 no settings satisfy the budget, or too little to plan by, 5 "
+         "damaged table or database, 7 out of disk or memory, 130 interrupted",
+     .next = "headrace tune --explain latest",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<TuneOptions>();
+       app.add_option("PIPELINE", options->pipeline, "Pipeline file (TOML)");
+       auto* once = app.add_flag("--once", options->once,
+                                 "Stop tuning when the plan changes nothing any more (default); "
+                                 "with --duration the pipeline runs on");
+       app.add_flag("--continuous", options->continuous,
+                    "Watch on, and plan anew when the pipeline changes")
+           ->excludes(once);
+       app.add_option("-d,--duration", options->duration, "Run the pipeline this long: 60s, 10m");
+       app.add_option("--epochs", options->epochs,
+                      "Read the table this many times (default: again and again)");
+       app.add_option("--cores", options->cores,
+                      "Use this many cores and no more [those this process may use]")
+           ->check(Positive);
+       app.add_option("--memory", options->memory,
+                      "Keep the process within this much memory: 100M, 4GiB [its limit]");
+       app.add_option("--target", options->target,
+                      "Reach this rate and no more: 500, 282000rows/s [as fast as the consumer "
+                      "can use]");
+       app.add_option("--max-threads", options->max_threads,
+                      "Allow this many threads per stage [8, or 4 per core]")
+           ->check(Positive);
+       app.add_option("--max-decisions", options->max_decisions,
+                      "Stop after turning knobs so often [no limit]")
+           ->check(Positive);
+       app.add_flag("--dry-run", options->dry_run, "Decide once, say it, and set nothing");
+       app.add_option("--set", options->set,
+                      "Begin with one knob changed, KEY=VALUE: decode.parallelism=2")
+           ->allow_extra_args(false);
+       app.add_option("--explain", options->explain,
+                      "Print the decisions of this run [latest] instead of tuning")
+           ->expected(0, 1)
+           ->type_name("RUN");
+       app.add_option("-o,--output", options->output,
+                      "Write the settings as a plan (schema headrace.plan/1) to this file");
+       app.add_flag("-f,--force", options->force, "Replace the output file if it exists");
+       app.add_option("--db", options->database, "Record into this database")
+           ->capture_default_str();
+       app.add_option("--name", options->name, "Name the run (default: the pipeline's name)");
+       options->measure.AddTo(&app);
+       app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.tune/1)");
+       const CLI::App* command = &app;
+       return [options, command] {
+         options->explains = command->count("--explain") > 0;
+         if (options->explain.empty()) options->explain = "latest";
+         return Run(*options);
+       };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli
