@@ -8,6 +8,8 @@
 #include <limits>
 #include <span>
 
+#include "analysis/distributions.h"
+#include "analysis/sequential.h"
 #include "base/error.h"
 #include "base/registry.h"
 
@@ -23,6 +25,10 @@ constexpr Figure kOfCommands[] = {Figure::kElapsed, Figure::kCpu, Figure::kPeakR
 constexpr double kTailMargin = 0.10;
 // A first pair that reads so many times what later ones read found a cold cache.
 constexpr double kColdFactor = 4, kColdBytes = 1 << 20;
+// Ranks have no small p values below, and lose next to nothing from there on (analysis/sequential.h
+// changes its statistic at the same number).
+constexpr size_t kRanksFrom = 10;
+constexpr size_t kFewest = 4;  // pairs
 
 double Median(const std::vector<double>& values) { return Quantile(values, 0.5); }
 
@@ -174,6 +180,15 @@ std::vector<double> SpreadOf(std::span<const double> a, std::span<const double> 
   return spread;
 }
 
+// Two-sided p of Student's test that the mean is 0.
+double StudentP(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = Mean(values), deviation = std::sqrt(Variance(values));
+  if (values.size() < 2) return 1;
+  if (deviation == 0) return mean == 0 ? 1 : 0;
+  return 2 * StudentCdf(-std::abs(mean) / (deviation / std::sqrt(n)), n - 1);
+}
+
 void Measure(const ComparisonInput& input, ComparedMetric* metric) {
   const FigureInfo& info = InfoOf(metric->figure);
   const size_t n = std::min(metric->a_values.size(), metric->b_values.size());
@@ -221,10 +236,12 @@ void Measure(const ComparisonInput& input, ComparedMetric* metric) {
       input.unit == ComparedUnit::kPair ? LogRatios(a, b) : SpreadOf(a, b);
   const RatioEstimate within = Estimate(input, a, b, 1 - 2 * input.alpha);
   if (input.unit == ComparedUnit::kPair) {
-    metric->p = WilcoxonSignedRank(ratios);
+    metric->p_ranks = WilcoxonSignedRank(ratios);
+    metric->p = n < kRanksFrom ? StudentP(ratios) : *metric->p_ranks;
     metric->p_same = EquivalenceP(ratios, metric->margin);
   } else {
-    metric->p = MannWhitney(metric->a_values, metric->b_values);
+    metric->p_ranks = MannWhitney(metric->a_values, metric->b_values);
+    metric->p = metric->p_ranks;
   }
   const double detectable = DetectableRatio(ratios, input.alpha, input.power);
   if (std::isfinite(detectable)) metric->detectable = detectable;
@@ -240,11 +257,11 @@ std::string SameWord(const ComparedMetric& metric) {
 }
 
 // Verdicts are of a rate; the words of the others follow their own direction.
-void Say(const ComparisonInput& input, bool corrected, ComparedMetric* metric) {
+void Say(const ComparisonInput& input, ComparedMetric* metric) {
   if (metric->identical || !metric->change) return;
   const bool proven =
       metric->verdict == ChangeVerdict::kFaster || metric->verdict == ChangeVerdict::kSlower;
-  if (proven && corrected && metric->p_holm.value_or(1) >= input.alpha) {
+  if (proven && !metric->sequential && metric->p_holm.value_or(1) >= input.alpha) {
     metric->verdict = ChangeVerdict::kCannotTell;
   }
   const FigureInfo& info = InfoOf(metric->figure);
@@ -348,13 +365,22 @@ const ComparedMetric* Comparison::Find(Figure figure) const {
   return nullptr;
 }
 
-size_t FewestPairs(size_t metrics, double alpha) {
-  // 2^(1-n) is the least p of a signed-rank test; Holm multiplies the least of m by m.
-  const auto m = static_cast<double>(std::max<size_t>(metrics, 1));
-  return static_cast<size_t>(std::floor(1 + std::log2(m / alpha))) + 1;
+SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan) {
+  const std::vector<Figure> family = FamilyOf(input);
+  const Figure first = family.empty() ? Figure::kRowsPerSecond : family[0];
+  Comparison left_out;
+  LeaveOut(input, first, &left_out);
+  const double sign = InfoOf(first).higher_is_better ? 1 : -1;
+  SequentialTest test(plan, MarginOf(input, first));
+  for (size_t i = 0; i < std::min(input.a.samples.size(), input.b.samples.size()); ++i) {
+    const Real a = input.a.samples[i].figures.Of(first), b = input.b.samples[i].figures.Of(first);
+    const bool counts = left_out.left_out_a[i].empty() && a && b && *a > 0 && *b > 0;
+    test.Add(counts ? sign * std::log(*b / *a) : std::numeric_limits<double>::quiet_NaN());
+  }
+  return test;
 }
 
-Comparison Compare(const ComparisonInput& input) {
+Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan) {
   const std::vector<Figure> family = FamilyOf(input);
   if (family.empty()) {
     throw Error(ExitCode::kInconclusive, "nothing was measured on both sides", "",
@@ -376,15 +402,45 @@ Comparison Compare(const ComparisonInput& input) {
   }
   ComparedMetric& first = out.metrics[0];
   out.units = std::min(first.a_values.size(), first.b_values.size());
+  const bool sequential = input.unit == ComparedUnit::kPair && input.planned_pairs >= 2 &&
+                          first.change && !first.identical;
+  if (sequential) {
+    std::optional<SequentialPlan> own;
+    if (plan == nullptr) own = PlanSequential(input.planned_pairs, input.alpha);
+    SequentialTest test = Replay(input, plan == nullptr ? *own : *plan);
+    // It ended for the time, or pairs that had counted at first are left out.
+    if (!test.step().stop) test.Close();
+    out.stopped_early = out.units < input.planned_pairs && test.looked_at() < input.planned_pairs;
+    out.stopped_why = StopReasonName(test.step().why);
+    const bool flip = !InfoOf(first.figure).higher_is_better;
+    const auto as_change = [&](const Interval& interval) {
+      return flip ? Interval{-interval.high, -interval.low} : interval;
+    };
+    first.sequential = true;
+    first.change = flip ? -test.estimate() : test.estimate();
+    first.interval = as_change(test.interval());
+    first.verdict = VerdictOf(first.interval, as_change(test.within()), first.margin);
+    // Looking often at the first metric is looking often at what goes with it.
+    const auto looks = static_cast<double>(
+        std::count_if(test.plan().looks.begin(), test.plan().looks.end(),
+                      [&](const SequentialPlan::Look& look) { return look.pairs <= out.units; }));
+    for (size_t i = 1; i < out.metrics.size(); ++i) {
+      if (out.metrics[i].p)
+        out.metrics[i].p = std::min(1.0, *out.metrics[i].p * std::max(looks, 1.0));
+    }
+  }
   std::vector<double> p;
-  for (const ComparedMetric& metric : out.metrics)
-    p.push_back(metric.p.value_or(std::numeric_limits<double>::quiet_NaN()));
+  for (const ComparedMetric& metric : out.metrics) {
+    p.push_back(metric.sequential ? std::numeric_limits<double>::quiet_NaN()
+                                  : metric.p.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
   const std::vector<double> holm = Holm(p);
   for (size_t i = 0; i < holm.size(); ++i) {
     if (std::isfinite(holm[i])) out.metrics[i].p_holm = holm[i];
   }
   const double best = BestP(input.unit, first.a_values.size(), first.b_values.size());
-  if (!first.identical && best >= input.alpha) {
+  const bool few = input.unit == ComparedUnit::kPair ? out.units < kFewest : best >= input.alpha;
+  if (few && !first.identical) {
     out.too_few =
         fmt::format("n={} {}{} cannot reach p<{:.2g} (best possible {:.2g})", out.units,
                     ComparedUnitName(input.unit),
@@ -395,7 +451,7 @@ Comparison Compare(const ComparisonInput& input) {
       metric.word = "cannot tell";
     }
   } else {
-    for (ComparedMetric& metric : out.metrics) Say(input, true, &metric);
+    for (ComparedMetric& metric : out.metrics) Say(input, &metric);
   }
   out.order = FindOrder(input, out, family[0]);
   if (input.unit != ComparedUnit::kBlock) out.noise = NoiseOf(input, out, family[0]);
@@ -403,7 +459,9 @@ Comparison Compare(const ComparisonInput& input) {
 }
 
 std::string ChangeText(Figure figure, double change) {
-  if (InfoOf(figure).share) return fmt::format("{:+.1f} pt", 100 * change);
+  if (InfoOf(figure).share) {
+    return std::abs(change) < 0.0005 ? "0.0 pt" : fmt::format("{:+.1f} pt", 100 * change);
+  }
   const double percent = 100 * std::expm1(change);
   if (!std::isfinite(percent)) return percent > 0 ? "+inf" : "-inf";
   if (percent >= 1000) return fmt::format("x{:.1f}", percent / 100 + 1);

@@ -13,6 +13,7 @@
 
 #include "analysis/paired.h"
 #include "analysis/run_figures.h"
+#include "analysis/sequential.h"
 #include "analysis/statistics.h"
 
 namespace headrace::analysis {
@@ -57,9 +58,14 @@ struct ComparedMetric {
   // ln(B / A), of shares B - A; mean over the units. Empty: see `reason`.
   Real change;
   Interval interval;  // 95 %; kUnbounded below two units
-  // Two-sided, that there is no change (Wilcoxon, or Mann-Whitney), and with Holm's correction over
-  // the metrics of the page; that the change is the margin or more.
-  Real p, p_holm, p_same;
+  // Two-sided, that there is no change: of pairs Student's below ten, where ranks have no small p
+  // values, and Wilcoxon's from there on; else Mann-Whitney's. Where pairs could end early, times
+  // the looks that were had. With Holm's correction over the metrics of the page; by ranks alone,
+  // uncorrected; that the change is the margin or more.
+  Real p, p_holm, p_ranks, p_same;
+  // Decided by the sequential test of this metric alone, whose error holds over all its looks: it
+  // has no part in Holm's family.
+  bool sequential = false;
   double margin = 0;  // as `change`
   Real detectable;    // smallest change that so many units find with the power asked for
   // Units of each side in all to find a change of the margin; empty: not known, or it was enough.
@@ -84,20 +90,21 @@ struct Comparison {
   std::optional<OrderEffect> order;
   // One run against the next one of the same side: 95 % of such ratios are within exp(+-this).
   Real noise;
-  bool stopped_early = false;
-  std::string stopped_why;
-  size_t steadyless = 0;  // samples without a steady phase: their figures are of the whole run
-  std::string too_few;    // why no number of units at hand can be sure; empty: it can
+  bool stopped_early = false;  // before the planned number of pairs
+  std::string stopped_why;     // StopReasonName; empty: it could not
+  size_t steadyless = 0;       // samples without a steady phase: their figures are of the whole run
+  std::string too_few;         // why no number of units at hand can be sure; empty: it can
 
   const ComparedMetric* Find(Figure figure) const;
 };
 
-// Throws Error kInconclusive when no metric is known on both sides.
-Comparison Compare(const ComparisonInput& input);
+// The sequential test of the first metric over the pairs at hand, those that are left out left out;
+// of a rate: of a metric where less is better, ratios are turned round.
+SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan);
 
-// Pairs before which a comparison should not stop: fewer cannot decide a family of so many metrics
-// with an exact test.
-size_t FewestPairs(size_t metrics, double alpha);
+// `plan`: of input.planned_pairs and input.alpha, to make it once; null: it is made here.
+// Throws Error kInconclusive when no metric is known on both sides.
+Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan = nullptr);
 
 // A gate for CI: FIGURE OP NUMBER with a unit, of the change from A to B: "rows_per_s<-3%",
 // "wait_ratio>2pt". It fails where the expression holds.

@@ -310,6 +310,18 @@ size_t PlannedPairs(const CompareOptions& options, int64_t duration_ns, int64_t 
   return static_cast<size_t>(std::clamp<int64_t>(budget_ns / pair_ns, 1, 1000));
 }
 
+const char* StopWords(analysis::StopReason why) {
+  switch (why) {
+    case analysis::StopReason::kDifference:
+    case analysis::StopReason::kSame:
+      return "the answer is sure";
+    case analysis::StopReason::kFutile:
+      return "the rest would hardly decide";
+    default:
+      return "the answer is in";
+  }
+}
+
 int CompareSides(const CompareOptions& options, const Sides& sides) {
   const std::vector<analysis::Gate> gates = ParseGates(options);
   AbOptions run;
@@ -341,13 +353,18 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   input.seed = run.seed;
   input.planned_pairs = options.no_early_stop ? 0 : run.pairs;
   input.cold = options.cold;
+  std::optional<analysis::SequentialPlan> plan;
+  if (input.planned_pairs >= 2)
+    plan = analysis::PlanSequential(input.planned_pairs, input.alpha);
+  else
+    input.planned_pairs = 0;
   Record record(options.database, run.name, sides, run.seed);
   run.finished = [&](const AbPair& pair) {
     record.Add(pair);
     input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
     input.b_first.push_back(pair.b_first);
-    return true;
+    return !plan || !analysis::Replay(input, *plan).step().stop;
   };
   const AbResult result = RunPairs(run);
   if (result.end == AbEnd::kInterrupted) {
@@ -367,7 +384,11 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   if (result.end == AbEnd::kBudget)
     notes.end =
         fmt::format("--time was used up after {} of {} pairs", result.pairs.size(), run.pairs);
-  const analysis::Comparison comparison = analysis::Compare(input);
+  if (result.end == AbEnd::kStopped) {
+    notes.end = fmt::format("stopped after {} of {} pairs: {}", result.pairs.size(), run.pairs,
+                            StopWords(analysis::Replay(input, *plan).step().why));
+  }
+  const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
   JudgeGates(gates, comparison, &notes);
   const dashboards::ComparisonPage page{input, comparison, notes};
   for (size_t i = 0; i < result.pairs.size(); ++i) {

@@ -59,6 +59,12 @@ std::string ValueText(Figure figure, double value) {
   return FormatBytes(value);
 }
 
+// A size, without a direction: "2.4 %".
+std::string SizeText(Figure figure, double change) {
+  if (InfoOf(figure).share) return fmt::format("{:.1f} pt", 100 * std::abs(change));
+  return fmt::format("{:.2g} %", 100 * std::expm1(std::abs(change)));
+}
+
 std::string PText(double p) {
   return p < 0.001 ? "<0.001" : fmt::format("{:.{}f}", p, p < 0.0995 ? 3 : 2);
 }
@@ -183,13 +189,13 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   if (!others.empty()) say->push_back({"ALSO", others});
   if (first.detectable && !first.identical) {
     say->push_back({"FINDS", fmt::format("could have detected: {} or more in {}, at {:.0f} % power",
-                                         ChangeText(first.figure, *first.detectable).substr(1),
+                                         SizeText(first.figure, *first.detectable),
                                          InfoOf(first.figure).title, 100 * input.power)});
   }
   if (comparison.noise) {
     say->push_back({"NOISE", fmt::format("a run and the next of the same side differ by up to {} "
                                          "in {} (19 of 20 times)",
-                                         ChangeText(first.figure, *comparison.noise).substr(1),
+                                         SizeText(first.figure, *comparison.noise),
                                          InfoOf(first.figure).title)});
   }
   if (comparison.order) {
@@ -243,8 +249,7 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
   };
   if (!first.change) return;
   if (!comparison.too_few.empty() && !first.identical) {
-    more_pairs(std::max<size_t>(6, analysis::FewestPairs(comparison.metrics.size(), input.alpha)),
-               input.unit == ComparedUnit::kPair ? "" : ", interleaved");
+    more_pairs(6, input.unit == ComparedUnit::kPair ? "" : ", interleaved");
     return;
   }
   const std::string costs = OthersText(comparison, true);
@@ -305,7 +310,10 @@ Table MetricsTable(const ComparisonPage& page) {
         {title, ValueText(metric.figure, metric.a), ValueText(metric.figure, metric.b),
          metric.change ? ChangeText(metric.figure, *metric.change) : std::string("-"),
          interval && !raw ? IntervalText(metric.figure, metric.interval) : std::string("-"),
-         metric.p_holm && !raw ? PText(*metric.p_holm) : std::string("-"),
+         raw                 ? std::string("-")
+         : metric.sequential ? std::string("by looks")
+         : metric.p_holm     ? PText(*metric.p_holm)
+                             : std::string("-"),
          metric.change ? metric.word : fmt::format("{} ({})", metric.word, metric.reason),
          std::to_string(std::min(metric.a_values.size(), metric.b_values.size()))});
   }
@@ -417,6 +425,8 @@ Json MetricJson(const ComparedMetric& metric) {
   out["change_high"] = metric.change ? relative(metric.interval.high) : Json(nullptr);
   out["p"] = Known(metric.p);
   out["p_holm"] = Known(metric.p_holm);
+  out["p_ranks"] = Known(metric.p_ranks);
+  out["sequential"] = metric.sequential;
   out["p_same"] = Known(metric.p_same);
   out["margin"] = relative(metric.margin);
   out["detectable"] = Relative(metric.figure, metric.detectable);
@@ -492,6 +502,7 @@ std::string ComparisonJson(const ComparisonPage& page) {
   out["planned_pairs_count"] = input.planned_pairs;
   out["cold"] = input.cold;
   out["stopped_early"] = comparison.stopped_early;
+  out["stopped_why"] = comparison.stopped_why;
   if (!comparison.too_few.empty()) out["too_few"] = comparison.too_few;
   out["metrics"] = Json::array();
   for (const ComparedMetric& metric : comparison.metrics)
