@@ -210,12 +210,7 @@ class Divided {
 };
 
 CostFigures CostOf(const PipelinePair& pair, const PairFigures& figures, size_t i) {
-  const PairFigures::Operator& op = figures.operators[i];
-  CostFigures cost{op.cpu_s, op.blocked_s + op.lock_wait_s, op.bytes};
-  if (pair.operators()[i].resource) {
-    cost.blocked_s += op.work * figures.resources[*pair.operators()[i].resource].hold_s;
-  }
-  return cost;
+  return {figures.operators[i].cpu_s, pair.BlockedOf(figures, i), figures.operators[i].bytes};
 }
 
 void Add(const std::optional<CostFigures>& cost, CostFigures* total) {

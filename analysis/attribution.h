@@ -45,7 +45,7 @@ const char* AttributedToName(AttributedTo what);  // "operator", "threads", ...
 
 // What a row costs in one operator, on one side.
 struct CostFigures {
-  double cpu_s = 0, blocked_s = 0;  // waits for locks are blocked time
+  double cpu_s = 0, blocked_s = 0;  // waits for a lock are no cost of the one who waits
   double bytes = 0;                 // that go into the operator
 };
 

@@ -62,14 +62,12 @@ PairFigures MeanOf(const std::vector<const PairFigures*>& figures) {
   for (size_t i = 0; i < mean.operators.size(); ++i) {
     average([i](PairFigures& f) -> double& { return f.operators[i].cpu_s; });
     average([i](PairFigures& f) -> double& { return f.operators[i].blocked_s; });
-    average([i](PairFigures& f) -> double& { return f.operators[i].lock_wait_s; });
     average([i](PairFigures& f) -> double& { return f.operators[i].bytes; });
-    average([i](PairFigures& f) -> double& { return f.operators[i].held_s; });
-    average([i](PairFigures& f) -> double& { return f.operators[i].work; });
   }
   for (size_t r = 0; r < mean.resources.size(); ++r) {
     average([r](PairFigures& f) -> double& { return f.resources[r].hold_s; });
     average([r](PairFigures& f) -> double& { return f.resources[r].limiter_s; });
+    average([r](PairFigures& f) -> double& { return f.resources[r].work; });
   }
   average([](PairFigures& f) -> double& { return f.unattributed_s; });
   average([](PairFigures& f) -> double& { return f.consumer_s; });
@@ -104,11 +102,16 @@ PipelinePair::PipelinePair(std::span<const RunView> a, std::span<const RunView> 
   MatchResources();
   Place(&a_, true);
   Place(&b_, false);
+  for (PairResource& resource : resources_) {
+    double sum = 0;
+    for (const double share : resource.shares) sum += share;
+    for (double& share : resource.shares) share /= sum > 0 ? sum : 1;
+  }
   FindShape();
   Random random(seed);
   for (Side* side : {&a_, &b_}) {
     for (const auto& model : side->models) {
-      side->figures.push_back(Read(*side, *model, model->demands()));
+      side->figures.push_back(Read(*model, model->demands()));
       std::vector<PairFigures>& drawn = side->drawn.emplace_back();
       const std::vector<size_t>& steady = model->steady_windows();
       if (steady.size() < 3) continue;
@@ -116,7 +119,7 @@ PipelinePair::PipelinePair(std::span<const RunView> a, std::span<const RunView> 
       for (size_t i = 0; i < kWindowDraws; ++i) {
         std::vector<size_t> windows = BlockResample(steady.size(), block, random);
         for (size_t& window : windows) window = steady[window];
-        drawn.push_back(Read(*side, *model, model->Estimate(windows)));
+        drawn.push_back(Read(*model, model->Estimate(windows)));
       }
     }
   }
@@ -143,7 +146,7 @@ void PipelinePair::Match() {
   };
   for (size_t i = 0; i < a.operators().size(); ++i) {
     if (a.operators()[i].stage == kNoStage) continue;
-    operators_.push_back({KeyOf(a, i, unique), a.run().operators[i].stage, true, false, {}});
+    operators_.push_back({KeyOf(a, i, unique), a.run().operators[i].stage, true, false});
   }
   size_t behind = 0;
   for (size_t i = 0; i < b.operators().size(); ++i) {
@@ -157,7 +160,7 @@ void PipelinePair::Match() {
       continue;
     }
     operators_.insert(operators_.begin() + static_cast<long>(behind),
-                      {key, b.run().operators[i].stage, false, true, {}});
+                      {key, b.run().operators[i].stage, false, true});
     ++behind;
   }
   for (const PairOperator& op : operators_) {
@@ -217,9 +220,17 @@ void PipelinePair::Place(Side* side, bool is_a) {
       }
       side->links.back() = m;
       for (size_t i = 0; i < operators_.size(); ++i) {
-        if (!(is_a ? operators_[i].in_a : operators_[i].in_b) || operators_[i].resource) continue;
+        if (!(is_a ? operators_[i].in_a : operators_[i].in_b)) continue;
+        std::vector<size_t>& users = resources_[r].users;
         for (const auto& [user, share] : resource.users) {
-          if (user == side->places[i]) operators_[i].resource = r;
+          if (user != side->places[i]) continue;
+          const size_t u =
+              static_cast<size_t>(std::find(users.begin(), users.end(), i) - users.begin());
+          if (u == users.size()) {
+            users.push_back(i);
+            resources_[r].shares.push_back(0);
+          }
+          resources_[r].shares[u] += share;
         }
       }
     }
@@ -254,8 +265,7 @@ void PipelinePair::FindShape() {
   changes_.push_back(change);
 }
 
-PairFigures PipelinePair::Read(const Side& side, const PipelineModel& model,
-                               const Demands& demands) const {
+PairFigures PipelinePair::Read(const PipelineModel& model, const Demands& demands) const {
   const bool unique = UniqueNames(*a_.models[0]) && UniqueNames(*b_.models[0]);
   const double units = unit_ == "row" ? Units(model.run()) : 1;
   PairFigures figures;
@@ -280,8 +290,7 @@ PairFigures PipelinePair::Read(const Side& side, const PipelineModel& model,
     const auto at = index.find(operators_[i].name);
     if (at == index.end()) continue;
     const Demands::Operator& op = demands.operators[at->second];
-    figures.operators[i] = {
-        op.cpu_s / units, op.blocked_s / units, op.lock_wait_s / units, op.bytes_in / units, 0, 0};
+    figures.operators[i] = {op.cpu_s / units, op.blocked_s / units, op.bytes_in / units};
   }
   for (size_t r = 0; r < resources_.size(); ++r) {
     const ResourceModel* resource = nullptr;
@@ -295,32 +304,23 @@ PairFigures PipelinePair::Read(const Side& side, const PipelineModel& model,
     if (resource == nullptr) continue;
     --m;
     const Demands::Resource& demand = demands.resources[m];
-    double work = 1;
-    if (resources_[r].device) {
-      const double requests =
-          m < model.run().resources.size()
-              ? static_cast<double>(model.run().resources[m].acquisitions_count) / steps
-              : 0;
-      work = demand.bytes > 0 ? demand.bytes : requests > 0 ? requests : 1;
-      figures.resources[r] = {demand.hold_s / work, demand.limiter_s / work};
-      work /= units;
+    if (!resources_[r].device) {
+      figures.resources[r] = {demand.hold_s / units, 0, 0};
+      continue;
     }
-    for (const auto& [user, share] : resource->users) {
-      for (size_t i = 0; i < operators_.size(); ++i) {
-        const auto at = index.find(operators_[i].name);
-        if (at == index.end() || at->second != user || operators_[i].resource != r) continue;
-        PairFigures::Operator& op = figures.operators[i];
-        if (!resources_[r].device) {
-          op.held_s = share * demand.hold_s / units;
-          continue;
-        }
-        op.work = share * work;
-        // What it blocks beyond holding the device is its own.
-        op.blocked_s = std::max(0.0, op.blocked_s - op.work * figures.resources[r].hold_s);
+    const double requests =
+        m < model.run().resources.size()
+            ? static_cast<double>(model.run().resources[m].acquisitions_count) / steps
+            : 0;
+    const double work = demand.bytes > 0 ? demand.bytes : requests > 0 ? requests : 1;
+    figures.resources[r] = {demand.hold_s / work, demand.limiter_s / work, work / units};
+    for (size_t u = 0; u < resources_[r].users.size(); ++u) {
+      const size_t i = resources_[r].users[u];
+      if (index.contains(operators_[i].name)) {
+        figures.operators[i].blocked_s -= resources_[r].shares[u] * demand.hold_s / units;
       }
     }
   }
-  (void)side;
   return figures;
 }
 
@@ -390,13 +390,21 @@ void PipelinePair::FindChanges() {
       change.differs = true;
       continue;
     }
-    change.differs = differ([i](const PairFigures& f) {
-                       return f.operators[i].cpu_s + f.operators[i].blocked_s;
+    // As if the devices were as fast on both sides.
+    const double devices_s = (BlockedOf(middle_.a, i) - middle_.a.operators[i].blocked_s +
+                              BlockedOf(middle_.b, i) - middle_.b.operators[i].blocked_s) /
+                             2;
+    change.differs = differ([&](const PairFigures& f) {
+                       return f.operators[i].cpu_s + f.operators[i].blocked_s + devices_s;
                      }) ||
-                     differ([i](const PairFigures& f) { return f.operators[i].cpu_s; }) ||
-                     (operators_[i].resource && differ([i](const PairFigures& f) {
-                        return f.operators[i].held_s + f.operators[i].work;
-                      }));
+                     differ([i](const PairFigures& f) { return f.operators[i].cpu_s; });
+  }
+  for (size_t r = 0; r < resources_.size(); ++r) {
+    const bool both = resources_[r].servers_a > 0 && resources_[r].servers_b > 0;
+    const bool device = resources_[r].device;
+    BlameUsers(r, both && differ([&](const PairFigures& f) {
+                    return device ? f.resources[r].work : f.resources[r].hold_s;
+                  }));
   }
   unattributed_change_ = changes_.size();
   add(AttributedTo::kUnattributed, 0, "unattributed").differs =
@@ -455,6 +463,42 @@ void PipelinePair::FindChanges() {
   add(AttributedTo::kQueues, 0, "queues").differs = true;
 }
 
+// Who holds a lock for how long is not recorded, nor who asks how much of a device. Where it is
+// more, those of its users are taken to be the cause that cost more, by as much; where none does,
+// all of them.
+void PipelinePair::BlameUsers(size_t r, bool differs) {
+  PairResource& resource = resources_[r];
+  const PairFigures::Resource &all_a = middle_.a.resources[r], &all_b = middle_.b.resources[r];
+  const double more = resource.device ? all_b.work - all_a.work : all_b.hold_s - all_a.hold_s;
+  double sum = 0;
+  for (const size_t i : resource.users) {
+    const PairFigures::Operator &a = middle_.a.operators[i], &b = middle_.b.operators[i];
+    const double cost = b.cpu_s + b.blocked_s - a.cpu_s - a.blocked_s;
+    const bool same_way = changes_[operator_changes_[i]].differs && cost * more > 0;
+    resource.weights.push_back(same_way ? std::abs(cost) : 0);
+    sum += resource.weights.back();
+  }
+  for (size_t u = 0; u < resource.users.size(); ++u) {
+    double& weight = resource.weights[u];
+    weight = sum > 0 ? weight / sum : resource.shares[u];
+    if (sum <= 0 && differs) changes_[operator_changes_[resource.users[u]]].differs = true;
+  }
+}
+
+double PipelinePair::BlockedOf(const PairFigures& figures, size_t i) const {
+  double blocked_s = figures.operators[i].blocked_s;
+  for (size_t r = 0; r < resources_.size(); ++r) {
+    if (!resources_[r].device) continue;
+    const PairFigures::Resource& device = figures.resources[r];
+    for (size_t u = 0; u < resources_[r].users.size(); ++u) {
+      if (resources_[r].users[u] == i) {
+        blocked_s += resources_[r].shares[u] * device.work * device.hold_s;
+      }
+    }
+  }
+  return std::max(0.0, blocked_s);
+}
+
 std::vector<PipelinePair::Draw> PipelinePair::Draws(size_t count, uint64_t seed) const {
   Random random(seed);
   const auto one_of = [&](const Side& side, size_t run) {
@@ -469,7 +513,6 @@ std::vector<PipelinePair::Draw> PipelinePair::Draws(size_t count, uint64_t seed)
       const double cost = factor();
       op.cpu_s *= cost;
       op.blocked_s *= cost;
-      op.held_s *= cost;
     }
     for (PairFigures::Resource& resource : figures->resources) {
       const double cost = factor();
@@ -504,17 +547,27 @@ PairFigures PipelinePair::Between(const std::vector<From>& from, const Draw& dra
   for (size_t i = 0; i < operators_.size(); ++i) {
     const From side = from[operator_changes_[i]];
     const PairFigures::Operator &a = draw.a.operators[i], &b = draw.b.operators[i];
-    result.operators[i] = {Pick(side, a.cpu_s, b.cpu_s),
-                           Pick(side, a.blocked_s, b.blocked_s),
-                           0,
-                           0,
-                           Pick(side, a.held_s, b.held_s),
-                           Pick(side, a.work, b.work)};
+    PairFigures::Operator& op = result.operators[i];
+    op.cpu_s = Pick(side, a.cpu_s, b.cpu_s);
+    op.blocked_s = Pick(side, a.blocked_s, b.blocked_s);
   }
   for (size_t r = 0; r < resources_.size(); ++r) {
-    const From side = device_changes_[r] ? from[*device_changes_[r]] : From::kMiddle;
     const PairFigures::Resource &a = draw.a.resources[r], &b = draw.b.resources[r];
-    result.resources[r] = {Pick(side, a.hold_s, b.hold_s), Pick(side, a.limiter_s, b.limiter_s)};
+    PairFigures::Resource& resource = result.resources[r];
+    double part = 0;  // of the way from A to B
+    for (size_t u = 0; u < resources_[r].users.size(); ++u) {
+      const From side = from[operator_changes_[resources_[r].users[u]]];
+      part += resources_[r].weights[u] * (side == From::kA ? 0 : side == From::kB ? 1 : 0.5);
+    }
+    if (resources_[r].users.empty()) part = 0.5;
+    if (!resources_[r].device) {
+      resource.hold_s = a.hold_s + part * (b.hold_s - a.hold_s);
+      continue;
+    }
+    const From side = from[*device_changes_[r]];
+    resource.hold_s = Pick(side, a.hold_s, b.hold_s);
+    resource.limiter_s = Pick(side, a.limiter_s, b.limiter_s);
+    resource.work = a.work + part * (b.work - a.work);
   }
   const From unattributed = from[*unattributed_change_], consumer = from[*consumer_change_];
   result.unattributed_s = Pick(unattributed, draw.a.unattributed_s, draw.b.unattributed_s);
@@ -537,19 +590,7 @@ Demands PipelinePair::DemandsOf(const Side& side, const PairFigures& figures) co
   demands.resources.resize(model.resources().size());
   for (size_t i = 0; i < operators_.size(); ++i) {
     const PairFigures::Operator& op = figures.operators[i];
-    double blocked_s = op.blocked_s;
-    if (const std::optional<size_t> r = operators_[i].resource) {
-      double hold_s = op.held_s, limiter_s = 0;
-      if (resources_[*r].device) {
-        hold_s = op.work * figures.resources[*r].hold_s;
-        limiter_s = op.work * figures.resources[*r].limiter_s;
-        blocked_s += hold_s;
-      }
-      if (side.links[*r] != kNoStage) {
-        demands.resources[side.links[*r]].hold_s += side.rows * hold_s;
-        demands.resources[side.links[*r]].limiter_s += side.rows * limiter_s;
-      }
-    }
+    const double blocked_s = BlockedOf(figures, i);
     const size_t place = side.places[i];
     if (place == kNoStage) continue;
     demands.operators[place].cpu_s += side.rows * op.cpu_s;
@@ -561,11 +602,11 @@ Demands PipelinePair::DemandsOf(const Side& side, const PairFigures& figures) co
   }
   for (size_t r = 0; r < resources_.size(); ++r) {
     if (side.links[r] == kNoStage) continue;
-    const ResourceModel& resource = model.resources()[side.links[r]];
-    // One without users holds as long as it did.
-    if (resource.users.empty()) {
-      demands.resources[side.links[r]].hold_s = model.demands().resources[side.links[r]].hold_s;
-    }
+    const PairFigures::Resource& resource = figures.resources[r];
+    Demands::Resource& demand = demands.resources[side.links[r]];
+    const double work = resources_[r].device ? resource.work : 1;
+    demand.hold_s = side.rows * work * resource.hold_s;
+    demand.limiter_s = side.rows * work * resource.limiter_s;
   }
   for (const double stage_cpu_s : demands.stage_cpu_s) demands.cpu_s += stage_cpu_s;
   demands.consumer_s = side.rows * figures.consumer_s;

@@ -24,14 +24,14 @@ namespace headrace::analysis {
 // Of one side: means over runs, or what one run, or some of its windows, say.
 struct PairFigures {
   struct Operator {
-    double cpu_s = 0, blocked_s = 0, lock_wait_s = 0,
-           bytes = 0;   // blocked_s: device's part without
-    double held_s = 0;  // of a lock
-    double work = 0;    // asked of a device: bytes, or requests
+    double cpu_s = 0;
+    double blocked_s = 0;  // beyond what it is taken to hold devices for; may be below 0
+    double bytes = 0;
   };
   struct Resource {
-    double hold_s = 0;     // for a unit of work
-    double limiter_s = 0;  // the same, of a limiter that books its time as waiting
+    double hold_s = 0;     // of a lock; of a device for a unit of work
+    double limiter_s = 0;  // for a unit of work, of a limiter that books its time as waiting
+    double work = 0;       // asked of a device: bytes, or requests
   };
   std::vector<Operator> operators;  // by PipelinePair::operators()
   std::vector<Resource> resources;  // by PipelinePair::resources()
@@ -48,13 +48,16 @@ enum class From : uint8_t { kA, kB, kMiddle };
 struct PairOperator {
   std::string name, stage;
   bool in_a = false, in_b = false;
-  std::optional<size_t> resource;  // that it holds, index into resources()
 };
 
 struct PairResource {
   std::string name;
   bool device = false;
   int servers_a = 1, servers_b = 1;  // 0: this side does not have it
+  // Operators that use it, the part of its work that each is taken to ask for, over both sides, and
+  // the part of the change of its hold time (of a lock) or work that each is taken to cause.
+  std::vector<size_t> users = {};
+  std::vector<double> shares = {}, weights = {};
 };
 
 // What may differ.
@@ -85,6 +88,8 @@ class PipelinePair {
     PairFigures a, b;
   };
   const Draw& middle() const { return middle_; }
+  // What operator `i` blocks, devices that it holds included.
+  double BlockedOf(const PairFigures& figures, size_t i) const;
   // Per run, of one side: what each run's steady phase says.
   const std::vector<PairFigures>& runs_a() const { return a_.figures; }
   const std::vector<PairFigures>& runs_b() const { return b_.figures; }
@@ -114,10 +119,11 @@ class PipelinePair {
   void Place(Side* side, bool is_a);
   void FindShape();
   void FindChanges();
+  void BlameUsers(size_t resource, bool differs);
   bool Differ(const std::vector<double>& a, const std::vector<double>& b,
               const std::vector<std::vector<double>>& drawn_a,
               const std::vector<std::vector<double>>& drawn_b) const;
-  PairFigures Read(const Side& side, const PipelineModel& model, const Demands& demands) const;
+  PairFigures Read(const PipelineModel& model, const Demands& demands) const;
   PairFigures Between(const std::vector<From>& from, const Draw& draw) const;
   Demands DemandsOf(const Side& side, const PairFigures& figures) const;
   Settings SettingsOf(const Side& side, const std::vector<From>& from, double cores) const;

@@ -1,5 +1,5 @@
 // accuracy: makes trials and the page of them.
-//   accuracy predict|load|name|worth|choose|cache|solve FIRST LAST
+//   accuracy predict|load|name|worth|choose|cache|solve|attribute FIRST LAST
 //                                                  lines of the trials of those seeds, to stdout
 //   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
@@ -24,7 +24,8 @@ namespace {
 int Usage() {
   fmt::print(
       stderr,
-      "usage: accuracy predict|load|name|worth|choose|cache|solve|show|show-small FIRST LAST\n"
+      "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|show|show-small FIRST "
+      "LAST\n"
       "       accuracy render|gates [--strict] FILE...\n");
   return 2;
 }
@@ -40,6 +41,8 @@ void Make(const std::string& part, uint64_t seed) {
     for (const SolveTrial& trial : TrySolving(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "show" || part == "show-small") {
     fmt::print("{}", Show(seed, part == "show-small"));
+  } else if (part == "attribute") {
+    for (const AttributeTrial& trial : TryAttributing(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "cache") {
     for (const CacheTrial& trial : TryCaching(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "name") {
@@ -88,7 +91,7 @@ int Main(int argc, char** argv) {
   }
   const bool known = part == "predict" || part == "load" || part == "name" || part == "worth" ||
                      part == "cache" || part == "choose" || part == "solve" || part == "show" ||
-                     part == "show-small";
+                     part == "show-small" || part == "attribute";
   if (argc != 4 || !known) return Usage();
   const uint64_t last = std::strtoull(argv[3], nullptr, 10);
   for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {

@@ -679,6 +679,13 @@ std::string Line(const SolveTrial& t) {
   return fmt::format("solve\t{}\t{}\t{}\t{:.4f}", t.what, t.instances, t.equal, t.slowest_ms);
 }
 
+std::string Line(const AttributeTrial& t) {
+  return fmt::format(
+      "attribute\t{}\t{}\t{}\t{}\t{:.5f}\t{:.5f}\t{:.5f}\t{:.5f}\t{:.5f}\t{:.2g}\t{:.4f}\t{:.5f}",
+      t.seed, t.kind, Word(t.change), t.changes, t.truth, t.measured, t.found, t.low, t.high, t.off,
+      t.cost, t.stranger);
+}
+
 bool Parse(const std::string& line, Trials* trials) {
   std::vector<std::string> f;
   std::istringstream stream(line);
@@ -716,6 +723,9 @@ bool Parse(const std::string& line, Trials* trials) {
   } else if (f[0] == "cache" && f.size() == 10) {
     trials->caches.push_back(
         {seed, f[2], count(3), f[4], f[5], number(6), number(7), number(8), number(9)});
+  } else if (f[0] == "attribute" && f.size() == 13) {
+    trials->attributions.push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7),
+                                    number(8), number(9), number(10), number(11), number(12)});
   } else if (f[0] == "solve" && f.size() == 5) {
     trials->solutions.push_back(
         {f[1], static_cast<size_t>(count(2)), static_cast<size_t>(count(3)), number(4)});

@@ -65,6 +65,19 @@ struct CacheTrial {
   double none_s = 0, chosen_s = 0, best_s = 0;  // true total times
   double size_error = 0;  // of what is kept, against what it truly takes; 0: none is
 };
+// Attribution: a pipeline recorded as it was and with one to three things changed; a line for each
+// of them. ln of rates throughout.
+struct AttributeTrial {
+  uint64_t seed = 0;
+  std::string kind, change;  // "s1a x0.62"
+  int changes = 1;           // planted at once
+  double truth = 0;          // what this one carries: Shapley value over plays of all sets of them
+  double measured = 0;       // the whole change, by the recordings
+  double found = 0, low = 0, high = 0;  // what is said that this one carries; 95 %
+  double off = 0;                       // of the sum of all parts from what was measured
+  double cost = -1;     // part of the change in cost that is said to be its; -1: no change in cost
+  double stranger = 0;  // largest part, by its size, of a row that was not changed, where told
+};
 // B4 (tests/validation/controls.py): a pipeline with nothing to gain or little to see.
 struct ControlTrial {
   std::string name, must_be, found;
@@ -92,6 +105,7 @@ WorthTrial TryWorths(uint64_t seed);
 std::vector<ChooseTrial> TryChoosing(uint64_t seed);
 std::vector<CacheTrial> TryCaching(uint64_t seed);
 std::vector<SolveTrial> TrySolving(uint64_t seed);
+std::vector<AttributeTrial> TryAttributing(uint64_t seed);
 
 // A generated World beside what analysis makes of its recording, for people.
 std::string Show(uint64_t seed, bool small);
@@ -102,6 +116,7 @@ std::string Line(const WorthTrial& trial);
 std::string Line(const ChooseTrial& trial);
 std::string Line(const SolveTrial& trial);
 std::string Line(const CacheTrial& trial);
+std::string Line(const AttributeTrial& trial);
 
 struct Trials {
   std::vector<PredictTrial> predictions;
@@ -111,6 +126,7 @@ struct Trials {
   std::vector<ChooseTrial> choices;
   std::vector<CacheTrial> caches;
   std::vector<SolveTrial> solutions;
+  std::vector<AttributeTrial> attributions;
   // Of bench B2, pipelines that really ran (tests/validation/real.py).
   std::vector<PredictTrial> real_predictions;
   std::vector<NameTrial> real_names;
