@@ -1,0 +1,61 @@
+// Published: what characterization studies printed of three production ranking models, beside which
+// a sheet puts its own figures. Each value says where it stands and how sure it is: most were not
+// read in the study itself but in what quotes it, or are recalled.
+//
+// Studies: Zhao et al., Understanding Data Storage and Ingestion for Large-Scale Deep
+// Recommendation Model Training, ISCA 2022; Meta's engineering blog on the same, 2022; Zhao et al.,
+// RecD, MLSys 2023.
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/quantity.h"
+
+namespace headrace::analysis {
+
+inline constexpr const char* kPublishedModels[] = {"rm1", "rm2", "rm3"};
+
+// Best first.
+enum class Sureness : unsigned char {
+  kRead,        // in the study or its code
+  kSecondHand,  // in a text that quotes the study
+  kChecked,     // recalled, and agrees with another published figure
+  kDerived,     // computed from other published figures
+  kRecalled     // recalled, not checked
+};
+const char* SurenessName(Sureness sureness);  // "read", "second-hand", "recalled, checked", ...
+
+// One figure of one model. SI base units, as in Quantity; times are in nanoseconds.
+struct PublishedValue {
+  const char* key;    // of a SheetFigure (characterization.h): "bytes_used_ratio"
+  const char* model;  // one of kPublishedModels
+  double value;
+  headrace::Unit unit;
+  Sureness sureness;
+  const char* source;  // "ISCA'22, table 5"
+};
+
+// All, by key, then by model.
+std::span<const PublishedValue> AllPublished();
+// Null where that model's was not published, or not found.
+const PublishedValue* FindPublished(std::string_view key, std::string_view model);
+
+// What was said to limit a worker of that model; empty for other models.
+struct PublishedLimit {
+  const char* model;
+  const char* resource;  // key of a WorkerLimit: "cores", "nic_ingress", "memory_capacity"
+  const char* words;
+  Sureness sureness;
+  const char* source;
+};
+const PublishedLimit* FindPublishedLimit(std::string_view model);
+
+// The worker node whose figures were published: 18 cores, 64 GB, a NIC of 12.5 Gbit/s.
+inline constexpr double kPublishedNodeCores = 18;
+inline constexpr double kPublishedNodeNicBytesPerS = 12.5e9 / 8;
+inline constexpr double kPublishedNodeMemoryBytes = 64e9;
+// The trainer's host of the experiment that preprocessed on it: two sockets of 28 cores.
+inline constexpr double kPublishedTrainerHostCores = 56;
+
+}  // namespace headrace::analysis

@@ -1,0 +1,667 @@
+// headrace characterize: the characterization study of a model on this host, in one command.
+//
+// Every figure comes from a table that was read, or from a run that was recorded in the study's own
+// database by a child process, as a user would record it. Steps leave their results as files
+// (study_folder.h), so that a study that was interrupted goes on where it was.
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "analysis/byte_flow.h"
+#include "analysis/characterization.h"
+#include "analysis/statements.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/recorded_run.h"
+#include "cli/study_folder.h"
+#include "cli/table_facts.h"
+#include "cli/verdict.h"
+#include "collectors/store/store.h"
+#include "dashboards/characterization.h"
+#include "dashboards/render/render.h"
+#include "reader/pipeline/spec.h"
+#include "reader/source/open.h"
+#include "workloads/generator.h"
+#include "workloads/spec.h"
+
+namespace headrace::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using analysis::RunView;
+
+// The published rm2 held 1.20 GB/s at its NIC, where rm1, held by its cores, read 0.80 GB/s: the
+// modelled NIC is so much of what rm1 reads here when the cores limit it.
+constexpr double kNicOverRm1 = 1.20 / 0.80;
+// Holes read over: by rm1 and rm3 few, as in a table laid out by popularity; by rm2 the coalescing
+// window of the study in a table that is not.
+constexpr const char* kNarrowGap = "16KiB";
+constexpr const char* kWideGap = "1280KiB";
+// What one split of rm3 needs, and not two, beside the process at rest.
+constexpr const char* kRm3Memory = "176MiB";
+
+struct StudyOptions {
+  std::vector<std::string> targets;
+  std::string folder = "characterization", format = "text", pipeline, coread;
+  bool json = false, quick = false, fresh = false, quiet = false;
+  std::optional<uint64_t> rows;
+  std::optional<double> features;
+  uint64_t seed = 1;
+  std::string duration, nic_rate, memory;
+  std::vector<std::string> set;
+  analysis::Prices prices;
+};
+
+// One workload of the study: a generated table, or the user's.
+struct Work {
+  std::string name, model;
+  std::optional<workloads::WorkloadSpec> spec;  // of a generated table
+  std::string pipeline;                         // file
+  std::vector<std::string> settings;            // of the worker's run
+  analysis::SheetInputs inputs;
+  std::optional<int64_t> worker, fed, ceiling;  // runs
+};
+
+double HostCores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  return std::max(1, CPU_COUNT(&allowed));
+}
+
+std::string RunJson(int64_t run_id) { return nlohmann::json{{"run_id", run_id}}.dump() + "\n"; }
+
+int64_t RunIdOf(const std::string& result) {
+  const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
+  if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_number_integer())
+    throw Error(ExitCode::kBadData, "is not what characterize kept of a run");
+  return json["run_id"].get<int64_t>();
+}
+
+// Recommended for a first run; a quick one is for signs.
+struct Sizes {
+  double worker_s, fed_s, ceiling_s, features;
+  uint64_t rows, rm3_rows, stripe_rows, rm3_stripe_rows;
+};
+Sizes SizesFor(bool quick) {
+  if (quick) return {2.5, 2.0, 1.0, 0.0625, 8192, 131'072, 2048, 65'536};
+  return {8.0, 5.0, 2.0, 0.125, 16'384, 131'072, 2048, 32'768};
+}
+
+class Study {
+ public:
+  explicit Study(const StudyOptions& options)
+      : options_(options), sizes_(SizesFor(options.quick)), cores_(HostCores()) {}
+
+  analysis::Characterization Run() {
+    InstallInterruptHandler();
+    const int64_t start = MonotonicNs();
+    ChooseWork();
+    folder_.emplace(options_.folder, Inputs(), options_.fresh);
+    database_ = folder_->PathOf("runs.db");
+    CheckSpace();
+    Plan();
+    folder_->Run(steps_, options_.quiet);
+    analysis::Characterization study = Describe();
+    for (Work& work : works_) study.sheets.push_back(SheetOf(&work));
+    study.minutes = static_cast<double>(MonotonicNs() - start) * 1e-9 / 60;
+    return study;
+  }
+
+  const std::string& database() const { return database_; }
+  std::string PathOf(const std::string& name) const { return folder_->PathOf(name); }
+
+ private:
+  // --- what is to be characterized ---------------------------------------------------------------
+
+  void ChooseWork() {
+    std::vector<std::string> targets = options_.targets;
+    if (targets.empty()) targets = {"rm1", "rm2", "rm3"};
+    for (const std::string& target : targets) {
+      for (const Work& work : works_)
+        if (work.name == target)
+          throw Error(ExitCode::kUsage, "is named twice", Printable(target), "name it once");
+      if (IsWorkload(target)) {
+        AddGenerated(target);
+      } else {
+        if (targets.size() > 1)
+          throw Error(ExitCode::kUsage, "a table is characterized alone", Printable(target),
+                      "give it a study of its own");
+        AddTable(target);
+      }
+    }
+  }
+
+  static bool IsWorkload(const std::string& target) {
+    return workloads::BuiltInModels().count(target) > 0 || target.ends_with(".toml");
+  }
+
+  void AddGenerated(const std::string& target) {
+    if (!options_.pipeline.empty() || !options_.coread.empty())
+      throw Error(ExitCode::kUsage, "are of a table of your own",
+                  options_.pipeline.empty() ? "--coread" : "--pipeline",
+                  "give the folder of the table instead of a workload");
+    Work work;
+    work.spec = workloads::LoadSpec(target);
+    work.name = work.spec->name;
+    const bool is_model = workloads::BuiltInModels().count(target) > 0;
+    if (is_model) work.model = target;
+    const bool rm3 = target == "rm3";
+    work.spec->seed = options_.seed;
+    work.spec->feature_fraction = options_.features.value_or(sizes_.features);
+    work.spec->rows = options_.rows.value_or(rm3 ? sizes_.rm3_rows : sizes_.rows);
+    work.spec->stripe_rows = rm3 ? sizes_.rm3_stripe_rows : sizes_.stripe_rows;
+    workloads::CheckSpec(*work.spec);
+    work.inputs.feature_fraction = work.spec->feature_fraction;
+    Conditions(&work);
+    works_.push_back(std::move(work));
+  }
+
+  void AddTable(const std::string& table) {
+    std::error_code ignored;
+    if (!reader::IsRemote(table) && !fs::exists(table, ignored))
+      throw Error(ExitCode::kUsage,
+                  "is neither a workload (rm1, rm2, rm3, a spec file) nor a table",
+                  Printable(table), "name one, or the folder of a table with --pipeline FILE");
+    Work work;
+    work.pipeline = options_.pipeline;
+    if (work.pipeline.empty()) {
+      const fs::path beside = fs::path(table) / "pipeline.toml";
+      if (reader::IsRemote(table) || !fs::exists(beside, ignored))
+        throw Error(ExitCode::kUsage, "what a model reads of it is not known", Printable(table),
+                    "add --pipeline FILE");
+      work.pipeline = beside.string();
+    }
+    const std::string place =
+        reader::IsRemote(table) ? table : fs::absolute(table).lexically_normal().string();
+    work.settings = {"source.table=" + place};
+    const reader::PipelineSpec spec = LoadSpecOf(work);
+    work.name = spec.name;
+    ReadGenerated(place, &work);
+    Conditions(&work);
+    works_.push_back(std::move(work));
+  }
+
+  // A table that `generate` made says of which model, and how much of it.
+  static void ReadGenerated(const std::string& table, Work* work) {
+    const std::string path = (fs::path(table) / "table.json").string();
+    std::error_code ignored;
+    if (reader::IsRemote(table) || !fs::exists(path, ignored)) return;
+    const nlohmann::json json = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
+    if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return;
+    const std::string name = json["name"].get<std::string>();
+    if (workloads::BuiltInModels().count(name) == 0) return;
+    work->model = name;
+    if (json.contains("feature_fraction") && json["feature_fraction"].is_number())
+      work->inputs.feature_fraction = json["feature_fraction"].get<double>();
+  }
+
+  reader::PipelineSpec LoadSpecOf(const Work& work) const {
+    reader::Settings settings;
+    for (const std::string& text : work.settings) settings.push_back(reader::ParseSetting(text));
+    for (const std::string& text : options_.set) settings.push_back(reader::ParseSetting(text));
+    return reader::LoadPipeline(work.pipeline, settings);
+  }
+
+  // What each workload is measured under. Published workers are nodes of 18 cores, 64 GB and
+  // 12.5 Gbit/s; what is scaled to this host, and how, is said on the sheet.
+  void Conditions(Work* work) const {
+    analysis::WorkerConditions& conditions = work->inputs.conditions;
+    conditions.cores = cores_;
+    const auto say = [&](std::string words) { conditions.words.push_back(std::move(words)); };
+    if (!work->spec) {
+      say("the pipeline as it is, but with a consumer that takes batches as fast as they come");
+      return;
+    }
+    const auto threads = static_cast<int>(cores_);
+    say(fmt::format("{:g} cores; {} threads each to decode, to transform and to batch, {} to fetch",
+                    cores_, threads, std::max(2, threads / 4)));
+    work->settings = {fmt::format("fetch.parallelism={}", std::max(2, threads / 4)),
+                      fmt::format("decode.parallelism={}", threads),
+                      fmt::format("transform.parallelism={}", threads),
+                      fmt::format("batch.parallelism={}", threads)};
+    const bool wide = work->model == "rm2";
+    work->settings.push_back(fmt::format("source.coalesce_gap={}", wide ? kWideGap : kNarrowGap));
+    work->settings.push_back("source.throttle.seek=0");
+    say(fmt::format(
+        "reads joined over holes of up to {}{}", wide ? kWideGap : kNarrowGap,
+        wide ? ", the study's window, in a table that is not laid out by popularity" : ""));
+    if (work->model == "rm3") {
+      work->settings.push_back(std::string("pipeline.memory=") + kRm3Memory);
+      conditions.memory_bytes = static_cast<double>(ParseBytes(kRm3Memory, "memory"));
+      say(fmt::format(
+          "a memory budget of {} for the whole process, and stripes of {} rows: why the "
+          "published rm3 needs much memory is not known, so both are planted",
+          kRm3Memory, work->spec->stripe_rows));
+    }
+  }
+
+  std::map<std::string, std::string> Inputs() const {
+    std::map<std::string, std::string> inputs = {
+        {"version", HEADRACE_VERSION},
+        {"quick", options_.quick ? "yes" : "no"},
+        {"cores", fmt::format("{:g}", cores_)},
+        {"duration", options_.duration.empty() ? "default" : options_.duration},
+        {"nic rate", options_.nic_rate.empty() ? "default" : options_.nic_rate},
+        {"memory", options_.memory.empty() ? "default" : options_.memory}};
+    std::string names;
+    for (const Work& work : works_) {
+      names += (names.empty() ? "" : " ") + work.name;
+      if (work.spec) {
+        inputs["rows of " + work.name] = std::to_string(work.spec->rows);
+        inputs["features of " + work.name] = fmt::format("{:g}", work.spec->feature_fraction);
+        inputs["seed of " + work.name] = std::to_string(work.spec->seed);
+      } else {
+        inputs["table of " + work.name] = TableState(work);
+        inputs["pipeline of " + work.name] = ReadWholeFile(work.pipeline);
+      }
+    }
+    inputs["workloads"] = names;
+    for (const std::string& setting : options_.set) inputs["set " + setting] = "yes";
+    if (!options_.coread.empty()) inputs["coread"] = ReadWholeFile(options_.coread);
+    return inputs;
+  }
+
+  // Names, sizes and times of the files: another table of the same name is another input.
+  static std::string TableState(const Work& work) {
+    const std::string place = reader::ParseSetting(work.settings[0]).second;
+    if (reader::IsRemote(place)) return place;
+    std::vector<std::string> files;
+    std::error_code ignored;
+    const auto add = [&](const fs::path& path) {
+      const auto size = fs::file_size(path, ignored);
+      const auto time = fs::last_write_time(path, ignored).time_since_epoch().count();
+      files.push_back(fmt::format("{} {} {}", path.string(), size, time));
+    };
+    if (!fs::is_directory(place, ignored)) {
+      add(place);
+    } else {
+      for (const auto& entry : fs::directory_iterator(place, ignored))
+        if (entry.path().extension() == ".dwrf" || entry.path().extension() == ".orc")
+          add(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return fmt::format("{}", fmt::join(files, ", "));
+  }
+
+  // Before the first byte is written. A row of the full table is about so many bytes.
+  void CheckSpace() const {
+    double bytes = 64 << 20;
+    for (const Work& work : works_) {
+      if (!work.spec) continue;
+      const double row = 2.6 * (work.spec->dense_features * work.spec->coverage_mean +
+                                work.spec->sparse_features * work.spec->coverage_mean *
+                                    work.spec->list_length_mean);
+      bytes += row * work.spec->feature_fraction * static_cast<double>(work.spec->rows);
+    }
+    CheckRoom(folder_->path(), bytes);
+  }
+
+  // --- steps -------------------------------------------------------------------------------------
+
+  void Plan() {
+    const bool generated =
+        std::any_of(works_.begin(), works_.end(), [](const Work& work) { return !!work.spec; });
+    if (generated && options_.nic_rate.empty()) PlanReference();
+    for (Work& work : works_) PlanWork(&work);
+  }
+
+  double WorkerSeconds() const {
+    return options_.duration.empty()
+               ? sizes_.worker_s
+               : static_cast<double>(ParseDuration(options_.duration, "--duration")) * 1e-9;
+  }
+
+  void AddStep(StudyStep step) { steps_.push_back(std::move(step)); }
+
+  void AddTableStep(const std::string& name, const workloads::WorkloadSpec& spec) {
+    AddStep({name + ".table", name + ": writes the table",
+             1 + 1.2e-7 * static_cast<double>(spec.rows) * 400 * spec.feature_fraction,
+             [this, name, spec] {
+               const auto table = workloads::GenerateTable(
+                   spec, folder_->PathOf(name),
+                   [](double, const std::string&) {
+                     if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted");
+                   },
+                   true);
+               return nlohmann::json{{"bytes", table.file_bytes}}.dump() + "\n";
+             },
+             [](const std::string&) {},
+             [this, name](const std::string&) {
+               std::error_code ignored;
+               return fs::exists(folder_->PathOf(name + "/table.json"), ignored);
+             }});
+  }
+
+  void AddRunStep(const std::string& step, const std::string& words, double seconds,
+                  const std::function<RecordedRun()>& what, std::optional<int64_t>* run) {
+    AddStep({step, words, seconds + 1.2, [this, what] { return RunJson(RecordRun(what()).run_id); },
+             [run](const std::string& result) { *run = RunIdOf(result); },
+             [this](const std::string& result) {
+               analysis::LoadRun(database_, std::to_string(RunIdOf(result)));  // throws: not there
+               return true;
+             }});
+  }
+
+  RecordedRun RunOf(const Work& work, const std::string& name, double seconds) const {
+    RecordedRun run{
+        work.pipeline.empty() ? folder_->PathOf(work.name + "/pipeline.toml") : work.pipeline,
+        database_,
+        name,
+        work.settings,
+        {"--duration", fmt::format("{}ms", std::llround(1e3 * seconds))}};
+    run.settings.insert(run.settings.end(), options_.set.begin(), options_.set.end());
+    return run;
+  }
+
+  // What rm1 reads when the cores limit it: the NIC that all generated workloads get is scaled by
+  // it, as published nodes had one NIC for all.
+  void PlanReference() {
+    const auto rm1 = std::find_if(works_.begin(), works_.end(),
+                                  [](const Work& work) { return work.model == "rm1"; });
+    if (rm1 != works_.end()) {
+      reference_ = *rm1;
+    } else {
+      reference_.spec = workloads::ForModel("rm1", sizes_.features, sizes_.rows, options_.seed);
+      reference_.spec->stripe_rows = sizes_.stripe_rows;
+      reference_.name = reference_.model = "rm1";
+      Conditions(&reference_);
+    }
+    AddTableStep("rm1", *reference_.spec);
+    AddRunStep(
+        "rm1.reference", "rm1: what it reads when the cores limit it", WorkerSeconds() / 2,
+        [this] { return RunOf(reference_, "rm1 reference", WorkerSeconds() / 2); },
+        &reference_.worker);
+  }
+
+  // 1.5 times what rm1 was measured to read under the same conditions on the machine as it is now.
+  double NicRate() {
+    if (!options_.nic_rate.empty()) return RateOf(options_.nic_rate);
+    const RunView run = analysis::LoadRun(database_, std::to_string(*reference_.worker));
+    const auto borders = analysis::ByteFlow(run, analysis::FindDoubts(run));
+    const analysis::ByteBorder* read = analysis::FindBorder(borders, "read");
+    if (read == nullptr || !read->per_second.available() || read->per_second.value() <= 0)
+      throw Error(ExitCode::kInconclusive, "the run of rm1 does not say what it reads",
+                  "rm1 reference", "give the NIC's rate: --nic-rate 400MB/s");
+    return kNicOverRm1 * read->per_second.value();
+  }
+
+  static double RateOf(std::string text) {
+    if (text.ends_with("/s")) text.resize(text.size() - 2);
+    return static_cast<double>(ParseBytes(text, "--nic-rate"));
+  }
+
+  // The conditions that are known once earlier steps are.
+  std::vector<std::string> Limits(Work* work) {
+    std::vector<std::string> settings;
+    analysis::WorkerConditions& conditions = work->inputs.conditions;
+    if (work->spec || !options_.nic_rate.empty()) {
+      const bool first = !conditions.nic_bytes_per_s;
+      if (first) conditions.nic_bytes_per_s = NicRate();
+      settings.push_back(
+          fmt::format("source.throttle.bandwidth={:.0f}B/s", *conditions.nic_bytes_per_s));
+      if (first) {
+        conditions.words.push_back(fmt::format(
+            "a modelled NIC of {}{}", FormatBytesRate(*conditions.nic_bytes_per_s),
+            options_.nic_rate.empty()
+                ? fmt::format(": {:g} times what rm1, limited by the cores, was measured to read "
+                              "here, as the published nodes had one NIC, at which rm2 was held at "
+                              "{:g} times what rm1 read",
+                              kNicOverRm1, kNicOverRm1)
+                : ", as given"));
+      }
+    }
+    if (!options_.memory.empty()) {
+      if (!conditions.memory_bytes || !work->spec) {
+        conditions.memory_bytes = static_cast<double>(ParseBytes(options_.memory, "--memory"));
+      }
+      settings.push_back("pipeline.memory=" + options_.memory);
+    }
+    return settings;
+  }
+
+  void PlanWork(Work* work) {
+    if (work->spec) AddTableStep(work->name, *work->spec);
+    AddStep({work->name + ".facts", work->name + ": reads its directories and a sample of rows",
+             options_.quick ? 1.5 : 3.0,
+             [this, work] {
+               Work read = *work;
+               if (read.pipeline.empty())
+                 read.pipeline = folder_->PathOf(work->name + "/pipeline.toml");
+               FactsOptions facts;
+               facts.coread = options_.coread;
+               facts.sample_rows = options_.quick ? 4096 : 16'384;
+               return FactsJson(
+                   ReadTableFacts(LoadSpecOf(read), facts, [] { return Interrupted(); }));
+             },
+             [this, work](const std::string& result) {
+               work->inputs.table = ParseFacts(result, work->name + ".facts");
+             }});
+    const double seconds = WorkerSeconds();
+    AddRunStep(
+        work->name + ".worker", work->name + ": one worker under its conditions", seconds,
+        [this, work, seconds] {
+          RecordedRun run = RunOf(*work, work->name + " worker", seconds);
+          for (std::string& setting : Limits(work)) run.settings.push_back(std::move(setting));
+          if (!work->spec) run.settings.push_back("consumer.kind=none");
+          return run;
+        },
+        &work->worker);
+    PlanFed(work);
+    PlanCeiling(work);
+  }
+
+  // With a consumer that wants what the published trainer wants, scaled by cores; a user's own
+  // pipeline has its own.
+  void PlanFed(Work* work) {
+    if (work->spec && work->model.empty()) {
+      work->inputs.no_fed = "what a trainer of this workload wants was not published";
+      return;
+    }
+    const double seconds = options_.duration.empty() ? sizes_.fed_s : WorkerSeconds();
+    AddRunStep(
+        work->name + ".fed", work->name + ": a trainer fed by this host's cores", seconds,
+        [this, work, seconds] {
+          RecordedRun run = RunOf(*work, work->name + " fed", seconds);
+          if (!work->spec) return run;
+          const RunView worker = analysis::LoadRun(database_, std::to_string(work->worker.value()));
+          const auto borders = analysis::ByteFlow(worker, analysis::FindDoubts(worker));
+          const analysis::ByteBorder* tensors = analysis::FindBorder(borders, "tensorize");
+          const double bytes =
+              tensors != nullptr ? tensors->per_row.optional_value().value_or(0) : 0;
+          const auto step =
+              analysis::ScaledStepSeconds(work->model, bytes * work->spec->batch_rows, cores_);
+          if (!step)
+            throw Error(ExitCode::kInconclusive, "the worker's run counted no tensor bytes",
+                        work->name);
+          run.settings.push_back(
+              fmt::format("consumer.step={}ns", std::max<int64_t>(1, std::llround(1e9 * *step))));
+          return run;
+        },
+        &work->fed);
+  }
+
+  void PlanCeiling(Work* work) {
+    if (!work->spec) {
+      const reader::PipelineSpec spec = LoadSpecOf(*work);
+      const bool trains = spec.consumer.kind == reader::ConsumerKind::kTrainer;
+      if (!trains &&
+          (spec.consumer.kind == reader::ConsumerKind::kNone || spec.consumer.step.mean <= 0)) {
+        work->inputs.no_ceiling = "the pipeline's consumer takes batches as fast as they come";
+        return;
+      }
+    }
+    const double seconds = sizes_.ceiling_s;
+    AddRunStep(
+        work->name + ".ceiling", work->name + ": the trainer without input", seconds,
+        [this, work, seconds] {
+          RecordedRun run = RunOf(*work, work->name + " ceiling", seconds);
+          run.arguments.push_back("--ceiling");
+          if (work->spec) run.settings.push_back("consumer.kind=trainer");
+          return run;
+        },
+        &work->ceiling);
+  }
+
+  // --- the study ---------------------------------------------------------------------------------
+
+  const RunView* Load(const std::optional<int64_t>& run) {
+    if (!run) return nullptr;
+    views_.push_back(analysis::LoadRun(database_, std::to_string(*run)));
+    views_.back().program = ShellWord(ProgramName());
+    return &views_.back();
+  }
+
+  analysis::Sheet SheetOf(Work* work) {
+    Limits(work);  // also where the run was there already
+    analysis::SheetInputs& inputs = work->inputs;
+    inputs.name = work->name;
+    inputs.model = work->model;
+    inputs.prices = options_.prices;
+    inputs.worker = Load(work->worker);
+    inputs.fed = Load(work->fed);
+    inputs.ceiling = Load(work->ceiling);
+    return analysis::MakeSheet(inputs);
+  }
+
+  analysis::Characterization Describe() const {
+    analysis::Characterization study;
+    study.version = HEADRACE_VERSION;
+    study.quick = options_.quick;
+    study.cores = cores_;
+    utsname names = {};
+    if (uname(&names) == 0) {
+      study.hostname = names.nodename;
+      study.kernel = names.release;
+    }
+    double loads[1] = {0};
+    if (getloadavg(loads, 1) == 1) study.load = loads[0];
+    for (const Work& work : works_) {
+      if (!work.worker) continue;
+      study.cpu_model = analysis::LoadRun(database_, std::to_string(*work.worker)).run.cpu_model;
+      break;
+    }
+    return study;
+  }
+
+  const StudyOptions& options_;
+  const Sizes sizes_;
+  const double cores_;
+  std::list<Work> works_;
+  Work reference_;
+  std::optional<StudyFolder> folder_;
+  std::string database_;
+  std::vector<StudyStep> steps_;
+  std::list<RunView> views_;
+};
+
+void WriteFile(const std::string& path, const std::string& text) {
+  AtomicFile file(path, true);
+  file.Write(text);
+  file.Commit();
+}
+
+int Characterize(const StudyOptions& options) {
+  Study study(options);
+  const analysis::Characterization found = study.Run();
+  const dashboards::Report report = dashboards::MakeCharacterizationReport(found);
+  const std::string json = dashboards::CharacterizationJson(found);
+  const std::string markdown = dashboards::RenderMarkdown(report);
+  WriteFile(study.PathOf("characterization.json"), json);
+  WriteFile(study.PathOf("characterization.md"), markdown);
+  const std::string format = options.json ? "json" : options.format;
+  const std::string text =
+      format == "json" ? json
+      : format == "md"
+          ? markdown
+          : dashboards::RenderText(report, {TerminalWidth(STDOUT_FILENO), AsciiOnly()});
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  if (!options.quiet)
+    fmt::print(stderr, "also as {0}/characterization.md and .json; its runs: {1} runs --db {2}\n",
+               options.folder, ShellWord(ProgramName()), ShellWord(study.database()));
+  return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+}
+
+HR_COMMAND(
+    "characterize",
+    {.summary = "makes the characterization study of a model on this host: its sheet of tables "
+                "beside the published ones",
+     .examples =
+         "  headrace characterize rm1 rm2 rm3                  # three published models, about 10 "
+         "minutes\n"
+         "  headrace characterize rm1 --quick                  # less than a minute; wide "
+         "intervals\n"
+         "  headrace characterize TABLE --pipeline train.toml --coread jobs.jsonl   # your own\n"
+         "  headrace characterize rm2 --json | jq '.workloads[0].limit'\n",
+     .exit_codes = "0 ok, 2 a mistake in an option, 4 a limit is undecided, 5 damaged table, 7 no "
+                   "room, 130 interrupted (the same command goes on)",
+     .next = "headrace plan RUN --db characterization/runs.db",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<StudyOptions>();
+       app.add_option("target", options->targets,
+                      "Characterize these: rm1, rm2, rm3, a spec file; or one table of yours "
+                      "(default: rm1 rm2 rm3)")
+           ->type_name("WORKLOAD|TABLE");
+       app.add_option("--pipeline", options->pipeline,
+                      "Take what the model reads of your table from this file (default "
+                      "TABLE/pipeline.toml)")
+           ->type_name("FILE");
+       app.add_option("--coread", options->coread,
+                      "Take the popularity of your features from this log of jobs")
+           ->type_name("FILE");
+       app.add_option("-o,--output", options->folder,
+                      "Keep tables, runs, results and pages in this folder; a study that was "
+                      "interrupted goes on from it")
+           ->type_name("DIR")
+           ->capture_default_str();
+       app.add_flag("--fresh", options->fresh, "Take no result from the folder");
+       app.add_option("--format", options->format, "Print text, md or json")
+           ->check(CLI::IsMember({"text", "md", "json"}))
+           ->capture_default_str();
+       app.add_flag("--json", options->json, "Print JSON (schema headrace.characterization/1)");
+       app.add_flag("--quick", options->quick, "Make small tables and short runs");
+       app.add_option("--rows", options->rows, "Generate so many rows")
+           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
+       app.add_option("--features", options->features,
+                      "Scale the published feature counts by this fraction (default 0.125)");
+       app.add_option("--seed", options->seed, "Start all random draws here")
+           ->capture_default_str();
+       app.add_option("-d,--duration", options->duration, "Run a worker this long (default 8s)");
+       app.add_option("--set", options->set, "Change one knob of every run, KEY=VALUE")
+           ->allow_extra_args(false);
+       app.add_option("--nic-rate", options->nic_rate,
+                      "Model a NIC of this rate between storage and worker: 400MB/s (default: for "
+                      "workloads scaled by rm1, for tables none)")
+           ->type_name("RATE");
+       app.add_option("--memory", options->memory, "Give the worker so much memory")
+           ->type_name("SIZE");
+       app.add_option("--core-hour-price", options->prices.core_hour,
+                      "Say what a million rows cost at this price of a core for an hour")
+           ->type_name("P")
+           ->check(CLI::NonNegativeNumber);
+       app.add_option("--watts-per-core", options->prices.watts_per_core,
+                      "Estimate energy by this power of a busy core, where no counter can be read")
+           ->type_name("W")
+           ->check(CLI::NonNegativeNumber);
+       app.add_option("--kwh-price", options->prices.energy_kwh, "Price energy at this for a kWh")
+           ->type_name("P")
+           ->check(CLI::NonNegativeNumber);
+       app.add_flag("-q,--quiet", options->quiet, "Print no progress");
+       return [options] { return Characterize(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

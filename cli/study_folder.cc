@@ -1,0 +1,158 @@
+#include "cli/study_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/command.h"
+
+namespace headrace::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kSchema = "headrace.study/1";
+
+void WriteWhole(const std::string& path, const std::string& text) {
+  AtomicFile file(path, true);
+  file.Write(text);
+  file.Commit();
+}
+
+// The inputs that are there; nothing where there is no study, or one of another program.
+std::optional<std::map<std::string, std::string>> ReadInputs(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  const nlohmann::json json = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
+  std::map<std::string, std::string> inputs;
+  if (!json.is_object() || json.value("schema", nlohmann::json()) != kSchema ||
+      !json.contains("inputs") || !json["inputs"].is_object())
+    return inputs;
+  for (const auto& [name, value] : json["inputs"].items())
+    if (value.is_string()) inputs[name] = value.get<std::string>();
+  return inputs;
+}
+
+std::string Changes(const std::map<std::string, std::string>& before,
+                    const std::map<std::string, std::string>& now) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& was, const std::string& is) {
+    text += fmt::format("{}{} was {}, is {}", text.empty() ? "" : "; ", name, Printable(was, 60),
+                        Printable(is, 60));
+  };
+  for (const auto& [name, value] : now) {
+    const auto found = before.find(name);
+    if (found == before.end()) {
+      add(name, "not there", value);
+    } else if (found->second != value) {
+      add(name, found->second, value);
+    }
+  }
+  for (const auto& [name, value] : before)
+    if (now.count(name) == 0) add(name, value, "not there");
+  return text;
+}
+
+std::string Minutes(double seconds) {
+  const auto whole = static_cast<int>(seconds + 0.5);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+StudyFolder::StudyFolder(std::string folder, std::map<std::string, std::string> inputs, bool fresh)
+    : folder_(std::move(folder)) {
+  const std::string study = PathOf("study.json");
+  std::error_code failed;
+  if (fs::exists(folder_, failed) && !fs::is_directory(folder_, failed))
+    throw Error(ExitCode::kUsage, "is not a folder", folder_, "give another with -o");
+  const auto before = ReadInputs(study);
+  if (!before && fs::exists(folder_, failed) && !fs::is_empty(folder_, failed))
+    throw Error(ExitCode::kUsage, "the folder holds other things than a study", folder_,
+                "give a new one with -o");
+  if (!fs::exists(folder_, failed) && !fs::create_directories(folder_, failed))
+    throw ErrnoError(failed.value(), "make the folder", folder_);
+  if (before && (fresh || *before != inputs)) {
+    if (!fresh)
+      std::fputs(fmt::format("headrace characterize: {} holds a study of other inputs ({}): begins "
+                             "anew\n",
+                             folder_, Changes(*before, inputs))
+                     .c_str(),
+                 stderr);
+    BeginAnew();
+  }
+  fs::create_directories(PathOf("steps"), failed);
+  nlohmann::ordered_json json = {{"schema", kSchema}};
+  json["inputs"] = inputs;
+  WriteWhole(study, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::string StudyFolder::PathOf(const std::string& name) const {
+  return (fs::path(folder_) / name).string();
+}
+
+// Results go; tables and recorded runs are replaced by the steps that make them.
+void StudyFolder::BeginAnew() const {
+  std::error_code failed;
+  fs::remove_all(PathOf("steps"), failed);
+  if (failed) throw ErrnoError(failed.value(), "remove the steps of", folder_);
+}
+
+void StudyFolder::Run(const std::vector<StudyStep>& steps, bool quiet) const {
+  double expected = 0, done_expected = 0, done_s = 0;
+  for (const StudyStep& step : steps) expected += step.seconds;
+  const int64_t start = MonotonicNs();
+  size_t number = 0;
+  for (const StudyStep& step : steps) {
+    ++number;
+    const std::string path = PathOf("steps/" + step.name);
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) {
+      try {
+        const std::string kept = ReadWholeFile(path);
+        if (!step.holds || step.holds(kept)) {
+          step.take(kept);
+          expected -= step.seconds;
+          continue;
+        }
+      } catch (const Error&) {
+        // It is made again.
+      }
+    }
+    if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted");
+    const int64_t begin = MonotonicNs();
+    if (!quiet) {
+      const double elapsed = static_cast<double>(begin - start) * 1e-9;
+      const double pace = done_expected > 5 ? done_s / done_expected : 1;
+      std::fputs(
+          fmt::format("[{}/{}] {}   elapsed {}, about {} left\n", number, steps.size(), step.words,
+                      Minutes(elapsed), Minutes(std::max(1.0, pace * (expected - done_expected))))
+              .c_str(),
+          stderr);
+    }
+    const std::string result = step.make();
+    WriteWhole(path, result);
+    step.take(result);
+    done_expected += step.seconds;
+    done_s += static_cast<double>(MonotonicNs() - begin) * 1e-9;
+  }
+}
+
+void CheckRoom(const std::string& folder, double bytes) {
+  std::error_code failed;
+  const fs::space_info space = fs::space(folder, failed);
+  if (failed || static_cast<double>(space.available) >= bytes) return;
+  throw Error(ExitCode::kResources,
+              fmt::format("needs about {}, and {} are free", FormatBytes(bytes),
+                          FormatBytes(static_cast<double>(space.available))),
+              folder, "choose another folder with -o, or fewer rows with --rows");
+}
+
+}  // namespace headrace::cli
