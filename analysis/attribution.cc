@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -15,8 +16,15 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kLevel = 0.95;
-constexpr double kSoft = 8;          // sharpness: rows count that come within a third or so
-constexpr double kNoEffect = 0.002;  // of the logarithm of the rate
+constexpr double kSoft = 8;  // sharpness: rows count that come within a third or so
+// Of the logarithm of the rate: by bounds, and by simulation, which is noisier.
+constexpr double kNoEffect = 0.002, kNoSimulatedEffect = 0.006;
+constexpr size_t kMostTried = 24;  // changes that are simulated alone
+// What the model errs by, as a deviation: of the part that is a change's own, and at least; the
+// constants were chosen on the validation bench (tests/validation/attributing.cc, seeds below
+// 10000).
+constexpr double kPartError = 0.06, kLeastError = 0.004;
+constexpr double kNormal95 = 1.96;
 constexpr size_t kMostPlayers = 12;
 constexpr size_t kMostExact = 6;
 constexpr size_t kOrders = 16, kDrawnOrders = 4;
@@ -42,6 +50,7 @@ class Divided {
   Divided(const PipelinePair& pair, const AttributionOptions& options)
       : pair_(pair), options_(options) {
     base_.assign(pair.changes().size(), From::kMiddle);
+    moves_per_step_ = pair.MovesPerStep();
     ChoosePlayers();
     Divide();
     FindIntervals();
@@ -66,8 +75,10 @@ class Divided {
     return from;
   }
 
-  // What the change does alone, on side A and on side B, by soft bounds.
-  double EffectOf(size_t change, const std::vector<size_t>& differing) const {
+  using Rate = std::function<double(const std::vector<From>&)>;
+
+  // What the change does alone, on side A or on side B, where it does more.
+  double EffectOf(size_t change, const std::vector<size_t>& differing, const Rate& rate) const {
     std::vector<From> a = base_, b = base_;
     for (const size_t other : differing) {
       a[other] = From::kA;
@@ -75,9 +86,9 @@ class Divided {
     }
     const auto moved = [&](std::vector<From> from) {
       from[change] = From::kA;
-      const double before = pair_.Bounded(from, pair_.middle(), kSoft);
+      const double before = rate(from);
       from[change] = From::kB;
-      return pair_.Bounded(from, pair_.middle(), kSoft) - before;
+      return rate(from) - before;
     };
     const double first = moved(a), last = moved(b);
     return std::abs(first) > std::abs(last) ? first : last;
@@ -89,15 +100,26 @@ class Divided {
     for (size_t i = 0; i < pair_.changes().size(); ++i) {
       if (pair_.changes()[i].differs) differing.push_back(i);
     }
+    const Rate bounded = [&](const std::vector<From>& from) {
+      return pair_.Bounded(from, pair_.middle(), kSoft);
+    };
+    const double each = kMoves / 2 / (8.0 * static_cast<double>(differing.size() + 1));
+    const int64_t steps = StepsFor(each);
+    const Rate simulated = [&](const std::vector<From>& from) {
+      return pair_.Simulated(from, steps);
+    };
     effects_.assign(pair_.changes().size(), 0);
     std::vector<size_t> matter;
     for (const size_t i : differing) {
-      const AttributedTo what = pair_.changes()[i].what;
-      // Bounds do not see what queues and the shape cost.
-      const bool unseen = what == AttributedTo::kQueues || what == AttributedTo::kShape ||
-                          what == AttributedTo::kThreads;
-      effects_[i] = EffectOf(i, differing);
-      if (unseen || std::abs(effects_[i]) >= kNoEffect) matter.push_back(i);
+      effects_[i] = EffectOf(i, differing, bounded);
+      bool matters = std::abs(effects_[i]) >= kNoEffect;
+      // Bounds do not see what queues, order and variance cost.
+      if (!matters && differing.size() <= kMostTried) {
+        const double effect = EffectOf(i, differing, simulated);
+        matters = std::abs(effect) >= kNoSimulatedEffect;
+        if (matters) effects_[i] = effect;
+      }
+      if (matters) matter.push_back(i);
     }
     std::stable_sort(matter.begin(), matter.end(), [&](size_t x, size_t y) {
       return std::abs(effects_[x]) > std::abs(effects_[y]);
@@ -109,6 +131,10 @@ class Divided {
         players_.back().push_back(i);
       }
     }
+  }
+
+  int64_t StepsFor(double moves) const {
+    return std::clamp(static_cast<int64_t>(moves / moves_per_step_), kFewestSteps, kMostSteps);
   }
 
   // Of a player of several changes: what each does alone, and an equal part of the rest.
@@ -189,8 +215,18 @@ class Divided {
       measured.push_back(measured_of(draw));
       unexplained.push_back(measured.back() - moved);
     }
+    double parts = 0, rest = 0;
+    for (const double share : shares_) parts += std::abs(share);
+    if (!unexplained.empty()) rest = std::abs(Mean(unexplained));
     for (size_t i = 0; i < drawn.size(); ++i) {
-      if (!drawn[i].empty()) intervals_[i] = CentralInterval(drawn[i], kLevel);
+      if (drawn[i].empty() || shares_[i] == 0) continue;
+      // What is not explained may belong to any part that there is.
+      const double own = std::abs(shares_[i]);
+      const double error =
+          kNormal95 * (std::hypot(kPartError * own, kLeastError) + rest * own / parts);
+      const Interval sampled = CentralInterval(drawn[i], kLevel);
+      intervals_[i] = {shares_[i] - std::hypot(std::max(0.0, shares_[i] - sampled.low), error),
+                       shares_[i] + std::hypot(std::max(0.0, sampled.high - shares_[i]), error)};
     }
     if (measured.empty()) return;
     measured_ = CentralInterval(measured, kLevel);
@@ -205,7 +241,7 @@ class Divided {
   std::vector<double> shares_;
   std::vector<Interval> intervals_;
   Interval measured_, unexplained_;
-  double sharpness_ = 24;
+  double sharpness_ = 24, moves_per_step_ = 1;
   std::string method_;
 };
 
