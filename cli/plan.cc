@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/plan_cache.h"
+#include "cli/plan_emit.h"
 #include "cli/plan_fleet.h"
 #include "cli/target_option.h"
 #include "collectors/store/store.h"
@@ -24,7 +25,7 @@ namespace headrace::cli {
 namespace {
 
 struct PlanOptions {
-  std::string run = "latest", memory, target, output, nodes, format = "text", lp,
+  std::string run = "latest", memory, target, output, nodes, format = "text", lp, emit,
               database = DefaultDatabase();
   double cores = 0, price = 0, watts = 0;
   int max_threads = 0;
@@ -111,6 +112,7 @@ struct Planned {
   const analysis::Curve* over_cores;        // none: cores are not known
   const analysis::CacheQuestion* question;  // none: no cache was asked for
   const analysis::CacheChoice* caches;      // likewise
+  const analysis::Emitted* emitted;         // none: not asked for
 };
 
 // A cache that `headrace run --plan` can make: in memory, as one in a folder needs the folder.
@@ -126,7 +128,7 @@ void AddCacheSettings(const Planned& about, nlohmann::ordered_json* settings) {
 }
 
 std::string PlanJson(const Planned& about) {
-  const auto& [view, model, options, plan, worths, over_cores, question, caches] = about;
+  const auto& [view, model, options, plan, worths, over_cores, question, caches, emitted] = about;
   const double cores = options.cores;
   nlohmann::ordered_json out;
   out["schema"] = "headrace.plan/1";
@@ -199,6 +201,9 @@ std::string PlanJson(const Planned& about) {
     }
     out["knee_cores"] = over_cores->knee;
   }
+  if (emitted != nullptr) {
+    out["emit"] = nlohmann::ordered_json::parse(EmitJson(view, *emitted));
+  }
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -228,7 +233,7 @@ void PrintProgram(const analysis::HostReport& program) {
 }
 
 void PrintTable(const Planned& about) {
-  const auto& [view, model, options, plan, worths, over_cores, question, caches] = about;
+  const auto& [view, model, options, plan, worths, over_cores, question, caches, emitted] = about;
   if (question != nullptr) PrintCacheVerdict(model, *question, plan, *caches);
   if (plan.changes.empty()) {
     fmt::print(
@@ -381,6 +386,49 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
               fmt::format("run {}", view.run.run_id), fix);
 }
 
+// Without its target, which is in rows of the model.
+analysis::Budget BudgetOf(const PlanOptions& options) {
+  analysis::Budget budget;
+  budget.max_threads = options.max_threads;
+  if (options.cores > 0) budget.cores = options.cores;
+  if (!options.memory.empty()) budget.memory_bytes = ParseBytes(options.memory, "--memory");
+  return budget;
+}
+
+void WriteOutput(const std::string& path, bool force, const std::string& text) {
+  AtomicFile file(path, force);
+  file.Write(text);
+  file.Commit();
+  fmt::print(stderr, "wrote {}\n", path);
+}
+
+void PrintEmitted(const analysis::RunView& view, const PlanOptions& options,
+                  const analysis::Emitted& emitted) {
+  std::fputs(analysis::EmitPython(view, emitted).c_str(), stdout);
+  if (emitted.target != analysis::EmitTarget::kDataLoader) return;
+  fmt::print(
+      "# or, without pasting: {} plan {}{} --emit dataloader -o {}; then in the program:\n"
+      "#   loader = DataLoader(dataset, **headrace.apply(\"plan.json\", DataLoader, ...))\n",
+      view.program, view.run.run_id, view.database_option,
+      options.output.empty() ? "plan.json" : ShellWord(options.output));
+}
+
+int EmitFromOutside(const analysis::RunView& view, const PlanOptions& options) {
+  if (!options.target.empty()) {
+    throw Error(ExitCode::kInconclusive, "a run seen from outside has no rate to reach", "--target",
+                "leave it out, or record operators (docs/python.md)");
+  }
+  const analysis::Emitted emitted = EmitFor(options.emit, view, BudgetOf(options));
+  const std::string json = OutsidePlanJson(view, emitted);
+  if (!options.output.empty()) WriteOutput(options.output, options.force, json);
+  if (options.json) {
+    std::fputs(json.c_str(), stdout);
+  } else {
+    PrintEmitted(view, options, emitted);
+  }
+  return static_cast<int>(ExitCode::kOk);
+}
+
 int Run(const PlanOptions& options) {
   // Refuses what is no run store, and marks a run whose collector died as interrupted.
   { collectors::ReadStore ready(options.database); }
@@ -389,6 +437,7 @@ int Run(const PlanOptions& options) {
   if (options.database != DefaultDatabase())
     view.database_option = " --db " + ShellWord(options.database);
   if (view.run.kind == "ceiling") RefuseCeiling(view);
+  if (!options.emit.empty() && view.operators.empty()) return EmitFromOutside(view, options);
   if (view.operators.empty()) {
     throw Error(
         ExitCode::kInconclusive,
@@ -414,10 +463,7 @@ int Run(const PlanOptions& options) {
     throw Error(ExitCode::kUsage, "the plan and its program cannot be one file", "--lp",
                 "name another file");
   }
-  analysis::Budget budget;
-  budget.max_threads = options.max_threads;
-  if (options.cores > 0) budget.cores = options.cores;
-  if (!options.memory.empty()) budget.memory_bytes = ParseBytes(options.memory, "--memory");
+  analysis::Budget budget = BudgetOf(options);
   if (!options.target.empty()) {
     budget.target = ParseTarget(options.target, model.demands().rows);
   }
@@ -431,6 +477,8 @@ int Run(const PlanOptions& options) {
     caches = analysis::ChooseCache(model, predictor, *budget.cache);
   }
   const analysis::Allocation plan = analysis::Allocate(model, budget);
+  std::optional<analysis::Emitted> emitted;
+  if (!options.emit.empty()) emitted = EmitFor(options.emit, view, budget);
   const std::vector<analysis::Worth> worths =
       analysis::Sensitivity(model, predictor, {plan.settings, plan.scales}, analysis::Step::kUnit);
   std::optional<analysis::Curve> over_cores;
@@ -446,22 +494,15 @@ int Run(const PlanOptions& options) {
                       worths,
                       over_cores ? &*over_cores : nullptr,
                       budget.cache ? &*budget.cache : nullptr,
-                      caches ? &*caches : nullptr};
+                      caches ? &*caches : nullptr,
+                      emitted ? &*emitted : nullptr};
   const std::string json = PlanJson(about);
-  if (!options.output.empty()) {
-    AtomicFile file(options.output, options.force);
-    file.Write(json);
-    file.Commit();
-    fmt::print(stderr, "wrote {}\n", options.output);
-  }
-  if (!options.lp.empty()) {
-    AtomicFile file(options.lp, options.force);
-    file.Write(plan.program.lp);
-    file.Commit();
-    fmt::print(stderr, "wrote {}\n", options.lp);
-  }
+  if (!options.output.empty()) WriteOutput(options.output, options.force, json);
+  if (!options.lp.empty()) WriteOutput(options.lp, options.force, plan.program.lp);
   if (options.json) {
     std::fputs(json.c_str(), stdout);
+  } else if (emitted) {
+    PrintEmitted(view, options, *emitted);
   } else {
     PrintTable(about);
   }
@@ -472,11 +513,13 @@ HR_COMMAND(
     "plan",
     {.summary =
          "recommends threads, queues and caches for a recorded pipeline, with the rate to expect",
-     .examples = "  headrace plan                               # for the latest run\n"
-                 "  headrace plan nightly --cores 8 --memory 4G -o plan.json\n"
-                 "  headrace plan latest --target 282000rows/s --json\n"
-                 "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n"
-                 "  headrace plan latest --cache memory=8GiB --epoch-rows 3000000 --epochs 10\n",
+     .examples =
+         "  headrace plan                               # for the latest run\n"
+         "  headrace plan nightly --cores 8 --memory 4G -o plan.json\n"
+         "  headrace plan latest --target 282000rows/s --json\n"
+         "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n"
+         "  headrace plan latest --cache memory=8GiB --epoch-rows 3000000 --epochs 10\n"
+         "  headrace plan latest --emit dataloader        # num_workers=..., to be pasted\n",
      .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget, or the run has no operator data or "
                    "no input (--ceiling), 5 not a headrace database or no such run",
      .next = "headrace run PIPELINE --plan plan.json",
@@ -518,6 +561,7 @@ HR_COMMAND(
                       "--explain", "--price-per-core-hour", "--watts-per-core");
        AddFleetOptions(&app, &options->nodes, &options->format);
        AddCacheOptions(&app, &options->cache);
+       AddEmitOption(&app, &options->emit);
        app.add_option("--db", options->database,
                       "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };

@@ -4,6 +4,7 @@
 
     loader = headrace.wrap(loader)              # an iterable of batches, or a PyTorch DataLoader and its workers
     with headrace.operator("decode"): ...       # one step of the pipeline; also a decorator
+    DataLoader(dataset, **headrace.apply("plan.json", DataLoader, batch_size=32))   # settings of a plan
     headrace.step()                             # the trainer's step ends here (otherwise: at its next request)
 
 Counters are kept in shared memory by libheadrace_account and read by the collector. Where the library is missing one
@@ -12,7 +13,8 @@ line says so and every call does nothing; with HEADRACE_ACCOUNTS=off in silence.
 from headrace._account import close, open, stage
 from headrace._loader import step, wrap
 from headrace._operator import bytes, operator, rows
+from headrace._plan import PlanError, apply
 from headrace._queue import queue
 
-__all__ = ["bytes", "close", "open", "operator", "queue", "rows", "stage", "step", "wrap"]
+__all__ = ["PlanError", "apply", "bytes", "close", "open", "operator", "queue", "rows", "stage", "step", "wrap"]
 __version__ = "0.1.0"

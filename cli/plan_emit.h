@@ -1,0 +1,26 @@
+// headrace plan --emit: what a run says of a DataLoader's or a tf.data pipeline's settings.
+#pragma once
+#include <string>
+
+#include "analysis/emit/emit.h"
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::cli {
+
+// --emit, after the options that do not go with it.
+void AddEmitOption(CLI::App* app, std::string* target);
+
+// `target` as the option has it: "dataloader" or "tfdata".
+analysis::Emitted EmitFor(const std::string& target, const analysis::RunView& view,
+                          const analysis::Budget& budget);
+
+// The object "emit" of headrace.plan/1.
+std::string EmitJson(const analysis::RunView& view, const analysis::Emitted& emitted);
+
+// A whole headrace.plan/1 of a run seen from outside: it has no settings of ours, only "emit".
+std::string OutsidePlanJson(const analysis::RunView& view, const analysis::Emitted& emitted);
+
+}  // namespace headrace::cli
