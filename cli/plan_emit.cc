@@ -105,6 +105,19 @@ std::string OutsidePlanJson(const analysis::RunView& view, const analysis::Emitt
   out["settings"] = Json::object();
   out["changes"] = Json::array();
   out["now"] = {{"batches_per_second", nullptr}, {"rows_per_second", nullptr}};
+  out["caches"] = Json::array();
+  out["predicted"] = {{"batches_per_second", nullptr}, {"rows_per_second", nullptr}};
+  out["gain_ratio"] = nullptr;
+  out["gain_interval"] = {{"low", nullptr}, {"high", nullptr}, {"level_ratio", 0.9}};
+  out["promise"] = {{"batches_per_second", nullptr}, {"probability", 0.9}};
+  out["risk"] = {{"slower_probability", nullptr}};
+  out["then_limited_by"] = "";
+  for (const char* name : {"then_limited_by_kind", "memory_bytes", "memory_change_bytes", "solver",
+                           "cores_used", "watts"}) {
+    out[name] = nullptr;
+  }
+  out["objectives"] = Json::array();
+  out["worth_of_more"] = Json::array();
   out["emit"] = ToJson(view, emitted);
   return Dump(out) + "\n";
 }

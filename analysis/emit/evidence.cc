@@ -160,7 +160,9 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
     }
     return result;
   }
-  const bool reads = seen.limit == OutsideLimit::kStorage || seen.limit == OutsideLimit::kNetwork;
+  // Waits that no CPU is needed for: more at once may hide them.
+  const bool reads = seen.limit == OutsideLimit::kStorage || seen.limit == OutsideLimit::kNetwork ||
+                     seen.limit == OutsideLimit::kSleep;
   if (seen.limit != OutsideLimit::kProducers && !reads) {
     result.why = fmt::format("{}; what limits is {}, not the number of {}", seen.waited,
                              OutsideLimitName(seen.limit), what);
