@@ -21,8 +21,10 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/decision_feed.h"
 #include "cli/decision_record.h"
 #include "cli/device_cost.h"
+#include "cli/foreign_target.h"
 #include "cli/recorded_pipeline.h"
 #include "cli/run_conditions.h"
 #include "cli/target_option.h"
@@ -38,12 +40,13 @@ using Json = nlohmann::ordered_json;
 
 struct TuneOptions {
   std::string pipeline, database = DefaultDatabase(), name, duration, memory, target, output,
-                        explain = "latest";
-  std::vector<std::string> set;
+                        explain = "latest", feed, apply_command, apply_timeout = "10s";
+  std::vector<std::string> set, knobs;
+  int64_t pid = 0;
   int cores = 0, max_threads = 0, max_decisions = 0;
   std::optional<uint64_t> epochs;
-  bool once = false, continuous = false, dry_run = false, json = false, quiet = false,
-       force = false, explains = false;
+  bool once = false, continuous = false, no_interleave = false, dry_run = false, json = false,
+       quiet = false, force = false, explains = false;
   MeasureOptions measure;
 };
 
@@ -180,7 +183,8 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
   fmt::print("stopped: {}\n", Printable(result.why, 500));
   std::string set;
   for (const auto& [knob, values] : Differences(result)) {
-    set += " --set " + ShellWord(fmt::format("{}={}", knob, values.second));
+    set +=
+        (options.pid != 0 ? " " : " --set ") + ShellWord(fmt::format("{}={}", knob, values.second));
   }
   if (result.effect) {
     fmt::print("verified: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {} ({})\n",
@@ -197,7 +201,7 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
   const std::string database = DatabaseOption(options.database);
   fmt::print("recorded as run {} in {}; next: {} tune --explain {}{}\n", tuned.run_id,
              options.database, ShellWord(ProgramName()), tuned.run_id, database);
-  if (!set.empty()) {
+  if (!set.empty() && options.pid == 0) {
     fmt::print("next: {} run {}{}{}\n", ShellWord(ProgramName()), ShellWord(options.pipeline),
                database, options.output.empty() ? set : " --plan " + ShellWord(options.output));
   }
@@ -354,9 +358,19 @@ int Explain(const TuneOptions& options) {
 }
 
 void CheckOptions(const TuneOptions& options) {
-  if (options.pipeline.empty()) {
-    throw Error(ExitCode::kUsage, "say which pipeline file to tune", "",
-                "try 'headrace tune PIPELINE.toml', or --explain");
+  if (options.pipeline.empty() == (options.pid == 0)) {
+    throw Error(ExitCode::kUsage,
+                options.pid != 0 ? "takes a pipeline file or -p PID, not both"
+                                 : "say which pipeline file to tune",
+                "", "try 'headrace tune PIPELINE.toml', -p PID --apply-cmd CMD, or --explain");
+  }
+  if (options.pid != 0 && options.apply_command.empty() && !options.dry_run) {
+    throw Error(ExitCode::kUsage, "say what sets the knobs of the process", "-p",
+                "give --apply-cmd CMD (docs/tune-foreign.md), or --dry-run");
+  }
+  if (options.feed == "-" && options.json) {
+    throw Error(ExitCode::kUsage, "both want standard output", "--feed - and --json",
+                "leave one out, or give --feed unix:PATH");
   }
   if (!options.output.empty() && !options.force && std::filesystem::exists(options.output)) {
     throw Error(ExitCode::kUsage, "exists already", options.output,
@@ -364,9 +378,78 @@ void CheckOptions(const TuneOptions& options) {
   }
 }
 
+// What is left to say, and to write, when tuning is over.
+int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_failure,
+           const DecisionFeed* feed) {
+  const auto say = [](const std::string& line) { std::fputs((line + "\n").c_str(), stderr); };
+  if (!store_failure.empty()) {
+    say("headrace tune: decisions were not stored: " + Printable(store_failure, 500));
+  }
+  tuned.decisions = analysis::LoadDecisions(options.database, std::to_string(tuned.run_id));
+  if (!options.output.empty()) {
+    AtomicFile file(options.output, options.force);
+    file.Write(PlanJson(tuned));
+    file.Commit();
+    say("wrote " + options.output);
+  }
+  if (feed != nullptr && feed->dropped_readers() > 0) {
+    say(fmt::format("feed: {} reader(s) that were too slow were dropped", feed->dropped_readers()));
+  }
+  if (feed != nullptr && feed->lost_lines() > 0) {
+    say(fmt::format("feed: standard output did not take {} decision(s)", feed->lost_lines()));
+  }
+  if (feed != nullptr && feed->on_stdout()) {
+    if (!options.quiet)
+      say(fmt::format("recorded as run {} in {}", tuned.run_id, options.database));
+  } else if (options.json) {
+    std::fputs(TuneJson(tuned).c_str(), stdout);
+  } else if (!options.quiet) {
+    PrintResult(tuned, options);
+  }
+  return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+}
+
+// A running process of somebody else's, whose knobs the user's command sets.
+int RunForeign(const TuneOptions& options, DecisionFeed* feed) {
+  ForeignTune what;
+  what.target.pid = options.pid;
+  what.target.database = options.database;
+  what.target.apply_command = options.apply_command;
+  what.target.timeout_ns = ParseDuration(options.apply_timeout, "--apply-timeout");
+  what.target.knobs = options.knobs;
+  if (!options.duration.empty()) {
+    what.target.duration_ns = ParseDuration(options.duration, "--duration");
+  }
+  what.rate = options.target;
+  what.name = options.name;
+  what.collect_arguments = options.measure.Arguments();
+  if (!options.memory.empty()) what.tuner.memory_bytes = ParseBytes(options.memory, "--memory");
+  if (options.cores > 0) what.tuner.cores = options.cores;
+  what.tuner.max_threads = options.max_threads;
+  what.tuner.continuous = options.continuous;
+  what.tuner.max_decisions = options.max_decisions;
+  what.tuner.dry_run = options.dry_run;
+  what.tuner.interleave = !options.no_interleave;
+  InstallInterruptHandler();
+  SpokenDecisions spoken;
+  std::vector<analysis::DecisionSink*> sinks;
+  if (!options.quiet && !options.json) sinks.push_back(&spoken);
+  if (feed != nullptr) sinks.push_back(feed);
+  ForeignTuned done = TuneForeign(std::move(what), std::move(sinks));
+  Tuned tuned;
+  tuned.result = std::move(done.result);
+  tuned.run_id = done.run_id;
+  tuned.rows = done.rows;
+  tuned.name = options.name;
+  return Finish(std::move(tuned), options, done.store_failure, feed);
+}
+
 int Run(const TuneOptions& options) {
   if (options.explains) return Explain(options);
   CheckOptions(options);
+  std::optional<DecisionFeed> feed;
+  if (!options.feed.empty()) feed.emplace(options.feed);
+  if (options.pid != 0) return RunForeign(options, feed ? &*feed : nullptr);
   const int64_t duration_ns =
       options.duration.empty() ? 0 : ParseDuration(options.duration, "--duration");
   if (!options.duration.empty() && duration_ns <= 0)
@@ -392,6 +475,7 @@ int Run(const TuneOptions& options) {
   SpokenDecisions spoken;
   std::vector<analysis::DecisionSink*> sinks = {&stored};
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
+  if (feed) sinks.push_back(&*feed);
   std::optional<Error> failure;
   Tuned tuned;
   {
@@ -413,13 +497,6 @@ int Run(const TuneOptions& options) {
     if (!failure) failure = error;
   }
   if (failure) throw *failure;
-  if (!stored.failure().empty()) {
-    std::fputs(fmt::format("headrace tune: decisions were not stored: {}\n",
-                           Printable(stored.failure(), 500))
-                   .c_str(),
-               stderr);
-  }
-  tuned.decisions = analysis::LoadDecisions(options.database, std::to_string(run_id));
   tuned.pipeline = std::filesystem::absolute(options.pipeline).string();
   tuned.name = options.name.empty() ? pipeline.spec().name : options.name;
   tuned.run_id = run_id;
@@ -427,18 +504,7 @@ int Run(const TuneOptions& options) {
   if (progress.batches > 0) {
     tuned.rows = static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
   }
-  if (!options.output.empty()) {
-    AtomicFile file(options.output, options.force);
-    file.Write(PlanJson(tuned));
-    file.Commit();
-    std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);
-  }
-  if (options.json) {
-    std::fputs(TuneJson(tuned).c_str(), stdout);
-  } else if (!options.quiet) {
-    PrintResult(tuned, options);
-  }
-  return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+  return Finish(std::move(tuned), options, stored.failure(), feed ? &*feed : nullptr);
 }
 
 HR_COMMAND(
@@ -451,6 +517,7 @@ HR_COMMAND(
          "  headrace tune rm1/pipeline.toml --continuous             # and on, as the pipeline "
          "changes\n"
          "  headrace tune rm1/pipeline.toml --dry-run                # what it would set first\n"
+         "  headrace tune -p 4242 --apply-cmd ./set.sh --feed -      # a pipeline of your own\n"
          "  headrace tune --explain latest                           # each decision, and what "
          "came "
          "of it\n",
@@ -462,6 +529,30 @@ HR_COMMAND(
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<TuneOptions>();
        app.add_option("PIPELINE", options->pipeline, "Pipeline file (TOML)");
+       auto* pid = app.add_option("-p,--pid", options->pid,
+                                  "Tune this running process instead, which keeps operator "
+                                  "accounts (docs/tune-foreign.md)")
+                       ->check(Positive);
+       app.add_option("--apply-cmd", options->apply_command,
+                      "Run this by sh to set knobs of the process: one decision as JSON on its "
+                      "standard input, HEADRACE_KNOB_... in its environment; exit 0: done")
+           ->type_name("CMD")
+           ->needs(pid);
+       app.add_option("--apply-timeout", options->apply_timeout, "Wait so long for it, then end it")
+           ->capture_default_str()
+           ->needs(pid);
+       app.add_option("--knob", options->knobs,
+                      "Turn only these knobs of the process: decode.parallelism [all]")
+           ->allow_extra_args(false)
+           ->needs(pid);
+       app.add_flag("--no-interleave", options->no_interleave,
+                    "Compare before with after, where a change disturbs the process for long; "
+                    "otherwise old and new settings take turns until the difference is clear")
+           ->needs(pid);
+       app.add_option("--feed", options->feed,
+                      "Write each decision as a line of JSON (schema headrace.decision/1) to "
+                      "standard output (-), or to all who connect to a socket (unix:PATH)")
+           ->type_name("-|unix:PATH");
        auto* once = app.add_flag("--once", options->once,
                                  "Stop tuning when the plan changes nothing any more (default); "
                                  "with --duration the pipeline runs on");
