@@ -1,6 +1,7 @@
-/* A pipeline of your own whose number of decoding threads, and the queue behind them, can be set while it runs: it
- * looks at a file with two numbers, "THREADS CAPACITY", ten times a second. See docs/tune-foreign.md.
- *   cc -std=c11 -O2 tunable.c -o tunable -lpthread        (-I where headrace/account.h is)
+/* A pipeline of your own whose number of decoding threads, and the queue behind them, can be set
+ * while it runs: it looks at a file with two numbers, "THREADS CAPACITY", ten times a second. See
+ * docs/tune-foreign.md. cc -std=c11 -O2 tunable.c -o tunable -lpthread        (-I where
+ * headrace/account.h is)
  *   ./tunable 60 settings.txt                              for 60 seconds */
 #include <headrace/account.h>
 
@@ -34,11 +35,13 @@ static void* decode(void* number) {
   return NULL;
 }
 
-/* Under the mutex: as many threads as are wanted; those too many end by themselves, the last first. */
+/* Under the mutex: as many threads as are wanted; those too many end by themselves, the last first.
+ */
 static void set(uint32_t threads, uint32_t places) {
   static pthread_t last;
   if (threads < 1 || threads > kMostThreads || places < 1 || places > 1024) return;
-  if (threads > wanted && running > wanted) return; /* some are still ending: the next look sets it */
+  if (threads > wanted && running > wanted)
+    return; /* some are still ending: the next look sets it */
   wanted = threads;
   for (; running < wanted; ++running) {
     pthread_create(&last, NULL, decode, (void*)(uintptr_t)running);
@@ -82,7 +85,9 @@ int main(int argc, char** argv) {
     pthread_cond_broadcast(&changed), pthread_mutex_unlock(&mutex);
     clock_gettime(CLOCK_MONOTONIC, &after);
     sleep_us(2000); /* an accelerator computes */
-    hr_step((uint64_t)((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec), 2000000, kRows);
+    hr_step(
+        (uint64_t)((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec),
+        2000000, kRows);
   }
   return 0;
 }
