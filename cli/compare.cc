@@ -10,10 +10,12 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "analysis/attribution.h"
 #include "analysis/comparison.h"
 #include "analysis/run_view.h"
 #include "base/clock.h"
@@ -24,6 +26,7 @@
 #include "cli/command.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
+#include "dashboards/attribution.h"
 #include "dashboards/comparison.h"
 #include "dashboards/render/render.h"
 #include "reader/pipeline/spec.h"
@@ -145,6 +148,47 @@ std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
   for (const std::string& text : options.fail_on)
     gates.push_back(analysis::ParseGate(text, "--fail-on"));
   return gates;
+}
+
+// Loads the runs that count and says what carries the change between them. None: the runs are gone,
+// or there is no change to explain.
+std::optional<dashboards::Section> Explain(const std::string& database,
+                                           const ComparisonInput& input,
+                                           const analysis::Comparison& comparison,
+                                           ComparisonNotes* notes) {
+  const analysis::ComparedMetric& first = comparison.metrics[0];
+  notes->why.clear();
+  if (first.verdict == analysis::ChangeVerdict::kCannotTell || first.identical) {
+    notes->no_why = "no change is proven";
+    return std::nullopt;
+  }
+  const auto load = [&](const ComparedSide& side, const std::vector<std::string>& left_out) {
+    std::vector<analysis::RunView> views;
+    for (size_t i = 0; i < side.samples.size(); ++i) {
+      const int64_t id = side.samples[i].run_id;
+      if (!left_out[i].empty()) continue;
+      if (!views.empty() && views.back().run.run_id == id) continue;  // another block of it
+      views.push_back(analysis::LoadRun(database, std::to_string(id)));
+    }
+    return views;
+  };
+  analysis::Attribution attribution;
+  try {
+    const std::vector<analysis::RunView> a = load(input.a, comparison.left_out_a);
+    const std::vector<analysis::RunView> b = load(input.b, comparison.left_out_b);
+    attribution = analysis::Attribute(a, b);
+  } catch (const Error& error) {
+    notes->no_why = error.what();
+    return std::nullopt;
+  }
+  if (!attribution.unavailable.empty()) {
+    notes->no_why = attribution.unavailable;
+    return std::nullopt;
+  }
+  if (first.verdict != analysis::ChangeVerdict::kSame)
+    notes->why = dashboards::AttributionSentence(attribution);
+  notes->no_why = notes->why.empty() ? "no part carries a change that is proven" : "";
+  return dashboards::MakeAttributionSection(attribution);
 }
 
 std::string VerdictKey(const analysis::Comparison& comparison) {
@@ -390,7 +434,9 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   }
   const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
   JudgeGates(gates, comparison, &notes);
-  const dashboards::ComparisonPage page{input, comparison, notes};
+  const std::optional<dashboards::Section> section =
+      Explain(options.database, input, comparison, &notes);
+  const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
   for (size_t i = 0; i < result.pairs.size(); ++i) {
     if (!comparison.left_out_a[i].empty())
       record.LeaveOut(result.pairs[i], comparison.left_out_a[i]);
@@ -520,12 +566,100 @@ int CompareRecorded(const CompareOptions& options) {
   notes.name = options.name;
   const analysis::Comparison comparison = analysis::Compare(input);
   JudgeGates(gates, comparison, &notes);
-  return Print(options, {input, comparison, notes});
+  const std::optional<dashboards::Section> section =
+      Explain(options.database, input, comparison, &notes);
+  return Print(options, {input, comparison, notes, section ? &*section : nullptr});
 }
 
 // ---------------------------------------------------------------- comparisons made before
 
+std::string TextOf(const collectors::SqlValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : std::string();
+}
+int64_t IntegerOf(const collectors::SqlValue& value) {
+  const auto* integer = std::get_if<int64_t>(&value);
+  return integer ? *integer : 0;
+}
+
+int ListComparisons(const CompareOptions& options) {
+  collectors::ReadStore store(options.database);
+  const collectors::SqlResult rows = store.Query(
+      "SELECT comparison_id, name, started_realtime_ns, duration_ns, state, a_label, b_label, "
+      "verdict, pairs_count FROM comparison_summary ORDER BY comparison_id");
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& row : rows.rows) {
+      nlohmann::ordered_json duration;  // null: not finished
+      if (std::get_if<int64_t>(&row[3])) duration = IntegerOf(row[3]);
+      list.push_back({{"comparison", IntegerOf(row[0])},
+                      {"name", TextOf(row[1])},
+                      {"started_realtime_ns", IntegerOf(row[2])},
+                      {"duration_ns", duration},
+                      {"state", TextOf(row[4])},
+                      {"a", TextOf(row[5])},
+                      {"b", TextOf(row[6])},
+                      {"verdict", TextOf(row[7])},
+                      {"pairs_count", IntegerOf(row[8])}});
+    }
+    const nlohmann::ordered_json out = {{"schema", "headrace.comparisons/1"},
+                                        {"comparisons", std::move(list)}};
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  if (rows.rows.empty()) {
+    fmt::print(stderr, "no comparisons in {} yet; 'headrace compare --help' says how to make one\n",
+               options.database);
+    return 0;
+  }
+  fmt::print("{:>4}  {:<18} {:<12} {:<12} {:>5}  {}\n", "id", "name", "state", "verdict", "pairs",
+             "A | B");
+  for (const auto& row : rows.rows) {
+    fmt::print("{:>4}  {:<18} {:<12} {:<12} {:>5}  {} | {}\n", IntegerOf(row[0]),
+               Printable(TextOf(row[1]), 40), TextOf(row[4]),
+               TextOf(row[7]).empty() ? "-" : TextOf(row[7]), IntegerOf(row[8]),
+               Printable(TextOf(row[5]), 60), Printable(TextOf(row[6]), 60));
+  }
+  return 0;
+}
+
+// The page once more, of what was kept.
+int ShowComparison(const CompareOptions& options) {
+  collectors::ReadStore store(options.database);
+  const collectors::SqlResult rows =
+      store.Query("SELECT state, result_json FROM comparison_summary WHERE comparison_id = ?1",
+                  {*options.show});
+  if (rows.rows.empty()) {
+    throw Error(ExitCode::kBadData, fmt::format("has no comparison {}", *options.show),
+                options.database, "'headrace compare --list' lists them");
+  }
+  const std::string where = fmt::format("{}: comparison {}", options.database, *options.show);
+  const std::string json = TextOf(rows.rows[0][1]);
+  if (json.empty()) {
+    throw Error(ExitCode::kInconclusive,
+                fmt::format("has no result: it is {}", TextOf(rows.rows[0][0])), where,
+                "make it again");
+  }
+  dashboards::StoredComparison stored = dashboards::ReadComparison(json, where);
+  const analysis::Comparison comparison = analysis::Compare(stored.input);
+  ComparisonNotes found = stored.notes;
+  const std::optional<dashboards::Section> section =
+      Explain(options.database, stored.input, comparison, &found);
+  if (!options.fail_on.empty()) {
+    stored.notes.gates.clear();
+    JudgeGates(ParseGates(options), comparison, &stored.notes);
+  }
+  return Print(options, {stored.input, comparison, stored.notes, section ? &*section : nullptr});
+}
+
 int Compare(const CompareOptions& options) {
+  if (options.list || options.show) {
+    if (!options.sides.empty() || !options.a_command.empty() || !options.b_command.empty()) {
+      throw Error(ExitCode::kUsage, "takes no sides to compare", options.list ? "--list" : "--show",
+                  "leave them out");
+    }
+    return options.list ? ListComparisons(options) : ShowComparison(options);
+  }
   if (!options.a_command.empty() || !options.b_command.empty())
     return CompareSides(options, CommandSides(options));
   if (options.sides.empty()) {
@@ -602,6 +736,10 @@ HR_COMMAND(
        app.add_flag("--json", options->json, "Write one JSON object (schema headrace.compare/1)");
        app.add_option("-o,--output", options->output, "Write to this file, complete or not at all");
        app.add_flag("--overwrite", options->overwrite, "Replace the output file if it exists");
+       auto* list = app.add_flag("--list", options->list, "List the comparisons of the database");
+       app.add_option("--show", options->show, "Print a comparison of the database again")
+           ->type_name("ID")
+           ->excludes(list);
        app.add_option("--name", options->name, "Name the comparison and its runs (date and time)");
        app.add_option("--db", options->database,
                       "Record into, or read, this database [$HEADRACE_DB or ./headrace.db]");
