@@ -160,15 +160,16 @@ double BestP(ComparedUnit unit, size_t a, size_t b) {
   return std::min(1.0, 2 / ways);
 }
 
+std::vector<double> Logs(std::span<const double> values) {
+  std::vector<double> out;
+  for (const double value : values) out.push_back(std::log(value));
+  return out;
+}
+
 // What DetectableRatio and PairsFor ask for: n values with the spread that a difference of one unit
 // of each side has.
 std::vector<double> SpreadOf(std::span<const double> a, std::span<const double> b) {
-  const auto logs = [](std::span<const double> values) {
-    std::vector<double> out;
-    for (const double value : values) out.push_back(std::log(value));
-    return out;
-  };
-  const double deviation = std::sqrt(Variance(logs(a)) + Variance(logs(b)));
+  const double deviation = std::sqrt(Variance(Logs(a)) + Variance(Logs(b)));
   const size_t n = std::min(a.size(), b.size());
   const double even = static_cast<double>(n - n % 2);
   std::vector<double> spread(n, 0.0);
@@ -187,6 +188,20 @@ double StudentP(std::span<const double> values) {
   if (values.size() < 2) return 1;
   if (deviation == 0) return mean == 0 ? 1 : 0;
   return 2 * StudentCdf(-std::abs(mean) / (deviation / std::sqrt(n)), n - 1);
+}
+
+// The same for two sides that are no pairs (Welch), of their logarithms.
+double WelchP(std::span<const double> a, std::span<const double> b) {
+  const std::vector<double> x = Logs(a), y = Logs(b);
+  if (x.size() < 2 || y.size() < 2) return 1;
+  const double of_x = Variance(x) / static_cast<double>(x.size());
+  const double of_y = Variance(y) / static_cast<double>(y.size());
+  const double difference = Mean(y) - Mean(x), squares = of_x + of_y;
+  if (squares == 0) return difference == 0 ? 1 : 0;
+  const double freedom = squares * squares /
+                         (of_x * of_x / static_cast<double>(x.size() - 1) +
+                          of_y * of_y / static_cast<double>(y.size() - 1));
+  return 2 * StudentCdf(-std::abs(difference) / std::sqrt(squares), freedom);
 }
 
 void Measure(const ComparisonInput& input, ComparedMetric* metric) {
@@ -241,7 +256,7 @@ void Measure(const ComparisonInput& input, ComparedMetric* metric) {
     metric->p_same = EquivalenceP(ratios, metric->margin);
   } else {
     metric->p_ranks = MannWhitney(metric->a_values, metric->b_values);
-    metric->p = metric->p_ranks;
+    metric->p = n < kRanksFrom ? WelchP(a, b) : *metric->p_ranks;
   }
   const double detectable = DetectableRatio(ratios, input.alpha, input.power);
   if (std::isfinite(detectable)) metric->detectable = detectable;
@@ -441,10 +456,11 @@ Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan) {
   const double best = BestP(input.unit, first.a_values.size(), first.b_values.size());
   const bool few = input.unit == ComparedUnit::kPair ? out.units < kFewest : best >= input.alpha;
   if (few && !first.identical) {
-    out.too_few =
-        fmt::format("n={} {}{} cannot reach p<{:.2g} (best possible {:.2g})", out.units,
-                    ComparedUnitName(input.unit),
-                    input.unit == ComparedUnit::kPair ? "s" : "s a side", input.alpha, best);
+    out.too_few = fmt::format("n={} {}{} cannot reach p<{:.2g} (best possible {:.2g})", out.units,
+                              ComparedUnitName(input.unit),
+                              std::string(out.units == 1 ? "" : "s") +
+                                  (input.unit == ComparedUnit::kPair ? "" : " a side"),
+                              input.alpha, best);
     for (ComparedMetric& metric : out.metrics) {
       if (metric.identical) continue;
       metric.verdict = ChangeVerdict::kCannotTell;

@@ -58,10 +58,10 @@ struct ComparedMetric {
   // ln(B / A), of shares B - A; mean over the units. Empty: see `reason`.
   Real change;
   Interval interval;  // 95 %; kUnbounded below two units
-  // Two-sided, that there is no change: of pairs Student's below ten, where ranks have no small p
-  // values, and Wilcoxon's from there on; else Mann-Whitney's. Where pairs could end early, times
-  // the looks that were had. With Holm's correction over the metrics of the page; by ranks alone,
-  // uncorrected; that the change is the margin or more.
+  // Two-sided, that there is no change: below ten units Student's of pairs and Welch's of others,
+  // as ranks have no small p values there; from ten on Wilcoxon's and Mann-Whitney's. Where pairs
+  // could end early, times the looks that were had. With Holm's correction over the metrics of the
+  // page; by ranks alone, uncorrected; that the change is the margin or more.
   Real p, p_holm, p_ranks, p_same;
   // Decided by the sequential test of this metric alone, whose error holds over all its looks: it
   // has no part in Holm's family.

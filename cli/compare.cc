@@ -16,7 +16,9 @@
 #include <sstream>
 
 #include "analysis/attribution.h"
+#include "analysis/comparability.h"
 #include "analysis/comparison.h"
+#include "analysis/outliers.h"
 #include "analysis/run_view.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -150,11 +152,82 @@ std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
   return gates;
 }
 
-// Loads the runs that count and says what carries the change between them. None: the runs are gone,
-// or there is no change to explain.
-std::optional<dashboards::Section> Explain(const std::string& database,
-                                           const ComparisonInput& input,
-                                           const analysis::Comparison& comparison,
+// The runs of both sides, in the order of the samples; blocks of one run have it once.
+struct Views {
+  std::vector<analysis::RunView> a, b;
+};
+
+std::vector<const analysis::RunView*> Pointers(const std::vector<analysis::RunView>& views) {
+  std::vector<const analysis::RunView*> pointers;
+  for (const analysis::RunView& view : views) pointers.push_back(&view);
+  return pointers;
+}
+
+// What is the same on both sides and what is not. Throws Error kBadData where figures of one say
+// nothing of the other, unless it is forced.
+void CheckConditions(const CompareOptions& options, const Views& views, ComparisonNotes* notes) {
+  analysis::IntendedDifference intended;
+  for (const std::vector<std::string>* settings : {&options.a, &options.b}) {
+    for (const std::string& text : *settings) {
+      intended.cache = intended.cache || text.rfind("source.cold=", 0) == 0;
+      intended.table = intended.table || text.rfind("source.table=", 0) == 0;
+    }
+  }
+  const std::vector<const analysis::RunView*> a = Pointers(views.a), b = Pointers(views.b);
+  const analysis::Comparability found = analysis::CompareConditions(a, b, intended);
+  if (found.refused() && !options.force) {
+    throw Error(ExitCode::kBadData, found.Refusal(), "",
+                "--force compares all the same, and marks the page");
+  }
+  notes->forced = found.refused();
+  notes->differences.clear();
+  notes->same.clear();
+  std::set<std::string> differing;
+  for (const analysis::ConditionDifference& difference : found.differences) {
+    differing.insert(difference.what);
+    // These are the sides themselves.
+    if (difference.what == "settings" || difference.what == "pipeline" ||
+        difference.what == "program") {
+      continue;
+    }
+    notes->differences.push_back(difference.text);
+  }
+  const auto same = [&](std::initializer_list<const char*> whats) {
+    return std::none_of(whats.begin(), whats.end(),
+                        [&](const char* what) { return differing.contains(what); });
+  };
+  if (same({"cpu", "cores", "memory", "kernel", "host"})) notes->same.emplace_back("machine");
+  if (same({"table"}) && !views.a.empty() && !views.a[0].run.table_text.empty())
+    notes->same.emplace_back("data");
+}
+
+// Runs apart from the others, with what was recorded of them. Of pairs only: of other units a side
+// has no order that would tell what is usual.
+void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comparison,
+                  const Views& views, ComparisonNotes* notes) {
+  notes->outliers.clear();
+  if (input.unit != ComparedUnit::kPair) return;
+  const analysis::Figure figure = comparison.metrics[0].figure;
+  std::vector<analysis::OutlierPair> pairs;
+  for (size_t i = 0; i < std::min(views.a.size(), views.b.size()); ++i) {
+    const auto run = [&](const ComparedSample& sample, const analysis::RunView& view) {
+      const bool counts = comparison.left_out_a[i].empty();
+      return analysis::OutlierRun{
+          &view, counts ? sample.figures.Of(figure).value_or(std::nan("")) : std::nan("")};
+    };
+    pairs.push_back({run(input.a.samples[i], views.a[i]), run(input.b.samples[i], views.b[i])});
+  }
+  const analysis::FigureInfo& info = analysis::InfoOf(figure);
+  for (const analysis::Outlier& outlier :
+       analysis::FindOutliers(pairs, {info.title, info.higher_is_better})) {
+    notes->outliers.push_back(outlier.text);
+  }
+}
+
+// What carries the change between the sides. None: there is no change to explain, or nothing can be
+// said.
+std::optional<dashboards::Section> Explain(const analysis::Comparison& comparison,
+                                           const Views& views, ComparedUnit unit,
                                            ComparisonNotes* notes) {
   const analysis::ComparedMetric& first = comparison.metrics[0];
   notes->why.clear();
@@ -162,25 +235,17 @@ std::optional<dashboards::Section> Explain(const std::string& database,
     notes->no_why = "no change is proven";
     return std::nullopt;
   }
-  const auto load = [&](const ComparedSide& side, const std::vector<std::string>& left_out) {
-    std::vector<analysis::RunView> views;
-    for (size_t i = 0; i < side.samples.size(); ++i) {
-      const int64_t id = side.samples[i].run_id;
-      if (!left_out[i].empty()) continue;
-      if (!views.empty() && views.back().run.run_id == id) continue;  // another block of it
-      views.push_back(analysis::LoadRun(database, std::to_string(id)));
+  const auto counting = [&](const std::vector<analysis::RunView>& all,
+                            const std::vector<std::string>& left_out) {
+    std::vector<analysis::RunView> views_that_count;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (unit == ComparedUnit::kBlock || left_out[i].empty()) views_that_count.push_back(all[i]);
     }
-    return views;
+    return views_that_count;
   };
-  analysis::Attribution attribution;
-  try {
-    const std::vector<analysis::RunView> a = load(input.a, comparison.left_out_a);
-    const std::vector<analysis::RunView> b = load(input.b, comparison.left_out_b);
-    attribution = analysis::Attribute(a, b);
-  } catch (const Error& error) {
-    notes->no_why = error.what();
-    return std::nullopt;
-  }
+  const std::vector<analysis::RunView> a = counting(views.a, comparison.left_out_a);
+  const std::vector<analysis::RunView> b = counting(views.b, comparison.left_out_b);
+  const analysis::Attribution attribution = analysis::Attribute(a, b);
   if (!attribution.unavailable.empty()) {
     notes->no_why = attribution.unavailable;
     return std::nullopt;
@@ -189,6 +254,18 @@ std::optional<dashboards::Section> Explain(const std::string& database,
     notes->why = dashboards::AttributionSentence(attribution);
   notes->no_why = notes->why.empty() ? "no part carries a change that is proven" : "";
   return dashboards::MakeAttributionSection(attribution);
+}
+
+Views LoadViews(const std::string& database, const ComparisonInput& input) {
+  const auto load = [&](const ComparedSide& side) {
+    std::vector<analysis::RunView> views;
+    for (const ComparedSample& sample : side.samples) {
+      if (input.unit == ComparedUnit::kBlock && !views.empty()) break;
+      views.push_back(analysis::LoadRun(database, std::to_string(sample.run_id)));
+    }
+    return views;
+  };
+  return {load(input.a), load(input.b)};
 }
 
 std::string VerdictKey(const analysis::Comparison& comparison) {
@@ -403,24 +480,28 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   else
     input.planned_pairs = 0;
   Record record(options.database, run.name, sides, run.seed);
+  ComparisonNotes notes;
   run.finished = [&](const AbPair& pair) {
     record.Add(pair);
     input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
     input.b_first.push_back(pair.b_first);
+    // Whether it makes sense is known after the first pair.
+    if (pair.index == 0) CheckConditions(options, LoadViews(options.database, input), &notes);
     return !plan || !analysis::Replay(input, *plan).step().stop;
   };
   const AbResult result = RunPairs(run);
   if (result.end == AbEnd::kInterrupted) {
     record.Finish(collectors::ComparisonState::kInterrupted, "", "");
-    fmt::print(stderr,
-               "stopped after {} of {} pairs; their runs are in {}; next: {} compare tag:{}-A "
-               "tag:{}-B{}\n",
-               result.pairs.size(), run.pairs, options.database, ShellWord(ProgramName()), run.name,
-               run.name, DatabaseOption(options.database));
+    const std::string next =
+        result.pairs.empty()
+            ? ""
+            : fmt::format("; next: {0} compare tag:{1}-A tag:{1}-B{2}", ShellWord(ProgramName()),
+                          run.name, DatabaseOption(options.database));
+    fmt::print(stderr, "stopped after {} of {} pairs; what ran is in {}{}\n", result.pairs.size(),
+               run.pairs, options.database, next);
     return static_cast<int>(ExitCode::kInterrupted);
   }
-  ComparisonNotes notes;
   notes.comparison_id = record.id();
   notes.name = run.name;
   notes.wall_ns = result.wall_ns;
@@ -434,8 +515,10 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   }
   const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
   JudgeGates(gates, comparison, &notes);
-  const std::optional<dashboards::Section> section =
-      Explain(options.database, input, comparison, &notes);
+  const Views views = LoadViews(options.database, input);
+  CheckConditions(options, views, &notes);
+  NameOutliers(input, comparison, views, &notes);
+  const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
   const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
   for (size_t i = 0; i < result.pairs.size(); ++i) {
     if (!comparison.left_out_a[i].empty())
@@ -518,6 +601,26 @@ ComparedSide SideOf(const std::string& label, const std::string& said,
   return side;
 }
 
+// What would compare the pipelines of two recorded runs, interleaved; empty where a run has no
+// pipeline file.
+std::string RunAgainCommand(const CompareOptions& options, const analysis::RunRow& a,
+                            const analysis::RunRow& b) {
+  if (a.pipeline_path.empty() || b.pipeline_path.empty()) return "";
+  std::string text = ShellWord(ProgramName()) + " compare " + ShellWord(a.pipeline_path) + " " +
+                     ShellWord(b.pipeline_path);
+  const auto add = [&](const char* option, const analysis::RunRow& run) {
+    std::istringstream lines(run.settings_text.value_or(""));
+    for (std::string line; std::getline(lines, line);) {
+      // How long a run lasts is no setting of the pipeline here.
+      if (line.empty() || line.rfind("source.epochs=", 0) == 0) continue;
+      text += fmt::format(" {} {}", option, ShellWord(line));
+    }
+  };
+  add("--a", a);
+  add("--b", b);
+  return text + DatabaseOption(options.database);
+}
+
 int CompareRecorded(const CompareOptions& options) {
   const std::vector<analysis::Gate> gates = ParseGates(options);
   const auto refuse = [](bool given, const char* option) {
@@ -539,8 +642,9 @@ int CompareRecorded(const CompareOptions& options) {
                 "give a second run, or a second tag:NAME");
   }
   { collectors::ReadStore ready(options.database); }
-  const std::vector<analysis::RunView> a = LoadSide(options.database, options.sides[0]);
-  const std::vector<analysis::RunView> b = LoadSide(options.database, options.sides[1]);
+  const Views views = {LoadSide(options.database, options.sides[0]),
+                       LoadSide(options.database, options.sides[1])};
+  const std::vector<analysis::RunView>&a = views.a, &b = views.b;
   for (const analysis::RunView& x : a) {
     for (const analysis::RunView& y : b) {
       if (x.run.run_id == y.run.run_id) {
@@ -564,10 +668,11 @@ int CompareRecorded(const CompareOptions& options) {
   input.seed = options.seed.value_or(1);
   ComparisonNotes notes;
   notes.name = options.name;
+  notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
+  CheckConditions(options, views, &notes);
   const analysis::Comparison comparison = analysis::Compare(input);
   JudgeGates(gates, comparison, &notes);
-  const std::optional<dashboards::Section> section =
-      Explain(options.database, input, comparison, &notes);
+  const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
   return Print(options, {input, comparison, notes, section ? &*section : nullptr});
 }
 
@@ -642,9 +747,14 @@ int ShowComparison(const CompareOptions& options) {
   }
   dashboards::StoredComparison stored = dashboards::ReadComparison(json, where);
   const analysis::Comparison comparison = analysis::Compare(stored.input);
-  ComparisonNotes found = stored.notes;
-  const std::optional<dashboards::Section> section =
-      Explain(options.database, stored.input, comparison, &found);
+  std::optional<dashboards::Section> section;
+  try {
+    ComparisonNotes found = stored.notes;
+    section =
+        Explain(comparison, LoadViews(options.database, stored.input), stored.input.unit, &found);
+  } catch (const Error&) {
+    // Its runs are gone: the sentence that was kept says it.
+  }
   if (!options.fail_on.empty()) {
     stored.notes.gates.clear();
     JudgeGates(ParseGates(options), comparison, &stored.notes);

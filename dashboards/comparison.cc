@@ -395,12 +395,13 @@ Json Relative(Figure figure, const Real& change) {
   return InfoOf(figure).share ? *change : std::expm1(*change);
 }
 
-const char* VerdictKey(ChangeVerdict verdict) {
+// `better`, `worse`: "faster" and "slower" of the question asked.
+const char* VerdictKey(ChangeVerdict verdict, const char* better, const char* worse) {
   switch (verdict) {
     case ChangeVerdict::kFaster:
-      return "faster";
+      return better;
     case ChangeVerdict::kSlower:
-      return "slower";
+      return worse;
     case ChangeVerdict::kSame:
       return "same";
     case ChangeVerdict::kCannotTell:
@@ -432,7 +433,7 @@ Json MetricJson(const ComparedMetric& metric) {
   out["detectable"] = Relative(metric.figure, metric.detectable);
   out["units_count"] = std::min(metric.a_values.size(), metric.b_values.size());
   out["units_needed_count"] = metric.units_needed ? Json(*metric.units_needed) : Json(nullptr);
-  out["verdict"] = VerdictKey(metric.verdict);
+  out["verdict"] = VerdictKey(metric.verdict, "better", "worse");
   out["word"] = metric.word;
   out["identical"] = metric.identical;
   if (!metric.reason.empty()) out["reason"] = metric.reason;
@@ -491,7 +492,7 @@ std::string ComparisonJson(const ComparisonPage& page) {
   out["schema"] = "headrace.compare/1";
   out["comparison"] = page.notes.comparison_id > 0 ? Json(page.notes.comparison_id) : Json();
   out["name"] = page.notes.name;
-  out["verdict"] = VerdictKey(first.verdict);
+  out["verdict"] = VerdictKey(first.verdict, "faster", "slower");
   out["word"] = first.word;
   out["unit"] = ComparedUnitName(input.unit);
   out["units_count"] = comparison.units;
