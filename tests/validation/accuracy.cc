@@ -4,6 +4,8 @@
 //   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
+//   accuracy tune|drift FIRST LAST                 likewise, of the tuner
+//   accuracy show-tune FIRST LAST                  every decision of the tuner, for people
 //   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
 //                                                  them
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include "base/error.h"
 #include "tests/validation/bench.h"
 #include "tests/validation/gates.h"
+#include "tests/validation/tuning.h"
 
 namespace headrace::validation {
 namespace {
@@ -24,8 +27,8 @@ namespace {
 int Usage() {
   fmt::print(
       stderr,
-      "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|show|show-small FIRST "
-      "LAST\n"
+      "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
+      "show-small|show-tune FIRST LAST\n"
       "       accuracy render|gates [--strict] FILE...\n");
   return 2;
 }
@@ -45,6 +48,12 @@ void Make(const std::string& part, uint64_t seed) {
     for (const AttributeTrial& trial : TryAttributing(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "cache") {
     for (const CacheTrial& trial : TryCaching(seed)) fmt::print("{}\n", Line(trial));
+  } else if (part == "tune") {
+    for (const TuneTrial& trial : TryTuning(seed)) fmt::print("{}\n", Line(trial));
+  } else if (part == "drift") {
+    for (const DriftTrial& trial : TryDrift(seed)) fmt::print("{}\n", Line(trial));
+  } else if (part == "show-tune") {
+    fmt::print("{}", ShowTuning(seed));
   } else if (part == "name") {
     fmt::print("{}\n", Line(TryNaming(seed)));
   } else if (part == "worth") {
@@ -60,6 +69,7 @@ int Main(int argc, char** argv) {
   const std::string part = argv[1];
   if (part == "render" || part == "gates") {
     Trials trials;
+    Tunings tunings;
     const bool strict = std::strcmp(argv[2], "--strict") == 0;
     if (strict && part != "gates") return Usage();
     for (int i = strict ? 3 : 2; i < argc; ++i) {
@@ -69,15 +79,18 @@ int Main(int argc, char** argv) {
         return 5;
       }
       for (std::string line; std::getline(file, line);) {
-        if (!Parse(line, &trials)) fmt::print(stderr, "{}: not a trial: {}\n", argv[i], line);
+        if (!Parse(line, &trials) && !Parse(line, &tunings))
+          fmt::print(stderr, "{}: not a trial: {}\n", argv[i], line);
       }
     }
     if (part == "render") {
-      fmt::print("{}", RenderPage(trials));
+      fmt::print("{}{}", RenderPage(trials), RenderTuning(tunings));
       return 0;
     }
     bool missed = false;
-    for (const Gate& gate : Judge(trials)) {
+    std::vector<Gate> gates = Judge(trials);
+    for (const Gate& gate : Judge(tunings)) gates.push_back(gate);
+    for (const Gate& gate : gates) {
       fmt::print("{:<4} {:<64} {:>10}  {:>9} {:>5}  {}\n", gate.id, gate.what, gate.line,
                  gate.figure, gate.trials, gate.holds() ? "holds" : "MISSED");
       missed = missed || !gate.holds();
@@ -91,7 +104,8 @@ int Main(int argc, char** argv) {
   }
   const bool known = part == "predict" || part == "load" || part == "name" || part == "worth" ||
                      part == "cache" || part == "choose" || part == "solve" || part == "show" ||
-                     part == "show-small" || part == "attribute";
+                     part == "show-small" || part == "attribute" || part == "tune" ||
+                     part == "drift" || part == "show-tune";
   if (argc != 4 || !known) return Usage();
   const uint64_t last = std::strtoull(argv[3], nullptr, 10);
   for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {

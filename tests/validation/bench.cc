@@ -17,6 +17,7 @@
 #include "analysis/prediction.h"
 #include "analysis/sensitivity.h"
 #include "base/error.h"
+#include "tests/validation/exhaustive.h"
 #include "tests/validation/generator.h"
 #include "tests/validation/hosts.h"
 #include "tests/validation/recorder.h"
@@ -27,8 +28,6 @@ namespace headrace::validation {
 namespace {
 
 constexpr double kRecordedBatches = 2500;
-constexpr int64_t kTruthBatches = 3000;
-constexpr uint64_t kTruthSeed = 900001;  // added, so that no draw of the recorded run comes again
 
 analysis::RunView RecordRun(const Planted& planted, uint64_t seed) {
   const double rate = RateOf(planted.world, 200, seed + 5);
@@ -36,35 +35,6 @@ analysis::RunView RecordRun(const Planted& planted, uint64_t seed) {
   how.level = planted.level;
   how.seconds = std::max(4.0, kRecordedBatches / std::max(rate, 1.0));
   return Record(planted.world, how, seed);
-}
-
-World With(const World& world, const Choice& choice) {
-  World changed = world;
-  for (size_t s = 0; s < changed.stations.size(); ++s) {
-    changed.stations[s].threads = choice.threads[s];
-    changed.stations[s].queue = choice.queues[s];
-  }
-  return changed;
-}
-
-Choice SettingsOf(const World& world) {
-  Choice choice;
-  for (const Station& station : world.stations) {
-    choice.threads.push_back(station.threads);
-    choice.queues.push_back(station.queue);
-  }
-  return choice;
-}
-
-std::string TextOf(const Choice& choice) {
-  return fmt::format("{}/{}", fmt::join(choice.threads, ","), fmt::join(choice.queues, ","));
-}
-
-// Of the rates of several plays, as one of a heavy-tailed pipeline says little.
-double LongRate(const World& world, uint64_t seed) {
-  double sum = 0;
-  for (uint64_t i = 0; i < 3; ++i) sum += RateOf(world, kTruthBatches, seed + 31 * i);
-  return sum / 3;
 }
 
 std::string Word(const std::string& text) { return text.empty() ? "-" : text; }
@@ -263,44 +233,13 @@ std::vector<ChooseTrial> TryChoosing(uint64_t seed) {
   Allowed allowed;
   allowed.cores = world.cores;
   allowed.memory_bytes = world.memory_bytes;
-  constexpr int kThreads[] = {1, 2, 3, 4, 6, 8, 12, 16};
   for (const Station& station : world.stations) {
     allowed.most_threads = std::max(allowed.most_threads, station.threads);
   }
-  const auto fits = [&](const Choice& choice) {
-    return MemoryOf(With(world, choice)) <= world.memory_bytes * (1 + 1e-9);
-  };
-  // The grid: all thread counts, with the queues as they are and four times as deep.
-  std::vector<std::pair<double, Choice>> grid;
-  const Choice now = SettingsOf(world);
-  std::vector<size_t> digits(world.stations.size(), 0);
-  while (true) {
-    for (int deep : {1, 4}) {
-      Choice choice = now;
-      bool valid = true;
-      for (size_t s = 0; s < digits.size(); ++s) {
-        choice.queues[s] *= deep;
-        if (!world.stations[s].sequential) choice.threads[s] = kThreads[digits[s]];
-        valid = valid && (!world.stations[s].sequential || digits[s] == 0);
-      }
-      if (valid && fits(choice)) {
-        grid.emplace_back(RateOf(With(world, choice), 250, seed + kTruthSeed), choice);
-      }
-    }
-    size_t digit = 0;
-    while (digit < digits.size() && ++digits[digit] == std::size(kThreads)) digits[digit++] = 0;
-    if (digit == digits.size()) break;
-  }
-  std::sort(grid.begin(), grid.end(),
-            [](const auto& a, const auto& b) { return a.first > b.first; });
-  double best = 0;
-  std::string best_known;
-  for (size_t i = 0; i < std::min<size_t>(5, grid.size()); ++i) {
-    const double rate = LongRate(With(world, grid[i].second), seed + kTruthSeed);
-    if (rate <= best) continue;
-    best = rate;
-    best_known = TextOf(grid[i].second);
-  }
+  const auto fits = [&](const Choice& choice) { return Fits(With(world, choice)); };
+  const Best found = FindBest(world, seed);
+  double best = found.rate;
+  const std::string best_known = TextOf(found.choice);
   const double before = LongRate(world, seed + kTruthSeed);
   std::vector<ChooseTrial> trials;
   for (const Strategy& strategy : AllStrategies()) {
