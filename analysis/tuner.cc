@@ -31,6 +31,7 @@ constexpr int kMostSettling = 12;                // windows
 constexpr int kAfterDrift = 6;                   // windows that the plan after a drift needs
 constexpr int kMostDrift = 60;                   // windows in which a drift is looked for
 constexpr int kWithoutSteps = 300;            // windows until a run that does nothing is given up
+constexpr int kMostTakenBack = 2;             // plans one after the other
 constexpr int64_t kShortWorkNs = 20'000'000;  // of the tuner, that disturbs nobody
 constexpr int kGuardRest = 10;                // windows until cut queues show in the memory
 
@@ -111,7 +112,9 @@ struct Tuner::State {
   int64_t window_ns = 200'000'000;
   int64_t known_from_ns = 0;  // windows before a drift count no more
   int64_t guard_from_ns = 0;
-  double extra_bytes = 0;
+  double extra_bytes = 0;     // that the process was seen to take too much
+  std::vector<double> rests;  // of the process beside queues and threads, lately
+  int taken_back = 0;         // plans, one after the other
   bool converged = false, after_drift = false;
   int applied = 0, kept = 0;
   bool start_allowed = true;
@@ -132,6 +135,20 @@ struct Tuner::State {
     if (lengths.empty()) return;
     window_ns = std::max<int64_t>(1'000'000, std::llround(Quantile(lengths, 0.5)));
     now_ns = view.windows.back().start_ns + view.windows.back().duration_ns;
+    // In the last window, at the settings in force.
+    const std::vector<size_t> last = {view.windows.size() - 1};
+    if (view.windows.back().start_ns < segments.back().settled_ns) return;
+    const std::optional<double> rest = RestOfProcess(PartAt(current, last));
+    if (!rest) return;
+    constexpr size_t kLooks = 9;
+    rests.push_back(*rest);
+    if (rests.size() > kLooks) rests.erase(rests.begin());
+  }
+
+  // Of the looks lately, with what was seen beyond it.
+  std::optional<double> Rest() const {
+    if (rests.empty()) return std::nullopt;
+    return Quantile(rests, 0.5) + extra_bytes;
   }
 
   bool Usable(const WindowRow& window) const {
@@ -328,6 +345,9 @@ struct Tuner::State {
   }
 
   Move Plan(const std::vector<size_t>& windows) {
+    if (taken_back >= kMostTakenBack) {
+      return Converge(fmt::format("{} plans in a row brought nothing", taken_back));
+    }
     const RunView part = PartAt(current, windows);
     const PipelineModel model(part);
     content = 0;
@@ -337,7 +357,7 @@ struct Tuner::State {
                  model.current().parallelism[s] / std::max(stage.firings, 1e-6);
     }
     ProposeQuestion question{
-        options, turnable, extra_bytes, tried, converged ? kLeastGainLater : kLeastGain, converged};
+        options, turnable, Rest(), tried, converged ? kLeastGainLater : kLeastGain, converged};
     const Proposal proposal = Propose(model, question);
     rate = proposal.now;
     if (proposal.changes.empty()) {
@@ -489,6 +509,7 @@ struct Tuner::State {
     if (keeps) {
       result.rate = observed;
       if (!of_start) ++kept;
+      taken_back = 0;
       incumbent = t.after;
       phase = Phase::kMeasure;
       if (of_start) return AfterVerify(effect);
@@ -531,6 +552,7 @@ struct Tuner::State {
 
   Move Revert(const Trial& t, const Effect& effect) {
     tried.push_back(t.after);
+    ++taken_back;
     Decision& decision =
         Decide(TuneAction::kRevert, fmt::format("{}: {}; back to what was there before",
                                                 effect.clear && effect.ratio < 0 ? "it was slower"
@@ -580,6 +602,7 @@ struct Tuner::State {
     Decision& decision = Decide(TuneAction::kReplan, "a lasting change: " + what);
     decision.now = RateOver(WindowsSince(0));
     tried.clear();
+    taken_back = 0;
     turnable.clear();
     for (const auto& [knob, value] : current) turnable.insert(knob);
     after_drift = true;

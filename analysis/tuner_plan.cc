@@ -14,10 +14,11 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kKeepsUp = 0.03;    // of its time the consumer waits for a batch, at most
-constexpr double kMargin = 0.2;      // of threads beyond what the consumer needs
-constexpr double kMayLose = 0.01;    // of the rate, by prediction, for fewer threads
-constexpr double kWorthFewer = 0.2;  // of all threads, that fewer must save
+constexpr double kKeepsUp = 0.03;       // of its time the consumer waits for a batch, at most
+constexpr double kMargin = 0.2;         // of threads beyond what the consumer needs
+constexpr double kMayLose = 0.01;       // of the rate, by prediction, for fewer threads
+constexpr double kMemoryMargin = 0.01;  // of the limit
+constexpr double kWorthFewer = 0.2;     // of all threads, that fewer must save
 
 std::string ThreadsKnob(const StageModel& stage) { return stage.name + ".parallelism"; }
 std::string QueueKnob(const StageModel& stage) { return stage.name + ".queue"; }
@@ -32,22 +33,6 @@ double FullBytes(const PipelineModel& model, const Settings& settings) {
   for (size_t s = 0; s < model.stages().size(); ++s) {
     bytes += ElementBytes(model, s) *
              (static_cast<double>(settings.queue_capacity[s]) + settings.parallelism[s]);
-  }
-  return bytes;
-}
-
-// What the queues and threads were seen to hold. Threads that wait hold nothing, but they may have
-// when the process was at its largest: that is left to the rest of the process, which is safe.
-double HeldBytes(const PipelineModel& model) {
-  double bytes = 0;
-  for (size_t s = 0; s < model.stages().size(); ++s) {
-    const StageModel& stage = model.stages()[s];
-    const double busy = stage.busy_ratio + stage.wait_out_ratio;
-    bytes += ElementBytes(model, s) * model.current().parallelism[s] * std::min(1.0, busy);
-    if (!stage.queue) continue;
-    const QueueRow& queue = model.run().queues[*stage.queue];
-    bytes += ElementBytes(model, s) * model.current().queue_capacity[s] *
-             std::clamp(queue.mean_occupancy_ratio.value_or(1), 0.0, 1.0);
   }
   return bytes;
 }
@@ -73,7 +58,8 @@ class Draft {
     proposal_.limited_by = limits[BindingRow(model, demands, limits)];
     proposal_.then = proposal_.limited_by;
     proposal_.memory_bytes = MemoryOf(model.current());
-    proposal_.forced = !Fits(model.current());
+    const HostRow* rss = model.run().FindHost("process_rss_bytes");
+    proposal_.forced = rss != nullptr && rss->last_value && *rss->last_value > limit_bytes_;
   }
 
   Proposal Make() {
@@ -134,12 +120,16 @@ class Draft {
   }
 
   std::optional<double> MemoryOf(const Settings& settings) const {
-    const std::optional<double> bytes = ProcessMemory(model_, settings);
-    if (!bytes) return std::nullopt;
-    return *bytes + question_.extra_bytes;
+    if (!question_.rest_bytes) return std::nullopt;
+    return *question_.rest_bytes + FullBytes(model_, settings);
   }
+  // What takes no more than what runs now is no worse for the memory; what takes more must fit with
+  // room for what the rest of the process is not known to.
   bool Fits(const Settings& settings) const {
-    return MemoryOf(settings).value_or(0) <= limit_bytes_;
+    if (!proposal_.forced &&
+        FullBytes(model_, settings) <= FullBytes(model_, model_.current()) * (1 + 1e-9))
+      return true;
+    return MemoryOf(settings).value_or(0) <= limit_bytes_ * (1 - kMemoryMargin);
   }
 
   std::string Taker() const {
@@ -192,21 +182,22 @@ class Draft {
     return before - after >= kWorthFewer * before && !WasTried(fewer) ? fewer : current;
   }
 
-  // Allocate's limit is of the process's size less full queues; what they did not hold is not
-  // theirs to give.
+  // Allocate takes the process less full queues to be the rest of it; of that more is known here.
   Budget BudgetOf() const {
     Budget budget;
     budget.cores = question_.budget.cores;
     budget.target = question_.budget.target;
     budget.max_threads = question_.budget.max_threads;
     if (!std::isfinite(limit_bytes_)) return budget;
-    double full = FullBytes(model_, model_.current());
+    const double full = FullBytes(model_, model_.current());
     const HostRow* rss = model_.run().FindHost("process_rss_bytes");
-    // It takes what is left of the process to be nothing where its queues hold more than it has.
-    if (rss != nullptr && rss->maximum_value) full = std::min(full, *rss->maximum_value);
-    const double unheld = std::max(0.0, full - HeldBytes(model_));
-    const double left = limit_bytes_ - unheld - question_.extra_bytes;
-    budget.memory_bytes = static_cast<uint64_t>(std::max(1.0, left));
+    const double size = rss != nullptr ? rss->maximum_value.value_or(0) : 0;
+    const double taken = std::max(0.0, size - full);
+    const double rest = question_.rest_bytes.value_or(taken);
+    double limit = limit_bytes_ * (1 - kMemoryMargin) - rest + taken;
+    // What runs now may run on.
+    if (!proposal_.forced) limit = std::max(limit, taken + full);
+    budget.memory_bytes = static_cast<uint64_t>(std::max(1.0, limit));
     return budget;
   }
 
@@ -320,13 +311,38 @@ std::vector<Change> ChangesBetween(const KnobValues& from, const KnobValues& to)
   return changes;
 }
 
-std::optional<double> ProcessMemory(const PipelineModel& model, const Settings& settings) {
+std::optional<double> RestOfProcess(const RunView& run) {
+  const HostRow* rss = run.FindHost("process_rss_bytes");
+  if (rss == nullptr || !rss->last_value || run.windows.empty()) return std::nullopt;
+  const WindowRow& window = run.windows.back();
+  double held = 0;
   bool known = false;
-  for (const StageModel& stage : model.stages()) known = known || stage.element_bytes;
-  const HostRow* rss = model.run().FindHost("process_rss_bytes");
-  if (!known || rss == nullptr || !rss->maximum_value) return std::nullopt;
-  const double rest = std::max(0.0, *rss->maximum_value - HeldBytes(model));
-  return rest + FullBytes(model, settings);
+  for (size_t q = 0; q < std::min(run.queues.size(), window.queues.size()); ++q) {
+    const QueueRow& queue = run.queues[q];
+    // The last operator of the stage says how large an element is.
+    double bytes = 0, elements = 0, busy_ns = 0, all_ns = 0;
+    for (size_t i = 0; i < std::min(run.operators.size(), window.operators.size()); ++i) {
+      const OperatorRow& op = run.operators[i];
+      if (op.stage != queue.producer_stage) continue;
+      busy_ns += static_cast<double>(op.busy_ns + op.wait_out_ns);
+      all_ns += static_cast<double>(op.busy_ns + op.wait_out_ns + op.wait_in_ns);
+      if (op.bytes_out_bytes > 0) bytes = static_cast<double>(op.bytes_out_bytes);
+    }
+    elements = static_cast<double>(queue.puts_count);
+    if (bytes <= 0 || elements <= 0) continue;
+    known = true;
+    double threads = 0;
+    for (const StageRow& stage : run.stages) {
+      if (stage.name == queue.producer_stage)
+        threads = static_cast<double>(stage.last_parallelism_count);
+    }
+    const double occupied = window.queues[q].mean_occupancy_ratio.value_or(0) *
+                            static_cast<double>(queue.capacity_count);
+    const double working = all_ns > 0 ? threads * busy_ns / all_ns : 0;
+    held += bytes / elements * (occupied + working);
+  }
+  if (!known) return std::nullopt;
+  return std::max(0.0, *rss->last_value - held);
 }
 
 Proposal Propose(const PipelineModel& model, const ProposeQuestion& question) {

@@ -30,14 +30,14 @@ KnobValues KnobsOf(const PipelineModel& model, const Settings& settings);
 Settings SettingsOf(const PipelineModel& model, const KnobValues& knobs);
 std::vector<Change> ChangesBetween(const KnobValues& from, const KnobValues& to);
 
-// Bytes of the process at these settings with all queues full and an element in each thread: what
-// it takes now less what its queues hold now, and that. Empty where no element size was recorded.
-std::optional<double> ProcessMemory(const PipelineModel& model, const Settings& settings);
+// Bytes of the process beside what its queues and threads hold, seen at the end of the run: its
+// size less the elements there were in that window. Empty where sizes were not recorded.
+std::optional<double> RestOfProcess(const RunView& run);
 
 struct ProposeQuestion {
   TunerOptions budget;
-  std::set<std::string> turnable;  // knobs
-  double extra_bytes = 0;          // that the process was seen to take beyond what was predicted
+  std::set<std::string> turnable;    // knobs
+  std::optional<double> rest_bytes;  // of the process, beside queues and threads
   // Settings that were tried and taken back. Where the plan is one of them, a part of the way is
   // proposed, if that gains something.
   std::vector<KnobValues> tried;

@@ -24,16 +24,21 @@ constexpr double kShortestWindow = 0.2;
 constexpr int kMostWindows = 1500;
 constexpr const char* kOurs = "headrace tune";
 
-// What is resident while the queues are as full as they were seen to be.
+// What is resident at the end of a part: elements in queues and in threads that have one.
 double ResidentBytes(const World& world, const analysis::RunView& part) {
   double bytes = world.base_bytes;
+  if (part.windows.empty()) return bytes;
+  const analysis::WindowRow& window = part.windows.back();
   for (size_t s = 0; s < world.stations.size(); ++s) {
     const Station& station = world.stations[s];
-    double level = 0;
-    for (const analysis::WindowRow& window : part.windows) {
-      level = std::max(level, window.queues[s].mean_occupancy_ratio.value_or(0) * station.queue);
+    double in_ns = 0;
+    for (size_t i = 0; i < part.operators.size(); ++i) {
+      if (part.operators[i].stage == station.name)
+        in_ns += static_cast<double>(window.operators[i].wait_in_ns);
     }
-    bytes += station.element_bytes * (station.threads + level);
+    const double waiting = in_ns / static_cast<double>(window.duration_ns);
+    const double level = window.queues[s].mean_occupancy_ratio.value_or(0) * station.queue;
+    bytes += station.element_bytes * (std::max(0.0, station.threads - waiting) + level);
   }
   return bytes;
 }
