@@ -140,7 +140,7 @@ struct Tuner::State {
     if (view.windows.back().start_ns < segments.back().settled_ns) return;
     const std::optional<double> rest = RestOfProcess(PartAt(current, last));
     if (!rest) return;
-    constexpr size_t kLooks = 9;
+    constexpr size_t kLooks = 20;
     rests.push_back(*rest);
     if (rests.size() > kLooks) rests.erase(rests.begin());
   }
@@ -148,7 +148,7 @@ struct Tuner::State {
   // Of the looks lately, with what was seen beyond it.
   std::optional<double> Rest() const {
     if (rests.empty()) return std::nullopt;
-    return Quantile(rests, 0.5) + extra_bytes;
+    return Quantile(rests, 0.9) + extra_bytes;  // not too little
   }
 
   bool Usable(const WindowRow& window) const {
@@ -299,7 +299,7 @@ struct Tuner::State {
 
   // The plan changes nothing any more.
   Move Converge(const std::string& why) {
-    if (!result.effect && incumbent != start && options.interleave && start_allowed &&
+    if (!converged && !result.effect && incumbent != start && options.interleave && start_allowed &&
         options.pairs > 0) {
       return VerifyStart(why);
     }
@@ -358,7 +358,14 @@ struct Tuner::State {
     }
     ProposeQuestion question{
         options, turnable, Rest(), tried, converged ? kLeastGainLater : kLeastGain, converged};
-    const Proposal proposal = Propose(model, question);
+    Proposal proposal;
+    try {
+      proposal = Propose(model, question);
+    } catch (const Error& error) {
+      // At first it is the answer; later there is one that was kept.
+      if (error.code() == ExitCode::kInconclusive && applied == 0 && !converged) throw;
+      return Converge("no plan was found: " + error.fact());
+    }
     rate = proposal.now;
     if (proposal.changes.empty()) {
       if (!result.rate || incumbent == current) result.rate = rate;

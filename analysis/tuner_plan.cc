@@ -196,7 +196,7 @@ class Draft {
     const double rest = question_.rest_bytes.value_or(taken);
     double limit = limit_bytes_ * (1 - kMemoryMargin) - rest + taken;
     // What runs now may run on.
-    if (!proposal_.forced) limit = std::max(limit, taken + full);
+    if (!proposal_.forced) limit = std::max(limit, (taken + full) * 1.001);
     budget.memory_bytes = static_cast<uint64_t>(std::max(1.0, limit));
     return budget;
   }
