@@ -76,7 +76,7 @@ class Draft {
     }
     const Allocation plan = Allocate(model_, BudgetOf());
     Settings settings = Turnable(plan.settings);
-    settings = NotTried(settings);
+    settings = NotTried(Fitted(settings));
     if (!Take(settings)) {
       if (proposal_.reason.empty()) proposal_.reason = "the plan changes nothing";
       return std::move(proposal_);
@@ -196,7 +196,7 @@ class Draft {
     const double rest = question_.rest_bytes.value_or(taken);
     double limit = limit_bytes_ * (1 - kMemoryMargin) - rest + taken;
     // What runs now may run on.
-    if (!proposal_.forced) limit = std::max(limit, (taken + full) * 1.001);
+    if (!proposal_.forced) limit = std::max(limit, (taken + full) * 0.9999);
     budget.memory_bytes = static_cast<uint64_t>(std::max(1.0, limit));
     return budget;
   }
@@ -235,6 +235,30 @@ class Draft {
     }
     if (shrunk && settings == current) {
       proposal_.reason = "the plan was tried and taken back";
+    }
+    return settings;
+  }
+
+  // With less of what the plan adds, what takes most first, until it fits; as it is now where that
+  // does not help.
+  Settings Fitted(Settings settings) const {
+    const Settings& current = model_.current();
+    while (!Fits(settings)) {
+      int* largest = nullptr;
+      double most = 0;
+      for (size_t s = 0; s < settings.parallelism.size(); ++s) {
+        const auto look = [&](int now, int* then, double weight) {
+          const double bytes = weight * ElementBytes(model_, s) * (*then - now);
+          if (*then <= now || bytes <= most) return;
+          most = bytes;
+          largest = then;
+        };
+        // Threads last: a queue rarely gains as much.
+        look(current.queue_capacity[s], &settings.queue_capacity[s], 1e6);
+        look(current.parallelism[s], &settings.parallelism[s], 1);
+      }
+      if (largest == nullptr) return current;
+      --*largest;
     }
     return settings;
   }
