@@ -4,6 +4,7 @@
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
 
@@ -52,6 +53,20 @@ double StudentPower(double noncentrality, double freedom, double critical) {
   const double above = math::cdf(math::complement(t, critical));
   const double below = math::cdf(t, -critical);
   return std::clamp(above + below, 0.0, 1.0);
+}
+
+double StudentShift(double power, double freedom, double critical) {
+  const auto beyond = [&](double shift) { return StudentPower(shift, freedom, critical) - power; };
+  double low = 0, high = critical + 3;
+  while (beyond(high) < 0) {
+    low = high;
+    high *= 2;
+  }
+  if (beyond(low) >= 0) return low;
+  uintmax_t most = 100;
+  const auto found =
+      math::tools::toms748_solve(beyond, low, high, math::tools::eps_tolerance<double>(40), most);
+  return (found.first + found.second) / 2;
 }
 
 }  // namespace headrace::analysis

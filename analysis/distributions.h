@@ -11,4 +11,7 @@ double StudentQuantile(double p, double freedom);  // as NormalQuantile
 // P(|T| > critical) of a t variable with that noncentrality: the power of a two-sided t test.
 double StudentPower(double noncentrality, double freedom, double critical);
 
+// The noncentrality at which that test has this power, between its level and 1.
+double StudentShift(double power, double freedom, double critical);
+
 }  // namespace headrace::analysis

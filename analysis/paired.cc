@@ -35,15 +35,13 @@ double StandardError(std::span<const double> values) {
   return std::sqrt(Variance(values) / static_cast<double>(values.size()));
 }
 
-// The ends of a BCa interval from the sorted bootstrap distribution. `z`: normal quantile of the
-// upper end before correction.
-Interval BcaEnds(const std::vector<double>& sorted, double estimate, double acceleration,
-                 double z) {
-  const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), estimate);
-  const double count = static_cast<double>(sorted.size());
+// The ends of a BCa interval from the bootstrap distribution, whose order it changes. `z`: normal
+// quantile of the upper end before correction.
+Interval BcaEnds(std::vector<double>& draws, double estimate, double acceleration, double z) {
+  const double count = static_cast<double>(draws.size());
   // Draws equal to the estimate count half. An estimate outside of all draws would be at infinity.
-  const double below =
-      static_cast<double>(first - sorted.begin()) + 0.5 * static_cast<double>(last - first);
+  double below = 0;
+  for (double draw : draws) below += draw < estimate ? 1 : draw == estimate ? 0.5 : 0;
   const double bias = NormalQuantile(std::clamp(below / count, 0.5 / count, 1 - 0.5 / count));
   auto end = [&](double quantile) {
     const double shifted = bias + quantile;
@@ -51,9 +49,12 @@ Interval BcaEnds(const std::vector<double>& sorted, double estimate, double acce
     const double p = scale > 0 ? NormalCdf(bias + shifted / scale) : quantile > 0 ? 1.0 : 0.0;
     const double position = p * (count - 1);
     const size_t under = static_cast<size_t>(position);
-    const size_t over = std::min(under + 1, sorted.size() - 1);
+    // The draws around that rank: the next one up is the least of those above.
+    const auto at = draws.begin() + static_cast<ptrdiff_t>(under);
+    std::nth_element(draws.begin(), at, draws.end());
+    const double next = at + 1 == draws.end() ? *at : *std::min_element(at + 1, draws.end());
     const double weight = position - static_cast<double>(under);
-    return sorted[under] * (1 - weight) + sorted[over] * weight;
+    return *at * (1 - weight) + next * weight;
   };
   return {end(-z), end(z)};
 }
@@ -173,12 +174,17 @@ Interval BcaMean(std::span<const double> values, double level, uint64_t seed, si
   if (AllEqual(values)) return {values[0], values[0]};
   Random random(seed);
   std::vector<double> means(std::max<size_t>(resamples, 1));
+  const uint64_t count = values.size();
   for (double& mean : means) {
     double sum = 0;
-    for (size_t i = 0; i < values.size(); ++i) sum += values[random.Below(values.size())];
-    mean = sum / static_cast<double>(values.size());
+    // Two indices from a draw: 32 bits scaled to the count, which is far smaller.
+    for (size_t i = 0; i < values.size(); i += 2) {
+      const uint64_t bits = random.Next();
+      sum += values[((bits >> 32) * count) >> 32];
+      if (i + 1 < values.size()) sum += values[((bits & 0xffffffffu) * count) >> 32];
+    }
+    mean = sum / static_cast<double>(count);
   }
-  std::sort(means.begin(), means.end());
   const double mean = Mean(values);
   std::vector<double> influences(values.begin(), values.end());
   for (double& value : influences) value -= mean;
@@ -245,7 +251,6 @@ RatioEstimate UnpairedLogRatio(std::span<const double> a, std::span<const double
     Redraw(right, random, &draw_b);
     draw = std::log(CenterOf(draw_b, center)) - std::log(CenterOf(draw_a, center));
   }
-  std::sort(draws.begin(), draws.end());
   double acceleration = 0;
   if (center == Center::kMean) {
     // Influence of a value on ln(mean b) - ln(mean a), over its sample's size.
@@ -361,14 +366,10 @@ double DetectableRatio(std::span<const double> log_ratios, double alpha, double 
   const std::vector<double> values = Finite(log_ratios);
   if (values.size() < 2) return kInfinity;
   if (NoSpread(values)) return 0;
-  const double n = static_cast<double>(values.size()), deviation = std::sqrt(Variance(values));
-  double low = 0, high = deviation;
-  while (PairedPower(high, deviation, n, alpha) < power) high *= 2;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (PairedPower(middle, deviation, n, alpha) < power ? low : high) = middle;
-  }
-  return high;
+  const double n = static_cast<double>(values.size());
+  const double critical = StudentQuantile(1 - alpha / 2, n - 1);
+  const double shift = StudentShift(power, n - 1, critical);
+  return shift * std::sqrt(Variance(values) / n);
 }
 
 std::optional<size_t> PairsFor(std::span<const double> log_ratios, double effect, double alpha,

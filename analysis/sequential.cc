@@ -12,10 +12,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFirstLook = 4;
-constexpr size_t kRanksFrom = 10;  // pairs
+constexpr size_t kRanksFrom = 10, kRanksTo = 1000;  // pairs; above, Walsh averages are too many
+constexpr size_t kExactTo = 60;  // pairs; above, the statistic is normal to three digits
 constexpr double kBlockCorrelation = 0.125;
 constexpr size_t kPaths = 200'000;
-constexpr double kMostWork = 2e9;   // path steps of a simulation, some seconds
+constexpr double kMostWork = 1e9;   // path steps of a simulation: a second or two
 constexpr size_t kFutileFrom = 10;  // pairs
 constexpr double kFutileChance = 0.01;
 
@@ -27,9 +28,10 @@ struct PlannedLook {
 // Pocock-like: ln(1 + (e - 1) t) of alpha at the share t of the pairs.
 std::vector<PlannedLook> Planned(size_t max_pairs) {
   std::vector<PlannedLook> looks;
-  for (size_t pairs = kFirstLook; pairs < max_pairs; pairs += 2) {
+  for (size_t pairs = kFirstLook; pairs < max_pairs;) {
     const double share = static_cast<double>(pairs) / static_cast<double>(max_pairs);
     looks.push_back({pairs, std::log(1 + (M_E - 1) * share)});
+    pairs += pairs < kExactTo ? 2 : pairs / 40 * 2;
   }
   looks.push_back({max_pairs, 1});
   return looks;
@@ -38,6 +40,12 @@ std::vector<PlannedLook> Planned(size_t max_pairs) {
 double AllRanks(size_t pairs) {
   const double n = static_cast<double>(pairs);
   return n * (n + 1) / 2;
+}
+
+// Of the rank sum of equal sides, without ties.
+double RankDeviation(size_t pairs) {
+  const double n = static_cast<double>(pairs);
+  return std::sqrt(n * (n + 1) * (2 * n + 1) / 24);
 }
 
 // The statistic of one path of equal sides at each look; the larger, the further from equal: |t|,
@@ -71,19 +79,33 @@ class NullPath {
     return static_cast<float>(std::abs(sum_) / std::sqrt(n * variance));
   }
 
+  // The statistic as a standard normal deviate that goes on by independent increments. Of paths
+  // that are as long as the exact ones.
+  float GoOn(size_t pairs) {
+    if (far_pairs_ == 0) {
+      far_pairs_ = values_.size();
+      const double n = static_cast<double>(far_pairs_);
+      far_sum_ = (positive_ - AllRanks(far_pairs_) / 2) / RankDeviation(far_pairs_) * std::sqrt(n);
+    }
+    far_sum_ += std::sqrt((1 + kBlockCorrelation) * static_cast<double>(pairs - far_pairs_)) *
+                random_.Normal();
+    far_pairs_ = pairs;
+    return static_cast<float>(std::abs(far_sum_) / std::sqrt(static_cast<double>(pairs)));
+  }
+
  private:
   Random random_;
   std::vector<double> values_;
-  double shared_ = 0, sum_ = 0, squares_ = 0, positive_ = 0;
+  double shared_ = 0, sum_ = 0, squares_ = 0, positive_ = 0, far_sum_ = 0;
+  size_t far_pairs_ = 0;
   bool with_ranks_ = false;
 };
 
 double Deviate(const SequentialPlan::Look& look, const SequentialPlan::Bound& bound) {
   if (!look.ranks) return bound.t;
-  const double n = static_cast<double>(look.pairs), all = AllRanks(look.pairs);
-  const double deviation = std::sqrt(n * (n + 1) * (2 * n + 1) / 24);
   return bound.rank_sum < 0 ? kInfinity
-                            : (all / 2 - static_cast<double>(bound.rank_sum)) / deviation;
+                            : (AllRanks(look.pairs) / 2 - static_cast<double>(bound.rank_sum)) /
+                                  RankDeviation(look.pairs);
 }
 
 // Bounds that spend `alpha` as planned. `statistics`: path by path, a value for each look.
@@ -118,7 +140,10 @@ void Calibrate(const std::vector<PlannedLook>& planned, const std::vector<float>
     }
     SequentialPlan::Look& look = (*looks)[k];
     SequentialPlan::Bound& bound = look.*member;
-    if (look.ranks) {
+    if (look.ranks && look.pairs > kExactTo) {
+      bound.rank_sum = static_cast<int64_t>(
+          std::floor(AllRanks(look.pairs) / 2 - within * RankDeviation(look.pairs)));
+    } else if (look.ranks) {
       bound.rank_sum = static_cast<int64_t>(-within) - 1;
     } else {
       bound.t = within;
@@ -133,12 +158,12 @@ std::vector<SequentialPlan::Look> Bounds(const std::vector<PlannedLook>& planned
                                          double alpha, uint64_t seed) {
   std::vector<SequentialPlan::Look> looks;
   for (const PlannedLook& one : planned) {
-    looks.push_back({one.pairs, one.pairs >= kRanksFrom, {}, {}});
+    looks.push_back({one.pairs, one.pairs >= kRanksFrom && one.pairs <= kRanksTo, {}, {}});
   }
   const bool with_ranks = max_pairs >= kRanksFrom;
-  const double n = static_cast<double>(max_pairs);
+  const double n = static_cast<double>(std::min(max_pairs, kExactTo));
   // Of one path: the normal draws, and the Walsh averages.
-  const double work = 20 * n + (with_ranks ? n * n / 2 : 0);
+  const double work = 20 * (n + static_cast<double>(looks.size())) + (with_ranks ? n * n / 2 : 0);
   const size_t paths = std::clamp<size_t>(static_cast<size_t>(kMostWork / work), 10'000, kPaths);
   std::vector<float> statistics;
   statistics.reserve(paths * looks.size());
@@ -147,8 +172,8 @@ std::vector<SequentialPlan::Look> Bounds(const std::vector<PlannedLook>& planned
     NullPath path(seeds.Next());
     path.WithRanks(with_ranks);
     for (const SequentialPlan::Look& look : looks) {
-      path.Extend(look.pairs);
-      statistics.push_back(path.At(look.ranks));
+      path.Extend(std::min(look.pairs, kExactTo));
+      statistics.push_back(look.pairs <= kExactTo ? path.At(look.ranks) : path.GoOn(look.pairs));
     }
   }
   Calibrate(planned, statistics, alpha, &SequentialPlan::Look::difference, &looks);

@@ -280,5 +280,25 @@ TEST(Sequential, PlansAreTheSameForOneSeed) {
   EXPECT_EQ(previous, kPairs);
 }
 
+// The bounds go on smoothly where the paths become normal deviates and ranks end.
+TEST(Sequential, PlansOfManyPairsAreLikeThoseOfFew) {
+  const SequentialPlan plan = PlanSequential(3000);
+  EXPECT_LT(plan.looks.size(), 120u);
+  double previous = 0;
+  for (const SequentialPlan::Look& look : plan.looks) {
+    EXPECT_EQ(look.ranks, look.pairs >= 10 && look.pairs <= 1000) << look.pairs;
+    if (look.pairs >= 30) {
+      EXPECT_GT(look.difference.deviate, 2.2) << look.pairs;
+      EXPECT_LT(look.difference.deviate, 4.6) << look.pairs;
+      if (previous > 0) {
+        EXPECT_NEAR(look.difference.deviate, previous, 0.35) << look.pairs;
+      }
+      previous = look.difference.deviate;
+    }
+  }
+  // The last ones of a plan are worth about as much, however long it is.
+  EXPECT_NEAR(previous, PlanSequential(40).looks.back().difference.deviate, 0.25);
+}
+
 }  // namespace
 }  // namespace headrace::analysis
