@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "analysis/outside_pair.h"
 #include "analysis/pipeline_pair.h"
 #include "analysis/shapley.h"
 #include "base/error.h"
@@ -378,6 +379,16 @@ const char* AttributedToName(AttributedTo what) {
 Attribution Attribute(std::span<const RunView> a, std::span<const RunView> b,
                       const AttributionOptions& options) {
   if (a.empty() || b.empty()) return Unavailable("one side has no run");
+  const auto with_operators = [](std::span<const RunView> runs) {
+    return std::count_if(runs.begin(), runs.end(),
+                         [](const RunView& run) { return !run.operators.empty(); });
+  };
+  const auto of_a = static_cast<size_t>(with_operators(a));
+  const auto of_b = static_cast<size_t>(with_operators(b));
+  if (of_a + of_b == 0) return AttributeFromOutside(a, b, options);
+  if (of_a < a.size() || of_b < b.size()) {
+    return Unavailable("some of the runs have operator accounts and some have not");
+  }
   try {
     return OfPipelines(a, b, options);
   } catch (const Error& error) {

@@ -106,8 +106,9 @@ std::string Words(const AttributionRow& row, const std::string& unit) {
         return fmt::format("batches of {:.0f} rows instead of {:.0f}", b, a);
       }
       return "another shape: " + name;
-    case AttributedTo::kGroup:
     case AttributedTo::kCause:
+      return fmt::format("{}: {} instead of {}", name, Length(b), Length(a));
+    case AttributedTo::kGroup:
     case AttributedTo::kOutsidePhase:
     case AttributedTo::kUnexplained:
       return name;

@@ -27,6 +27,7 @@ name 20000 400
 worth 25000 300
 choose 41000 300
 cache 35000 120
+attribute 55000 300
 solve 50000 1
 PARTS
 xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy "$2" "$3" "$4" > "$1/$2.$3.tsv.part" && mv "$1/$2.$3.tsv.part" "$1/$2.$3.tsv"' \
@@ -35,6 +36,7 @@ if [ "$real" -gt 0 ]; then
   python3 "$(dirname "$0")/../tests/validation/real.py" "$build/headrace" --count "$real" > "$out/real.tsv"
   # What did not hold stands on the page.
   python3 "$(dirname "$0")/../tests/validation/accounting.py" "$build/headrace" > "$out/accounting.tsv" || true
+  python3 "$(dirname "$0")/../tests/validation/attribution.py" "$build/headrace" > "$out/attribution.tsv" || true
   python3 "$(dirname "$0")/../tests/validation/controls.py" "$build/headrace" > "$out/controls.tsv" || true
 fi
 "$build/accuracy" gates "$out"/*.tsv

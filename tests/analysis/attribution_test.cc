@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "analysis/shapley.h"
+#include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {
@@ -204,6 +205,41 @@ TEST(Attribution, SaysWhyThereIsNone) {
   EXPECT_NE(Attribute({}, {}).unavailable, "");
   RunView empty;
   EXPECT_NE(Attribute({&empty, 1}, {&empty, 1}).unavailable, "");
+}
+
+RunView SeenFromOutside(double seconds, double cpu_s, const char* name) {
+  OutsideRun run(seconds);
+  run.view.run.name = name;
+  run.Process(1, 0, "train").Process(2, 1, "loader");
+  run.OnCpu(1, "train (main)", cpu_s / seconds);
+  run.Blocked(1, "train (main)", "pipe", 1 - cpu_s / seconds);
+  run.OnCpu(2, "loader (main)", 0.9);
+  run.Blocked(2, "loader (main)", "storage", 0.1);
+  return run.view;
+}
+
+TEST(Attribution, CommandsAreDividedByTheMainThreadsTime) {
+  const RunView a = SeenFromOutside(10, 6, "a"), b = SeenFromOutside(8, 4, "b");
+  const Attribution found = Attribute({&a, 1}, {&b, 1});
+  ASSERT_EQ(found.unavailable, "");
+  EXPECT_EQ(found.unit, "run");
+  EXPECT_NEAR(found.log_ratio.value, std::log(10.0 / 8), 1e-9);
+  EXPECT_NEAR(SumOf(found), found.log_ratio.value, 1e-9);
+  EXPECT_THAT(found.rows[0].name, testing::StartsWith("CPU time of train"));
+  EXPECT_NEAR(found.rows[0].throughput.value / found.log_ratio.value, 1, 0.15);
+  double cpu = 0;
+  for (const AttributionRow& row : found.rows) cpu += row.cpu_share.value_or(0);
+  EXPECT_NEAR(cpu, std::log(found.total_b.cpu_s / found.total_a.cpu_s), 1e-9);
+}
+
+TEST(Attribution, CommandsWithoutThreadTimesHaveNone) {
+  RunView bare;
+  bare.run.name = "bare";
+  bare.run.duration_ns = 1'000'000'000;
+  const Attribution found = Attribute({&bare, 1}, {&bare, 1});
+  EXPECT_THAT(found.unavailable, testing::HasSubstr("threads"));
+  const RunView other = Record(Base(), 5, 1);
+  EXPECT_NE(Attribute({&bare, 1}, {&other, 1}).unavailable, "");
 }
 
 // What |set| makes, of three changes: 1 if the first and any other are made (the glove game).

@@ -21,7 +21,10 @@ constexpr double kRecordedBatches = 2500;
 constexpr int64_t kTruthBatches = 3000;
 constexpr uint64_t kTruthSeed = 900001;
 constexpr int kPlays = 3;
-constexpr double kCostMoved = 0.02;  // of all CPU or blocked time
+constexpr int64_t kTriedBatches = 600;
+constexpr int kTries = 20;
+constexpr double kMoved = 0.07;  // of the logarithm of the rate
+constexpr double kCostMoved = 0.05;  // of all CPU or blocked time
 
 using analysis::AttributedTo;
 using analysis::Attribution;
@@ -179,13 +182,20 @@ std::vector<AttributeTrial> TryAttributing(uint64_t seed) {
   const Planted planted = Generate(seed);
   Dice dice(seed, 66);
   std::vector<Change> changes;
-  const size_t wanted = dice.Chance(0.5) ? 1 : 2 + static_cast<size_t>(dice.Below(2));
+  const size_t wanted = dice.Chance(0.7) ? 1 : 2 + static_cast<size_t>(dice.Below(2));
+  // Most parts of a pipeline do not limit it: two of three changes are wanted to move the rate.
+  const bool moving = dice.Chance(0.67);
+  const double before = std::log(RateOf(planted.world, kTriedBatches, seed + 1));
   std::set<std::pair<AttributedTo, std::string>> rows;
   for (int attempt = 0; changes.size() < wanted && attempt < 50; ++attempt) {
     Change change = DrawChange(planted.world, &dice);
     const bool taken = std::any_of(change.rows.begin(), change.rows.end(),
                                    [&](const auto& row) { return rows.contains(row); });
     if (taken) continue;
+    World alone = planted.world;
+    change.make(&alone);
+    const double moved = std::log(RateOf(alone, kTriedBatches, seed + 1)) - before;
+    if (moving && attempt < kTries && std::abs(moved) < kMoved) continue;
     rows.insert(change.rows.begin(), change.rows.end());
     changes.push_back(std::move(change));
   }

@@ -645,6 +645,10 @@ bool Parse(const std::string& line, Trials* trials) {
     (real ? trials->real_names : trials->names)
         .push_back({seed, f[2], f[3], f[4], f[5], count(6), number(7), f[8], number(9),
                     f[10] == "1", f[11] == "1"});
+  } else if (f[0] == "attribute" && f.size() == 13) {
+    (real ? trials->real_attributions : trials->attributions)
+        .push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8),
+                    number(9), number(10), number(11), number(12)});
   } else if (real && f[0] == "left") {
     (f[1] == "busy" ? trials->real_busy : trials->real_full) += 1;
   } else if (f[0] == "control" && f.size() == 5 && !real) {
@@ -662,9 +666,6 @@ bool Parse(const std::string& line, Trials* trials) {
   } else if (f[0] == "cache" && f.size() == 10) {
     trials->caches.push_back(
         {seed, f[2], count(3), f[4], f[5], number(6), number(7), number(8), number(9)});
-  } else if (f[0] == "attribute" && f.size() == 13) {
-    trials->attributions.push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7),
-                                    number(8), number(9), number(10), number(11), number(12)});
   } else if (f[0] == "solve" && f.size() == 5) {
     trials->solutions.push_back(
         {f[1], static_cast<size_t>(count(2)), static_cast<size_t>(count(3)), number(4)});

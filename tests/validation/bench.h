@@ -130,6 +130,7 @@ struct Trials {
   // Of bench B2, pipelines that really ran (tests/validation/real.py).
   std::vector<PredictTrial> real_predictions;
   std::vector<NameTrial> real_names;
+  std::vector<AttributeTrial> real_attributions;  // tests/validation/attribution.py
   std::vector<ControlTrial> controls;
   std::vector<AccountTrial> accounts;
   int real_busy = 0, real_full = 0;  // real trials that were left out, and names that were

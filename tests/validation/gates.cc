@@ -361,6 +361,8 @@ std::vector<std::string> MissingFamilies(const Trials& trials) {
   want(clear(trials.real_names), "real-name");
   want(!trials.controls.empty(), "control");
   want(!trials.accounts.empty(), "account");
+  want(!trials.attributions.empty(), "attribute");
+  want(!trials.real_attributions.empty(), "real-attribute");
   return missing;
 }
 
@@ -382,6 +384,60 @@ void JudgeAccounts(const std::vector<AccountTrial>& trials, std::vector<Gate>* g
   }
 }
 
+// Parts of a change: of one thing changed alone, and of several at once.
+void JudgeAttributions(const std::vector<AttributeTrial>& trials, const std::string& of,
+                       std::vector<Gate>* gates) {
+  if (trials.empty()) return;
+  constexpr double kPart = 0.9;        // of the change, to what was changed
+  constexpr double kRounding = 0.005;  // of a logarithm: what the truth's own plays differ by
+  const double off =
+      std::max_element(trials.begin(), trials.end(), [](const auto& x, const auto& y) {
+         return x.off < y.off;
+       })->off;
+  gates->push_back(
+      AtMost("C2", of + "sum of all parts against the change, worst", off, 0.02, trials.size()));
+  const auto moved = Only(trials, [](const AttributeTrial& t) {
+    return t.changes == 1 && std::abs(t.measured) >= kMoved && t.measured * t.truth > 0;
+  });
+  gates->push_back(AtLeast(
+      "C2", of + "changed alone, moved the rate by 5 %: >= 90 % of it given to it, in",
+      Mean(Each(moved, [](const AttributeTrial& t) { return t.found / t.measured >= kPart; })),
+      0.90, moved.size()));
+  const auto cost = Only(trials, [](const AttributeTrial& t) { return t.cost != -1; });
+  gates->push_back(
+      AtLeast("C2", of + "changed alone: >= 90 % of the change in cost given to it, in",
+              Mean(Each(cost, [](const AttributeTrial& t) { return t.cost >= kPart; })), 0.90,
+              cost.size()));
+  const auto still = Only(trials, [](const AttributeTrial& t) {
+    return t.changes == 1 && std::abs(t.truth) < 0.01 && std::abs(t.measured) < 0.02;
+  });
+  if (!still.empty()) {
+    gates->push_back(
+        AtMost("C2", of + "moved nothing: given 2 % of the rate or more, in",
+               Mean(Each(still, [](const AttributeTrial& t) { return std::abs(t.found) >= 0.02; })),
+               0.05, still.size()));
+  }
+  gates->push_back(AtMost(
+      "C2", of + "a part that was not changed is told to carry 2 % of the rate or more, in",
+      Mean(Each(trials, [](const AttributeTrial& t) { return std::abs(t.stranger) >= 0.02; })),
+      0.05, trials.size()));
+  const auto several = Only(trials, [](const AttributeTrial& t) { return t.changes > 1; });
+  if (several.empty()) return;
+  const auto errors =
+      Each(several, [](const AttributeTrial& t) { return std::abs(t.found - t.truth); });
+  gates->push_back(AtMost("C2", of + "two or three changed at once: error of each part, median",
+                          QuantileOf(errors, 0.5), 0.02, several.size()));
+  gates->push_back(AtMost("C2", of + "the same, 90th percentile", QuantileOf(errors, 0.9), 0.06,
+                          several.size()));
+  gates->push_back(AtLeast("C2", of + "95 % intervals of the parts that cover",
+                           Mean(Each(trials,
+                                     [](const AttributeTrial& t) {
+                                       return t.low - kRounding <= t.truth &&
+                                              t.truth <= t.high + kRounding;
+                                     })),
+                           0.85, trials.size()));
+}
+
 std::vector<Gate> Judge(const Trials& trials) {
   std::vector<Gate> gates;
   JudgeAccounts(trials.accounts, &gates);
@@ -398,6 +454,8 @@ std::vector<Gate> Judge(const Trials& trials) {
   JudgeChoices(trials.choices, &gates);
   JudgeCaches(trials.caches, &gates);
   JudgeSolutions(trials.solutions, &gates);
+  JudgeAttributions(trials.attributions, "attribution, ", &gates);
+  JudgeAttributions(trials.real_attributions, "attribution of real pipelines, ", &gates);
   if (!trials.real_predictions.empty()) {
     JudgeErrors(trials.real_predictions, "real pipelines, predicted rate", kRealLines, &gates);
     const auto moved = Only(trials.real_predictions, [](const PredictTrial& t) {
@@ -437,6 +495,10 @@ std::string RenderPage(const Trials& trials) {
       "relieving it gains 10 % or more; named right is a row that gains at least half of what the "
       "best relief gains. Half of the changes do not move the rate, as they are not made where "
       "the bottleneck is; the rows about those that moved it, by over 5 %, are the harder ones. "
+      "Rows C2 are of attribution (`tests/validation/attributing.cc`, "
+      "`tests/validation/attribution.py`): pairs of which one to three things were changed; the "
+      "truth is the Shapley value over plays of the pipeline with every set of them, of real "
+      "pipelines the whole change. "
       "Rows B0 are of real operators of known cost (`tests/validation/accounting.py`), with one, "
       "two and "
       "four computing threads a core. "

@@ -82,6 +82,22 @@ TEST(Gates, ChosenSettingsAreNearTheBestAndFitTheMemory) {
   EXPECT_LE(regret.value, 0.6 * regret.limit) << regret.what;
 }
 
+TEST(Gates, ChangesAreGivenToWhatWasChanged) {
+  Trials trials;
+  for (uint64_t seed = 46000; seed < 46024; ++seed) {
+    for (const AttributeTrial& trial : TryAttributing(seed)) trials.attributions.push_back(trial);
+  }
+  const std::vector<Gate> gates = Judge(trials);
+  Print(gates);
+  EXPECT_LE(ValueOf(gates, "attribution, sum of all parts against the change, worst"), 1e-9);
+  EXPECT_GE(ValueOf(gates,
+                    "attribution, changed alone, moved the rate by 5 %: >= 90 % of it given to "
+                    "it, in"),
+            0.7);
+  EXPECT_LE(ValueOf(gates, "attribution, two or three changed at once: error of each part, median"),
+            0.03);
+}
+
 TEST(Gates, WhatWasNotTriedIsNotHeld) {
   const Gate untried{"G1", "x", "<= 5 %", 0, 0.05, false, "0.0 %", 0};
   EXPECT_FALSE(untried.holds());
@@ -123,6 +139,12 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   EXPECT_TRUE(Parse("control\tslow consumer\tno change\t1\t0 changes", &trials));
   ASSERT_EQ(trials.controls.size(), 1u);
   EXPECT_TRUE(trials.controls[0].held);
+  const AttributeTrial attribute{12, "cpu", "s1a x0.50", 2, 0.25, 0.5, 0.125, 0, 0.25, 0, -1, 0.5};
+  EXPECT_TRUE(Parse(Line(attribute), &trials));
+  EXPECT_TRUE(Parse("real-" + Line(attribute), &trials));
+  ASSERT_EQ(trials.attributions.size() + trials.real_attributions.size(), 2u);
+  EXPECT_EQ(Line(trials.attributions[0]), Line(attribute));
+  EXPECT_EQ(Line(trials.real_attributions[0]), Line(attribute));
   const CacheTrial cache{11, "cpu", 3, "s1 disk", "none", 30, 31, 30, -0.0125};
   EXPECT_TRUE(Parse(Line(cache), &trials));
   ASSERT_EQ(trials.caches.size(), 1u);

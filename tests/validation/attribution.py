@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Attribution on pipelines that really run: one thing is changed in each of workloads/pipelines and of a generated table's pipeline,
+both are run in interleaved pairs by `headrace compare`, and the part that it gives to what was changed is compared with the whole
+change. Prints a line for each for `accuracy render` (docs/accuracy.md).
+
+usage: attribution.py HEADRACE [--pairs N] [--seconds S] [--only SUBSTRING] [--pipelines FOLDER] > FILE
+exit: 0 when every sum is within 2 % of the change and >= 90 % of it, and of the change in cost, goes to what was changed in >= 90 % of
+the pairs, else 1
+Wants a machine that does nothing else.
+"""
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SUM_LIMIT, SHARE, TRIALS, MOVED, COST_MOVED = 0.02, 0.90, 0.90, 0.05, 0.05
+UNSETTLED = (0, 3, 4)  # of compare: a difference that is not told is no failure of the run
+
+# File, what is replaced by what, the kind of row and its stage or name, the cost that changes. The last ones do not limit.
+PLANTED = [
+    ("01", "8ms", "5.5ms", "operator", "parse", "cpu"),
+    ("02", "6ms", "8ms", "operator", "join", "cpu"),
+    ("03", "12ms", "8ms", "operator", "remote", "blocked"),
+    ("04", "parallelism = 2", "parallelism = 3", "threads", "lookup", None),
+    ("05", "10ms", "14ms", "operator", "remote", "blocked"),
+    ("06", "7ms", "5ms", "operator", "commit", "blocked"),
+    ("07", "5ms", "3.5ms", "operator", "update", "cpu"),
+    ("08", "8ms", "11ms", "operator", "update", "blocked"),
+    ("09", 'lock = "3ms", lock_name = "registry", hold = "sleep" }], parallelism = 2 },\n  { name = "parse"',
+     'lock = "5ms", lock_name = "registry", hold = "sleep" }], parallelism = 2 },\n  { name = "parse"', "operator", "register", "blocked"),
+    ("10", "100MB/s", "70MB/s", "device", "disk", None),
+    ("11", "20MB/s", "30MB/s", "device", "nas", None),
+    ("12", "512KiB", "768KiB", "operator", "fetch", None),
+    ("13", "12ms", "9ms", "consumer", "consumer", None),
+    ("14", "15ms", "19ms", "consumer", "consumer", None),
+    ("15", "14ms", "10ms", "consumer", "consumer", None),
+    ("16", "8ms", "5ms", "operator", "decode", "cpu"),
+    ("17", "6ms", "9ms", "operator", "decode", "cpu"),
+    ("18", "9ms", "6ms", "operator", "heavy", "blocked"),
+    ("19", "14ms", "10ms", "operator", "e", "blocked"),
+    ("20", "7ms", "5ms", "operator", "encode", "cpu"),
+    ("13", '"3ms"', '"2ms"', "operator", "parse", "cpu"),
+    ("03", '"1ms"', '"2ms"', "operator", "parse", "cpu"),
+    ("08", '"2ms" }] }', '"4ms" }] }', "operator", "load", "blocked"),
+]
+# Settings of the table's pipeline on side A and on side B, and the row.
+TABLE = [
+    (["consumer.step=20ms"], ["consumer.step=30ms"], "consumer", "consumer"),
+    (["source.throttle.bytes_per_second=4MB"], ["source.throttle.bytes_per_second=6MB"], "device", None),
+]
+
+
+def compare(headrace, command, folder, options):
+    out = folder / "out.json"
+    out.unlink(missing_ok=True)
+    done = subprocess.run([headrace, "compare", *command, "--pairs", str(options.pairs), "--duration", f"{options.seconds}s",
+                           "--no-early-stop", "--db", folder / "pairs.db", "--json", "--quiet", "-o", out, "--force"],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode not in UNSETTLED or not out.exists():
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+    said = json.loads(out.read_text())["attribution"]
+    if said is None or "rows" not in said and "attribution" not in said:
+        raise RuntimeError(f"{' '.join(map(str, command))}: no attribution: {said}")
+    return said
+
+
+def is_right(row, kind, name):
+    if kind == "device":  # the device, or the operator that waits for it
+        return row["kind"] == "device" and (name is None or row["name"] == f"device {name}") or row["stage"] == "fetch"
+    if row["kind"] != kind:
+        return False
+    return name == row["stage"] if kind == "operator" else row["name"] in (name, f"{kind} of {name}")
+
+
+class Bench:
+    def __init__(self):
+        self.moved = self.right = self.cost_moved = self.cost_right = self.off = 0
+
+    def judge(self, said, what, kind, name, cost):
+        rows = said["rows"] if "rows" in said else said["attribution"]
+        whole = said["log_ratio"]
+        off = abs(sum(r["throughput_share_log"] for r in rows) - whole)
+        found = [r for r in rows if is_right(r, kind, name)]
+        part = sum(r["throughput_share_log"] for r in found)
+        scale = whole / said["change_ratio"] if abs(whole) > 1e-9 else 1
+
+        def end(row, side):
+            return row.get(f"throughput_share_ratio_{side}", row["throughput_share_ratio"]) * scale
+        low, high = sum(end(r, "low") for r in found), sum(end(r, "high") for r in found)
+        cost_part = -1.0
+        if cost:
+            def total(side, of):
+                return sum(r[f"{cost}_{side}_seconds"] or 0 for r in of)
+            before, after = total("a", rows), total("b", rows)
+            if abs(after / before - 1) >= COST_MOVED:
+                cost_part = (total("b", found) - total("a", found)) / (after - before)
+                self.cost_moved += 1
+                self.cost_right += cost_part >= SHARE
+        if abs(whole) >= MOVED:
+            self.moved += 1
+            self.right += part / whole >= SHARE
+        self.off += off > SUM_LIMIT * max(abs(whole), 0.01)
+        strangers = [r["throughput_share_log"] for r in rows if r["state"] == "told" and r not in found]
+        stranger = max(strangers, key=abs, default=0)
+        print("\t".join(["real-attribute", "0", kind, what, "1", f"{whole:.5f}", f"{whole:.5f}", f"{part:.5f}", f"{low:.5f}",
+                         f"{high:.5f}", f"{off:.2g}", f"{cost_part:.4f}", f"{stranger:.5f}"]), flush=True)
+
+    def holds(self):
+        return self.off == 0 and self.right >= TRIALS * self.moved and self.cost_right >= TRIALS * self.cost_moved
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent.parent
+    parser = argparse.ArgumentParser(add_help=True)
+    parser.add_argument("headrace", type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--pipelines", type=pathlib.Path, default=root / "workloads" / "pipelines")
+    options = parser.parse_args()
+    bench, failed = Bench(), 0
+    with tempfile.TemporaryDirectory(prefix="headrace-attribution-") as name:
+        folder = pathlib.Path(name)
+        trials = []
+        for number, old, new, kind, right, cost in PLANTED:
+            path = next(options.pipelines.glob(f"{number}-*.toml"))
+            text = path.read_text()
+            if text.count(old) < 1:
+                raise RuntimeError(f"{path.name} has no '{old}'")
+            changed = folder / f"{path.stem}-{len(trials)}.toml"
+            changed.write_text(text.replace(old, new, 1))
+            trials.append((f"{path.stem} {right}", [path, changed], kind, right, cost))
+        if options.only in "table":
+            subprocess.run([options.headrace, "generate", "rm1", "-o", folder / "rm1", "--rows", "20000", "--quiet"], check=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            for a, b, kind, right in TABLE:
+                sides = [word for side, knobs in (("--a", a), ("--b", b)) for knob in knobs for word in (side, knob)]
+                trials.append((f"table {b[0]}", [folder / "rm1" / "pipeline.toml", *sides], kind, right, None))
+        for what, command, kind, right, cost in trials:
+            if options.only not in what:
+                continue
+            try:
+                bench.judge(compare(options.headrace, command, folder, options), what, kind, right, cost)
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+                failed += 1
+    print(f"{bench.right} of {bench.moved} changes in the rate and {bench.cost_right} of {bench.cost_moved} in cost were given to what "
+          f"was changed; {bench.off} sums are off", file=sys.stderr)
+    return 0 if bench.holds() and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
