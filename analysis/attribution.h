@@ -8,8 +8,10 @@
 //
 // Throughput is no sum: an operator that got cheaper makes nothing faster while another one limits.
 // ln(X_B / X_A) is divided by the Shapley value (analysis/shapley) over the pipelines between the
-// two sides (analysis/pipeline_pair), whose rates the model of the pipeline gives. What the model
-// does not explain of the measured change is a row of its own, so that all rows sum to it exactly.
+// two sides (analysis/pipeline_pair), whose rates the model of the pipeline gives. Where the model
+// differs from what was measured by no more than its predictions err by, that is put to the parts,
+// by their size; what it does not explain beyond that is a row of its own, so that all rows sum to
+// the measured change exactly.
 //
 // A part whose change is within what runs of one side differ by takes no part: it would soak up
 // noise. What it may have done is in the row that is not explained.
@@ -78,6 +80,7 @@ struct Attribution {
   double rate_a = 0, rate_b = 0;  // units a second, geometric means over the runs
   SharePart log_ratio;            // ln(rate_b / rate_a), as measured: what the rows sum to
   double explained = 0;           // of it, by the model
+  double spread = 0;              // of what the model errs by, put to its parts by their size
   CostFigures total_a, total_b;
   // Empty: the accounts do not tell CPU time from blocked time, or there are no accounts.
   std::string cpu_unavailable, bytes_unavailable;

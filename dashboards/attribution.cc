@@ -313,8 +313,13 @@ Section MakeAttributionSection(const Attribution& attribution) {
   const AttributionRow& rest = attribution.rows.back();
   const double unexplained = points.Of(rest.throughput.value);
   section.sentences.push_back(
-      {"SUM", fmt::format("{} measured; {} explained by the model, {} not", Signed(change),
-                          Signed(points.Of(attribution.explained)), Signed(unexplained))});
+      {"SUM", fmt::format("{} measured; the model gives {}{}, {} is not explained", Signed(change),
+                          Signed(points.Of(attribution.explained)),
+                          attribution.spread == 0
+                              ? ""
+                              : fmt::format(", {} of what it errs by is spread over its parts",
+                                            Signed(points.Of(attribution.spread))),
+                          Signed(unexplained))});
   if (std::abs(rest.throughput.value) >
       std::max(kMuchUnexplained, kMuchOfChange * std::abs(attribution.log_ratio.value))) {
     section.sentences.push_back(
@@ -331,6 +336,8 @@ Section MakeAttributionSection(const Attribution& attribution) {
       {"log_ratio", Quantity::Of(attribution.log_ratio.value, Unit::kNone, Source::kAccount)},
       {"explained_ratio",
        Quantity::Of(points.Of(attribution.explained), Unit::kRatio, Source::kEstimate)},
+      {"spread_ratio",
+       Quantity::Of(points.Of(attribution.spread), Unit::kRatio, Source::kEstimate)},
       {"unexplained_ratio", points.Ratio(rest.throughput)},
       {"unit", attribution.unit},
       {"because", because},

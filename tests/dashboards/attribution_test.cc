@@ -38,7 +38,8 @@ Attribution Example() {
   attribution.rate_a = 10000;
   attribution.rate_b = 11800;
   attribution.log_ratio = {0.1655, {0.15, 0.18}};
-  attribution.explained = 0.1645;
+  attribution.explained = 0.1545;
+  attribution.spread = 0.01;
   attribution.total_a = {100e-6, 50e-6, 1000};
   attribution.total_b = {82e-6, 52e-6, 1000};
   attribution.rows.push_back(
