@@ -223,7 +223,7 @@ bool IsShown(const AttributionRow& row) {
 }
 
 Table MakeTable(const Attribution& attribution) {
-  Table table{"attribution",
+  Table table{"attribution_parts",
               "",
               {{"name", "part"},
                {"cpu_a_seconds", "CPU/" + attribution.unit + ": A"},

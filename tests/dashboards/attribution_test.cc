@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include "dashboards/render/render.h"
 #include "tests/dashboards/golden.h"
 
@@ -76,6 +79,18 @@ TEST(AttributionPage, TextIsAsPeopleReadIt) {
   Report report{"comparison", {MakeAttributionSection(Example())}};
   ExpectGolden("attribution.txt", RenderText(report, {}));
   ExpectGolden("attribution.md", RenderMarkdown(report));
+}
+
+// The facts and the table have keys of their own.
+TEST(AttributionPage, MachinesReadFactsAndParts) {
+  Report report{"comparison", {MakeAttributionSection(Example())}};
+  const auto json = nlohmann::json::parse(RenderJson(report, analysis::RunView()));
+  EXPECT_NEAR(json["attribution"]["log_ratio"].get<double>(), 0.1655, 1e-9);
+  double sum = 0;
+  for (const auto& row : json["attribution_parts"]) {
+    sum += row["throughput_share_ratio"].get<double>();
+  }
+  EXPECT_NEAR(sum, json["attribution"]["change_ratio"].get<double>(), 1e-9);
 }
 
 TEST(AttributionPage, SaysWhyThereIsNone) {

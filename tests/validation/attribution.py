@@ -61,10 +61,11 @@ def compare(headrace, command, folder, options):
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode not in UNSETTLED or not out.exists():
         raise RuntimeError(f"{' '.join(map(str, command))}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
-    said = json.loads(out.read_text())["attribution"]
-    if said is None or "rows" not in said and "attribution" not in said:
-        raise RuntimeError(f"{' '.join(map(str, command))}: no attribution: {said}")
-    return said
+    page = json.loads(out.read_text())
+    said = page["attribution"]
+    if said is None or "attribution_parts" not in said:
+        raise RuntimeError(f"{' '.join(map(str, command))}: no attribution: {page.get('notes')}")
+    return {**said["attribution"], "rows": said["attribution_parts"]}
 
 
 def is_right(row, kind, name):
@@ -80,7 +81,7 @@ class Bench:
         self.moved = self.right = self.cost_moved = self.cost_right = self.off = 0
 
     def judge(self, said, what, kind, name, cost):
-        rows = said["rows"] if "rows" in said else said["attribution"]
+        rows = said["rows"]
         whole = said["log_ratio"]
         off = abs(sum(r["throughput_share_log"] for r in rows) - whole)
         found = [r for r in rows if is_right(r, kind, name)]
