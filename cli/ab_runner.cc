@@ -251,8 +251,9 @@ class Runner {
       words = PipelineWords(side);
       words.insert(words.end(), {"--db", options_.database, "--name", name});
     } else {
-      words = {self_, "profile", "--db", options_.database, "--name", name, "--quiet",
-               "--",  "sh",      "-c",   side.command};
+      words = {self_, "profile", "--db", options_.database, "--name", name, "--quiet"};
+      words.insert(words.end(), side.arguments.begin(), side.arguments.end());
+      words.insert(words.end(), {"--", "sh", "-c", side.command});
     }
     const ChildEnd end = RunChild(words, side.command.empty());
     if (Interrupted() || (end.code == 130 && side.command.empty())) return false;

@@ -20,7 +20,7 @@ struct AbSide {
   std::string label;                   // "A"; names runs and errors
   std::string pipeline;                // file; empty: `command`
   std::vector<std::string> settings;   // KEY=VALUE, as `run --set`
-  std::vector<std::string> arguments;  // further options of `headrace run`: "--cold", ...
+  std::vector<std::string> arguments;  // further options of `headrace run`, or of `profile`
   std::string command;                 // for sh -c
 };
 

@@ -59,6 +59,7 @@ struct CompareOptions {
   std::optional<uint64_t> seed;
   std::optional<int64_t> show;
   size_t warmup = 0;
+  int level = -1;  // -1: all that works
   bool cold = false, no_early_stop = false, force = false, overwrite = false, json = false;
   bool quiet = false, list = false;
 };
@@ -370,6 +371,8 @@ std::string RepeatCommand(const CompareOptions& options, const Sides& sides) {
   if (!options.duration.empty()) add("--duration", {options.duration});
   if (options.margin != "3%") add("--margin", {options.margin});
   if (!options.prepare.empty()) add("--prepare", {options.prepare});
+  add("--fail-on", options.fail_on);
+  if (options.level >= 0) text += fmt::format(" --level {}", options.level);
   if (options.cold) text += " --cold";
   return text + DatabaseOption(options.database);
 }
@@ -438,9 +441,11 @@ const char* StopWords(analysis::StopReason why) {
       return "the answer is sure";
     case analysis::StopReason::kFutile:
       return "the rest would hardly decide";
-    default:
-      return "the answer is in";
+    case analysis::StopReason::kNone:
+    case analysis::StopReason::kMaximum:
+      break;
   }
+  return "no more pairs were planned";
 }
 
 int CompareSides(const CompareOptions& options, const Sides& sides) {
@@ -472,8 +477,13 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   input.b = {"B", sides.b_what, {}};
   input.margin = ParseMargin(options.margin);
   input.seed = run.seed;
-  input.planned_pairs = options.no_early_stop ? 0 : run.pairs;
+  // A gate has a bound of its own: the end that is right for the verdict may leave it open.
+  input.planned_pairs = options.no_early_stop || !gates.empty() ? 0 : run.pairs;
   input.cold = options.cold;
+  if (options.level >= 0) {
+    for (AbSide* side : {&run.a, &run.b})
+      side->arguments.insert(side->arguments.end(), {"--level", std::to_string(options.level)});
+  }
   std::optional<analysis::SequentialPlan> plan;
   if (input.planned_pairs >= 2)
     plan = analysis::PlanSequential(input.planned_pairs, input.alpha);
@@ -509,7 +519,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   if (result.end == AbEnd::kBudget)
     notes.end =
         fmt::format("--time was used up after {} of {} pairs", result.pairs.size(), run.pairs);
-  if (result.end == AbEnd::kStopped) {
+  if (result.end == AbEnd::kStopped && result.pairs.size() < run.pairs) {
     notes.end = fmt::format("stopped after {} of {} pairs: {}", result.pairs.size(), run.pairs,
                             StopWords(analysis::Replay(input, *plan).step().why));
   }
@@ -597,6 +607,15 @@ ComparedSide SideOf(const std::string& label, const std::string& said,
     }
     for (const analysis::RunFigures& figures : analysis::BlocksOf(view, kBlockNs))
       side.samples.push_back({view.run.run_id, figures, ""});
+    if (side.samples.empty()) continue;
+    // What blocks do not have is of the whole run: one value, to be seen and not tested.
+    const analysis::RunFigures whole = analysis::FiguresOf(view);
+    for (size_t f = 0; f < analysis::kFigures; ++f) {
+      if (!side.samples[0].figures.values[f]) {
+        side.samples[0].figures.values[f] = whole.values[f];
+        side.samples[0].figures.reasons[f] = whole.reasons[f];
+      }
+    }
   }
   return side;
 }
@@ -637,6 +656,7 @@ int CompareRecorded(const CompareOptions& options) {
   refuse(options.cold, "--cold");
   refuse(!options.prepare.empty(), "--prepare");
   refuse(options.warmup > 0, "--warmup");
+  refuse(options.level >= 0, "--level");
   if (options.sides.size() < 2) {
     throw Error(ExitCode::kUsage, "is compared with nothing", options.sides[0],
                 "give a second run, or a second tag:NAME");
@@ -829,6 +849,9 @@ HR_COMMAND(
        app.add_option("--warmup", options->warmup, "Run each side so often before, uncounted")
            ->check(CLI::Range(size_t{0}, size_t{1000}))
            ->type_name("N");
+       app.add_option("--level", options->level,
+                      "Measure up to this level (run --level): 2 begins a run half a second sooner")
+           ->check(CLI::Range(0, 4));
        app.add_option("--prepare", options->prepare, "Run this shell command before each run")
            ->type_name("CMD");
        app.add_flag("--no-early-stop", options->no_early_stop,

@@ -62,7 +62,8 @@ std::string ValueText(Figure figure, double value) {
 // A size, without a direction: "2.4 %".
 std::string SizeText(Figure figure, double change) {
   if (InfoOf(figure).share) return fmt::format("{:.1f} pt", 100 * std::abs(change));
-  return fmt::format("{:.2g} %", 100 * std::expm1(std::abs(change)));
+  const double percent = 100 * std::expm1(std::abs(change));
+  return fmt::format("{:.{}f} %", percent, percent < 0.995 ? 2 : percent < 9.95 ? 1 : 0);
 }
 
 std::string PText(double p) {
