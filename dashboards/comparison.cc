@@ -254,6 +254,12 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
     return;
   }
   const std::string costs = OthersText(comparison, true);
+  // One run a side may have had a good day.
+  if (input.unit == ComparedUnit::kBlock &&
+      (first.verdict == ChangeVerdict::kFaster || first.verdict == ChangeVerdict::kSlower)) {
+    more_pairs(6, ", interleaved, before you rely on it");
+    return;
+  }
   switch (first.verdict) {
     case ChangeVerdict::kFaster:
       say->push_back({"DO", fmt::format("adopt B ({}){}", Printable(input.b.what, 120),

@@ -18,7 +18,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 
 @test "two pipelines: which is faster, stored, shown again, gated" {
   pipelines
-  "$HEADRACE" compare slow.toml fast.toml --pairs 6 --duration 700ms --name both -q --json > page.json
+  "$HEADRACE" compare slow.toml fast.toml --pairs 6 --duration 700ms --level 2 --name both -q --json > page.json
   fits_schema page.json
   [ "$(jq -r .verdict page.json)" = faster ]
   jq -e '.metrics[0].metric == "rows_per_s" and .metrics[0].change > 1 and .metrics[0].change_low > 0.5' page.json
@@ -70,24 +70,24 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 @test "one pipeline with a setting of each side; few pairs give raw values and exit 4" {
   pipelines
   run --separate-stderr "$HEADRACE" compare slow.toml --a load.parallelism=1 --b load.parallelism=4 --set pipeline.prefetch=3 \
-    --pairs 2 --duration 300ms -q
+    --pairs 2 --duration 300ms --level 2 -q
   [ "$status" -eq 4 ]
   [[ "$output" == *"withheld: n=2 pairs cannot reach p<0.05 (best possible 0.5)"* ]]
-  [[ "$output" == *"--set pipeline.prefetch=3 --a load.parallelism=1 --b load.parallelism=4"*"--pairs 6"* ]]
+  [[ "$output" == *"--set pipeline.prefetch=3 --a load.parallelism=1 --b load.parallelism=4"*"--level 2"*"--pairs 6"* ]]
   "$HEADRACE" query --format json "SELECT settings_text FROM run_summary WHERE name LIKE '%-B-1'" | grep -q 'load.parallelism=4'
 }
 
 @test "two commands, by their time" {
-  "$HEADRACE" compare --a-cmd 'sleep 0.6' --b-cmd 'sleep 0.1' --pairs 4 --json -q > page.json
+  "$HEADRACE" compare --a-cmd 'sleep 1.5' --b-cmd 'sleep 0.1' --pairs 6 --level 1 --json -q > page.json
   fits_schema page.json
   jq -e '.metrics[0].metric == "elapsed_s" and .verdict == "faster" and .metrics[0].change_high < 0' page.json
 }
 
 @test "a side that fails: its own error and which side it was" {
   pipelines
-  run "$HEADRACE" compare --a-cmd true --b-cmd 'echo no such thing >&2; exit 3' --pairs 2 -q
+  run "$HEADRACE" compare --a-cmd true --b-cmd 'echo no such thing >&2; exit 3' --pairs 2 --level 1 -q
   one_line_error 1 "side B: .*exit code 3: no such thing"
-  run -127 "$HEADRACE" compare --a-cmd true --b-cmd ./missing --pairs 2 -q
+  run -127 "$HEADRACE" compare --a-cmd true --b-cmd ./missing --pairs 2 --level 1 -q
   one_line_error 127 "side B: .*missing"
   # A mistake in a pipeline shows before anything runs.
   run "$HEADRACE" compare slow.toml --a load.parallelism=1 --b load.paralelism=2
@@ -141,7 +141,7 @@ two_runs_compared() { [ "$("$HEADRACE" runs --json | jq '[.runs[] | select(.tags
 
 @test "Ctrl-C keeps what there is, and says how to go on" {
   pipelines
-  "$HEADRACE" compare slow.toml fast.toml --duration 300ms --pairs 200 --no-early-stop --name cut > page 2> said &
+  "$HEADRACE" compare slow.toml fast.toml --duration 300ms --level 2 --pairs 200 --no-early-stop --name cut > page 2> said &
   pid=$!
   until_true 60 two_runs_compared
   kill -INT "$pid"

@@ -118,6 +118,16 @@ TEST(ComparisonPage, TooFewShowRawValuesOnly) {
   EXPECT_THAT(text, Not(HasSubstr("B is faster")));
 }
 
+TEST(ComparisonPage, TwoRunsAloneAreSaidToBeWeakEvidence) {
+  ComparisonInput input = Pairs(8, 1.8, 0.01);
+  input.unit = analysis::ComparedUnit::kBlock;
+  const std::string text = Text(Page(input, Notes()));
+  EXPECT_THAT(text, HasSubstr("B is faster"));
+  EXPECT_THAT(text, HasSubstr("8 blocks of A and 8 blocks of B"));
+  EXPECT_THAT(text, HasSubstr("what differs from run to run"));
+  EXPECT_THAT(text, HasSubstr("run 6 pairs in all, interleaved, before you rely on it"));
+}
+
 TEST(ComparisonPage, IdenticalIsSaidAndNothingIsNotANumber) {
   const std::string text = Text(Page(Pairs(12, 1, 0), Notes()));
   EXPECT_THAT(text, HasSubstr("identical rows/s in all 12 pairs"));

@@ -103,7 +103,7 @@ def by_command(options, folder, number, planted):
     seconds = time.monotonic() - began
     metric = result["metrics"][0]
     side = ("faster" if faster else "slower") if planted else "equal"
-    verdict = metric["verdict"]
+    verdict = result["verdict"]
     if not planted and verdict in ("faster", "slower"):
         verdict = "different"
     # The change as B over A; of a slower B the sign is turned, so that all are changes for the better.
