@@ -42,7 +42,7 @@ Interval BcaMean(std::span<const double> values, double level, uint64_t seed, si
 Interval StudentMean(std::span<const double> values, double level);
 
 // Mean log ratio over the pairs. The interval reaches as far as the wider of the expanded BCa and
-// Student's at each end: plain BCa covers 80 to 93 % instead of 95 % below 20 pairs, and 83 % at 30
+// Student's at each end: plain BCa covers 80 to 93 % instead of 95 % below 20 pairs, and 82 % at 30
 // pairs where every tenth pair is an outlier; the two together cover 95 % for a width 3 to 7 %
 // above Student's (docs/statistics.md). At n = 2 it is Student's. Equal ratios give a point.
 RatioEstimate PairedLogRatio(std::span<const double> a, std::span<const double> b,

@@ -30,7 +30,7 @@ namespace headrace::analysis {
 // it.
 struct SequentialPlan {
   struct Bound {
-    // Of |t|: a difference is beyond. Infinite: none can be shown at this look.
+    // Of |t|: a difference is beyond.
     double t = 0;
     // Of the smaller rank sum: a difference is at or below. Negative: none can be shown.
     int64_t rank_sum = -1;

@@ -3,6 +3,7 @@
 //   comparisons simulate [COUNT [SEED [KIND]]]
 //                                         runs with noise of several kinds, COUNT comparisons each;
 //                                         KIND: one of them alone, by its number
+//   comparisons intervals [COUNT [SEED]]  which interval of a mean covers how often
 //   comparisons judge FILE...             real runs and comparisons, made by comparisons.py
 // Prints tables; exit 1 where a rate is beyond its line by more than chance.
 //
@@ -318,6 +319,53 @@ int SimulateAll(size_t count, uint64_t seed, size_t kind) {
   return missed ? 1 : 0;
 }
 
+// ---- intervals
+
+// Why PairedLogRatio takes the wider of two: how often each covers the mean, and how wide it is
+// against Student's.
+int Intervals(size_t count, uint64_t seed) {
+  const struct {
+    const char* name;
+    double (*one)(Random&);
+  } kinds[] = {{"normal", Normal},
+               {"t of 3 degrees", Student3},
+               {"every tenth 10 times as far", Outlying},
+               {"exponential", [](Random& random) { return random.Exponential(1) - 1; }}};
+  fmt::print(
+      "{} samples each, 1000 resamples, seed {}\n\n| noise | pairs | Student | BCa | BCa, expanded "
+      "| "
+      "the wider | its width over Student's |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+      count, seed);
+  for (const auto& kind : kinds) {
+    for (size_t n : {4u, 6u, 8u, 10u, 12u, 20u, 30u}) {
+      Random random(seed);
+      Rate student, plain, expanded, wider;
+      double width = 0, width_student = 0;
+      for (size_t trial = 0; trial < count; ++trial) {
+        std::vector<double> values;
+        while (values.size() < n) values.push_back(kind.one(random));
+        const auto covers = [](Interval interval) {
+          return interval.low <= 0 && 0 <= interval.high;
+        };
+        const Interval t = StudentMean(values, 0.95);
+        const uint64_t draws = random.Next();
+        const Interval bca = BcaMean(values, 0.95, draws, 1000, false);
+        const Interval mended = BcaMean(values, 0.95, draws, 1000, true);
+        const Interval both = {std::min(t.low, mended.low), std::max(t.high, mended.high)};
+        student.Add(covers(t));
+        plain.Add(covers(bca));
+        expanded.Add(covers(mended));
+        wider.Add(covers(both));
+        width += both.high - both.low;
+        width_student += t.high - t.low;
+      }
+      fmt::print("| {} | {} | {} | {} | {} | {} | {:.2f} |\n", kind.name, n, student.Text(),
+                 plain.Text(), expanded.Text(), wider.Text(), width / width_student);
+    }
+  }
+  return 0;
+}
+
 // ---- real runs
 
 struct Group {
@@ -457,10 +505,15 @@ int Main(int argc, char** argv) {
       number(4, 0) <= std::size(kNoises)) {
     return SimulateAll(std::max<size_t>(number(2, 4000), 1), number(3, 1), number(4, 0));
   }
+  if (argc >= 2 && std::strcmp(argv[1], "intervals") == 0 && argc <= 4) {
+    return Intervals(std::max<size_t>(number(2, 4000), 1), number(3, 1));
+  }
   if (argc >= 3 && std::strcmp(argv[1], "judge") == 0) {
     return JudgeFiles(std::vector<std::string>(argv + 2, argv + argc));
   }
-  fmt::print(stderr, "usage: comparisons simulate [COUNT [SEED [KIND]]] | judge FILE...\n");
+  fmt::print(stderr,
+             "usage: comparisons simulate [COUNT [SEED [KIND]]] | intervals [COUNT [SEED]] | judge "
+             "FILE...\n");
   return 2;
 }
 
