@@ -53,11 +53,11 @@ bench-peers: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target headrace scan_bench
 	@sh scripts/bench_peers.sh $(PEERS_ARGS)
 
-# The optimisation ladder of the literature on an rm1 table and a modelled disk: LADDER_ARGS="--quick --markdown FILE".
+# The optimisation ladder of the literature on an rm1 table and a modelled disk: LADDER_ARGS="--quick", "--pairs 12 --format md".
 LADDER_ARGS ?=
 ladder: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target headrace
-	@python3 tests/bench/ladder.py build/headrace $(LADDER_ARGS)
+	@build/headrace characterize rm1 --ladder-only --fresh -o build/ladder $(LADDER_ARGS)
 
 # How often what headrace says is true: docs/accuracy.md, made anew. SHARE=0.1 for a tenth of the pipelines; REAL=0 without those
 # that really run, which take 20 minutes on a machine that does nothing else.

@@ -175,7 +175,10 @@ class Maker {
     AddCost();
     AddStages();
     for (FigurePart& part : sheet_.parts)
-      for (SheetFigure& figure : part.figures) figure.difference = Difference(figure);
+      for (SheetFigure& figure : part.figures) {
+        figure.difference = Difference(figure);
+        if (!figure.difference.empty()) figure.why = Why(figure.key, figure.here.value());
+      }
     return std::move(sheet_);
   }
 
@@ -185,7 +188,7 @@ class Maker {
   // `scale`: what makes a published value comparable; 0: nothing known does.
   void Add(const char* key, const std::string& name, Quantity here, const std::string& told_by,
            double scale = 1, const std::string& scaled_by = "") {
-    SheetFigure figure{key, name, std::move(here), told_by, {}, scale > 0 ? scale : 1, "", ""};
+    SheetFigure figure{key, name, std::move(here), told_by, {}, scale > 0 ? scale : 1, "", "", ""};
     if (scale > 0 && scale != 1) figure.scaled_by = scaled_by;
     for (const char* model : kPublishedModels) {
       if (!in_.model.empty() && in_.model != model) continue;
@@ -589,11 +592,9 @@ class Maker {
     const bool share = figure.here.unit() == headrace::Unit::kRatio && wanted <= 1 && here <= 1;
     if (share && std::abs(here - wanted) <= kClosePoints) return "";
     if (!share && here > 0 && std::abs(here / wanted - 1) <= kCloseRatio) return "";
-    const std::string why = Why(figure.key, here);
-    std::string text = share ? fmt::format("{:+.1f} points", 100 * (here - wanted))
-                             : fmt::format("{} of the published{}", Factor(here / wanted),
-                                           figure.scaled_by.empty() ? "" : ", scaled");
-    return why.empty() ? text : text + ": " + why;
+    return share ? fmt::format("{:+.1f} points", 100 * (here - wanted))
+                 : fmt::format("{} of the published{}", Factor(here / wanted),
+                               figure.scaled_by.empty() ? "" : ", scaled");
   }
 
   std::string Why(const std::string& key, double here) const {
@@ -834,9 +835,11 @@ std::string SignOf(const std::optional<Interval>& published, const Interval& int
   // Published within 2 % of 1 means that nothing changed; measured within a tenth agrees.
   constexpr double kNothing = 0.02, kAgrees = 0.1;
   if (!published) return "";
-  if (published->low <= 1 + kNothing && published->high >= 1 - kNothing)
-    return interval.low >= 1 - kAgrees && interval.high <= 1 + kAgrees ? "same (none)"
-                                                                       : "differs: none published";
+  if (published->low <= 1 + kNothing && published->high >= 1 - kNothing) {
+    if (interval.low >= 1 - kAgrees && interval.high <= 1 + kAgrees) return "same (none)";
+    return interval.low > 1 + kAgrees || interval.high < 1 - kAgrees ? "differs: none published"
+                                                                     : "not resolved";
+  }
   if (interval.low <= 1 && interval.high >= 1) return "not resolved";
   return (published->low > 1) == (interval.low > 1) ? "same" : "OPPOSITE";
 }

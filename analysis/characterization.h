@@ -92,7 +92,8 @@ struct SheetFigure {
   std::vector<PublishedFigure> published;
   double scale = 1;        // published * scale is what `here` is to be compared with
   std::string scaled_by;   // "1/16 of the features"; empty: not scaled
-  std::string difference;  // from the published, told by measurements; empty: as published
+  std::string difference;  // from the published: "x0.4 of the published"; empty: as published
+  std::string why;         // told by other figures of the sheet; may be empty
 };
 
 struct FigurePart {
@@ -173,7 +174,7 @@ struct Ladder {
 std::string SignOf(const std::optional<Interval>& published, const Interval& interval);
 
 struct Characterization {
-  std::string version, hostname, cpu_model, kernel;
+  std::string version, command, hostname, cpu_model, kernel;  // command: that makes it anew
   double cores = 0;
   double minutes = 0, load = 0;
   bool quick = false;

@@ -25,6 +25,8 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/edited_pipeline.h"
+#include "cli/ladder.h"
 #include "cli/recorded_run.h"
 #include "cli/study_folder.h"
 #include "cli/table_facts.h"
@@ -32,7 +34,9 @@
 #include "collectors/store/store.h"
 #include "dashboards/characterization.h"
 #include "dashboards/render/render.h"
+#include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/spec.h"
+#include "reader/pipeline/split.h"
 #include "reader/source/open.h"
 #include "workloads/generator.h"
 #include "workloads/spec.h"
@@ -57,6 +61,8 @@ struct StudyOptions {
   std::vector<std::string> targets;
   std::string folder = "characterization", format = "text", pipeline, coread;
   bool json = false, quick = false, fresh = false, quiet = false;
+  bool ladder_only = false, no_ladder = false;
+  std::optional<size_t> pairs;
   std::optional<uint64_t> rows;
   std::optional<double> features;
   uint64_t seed = 1;
@@ -71,6 +77,7 @@ struct Work {
   std::optional<workloads::WorkloadSpec> spec;  // of a generated table
   std::string pipeline;                         // file
   std::vector<std::string> settings;            // of the worker's run
+  int one_stage_threads = 0;                    // above 0: all operators in one stage of so many
   analysis::SheetInputs inputs;
   std::optional<int64_t> worker, fed, ceiling;  // runs
 };
@@ -108,14 +115,18 @@ class Study {
   analysis::Characterization Run() {
     InstallInterruptHandler();
     const int64_t start = MonotonicNs();
+    CheckOptions();
     ChooseWork();
+    CheckSpace();
     folder_.emplace(options_.folder, Inputs(), options_.fresh);
     database_ = folder_->PathOf("runs.db");
-    CheckSpace();
     Plan();
     folder_->Run(steps_, options_.quiet);
     analysis::Characterization study = Describe();
-    for (Work& work : works_) study.sheets.push_back(SheetOf(&work));
+    if (!options_.ladder_only)
+      for (Work& work : works_) study.sheets.push_back(SheetOf(&work));
+    if (has_ladder_) study.ladder = std::move(ladder_);
+    study.no_ladder = options_.no_ladder ? "left out: --no-ladder" : no_ladder_;
     study.minutes = static_cast<double>(MonotonicNs() - start) * 1e-9 / 60;
     return study;
   }
@@ -124,6 +135,16 @@ class Study {
   std::string PathOf(const std::string& name) const { return folder_->PathOf(name); }
 
  private:
+  // Before anything is written.
+  void CheckOptions() const {
+    if (!options_.duration.empty() && ParseDuration(options_.duration, "--duration") <= 0)
+      throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
+    if (!options_.nic_rate.empty() && RateOf(options_.nic_rate) <= 0)
+      throw Error(ExitCode::kUsage, "must be above 0", "--nic-rate");
+    if (!options_.memory.empty()) ParseBytes(options_.memory, "--memory");
+    for (const std::string& text : options_.set) reader::ParseSetting(text);
+  }
+
   // --- what is to be characterized ---------------------------------------------------------------
 
   void ChooseWork() {
@@ -226,12 +247,19 @@ class Study {
       return;
     }
     const auto threads = static_cast<int>(cores_);
-    say(fmt::format("{:g} cores; {} threads each to decode, to transform and to batch, {} to fetch",
-                    cores_, threads, std::max(2, threads / 4)));
-    work->settings = {fmt::format("fetch.parallelism={}", std::max(2, threads / 4)),
-                      fmt::format("decode.parallelism={}", threads),
-                      fmt::format("transform.parallelism={}", threads),
-                      fmt::format("batch.parallelism={}", threads)};
+    if (work->model == "rm3") {
+      work->one_stage_threads = 2 * threads;
+      say(fmt::format("{:g} cores; {} threads, each of which takes a split from storage to tensors",
+                      cores_, work->one_stage_threads));
+    } else {
+      work->settings = {fmt::format("fetch.parallelism={}", std::max(2, threads / 4)),
+                        fmt::format("decode.parallelism={}", threads),
+                        fmt::format("transform.parallelism={}", threads),
+                        fmt::format("batch.parallelism={}", threads)};
+      say(fmt::format(
+          "{:g} cores; {} threads each to decode, to transform and to batch, {} to fetch", cores_,
+          threads, std::max(2, threads / 4)));
+    }
     const bool wide = work->model == "rm2";
     work->settings.push_back(fmt::format("source.coalesce_gap={}", wide ? kWideGap : kNarrowGap));
     work->settings.push_back("source.throttle.seek=0");
@@ -255,7 +283,8 @@ class Study {
         {"cores", fmt::format("{:g}", cores_)},
         {"duration", options_.duration.empty() ? "default" : options_.duration},
         {"nic rate", options_.nic_rate.empty() ? "default" : options_.nic_rate},
-        {"memory", options_.memory.empty() ? "default" : options_.memory}};
+        {"memory", options_.memory.empty() ? "default" : options_.memory},
+        {"pairs", options_.pairs ? std::to_string(*options_.pairs) : "default"}};
     std::string names;
     for (const Work& work : works_) {
       names += (names.empty() ? "" : " ") + work.name;
@@ -301,21 +330,86 @@ class Study {
     double bytes = 64 << 20;
     for (const Work& work : works_) {
       if (!work.spec) continue;
+      const double copies = !options_.no_ladder && &work == &works_.front() ? 6 : 1;
       const double row = 2.6 * (work.spec->dense_features * work.spec->coverage_mean +
                                 work.spec->sparse_features * work.spec->coverage_mean *
                                     work.spec->list_length_mean);
-      bytes += row * work.spec->feature_fraction * static_cast<double>(work.spec->rows);
+      bytes += copies * row * work.spec->feature_fraction * static_cast<double>(work.spec->rows);
     }
-    CheckRoom(folder_->path(), bytes);
+    fs::path place = fs::absolute(options_.folder);
+    std::error_code ignored;
+    while (!fs::exists(place, ignored) && place.has_relative_path()) place = place.parent_path();
+    CheckRoom(place.string(), bytes);
   }
 
   // --- steps -------------------------------------------------------------------------------------
 
   void Plan() {
-    const bool generated =
-        std::any_of(works_.begin(), works_.end(), [](const Work& work) { return !!work.spec; });
-    if (generated && options_.nic_rate.empty()) PlanReference();
-    for (Work& work : works_) PlanWork(&work);
+    if (options_.ladder_only) {
+      if (works_.front().spec) AddTableStep(works_.front().name, *works_.front().spec);
+    } else {
+      const bool generated =
+          std::any_of(works_.begin(), works_.end(), [](const Work& work) { return !!work.spec; });
+      if (generated && options_.nic_rate.empty()) PlanReference();
+      for (Work& work : works_) PlanWork(&work);
+    }
+    if (!options_.no_ladder) PlanLadder();
+  }
+
+  // Of the first workload: its table is written five times more, so that it must be small and near.
+  void PlanLadder() {
+    const Work& work = works_.front();
+    constexpr double kMostBytes = 512 << 20;
+    climb_.name = work.name;
+    climb_.folder = folder_->PathOf("ladder");
+    climb_.database = database_;
+    climb_.coread = options_.coread;
+    climb_.seed = options_.seed;
+    climb_.pairs = options_.pairs.value_or(options_.quick ? 3 : 6);
+    climb_.trainer_pairs = std::max<size_t>(2, climb_.pairs / 2);
+    climb_.seconds = options_.quick ? 0.4 : 1.0;
+    climb_.cpu = LastCpu();
+    climb_.table =
+        work.spec ? folder_->PathOf(work.name) : reader::ParseSetting(work.settings[0]).second;
+    climb_.pipeline = work.spec ? folder_->PathOf(work.name + "/pipeline.toml") : work.pipeline;
+    if (work.spec) {
+      climb_.about =
+          fmt::format("{} rows, {:g} of the features, stripes of {} rows", work.spec->rows,
+                      work.spec->feature_fraction, work.spec->stripe_rows);
+    } else {
+      no_ladder_ = WhyNoLadder(kMostBytes);
+      climb_.about = "the table as it is";
+      if (!no_ladder_.empty()) return;
+    }
+    for (StudyStep& step : LadderSteps(climb_, &ladder_)) AddStep(std::move(step));
+    has_ladder_ = true;
+  }
+
+  std::string WhyNoLadder(double most_bytes) const {
+    if (reader::IsRemote(climb_.table))
+      return "its rungs are copies of the table in other layouts, and this one is far away";
+    const reader::Table table = reader::OpenTable(climb_.table);
+    double bytes = 0;
+    for (const auto& file : table.files) bytes += static_cast<double>(file->source().size());
+    if (bytes > most_bytes)
+      return fmt::format(
+          "its rungs are copies of the table in other layouts, and this one has {} "
+          "(at most {}): cut a part of it out",
+          FormatBytes(bytes), FormatBytes(most_bytes));
+    if (!table.files[0]->schema().FindColumn("session_id"))
+      return "the table has no column session_id to cluster it by";
+    std::error_code ignored;
+    if (options_.coread.empty() && !fs::exists(fs::path(climb_.table) / "table.json", ignored))
+      return "no log tells what other jobs read, for the order of features: --coread FILE";
+    return "";
+  }
+
+  static int LastCpu() {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 0;
+    for (int cpu = CPU_SETSIZE - 1; cpu > 0; --cpu)
+      if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) return cpu;
+    return 0;
   }
 
   double WorkerSeconds() const {
@@ -353,6 +447,18 @@ class Study {
                analysis::LoadRun(database_, std::to_string(RunIdOf(result)));  // throws: not there
                return true;
              }});
+  }
+
+  std::string PipelineOf(const Work& work) const {
+    if (!work.pipeline.empty()) return work.pipeline;
+    const std::string made = folder_->PathOf(work.name + "/pipeline.toml");
+    if (work.one_stage_threads <= 0) return made;
+    PipelineEdit edit;
+    edit.table = fs::absolute(folder_->PathOf(work.name)).lexically_normal().string();
+    edit.one_stage_threads = work.one_stage_threads;
+    const std::string edited = folder_->PathOf(work.name + ".worker.toml");
+    WriteEdited(made, edit, edited);
+    return edited;
   }
 
   RecordedRun RunOf(const Work& work, const std::string& name, double seconds) const {
@@ -438,8 +544,7 @@ class Study {
              options_.quick ? 1.5 : 3.0,
              [this, work] {
                Work read = *work;
-               if (read.pipeline.empty())
-                 read.pipeline = folder_->PathOf(work->name + "/pipeline.toml");
+               read.pipeline = PipelineOf(*work);
                FactsOptions facts;
                facts.coread = options_.coread;
                facts.sample_rows = options_.quick ? 4096 : 16'384;
@@ -539,6 +644,12 @@ class Study {
   analysis::Characterization Describe() const {
     analysis::Characterization study;
     study.version = HEADRACE_VERSION;
+    study.command = "headrace characterize";
+    for (const Work& work : works_)
+      study.command += " " + (work.spec ? work.name : std::string("TABLE --pipeline FILE"));
+    if (options_.quick) study.command += " --quick";
+    if (options_.ladder_only) study.command += " --ladder-only";
+    if (options_.no_ladder) study.command += " --no-ladder";
     study.quick = options_.quick;
     study.cores = cores_;
     utsname names = {};
@@ -565,6 +676,10 @@ class Study {
   std::string database_;
   std::vector<StudyStep> steps_;
   std::list<RunView> views_;
+  LadderOptions climb_;
+  analysis::Ladder ladder_;
+  std::string no_ladder_;
+  bool has_ladder_ = false;
 };
 
 void WriteFile(const std::string& path, const std::string& text) {
@@ -581,6 +696,7 @@ int Characterize(const StudyOptions& options) {
   const std::string markdown = dashboards::RenderMarkdown(report);
   WriteFile(study.PathOf("characterization.json"), json);
   WriteFile(study.PathOf("characterization.md"), markdown);
+  WriteFile(study.PathOf("characterization.html"), dashboards::RenderHtml(report));
   const std::string format = options.json ? "json" : options.format;
   const std::string text =
       format == "json" ? json
@@ -590,8 +706,10 @@ int Characterize(const StudyOptions& options) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
   if (!options.quiet)
-    fmt::print(stderr, "also as {0}/characterization.md and .json; its runs: {1} runs --db {2}\n",
+    fmt::print(stderr,
+               "also as {0}/characterization.md, .html and .json; its runs: {1} runs --db {2}\n",
                options.folder, ShellWord(ProgramName()), ShellWord(study.database()));
+  if (found.ladder && found.ladder->opposite) return static_cast<int>(ExitCode::kGateFailed);
   return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
 }
 
@@ -606,8 +724,10 @@ HR_COMMAND(
          "intervals\n"
          "  headrace characterize TABLE --pipeline train.toml --coread jobs.jsonl   # your own\n"
          "  headrace characterize rm2 --json | jq '.workloads[0].limit'\n",
-     .exit_codes = "0 ok, 2 a mistake in an option, 4 a limit is undecided, 5 damaged table, 7 no "
-                   "room, 130 interrupted (the same command goes on)",
+     .exit_codes =
+         "0 ok, 2 a mistake in an option, 3 a rung of the ladder moves against the published "
+         "sign, 4 a limit is undecided, 5 damaged table, 7 no "
+         "room, 130 interrupted (the same command goes on)",
      .next = "headrace plan RUN --db characterization/runs.db",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<StudyOptions>();
@@ -628,11 +748,18 @@ HR_COMMAND(
            ->type_name("DIR")
            ->capture_default_str();
        app.add_flag("--fresh", options->fresh, "Take no result from the folder");
-       app.add_option("--format", options->format, "Print text, md or json")
-           ->check(CLI::IsMember({"text", "md", "json"}))
+       app.add_option("--format", options->format, "Print text, md, html or json")
+           ->check(CLI::IsMember({"text", "md", "html", "json"}))
            ->capture_default_str();
        app.add_flag("--json", options->json, "Print JSON (schema headrace.characterization/1)");
        app.add_flag("--quick", options->quick, "Make small tables and short runs");
+       auto* only =
+           app.add_flag("--ladder-only", options->ladder_only,
+                        "Climb the optimisation ladder of the first workload, nothing else");
+       app.add_flag("--no-ladder", options->no_ladder, "Leave the ladder out")->excludes(only);
+       app.add_option("--pairs", options->pairs,
+                      "Run so many pairs for each rung of the ladder (default 6)")
+           ->check(CLI::Range(size_t{2}, size_t{1000}));
        app.add_option("--rows", options->rows, "Generate so many rows")
            ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
        app.add_option("--features", options->features,

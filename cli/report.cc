@@ -52,6 +52,8 @@ int Run(const ReportOptions& options) {
     text = dashboards::RenderJson(report, view);
   } else if (format == "md") {
     text = dashboards::RenderMarkdown(report);
+  } else if (format == "html") {
+    text = dashboards::RenderHtml(report);
   } else {
     const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
@@ -91,8 +93,8 @@ HR_COMMAND(
        auto options = std::make_shared<ReportOptions>();
        app.add_option("RUN", options->run, "Report this run: an id, a name, or latest")
            ->capture_default_str();
-       app.add_option("--format", options->format, "Write text, md or json")
-           ->check(CLI::IsMember({"text", "md", "json"}))
+       app.add_option("--format", options->format, "Write text, md, html or json")
+           ->check(CLI::IsMember({"text", "md", "html", "json"}))
            ->capture_default_str();
        app.add_flag("--json", options->json, "Write one JSON object (schema headrace.report/1)");
        app.add_option(

@@ -149,13 +149,24 @@ Section PartSection(const Sheet& sheet, const FigurePart& part) {
   return section;
 }
 
-// Below the table, as cells do not wrap.
+// Below the table, as cells do not wrap; figures that differ for one reason together.
 Section Differences(const FigurePart& part) {
   Section section{part.key + "_differences", "", {}, {}, {}};
+  std::vector<std::pair<std::string, std::string>> reasons;  // why, which figures
   for (const SheetFigure& figure : part.figures) {
     if (figure.difference.empty()) continue;
-    section.sentences.push_back({"differs", fmt::format("{}: {}", figure.name, figure.difference)});
+    const auto found = std::find_if(reasons.begin(), reasons.end(), [&](const auto& reason) {
+      return !figure.why.empty() && reason.first == figure.why;
+    });
+    const std::string which = fmt::format("{}: {}", figure.name, figure.difference);
+    if (found != reasons.end()) {
+      found->second += "; " + which;
+    } else {
+      reasons.emplace_back(figure.why, which);
+    }
   }
+  for (const auto& [why, which] : reasons)
+    section.sentences.push_back({"differs", why.empty() ? which : which + ". " + why});
   return section;
 }
 
@@ -311,6 +322,7 @@ Json FigureJson(const SheetFigure& figure) {
   }
   if (!figure.scaled_by.empty()) json["scaled_by"] = figure.scaled_by;
   if (!figure.difference.empty()) json["difference"] = figure.difference;
+  if (!figure.why.empty()) json["why"] = figure.why;
   return json;
 }
 

@@ -15,6 +15,9 @@ struct TextOptions {
 
 std::string RenderText(const Report& report, const TextOptions& options);
 std::string RenderMarkdown(const Report& report);
+// One page that needs nothing else: no script, no request; light or dark as the reader's system is.
+// Shares have a bar beside their figure. All text is escaped.
+std::string RenderHtml(const Report& report);
 // One object, "schema": "headrace.report/1", SI base units (seconds, bytes, ratios): facts under
 // their section's key, tables as arrays of objects under their own. A value with an interval has
 // _low and _high beside it; an unavailable one is null with its reason under KEY_unavailable.

@@ -47,6 +47,7 @@ Report SafeToPrint(Report report) {
     }
     for (Table& table : section.tables) {
       make_safe(&table.title);
+      for (Column& column : table.columns) make_safe(&column.title);
       for (std::vector<Value>& row : table.rows) {
         for (Value& cell : row) {
           if (std::string* text = std::get_if<std::string>(&cell)) {
