@@ -28,9 +28,10 @@ enum class TuneAction : uint8_t {
   kHold,       // nothing to change; goes on watching
   kScaleDown,  // fewer threads, as the consumer or the target needs no more; or less memory
   kReplan,     // a lasting change of the pipeline was seen: what was known before counts no more
-  kStop
+  kStop,
+  kCache  // keep a stage's output between epochs, from the pipeline's next start on; or do not
 };
-const char* TuneActionName(TuneAction action);  // "apply", ..., "scale_down", "replan", "stop"
+const char* TuneActionName(TuneAction action);  // "apply", ..., "scale_down", "replan", "stop", ...
 
 // How a decision came out. kOpen: not judged, or nothing to judge.
 enum class TuneVerdict : uint8_t { kOpen, kKept, kReverted, kFailed, kSuperseded };
@@ -42,8 +43,10 @@ struct Decision {
   int64_t at_ns = 0;
   std::optional<int64_t> applied_ns, judged_ns;
   TuneAction action = TuneAction::kHold;
-  std::vector<Change> changes;      // knobs to turn; empty: none
-  KnobValues settings;              // all knobs, with the changes
+  std::vector<Change> changes;  // knobs to turn; empty: none
+  KnobValues settings;          // all knobs, with the changes
+  // kCache: what `run --set` sets at the next start, "cache.after" and the like; changes too.
+  std::map<std::string, std::string> start_settings;
   std::optional<Limit> limited_by;  // now
   std::string then_limited_by;      // as predicted; "the consumer"
   std::optional<double> now;        // observed when it was decided

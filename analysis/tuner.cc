@@ -78,7 +78,7 @@ std::string Describe(const std::vector<Change>& changes) {
 
 const char* TuneActionName(TuneAction action) {
   constexpr const char* kNames[] = {"apply",      "verify", "revert", "hold",
-                                    "scale_down", "replan", "stop"};
+                                    "scale_down", "replan", "stop",   "cache"};
   return kNames[static_cast<int>(action)];
 }
 

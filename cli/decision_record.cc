@@ -48,6 +48,10 @@ std::string DecisionJson(const analysis::Decision& decision) {
   }
   out["settings"] = Json::object();
   for (const auto& [knob, value] : decision.settings) out["settings"][knob] = value;
+  if (decision.action == analysis::TuneAction::kCache) {
+    out["start_settings"] = Json::object();
+    for (const auto& [key, value] : decision.start_settings) out["start_settings"][key] = value;
+  }
   out["limited_by"] = decision.limited_by ? Json(decision.limited_by->name) : Json(nullptr);
   out["limited_by_kind"] = decision.limited_by
                                ? Json(analysis::LimitKindName(decision.limited_by->kind))

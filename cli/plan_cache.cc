@@ -86,6 +86,10 @@ void AddCacheOptions(CLI::App* app, CacheOptions* options) {
       ->needs(cache);
 }
 
+void CheckCacheTiers(const CacheOptions& options) {
+  for (const std::string& tier : options.tiers) ParseTier(tier);
+}
+
 bool IsReader(const analysis::PipelineModel& model) {
   return std::any_of(model.operators().begin(), model.operators().end(),
                      [](const analysis::OperatorModel& op) { return op.name == "extract"; });

@@ -22,6 +22,9 @@ struct CacheOptions {
 // --cache, --epoch-rows and --epochs, after the options that do not go with them.
 void AddCacheOptions(CLI::App* app, CacheOptions* options);
 
+// Throws Error kUsage for tiers that cannot be.
+void CheckCacheTiers(const CacheOptions& options);
+
 // What is asked; throws Error kUsage for tiers that cannot be.
 analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
                                         const CacheOptions& options);

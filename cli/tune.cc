@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -28,6 +29,7 @@
 #include "cli/recorded_pipeline.h"
 #include "cli/run_conditions.h"
 #include "cli/target_option.h"
+#include "cli/tune_cache.h"
 #include "cli/tuned_pipeline.h"
 #include "cli/verdict.h"
 #include "reader/pipeline/delivery/send_consumer.h"
@@ -42,6 +44,8 @@ struct TuneOptions {
   std::string pipeline, database = DefaultDatabase(), name, duration, memory, target, output,
                         explain = "latest", feed, apply_command, apply_timeout = "10s";
   std::vector<std::string> set, knobs;
+  CacheOptions cache;
+  std::string checkpoint, cache_verify = "2m";
   int64_t pid = 0;
   int cores = 0, max_threads = 0, max_decisions = 0;
   std::optional<uint64_t> epochs;
@@ -89,7 +93,8 @@ struct Tuned {
   std::vector<analysis::DecisionRow> decisions;
   std::string pipeline, name;
   int64_t run_id = 0;
-  double rows = 0;  // of a batch
+  double rows = 0;                                    // of a batch
+  std::map<std::string, std::string> start_settings;  // with a cache that was decided for
 };
 
 Json RateJson(const std::optional<double>& rate, double rows) {
@@ -122,6 +127,12 @@ std::string PlanJson(const Tuned& tuned) {
                               {"why", "found by headrace tune"},
                               {"gain_ratio", nullptr},
                               {"memory_change_bytes", nullptr}});
+  }
+  for (const auto& [key, value] : tuned.start_settings) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const bool whole = error == std::errc() && end == value.data() + value.size();
+    out["settings"][key] = whole ? Json(number) : Json(value);
   }
   out["caches"] = Json::array();
   out["now"] = RateJson(start_rate ? start_rate : result.rate, tuned.rows);
@@ -174,6 +185,8 @@ std::string TuneJson(const Tuned& tuned) {
   out["converged"] = result.converged;
   out["applied_count"] = result.applied;
   out["stopped"] = result.why;
+  out["start_settings"] = Json::object();
+  for (const auto& [key, value] : tuned.start_settings) out["start_settings"][key] = value;
   out["decisions"] = DecisionsJson(tuned.decisions);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -185,6 +198,9 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
   for (const auto& [knob, values] : Differences(result)) {
     set +=
         (options.pid != 0 ? " " : " --set ") + ShellWord(fmt::format("{}={}", knob, values.second));
+  }
+  for (const auto& [key, value] : tuned.start_settings) {
+    set += " --set " + ShellWord(key + "=" + value);
   }
   if (result.effect) {
     fmt::print("verified: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {} ({})\n",
@@ -368,6 +384,15 @@ void CheckOptions(const TuneOptions& options) {
     throw Error(ExitCode::kUsage, "say what sets the knobs of the process", "-p",
                 "give --apply-cmd CMD (docs/tune-foreign.md), or --dry-run");
   }
+  CheckCacheTiers(options.cache);
+  if (options.continuous && !options.cache.tiers.empty()) {
+    throw Error(ExitCode::kUsage, "is decided when tuning is over, which --continuous never is",
+                "--cache", "leave one of them out");
+  }
+  if (options.pid != 0 && !options.cache.tiers.empty()) {
+    throw Error(ExitCode::kUsage, "a process of somebody else's has no cache to set", "--cache",
+                "leave it out");
+  }
   if (options.feed == "-" && options.json) {
     throw Error(ExitCode::kUsage, "both want standard output", "--feed - and --json",
                 "leave one out, or give --feed unix:PATH");
@@ -444,6 +469,30 @@ int RunForeign(const TuneOptions& options, DecisionFeed* feed) {
   return Finish(std::move(tuned), options, done.store_failure, feed);
 }
 
+// Decides about a cache, once threads and queues are set; what it comes to is a decision, also
+// where it comes to nothing.
+void DecideCache(const TuneOptions& options, Tuned* tuned,
+                 const std::vector<analysis::DecisionSink*>& sinks) {
+  CacheTuning what;
+  what.cache = options.cache;
+  if (options.epochs) what.cache.epochs = static_cast<double>(*options.epochs);
+  if (!options.memory.empty()) what.budget.memory_bytes = ParseBytes(options.memory, "--memory");
+  what.budget.max_threads = options.max_threads;
+  what.database = options.database;
+  what.pipeline = options.pipeline;
+  what.name = tuned->name;
+  what.run_id = tuned->run_id;
+  what.settings = options.set;
+  what.settings.emplace_back("source.epochs=0");
+  what.start = tuned->result.start;
+  what.knobs = tuned->result.end;
+  what.checkpoint = options.checkpoint;
+  what.most_verify_ns = options.dry_run ? 0 : ParseDuration(options.cache_verify, "--cache-verify");
+  what.first_decision = static_cast<int>(
+      analysis::LoadDecisions(options.database, std::to_string(tuned->run_id)).size());
+  tuned->start_settings = TuneCache(what, sinks).decision.start_settings;
+}
+
 int Run(const TuneOptions& options) {
   if (options.explains) return Explain(options);
   CheckOptions(options);
@@ -463,7 +512,8 @@ int Run(const TuneOptions& options) {
   InstallInterruptHandler();
   std::unique_ptr<reader::Consumer> consumer = MakeConsumer(spec);
   const collectors::RunConditions conditions = ReadConditions(spec, settings);
-  reader::Pipeline pipeline(std::move(spec), std::move(consumer), [] { return Interrupted(); });
+  reader::Pipeline pipeline(std::move(spec), std::move(consumer), [] { return Interrupted(); },
+                            {.path = options.checkpoint});
 
   RecordingOptions recording{options.database, options.name, options.pipeline,
                              options.measure.Arguments()};
@@ -504,6 +554,7 @@ int Run(const TuneOptions& options) {
   if (progress.batches > 0) {
     tuned.rows = static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
   }
+  if (!options.cache.tiers.empty() && !Interrupted()) DecideCache(options, &tuned, sinks);
   return Finish(std::move(tuned), options, stored.failure(), feed ? &*feed : nullptr);
 }
 
@@ -549,6 +600,24 @@ HR_COMMAND(
                     "Compare before with after, where a change disturbs the process for long; "
                     "otherwise old and new settings take turns until the difference is clear")
            ->needs(pid);
+       auto* cache =
+           app.add_option("--cache", options->cache.tiers,
+                          "Then decide whether to keep a stage's output between epochs: "
+                          "memory=8GiB; where filling it does not take too long, the pipeline is "
+                          "started again with it and compared (docs/tune-cache.md)")
+               ->type_name("TIER=BUDGET[@RATE]");
+       app.add_option("--epoch-rows", options->cache.epoch_rows,
+                      "Rows of one epoch, for --cache [those of the table]")
+           ->check(Positive)
+           ->needs(cache);
+       app.add_option("--cache-verify", options->cache_verify,
+                      "Run it with the cache for so long at most; 0s: only decide")
+           ->capture_default_str()
+           ->needs(cache);
+       app.add_option("--checkpoint", options->checkpoint,
+                      "Keep account of the rows delivered in this file, and go on from it with "
+                      "the cache; 'run --checkpoint FILE --resume' goes on from there")
+           ->needs(cache);
        app.add_option("--feed", options->feed,
                       "Write each decision as a line of JSON (schema headrace.decision/1) to "
                       "standard output (-), or to all who connect to a socket (unix:PATH)")
