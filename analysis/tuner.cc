@@ -26,10 +26,10 @@ constexpr double kFewerMayLose = 0.03;    // of the rate, for fewer threads, at 
 constexpr double kRateError = 0.02;       // of the rate that a plan is made of
 constexpr double kBlockError = 0.02;      // of a block's rate
 constexpr int kLongest = 4;               // times measure_windows, to come to that
-constexpr int kLeastBlock = 3, kMostBlock = 20;  // windows
-constexpr int kMostSettling = 12;                // windows
-constexpr int kAfterDrift = 6;                   // windows that the plan after a drift needs
-constexpr int kMostDrift = 60;                   // windows in which a drift is looked for
+constexpr int kLeastBlock = 3, kMostBlock = 20;      // windows
+constexpr int kMostSettling = 12;                    // windows
+constexpr int kAfterDrift = 6;                       // windows that the plan after a drift needs
+constexpr size_t kShortDrift = 20, kLongDrift = 60;  // windows in which a drift is looked for
 constexpr int kWithoutSteps = 300;            // windows until a run that does nothing is given up
 constexpr int kMostTakenBack = 2;             // plans one after the other
 constexpr int64_t kShortWorkNs = 20'000'000;  // of the tuner, that disturbs nobody
@@ -59,6 +59,7 @@ struct Trial {  // of new settings against old ones
   size_t decision = 0;
   bool fewer = false, forced = false, interleave = true;
   bool against_start = false;
+  double predicted_gain = 0;
   int block = kLeastBlock;    // windows
   int64_t block_from_ns = 0;  // windows from here on are of the block
   std::optional<BlockComparison> blocks;
@@ -198,6 +199,11 @@ struct Tuner::State {
     for (const size_t w : windows) rates.push_back(std::max(1e-9, RateOf(run->windows[w])));
     return rates;
   }
+  // Without the start and the filling of queues.
+  std::vector<size_t> Steady(const std::vector<size_t>& windows) const {
+    const auto [first, last] = SteadyRange(RatesOf(windows));
+    return {windows.begin() + static_cast<long>(first), windows.begin() + static_cast<long>(last)};
+  }
   // Of one window's rate, relative.
   double Spread(const std::vector<size_t>& windows) const {
     const std::vector<double> rates = RatesOf(windows);
@@ -335,9 +341,10 @@ struct Tuner::State {
       }
       return Wait(5);
     }
-    const double error = Spread(windows) / std::sqrt(static_cast<double>(n));
+    const std::vector<size_t> steady = Steady(windows);
+    const double error = Spread(steady) / std::sqrt(static_cast<double>(n));
     if (error > kRateError && n < kLongest * least && !after_drift) return Wait(3);
-    rate = RateOver(windows);
+    rate = RateOver(steady);
     if (options.max_decisions > 0 && applied >= options.max_decisions) {
       return Converge(fmt::format("{} decisions, the most allowed", applied));
     }
@@ -407,7 +414,8 @@ struct Tuner::State {
       // The queues empty at the new rate, which is taken at its least.
       rate = std::max(proposal.now, std::min(proposal.predicted, proposal.predicted_interval.low));
     }
-    StartTrial(false, windows);
+    trial->predicted_gain = proposal.predicted / proposal.now - 1;
+    StartTrial(false, Steady(windows));
     phase = Phase::kTrial;
     return Set(trial->after, trial->block, trial->decision);
   }
@@ -416,8 +424,11 @@ struct Tuner::State {
 
   // `windows`: at the settings in force, which are the first block.
   void StartTrial(bool first_is_new, const std::vector<size_t>& windows) {
+    // A large effect shows in short blocks.
+    const double gain = std::abs(trial->predicted_gain);
+    const double allowed = std::clamp(gain / 8, kBlockError, 0.1);
     const double spread = Spread(windows);
-    const double wanted = std::ceil(std::pow(spread / kBlockError, 2));
+    const double wanted = std::ceil(std::pow(spread / allowed, 2));
     trial->block = static_cast<int>(std::clamp(wanted, 1.0 * kLeastBlock, 1.0 * kMostBlock));
     const double error = spread / std::sqrt(static_cast<double>(trial->block));
     trial->blocks.emplace(first_is_new, static_cast<size_t>(std::max(1, options.pairs)), error);
@@ -438,6 +449,7 @@ struct Tuner::State {
     trial->after = incumbent;
     trial->decision = decisions.size() - 1;
     trial->against_start = true;
+    trial->predicted_gain = 0.2;
     StartTrial(true, windows.empty() ? WindowsAt(current) : windows);
     phase = Phase::kTrial;
     return Set(start, trial->block);
@@ -584,14 +596,19 @@ struct Tuner::State {
   // ---- after convergence --------------------------------------------------------------------
 
   Move Watch() {
-    std::vector<size_t> windows = WindowsSince(0);
-    if (windows.size() > kMostDrift) {
-      windows.erase(windows.begin(), windows.end() - kMostDrift);
+    const std::vector<size_t> all = WindowsSince(0);
+    if (!all.empty()) rate = RateOver(all);
+    // Few windows show a large change soon, as most of many are from before; many show a small one.
+    std::vector<size_t> windows;
+    std::optional<Drift> drift;
+    RunView part;
+    for (const size_t look : {kShortDrift, kLongDrift}) {
+      windows.assign(all.end() - static_cast<long>(std::min(all.size(), look)), all.end());
+      part = SliceOf(*run, windows);
+      drift = FindPhases(part).drift;
+      if (drift && drift->used) break;
     }
-    if (!windows.empty()) rate = RateOver(windows);
-    const RunView part = SliceOf(*run, windows);
-    const std::optional<Drift> drift = FindPhases(part).drift;
-    if (!drift || !drift->used) return Wait(1);
+    if (!drift || !drift->used) return Wait(2);
     size_t at = 0;
     while (at + 1 < part.windows.size() && part.windows[at].start_ns < drift->at_ns) ++at;
     known_from_ns = run->windows[windows[at]].start_ns;
@@ -628,9 +645,24 @@ struct Tuner::State {
     if (rss == nullptr || !rss->last_value) return std::nullopt;
     const double over = *rss->last_value - static_cast<double>(*options.memory_bytes);
     if (over <= 0) return std::nullopt;
+    const double most = static_cast<double>(*options.memory_bytes);
+    if (kept == 0 && Rest().value_or(0) > most) {
+      throw Error(ExitCode::kInconclusive,
+                  fmt::format("no settings fit {}: the minimum is {} without a single element in a "
+                              "queue or at work, {} too much",
+                              FormatBytes(most), FormatBytes(*Rest()), FormatBytes(*Rest() - most)),
+                  "memory budget", "loosen --memory");
+    }
     KnobValues smaller = current;
     for (auto& [knob, value] : smaller) value = std::max(1, value / 2);
-    if (smaller == current) return std::nullopt;  // nothing is left to give
+    if (smaller == current) {
+      if (kept > 0) return Stop("the process takes more than it may at its least settings", false);
+      throw Error(ExitCode::kInconclusive,
+                  fmt::format("no settings fit {}: with one thread a stage and one element a queue "
+                              "the minimum is {}, {} too much",
+                              FormatBytes(most), FormatBytes(*rss->last_value), FormatBytes(over)),
+                  "memory budget", "loosen --memory");
+    }
     extra_bytes += over;
     if (trial && trial->decision < decisions.size()) {
       Decision& open = decisions[trial->decision];
