@@ -1,9 +1,13 @@
 """apply(): a plan's settings as arguments of a DataLoader, with a stand-in for torch's and with torch's own where there is one."""
 import json
 import os
+import pathlib
+import subprocess
+import sys
 import unittest
 
-from programs import ProgramTest
+from programs import HEADRACE, SOURCE, ProgramTest
+from test_profile import LOADER
 
 TORCH = os.environ.get("HEADRACE_TEST_PYTHON", "")
 
@@ -129,6 +133,36 @@ print(json.dumps(out))
 """, plan({"num_workers": 2, "persistent_workers": True}), python=TORCH)
         self.assertEqual(answer, [[2, 2, True, True], [2, 3, True, True], [2, 2, True, True], [1, 2, True, True],
                                   [2, 2, True, True], [2, 2, True, True]])
+
+
+class FromARun(ProgramTest):
+    """profile, plan --emit, apply: of a loader whose two workers sleep, and of one that its trainer keeps waiting."""
+
+    def emitted(self, planted, workers):
+        database = str(self.folder / f"{planted}.db")
+        environment = self.environment(HEADRACE_DB=database)
+        command = [HEADRACE, "profile", "-q", "--", sys.executable, self.script(LOADER), planted, str(workers), "fork", "6"]
+        subprocess.run(command, check=True, timeout=120, env=environment, cwd=self.folder, capture_output=True)
+        plan_path = self.folder / f"{planted}.json"
+        subprocess.run([HEADRACE, "plan", "latest", "--emit", "dataloader", "-o", str(plan_path), "--cores", "8"], check=True,
+                       timeout=120, env=environment, cwd=self.folder, capture_output=True)
+        check = subprocess.run([sys.executable, str(SOURCE / "tests/cli/schema.py"), str(SOURCE / "docs/schema/plan.schema.json"),
+                                str(plan_path)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(check.returncode, 0, check.stdout)
+        return plan_path, json.loads(pathlib.Path(plan_path).read_text())["emit"]
+
+    def test_slow_workers_get_more_and_apply_gives_them(self):
+        path, emitted = self.emitted("workers", 2)
+        self.assertGreater(emitted["settings"]["num_workers"], 2)
+        self.assertGreater(emitted["predicted"]["batches_per_second"], 1.3 * emitted["now_batches_per_second"])
+        self.assertGreater(emitted["memory"]["worker_bytes"], 1 << 20)
+        self.assertIn("pin_memory", [one["name"] for one in emitted["not_recommended"]])
+        result = self.run_program(PRELUDE + f"print(json.dumps(applied({str(path)!r}, DataLoader, num_workers=2)[0]))")
+        self.assertEqual(result.answer["num_workers"], emitted["settings"]["num_workers"])
+
+    def test_workers_that_wait_for_the_trainer_become_fewer(self):
+        _, emitted = self.emitted("trainer", 4)
+        self.assertLess(emitted["settings"]["num_workers"], 4)
 
 
 if __name__ == "__main__":
