@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -455,6 +456,9 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   run.b = sides.b;
   run.database = options.database;
   run.name = options.name.empty() ? DefaultName() : options.name;
+  // Tags are words.
+  std::replace_if(
+      run.name.begin(), run.name.end(), [](unsigned char c) { return std::isspace(c) != 0; }, '-');
   run.seed = options.seed.value_or(SeedFromClock());
   run.prepare = options.prepare;
   run.warmup = options.warmup;

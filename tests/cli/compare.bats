@@ -23,6 +23,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   [ "$(jq -r .verdict page.json)" = faster ]
   jq -e '.metrics[0].metric == "rows_per_s" and .metrics[0].change > 1 and .metrics[0].change_low > 0.5' page.json
   jq -e '(.a.samples | length) == (.b.samples | length) and (.b_first | length) == (.a.samples | length)' page.json
+  jq -e '.attribution.attribution_parts | map(.name) | index("load") != null' page.json
   # Its runs are runs like all others.
   pairs=$(jq '.a.samples | length' page.json)
   [ "$("$HEADRACE" runs --json | jq '[.runs[] | select(.tags == "compare both both-A")] | length')" = "$pairs" ]
@@ -70,11 +71,11 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 @test "one pipeline with a setting of each side; few pairs give raw values and exit 4" {
   pipelines
   run --separate-stderr "$HEADRACE" compare slow.toml --a load.parallelism=1 --b load.parallelism=4 --set pipeline.prefetch=3 \
-    --pairs 2 --duration 300ms --level 2 -q
+    --pairs 2 --duration 300ms --level 2 --name 'two words' -q
   [ "$status" -eq 4 ]
   [[ "$output" == *"withheld: n=2 pairs cannot reach p<0.05 (best possible 0.5)"* ]]
   [[ "$output" == *"--set pipeline.prefetch=3 --a load.parallelism=1 --b load.parallelism=4"*"--level 2"*"--pairs 6"* ]]
-  "$HEADRACE" query --format json "SELECT settings_text FROM run_summary WHERE name LIKE '%-B-1'" | grep -q 'load.parallelism=4'
+  "$HEADRACE" query --format json "SELECT settings_text FROM run_summary WHERE tags LIKE '% two-words-B'" | grep -q 'load.parallelism=4'
 }
 
 @test "two commands, by their time" {
