@@ -526,7 +526,7 @@ AutoscaleDecision Autoscaler::UnderCeiling(const FleetObservation& seen) {
   if (c.too_few > 0) {
     next = (c.too_few + c.reach) / 2;
   } else if (c.per_worker > 0) {
-    const int could = static_cast<int>(std::ceil(1.1 * c.rate / c.per_worker));
+    const int could = static_cast<int>(std::ceil(std::min(1.1 * c.rate / c.per_worker, 1e6)));
     if (could < c.reach) next = std::max(could, 1);
   }
   next = std::max({next, c.too_few + 1, options_.least});
