@@ -19,6 +19,7 @@
 
 #include "analysis/byte_flow.h"
 #include "analysis/characterization.h"
+#include "analysis/row_cost.h"
 #include "analysis/statements.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -462,12 +463,11 @@ class Study {
   }
 
   RecordedRun RunOf(const Work& work, const std::string& name, double seconds) const {
-    RecordedRun run{
-        work.pipeline.empty() ? folder_->PathOf(work.name + "/pipeline.toml") : work.pipeline,
-        database_,
-        name,
-        work.settings,
-        {"--duration", fmt::format("{}ms", std::llround(1e3 * seconds))}};
+    RecordedRun run{PipelineOf(work),
+                    database_,
+                    name,
+                    work.settings,
+                    {"--duration", fmt::format("{}ms", std::llround(1e3 * seconds))}};
     run.settings.insert(run.settings.end(), options_.set.begin(), options_.set.end());
     return run;
   }
@@ -492,21 +492,26 @@ class Study {
         &reference_.worker);
   }
 
-  // 1.5 times what rm1 was measured to read under the same conditions on the machine as it is now.
-  double NicRate() {
+  // 1.5 times the bytes that rm1 reads in a second of all cores' CPU time: by CPU time and not by
+  // the clock, as other programs on the machine change that least.
+  double NicRate() const {
     if (!options_.nic_rate.empty()) return RateOf(options_.nic_rate);
     const RunView run = analysis::LoadRun(database_, std::to_string(*reference_.worker));
-    const auto borders = analysis::ByteFlow(run, analysis::FindDoubts(run));
-    const analysis::ByteBorder* read = analysis::FindBorder(borders, "read");
-    if (read == nullptr || !read->per_second.available() || read->per_second.value() <= 0)
-      throw Error(ExitCode::kInconclusive, "the run of rm1 does not say what it reads",
+    const analysis::PipelineModel model(run);
+    const analysis::RowCost cost = analysis::RowCostOf(model);
+    if (!cost.figures.stored_bytes || cost.figures.cpu_s() <= 0)
+      throw Error(ExitCode::kInconclusive, "the run of rm1 does not say what it reads or computes",
                   "rm1 reference", "give the NIC's rate: --nic-rate 400MB/s");
-    return kNicOverRm1 * read->per_second.value();
+    return kNicOverRm1 * cores_ * *cost.figures.stored_bytes / cost.figures.cpu_s();
   }
 
   static double RateOf(std::string text) {
     if (text.ends_with("/s")) text.resize(text.size() - 2);
     return static_cast<double>(ParseBytes(text, "--nic-rate"));
+  }
+
+  double GivenMemory() const {
+    return static_cast<double>(ParseBytes(options_.memory, "--memory"));
   }
 
   // The conditions that are known once earlier steps are.
@@ -522,17 +527,18 @@ class Study {
         conditions.words.push_back(fmt::format(
             "a modelled NIC of {}{}", FormatBytesRate(*conditions.nic_bytes_per_s),
             options_.nic_rate.empty()
-                ? fmt::format(": {:g} times what rm1, limited by the cores, was measured to read "
-                              "here, as the published nodes had one NIC, at which rm2 was held at "
-                              "{:g} times what rm1 read",
+                ? fmt::format(": {:g} times what rm1 reads in a second of these cores' CPU time, "
+                              "as the published nodes had one NIC, at which rm2 was held at {:g} "
+                              "times what rm1 read",
                               kNicOverRm1, kNicOverRm1)
                 : ", as given"));
       }
     }
     if (!options_.memory.empty()) {
-      if (!conditions.memory_bytes || !work->spec) {
-        conditions.memory_bytes = static_cast<double>(ParseBytes(options_.memory, "--memory"));
-      }
+      const bool first = conditions.memory_bytes != GivenMemory();
+      conditions.memory_bytes = GivenMemory();
+      if (first)
+        conditions.words.push_back(fmt::format("a memory budget of {}, as given", options_.memory));
       settings.push_back("pipeline.memory=" + options_.memory);
     }
     return settings;
