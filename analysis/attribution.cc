@@ -272,7 +272,7 @@ class Divided {
 };
 
 CostFigures CostOf(const PipelinePair& pair, const PairFigures& figures, size_t i) {
-  return {figures.operators[i].cpu_s, pair.BlockedOf(figures, i), figures.operators[i].bytes};
+  return {pair.CpuOf(figures, i), pair.BlockedOf(figures, i), figures.operators[i].bytes};
 }
 
 void Add(const std::optional<CostFigures>& cost, CostFigures* total) {
@@ -395,10 +395,10 @@ Attribution Unavailable(std::string why) {
 }  // namespace
 
 const char* AttributedToName(AttributedTo what) {
-  constexpr const char* kNames[] = {"operator",   "unattributed",  "consumer", "device",
-                                    "lock",       "cores",         "threads",  "queues",
-                                    "shape",      "threads_group", "cause",    "outside_phase",
-                                    "unexplained"};
+  constexpr const char* kNames[] = {"operator",      "unattributed", "consumer",      "device",
+                                    "lock",          "cores",        "core_speed",    "threads",
+                                    "queues",        "shape",        "threads_group", "cause",
+                                    "outside_phase", "unexplained"};
   return kNames[static_cast<int>(what)];
 }
 

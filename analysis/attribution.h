@@ -34,6 +34,7 @@ enum class AttributedTo : uint8_t {
   kDevice,        // its speed: time for a byte, or for a request where bytes were not counted
   kLock,          // the holders it lets in at a time
   kCores,         // that others leave
+  kCoreSpeed,     // what all operators got dearer or cheaper by alike: load, clock, caches
   kThreads,       // of a stage
   kQueues,        // their lengths and the order window
   kShape,         // how operators are put into stages, rows of a batch, order

@@ -23,6 +23,10 @@ constexpr double kSameCores = 0.05;  // of the cores
 constexpr size_t kWindowDraws = 12;  // of one run
 constexpr uint64_t kSimulationSeed = 20240612;
 constexpr double kLeast = 1e-12;  // seconds: nothing
+// Operators that are a part of all CPU time worth counting, how many of them say something of the
+// cores, how far they may be from what they have in common, and from where on that is something.
+constexpr double kCounts = 0.02, kLeastCommon = 0.02, kNear = 0.02, kMostAgree = 0.7;
+constexpr size_t kOperatorsAgree = 4;
 
 double Middle(double a, double b) { return a > 0 && b > 0 ? std::sqrt(a * b) : (a + b) / 2; }
 
@@ -124,6 +128,7 @@ PipelinePair::PipelinePair(std::span<const RunView> a, std::span<const RunView> 
     }
   }
   middle_ = {MeanOf(a_.figures), MeanOf(b_.figures)};
+  FindSpeed();
   FindChanges();
 }
 
@@ -324,6 +329,61 @@ PairFigures PipelinePair::Read(const PipelineModel& model, const Demands& demand
   return figures;
 }
 
+// Where most operators got dearer or cheaper alike, that is the cores' doing (their load, clock,
+// caches), not the operators': their CPU times are taken at the middle of both speeds, and the
+// speed is a thing of its own.
+void PipelinePair::FindSpeed() {
+  double all_s = 0;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    all_s += middle_.a.operators[i].cpu_s + middle_.b.operators[i].cpu_s;
+  }
+  std::vector<size_t> counted;
+  std::vector<double> moved;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    const double a = middle_.a.operators[i].cpu_s, b = middle_.b.operators[i].cpu_s;
+    if (a <= 0 || b <= 0 || a + b < kCounts * all_s) continue;
+    counted.push_back(i);
+    moved.push_back(std::log(b / a));
+  }
+  if (moved.size() < kOperatorsAgree || !splits_cpu()) return;
+  const double common = Quantile(moved, 0.5);
+  std::vector<size_t> agree;
+  for (const size_t i : counted) {
+    const double one = std::log(middle_.b.operators[i].cpu_s / middle_.a.operators[i].cpu_s);
+    if (one * common > 0 && std::abs(one - common) < std::max(kNear, std::abs(common) / 3)) {
+      agree.push_back(i);
+    }
+  }
+  if (std::abs(common) < kLeastCommon ||
+      static_cast<double>(agree.size()) < kMostAgree * static_cast<double>(moved.size()) ||
+      !DifferBy([&](const PairFigures& f) {
+        double sum_s = 0;
+        for (const size_t i : agree) sum_s += f.operators[i].cpu_s;
+        return sum_s;
+      })) {
+    return;
+  }
+  speed_change_ = changes_.size();
+  changes_.push_back(
+      {AttributedTo::kCoreSpeed, 0, "speed of the cores", 1.0, std::exp(-common), true});
+  for (Side* side : {&a_, &b_}) {
+    const double slowness = side == &a_ ? -common / 2 : common / 2;
+    const auto normalise = [&](PairFigures* figures) {
+      figures->slowness = slowness;
+      for (PairFigures::Operator& op : figures->operators) op.cpu_s *= std::exp(-slowness);
+    };
+    for (PairFigures& figures : side->figures) normalise(&figures);
+    for (std::vector<PairFigures>& drawn : side->drawn) {
+      for (PairFigures& figures : drawn) normalise(&figures);
+    }
+  }
+  middle_ = {MeanOf(a_.figures), MeanOf(b_.figures)};
+}
+
+double PipelinePair::CpuOf(const PairFigures& figures, size_t i) const {
+  return figures.operators[i].cpu_s * std::exp(figures.slowness);
+}
+
 // Whether the logarithms of two sides' values differ by more than runs of one side do: what is
 // assumed of runs and what those at hand show, weighted by their number.
 bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double>& b,
@@ -363,21 +423,25 @@ bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double
   return std::abs(difference) > kSurely * std::sqrt(variance);
 }
 
+bool PipelinePair::DifferBy(const std::function<double(const PairFigures&)>& value) const {
+  std::vector<double> a, b;
+  std::vector<std::vector<double>> drawn_a, drawn_b;
+  for (size_t i = 0; i < a_.figures.size(); ++i) {
+    a.push_back(value(a_.figures[i]));
+    drawn_a.emplace_back();
+    for (const PairFigures& one : a_.drawn[i]) drawn_a.back().push_back(value(one));
+  }
+  for (size_t i = 0; i < b_.figures.size(); ++i) {
+    b.push_back(value(b_.figures[i]));
+    drawn_b.emplace_back();
+    for (const PairFigures& one : b_.drawn[i]) drawn_b.back().push_back(value(one));
+  }
+  return Differ(a, b, drawn_a, drawn_b);
+}
+
 void PipelinePair::FindChanges() {
-  const auto differ = [&](auto&& value) {
-    std::vector<double> a, b;
-    std::vector<std::vector<double>> drawn_a, drawn_b;
-    for (size_t i = 0; i < a_.figures.size(); ++i) {
-      a.push_back(value(a_.figures[i]));
-      drawn_a.emplace_back();
-      for (const PairFigures& one : a_.drawn[i]) drawn_a.back().push_back(value(one));
-    }
-    for (size_t i = 0; i < b_.figures.size(); ++i) {
-      b.push_back(value(b_.figures[i]));
-      drawn_b.emplace_back();
-      for (const PairFigures& one : b_.drawn[i]) drawn_b.back().push_back(value(one));
-    }
-    return Differ(a, b, drawn_a, drawn_b);
+  const auto differ = [&](const std::function<double(const PairFigures&)>& value) {
+    return DifferBy(value);
   };
   const auto add = [&](AttributedTo what, size_t index, std::string name) -> PairChange& {
     changes_.push_back({what, index, std::move(name), {}, {}, false});
@@ -576,6 +640,10 @@ PairFigures PipelinePair::Between(const std::vector<From>& from, const Draw& dra
   result.consumer_operators_s =
       Pick(consumer, draw.a.consumer_operators_s, draw.b.consumer_operators_s);
   result.cores = Pick(from[*cores_change_], draw.a.cores, draw.b.cores);
+  result.slowness = 0;
+  if (speed_change_ && from[*speed_change_] != From::kMiddle) {
+    result.slowness = from[*speed_change_] == From::kA ? draw.a.slowness : draw.b.slowness;
+  }
   return result;
 }
 
@@ -589,16 +657,15 @@ Demands PipelinePair::DemandsOf(const Side& side, const PairFigures& figures) co
   demands.stage_cpu_s.resize(model.stages().size());
   demands.resources.resize(model.resources().size());
   for (size_t i = 0; i < operators_.size(); ++i) {
-    const PairFigures::Operator& op = figures.operators[i];
-    const double blocked_s = BlockedOf(figures, i);
+    const double cpu_s = CpuOf(figures, i), blocked_s = BlockedOf(figures, i);
     const size_t place = side.places[i];
     if (place == kNoStage) continue;
-    demands.operators[place].cpu_s += side.rows * op.cpu_s;
+    demands.operators[place].cpu_s += side.rows * cpu_s;
     demands.operators[place].blocked_s += side.rows * blocked_s;
-    demands.operators[place].busy_s += side.rows * (op.cpu_s + blocked_s);
+    demands.operators[place].busy_s += side.rows * (cpu_s + blocked_s);
     const size_t stage = model.operators()[place].stage;
-    demands.stage_s[stage] += side.rows * (op.cpu_s + blocked_s);
-    demands.stage_cpu_s[stage] += side.rows * op.cpu_s;
+    demands.stage_s[stage] += side.rows * (cpu_s + blocked_s);
+    demands.stage_cpu_s[stage] += side.rows * cpu_s;
   }
   for (size_t r = 0; r < resources_.size(); ++r) {
     if (side.links[r] == kNoStage) continue;

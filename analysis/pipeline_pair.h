@@ -9,6 +9,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,7 +25,7 @@ namespace headrace::analysis {
 // Of one side: means over runs, or what one run, or some of its windows, say.
 struct PairFigures {
   struct Operator {
-    double cpu_s = 0;
+    double cpu_s = 0;      // at the speed of the cores in the middle of both sides
     double blocked_s = 0;  // beyond what it is taken to hold devices for; may be below 0
     double bytes = 0;
   };
@@ -39,7 +40,8 @@ struct PairFigures {
   double consumer_s = 0;            // computing
   double consumer_cpu_s = 0, consumer_operators_s = 0;
   double cores = 1;
-  double rate = 0;  // units a second
+  double slowness = 0;  // ln of CPU time over what it would be at that speed
+  double rate = 0;      // units a second
 };
 
 // From where a part of a pipeline between the sides is taken.
@@ -88,6 +90,7 @@ class PipelinePair {
     PairFigures a, b;
   };
   const Draw& middle() const { return middle_; }
+  double CpuOf(const PairFigures& figures, size_t i) const;
   // What operator `i` blocks, devices that it holds included.
   double BlockedOf(const PairFigures& figures, size_t i) const;
   // Per run, of one side: what each run's steady phase says.
@@ -118,8 +121,10 @@ class PipelinePair {
   void MatchResources();
   void Place(Side* side, bool is_a);
   void FindShape();
+  void FindSpeed();
   void FindChanges();
   void BlameUsers(size_t resource, bool differs);
+  bool DifferBy(const std::function<double(const PairFigures&)>& value) const;
   bool Differ(const std::vector<double>& a, const std::vector<double>& b,
               const std::vector<std::vector<double>>& drawn_a,
               const std::vector<std::vector<double>>& drawn_b) const;
@@ -136,8 +141,8 @@ class PipelinePair {
   std::vector<PairResource> resources_;
   std::vector<PairChange> changes_;
   std::vector<std::string> notes_;
-  std::optional<size_t> shape_change_, cores_change_, queues_change_, consumer_change_,
-      unattributed_change_;
+  std::optional<size_t> shape_change_, cores_change_, speed_change_, queues_change_,
+      consumer_change_, unattributed_change_;
   std::vector<size_t> operator_changes_;               // by operators()
   std::vector<std::optional<size_t>> device_changes_;  // by resources()
   std::vector<std::optional<size_t>> thread_changes_;  // by stages of A's first model

@@ -97,6 +97,9 @@ std::string Words(const AttributionRow& row, const std::string& unit) {
       return fmt::format("lock {} lets in {:.0f} instead of {:.0f}", name, b, a);
     case AttributedTo::kCores:
       return fmt::format("{:.2f} cores instead of {:.2f} are left by others", b, a);
+    case AttributedTo::kCoreSpeed:
+      return fmt::format("all operators take {} CPU alike (the cores: load, clock, caches)",
+                         MoreOrLess(b, a, "more", "less"));
     case AttributedTo::kThreads:
       return fmt::format("{} has {:.0f} thread{} instead of {:.0f}", name, b, b == 1 ? "" : "s", a);
     case AttributedTo::kQueues:

@@ -162,6 +162,23 @@ TEST(Attribution, WithoutAChangeThereIsNothingToDivide) {
   }
 }
 
+TEST(Attribution, WhatAllOperatorsHaveInCommonIsTheCores) {
+  SimulatedPipeline a = Base();
+  a.stages[0].operators[0].cpu_s = a.stages[2].operators[0].cpu_s = 0.001;
+  SimulatedPipeline b = a;
+  for (SimulatedStage& stage : b.stages) {
+    for (SimulatedOperator& op : stage.operators) op.cpu_s *= 1.12;
+  }
+  const Attribution found = Attribute(Runs(a, 2, 6), Runs(b, 2, 66));
+  EXPECT_LT(found.log_ratio.value, -0.09);
+  EXPECT_EQ(found.rows[0].to, AttributedTo::kCoreSpeed);
+  EXPECT_NEAR(found.rows[0].throughput.value / found.log_ratio.value, 1, 0.1);
+  EXPECT_NEAR(*found.rows[0].setting_b, 1 / 1.12, 0.01);
+  // What they cost is what was measured.
+  const AttributionRow* decode = Find(found, "decode", AttributedTo::kOperator);
+  EXPECT_NEAR(decode->b->cpu_s / decode->a->cpu_s, 1.12, 0.01);
+}
+
 TEST(Attribution, OperatorsOfOneSideAreSaidToBe) {
   SimulatedPipeline b = Base();
   b.stages[1].operators.push_back({"hash", 0.004, 0, 0, 0, 0.1, -1});

@@ -1,6 +1,8 @@
 // accuracy: makes trials and the page of them.
 //   accuracy predict|load|name|worth|choose|cache|solve|attribute FIRST LAST
 //                                                  lines of the trials of those seeds, to stdout
+//   accuracy parts DATABASE A,A,... B,B,...        what carries the change from runs A to runs B: a
+//                                                  line of the whole change, then one a part
 //   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
@@ -14,8 +16,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "analysis/attribution.h"
 #include "base/error.h"
 #include "tests/validation/bench.h"
 #include "tests/validation/gates.h"
@@ -25,11 +30,11 @@ namespace headrace::validation {
 namespace {
 
 int Usage() {
-  fmt::print(
-      stderr,
-      "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
-      "show-small|show-tune FIRST LAST\n"
-      "       accuracy render|gates [--strict] FILE...\n");
+  fmt::print(stderr,
+             "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
+             "show-small|show-tune FIRST LAST\n"
+             "       accuracy parts DATABASE A,A,... B,B,...\n"
+             "       accuracy render|gates [--strict] FILE...\n");
   return 2;
 }
 
@@ -64,9 +69,48 @@ void Make(const std::string& part, uint64_t seed) {
   std::fflush(stdout);
 }
 
+std::vector<analysis::RunView> Load(const std::string& database, const std::string& names) {
+  std::vector<analysis::RunView> runs;
+  std::istringstream stream(names);
+  for (std::string name; std::getline(stream, name, ',');) {
+    runs.push_back(analysis::LoadRun(database, name));
+  }
+  return runs;
+}
+
+// kind, name, stage, part of the logarithm of the rate, its interval, whether it is told, CPU and
+// blocked seconds of a unit on side A and on side B (0: none).
+int PrintParts(char** argv) {
+  const analysis::Attribution found =
+      analysis::Attribute(Load(argv[2], argv[3]), Load(argv[2], argv[4]));
+  if (!found.unavailable.empty()) {
+    fmt::print(stderr, "{}\n", found.unavailable);
+    return 5;
+  }
+  fmt::print("change\t{:.9g}\n", found.log_ratio.value);
+  for (const analysis::AttributionRow& row : found.rows) {
+    const analysis::CostFigures a = row.a.value_or(analysis::CostFigures{});
+    const analysis::CostFigures b = row.b.value_or(analysis::CostFigures{});
+    fmt::print("{}\t{}\t{}\t{:.9g}\t{:.9g}\t{:.9g}\t{}\t{:.9g}\t{:.9g}\t{:.9g}\t{:.9g}\n",
+               analysis::AttributedToName(row.to), row.name, row.stage, row.throughput.value,
+               row.throughput.interval.low, row.throughput.interval.high, int{row.told}, a.cpu_s,
+               b.cpu_s, a.blocked_s, b.blocked_s);
+  }
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   if (argc < 3) return Usage();
   const std::string part = argv[1];
+  if (part == "parts") {
+    if (argc != 5) return Usage();
+    try {
+      return PrintParts(argv);
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      return static_cast<int>(error.code());
+    }
+  }
   if (part == "render" || part == "gates") {
     Trials trials;
     Tunings tunings;

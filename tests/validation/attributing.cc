@@ -24,7 +24,7 @@ constexpr int kPlays = 3;
 constexpr int64_t kTriedBatches = 600;
 constexpr int kTries = 20;
 constexpr double kMoved = 0.07;      // of the logarithm of the rate
-constexpr double kCostMoved = 0.05;  // of all CPU or blocked time
+constexpr double kCostMoved = 0.10;  // of all CPU or blocked time
 
 using analysis::AttributedTo;
 using analysis::Attribution;

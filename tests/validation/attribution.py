@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attribution on pipelines that really run: one thing is changed in each of workloads/pipelines and of a generated table's pipeline,
-both are run in interleaved pairs by `headrace compare`, and the part that it gives to what was changed is compared with the whole
-change. Prints a line for each for `accuracy render` (docs/accuracy.md).
+both are run in interleaved pairs, and the part that attribution (`accuracy parts`, beside HEADRACE) gives to what was changed is
+compared with the whole change. Prints a line for each for `accuracy render` (docs/accuracy.md).
 
 usage: attribution.py HEADRACE [--pairs N] [--seconds S] [--only REGEX] [--pipelines FOLDER] > FILE
 exit: 0 when every sum is within 2 % of the change and >= 90 % of it, and of the change in cost, goes to what was changed in >= 90 % of
@@ -9,15 +9,15 @@ the pairs, else 1
 Wants a machine that does nothing else.
 """
 import argparse
-import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+from pipelines_truth import must  # noqa: E402
+
 SUM_LIMIT, SHARE, TRIALS, MOVED, COST_MOVED = 0.02, 0.90, 0.90, 0.05, 0.05
-UNSETTLED = (0, 3, 4)  # of compare: a difference that is not told is no failure of the run
 
 # File, what is replaced by what, the kind of row and its stage or name, the cost that changes. The last ones do not limit.
 PLANTED = [
@@ -53,58 +53,51 @@ TABLE = [
 ]
 
 
-def compare(headrace, command, folder, options):
-    out = folder / "out.json"
-    out.unlink(missing_ok=True)
-    done = subprocess.run([headrace, "compare", *command, "--pairs", str(options.pairs), "--duration", f"{options.seconds}s",
-                           "--no-early-stop", "--db", folder / "pairs.db", "--json", "--quiet", "-o", out, "--force"],
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode not in UNSETTLED or not out.exists():
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
-    page = json.loads(out.read_text())
-    said = page["attribution"]
-    if said is None or "attribution_parts" not in said:
-        raise RuntimeError(f"{' '.join(map(str, command))}: no attribution: {page.get('notes')}")
-    return {**said["attribution"], "rows": said["attribution_parts"]}
+def compare(headrace, sides, folder, options):
+    """Runs both sides in pairs, in ABBA order, and reads the parts of the change."""
+    db = folder / "pairs.db"
+    db.unlink(missing_ok=True)
+    names = {"a": [], "b": []}
+    for i in range(options.pairs):
+        for side in ("ab", "ba")[i % 2]:
+            names[side].append(f"{side}{i}")
+            must([headrace, "run", *sides[side], "--db", db, "--name", names[side][-1], "--duration", f"{options.seconds}s", "--quiet"])
+    lines = must([headrace.parent / "accuracy", "parts", db, ",".join(names["a"]), ",".join(names["b"])]).splitlines()
+    keys = ["kind", "name", "stage", "part", "low", "high", "told", "cpu_a", "cpu_b", "blocked_a", "blocked_b"]
+    rows = [dict(zip(keys, line.split("\t"))) for line in lines[1:]]
+    for row in rows:
+        row.update({key: float(row[key]) for key in keys[3:]})
+    return float(lines[0].split("\t")[1]), rows
 
 
 def is_right(row, kind, name):
     if kind == "device":  # the device, or the operator that waits for it
-        return row["kind"] == "device" and (name is None or row["name"] == f"device {name}") or row["stage"] == "fetch"
+        return row["kind"] == "device" and (name is None or row["name"] == name) or row["stage"] == "fetch"
     if row["kind"] != kind:
         return False
-    return name == row["stage"] if kind == "operator" else row["name"] in (name, f"{kind} of {name}")
+    return name == row["stage"] if kind == "operator" else row["name"] == name
 
 
 class Bench:
     def __init__(self):
         self.moved = self.right = self.cost_moved = self.cost_right = self.off = 0
 
-    def judge(self, said, what, kind, name, cost):
-        rows = said["rows"]
-        whole = said["log_ratio"]
-        off = abs(sum(r["throughput_share_log"] for r in rows) - whole)
+    def judge(self, whole, rows, what, kind, name, cost):
+        off = abs(sum(r["part"] for r in rows) - whole)
         found = [r for r in rows if is_right(r, kind, name)]
-        part = sum(r["throughput_share_log"] for r in found)
-        scale = whole / said["change_ratio"] if abs(whole) > 1e-9 else 1
-
-        def end(row, side):
-            return row.get(f"throughput_share_ratio_{side}", row["throughput_share_ratio"]) * scale
-        low, high = sum(end(r, "low") for r in found), sum(end(r, "high") for r in found)
+        part, low, high = (sum(r[key] for r in found) for key in ("part", "low", "high"))
         cost_part = -1.0
         if cost:
-            def total(side, of):
-                return sum(r[f"{cost}_{side}_seconds"] or 0 for r in of)
-            before, after = total("a", rows), total("b", rows)
+            before, after = (sum(r[f"{cost}_{side}"] for r in rows) for side in "ab")
             if abs(after / before - 1) >= COST_MOVED:
-                cost_part = (total("b", found) - total("a", found)) / (after - before)
+                cost_part = sum(r[f"{cost}_b"] - r[f"{cost}_a"] for r in found) / (after - before)
                 self.cost_moved += 1
                 self.cost_right += cost_part >= SHARE
         if abs(whole) >= MOVED:
             self.moved += 1
             self.right += part / whole >= SHARE
         self.off += off > SUM_LIMIT * max(abs(whole), 0.01)
-        strangers = [r["throughput_share_log"] for r in rows if r["state"] == "told" and r not in found]
+        strangers = [r["part"] for r in rows if r["told"] and r not in found and r["kind"] != "unexplained"]
         stranger = max(strangers, key=abs, default=0)
         print("\t".join(["real-attribute", "0", kind, what, "1", f"{whole:.5f}", f"{whole:.5f}", f"{part:.5f}", f"{low:.5f}",
                          f"{high:.5f}", f"{off:.2g}", f"{cost_part:.4f}", f"{stranger:.5f}"]), flush=True)
@@ -133,18 +126,18 @@ def main():
                 raise RuntimeError(f"{path.name} has no '{old}'")
             changed = folder / f"{path.stem}-{len(trials)}.toml"
             changed.write_text(text.replace(old, new, 1))
-            trials.append((f"{path.stem} {right}", [path, changed], kind, right, cost))
+            trials.append((f"{path.stem} {right}", {"a": [path], "b": [changed]}, kind, right, cost))
         if any(re.search(options.only, f"table {b[0]}") for _, b, _, _ in TABLE):
-            subprocess.run([options.headrace, "generate", "rm1", "-o", folder / "rm1", "--rows", "20000"], check=True,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            must([options.headrace, "generate", "rm1", "-o", folder / "rm1", "--rows", "20000"])
             for a, b, kind, right in TABLE:
-                sides = [word for side, knobs in (("--a", a), ("--b", b)) for knob in knobs for word in (side, knob)]
-                trials.append((f"table {b[0]}", [folder / "rm1" / "pipeline.toml", *sides], kind, right, None))
-        for what, command, kind, right, cost in trials:
+                path = folder / "rm1" / "pipeline.toml"
+                sides = {side: [path, *(word for knob in knobs for word in ("--set", knob))] for side, knobs in (("a", a), ("b", b))}
+                trials.append((f"table {b[0]}", sides, kind, right, None))
+        for what, sides, kind, right, cost in trials:
             if not re.search(options.only, what):
                 continue
             try:
-                bench.judge(compare(options.headrace, command, folder, options), what, kind, right, cost)
+                bench.judge(*compare(options.headrace, sides, folder, options), what, kind, right, cost)
             except RuntimeError as error:
                 print(error, file=sys.stderr)
                 failed += 1
