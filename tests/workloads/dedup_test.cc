@@ -23,6 +23,7 @@
 #include "reader/pipeline/dedup_plan.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/transforms/plan.h"
+#include "tests/sanitized.h"
 #include "workloads/generator.h"
 #include "workloads/rewrite.h"
 #include "workloads/trainer/consumer.h"
@@ -499,7 +500,8 @@ TEST(DedupPipeline, DirectDeliversWhatFlatMapDeliversWithoutGroups) {
     settings.push_back({"dedup.mode", random() % 2 == 0 ? "on" : "auto"});
     settings.push_back({"dedup.scope", random() % 2 == 0 ? "batch" : "neighbours"});
     settings.push_back({"decode.parallelism", std::to_string(1 + random() % 3)});
-    if (random() % 3 == 0) settings.push_back({"pipeline.memory", "600MiB"});
+    if (random() % 3 == 0)
+      settings.push_back({"pipeline.memory", kAddressSanitizer ? "2GiB" : "600MiB"});
     const Delivered expected = RunText(text, table, plain), have = RunText(text, table, settings);
     EXPECT_TRUE(have.direct);
     EXPECT_EQ(have.sums.rows, expected.sums.rows);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "reader/pipeline/pipeline.h"
+#include "tests/sanitized.h"
 #include "workloads/generator.h"
 #include "workloads/rewrite.h"
 #include "workloads/trainer.h"
@@ -100,7 +101,8 @@ TEST_F(DictionaryPipeline, DeliversWhatItDeliversWithoutThem) {
         if (random() % 3 == 0) now.push_back({"dedup.mode", "on"});
         now.push_back({"decode.parallelism", std::to_string(1 + random() % 3)});
         now.push_back({"transform.parallelism", std::to_string(1 + random() % 3)});
-        if (random() % 3 == 0) now.push_back({"pipeline.memory", "600MiB"});
+        if (random() % 3 == 0)
+          now.push_back({"pipeline.memory", kAddressSanitizer ? "2GiB" : "600MiB"});
         const Delivered have = Run(pipeline, table, now);
         EXPECT_EQ(have.sums.rows, expected.sums.rows);
         EXPECT_EQ(have.sums.multiset, expected.sums.multiset);
@@ -125,8 +127,7 @@ TEST_F(DictionaryPipeline, WhereTheyAreLookedUpBeforeIsSaid) {
   EXPECT_EQ(notes(cached, {{"pipeline.dictionary", "off"}}).find("pipeline.dictionary"),
             std::string::npos);
   // Groups keep them.
-  EXPECT_EQ(notes(pipeline, {{"dedup.mode", "on"}}).find("pipeline.dictionary"),
-            std::string::npos);
+  EXPECT_EQ(notes(pipeline, {{"dedup.mode", "on"}}).find("pipeline.dictionary"), std::string::npos);
 }
 
 }  // namespace

@@ -118,11 +118,11 @@ TEST(MemoryLedger, SplitsThatDoLessTellNothingOfTheOthers) {
   for (int i = 0; i < 2; ++i) {
     auto alone = ledger.Admit(100, &stop, 0);
     EXPECT_FALSE(FitsNow(&ledger, 100));
-    Work(alone.get(), 300 * kMiB);
+    Work(alone.get(), ledger.limit_bytes() / 3);
   }
   auto one = ledger.Admit(100, &stop, 0);
   EXPECT_TRUE(FitsNow(&ledger, 100));
-  EXPECT_FALSE(FitsNow(&ledger, 200)) << "two of 345 MiB more do not fit";
+  EXPECT_FALSE(FitsNow(&ledger, 200)) << "two more of a third and a margin do not fit";
 }
 
 TEST(MemoryLedger, WhatACacheHoldsIsMeasuredForItself) {
