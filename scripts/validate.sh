@@ -27,6 +27,8 @@ name 20000 400
 worth 25000 300
 choose 41000 300
 cache 35000 120
+tune 55000 300
+drift 56000 100
 attribute 55000 300
 solve 50000 1
 PARTS
