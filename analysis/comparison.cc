@@ -23,7 +23,7 @@ constexpr Figure kOfCommands[] = {Figure::kElapsed, Figure::kCpu, Figure::kPeakR
 
 // The tail of a distribution varies more than its middle: what is "the same" has to allow for it.
 constexpr double kTailMargin = 0.10;
-// A first pair that reads so many times what later ones read found a cold cache.
+// A first pair that reads so many times what the later half reads found a cold cache.
 constexpr double kColdFactor = 4, kColdBytes = 1 << 20;
 // Ranks have no small p values below, and lose next to nothing from there on (analysis/sequential.h
 // changes its statistic at the same number).
@@ -81,20 +81,23 @@ void LeaveOut(const ComparisonInput& input, Figure first, Comparison* out) {
     if (a.empty() && !b.empty()) a = b;
     if (b.empty() && !a.empty()) b = a;
   }
-  // A first pair that had to fetch from the device what later ones found in memory.
-  if (input.cold || out->left_out_a.size() < 4 || !out->left_out_a[0].empty()) return;
-  for (const ComparedSide* side : {&input.a, &input.b}) {
-    std::vector<double> later;
-    for (size_t i = 1; i < side->samples.size(); ++i) {
-      if (const Real bytes = side->samples[i].figures.Of(Figure::kRead)) later.push_back(*bytes);
+  // The first pairs had to fetch from the device what later ones found in memory. How much they
+  // read says so, not how fast they were.
+  const size_t pairs = std::min(input.a.samples.size(), input.b.samples.size());
+  if (input.cold || pairs < kFewest) return;
+  const auto read_of = [&](size_t i) {
+    return std::max(input.a.samples[i].figures.Of(Figure::kRead).value_or(0),
+                    input.b.samples[i].figures.Of(Figure::kRead).value_or(0));
+  };
+  double later = 0;
+  for (size_t i = pairs / 2; i < pairs; ++i) later = std::max(later, read_of(i));
+  for (size_t i = 0; i < pairs / 2; ++i) {
+    const double read = read_of(i);
+    if (read < kColdBytes || read < kColdFactor * later) break;
+    if (out->left_out_a[i].empty()) {
+      out->left_out_a[i] = out->left_out_b[i] =
+          "its runs read from the device what later ones found in memory";
     }
-    const Real read = side->samples[0].figures.Of(Figure::kRead);
-    if (!read || later.empty() || *read < kColdBytes) continue;
-    if (*read < kColdFactor * *std::max_element(later.begin(), later.end())) continue;
-    out->left_out_a[0] = out->left_out_b[0] =
-        fmt::format("the first pair read from the device what later ones found in memory (run {})",
-                    side->samples[0].run_id);
-    return;
   }
 }
 
@@ -210,7 +213,7 @@ void Measure(const ComparisonInput& input, ComparedMetric* metric) {
   metric->margin = MarginOf(input, metric->figure);
   metric->word = "cannot tell";
   if (n == 0) {
-    metric->reason = "not measured on both sides of any unit that counts";
+    metric->reason = "not measured";
     return;
   }
   metric->a = Median(metric->a_values);
@@ -235,7 +238,7 @@ void Measure(const ComparisonInput& input, ComparedMetric* metric) {
   const auto zero = [](double value) { return value <= 0; };
   if (!info.share && (std::any_of(metric->a_values.begin(), metric->a_values.end(), zero) ||
                       std::any_of(metric->b_values.begin(), metric->b_values.end(), zero))) {
-    metric->reason = "it is 0 in some of them: there is no ratio";
+    metric->reason = "0 in some: no ratio";
     return;
   }
   const std::vector<double> a = ForRatio(metric->figure, metric->a_values);
@@ -244,7 +247,7 @@ void Measure(const ComparisonInput& input, ComparedMetric* metric) {
   metric->change = estimate.log_ratio;
   metric->interval = estimate.interval;
   if (n < 2) {
-    metric->reason = "one unit a side says nothing of chance";
+    metric->reason = "one value a side";
     return;
   }
   const std::vector<double> ratios =

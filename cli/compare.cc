@@ -167,8 +167,12 @@ std::vector<const analysis::RunView*> Pointers(const std::vector<analysis::RunVi
 
 // What is the same on both sides and what is not. Throws Error kBadData where figures of one say
 // nothing of the other, unless it is forced.
-void CheckConditions(const CompareOptions& options, const Views& views, ComparisonNotes* notes) {
+// `interleaved`: what the page cache held is no reason to refuse, as runs that found it empty are
+// left out by what they read.
+void CheckConditions(const CompareOptions& options, const Views& views, bool interleaved,
+                     ComparisonNotes* notes) {
   analysis::IntendedDifference intended;
+  intended.cache = interleaved;
   for (const std::vector<std::string>* settings : {&options.a, &options.b}) {
     for (const std::string& text : *settings) {
       intended.cache = intended.cache || text.rfind("source.cold=", 0) == 0;
@@ -501,7 +505,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
     input.b_first.push_back(pair.b_first);
     // Whether it makes sense is known after the first pair.
-    if (pair.index == 0) CheckConditions(options, LoadViews(options.database, input), &notes);
+    if (pair.index == 0) CheckConditions(options, LoadViews(options.database, input), true, &notes);
     return !plan || !analysis::Replay(input, *plan).step().stop;
   };
   const AbResult result = RunPairs(run);
@@ -530,7 +534,13 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
   JudgeGates(gates, comparison, &notes);
   const Views views = LoadViews(options.database, input);
-  CheckConditions(options, views, &notes);
+  Views counting;
+  for (size_t i = 0; i < views.a.size(); ++i) {
+    if (!comparison.left_out_a[i].empty()) continue;
+    counting.a.push_back(views.a[i]);
+    counting.b.push_back(views.b[i]);
+  }
+  if (!counting.a.empty()) CheckConditions(options, counting, true, &notes);
   NameOutliers(input, comparison, views, &notes);
   const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
   const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
@@ -693,7 +703,7 @@ int CompareRecorded(const CompareOptions& options) {
   ComparisonNotes notes;
   notes.name = options.name;
   notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
-  CheckConditions(options, views, &notes);
+  CheckConditions(options, views, false, &notes);
   const analysis::Comparison comparison = analysis::Compare(input);
   JudgeGates(gates, comparison, &notes);
   const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);

@@ -306,8 +306,7 @@ Table MetricsTable(const ComparisonPage& page) {
     const std::string title = InfoOf(metric.figure).title;
     if (metric.a_values.empty() || metric.b_values.empty()) {
       table.rows.push_back({title, std::string("-"), std::string("-"), std::string("-"),
-                            std::string("-"), std::string("-"),
-                            fmt::format("unavailable ({})", metric.reason), std::string("0")});
+                            std::string("-"), std::string("-"), metric.reason, std::string("0")});
       continue;
     }
     const bool interval = metric.change && Bounded(metric.interval);
@@ -321,7 +320,7 @@ Table MetricsTable(const ComparisonPage& page) {
          : metric.sequential ? std::string("by looks")
          : metric.p_holm     ? PText(*metric.p_holm)
                              : std::string("-"),
-         metric.change ? metric.word : fmt::format("{} ({})", metric.word, metric.reason),
+         metric.change ? metric.word : metric.reason,
          std::to_string(std::min(metric.a_values.size(), metric.b_values.size()))});
   }
   return table;
