@@ -767,10 +767,17 @@ WorkerLimit FindWorkerLimit(const RunView& run) {
   limit.decided = bottleneck.verdict != Verdict::kUndecided;
   if (!limit.decided) {
     limit.evidence += "; undecided: " + bottleneck.measure;
-  } else if (bottleneck.findings.size() > 1) {
-    limit.evidence += fmt::format("; then {} at {}", Describe(bottleneck.findings[1].limit),
-                                  FormatRate(bottleneck.findings[1].limit.bound, "batches"));
+    return limit;
   }
+  // Findings are by probability: the next limit is the least of the other bounds.
+  const Finding* next = nullptr;
+  for (size_t i = 1; i < bottleneck.findings.size(); ++i) {
+    const Finding& finding = bottleneck.findings[i];
+    if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
+  }
+  if (next != nullptr && std::isfinite(next->limit.bound))
+    limit.evidence += fmt::format("; then {} at {}", Describe(next->limit),
+                                  FormatRate(next->limit.bound, "batches"));
   return limit;
 }
 

@@ -21,7 +21,6 @@
 #include "analysis/characterization.h"
 #include "analysis/row_cost.h"
 #include "analysis/statements.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -115,7 +114,6 @@ class Study {
 
   analysis::Characterization Run() {
     InstallInterruptHandler();
-    const int64_t start = MonotonicNs();
     CheckOptions();
     ChooseWork();
     CheckSpace();
@@ -128,7 +126,7 @@ class Study {
       for (Work& work : works_) study.sheets.push_back(SheetOf(&work));
     if (has_ladder_) study.ladder = std::move(ladder_);
     study.no_ladder = options_.no_ladder ? "left out: --no-ladder" : no_ladder_;
-    study.minutes = static_cast<double>(MonotonicNs() - start) * 1e-9 / 60;
+    study.minutes = folder_->seconds() / 60;
     return study;
   }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -89,6 +91,10 @@ StudyFolder::StudyFolder(std::string folder, std::map<std::string, std::string> 
     BeginAnew();
   }
   fs::create_directories(PathOf("steps"), failed);
+  if (fs::exists(PathOf("steps/.seconds"), failed)) {
+    const double before_s = std::strtod(ReadWholeFile(PathOf("steps/.seconds")).c_str(), nullptr);
+    if (std::isfinite(before_s) && before_s > 0) seconds_ = before_s;
+  }
   nlohmann::ordered_json json = {{"schema", kSchema}};
   json["inputs"] = inputs;
   WriteWhole(study, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -105,7 +111,7 @@ void StudyFolder::BeginAnew() const {
   if (failed) throw ErrnoError(failed.value(), "remove the steps of", folder_);
 }
 
-void StudyFolder::Run(const std::vector<StudyStep>& steps, bool quiet) const {
+void StudyFolder::Run(const std::vector<StudyStep>& steps, bool quiet) {
   double expected = 0, done_expected = 0, done_s = 0;
   for (const StudyStep& step : steps) expected += step.seconds;
   const int64_t start = MonotonicNs();
@@ -141,7 +147,10 @@ void StudyFolder::Run(const std::vector<StudyStep>& steps, bool quiet) const {
     WriteWhole(path, result);
     step.take(result);
     done_expected += step.seconds;
-    done_s += static_cast<double>(MonotonicNs() - begin) * 1e-9;
+    const double took = static_cast<double>(MonotonicNs() - begin) * 1e-9;
+    done_s += took;
+    seconds_ += took;
+    WriteWhole(PathOf("steps/.seconds"), fmt::format("{:.3f}\n", seconds_));
   }
 }
 

@@ -34,12 +34,15 @@ class StudyFolder {
 
   // Runs the steps in order, each once, and says on standard error which, how long it has taken and
   // about how long the rest will. A failing step's Error leaves those before it in place.
-  void Run(const std::vector<StudyStep>& steps, bool quiet) const;
+  void Run(const std::vector<StudyStep>& steps, bool quiet);
+  // That its steps have taken, in all the commands that made them.
+  double seconds() const { return seconds_; }
 
  private:
   void BeginAnew() const;
 
   std::string folder_;
+  double seconds_ = 0;
 };
 
 // Throws Error kResources unless the file system of `folder` has room for so many bytes.
