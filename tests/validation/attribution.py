@@ -51,7 +51,7 @@ PLANTED = [
 # Settings of the table's pipeline on side A and on side B, and the row.
 TABLE = [
     (["consumer.step=20ms"], ["consumer.step=30ms"], "consumer", "consumer"),
-    (["source.throttle.bytes_per_second=4MB"], ["source.throttle.bytes_per_second=6MB"], "device", None),
+    (["source.throttle.bandwidth=4MB/s"], ["source.throttle.bandwidth=6MB/s"], "device", None),
 ]
 
 
