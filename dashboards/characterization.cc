@@ -46,7 +46,8 @@ Section Overview(const Characterization& study) {
                            study.cores, study.cpu_model, study.kernel, study.version)});
   section.sentences.push_back(
       {"MADE",
-       fmt::format("in {:.1f} minutes at a load of {:.1f}{}", study.minutes, study.load,
+       fmt::format("by '{}' in {:.1f} minutes at a load of {:.1f}{}", study.command, study.minutes,
+                   study.load,
                    study.quick ? "; --quick: small tables and short runs, wide intervals" : "")});
   Table table{"workloads",
               "",
@@ -438,6 +439,7 @@ std::string CharacterizationJson(const Characterization& study) {
   Json root;
   root["schema"] = "headrace.characterization/1";
   root["headrace_version"] = study.version;
+  root["command"] = study.command;
   root["host"] = {{"hostname", study.hostname},
                   {"cpu_model", study.cpu_model},
                   {"kernel", study.kernel},
