@@ -840,13 +840,15 @@ std::optional<double> ScaledStepSeconds(const std::string& model, double tensor_
 
 std::string SignOf(const std::optional<Interval>& published, const Interval& interval) {
   // Published within 2 % of 1 means that nothing changed; measured within a tenth agrees.
-  constexpr double kNothing = 0.02, kAgrees = 0.1;
+  // A modelled disk's figures repeat to a millionth, which is no change and no sign.
+  constexpr double kNothing = 0.02, kAgrees = 0.1, kExact = 0.001;
   if (!published) return "";
   if (published->low <= 1 + kNothing && published->high >= 1 - kNothing) {
     if (interval.low >= 1 - kAgrees && interval.high <= 1 + kAgrees) return "same (none)";
     return interval.low > 1 + kAgrees || interval.high < 1 - kAgrees ? "differs: none published"
                                                                      : "not resolved";
   }
+  if (interval.low >= 1 - kExact && interval.high <= 1 + kExact) return "no change";
   if (interval.low <= 1 && interval.high >= 1) return "not resolved";
   return (published->low > 1) == (interval.low > 1) ? "same" : "OPPOSITE";
 }
