@@ -74,6 +74,8 @@ std::optional<HostSolution> Widened(const HostProblem& problem, const Lists& fro
     bytes += solution.stages[s].bytes;
     bytes += QueueBytes(stage, solution.stages[s], stage.queue_least);
   }
+  const double most_bytes = problem.memory_bytes * (1 + kRound);
+  if (bytes > most_bytes) return std::nullopt;
   std::priority_queue<std::pair<double, size_t>> slowest;
   for (size_t s = 0; s < problem.stages.size(); ++s) {
     slowest.push({load[s] / solution.stages[s].workers, s});
@@ -84,7 +86,7 @@ std::optional<HostSolution> Widened(const HostProblem& problem, const Lists& fro
     if (at[s] + 1 >= list_of(s).size()) break;
     const StageChoice& wider = list_of(s)[at[s] + 1];
     const double more = wider.bytes - solution.stages[s].bytes;
-    if (bytes + more > problem.memory_bytes * (1 + kRound)) break;
+    if (bytes + more > most_bytes) break;
     bytes += more;
     ++at[s];
     solution.stages[s] = wider;

@@ -11,6 +11,9 @@ namespace headrace::analysis {
 inline constexpr double kRound = 1e-9;   // of memory and rates that are equal but for rounding
 inline constexpr double kSolver = 1e-6;  // of what the solver takes as equal
 
+// What its memory row, in MiB, lets pass of bytes too much.
+inline constexpr double kSolverBytes = kSolver * 1048576;
+
 // The epochs that read a cache back, and the first, which fills it.
 enum Phase { kWarm, kFill };
 

@@ -133,8 +133,9 @@ void HostRows::AddRelief(const std::vector<std::optional<size_t>>& changed) {
     // The first column is always 1, and so is this knob where there is nothing wider.
     knobs.push_back({lists_[s][0][*now].bytes - least, std::move(stays)});
   }
-  const double needed = bytes - problem_.memory_bytes;
-  if (needed <= kRound * problem_.memory_bytes) return;
+  // Less what the memory row lets pass.
+  const double needed = bytes - problem_.memory_bytes * (1 + kRound) - kSolverBytes;
+  if (needed <= 0) return;
   // sum over knobs of min(saves, needed) * changed >= needed; changed = 1 - stays, or a column.
   Terms terms;
   double least = 1;
@@ -282,7 +283,7 @@ void HostRows::AddSites() {
 
 void HostRows::AddMemory() {
   Terms terms;
-  double rest = problem_.memory_bytes - problem_.fixed_bytes;
+  double rest = problem_.memory_bytes * (1 + kRound) - problem_.fixed_bytes;
   for (size_t s = 0; s < problem_.stages.size(); ++s) {
     const HostStage& stage = problem_.stages[s];
     queues_.emplace_back();

@@ -14,11 +14,13 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kKeepsUp = 0.03;       // of its time the consumer waits for a batch, at most
-constexpr double kMargin = 0.2;         // of threads beyond what the consumer needs
-constexpr double kMayLose = 0.01;       // of the rate, by prediction, for fewer threads
-constexpr double kMemoryMargin = 0.01;  // of the limit
-constexpr double kWorthFewer = 0.2;     // of all threads, that fewer must save
+constexpr double kKeepsUp = 0.03;  // of its time the consumer waits for a batch, at most
+constexpr double kMargin = 0.2;    // of threads beyond what the consumer needs
+constexpr double kMayLose = 0.01;  // of the rate, by prediction, for fewer threads
+// Kept free of the limit, and at most of what the rest of the process leaves: a small room beside a
+// large process is still room.
+constexpr double kMemoryMargin = 0.01, kRoomMargin = 0.05;
+constexpr double kWorthFewer = 0.2;  // of all threads, that fewer must save
 
 std::string ThreadsKnob(const StageModel& stage) { return stage.name + ".parallelism"; }
 std::string QueueKnob(const StageModel& stage) { return stage.name + ".queue"; }
@@ -129,7 +131,13 @@ class Draft {
     if (!proposal_.forced &&
         FullBytes(model_, settings) <= FullBytes(model_, model_.current()) * (1 + 1e-9))
       return true;
-    return MemoryOf(settings).value_or(0) <= limit_bytes_ * (1 - kMemoryMargin);
+    return MemoryOf(settings).value_or(0) <= limit_bytes_ - Margin();
+  }
+
+  double Margin() const {
+    if (!std::isfinite(limit_bytes_)) return 0;
+    const double room = std::max(0.0, limit_bytes_ - question_.rest_bytes.value_or(0));
+    return std::min(kMemoryMargin * limit_bytes_, kRoomMargin * room);
   }
 
   std::string Taker() const {
@@ -194,9 +202,9 @@ class Draft {
     const double size = rss != nullptr ? rss->maximum_value.value_or(0) : 0;
     const double taken = std::max(0.0, size - full);
     const double rest = question_.rest_bytes.value_or(taken);
-    double limit = limit_bytes_ * (1 - kMemoryMargin) - rest + taken;
-    // What runs now may run on.
-    if (!proposal_.forced) limit = std::max(limit, (taken + full) * 0.9999);
+    double limit = limit_bytes_ - Margin() - rest + taken;
+    // What runs now may run on, whatever rounding to whole bytes makes of it.
+    if (!proposal_.forced) limit = std::max(limit, taken + full + 2);
     budget.memory_bytes = static_cast<uint64_t>(std::max(1.0, limit));
     return budget;
   }

@@ -112,6 +112,29 @@ TEST(SolveHost, EqualsEnumerationOnEverySmallChain) {
   EXPECT_GT(feasible, 200);
 }
 
+// A limit in whole bytes is a fraction of one less than what the best setting takes: rows and
+// greedy search must agree about whether that fits.
+TEST(SolveHost, AgreesWithItselfWhereTheMemoryIsExactlyFull) {
+  Random random(5);
+  for (int i = 0; i < 200; ++i) {
+    HostProblem problem = DrawChain(&random);
+    problem.fixed_bytes = 2e8 + 4e9 * random.Uniform();
+    double full = problem.fixed_bytes;
+    for (HostStage& stage : problem.stages) {
+      stage.queue_now = 1 + static_cast<int>(random.Below(8));
+      stage.queue_least = 1 + static_cast<int>(random.Below(uint64_t(stage.queue_now)));
+      stage.element_bytes = stage.choices[0][0].bytes;
+      full += stage.choices[0][size_t(stage.threads_now - 1)].bytes +
+              stage.element_bytes * stage.queue_least;
+    }
+    problem.memory_bytes = full - 2 * random.Uniform();
+    std::optional<HostSolution> solution;
+    ASSERT_NO_THROW(solution = SolveHost(problem)) << "instance " << i;
+    if (!solution) continue;
+    EXPECT_TRUE(Evaluate(problem, &*solution)) << "instance " << i;
+  }
+}
+
 // One stage of 8 ms and one of 2, an output that takes 1 ms to read back and 4 to write, a batch in
 // an epoch of 10 and room for 5 of them.
 TEST(SolveHost, KeepsWhatTheBudgetHoldsAndCountsTheFilling) {

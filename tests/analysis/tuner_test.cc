@@ -322,8 +322,37 @@ TEST(Tuner, NeverAppliesWhatIsOverTheMemory) {
     const auto [result, heard] = TuneIt(&pipeline, options);
     EXPECT_LE(pipeline.most_bytes, static_cast<double>(budget)) << budget;
     for (const auto& [index, decision] : heard.last) {
+      double added = 0;
+      for (const Change& change : decision.changes) added += change.memory_bytes.value_or(0);
+      if (added <= 0) continue;  // no more than what runs already
       EXPECT_LE(decision.memory_bytes.value_or(0), static_cast<double>(budget));
     }
+  }
+}
+
+// What a plan may use is small beside the rest of the process, and is used all the same.
+TEST(Tuner, UsesASmallRoomBesideALargeProcess) {
+  FakePipeline pipeline;
+  pipeline.rest_bytes = 2e9;
+  TunerOptions options;
+  options.memory_bytes = 2'020'000'000;
+  const auto [result, heard] = TuneIt(&pipeline, options);
+  EXPECT_GT(result.end.at("parse.parallelism"), 1) << result.why;
+  EXPECT_LE(pipeline.most_bytes, 2.02e9);
+}
+
+// In the room of what runs now a queue can give way to a thread, but nothing is added.
+TEST(Tuner, HasAnAnswerWhereTheMemoryIsExactlyFull) {
+  for (const double rest : {50e6, 50e6 + 0.3, 2e9 + 0.7}) {
+    FakePipeline pipeline;
+    pipeline.rest_bytes = rest;
+    const double full = pipeline.FullBytes();
+    TunerOptions options;
+    options.memory_bytes = static_cast<uint64_t>(full);
+    const auto [result, heard] = TuneIt(&pipeline, options);
+    EXPECT_TRUE(result.converged) << result.why;
+    EXPECT_EQ(result.why.find("no plan"), std::string::npos) << result.why;
+    EXPECT_LE(pipeline.most_bytes, full);
   }
 }
 
