@@ -595,8 +595,8 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
     resource.hold_s = Seconds(counters.hold_ns) / steps;
     resource.wait_s = Seconds(counters.wait_ns) / steps;
     resource.bytes = static_cast<double>(counters.moved_bytes) / steps;
-    // A holder that is preempted holds longer than it needs to: the demand is at most what its
-    // users do.
+    // The holder of a lock that is preempted holds it longer than it needs to: the demand is at most
+    // what its users do. A device also works while its users do something else.
     double users_s = 0;
     for (const auto& [index, share] : resources_[r].users) {
       users_s += demands.operators[index].cpu_s + demands.operators[index].blocked_s;
@@ -610,7 +610,9 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
         resource.wait_s > 0.8 * busy_s && demands.rate > 0) {
       resource.limiter_s = resources_[r].servers / demands.rate;
     }
-    if (users_s > 0 && splits_cpu_) resource.hold_s = std::min(resource.hold_s, users_s);
+    if (users_s > 0 && splits_cpu_ && resources_[r].kind == "lock") {
+      resource.hold_s = std::min(resource.hold_s, users_s);
+    }
     demands.resources.push_back(resource);
   }
   return demands;

@@ -221,6 +221,30 @@ TEST(Model, AccountsInsideAnOperatorAreNoFirings) {
   EXPECT_NEAR(model.stages()[0].cv, 0.2, 0.15);
 }
 
+// Who is preempted while it holds a lock holds it longer than it has to; a modelled device works on
+// while its users do something else, and its time is its own.
+TEST(Model, ADevicesTimeIsNotItsUsers) {
+  SimulatedPipeline pipeline = Chain({0}, 0.001);
+  SimulatedOperator& fetch = pipeline.stages[0].operators[0];
+  fetch.held_blocked_s = 0.004;
+  fetch.resource = 0;
+  pipeline.resources = {{"disk", 1}};
+  for (const char* kind : {"lock", "device"}) {
+    RunView run = Record(pipeline, 8, 1);
+    run.resources[0].kind = kind;
+    run.operators[0].kind = std::string(kind) == "lock" ? "lock" : "io";
+    for (WindowRow& window : run.windows) {  // its user was seen to wait for half of it
+      OperatorCounters& op = window.operators[0];
+      op.busy_ns -= (op.busy_ns - op.on_cpu_ns.value()) / 2;
+      if (op.blocked_ns) *op.blocked_ns /= 2;
+    }
+    const PipelineModel model(run);
+    ASSERT_EQ(model.resources()[0].users.size(), 1u) << kind;
+    const double held = model.demands().resources[0].hold_s;
+    EXPECT_NEAR(held, std::string(kind) == "lock" ? 0.002 : 0.004, 0.0002) << kind;
+  }
+}
+
 // Programs may say that a queue has no end, and a stage may cost nothing: the simulated producer
 // then never waits.
 TEST(Allocate, EndlessQueuesEnd) {
