@@ -31,6 +31,8 @@ namespace {
 
 constexpr size_t kMostOut = 1 << 20;    // of a child's standard output
 constexpr size_t kErrorTail = 1 << 14;  // the end of its standard error: where it says why
+// What a child that was told to end has to do so, and to save what it recorded.
+constexpr int64_t kEndWithinNs = 10'000'000'000;
 
 struct Descriptor {
   int fd = -1;
@@ -65,6 +67,7 @@ bool Drain(int fd, std::string* text, size_t most, bool keep_end) {
 [[noreturn]] void Become(const std::vector<char*>& argv, pid_t parent, int out, int error) {
   prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);  // nothing is recorded for nobody
   if (getppid() != parent) _exit(125);
+  setpgid(0, 0);
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
@@ -76,7 +79,9 @@ bool Drain(int fd, std::string* text, size_t most, bool keep_end) {
   _exit(127);
 }
 
-// Runs `words` to its end. Its standard input is empty, its output is kept, or dropped.
+// Runs `words` to its end, in a process group of its own: an interrupt is for all that it started,
+// and what has not ended then is killed. Its standard input is empty, its output is kept, or
+// dropped.
 ChildEnd RunChild(const std::vector<std::string>& words, bool keep_output) {
   int out[2], error[2];
   if (pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0) throw ErrnoError(errno, "make", "a pipe");
@@ -95,12 +100,15 @@ ChildEnd RunChild(const std::vector<std::string>& words, bool keep_output) {
   const pid_t pid = fork();
   if (pid < 0) throw ErrnoError(errno, "start", words[0]);
   if (pid == 0) Become(argv, parent, keep_output ? out_write.fd : -1, error_write.fd);
+  setpgid(pid, pid);  // whoever is first
+  SetGroupOfChild(pid);
   out_write.Close();
   error_write.Close();
   Descriptor ended;
   ended.fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   ChildEnd end;
-  bool told = false, out_open = true, error_open = true;
+  bool out_open = true, error_open = true;
+  int64_t told_ns = 0;  // to end
   for (bool alive = true; alive;) {
     pollfd polled[3] = {{ended.fd, POLLIN, 0},
                         {out_open ? out_read.fd : -1, POLLIN, 0},
@@ -108,13 +116,18 @@ ChildEnd RunChild(const std::vector<std::string>& words, bool keep_output) {
     poll(polled, 3, ended.fd >= 0 ? 100 : 10);
     if (out_open) out_open = Drain(out_read.fd, &end.out, kMostOut, false);
     if (error_open) error_open = Drain(error_read.fd, &end.error, kErrorTail, true);
-    // A signal of the terminal has reached the child as well.
-    if (Interrupted() && !InterruptFromTerminal() && !std::exchange(told, true))
-      kill(pid, InterruptSignal());
+    if (Interrupted() && told_ns == 0) {
+      told_ns = MonotonicNs();
+      kill(-pid, InterruptSignal());
+    }
+    if (told_ns != 0 && MonotonicNs() - told_ns > kEndWithinNs) kill(-pid, SIGKILL);
     siginfo_t info = {};
     alive = waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info.si_pid == 0;
   }
+  if (told_ns != 0)
+    kill(-pid, SIGKILL);  // before it is reaped: the group's number is still its own
+  SetGroupOfChild(0);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   // What is still in the pipes; another process may hold them open for long.

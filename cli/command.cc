@@ -17,12 +17,14 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 volatile std::sig_atomic_t interrupt_signal = 0, interrupt_from_terminal = 0;
+volatile std::sig_atomic_t group_of_child = 0;
 std::string program_name = "headrace";
 
 void OnInterrupt(int signal_number, siginfo_t* info, void*) {
   if (interrupted) {
     // A second signal means "now": die by the signal itself, so that the parent sees the true
     // cause.
+    if (group_of_child > 0) kill(-group_of_child, SIGKILL);
     std::signal(signal_number, SIG_DFL);
     raise(signal_number);
   }
@@ -105,6 +107,7 @@ void InstallInterruptHandler() {
 bool Interrupted() { return interrupted != 0; }
 int InterruptSignal() { return interrupt_signal; }
 bool InterruptFromTerminal() { return interrupt_from_terminal != 0; }
+void SetGroupOfChild(int group) { group_of_child = group; }
 
 std::string Positive(const std::string& text) {
   char* end = nullptr;

@@ -66,6 +66,9 @@ bool Interrupted();
 // it as well; 0 before there was one.
 int InterruptSignal();
 bool InterruptFromTerminal();
+// The process group of a child of this process: where a second signal ends this process at once, it
+// is killed with it. 0: none.
+void SetGroupOfChild(int group);
 
 // A check for options that take a number above 0: the message, or nothing.
 std::string Positive(const std::string& text);

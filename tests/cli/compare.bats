@@ -39,6 +39,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   grep -q '^DO       adopt B' page.txt
   "$HEADRACE" compare --show 1 --format md -o pr.md
   grep -q '^- \*\*VERDICT\*\* B is faster' pr.md
+  "$HEADRACE" compare --show 1 --format html | grep -q 'B is faster'
   run "$HEADRACE" compare --show 1 -o pr.md
   [ "$status" -eq 2 ]
   [ "$("$HEADRACE" compare --list --json | jq -r '.comparisons[0] | .name + " " + .state + " " + .verdict')" = "both complete faster" ]
@@ -131,11 +132,39 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   one_line_error 5 "no run has the tag 'none'"
   run "$HEADRACE" compare one latest --pairs 3
   one_line_error 2 '--pairs: recorded runs are not run again'
+  run "$HEADRACE" compare one two three
+  one_line_error 2 'three: 3 sides'
+  run "$HEADRACE" compare --list --pairs 3
+  one_line_error 2 '--pairs: a comparison of the database is shown as it was made'
+  touch taken
+  run "$HEADRACE" compare slow.toml fast.toml -o taken
+  one_line_error 2 'taken'
+  [ "$("$HEADRACE" compare --list --json | jq '.comparisons | length')" = 0 ]  # before anything ran
+  "$HEADRACE" compare --help | grep -qF '[SIDES...]'
   run "$HEADRACE" compare --show 7
   one_line_error 5 'has no comparison 7'
   run "$HEADRACE" compare --db none.db 1 2
   one_line_error 5 'none.db'
   [ ! -e none.db ]
+}
+
+@test "an interrupt ends all that a side or --prepare started" {
+  pipelines
+  for what in prepare command; do
+    case $what in
+      prepare) set -- slow.toml fast.toml --prepare "(trap '' INT TERM; sleep 61.$$) & sleep 62.$$; true" ;;
+      command) set -- --a-cmd "sleep 61.$$ & sleep 62.$$; true" --b-cmd true ;;
+    esac
+    "$HEADRACE" compare "$@" --level 1 -q 2> said &
+    pid=$!
+    until_true 60 pgrep -xf "sleep 62[.]$$"
+    kill -TERM "$pid"
+    code=0
+    wait "$pid" || code=$?
+    [ "$code" -eq 130 ] || { cat said; false; }
+    run pgrep -xf "sleep 6[12][.]$$"
+    [ "$status" -eq 1 ] || { echo "$what left $output"; false; }
+  done
 }
 
 two_runs_compared() { [ "$("$HEADRACE" runs --json | jq '[.runs[] | select(.tags != "")] | length')" -ge 2 ]; }
