@@ -369,10 +369,11 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
                      if (by_x != by_y) return by_x > by_y;
                      return std::abs(x.cpu_share.value_or(0)) > std::abs(y.cpu_share.value_or(0));
                    });
-  if (options.log_ratio) {
+  const bool apart = std::abs(outside) >= kLeastOutside;
+  if (apart) {
     AttributionRow row;
     row.to = AttributedTo::kOutsidePhase;
-    row.name = "start, fill and end";
+    row.name = options.outside.empty() ? "start, fill and end" : options.outside;
     row.throughput = {outside, {outside, outside}};
     row.told = std::abs(outside) > 0.01;
     result.rows.push_back(row);
@@ -381,6 +382,7 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
   rest.to = AttributedTo::kUnexplained;
   rest.name = "not explained by the model";
   rest.throughput = {steady - divided.explained() - divided.spread(), divided.unexplained()};
+  if (!apart) rest.throughput.value += outside;
   rest.told = rest.throughput.interval.low > 0 || rest.throughput.interval.high < 0;
   result.rows.push_back(rest);
   return result;

@@ -96,10 +96,14 @@ struct Attribution {
   std::vector<std::string> notes;
 };
 
+inline constexpr double kLeastOutside = 5e-4;  // of a logarithm: less is no row of its own
+
 struct AttributionOptions {
   // ln(X_B / X_A) of the rate that the page is about, if that is not the one of the steady phase:
-  // the difference becomes a row.
+  // the difference becomes a row of this name (empty: one that suits the runs), unless it is
+  // negligible.
   std::optional<double> log_ratio;
+  std::string outside;
   uint64_t seed = 20261122;
   size_t draws = 300;  // of the bootstrap
 };

@@ -18,6 +18,8 @@
 
 namespace headrace::analysis {
 
+inline constexpr size_t kMostPairs = 10'000;  // that may be planned
+
 enum class ComparedUnit : uint8_t {
   kPair,   // run by run, interleaved: sample i of A belongs to sample i of B
   kRun,    // two sets of runs made at any time

@@ -99,27 +99,6 @@ std::optional<double> OwnCpu(const RunView& run) {
   return sum;
 }
 
-// Cores that neither the run nor its collector used. The machine's times are counted for a little
-// longer than the run: their own sum says for how long.
-std::optional<double> OthersCores(const RunView& run) {
-  const std::optional<double> own = OwnCpu(run);
-  const HostRow* cores = run.FindHost("host_cores");
-  if (!own || cores == nullptr || !cores->last_value) return std::nullopt;
-  double busy = 0, all = 0;
-  for (const char* state : {"user", "nice", "system", "irq", "softirq", "idle", "iowait"}) {
-    const double time = Sum(run, "host_cpu_ns", state).value_or(0);
-    all += time;
-    const std::string_view name = state;
-    if (name != "idle" && name != "iowait") busy += time;
-  }
-  all += Sum(run, "steal_ns").value_or(0);
-  const HostRow* collector = run.FindHost("collector_cpu_ns");
-  busy -= *own;
-  if (collector != nullptr && collector->last_value) busy -= *collector->last_value;
-  if (!(all > 0)) return std::nullopt;
-  return std::max(0.0, busy / all * *cores->last_value);
-}
-
 std::optional<double> DeviceLatency(const RunView& run) {
   std::set<std::string> devices;
   for (const MeasurementRow& row : run.measurements) {
@@ -181,7 +160,7 @@ const std::vector<Event>& Events() {
        [](const RunView& run) {
          return Over(Sum(run, "steal_ns"), static_cast<double>(run.run.duration_ns));
        }},
-      {"others_cpu", "other processes used {} cores", Shown::kCores, 0.05, true, OthersCores},
+      {"others_cpu", "other processes used {} cores", Shown::kCores, 0.05, true, CoresOfOthers},
       {"cpu_pressure", "tasks of the machine waited for a CPU in {} of the time", Shown::kShare,
        0.05, true, [](const RunView& run) { return Pressure(run, "cpu some"); }},
       {"io_pressure", "tasks of the machine waited for IO in {} of the time", Shown::kShare, 0.03,
@@ -272,12 +251,18 @@ std::vector<const RunView*> OthersOf(std::span<const OutlierPair> pairs, size_t 
   return others;
 }
 
+// "2.4 %", "31 %", "1260 %": a size, without a direction.
+std::string PercentText(double share) {
+  const double percent = 100 * std::abs(share);
+  return fmt::format("{:.{}f} %", percent, percent < 0.995 ? 2 : percent < 9.95 ? 1 : 0);
+}
+
 // Percent by which the value is off the usual one, in words.
 std::string OffBy(double value, double usual, const std::string& metric) {
   if (usual == 0) return fmt::format("an unusual {}", metric);
   const double share = value / usual - 1;
-  return fmt::format("{:.3g} % {} {} than usual", 100 * std::abs(share),
-                     share < 0 ? "less" : "more", metric);
+  return fmt::format("{} {} {} than usual", PercentText(share), share < 0 ? "less" : "more",
+                     metric);
 }
 
 void FindOfSide(std::span<const OutlierPair> pairs, const SideOfPairs& of,
@@ -325,6 +310,27 @@ std::vector<double> RobustScores(std::span<const double> values) {
                          : 0);
   }
   return scores;
+}
+
+std::optional<double> CoresOfOthers(const RunView& run) {
+  const std::optional<double> own = OwnCpu(run);
+  const HostRow* cores = run.FindHost("host_cores");
+  if (!own || cores == nullptr || !cores->last_value) return std::nullopt;
+  // The machine's times are counted for a little longer than the run: their own sum says for how
+  // long.
+  double busy = 0, all = 0;
+  for (const char* state : {"user", "nice", "system", "irq", "softirq", "idle", "iowait"}) {
+    const double time = Sum(run, "host_cpu_ns", state).value_or(0);
+    all += time;
+    const std::string_view name = state;
+    if (name != "idle" && name != "iowait") busy += time;
+  }
+  all += Sum(run, "steal_ns").value_or(0);
+  const HostRow* collector = run.FindHost("collector_cpu_ns");
+  busy -= *own;
+  if (collector != nullptr && collector->last_value) busy -= *collector->last_value;
+  if (!(all > 0)) return std::nullopt;
+  return std::max(0.0, busy / all * *cores->last_value);
 }
 
 std::vector<OutlierCause> UnusualEvents(const RunView& run, std::span<const RunView* const> others,
@@ -394,9 +400,12 @@ std::vector<Outlier> FindOutliers(std::span<const OutlierPair> pairs,
       }
       std::stable_sort(outlier.causes.begin(), outlier.causes.end(),
                        [](const auto& a, const auto& b) { return a.weight > b.weight; });
-      outlier.text = fmt::format("pair {} has a ratio of {:+.3g} %, usually {:+.3g} %: {}", i + 1,
-                                 100 * std::expm1(ratios[i]), 100 * std::expm1(usual),
-                                 CausesText(outlier.causes));
+      const auto signed_text = [](double ratio) {
+        return (ratio < 0 ? "-" : "+") + PercentText(std::expm1(ratio));
+      };
+      outlier.text =
+          fmt::format("pair {} has a ratio of {}, usually {}: {}", i + 1, signed_text(ratios[i]),
+                      signed_text(usual), CausesText(outlier.causes));
       outliers.push_back(std::move(outlier));
     }
   }

@@ -8,6 +8,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,6 +68,10 @@ struct OutlierQuestion {
 // None below kFewestForOutliers pairs: nothing is usual yet.
 std::vector<Outlier> FindOutliers(std::span<const OutlierPair> pairs,
                                   const OutlierQuestion& question = {});
+
+// Cores that neither the run nor its collector used while it was recorded, on average. None: not
+// recorded.
+std::optional<double> CoresOfOthers(const RunView& run);
 
 // What was unusual in `run` against the others, in the direction that slows a run down (or, with
 // `slower` false, speeds it up). Needs five others.

@@ -228,21 +228,22 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
                      if (by_x != by_y) return by_x > by_y;
                      return std::abs(x.cpu_share.value_or(0)) > std::abs(y.cpu_share.value_or(0));
                    });
-  if (options.log_ratio) {
+  const double outside = result.log_ratio.value - measured;
+  const bool apart = std::abs(outside) >= kLeastOutside;
+  if (apart) {
     AttributionRow row;
     row.to = AttributedTo::kOutsidePhase;
-    row.name = "another time than the recording's";
-    const double outside = *options.log_ratio - measured;
+    row.name = options.outside.empty() ? "another time than the recording's" : options.outside;
     row.throughput = {outside, {outside, outside}};
     row.told = std::abs(outside) > 0.01;
     result.rows.push_back(row);
-    result.log_ratio.interval.low += outside;
-    result.log_ratio.interval.high += outside;
   }
+  result.log_ratio.interval.low += outside;
+  result.log_ratio.interval.high += outside;
   AttributionRow rest;
   rest.to = AttributedTo::kUnexplained;
   rest.name = "not explained by the main thread";
-  rest.throughput.value = measured - result.explained;
+  rest.throughput.value = measured - result.explained + (apart ? 0 : outside);
   rest.throughput.interval = rests.empty() ? Interval{rest.throughput.value, rest.throughput.value}
                                            : CentralInterval(rests, kLevel);
   rest.told = rest.throughput.interval.low > 0 || rest.throughput.interval.high < 0;

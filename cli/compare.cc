@@ -49,7 +49,6 @@ constexpr int64_t kBlockNs = 5'000'000'000;
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
 // What a run takes beside its duration, until the first has been seen: probes have to be loaded.
 constexpr int64_t kOverheadNs = 1'000'000'000;
-constexpr size_t kMostPairs = 10'000;
 
 struct CompareOptions {
   std::vector<std::string> sides, a, b, set;
@@ -112,6 +111,8 @@ int Print(const CompareOptions& options, const dashboards::ComparisonPage& page)
     text = dashboards::ComparisonJson(page);
   } else if (format == "md") {
     text = dashboards::RenderMarkdown(report);
+  } else if (format == "html") {
+    text = dashboards::RenderHtml(report);
   } else {
     const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
     text = dashboards::RenderText(report, {width, AsciiOnly()});
@@ -230,6 +231,35 @@ void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comp
   }
 }
 
+// Whether others used so much of the machine that it shows in the figures.
+void NoteOthers(const Views& views, ComparedUnit unit, ComparisonNotes* notes) {
+  constexpr double kMuch = 0.2;  // of the machine's cores
+  notes->machine.clear();
+  double cores = 0;
+  const auto usual = [&](const std::vector<analysis::RunView>& runs) {
+    std::vector<double> used;
+    for (const analysis::RunView& run : runs) {
+      const analysis::HostRow* host = run.FindHost("host_cores");
+      if (host != nullptr) cores = std::max(cores, host->last_value.value_or(0));
+      if (const auto others = analysis::CoresOfOthers(run)) used.push_back(*others);
+    }
+    return used.empty() ? std::nan("") : analysis::Quantile(used, 0.5);
+  };
+  const double a = usual(views.a), b = usual(views.b);
+  const double most = std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b);
+  if (!(most > kMuch * cores)) return;
+  const std::string used =
+      unit == ComparedUnit::kPair || std::isnan(a) || std::isnan(b)
+          ? fmt::format("other processes used {:.2f} of {:.0f} cores while it ran", most, cores)
+          : fmt::format(
+                "other processes used {:.2f} of {:.0f} cores while A ran, {:.2f} while B ran", a,
+                cores, b);
+  notes->machine = used + (unit == ComparedUnit::kPair
+                               ? ": the machine is too noisy for small changes"
+                               : ": part of the change may be theirs; 'compare' on pipelines or "
+                                 "commands runs both sides in turn");
+}
+
 // What carries the change between the sides. None: there is no change to explain, or nothing can be
 // said.
 std::optional<dashboards::Section> Explain(const analysis::Comparison& comparison,
@@ -251,7 +281,12 @@ std::optional<dashboards::Section> Explain(const analysis::Comparison& compariso
   };
   const std::vector<analysis::RunView> a = counting(views.a, comparison.left_out_a);
   const std::vector<analysis::RunView> b = counting(views.b, comparison.left_out_b);
-  const analysis::Attribution attribution = analysis::Attribute(a, b);
+  // The change of the verdict, so that both say the same number.
+  analysis::AttributionOptions asked;
+  if (first.figure == analysis::Figure::kRowsPerSecond) asked.log_ratio = *first.change;
+  if (first.figure == analysis::Figure::kElapsed) asked.log_ratio = -*first.change;
+  asked.outside = comparison.steadyless > 0 ? "start, fill and end" : "how runs are averaged";
+  const analysis::Attribution attribution = analysis::Attribute(a, b, asked);
   if (!attribution.unavailable.empty()) {
     notes->no_why = attribution.unavailable;
     return std::nullopt;
@@ -455,6 +490,8 @@ const char* StopWords(analysis::StopReason why) {
 
 int CompareSides(const CompareOptions& options, const Sides& sides) {
   const std::vector<analysis::Gate> gates = ParseGates(options);
+  // A page that cannot be written shows before the runs, not after them.
+  if (!options.output.empty()) AtomicFile(options.output, options.overwrite);
   AbOptions run;
   run.a = sides.a;
   run.b = sides.b;
@@ -542,6 +579,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   }
   if (!counting.a.empty()) CheckConditions(options, counting, true, &notes);
   NameOutliers(input, comparison, views, &notes);
+  NoteOthers(views, input.unit, &notes);
   const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
   const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
   for (size_t i = 0; i < result.pairs.size(); ++i) {
@@ -654,15 +692,13 @@ std::string RunAgainCommand(const CompareOptions& options, const analysis::RunRo
   return text + DatabaseOption(options.database);
 }
 
-int CompareRecorded(const CompareOptions& options) {
-  const std::vector<analysis::Gate> gates = ParseGates(options);
-  const auto refuse = [](bool given, const char* option) {
-    if (given) {
-      throw Error(ExitCode::kUsage, "recorded runs are not run again", option,
-                  "leave it out, or give a pipeline file");
-    }
+// Options that say how sides are run, where none is.
+void RefuseRunning(const CompareOptions& options, const char* why, const char* fix) {
+  const auto refuse = [&](bool given, const char* option) {
+    if (given) throw Error(ExitCode::kUsage, why, option, fix);
   };
-  refuse(!options.a.empty() || !options.b.empty(), "--a");
+  refuse(!options.a.empty(), "--a");
+  refuse(!options.b.empty(), "--b");
   refuse(!options.set.empty(), "--set");
   refuse(options.pairs.has_value(), "--pairs");
   refuse(!options.duration.empty(), "--duration");
@@ -671,6 +707,13 @@ int CompareRecorded(const CompareOptions& options) {
   refuse(!options.prepare.empty(), "--prepare");
   refuse(options.warmup > 0, "--warmup");
   refuse(options.level >= 0, "--level");
+  refuse(options.no_early_stop, "--no-early-stop");
+}
+
+int CompareRecorded(const CompareOptions& options) {
+  const std::vector<analysis::Gate> gates = ParseGates(options);
+  RefuseRunning(options, "recorded runs are not run again",
+                "leave it out, or give a pipeline file");
   if (options.sides.size() < 2) {
     throw Error(ExitCode::kUsage, "is compared with nothing", options.sides[0],
                 "give a second run, or a second tag:NAME");
@@ -704,6 +747,7 @@ int CompareRecorded(const CompareOptions& options) {
   notes.name = options.name;
   notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
   CheckConditions(options, views, false, &notes);
+  NoteOthers(views, input.unit, &notes);
   const analysis::Comparison comparison = analysis::Compare(input);
   JudgeGates(gates, comparison, &notes);
   const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
@@ -775,9 +819,11 @@ int ShowComparison(const CompareOptions& options) {
   const std::string where = fmt::format("{}: comparison {}", options.database, *options.show);
   const std::string json = TextOf(rows.rows[0][1]);
   if (json.empty()) {
+    const std::string state = TextOf(rows.rows[0][0]);
     throw Error(ExitCode::kInconclusive,
-                fmt::format("has no result: it is {}", TextOf(rows.rows[0][0])), where,
-                "make it again");
+                fmt::format("has no result: it is {}",
+                            state == "running" ? "running, or was killed" : state),
+                where, "make it again");
   }
   dashboards::StoredComparison stored = dashboards::ReadComparison(json, where);
   const analysis::Comparison comparison = analysis::Compare(stored.input);
@@ -802,10 +848,15 @@ int Compare(const CompareOptions& options) {
       throw Error(ExitCode::kUsage, "takes no sides to compare", options.list ? "--list" : "--show",
                   "leave them out");
     }
+    RefuseRunning(options, "a comparison of the database is shown as it was made", "leave it out");
     return options.list ? ListComparisons(options) : ShowComparison(options);
   }
   if (!options.a_command.empty() || !options.b_command.empty())
     return CompareSides(options, CommandSides(options));
+  if (options.sides.size() > 2) {
+    throw Error(ExitCode::kUsage, fmt::format("{} sides", options.sides.size()), options.sides[2],
+                "give two at most; several runs of a side: tag:NAME");
+  }
   if (options.sides.empty()) {
     throw Error(ExitCode::kUsage, "says not what to compare", "",
                 "give a pipeline file with --a and --b, two of them, two runs, two tag:NAME, or "
@@ -839,7 +890,7 @@ HR_COMMAND(
        auto options = std::make_shared<CompareOptions>();
        app.add_option("SIDES", options->sides,
                       "One or two pipeline files, or two runs (id, name), or two tag:NAME")
-           ->expected(0, 2);
+           ->type_name("SIDE");
        app.add_option("--a", options->a,
                       "Setting of side A, KEY=VALUE (may be given several times)")
            ->allow_extra_args(false);
@@ -849,7 +900,7 @@ HR_COMMAND(
            ->type_name("CMD");
        app.add_option("--b-cmd", options->b_command, "... with this one")->type_name("CMD");
        app.add_option("--pairs", options->pairs, "Run so many pairs at most (12)")
-           ->check(CLI::Range(size_t{1}, kMostPairs))
+           ->check(CLI::Range(size_t{1}, analysis::kMostPairs))
            ->type_name("N");
        app.add_option("-d,--duration", options->duration, "Length of each run (2s)");
        app.add_option("--time", options->time, "Begin no pair that would end after this long");
@@ -877,8 +928,8 @@ HR_COMMAND(
                       "given several times)")
            ->allow_extra_args(false)
            ->type_name("GATE");
-       app.add_option("--format", options->format, "Write text, md or json")
-           ->check(CLI::IsMember({"text", "md", "json"}))
+       app.add_option("--format", options->format, "Write text, md, html or json")
+           ->check(CLI::IsMember({"text", "md", "html", "json"}))
            ->capture_default_str();
        app.add_flag("--json", options->json, "Write one JSON object (schema headrace.compare/1)");
        app.add_option("-o,--output", options->output, "Write to this file, complete or not at all");

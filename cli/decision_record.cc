@@ -149,8 +149,10 @@ std::string DecisionText(const analysis::DecisionRow& decision) {
     const std::optional<double> effect = number(detail, "effect_ratio");
     if (effect) {
       words += fmt::format(", {:+.1f} %", 100 * *effect);
-      const nlohmann::json& interval = detail["effect_interval"];
-      const auto low = number(interval, "low"), high = number(interval, "high");
+      const auto interval = detail.find("effect_interval");
+      const bool given = interval != detail.end();
+      const auto low = given ? number(*interval, "low") : std::nullopt;
+      const auto high = given ? number(*interval, "high") : std::nullopt;
       if (low && high) words += fmt::format(" [{:.1f}, {:.1f}]", 100 * *low, 100 * *high);
       const double pairs = number(detail, "pairs_count").value_or(0);
       words += pairs > 0 ? fmt::format(", {:.0f} pairs of blocks", pairs)

@@ -51,7 +51,8 @@ std::string Percent(double ratio) {
 // "12 % more", "12 % less"; from nothing it is not a matter of per cent.
 std::string MoreOrLess(double a, double b, const char* more, const char* less) {
   if (a <= 0) return std::string("some ") + more + " than nothing";
-  if (b / a > 3) return fmt::format("{:.1f} times as much", b / a);
+  if (b / a >= 1000) return "over 1000 times as much";
+  if (b / a > 3) return fmt::format("{:.{}f} times as much", b / a, b / a < 10 ? 1 : 0);
   return fmt::format("{} {}", Percent(b / a - 1), b > a ? more : less);
 }
 
@@ -315,14 +316,18 @@ Section MakeAttributionSection(const Attribution& attribution) {
                                    : ", " + because)});
   const AttributionRow& rest = attribution.rows.back();
   const double unexplained = points.Of(rest.throughput.value);
+  std::string sum = fmt::format("{} measured; the model gives {}", Signed(change),
+                                Signed(points.Of(attribution.explained)));
+  if (attribution.spread != 0) {
+    sum += fmt::format(", {} of what it errs by is spread over its parts",
+                       Signed(points.Of(attribution.spread)));
+  }
+  for (const AttributionRow& row : attribution.rows) {
+    if (row.to != AttributedTo::kOutsidePhase) continue;
+    sum += fmt::format(", {} is of {}", Signed(points.Of(row.throughput.value)), row.name);
+  }
   section.sentences.push_back(
-      {"SUM", fmt::format("{} measured; the model gives {}{}, {} is not explained", Signed(change),
-                          Signed(points.Of(attribution.explained)),
-                          attribution.spread == 0
-                              ? ""
-                              : fmt::format(", {} of what it errs by is spread over its parts",
-                                            Signed(points.Of(attribution.spread))),
-                          Signed(unexplained))});
+      {"SUM", fmt::format("{}, {} is not explained", sum, Signed(unexplained))});
   if (std::abs(rest.throughput.value) >
       std::max(kMuchUnexplained, kMuchOfChange * std::abs(attribution.log_ratio.value))) {
     section.sentences.push_back(

@@ -9,8 +9,8 @@ namespace headrace::dashboards {
 // said. For the line under a verdict.
 std::string AttributionSentence(const analysis::Attribution& attribution);
 
-// Key "attribution": sentences, facts, and the table "attribution_parts": one row for each operator,
-// setting and resource.
+// Key "attribution": sentences, facts, and the table "attribution_parts": one row for each
+// operator, setting and resource.
 Section MakeAttributionSection(const analysis::Attribution& attribution);
 
 }  // namespace headrace::dashboards

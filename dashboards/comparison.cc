@@ -133,6 +133,7 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
     text += "; between these two runs only: what differs from run to run is not in it";
   if (page.notes.forced) text += " (NOT COMPARABLE, forced)";
   say->push_back({"VERDICT", text});
+  if (!page.notes.machine.empty()) say->push_back({"NOTE", page.notes.machine});
 }
 
 std::string SideText(const ComparedSide& side) {
@@ -188,7 +189,8 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   }
   const std::string others = OthersText(comparison, false);
   if (!others.empty()) say->push_back({"ALSO", others});
-  if (first.detectable && !first.identical) {
+  // Of too few no change is found, however large.
+  if (first.detectable && !first.identical && comparison.too_few.empty()) {
     say->push_back({"FINDS", fmt::format("could have detected: {} or more in {}, at {:.0f} % power",
                                          SizeText(first.figure, *first.detectable),
                                          InfoOf(first.figure).title, 100 * input.power)});
@@ -286,9 +288,11 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
                fmt::format(" ({} more) to find a change by {}", more, MarginText(first)));
   } else if (first.units_needed) {
     say->push_back(
-        {"DO", fmt::format("use a quieter machine or longer runs (--duration): as noisy as this, a "
-                           "change by {} takes {} pairs",
-                           MarginText(first), *first.units_needed)});
+        {"DO",
+         fmt::format("use a quieter machine or longer runs{}: as noisy as this, a change by {} "
+                     "takes {} {}s",
+                     first.figure == Figure::kElapsed ? "" : " (--duration)", MarginText(first),
+                     *first.units_needed, ComparedUnitName(input.unit))});
   } else {
     more_pairs(2 * std::max<size_t>(comparison.units, 6), "");
   }
@@ -480,6 +484,7 @@ Json NotesJson(const ComparisonNotes& notes) {
   out["differences"] = notes.differences;
   out["same"] = notes.same;
   out["outliers"] = notes.outliers;
+  out["machine"] = notes.machine;
   out["why"] = notes.why;
   if (notes.why.empty()) out["why_unavailable"] = notes.no_why;
   out["gates"] = Json::array();
@@ -655,11 +660,13 @@ StoredComparison ReadComparison(const std::string& json, const std::string& wher
   input.margin = reader.Number(in, "margin_ratio");
   input.alpha = reader.Number(in, "alpha");
   input.power = reader.Number(in, "power");
-  const auto inside = [](double value) { return value > 0 && value < 1; };
-  if (!inside(input.margin) || !inside(input.alpha) || !inside(input.power))
-    reader.Fail("margin_ratio");
+  const auto inside = [](double value, double most) { return value > 0 && value < most; };
+  if (!inside(input.margin, 1)) reader.Fail("margin_ratio");
+  if (!inside(input.alpha, 0.5)) reader.Fail("alpha");
+  if (!inside(input.power, 1)) reader.Fail("power");
   input.seed = reader.Count(in, "seed");
   input.planned_pairs = reader.Count(in, "planned_pairs_count");
+  if (input.planned_pairs > analysis::kMostPairs) reader.Fail("planned_pairs_count");
   input.cold = reader.Flag(in, "cold");
   const Json& notes = reader.At(in, "notes");
   const Json& id = reader.At(in, "comparison");
@@ -674,6 +681,7 @@ StoredComparison ReadComparison(const std::string& json, const std::string& wher
   out.notes.differences = reader.Texts(notes, "differences");
   out.notes.same = reader.Texts(notes, "same");
   out.notes.outliers = reader.Texts(notes, "outliers");
+  if (notes.contains("machine")) out.notes.machine = reader.Text(notes, "machine");
   out.notes.why = reader.Text(notes, "why");
   if (out.notes.why.empty()) out.notes.no_why = reader.Text(notes, "why_unavailable");
   for (const Json& gate : reader.List(notes, "gates")) {

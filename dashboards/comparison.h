@@ -22,6 +22,7 @@ struct ComparisonNotes {
   std::vector<std::string> differences;  // between the sides' machines, data or ways of running
   std::vector<std::string> same;         // what is known to be the same: "machine", "data"
   std::vector<std::string> outliers;     // a sentence each
+  std::string machine;                   // what else went on there while the runs ran; may be empty
   std::string why;                       // which operators carry the change; empty: not known
   std::string no_why;                    // then the reason
   struct GateSaid {

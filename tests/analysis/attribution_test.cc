@@ -218,6 +218,16 @@ TEST(Attribution, AnotherRateHasItsDifferenceAsARow) {
   EXPECT_NEAR(outside->throughput.value, 0.5, 0.05);
 }
 
+TEST(Attribution, ANegligibleDifferenceOfTheRateIsNoRow) {
+  const auto a = Runs(Base(), 1, 1), b = Runs(Base(), 1, 2);
+  AttributionOptions options;
+  options.log_ratio = Attribute(a, b).log_ratio.value + 1e-4;
+  options.outside = "how runs are averaged";
+  const Attribution found = Attribute(a, b, options);
+  EXPECT_EQ(Find(found, options.outside, AttributedTo::kOutsidePhase), nullptr);
+  EXPECT_NEAR(SumOf(found), *options.log_ratio, 1e-12);
+}
+
 TEST(Attribution, SaysWhyThereIsNone) {
   EXPECT_NE(Attribute({}, {}).unavailable, "");
   RunView empty;

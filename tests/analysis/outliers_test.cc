@@ -220,7 +220,7 @@ TEST(OutliersOfPairs, FewOrMissingRunsNameNone) {
   const std::vector<Outlier> outliers = FindOutliers(missing.pairs);
   ASSERT_EQ(outliers.size(), 1u);
   EXPECT_EQ(outliers[0].run_id, 0);
-  EXPECT_EQ(outliers[0].text.rfind("A of pair 4 has 49.8 %", 0), 0u) << outliers[0].text;
+  EXPECT_EQ(outliers[0].text.rfind("A of pair 4 has 50 %", 0), 0u) << outliers[0].text;
 }
 
 TEST(OutliersOfPairs, SmallDistancesAreNone) {

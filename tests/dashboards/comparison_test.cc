@@ -116,6 +116,30 @@ TEST(ComparisonPage, TooFewShowRawValuesOnly) {
   EXPECT_THAT(text, HasSubstr("withheld: n=2 pairs cannot reach p<0.05 (best possible 0.5)"));
   EXPECT_THAT(text, HasSubstr("--pairs 6"));
   EXPECT_THAT(text, Not(HasSubstr("B is faster")));
+  EXPECT_THAT(text, Not(HasSubstr("could have detected")));
+}
+
+TEST(ComparisonPage, WhatOthersDidOnTheMachineStandsUnderTheVerdict) {
+  ComparisonNotes notes = Notes();
+  notes.machine = "other processes used 1.86 of 2 cores while it ran";
+  const Report report = Page(Pairs(12, 1.0, 0.15), notes);
+  ASSERT_GE(report.sections[0].sentences.size(), 2u);
+  EXPECT_EQ(report.sections[0].sentences[1].text, notes.machine);
+}
+
+TEST(ComparisonPage, CommandsAreNotToldToTakeADuration) {
+  ComparisonInput input = Pairs(12, 1.0, 0.6);
+  for (analysis::ComparedSide* side : {&input.a, &input.b}) {
+    for (analysis::ComparedSample& sample : side->samples) {
+      auto& values = sample.figures.values;
+      const analysis::Real rate = values[static_cast<size_t>(Figure::kRowsPerSecond)];
+      values = {};
+      values[static_cast<size_t>(Figure::kElapsed)] = 1 / *rate;
+    }
+  }
+  const std::string text = Text(Page(input, Notes()));
+  EXPECT_THAT(text, HasSubstr("use a quieter machine"));
+  EXPECT_THAT(text, Not(HasSubstr("--duration")));
 }
 
 TEST(ComparisonPage, TwoRunsAloneAreSaidToBeWeakEvidence) {
@@ -199,6 +223,18 @@ TEST(ComparisonPage, AnyOtherJsonIsRefused) {
   nlohmann::ordered_json hostile = whole;
   hostile["a"]["samples"][0]["steady_first_s"] = 1e300;
   EXPECT_TRUE(refused(hostile.dump()));
+  // Beyond what the statistics take.
+  const std::pair<const char*, nlohmann::ordered_json> beyond[] = {
+      {"alpha", 0.7},
+      {"alpha", 0},
+      {"power", 1},
+      {"margin_ratio", 1.5},
+      {"planned_pairs_count", uint64_t{1} << 63}};
+  for (const auto& [key, value] : beyond) {
+    nlohmann::ordered_json other = whole;
+    other[key] = value;
+    EXPECT_TRUE(refused(other.dump())) << key;
+  }
   // Cut anywhere, or with any byte changed: an answer or an Error, never worse.
   for (size_t at = 0; at < good.size(); at += 97) {
     refused(good.substr(0, at));
