@@ -31,15 +31,14 @@ Effect EffectOf(double mean, double error, double freedom, double of_clear, size
 }  // namespace
 
 Effect CompareWindows(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> logs_a, logs_b;
-  for (const double x : a) logs_a.push_back(std::log(x));
-  for (const double x : b) logs_b.push_back(std::log(x));
-  const double mean = Mean(logs_b) - Mean(logs_a);
+  // Of the mean rates, not of logarithms: a window without a step would outweigh all others.
+  const double mean = std::log(Mean(b) / Mean(a));
   // Neighbours resemble each other: of so many windows half count.
-  const auto error_of = [](const std::vector<double>& logs) {
-    return Variance(logs) / std::max(1.0, static_cast<double>(logs.size()) / 2);
+  const auto error_of = [](const std::vector<double>& rates) {
+    const double relative = Variance(rates) / (Mean(rates) * Mean(rates));
+    return relative / std::max(1.0, static_cast<double>(rates.size()) / 2);
   };
-  const double error = std::max(0.002, std::sqrt(error_of(logs_a) + error_of(logs_b)));
+  const double error = std::max(0.002, std::sqrt(error_of(a) + error_of(b)));
   const double freedom = static_cast<double>(a.size() + b.size()) / 2 - 2;
   return EffectOf(mean, error, freedom, At(kT99, freedom), 0);
 }

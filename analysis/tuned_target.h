@@ -84,6 +84,8 @@ class TunedTarget {
   // Waits until `wait_ns` more of the run are recorded, and gives the run so far; nothing when the
   // run has ended, or whoever runs the tuner wants it to end.
   virtual std::optional<RunView> Observe(int64_t wait_ns) = 0;
+  // Whether the pipeline runs on when Observe gives nothing, and Apply still reaches it.
+  virtual bool RunsOn() { return false; }
   // Since the run began, by the clock of its windows; none where time stands while the tuner works.
   virtual std::optional<int64_t> now_ns() { return std::nullopt; }
 };

@@ -33,7 +33,8 @@ constexpr size_t kShortDrift = 20, kLongDrift = 60;  // windows in which a drift
 constexpr int kWithoutSteps = 300;            // windows until a run that does nothing is given up
 constexpr int kMostTakenBack = 2;             // plans one after the other
 constexpr int64_t kShortWorkNs = 20'000'000;  // of the tuner, that disturbs nobody
-constexpr int kGuardRest = 10;                // windows until cut queues show in the memory
+constexpr int64_t kFirstBackOffNs = 10'000'000'000, kLongestBackOffNs = 600'000'000'000;
+constexpr int kGuardRest = 10;  // windows until cut queues show in the memory
 
 double RateOf(const WindowRow& window) {
   return window.duration_ns > 0 ? static_cast<double>(window.steps.steps_count) /
@@ -121,6 +122,7 @@ struct Tuner::State {
   bool start_allowed = true;
   TuneResult result;
   std::string failed;
+  int64_t back_off_ns = kFirstBackOffNs, resume_ns = 0;  // after settings could not be set
   const RunView* run = nullptr;
   int64_t now_ns = 0;  // up to which the run is recorded
 
@@ -325,17 +327,22 @@ struct Tuner::State {
   // ---- measure and plan ---------------------------------------------------------------------
 
   Move Measure() {
-    const std::vector<size_t> windows = WindowsAt(current);
+    std::vector<size_t> windows = WindowsAt(current);
+    const int all = static_cast<int>(windows.size());
+    // A pipeline that has not begun says nothing of its rate.
+    windows.erase(windows.begin(), std::find_if(windows.begin(), windows.end(), [&](size_t w) {
+                    return run->windows[w].steps.steps_count > 0;
+                  }));
     const int n = static_cast<int>(windows.size());
     int64_t steps = 0;
     for (const size_t w : windows) steps += run->windows[w].steps.steps_count;
     const int least = after_drift ? kAfterDrift : std::max(kLeastBlock, options.measure_windows);
-    if (n < least) return Wait(least - n);
+    if (n < least && all < kWithoutSteps) return Wait(least - n);
     if (steps < 20) {
-      if (n >= kWithoutSteps) {
+      if (all >= kWithoutSteps) {
         throw Error(ExitCode::kInconclusive,
                     fmt::format("the pipeline gave {} batches in {}: too few to plan by", steps,
-                                FormatDuration(static_cast<double>(n * window_ns))),
+                                FormatDuration(static_cast<double>(all * window_ns))),
                     fmt::format("run {}", run->run.run_id),
                     "give it time with a longer --duration, or smaller batches");
       }
@@ -688,9 +695,51 @@ struct Tuner::State {
     return Set(smaller, 2, decisions.size() - 1);
   }
 
+  // What was to be set is not in force. Watched on, it is tried again later; else that is the end.
+  Move AfterFailure() {
+    const std::string why = std::move(failed);
+    failed.clear();
+    if (!options.continuous) return Stop(why, false);
+    trial.reset();
+    phase = Phase::kMeasure;
+    resume_ns = now_ns + back_off_ns;
+    Decide(TuneAction::kHold, fmt::format("{}; tries again in {}", why,
+                                          FormatDuration(static_cast<double>(back_off_ns))))
+        .now = rate > 0 ? std::optional<double>(rate) : std::nullopt;
+    back_off_ns = std::min(2 * back_off_ns, kLongestBackOffNs);
+    return Wait(10);
+  }
+
+  // The run has ended, or is watched no more. What was being compared is not kept.
+  Move End(bool runs_on) {
+    Move move;
+    if (phase == Phase::kDone) return move;
+    if (trial) {
+      Decision& open = decisions[trial->decision];
+      if (open.verdict == TuneVerdict::kOpen) {
+        open.verdict = trial->forced ? TuneVerdict::kKept : TuneVerdict::kSuperseded;
+        open.judged_ns = now_ns;
+        open.reason += "; the run ended before it was verified";
+        unheard.push_back(trial->decision);
+      }
+      if (trial->forced) incumbent = trial->after;
+      trial.reset();
+    }
+    phase = Phase::kDone;
+    if (!runs_on || current == incumbent) return Out(std::move(move));
+    Decision& back = Decide(TuneAction::kRevert, "the tuning ends: what is not verified is undone");
+    back.changes = move.set = pending = InOrder(ChangesBetween(current, incumbent));
+    pending_decision = decisions.size() - 1;
+    ++applied;
+    return Out(std::move(move));
+  }
+
   Move Next() {
-    if (!failed.empty()) return Stop(failed, false);
+    if (!failed.empty()) return AfterFailure();
     if (now_ns == 0) return Wait(1);
+    if (now_ns < resume_ns) return Wait(10);
+    // Left as it was when it could not be set back.
+    if (phase == Phase::kMeasure && current != incumbent) return Set(incumbent, 1);
     if (std::optional<Move> cut = Guard()) return std::move(*cut);
     switch (phase) {
       case Phase::kMeasure:
@@ -723,6 +772,7 @@ void Tuner::Applied(int64_t at_ns) {
   State& s = *state_;
   for (const Change& change : s.pending) s.current[change.knob] = change.to;
   s.pending.clear();
+  s.back_off_ns = kFirstBackOffNs;
   s.segments.back().to_ns = std::min(s.segments.back().to_ns, at_ns);
   const double settling = s.Settling() * static_cast<double>(s.window_ns);
   s.segments.push_back({s.current, at_ns + std::llround(settling), kForever});
@@ -736,10 +786,17 @@ void Tuner::Applied(int64_t at_ns) {
 void Tuner::Failed(const std::string& why) {
   State& s = *state_;
   s.failed = "the settings could not be set: " + why;
-  if (!s.pending_decision) return;
-  s.decisions[*s.pending_decision].verdict = TuneVerdict::kFailed;
-  s.unheard.push_back(*s.pending_decision);
+  s.pending.clear();
+  const std::optional<size_t> decision = s.pending_decision ? s.pending_decision
+                                         : s.trial ? std::optional<size_t>(s.trial->decision)
+                                                   : std::nullopt;
+  s.pending_decision.reset();
+  if (!decision) return;
+  s.decisions[*decision].verdict = TuneVerdict::kFailed;
+  s.unheard.push_back(*decision);
 }
+
+Move Tuner::End(bool runs_on) { return state_->End(runs_on); }
 
 void Tuner::Disturbed(int64_t from_ns, int64_t to_ns) {
   state_->disturbed.emplace_back(from_ns, to_ns);
@@ -759,25 +816,28 @@ TuneResult Tuner::result() const {
 }
 
 TuneResult Tune(Tuner* tuner, TunedTarget* target, const std::vector<DecisionSink*>& sinks) {
+  const auto carry_out = [&](const Move& move) {
+    for (const Decision& decision : move.decisions) {
+      for (DecisionSink* sink : sinks) sink->Take(decision);
+    }
+    if (move.set.empty()) return;
+    try {
+      tuner->Applied(target->Apply(move.set));
+    } catch (const Error& error) {
+      tuner->Failed(error.what());
+    }
+  };
   int64_t wait_ns = 0;
   while (std::optional<RunView> run = target->Observe(wait_ns)) {
     const std::optional<int64_t> from_ns = target->now_ns();
     const Move move = tuner->Next(*run);
     const std::optional<int64_t> to_ns = target->now_ns();
     if (from_ns && to_ns && *to_ns - *from_ns > kShortWorkNs) tuner->Disturbed(*from_ns, *to_ns);
-    for (const Decision& decision : move.decisions) {
-      for (DecisionSink* sink : sinks) sink->Take(decision);
-    }
-    if (!move.set.empty()) {
-      try {
-        tuner->Applied(target->Apply(move.set));
-      } catch (const Error& error) {
-        tuner->Failed(error.what());
-      }
-    }
-    if (move.stop) break;
+    carry_out(move);
+    if (move.stop) return tuner->result();
     wait_ns = move.wait_ns;
   }
+  carry_out(tuner->End(target->RunsOn()));
   return tuner->result();
 }
 

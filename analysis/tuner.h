@@ -67,8 +67,11 @@ class Tuner {
   Move Next(const RunView& run);
   // `Move::set` was carried out at that time of the run.
   void Applied(int64_t at_ns);
-  // It could not be; the tuner stops.
+  // It could not be. The tuner stops; a continuous one tries again after a while, which doubles.
   void Failed(const std::string& why);
+  // The run has ended, or nobody watches it any more: an open comparison is superseded, and where
+  // the pipeline runs on, `Move::set` takes its change back.
+  Move End(bool runs_on);
   // Windows that overlap it do not count: the tuner itself was busy on the same cores.
   void Disturbed(int64_t from_ns, int64_t to_ns);
 
@@ -79,7 +82,8 @@ class Tuner {
   std::unique_ptr<State> state_;
 };
 
-// Runs the loop until the tuner stops or the target ends. Each decision goes to every sink.
+// Runs the loop until the tuner stops or the target ends. Each decision goes to every sink. A
+// target that runs on is left at settings that were kept.
 TuneResult Tune(Tuner* tuner, TunedTarget* target, const std::vector<DecisionSink*>& sinks);
 
 }  // namespace headrace::analysis

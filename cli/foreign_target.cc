@@ -30,7 +30,6 @@ namespace headrace::cli {
 namespace {
 
 constexpr int64_t kLookNs = 50'000'000;
-constexpr int64_t kStandsStillNs = 15'000'000'000;
 constexpr const char* kThreads = ".parallelism";
 constexpr const char* kQueue = ".queue";
 
@@ -131,7 +130,10 @@ CommandEnd RunCommand(const std::string& command, const std::string& input,
 }
 
 ForeignTarget::ForeignTarget(ForeignOptions options, std::function<bool()> ended)
-    : options_(std::move(options)), ended_(std::move(ended)) {}
+
+    : options_(std::move(options)),
+      ended_(std::move(ended)),
+      watch_(options_.database, options_.run_id) {}
 
 void ForeignTarget::ReadKnobs(const analysis::RunView& run) {
   std::set<std::string> consumers;  // the tuner leaves the consumer alone
@@ -187,10 +189,7 @@ analysis::RunView ForeignTarget::Begin(int64_t most_ns) {
   }
 }
 
-std::optional<int64_t> ForeignTarget::now_ns() {
-  if (began_ns_ == 0) return std::nullopt;
-  return MonotonicNs() - began_ns_;
-}
+bool ForeignTarget::RunsOn() { return probes::IsAlive(static_cast<pid_t>(options_.pid)); }
 
 int64_t ForeignTarget::Apply(const std::vector<analysis::Change>& changes) {
   analysis::KnobValues values = shown_;
@@ -219,13 +218,14 @@ int64_t ForeignTarget::Apply(const std::vector<analysis::Change>& changes) {
       }
       wait_ns *= 2;
     }
-    if (Interrupted() || ended_()) break;
+    // Once at least, so that the process is left as it should be when the tuning is ended.
+    if (!RunsOn() || (attempt > 0 && (Interrupted() || ended_()))) break;
     ++commands_;
     end = RunCommand(options_.apply_command, input, variables, options_.timeout_ns);
     if (end.ok) {
       shown_ = values;
       for (auto& [knob, value] : knobs_) value = values[knob];
-      return now_ns().value_or(recorded_ns_);
+      return now_ns().value_or(watch_.recorded_ns());
     }
     ++failures_;
   }
@@ -237,27 +237,9 @@ int64_t ForeignTarget::Apply(const std::vector<analysis::Change>& changes) {
 }
 
 std::optional<analysis::RunView> ForeignTarget::Observe(int64_t wait_ns) {
-  const int64_t wanted_ns = recorded_ns_ + wait_ns;
-  while (true) {
-    if (ended_() || Interrupted()) return std::nullopt;
-    if (options_.duration_ns > 0 && recorded_ns_ >= options_.duration_ns) return std::nullopt;
-    if (began_ns_ != 0 && MonotonicNs() - began_ns_ < wanted_ns) {
-      SleepUntilNs(std::min(began_ns_ + wanted_ns, MonotonicNs() + kLookNs));
-      continue;
-    }
-    if (analysis::RecordedNs(options_.database, options_.run_id) >= wanted_ns) break;
-    if (began_ns_ != 0 && MonotonicNs() - began_ns_ > wanted_ns + kStandsStillNs) {
-      throw Error(ExitCode::kFailure, "the recording stands still, so that nothing can be decided",
-                  options_.database, "see whether its disk is full");
-    }
-    SleepUntilNs(MonotonicNs() + kLookNs);
-  }
-  analysis::RunView run = analysis::LoadRun(options_.database, std::to_string(options_.run_id));
-  if (began_ns_ == 0) began_ns_ = MonotonicNs() - (RealtimeNs() - run.run.started_realtime_ns);
-  if (!run.windows.empty()) {
-    recorded_ns_ = run.windows.back().start_ns + run.windows.back().duration_ns;
-  }
-  return run;
+  return watch_.Observe(wait_ns, [this] {
+    return ended_() || (options_.duration_ns > 0 && watch_.recorded_ns() >= options_.duration_ns);
+  });
 }
 
 ForeignTuned TuneForeign(ForeignTune what, std::vector<analysis::DecisionSink*> sinks) {

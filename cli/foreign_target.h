@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "analysis/tuner.h"
+#include "cli/run_watch.h"
 
 namespace headrace::cli {
 
@@ -66,7 +67,9 @@ class ForeignTarget : public analysis::TunedTarget, public analysis::DecisionSin
   // Throws Error kFailure when the command failed as often as it is tried.
   int64_t Apply(const std::vector<analysis::Change>& changes) override;
   std::optional<analysis::RunView> Observe(int64_t wait_ns) override;
-  std::optional<int64_t> now_ns() override;
+  std::optional<int64_t> now_ns() override { return watch_.now_ns(); }
+  // Also when the user ends the tuning; the process is then left at settings that were kept.
+  bool RunsOn() override;
 
   int commands() const { return commands_; }  // that were run
   int failures() const { return failures_; }  // of them
@@ -78,8 +81,7 @@ class ForeignTarget : public analysis::TunedTarget, public analysis::DecisionSin
   std::function<bool()> ended_;
   analysis::KnobValues shown_, knobs_;  // all that the run shows; those that may be turned
   std::optional<analysis::Decision> decision_;
-  int64_t began_ns_ = 0;     // of the run, by the monotonic clock; 0: not known yet
-  int64_t recorded_ns_ = 0;  // end of the last window that was seen
+  RunWatch watch_;
   int commands_ = 0, failures_ = 0;
 };
 

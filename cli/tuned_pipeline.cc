@@ -2,22 +2,18 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "cli/command.h"
 
 namespace headrace::cli {
 namespace {
 
-constexpr int64_t kLookNs = 50'000'000;  // between looks at how much is recorded
-constexpr int64_t kStandsStillNs = 15'000'000'000;
 constexpr std::string_view kThreads = ".parallelism", kQueue = ".queue";
 
 }  // namespace
 
 TunedPipeline::TunedPipeline(reader::Pipeline* pipeline, std::string database, int64_t run_id,
                              const std::atomic<bool>* ended)
-    : pipeline_(pipeline), database_(std::move(database)), run_id_(run_id), ended_(ended) {}
+    : pipeline_(pipeline), watch_(std::move(database), run_id), ended_(ended) {}
 
 analysis::KnobValues TunedPipeline::knobs() const {
   analysis::KnobValues knobs;
@@ -47,36 +43,11 @@ int64_t TunedPipeline::Apply(const std::vector<analysis::Change>& changes) {
                   "turn STAGE.parallelism or STAGE.queue");
     }
   }
-  return now_ns().value_or(recorded_ns_);
-}
-
-std::optional<int64_t> TunedPipeline::now_ns() {
-  if (began_ns_ == 0) return std::nullopt;
-  return MonotonicNs() - began_ns_;
+  return now_ns().value_or(watch_.recorded_ns());
 }
 
 std::optional<analysis::RunView> TunedPipeline::Observe(int64_t wait_ns) {
-  const int64_t wanted_ns = recorded_ns_ + wait_ns;
-  while (true) {
-    if (*ended_ || Interrupted()) return std::nullopt;
-    // What is recorded now is stored a little later.
-    if (began_ns_ != 0 && MonotonicNs() - began_ns_ < wanted_ns) {
-      SleepUntilNs(std::min(began_ns_ + wanted_ns, MonotonicNs() + kLookNs));
-      continue;
-    }
-    if (analysis::RecordedNs(database_, run_id_) >= wanted_ns) break;
-    if (began_ns_ != 0 && MonotonicNs() - began_ns_ > wanted_ns + kStandsStillNs) {
-      throw Error(ExitCode::kFailure, "the recording stands still, so that nothing can be decided",
-                  database_, "see whether its disk is full");
-    }
-    SleepUntilNs(MonotonicNs() + kLookNs);
-  }
-  analysis::RunView run = analysis::LoadRun(database_, std::to_string(run_id_));
-  if (began_ns_ == 0) began_ns_ = MonotonicNs() - (RealtimeNs() - run.run.started_realtime_ns);
-  if (!run.windows.empty()) {
-    recorded_ns_ = run.windows.back().start_ns + run.windows.back().duration_ns;
-  }
-  return run;
+  return watch_.Observe(wait_ns, [this] { return ended_->load(); });
 }
 
 }  // namespace headrace::cli

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "analysis/tuned_target.h"
+#include "cli/run_watch.h"
 #include "reader/pipeline/pipeline.h"
 
 namespace headrace::cli {
@@ -20,15 +21,12 @@ class TunedPipeline : public analysis::TunedTarget {
   analysis::KnobValues knobs() const override;
   int64_t Apply(const std::vector<analysis::Change>& changes) override;
   std::optional<analysis::RunView> Observe(int64_t wait_ns) override;
-  std::optional<int64_t> now_ns() override;
+  std::optional<int64_t> now_ns() override { return watch_.now_ns(); }
 
  private:
   reader::Pipeline* pipeline_;
-  std::string database_;
-  int64_t run_id_;
+  RunWatch watch_;
   const std::atomic<bool>* ended_;
-  int64_t began_ns_ = 0;     // of the run, by the monotonic clock; 0: not known yet
-  int64_t recorded_ns_ = 0;  // end of the last window that was seen
 };
 
 }  // namespace headrace::cli

@@ -35,7 +35,9 @@ class FakePipeline : public TunedTarget {
   double penalty = 0;    // of the rate, for each thread beyond the start
   double noise = 0.002;  // of a window's rate
   int windows_left = 600;
-  std::string refuses;  // a knob
+  int idle_windows = 0;  // at the start
+  std::string refuses;   // a knob
+  bool runs_on = false;
   std::function<void(FakePipeline*)> before_window;
 
   std::vector<KnobValues> set;  // all that was in force
@@ -73,6 +75,8 @@ class FakePipeline : public TunedTarget {
     return View();
   }
 
+  bool RunsOn() override { return runs_on; }
+
   double Rate() const {
     double rate = std::min(ceiling, 1 / consumer_s);
     int threads = 0;
@@ -102,7 +106,8 @@ class FakePipeline : public TunedTarget {
       rate *= 0.3;
       --unsettled_;
     }
-    const int64_t steps = std::max<int64_t>(1, std::llround(rate * kWindowS));
+    const bool idle = windows <= idle_windows;
+    const int64_t steps = idle ? 0 : std::max<int64_t>(1, std::llround(rate * kWindowS));
     for (const Stage& stage : stages) {
       OperatorCounters op;
       op.completions_count = steps;
@@ -444,6 +449,55 @@ TEST(Tuner, SaysWhyItStops) {
   EXPECT_NE(ended.result.why.find("the run ended"), std::string::npos);
   EXPECT_FALSE(ended.result.converged);
   EXPECT_EQ(ended.result.end, ended.result.start) << "what was not verified is not kept";
+}
+
+// Wherever the tuning ends, what runs on has settings that were kept.
+TEST(Tuner, LeavesARunningPipelineAtVerifiedSettings) {
+  int undone = 0;
+  for (int windows = 1; windows < 60; ++windows) {
+    FakePipeline pipeline;
+    pipeline.runs_on = true;
+    pipeline.windows_left = windows;
+    const auto [result, heard] = TuneIt(&pipeline);
+    EXPECT_EQ(pipeline.knobs(), result.end) << windows;
+    EXPECT_TRUE(result.end != result.start || !result.effect) << windows;
+    undone += pipeline.set.size() > 1 && result.end == result.start;
+    for (const auto& [index, decision] : heard.last) {
+      if (decision.action != TuneAction::kApply || !decision.applied_ns) continue;
+      EXPECT_NE(decision.verdict, TuneVerdict::kOpen) << windows;
+    }
+  }
+  EXPECT_GT(undone, 5);
+}
+
+TEST(Tuner, BacksOffFromSettingsThatCannotBeSetAndGoesOn) {
+  FakePipeline pipeline;
+  pipeline.refuses = "parse.parallelism";
+  pipeline.before_window = [](FakePipeline* p) {
+    if (p->windows == 120) p->refuses.clear();
+  };
+  TunerOptions options;
+  options.continuous = true;
+  const auto [result, heard] = TuneIt(&pipeline, options);
+  EXPECT_EQ(heard.last.at(0).verdict, TuneVerdict::kFailed);
+  EXPECT_GE(heard.Count(TuneAction::kApply), 2u);
+  EXPECT_LE(heard.Count(TuneAction::kApply), 4u) << "it waits longer each time";
+  EXPECT_GT(pipeline.Rate(), 900);
+  EXPECT_TRUE(result.converged);
+}
+
+// A process that does nothing at first is not slow.
+TEST(Tuner, RatesBeforeAreNotOfThePipelineThatHasNotBegun) {
+  for (const bool interleave : {true, false}) {
+    FakePipeline pipeline;
+    pipeline.idle_windows = 25;
+    TunerOptions options;
+    options.interleave = interleave;
+    const auto [result, heard] = TuneIt(&pipeline, options);
+    ASSERT_TRUE(heard.last.at(0).effect);
+    EXPECT_NEAR(*heard.last.at(0).now, 125, 5);
+    EXPECT_NEAR(*heard.last.at(0).effect, *heard.last.at(0).observed / 125 - 1, 0.2);
+  }
 }
 
 TEST(Tuner, WindowsInWhichItWorkedItselfDoNotCount) {
