@@ -5,44 +5,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
+#include "analysis/figure.h"
 #include "analysis/run_view.h"
 
 namespace headrace::analysis {
-
-// In the order of a page. The first eight are of a pipeline with accounts, the others of a command
-// that ends by itself.
-enum class Figure : uint8_t {
-  kRowsPerSecond,
-  kWait,  // share of the consumer's time that it waits for data
-  kCpuPerRow,
-  kPeakRss,
-  kStepP50,
-  kStepP99,
-  kReadPerRow,    // bytes asked of files
-  kDevicePerRow,  // bytes that devices delivered
-  kElapsed,
-  kCpu,
-  kRead,  // bytes that devices delivered
-};
-inline constexpr size_t kFigures = 11;
-
-struct FigureInfo {
-  const char* key;    // in JSON and in --fail-on: "rows_per_s"
-  const char* title;  // for people: "rows/s"
-  const char* unit;   // "rows/s", "ratio", "s", "bytes"
-  bool higher_is_better;
-  const char* more;  // in words, where B has more of it: "faster", "more memory"
-  const char* less;
-  bool share;  // compared as a difference, not as a ratio
-};
-const FigureInfo& InfoOf(Figure figure);
-std::optional<Figure> FigureByKey(std::string_view key);
 
 // SI base units (seconds, bytes, shares). Empty: not measured, for the reason of the same index.
 struct RunFigures {

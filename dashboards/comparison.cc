@@ -33,8 +33,6 @@ using analysis::Real;
 // So many pairs more are still worth a try; beyond, the machine or the length of a run is what to
 // change.
 constexpr size_t kMostUnitsAdvised = 100;
-// Half of a comparison that found no steady phase: its figures are of starts and ends.
-constexpr double kMostSteadyless = 0.5;
 
 bool Bounded(const Interval& interval) {
   return std::isfinite(interval.low) && std::isfinite(interval.high);

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth or a tenth of that, of checkpoints, of frames, of nodes files and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
+# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth or a tenth of that, of checkpoints, of frames, of nodes files, of stored comparisons and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
 # the tree and with the example files where they exist.
 set -eu
 seconds=${1:-600}
 root=$(cd "$(dirname "$0")/.." && pwd)
 cmake --preset fuzz -S "$root" > /dev/null
-cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz
+cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/seeds" "$work/corpus"
@@ -50,6 +50,13 @@ mkdir "$work/nodes"
 cp "$root/docs/examples/nodes.toml" "$work/nodes/"
 "$root/build-fuzz/nodes_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=4096 \
   -print_final_stats=1 -verbosity=0 "$work/nodes"
+
+# Stored comparisons, seeded with one.
+echo "== comparison_fuzz, $((seconds / 10)) s"
+mkdir "$work/comparisons"
+cp "$root/tests/fuzz/comparison.json" "$work/comparisons/"
+"$root/build-fuzz/comparison_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 \
+  -print_final_stats=1 -verbosity=0 "$work/comparisons"
 
 # The stack sampler's parsers: seeded with a small program.
 echo "== elf_symbols_fuzz, $((seconds / 5)) s"
