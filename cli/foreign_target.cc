@@ -61,8 +61,16 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
 
 pid_t Spawn(const std::string& command, int input, const std::vector<std::string>& variables) {
   std::vector<std::string> words = {"/bin/sh", "-c", command}, environment;
+  // Of two variables of one name a program may see either.
+  const auto ours = [&](std::string_view variable) {
+    const std::string_view name = variable.substr(0, variable.find('='));
+    return name.starts_with("HEADRACE_KNOB_") ||
+           std::any_of(variables.begin(), variables.end(), [&](const std::string& own) {
+             return own.substr(0, own.find('=')) == name;
+           });
+  };
   for (char** at = environ; *at != nullptr; ++at) {
-    if (!std::string_view(*at).starts_with("HEADRACE_KNOB_")) environment.emplace_back(*at);
+    if (!ours(*at)) environment.emplace_back(*at);
   }
   environment.insert(environment.end(), variables.begin(), variables.end());
   posix_spawn_file_actions_t actions;
@@ -111,6 +119,11 @@ CommandEnd RunCommand(const std::string& command, const std::string& input,
     throw;
   }
   close(file);
+  // A second signal ends this program at once: the command is not left behind.
+  SetGroupOfChild(pid);
+  struct Forget {
+    ~Forget() { SetGroupOfChild(0); }
+  } forget;
   const int64_t end_ns = MonotonicNs() + timeout_ns;
   int status = 0;
   int64_t pause_ns = 200'000;

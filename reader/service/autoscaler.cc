@@ -14,10 +14,11 @@ namespace headrace::reader {
 namespace {
 
 constexpr size_t kMostSamples = 80;
-constexpr int kBlock = 4;             // intervals by which a mean is widened
-constexpr double kDiffers = 3.5;      // standard errors
-constexpr double kSameWithin = 0.02;  // blocks this close are the same whatever the noise
-constexpr double kNearlyAll = 0.98;   // of a share: 1 less it is divided by
+constexpr int kMostWorkers = 1'000'000;  // every number up to the wanted one is looked at
+constexpr int kBlock = 4;                // intervals by which a mean is widened
+constexpr double kDiffers = 3.5;         // standard errors
+constexpr double kSameWithin = 0.02;     // blocks this close are the same whatever the noise
+constexpr double kNearlyAll = 0.98;      // of a share: 1 less it is divided by
 // Added workers that give less than half of what was expected did not help; more than a quarter for
 // sure: they did.
 constexpr double kHelped = 0.25, kUseless = 0.5;
@@ -90,6 +91,9 @@ void CheckOptions(const AutoscaleOptions& o) {
   };
   if (o.least < 1 || o.least > o.most) {
     refuse("the bounds of the number of workers are not in order", "set 1 <= least <= most");
+  }
+  if (o.most > kMostWorkers) {
+    refuse("more workers are allowed than can be looked at", "set most to a million or less");
   }
   if (!(o.starved_target > 0 && o.starved_target < o.starved_line && o.starved_line < 1)) {
     refuse("the lines for starvation are not in order",
@@ -175,6 +179,9 @@ std::optional<std::string> Autoscaler::Accept(const FleetObservation& seen) {
   if (!IsShare(seen.starved_ratio)) return "not known how long consumers waited";
   if (!IsShare(seen.waste_ratio)) return "not known how long workers were idle";
   if (!(seen.serving > 0) || !std::isfinite(seen.serving)) return "no worker served";
+  if (seen.ready < 0 || seen.ready > kMostWorkers || seen.starting < 0) {
+    return "not known how many workers there are";
+  }
   samples_.push_back({seen.time_s, seen.serving, *seen.batches / seen.seconds, *seen.starved_ratio,
                       *seen.waste_ratio});
   if (samples_.size() > kMostSamples) samples_.pop_front();

@@ -43,14 +43,17 @@ class ApplyCommand : public testing::Test {
 TEST_F(ApplyCommand, IsToldTheDecisionAndTheKnobs) {
   const std::string decision(300'000, 'd');  // more than a pipe holds
   setenv("HEADRACE_KNOB_OLD", "1", 1);
+  setenv("HEADRACE_PID", "6", 1);
   const CommandEnd end = Run("cat > input; cat /dev/stdin < /dev/null; env > environment", decision,
                              {"HEADRACE_KNOB_DECODE_PARALLELISM=4", "HEADRACE_PID=7"});
   unsetenv("HEADRACE_KNOB_OLD");
+  unsetenv("HEADRACE_PID");
   EXPECT_TRUE(end.ok) << end.how;
   EXPECT_EQ(Text(folder_ + "/input"), decision);
   const std::string environment = Text(folder_ + "/environment");
   EXPECT_NE(environment.find("HEADRACE_KNOB_DECODE_PARALLELISM=4\n"), std::string::npos);
   EXPECT_NE(environment.find("HEADRACE_PID=7\n"), std::string::npos);
+  EXPECT_EQ(environment.find("HEADRACE_PID=6\n"), std::string::npos) << "of who called";
   EXPECT_NE(environment.find("PATH="), std::string::npos);
   EXPECT_EQ(environment.find("HEADRACE_KNOB_OLD"), std::string::npos) << "of another decision";
 }

@@ -344,6 +344,8 @@ TEST(Autoscaler, WhatIsNotKnownOrImpossibleHoldsTheNumber) {
       {"time nan", [=](FleetObservation* o) { o->time_s = nan; }},
       {"time goes back", [](FleetObservation* o) { o->time_s = -5; }},
       {"nobody served", [](FleetObservation* o) { o->serving = 0; }},
+      {"fewer than none", [](FleetObservation* o) { o->ready = -1; }},
+      {"too many", [](FleetObservation* o) { o->ready = std::numeric_limits<int>::max(); }},
   };
   for (const auto& [name, spoil] : cases) {
     Autoscaler scaler({}, 4);
@@ -401,7 +403,7 @@ TEST(Autoscaler, WithPricesWorkersAreBoughtWhileTheyAreWorthIt) {
 }
 
 TEST(Autoscaler, RefusesOptionsThatContradictEachOther) {
-  std::vector<AutoscaleOptions> bad(8);
+  std::vector<AutoscaleOptions> bad(9);
   bad[0].least = 0;
   bad[1].least = 10, bad[1].most = 5;
   bad[2].starved_target = 0.2;
@@ -410,6 +412,7 @@ TEST(Autoscaler, RefusesOptionsThatContradictEachOther) {
   bad[5].most_growth = 1;
   bad[6].worker_price = 1;
   bad[7].startup_s = -1;
+  bad[8].most = std::numeric_limits<int>::max();
   for (size_t i = 0; i < bad.size(); ++i) {
     try {
       Autoscaler scaler(bad[i], 4);
