@@ -198,10 +198,10 @@ bool DecisionFeed::WriteLine(const std::string& line) {
 
 // ---- socket -------------------------------------------------------------------------------------
 
-void DecisionFeed::Accept() {
+bool DecisionFeed::Accept() {
   while (true) {
     const int fd = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0) return errno != EMFILE && errno != ENFILE;
     if (readers_.size() >= kMostReaders) {
       close(fd);
       const std::lock_guard lock(mutex_);
@@ -236,8 +236,10 @@ bool DecisionFeed::Drain(Reader* reader) {
 
 void DecisionFeed::Serve() {
   int64_t end_ns = 0;
+  bool accepts = true;
   while (true) {
-    std::vector<pollfd> watched = {{listen_, POLLIN, 0}, {wake_, POLLIN, 0}};
+    // One who cannot be let in stays at the door: to watch it then would be to spin.
+    std::vector<pollfd> watched = {{accepts ? listen_ : -1, POLLIN, 0}, {wake_, POLLIN, 0}};
     bool waiting = false;
     for (const Reader& reader : readers_) {
       const int wants = (reader.silent ? 0 : POLLIN) | (reader.waiting.empty() ? 0 : POLLOUT);
@@ -249,7 +251,7 @@ void DecisionFeed::Serve() {
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t n = read(wake_, &count, sizeof(count));
     std::deque<std::string> lines;
-    Accept();
+    accepts = Accept();
     {
       const std::lock_guard lock(mutex_);
       lines.swap(lines_);

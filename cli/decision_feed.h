@@ -51,7 +51,8 @@ class DecisionFeed : public analysis::DecisionSink {
   void Serve();
   void Write();
   bool WriteLine(const std::string& line);
-  void Accept();
+  // Takes those who wait to connect; false: there is no descriptor left for one.
+  bool Accept();
   // Sends what it takes and hears what it says; false: it is gone.
   static bool Drain(Reader* reader);
   void Wake();

@@ -10,10 +10,12 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr size_t kColumns = 100;
+constexpr size_t kColumns = 100, kMostComment = 4000;
 
-// Words as comment lines, each beginning with `lead`.
-std::string Comment(const std::string& text, const std::string& lead) {
+// Words as comment lines, each beginning with `lead`. A name in them that holds the end of a line
+// must not end the comment.
+std::string Comment(const std::string& words, const std::string& lead) {
+  const std::string text = Printable(words, kMostComment);
   std::string out, line = lead;
   size_t at = 0;
   bool empty = true;

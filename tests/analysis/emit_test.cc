@@ -223,6 +223,17 @@ TEST(Emit, TfDataFromStages) {
   EXPECT_TRUE(emitted.predicted);
 }
 
+TEST(Emit, ANameDoesNotLeaveItsComment) {
+  Emitted emitted;
+  emitted.target = EmitTarget::kTfData;
+  emitted.basis = emitted.gain_note = emitted.memory_note = "of a stage 'a\nimport os'";
+  emitted.settings.push_back({"options.deterministic", "False", "True", "a\nimport os"});
+  emitted.unknown.push_back({"prefetch", "a\nimport os"});
+  RunView run;
+  run.run.name = "a\nimport os";
+  EXPECT_THAT(EmitPython(run, emitted), Not(HasSubstr("\nimport os")));
+}
+
 TEST(Emit, RunsOfSomethingElseAreRefused) {
   RunView other = Wrapped(1, 0.02, 0.004);
   other.stages[0].name = "decode";
