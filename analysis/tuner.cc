@@ -119,7 +119,7 @@ struct Tuner::State {
   int taken_back = 0;         // plans, one after the other
   bool converged = false, after_drift = false;
   int applied = 0, kept = 0;
-  bool start_allowed = true;
+  bool start_allowed = true, kept_fewer = false;
   TuneResult result;
   std::string failed;
   int64_t back_off_ns = kFirstBackOffNs, resume_ns = 0;  // after settings could not be set
@@ -493,13 +493,20 @@ struct Tuner::State {
     return Judge(effect, RateOver(windows), RatesOf(windows));
   }
 
-  bool Keeps(const Effect& effect) const {
+  // `observed`: the rate with the change.
+  bool Keeps(const Effect& effect, double observed) const {
     if (trial->forced) return true;
+    // More than that nobody asked for.
+    if (trial->fewer && ReachesTarget(observed)) return true;
     if (trial->fewer) {
       return effect.interval.low > -kFewerMayLose ||
              (!effect.clear && effect.ratio > -kFewerMayLose / 2);
     }
     return effect.clear ? effect.ratio > 0 : effect.ratio > kLikelyBetter;
+  }
+
+  bool ReachesTarget(double observed) const {
+    return options.target && observed >= *options.target * (1 - kFewerMayLose);
   }
 
   std::string Words(const Effect& effect) const {
@@ -511,7 +518,7 @@ struct Tuner::State {
     const Trial t = *trial;
     trial.reset();
     const bool of_start = decisions[t.decision].action == TuneAction::kVerify;
-    const bool keeps = of_start || Keeps(effect);
+    const bool keeps = of_start || Keeps(effect, observed);
     Decision& decision = decisions[t.decision];
     decision.judged_ns = now_ns;
     decision.observed = observed;
@@ -535,10 +542,11 @@ struct Tuner::State {
     if (keeps) {
       result.rate = observed;
       if (!of_start) ++kept;
+      kept_fewer = kept_fewer || t.fewer;
       taken_back = 0;
       incumbent = t.after;
       phase = Phase::kMeasure;
-      if (of_start) return AfterVerify(effect);
+      if (of_start) return AfterVerify(effect, observed);
       after_drift = false;
       if (current != incumbent) return Set(incumbent, 1);
       return Measure();
@@ -546,8 +554,10 @@ struct Tuner::State {
     return Revert(t, effect);
   }
 
-  Move AfterVerify(const Effect& effect) {
-    const bool worse = effect.clear && effect.ratio < 0;
+  Move AfterVerify(const Effect& effect, double observed) {
+    // Where threads were taken away, a little may be lost; beyond a target all that is above it.
+    const bool worse = effect.clear && effect.ratio < (kept_fewer ? -kFewerMayLose : 0) &&
+                       !(kept_fewer && ReachesTarget(observed));
     std::string why =
         fmt::format("the plan has stopped changing; against the start {}", Words(effect));
     if (worse) {
@@ -713,7 +723,7 @@ struct Tuner::State {
   // The run has ended, or is watched no more. What was being compared is not kept.
   Move End(bool runs_on) {
     Move move;
-    if (phase == Phase::kDone) return move;
+    if (phase == Phase::kDone) return Out(std::move(move));
     if (trial) {
       Decision& open = decisions[trial->decision];
       if (open.verdict == TuneVerdict::kOpen) {
@@ -838,6 +848,7 @@ TuneResult Tune(Tuner* tuner, TunedTarget* target, const std::vector<DecisionSin
     wait_ns = move.wait_ns;
   }
   carry_out(tuner->End(target->RunsOn()));
+  carry_out(tuner->End(false));  // tells how that went
   return tuner->result();
 }
 

@@ -69,8 +69,11 @@ class Draft {
       proposal_.limited_by = {LimitKind::kConsumer, 0, "consumer", Needed()};
       if (Take(Fewer())) {
         proposal_.fewer_threads = true;
-        proposal_.reason = fmt::format("{} takes {} and hardly waits: fewer threads do as well",
-                                       Taker(), FormatRate(Needed(), "batches"));
+        proposal_.reason =
+            TargetMet() ? fmt::format("the target is {}: fewer threads reach it",
+                                      FormatRate(Needed(), "batches"))
+                        : fmt::format("{} takes {} and hardly waits: fewer threads do as well",
+                                      Taker(), FormatRate(Needed(), "batches"));
       } else {
         proposal_.reason = fmt::format("{} is the limit, and threads are few", Taker());
       }

@@ -306,6 +306,21 @@ TEST(Tuner, StopsAtTheTarget) {
   EXPECT_LE(pipeline.stages[1].threads, 4) << "no more than is asked for, and some headroom";
 }
 
+// Far more than was asked for is given up, once and for all.
+TEST(Tuner, GivesThreadsBackFarAboveTheTarget) {
+  FakePipeline pipeline;
+  pipeline.stages[0].threads = 4;
+  pipeline.stages[1].threads = 8;
+  TunerOptions options;
+  options.target = 200;
+  const auto [result, heard] = TuneIt(&pipeline, options);
+  EXPECT_GE(pipeline.Rate(), 200) << result.why;
+  EXPECT_LE(result.end.at("parse.parallelism"), 3);
+  EXPECT_EQ(result.end.at("load.parallelism"), 1);
+  EXPECT_EQ(heard.Count(TuneAction::kRevert), 0u);
+  EXPECT_TRUE(result.converged);
+}
+
 TEST(Tuner, NamesTheBillWhereNoSettingsFit) {
   FakePipeline pipeline;
   TunerOptions options;
@@ -463,7 +478,8 @@ TEST(Tuner, LeavesARunningPipelineAtVerifiedSettings) {
     EXPECT_TRUE(result.end != result.start || !result.effect) << windows;
     undone += pipeline.set.size() > 1 && result.end == result.start;
     for (const auto& [index, decision] : heard.last) {
-      if (decision.action != TuneAction::kApply || !decision.applied_ns) continue;
+      EXPECT_TRUE(decision.changes.empty() || decision.applied_ns) << windows;
+      if (decision.action != TuneAction::kApply) continue;
       EXPECT_NE(decision.verdict, TuneVerdict::kOpen) << windows;
     }
   }

@@ -117,3 +117,23 @@ refused() {  # CODE WORDS ARGUMENTS...
   [ ! -e headrace.db ]
   refused 2 "decode.parallelism, decode.queue" -p "$pipeline" --apply-cmd ./set.sh --knob nothing.parallelism
 }
+
+@test "ended while it compares, the process is left at what was kept" {
+  # Ended right behind the first change, which nobody has verified yet.
+  cat > ends.sh <<'END'
+#!/bin/sh
+echo "$HEADRACE_KNOB_DECODE_PARALLELISM" >> turned
+./set.sh
+[ "$(wc -l < turned)" -gt 1 ] || kill -INT "$TUNER"
+END
+  chmod +x ends.sh
+  run timeout 120 "$HEADRACE" tune -p "$pipeline" --apply-cmd "TUNER=\$PPID ./ends.sh" --knob decode.parallelism --json 3>&-
+  [ "$status" -eq 130 ]
+  [ "$(wc -l < turned)" -eq 2 ]
+  [ "$(sed -n 1p turned)" -gt 1 ]
+  [ "$(sed -n 2p turned)" -eq 1 ]
+  read -r threads queue < settings.txt
+  [ "$threads" -eq 1 ]
+  "$HEADRACE" tune --explain latest --json | jq -e '.decisions | any(.verdict == "superseded") and any(.action == "revert" and .applied_ns != null)'
+  kill -0 "$pipeline"
+}
