@@ -232,7 +232,8 @@ void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comp
 }
 
 // Whether others used so much of the machine that it shows in the figures.
-void NoteOthers(const Views& views, ComparedUnit unit, ComparisonNotes* notes) {
+void NoteOthers(const Views& views, ComparedUnit unit, const analysis::ComparedMetric& first,
+                ComparisonNotes* notes) {
   constexpr double kMuch = 0.2;  // of the machine's cores
   notes->machine.clear();
   double cores = 0;
@@ -254,10 +255,14 @@ void NoteOthers(const Views& views, ComparedUnit unit, ComparisonNotes* notes) {
           : fmt::format(
                 "other processes used {:.2f} of {:.0f} cores while A ran, {:.2f} while B ran", a,
                 cores, b);
-  notes->machine = used + (unit == ComparedUnit::kPair
-                               ? ": the machine is too noisy for small changes"
-                               : ": part of the change may be theirs; 'compare' on pipelines or "
-                                 "commands runs both sides in turn");
+  notes->machine = used;
+  if (unit != ComparedUnit::kPair) {
+    notes->machine +=
+        ": part of the change may be theirs; 'compare' on pipelines or commands runs both sides in "
+        "turn";
+  } else if (!first.detectable || *first.detectable > first.margin) {
+    notes->machine += ": the machine is too noisy for small changes";
+  }
 }
 
 // What carries the change between the sides. None: there is no change to explain, or nothing can be
@@ -579,7 +584,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   }
   if (!counting.a.empty()) CheckConditions(options, counting, true, &notes);
   NameOutliers(input, comparison, views, &notes);
-  NoteOthers(views, input.unit, &notes);
+  NoteOthers(views, input.unit, comparison.metrics[0], &notes);
   const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
   const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
   for (size_t i = 0; i < result.pairs.size(); ++i) {
@@ -747,8 +752,8 @@ int CompareRecorded(const CompareOptions& options) {
   notes.name = options.name;
   notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
   CheckConditions(options, views, false, &notes);
-  NoteOthers(views, input.unit, &notes);
   const analysis::Comparison comparison = analysis::Compare(input);
+  NoteOthers(views, input.unit, comparison.metrics[0], &notes);
   JudgeGates(gates, comparison, &notes);
   const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
   return Print(options, {input, comparison, notes, section ? &*section : nullptr});

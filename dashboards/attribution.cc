@@ -134,9 +134,11 @@ std::vector<const AttributionRow*> Reasons(const Attribution& attribution) {
   return reasons;
 }
 
-std::string FasterOrSlower(double log_ratio) {
-  const double change = std::expm1(log_ratio);
+std::string FasterOrSlower(const SharePart& log_ratio) {
+  const double change = std::expm1(log_ratio.value);
   if (std::abs(change) < kNoChange) return "B is as fast as A";
+  if (log_ratio.interval.low < 0 && log_ratio.interval.high > 0)
+    return fmt::format("B is not surely {} ({})", change > 0 ? "faster" : "slower", Signed(change));
   return fmt::format("B is {} {}", Percent(change), change > 0 ? "faster" : "slower");
 }
 
@@ -310,7 +312,7 @@ Section MakeAttributionSection(const Attribution& attribution) {
   const std::string because = AttributionSentence(attribution);
   section.sentences.push_back(
       {"WHY",
-       fmt::format("{}{}", FasterOrSlower(attribution.log_ratio.value),
+       fmt::format("{}{}", FasterOrSlower(attribution.log_ratio),
                    because.empty() ? ": no part of it changed by more than runs of one side differ "
                                      "by, as far as it moves the rate"
                                    : ", " + because)});

@@ -161,18 +161,32 @@ void SayHow(const ComparisonPage& page, std::vector<Sentence>* say) {
   }
 }
 
-// What else B does: the proven changes of the other metrics.
-std::string OthersText(const Comparison& comparison, bool costs_only) {
+// What else B does: the proven changes of the other metrics; all of them, those for the better, or
+// what it costs.
+enum class Others { kAll, kGains, kCosts };
+std::string OthersText(const Comparison& comparison, Others which) {
   std::vector<std::string> parts;
   for (size_t i = 1; i < comparison.metrics.size(); ++i) {
     const ComparedMetric& metric = comparison.metrics[i];
     if (!metric.change || metric.identical) continue;
     if (metric.verdict != ChangeVerdict::kFaster && metric.verdict != ChangeVerdict::kSlower)
       continue;
-    if (costs_only && metric.verdict == ChangeVerdict::kFaster) continue;
+    if (which == Others::kCosts && metric.verdict == ChangeVerdict::kFaster) continue;
+    if (which == Others::kGains && metric.verdict == ChangeVerdict::kSlower) continue;
     parts.push_back(fmt::format("{} ({})", metric.word, ChangeText(metric.figure, *metric.change)));
   }
   return Joined(parts, ", ");
+}
+
+// Of sides that are as fast, the one that costs less.
+std::string EitherText(const ComparisonInput& input, const Comparison& comparison) {
+  const std::string gains = OthersText(comparison, Others::kGains);
+  const std::string costs = OthersText(comparison, Others::kCosts);
+  const std::string a = Printable(input.a.what, 120), b = Printable(input.b.what, 120);
+  if (gains.empty() && costs.empty()) return "either will do: no difference that matters";
+  if (costs.empty()) return fmt::format("adopt B ({}): as fast, with {}", b, gains);
+  if (gains.empty()) return fmt::format("keep A ({}): as fast, and B costs {}", a, costs);
+  return fmt::format("either will do for the rate: B has {}, and costs {}", gains, costs);
 }
 
 void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
@@ -185,7 +199,7 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
              (first.verdict == ChangeVerdict::kFaster || first.verdict == ChangeVerdict::kSlower)) {
     say->push_back({"WHY", fmt::format("unavailable ({})", page.notes.no_why)});
   }
-  const std::string others = OthersText(comparison, false);
+  const std::string others = OthersText(comparison, Others::kAll);
   if (!others.empty()) say->push_back({"ALSO", others});
   // Of too few no change is found, however large.
   if (first.detectable && !first.identical && comparison.too_few.empty()) {
@@ -253,7 +267,7 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
     more_pairs(6, input.unit == ComparedUnit::kPair ? "" : ", interleaved");
     return;
   }
-  const std::string costs = OthersText(comparison, true);
+  const std::string costs = OthersText(comparison, Others::kCosts);
   // One run a side may have had a good day.
   if (input.unit == ComparedUnit::kBlock &&
       (first.verdict == ChangeVerdict::kFaster || first.verdict == ChangeVerdict::kSlower)) {
@@ -269,9 +283,7 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
       say->push_back({"DO", fmt::format("keep A ({})", Printable(input.a.what, 120))});
       return;
     case ChangeVerdict::kSame:
-      say->push_back(
-          {"DO", fmt::format("either will do{}", costs.empty() ? ": no difference that matters"
-                                                               : "; B costs " + costs)});
+      say->push_back({"DO", EitherText(input, comparison)});
       return;
     case ChangeVerdict::kCannotTell:
       break;

@@ -127,6 +127,23 @@ TEST(ComparisonPage, WhatOthersDidOnTheMachineStandsUnderTheVerdict) {
   EXPECT_EQ(report.sections[0].sentences[1].text, notes.machine);
 }
 
+TEST(ComparisonPage, OfSidesAsFastTheCheaperIsTheAdvice) {
+  const struct {
+    double cpu;
+    const char* advice;
+  } cases[] = {{0.5, "adopt B (decode.parallelism=2): as fast, with less CPU (-"},
+               {2, "keep A (decode.parallelism=1): as fast, and B costs more CPU (+"},
+               {1, "either will do: no difference that matters"}};
+  for (const auto& [cpu, advice] : cases) {
+    ComparisonInput input = Pairs(12, 1.0, 0.001);
+    for (analysis::ComparedSample& sample : input.b.samples) {
+      analysis::Real& value = sample.figures.values[static_cast<size_t>(Figure::kCpuPerRow)];
+      value = *value * cpu;
+    }
+    EXPECT_THAT(RenderText(Page(input, Notes()), {300, true}), HasSubstr(advice));
+  }
+}
+
 TEST(ComparisonPage, CommandsAreNotToldToTakeADuration) {
   ComparisonInput input = Pairs(12, 1.0, 0.6);
   for (analysis::ComparedSide* side : {&input.a, &input.b}) {
