@@ -1,0 +1,38 @@
+// A stored decision as text: what its detail lacks, or has of another type, is left out.
+#include "cli/decision_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace headrace::cli {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(DecisionText, ADamagedDetailIsReadAsFarAsItGoes) {
+  const struct {
+    const char* detail;
+    const char* observed;
+  } cases[] = {
+      {R"({"effect_ratio": 0.1, "effect_interval": {"low": 0.05, "high": 0.15}, "pairs_count": 6})",
+       "+10.0 % [5.0, 15.0], 6 pairs of blocks"},
+      {R"({"effect_ratio": 0.1})", "+10.0 %, before against after"},
+      {R"({"effect_ratio": 0.1, "effect_interval": null})", "+10.0 %, before against after"},
+      {R"({"effect_ratio": 0.1, "effect_interval": [1, 2]})", "+10.0 %, before against after"},
+      {R"({"effect_ratio": "much", "then_limited_by": 7})", "100 batches/s"},
+      {"[]", "100 batches/s"},
+      {"3", "100 batches/s"},
+      {"{", "100 batches/s"},
+      {"", "100 batches/s"},
+  };
+  for (const auto& [detail, observed] : cases) {
+    analysis::DecisionRow decision;
+    decision.predicted_rate = decision.observed_rate = 100;
+    decision.verdict = "kept";
+    decision.detail_json = detail;
+    EXPECT_THAT(DecisionText(decision), HasSubstr(observed)) << detail;
+  }
+}
+
+}  // namespace
+}  // namespace headrace::cli
