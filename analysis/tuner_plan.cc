@@ -83,7 +83,10 @@ class Draft {
     Settings settings = Turnable(plan.settings);
     settings = NotTried(Fitted(settings));
     if (!Take(settings)) {
-      if (proposal_.reason.empty()) proposal_.reason = "the plan changes nothing";
+      if (proposal_.reason.empty()) {
+        proposal_.reason = fmt::format("{} limits, and no setting that fits gains more",
+                                       analysis::Describe(proposal_.limited_by));
+      }
       return std::move(proposal_);
     }
     if (proposal_.forced) {
@@ -95,7 +98,8 @@ class Draft {
     const double gain = proposal_.predicted / proposal_.now - 1;
     const bool unsure = question_.sure && proposal_.gain_interval.low <= 0;
     if (gain < question_.least_gain || unsure) {
-      proposal_.reason = fmt::format("the plan would gain {} only", FormatPercent(gain));
+      proposal_.reason = fmt::format("{} limits, and the plan would gain {} only",
+                                     analysis::Describe(proposal_.limited_by), FormatPercent(gain));
       if (unsure && gain >= question_.least_gain) {
         proposal_.reason = fmt::format("the plan's gain, {}, may be none", FormatPercent(gain));
       }

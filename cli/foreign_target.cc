@@ -109,7 +109,8 @@ std::string KnobVariable(const std::string& knob) {
 }
 
 CommandEnd RunCommand(const std::string& command, const std::string& input,
-                      const std::vector<std::string>& variables, int64_t timeout_ns) {
+                      const std::vector<std::string>& variables, int64_t timeout_ns,
+                      bool passes_on) {
   const int file = MemoryFile(input);
   pid_t pid = -1;
   try {
@@ -124,10 +125,16 @@ CommandEnd RunCommand(const std::string& command, const std::string& input,
   struct Forget {
     ~Forget() { SetGroupOfChild(0); }
   } forget;
-  const int64_t end_ns = MonotonicNs() + timeout_ns;
+  constexpr int64_t kEndsWithinNs = 10'000'000'000;  // of being interrupted
+  int64_t end_ns = MonotonicNs() + timeout_ns;
   int status = 0;
   int64_t pause_ns = 200'000;
   while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (passes_on && Interrupted()) {
+      passes_on = false;
+      kill(-pid, SIGINT);
+      end_ns = std::min(end_ns, MonotonicNs() + kEndsWithinNs);
+    }
     if (MonotonicNs() > end_ns) {
       kill(-pid, SIGKILL);
       waitpid(pid, &status, 0);

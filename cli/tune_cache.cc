@@ -116,7 +116,7 @@ std::string Restart(const CacheTuning& what, const analysis::Decision& decision,
     command += " --checkpoint " + ShellWord(what.checkpoint) + " --resume";
   }
   constexpr int64_t kStartsAndEndsNs = 60'000'000'000;
-  const CommandEnd end = RunCommand(command, "", {}, duration_ns + kStartsAndEndsNs);
+  const CommandEnd end = RunCommand(command, "", {}, duration_ns + kStartsAndEndsNs, true);
   if (!end.ok) {
     throw Error(ExitCode::kFailure, "the run with the cache " + end.how, what.pipeline,
                 "see its error above; the settings before it stand");

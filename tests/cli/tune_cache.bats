@@ -44,3 +44,14 @@ pipeline() { echo "$BATS_FILE_TMPDIR/rm1/pipeline.toml"; }
   one_line_error 2 "tape"
   [ ! -e runs.db ]
 }
+
+@test "Ctrl-C while the restarted pipeline runs ends both" {
+  "$HEADRACE" tune "$(pipeline)" --max-decisions 1 --cache memory=1GiB --quiet < /dev/null 3>&- &
+  local tune=$!
+  until_true 60 eval '[ "$("$HEADRACE" runs --json 2> /dev/null | jq "[.runs[] | select(.name | contains(\"-cache-\"))] | length")" -eq 1 ]'
+  kill -INT "$tune"
+  local status=0
+  wait "$tune" || status=$?
+  [ "$status" -eq 130 ]
+  "$HEADRACE" runs --json | jq -e 'all(.runs[]; .state != "running")'
+}
