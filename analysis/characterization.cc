@@ -18,6 +18,7 @@
 namespace headrace::analysis {
 namespace {
 
+constexpr const char* kNoNic = "no NIC was modelled: the table is read from this machine";
 constexpr double kLevel = 0.95;
 constexpr size_t kDraws = 2000;
 constexpr uint64_t kSeed = 20261122;
@@ -374,9 +375,17 @@ class Maker {
     AddDemand();
   }
 
+  // Whether the worker read its table over a network.
+  bool Network() const {
+    if (!worker_.model) return false;
+    const auto& resources = worker_.model->resources();
+    return std::any_of(resources.begin(), resources.end(),
+                       [](const auto& resource) { return resource.network_s.has_value(); });
+  }
+
   Quantity NicUse() const {
     if (!in_.conditions.nic_bytes_per_s)
-      return None("no NIC was modelled: the table is read from this machine",
+      return None(Network() ? "the rate of the NIC is not known: --nic-rate" : kNoNic,
                   headrace::Unit::kRatio);
     return Divide(Border("read", true),
                   Counted(*in_.conditions.nic_bytes_per_s, headrace::Unit::kBytesPerSecond),
@@ -569,7 +578,10 @@ class Maker {
               ? Estimated(bytes / seconds, headrace::Unit::kBytesPerSecond)
               : None("no operator counts its bytes", headrace::Unit::kBytesPerSecond);
       use.nic_bytes_per_s = None("moves nothing over a NIC", headrace::Unit::kBytesPerSecond);
-      if (share.cls == OperatorClass::kFetch) use.nic_bytes_per_s = Border("read", true);
+      if (share.cls == OperatorClass::kFetch)
+        use.nic_bytes_per_s = in_.conditions.nic_bytes_per_s || Network()
+                                  ? Border("read", true)
+                                  : None(kNoNic, headrace::Unit::kBytesPerSecond);
       sheet_.stages.push_back(std::move(use));
     }
   }

@@ -74,6 +74,7 @@ struct StudyOptions {
 // One workload of the study: a generated table, or the user's.
 struct Work {
   std::string name, model;
+  std::string asked;                            // as the command names it
   std::optional<workloads::WorkloadSpec> spec;  // of a generated table
   std::string pipeline;                         // file
   std::vector<std::string> settings;            // of the worker's run
@@ -81,6 +82,18 @@ struct Work {
   analysis::SheetInputs inputs;
   std::optional<int64_t> worker, fed, ceiling;  // runs
 };
+
+// A pipeline or a spec may have any name; in the folder it is a part of file names, and it is
+// printed as progress: letters, digits, '-' and '_', and none of the folder's own names.
+std::string PlainName(const std::string& name) {
+  std::string plain = name.substr(0, 64);
+  for (char& c : plain) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!letter && (c < '0' || c > '9') && c != '-' && c != '_') c = '_';
+  }
+  if (plain.empty() || plain == "steps" || plain == "ladder") plain += "_";
+  return plain;
+}
 
 double HostCores() {
   cpu_set_t allowed;
@@ -140,7 +153,13 @@ class Study {
       throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
     if (!options_.nic_rate.empty() && RateOf(options_.nic_rate) <= 0)
       throw Error(ExitCode::kUsage, "must be above 0", "--nic-rate");
-    if (!options_.memory.empty()) ParseBytes(options_.memory, "--memory");
+    if (!options_.memory.empty() && ParseBytes(options_.memory, "--memory") == 0)
+      throw Error(ExitCode::kUsage, "must be above 0", "--memory");
+    // CLI11's ranges let NaN through.
+    for (const auto& [name, price] : {std::pair{"--core-hour-price", options_.prices.core_hour},
+                                      {"--watts-per-core", options_.prices.watts_per_core},
+                                      {"--kwh-price", options_.prices.energy_kwh}})
+      if (price && !std::isfinite(*price)) throw Error(ExitCode::kUsage, "is not a number", name);
     for (const std::string& text : options_.set) reader::ParseSetting(text);
   }
 
@@ -150,9 +169,6 @@ class Study {
     std::vector<std::string> targets = options_.targets;
     if (targets.empty()) targets = {"rm1", "rm2", "rm3"};
     for (const std::string& target : targets) {
-      for (const Work& work : works_)
-        if (work.name == target)
-          throw Error(ExitCode::kUsage, "is named twice", Printable(target), "name it once");
       if (IsWorkload(target)) {
         AddGenerated(target);
       } else {
@@ -175,8 +191,16 @@ class Study {
                   "give the folder of the table instead of a workload");
     Work work;
     work.spec = workloads::LoadSpec(target);
-    work.name = work.spec->name;
+    work.name = PlainName(work.spec->name);
     const bool is_model = workloads::BuiltInModels().count(target) > 0;
+    if (!is_model && workloads::BuiltInModels().count(work.name) > 0)
+      throw Error(ExitCode::kUsage, fmt::format("'{}' is the name of a published model", work.name),
+                  Printable(target), "give the spec another name");
+    for (const Work& other : works_)
+      if (other.name == work.name)
+        throw Error(ExitCode::kUsage, fmt::format("'{}' is named twice", work.name),
+                    Printable(target), "name it once, or give the spec another name");
+    work.asked = target;
     if (is_model) work.model = target;
     const bool rm3 = target == "rm3";
     work.spec->seed = options_.seed;
@@ -208,7 +232,7 @@ class Study {
         reader::IsRemote(table) ? table : fs::absolute(table).lexically_normal().string();
     work.settings = {"source.table=" + place};
     const reader::PipelineSpec spec = LoadSpecOf(work);
-    work.name = spec.name;
+    work.name = PlainName(spec.name);
     ReadGenerated(place, &work);
     Conditions(&work);
     works_.push_back(std::move(work));
@@ -224,8 +248,9 @@ class Study {
     const std::string name = json["name"].get<std::string>();
     if (workloads::BuiltInModels().count(name) == 0) return;
     work->model = name;
-    if (json.contains("feature_fraction") && json["feature_fraction"].is_number())
-      work->inputs.feature_fraction = json["feature_fraction"].get<double>();
+    if (!json.contains("feature_fraction") || !json["feature_fraction"].is_number()) return;
+    const double fraction = json["feature_fraction"].get<double>();
+    if (fraction > 0 && fraction <= 1) work->inputs.feature_fraction = fraction;
   }
 
   reader::PipelineSpec LoadSpecOf(const Work& work) const {
@@ -645,15 +670,38 @@ class Study {
     return analysis::MakeSheet(inputs);
   }
 
+  // The options that change what is found; places of files are the user's own.
+  std::string OptionWords() const {
+    std::string words;
+    const auto add = [&](const char* option, const auto& value) {
+      words += fmt::format(" {} {}", option, ShellWord(fmt::format("{}", value)));
+    };
+    if (!options_.coread.empty()) add("--coread", "FILE");
+    if (options_.quick) words += " --quick";
+    if (options_.ladder_only) words += " --ladder-only";
+    if (options_.no_ladder) words += " --no-ladder";
+    if (options_.pairs) add("--pairs", *options_.pairs);
+    if (options_.rows) add("--rows", *options_.rows);
+    if (options_.features) add("--features", *options_.features);
+    if (options_.seed != 1) add("--seed", options_.seed);
+    if (!options_.duration.empty()) add("--duration", options_.duration);
+    if (!options_.nic_rate.empty()) add("--nic-rate", options_.nic_rate);
+    if (!options_.memory.empty()) add("--memory", options_.memory);
+    for (const std::string& setting : options_.set) add("--set", setting);
+    const analysis::Prices& prices = options_.prices;
+    if (prices.core_hour) add("--core-hour-price", *prices.core_hour);
+    if (prices.watts_per_core) add("--watts-per-core", *prices.watts_per_core);
+    if (prices.energy_kwh) add("--kwh-price", *prices.energy_kwh);
+    return words;
+  }
+
   analysis::Characterization Describe() const {
     analysis::Characterization study;
     study.version = HEADRACE_VERSION;
     study.command = "headrace characterize";
     for (const Work& work : works_)
-      study.command += " " + (work.spec ? work.name : std::string("TABLE --pipeline FILE"));
-    if (options_.quick) study.command += " --quick";
-    if (options_.ladder_only) study.command += " --ladder-only";
-    if (options_.no_ladder) study.command += " --no-ladder";
+      study.command += " " + (work.spec ? ShellWord(work.asked) : "TABLE --pipeline FILE");
+    study.command += OptionWords();
     study.quick = options_.quick;
     study.cores = cores_;
     utsname names = {};
@@ -771,7 +819,8 @@ HR_COMMAND(
        app.add_option("--seed", options->seed, "Start all random draws here")
            ->capture_default_str();
        app.add_option("-d,--duration", options->duration, "Run a worker this long (default 8s)");
-       app.add_option("--set", options->set, "Change one knob of every run, KEY=VALUE")
+       app.add_option("--set", options->set,
+                      "Change one knob of every run but the ladder's, KEY=VALUE")
            ->allow_extra_args(false);
        app.add_option("--nic-rate", options->nic_rate,
                       "Model a NIC of this rate between storage and worker: 400MB/s (default: for "

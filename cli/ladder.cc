@@ -259,6 +259,10 @@ Accounts AccountsOf(const RunView& run) {
       all.disk_s = static_cast<double>(resource.hold_ns) / all.rows * 1e-9;
   if (const analysis::HostRow* rss = run.FindHost("process_rss_bytes"); rss != nullptr)
     all.peak_bytes = rss->maximum_value;
+  // Each is divided by.
+  if (all.reader_cpu_s <= 0 || all.read_bytes <= 0)
+    throw Error(ExitCode::kInconclusive, "no CPU time or no byte of the reader was counted",
+                "run " + run.run.name);
   return all;
 }
 
@@ -318,7 +322,7 @@ std::string ExplainCpu(const Many& before, const Many& after, double ratio,
   std::sort(untouched.begin(), untouched.end());
   text += fmt::format("; x{} would be {:.1f} us", FactorText(aim), was / aim);
   if (!untouched.empty() && was - rest > 0 && is - rest > 0)
-    text += fmt::format("; {}, which it does not touch, are {:.1f} us: without them x{}",
+    text += fmt::format("; {}, which change by less than 5 %, are {:.1f} us: without them x{}",
                         fmt::join(untouched, ", "), rest, FactorText((was - rest) / (is - rest)));
   return text;
 }
@@ -443,7 +447,9 @@ class Climb {
 
   void TakePairs(size_t rung, Tier tier, const std::string& result) {
     const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
-    if (!json.is_object() || !json.contains("pairs") || !json["pairs"].is_array())
+    // No pairs would leave the rung out in silence.
+    if (!json.is_object() || !json.contains("pairs") || !json["pairs"].is_array() ||
+        json["pairs"].empty())
       throw Error(ExitCode::kBadData, "is not what characterize kept of pairs");
     std::vector<std::pair<Accounts, Accounts>> pairs;
     for (const nlohmann::json& pair : json["pairs"]) {
@@ -459,7 +465,11 @@ class Climb {
     const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
     if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_number_integer())
       throw Error(ExitCode::kBadData, "is not what characterize kept of a run");
-    disk_[rung] = Load(json["run_id"].get<int64_t>());
+    Accounts accounts = Load(json["run_id"].get<int64_t>());
+    if (!accounts.disk_s || *accounts.disk_s <= 0)
+      throw Error(ExitCode::kInconclusive, "no time of the modelled disk was recorded",
+                  fmt::format("rung {}", Rungs()[rung].name));
+    disk_[rung] = std::move(accounts);
   }
 
   void Finish() {
@@ -500,10 +510,14 @@ class Climb {
                   "give a log of jobs: --coread FILE");
     analysis::Random random(options_.seed);
     std::vector<workloads::CoreadJob> jobs(options_.jobs);
+    const auto popularity = [](const nlohmann::json& feature) {
+      const auto found = feature.find("popularity");
+      return found != feature.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
     for (workloads::CoreadJob& job : jobs)
       for (const nlohmann::json& feature : json["features"])
         if (feature.is_object() && feature.contains("feature") && feature["feature"].is_string() &&
-            random.Uniform() < feature.value("popularity", 0.0))
+            random.Uniform() < popularity(feature))
           job.features.push_back(feature["feature"].get<std::string>());
     return jobs;
   }

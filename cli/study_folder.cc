@@ -1,8 +1,12 @@
 #include "cli/study_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +32,8 @@ void WriteWhole(const std::string& path, const std::string& text) {
   file.Commit();
 }
 
-// The inputs that are there; nothing where there is no study, or one of another program.
+// The inputs that are there; nothing where there is no study, or one of another program, whose
+// files are not ours to replace.
 std::optional<std::map<std::string, std::string>> ReadInputs(const std::string& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
@@ -36,7 +41,7 @@ std::optional<std::map<std::string, std::string>> ReadInputs(const std::string& 
   std::map<std::string, std::string> inputs;
   if (!json.is_object() || json.value("schema", nlohmann::json()) != kSchema ||
       !json.contains("inputs") || !json["inputs"].is_object())
-    return inputs;
+    return std::nullopt;
   for (const auto& [name, value] : json["inputs"].items())
     if (value.is_string()) inputs[name] = value.get<std::string>();
   return inputs;
@@ -81,6 +86,7 @@ StudyFolder::StudyFolder(std::string folder, std::map<std::string, std::string> 
                 "give a new one with -o");
   if (!fs::exists(folder_, failed) && !fs::create_directories(folder_, failed))
     throw ErrnoError(failed.value(), "make the folder", folder_);
+  Lock();
   if (before && (fresh || *before != inputs)) {
     if (!fresh)
       std::fputs(fmt::format("headrace characterize: {} holds a study of other inputs ({}): begins "
@@ -98,6 +104,20 @@ StudyFolder::StudyFolder(std::string folder, std::map<std::string, std::string> 
   nlohmann::ordered_json json = {{"schema", kSchema}};
   json["inputs"] = inputs;
   WriteWhole(study, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+StudyFolder::~StudyFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+// Where the file system has no locks, there is none.
+void StudyFolder::Lock() {
+  lock_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(lock_);
+    throw Error(ExitCode::kUsage, "another study is being made in the folder", folder_,
+                "wait for it, or give another folder with -o");
+  }
 }
 
 std::string StudyFolder::PathOf(const std::string& name) const {

@@ -26,8 +26,12 @@ struct StudyStep {
 class StudyFolder {
  public:
   // Makes the folder, or takes up the study in it. `fresh`: takes up nothing. Throws Error kUsage
-  // where the folder holds other things than a study.
+  // where the folder holds other things than a study, or where another command is at work in it:
+  // the folder is locked (flock) while this lives, or until the process ends in whatever way.
   StudyFolder(std::string folder, std::map<std::string, std::string> inputs, bool fresh);
+  ~StudyFolder();
+  StudyFolder(const StudyFolder&) = delete;
+  StudyFolder& operator=(const StudyFolder&) = delete;
 
   const std::string& path() const { return folder_; }
   std::string PathOf(const std::string& name) const;
@@ -39,10 +43,12 @@ class StudyFolder {
   double seconds() const { return seconds_; }
 
  private:
+  void Lock();
   void BeginAnew() const;
 
   std::string folder_;
   double seconds_ = 0;
+  int lock_ = -1;
 };
 
 // Throws Error kResources unless the file system of `folder` has room for so many bytes.

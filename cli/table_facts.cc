@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ namespace dwrf = reader::dwrf;
 using analysis::TableFacts;
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kNotFacts = "is not what characterize kept of a table";
 constexpr double kTraffic = 0.8;
 constexpr uint64_t kMostFeatures = 50'000;  // read of a sample: more would not fit memory
 constexpr int64_t kDedupNs = 2'000'000'000;
@@ -210,16 +212,28 @@ Json SizesJson(const analysis::SizeFigures& sizes) {
           {"p75", sizes.p75},     {"p95", sizes.p95}};
 }
 
+// A number of another kind would be converted in silence, and one below 0 to a huge one.
+uint64_t ParseCount(const Json& json) {
+  if (!json.is_number_unsigned()) throw Error(ExitCode::kBadData, kNotFacts);
+  return json.get<uint64_t>();
+}
+
+double ParseNumber(const Json& json) {
+  const double value = json.get<double>();
+  if (!(value >= 0) || !std::isfinite(value)) throw Error(ExitCode::kBadData, kNotFacts);
+  return value;
+}
+
 analysis::SizeFigures ParseSizes(const Json& json) {
   analysis::SizeFigures sizes;
-  sizes.count = json.at("count").get<uint64_t>();
-  sizes.mean = json.at("mean").get<double>();
-  sizes.deviation = json.at("deviation").get<double>();
-  sizes.p5 = json.at("p5").get<double>();
-  sizes.p25 = json.at("p25").get<double>();
-  sizes.p50 = json.at("p50").get<double>();
-  sizes.p75 = json.at("p75").get<double>();
-  sizes.p95 = json.at("p95").get<double>();
+  sizes.count = ParseCount(json.at("count"));
+  sizes.mean = ParseNumber(json.at("mean"));
+  sizes.deviation = ParseNumber(json.at("deviation"));
+  sizes.p5 = ParseNumber(json.at("p5"));
+  sizes.p25 = ParseNumber(json.at("p25"));
+  sizes.p50 = ParseNumber(json.at("p50"));
+  sizes.p75 = ParseNumber(json.at("p75"));
+  sizes.p95 = ParseNumber(json.at("p95"));
   return sizes;
 }
 
@@ -330,15 +344,16 @@ TableFacts ParseFacts(const std::string& text, const std::string& where) {
   try {
     const Json json = Json::parse(text);
     for (const auto& [name, member] : kTexts) facts.*member = json.at(name).get<std::string>();
-    for (const auto& [name, member] : kCounts) facts.*member = json.at(name).get<uint64_t>();
-    for (const auto& [name, member] : kNumbers) facts.*member = json.at(name).get<double>();
+    for (const auto& [name, member] : kCounts) facts.*member = ParseCount(json.at(name));
+    for (const auto& [name, member] : kNumbers) facts.*member = ParseNumber(json.at(name));
     for (const auto& [name, member] : kMaybe)
-      if (!json.at(name).is_null()) facts.*member = json.at(name).get<double>();
+      if (!json.at(name).is_null()) facts.*member = ParseNumber(json.at(name));
     facts.streams = ParseSizes(json.at("streams"));
     facts.reads = ParseSizes(json.at("reads"));
   } catch (const Json::exception&) {
-    throw Error(ExitCode::kBadData, "is not what characterize kept of a table", where,
-                "begin anew: --fresh");
+    throw Error(ExitCode::kBadData, kNotFacts, where, "begin anew: --fresh");
+  } catch (const Error& error) {
+    throw error.Within(where);
   }
   return facts;
 }

@@ -53,7 +53,9 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   until_true 30 test -e study/steps/rm1.facts
   until_true 30 grep -q 'one worker' progress
   kill -INT $pid
-  run ! wait $pid
+  code=0
+  wait $pid || code=$?  # not by run: its subshell has no such child
+  [ "$code" -eq 130 ]
   [ ! -e study/steps/rm1.worker ]
   [ ! -e study/characterization.json ]
   # The same study, but that its runs are short: by hand, as the duration is an input.
@@ -78,6 +80,61 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   [[ "$stderr" == *"sample of rows"* ]]
   [[ "$stderr" == *"one worker"* ]]
   jq -e '.run_id != 999' study/steps/rm1.worker
+}
+
+@test "figures of a damaged step file are read again, not shown" {
+  tiny_table
+  run study -q
+  told "$status"
+  cp study/steps/rm1.facts facts
+  for edit in '.rows = -5' '.rows = 1.5' '.rows = 1e300' '.used_bytes = -1' '.streams.count = -1' '.reads = []' '.coverage = "x"'; do
+    jq "$edit" facts > study/steps/rm1.facts
+    run --separate-stderr study
+    told "$status"
+    [[ "$stderr" == *"sample of rows"* ]] || { echo "kept: $edit"; return 1; }
+    [ "$(value rows_count study/characterization.json)" = 2048 ]
+  done
+}
+
+@test "a workload's name leaves neither the folder nor the terminal" {
+  tiny_table
+  mkdir inner
+  sed '0,/^name = .*/s//name = "..\/..\/out\\u001b[31m<b>"/' table/pipeline.toml > odd.toml
+  run --separate-stderr "$HEADRACE" characterize table --pipeline odd.toml -o inner/study --no-ladder --quick --duration 500ms
+  told "$status"
+  [ "$(ls inner)" = study ]
+  [ -e "inner/study/steps/______out__31m_b_.facts" ]
+  [[ "$stderr" != *$'\e'* ]]
+  run ! grep -q '<b>' inner/study/characterization.html
+}
+
+@test "one study at a time in a folder, and none in the folder of another program" {
+  tiny_table
+  "$HEADRACE" characterize table -o study --no-ladder --duration 20s 2> progress &
+  pid=$!
+  until_true 30 grep -q 'one worker' progress
+  run study -q
+  one_line_error 2 "another study is being made"
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?  # not by run: its subshell has no such child
+  [ "$code" -eq 130 ]
+  mkdir -p theirs/steps
+  echo '{"schema": "theirs/1"}' > theirs/study.json
+  echo kept > theirs/steps/theirs
+  run "$HEADRACE" characterize table -o theirs --no-ladder --quick
+  one_line_error 2 "the folder holds other things than a study"
+  [ "$(cat theirs/steps/theirs)" = kept ]
+  [ "$(cat theirs/study.json)" = '{"schema": "theirs/1"}' ]
+}
+
+@test "the command on the page has the options that changed the figures" {
+  tiny_table
+  run study -q --set decode.parallelism=2 --core-hour-price 0.5
+  told "$status"
+  [ "$(jq -r .command study/characterization.json)" = "headrace characterize TABLE --pipeline FILE --quick --no-ladder --duration 1s --set decode.parallelism=2 --core-hour-price 0.5" ]
+  # Of a local table nothing went over a NIC.
+  jq -e '[.workloads[0].stages[].nic_bytes_per_s] | all(. == null)' study/characterization.json
 }
 
 @test "the ladder alone: every rung in its tiers, exit 3 where a sign is opposite" {
@@ -108,6 +165,16 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   one_line_error 2 "--coread: are of a table of your own"
   run "$HEADRACE" characterize rm1 --duration ten -o study
   one_line_error 2 "--duration"
+  run "$HEADRACE" characterize rm1 --memory 0 -o study
+  one_line_error 2 "--memory: must be above 0"
+  run "$HEADRACE" characterize rm1 --core-hour-price nan -o study
+  one_line_error 2 "--core-hour-price: is not a number"
+  printf 'name = "mine"\n[table]\ndense_features = 40\nsparse_features = 8\n' > mine.toml
+  run "$HEADRACE" characterize mine.toml ./mine.toml -o study
+  one_line_error 2 "'mine' is named twice"
+  sed -i 's/mine/rm1/' mine.toml
+  run "$HEADRACE" characterize mine.toml -o study
+  one_line_error 2 "is the name of a published model"
   run "$HEADRACE" characterize small.toml -o study
   [ "$status" -ne 0 ]
   [ ! -e study ]
