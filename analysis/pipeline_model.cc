@@ -6,6 +6,7 @@
 #include <cmath>
 #include <regex>
 
+#include "analysis/counter_sums.h"
 #include "analysis/phases.h"
 #include "analysis/plausibility.h"
 #include "analysis/statistics.h"
@@ -16,30 +17,6 @@ namespace {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 double Seconds(const Count& ns) { return ns ? Seconds(*ns) : 0; }
-
-void Add(Count* sum, const Count& value, bool first) {
-  if (first) {
-    *sum = value;
-  } else if (*sum && value) {
-    **sum += *value;
-  } else {
-    sum->reset();
-  }
-}
-
-void Add(OperatorCounters* sum, const OperatorCounters& x, bool first) {
-  sum->completions_count += x.completions_count;
-  sum->rows_count += x.rows_count;
-  sum->bytes_in_bytes += x.bytes_in_bytes;
-  sum->bytes_out_bytes += x.bytes_out_bytes;
-  sum->busy_ns += x.busy_ns;
-  Add(&sum->on_cpu_ns, x.on_cpu_ns, first);
-  Add(&sum->blocked_ns, x.blocked_ns, first);
-  Add(&sum->runnable_ns, x.runnable_ns, first);
-  sum->lock_wait_ns += x.lock_wait_ns;
-  sum->wait_in_ns += x.wait_in_ns;
-  sum->wait_out_ns += x.wait_out_ns;
-}
 
 // The coefficient of variation of one element's cost, from the spread of windows: the time of n
 // elements differs from n times the mean with n times the variance of one. Weighted by n, as
@@ -595,8 +572,8 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
     resource.hold_s = Seconds(counters.hold_ns) / steps;
     resource.wait_s = Seconds(counters.wait_ns) / steps;
     resource.bytes = static_cast<double>(counters.moved_bytes) / steps;
-    // The holder of a lock that is preempted holds it longer than it needs to: the demand is at most
-    // what its users do. A device also works while its users do something else.
+    // The holder of a lock that is preempted holds it longer than it needs to: the demand is at
+    // most what its users do. A device also works while its users do something else.
     double users_s = 0;
     for (const auto& [index, share] : resources_[r].users) {
       users_s += demands.operators[index].cpu_s + demands.operators[index].blocked_s;

@@ -2,35 +2,13 @@
 
 #include <algorithm>
 
+#include "analysis/counter_sums.h"
+
 namespace headrace::analysis {
 namespace {
 
-void Add(Count* sum, const Count& value, bool first) {
-  if (first) {
-    *sum = value;
-  } else if (*sum && value) {
-    **sum += *value;
-  } else {
-    sum->reset();
-  }
-}
-
-void Add(OperatorCounters* sum, const OperatorCounters& x, bool first) {
-  sum->completions_count += x.completions_count;
-  sum->rows_count += x.rows_count;
-  sum->bytes_in_bytes += x.bytes_in_bytes;
-  sum->bytes_out_bytes += x.bytes_out_bytes;
-  sum->busy_ns += x.busy_ns;
-  Add(&sum->on_cpu_ns, x.on_cpu_ns, first);
-  Add(&sum->blocked_ns, x.blocked_ns, first);
-  Add(&sum->runnable_ns, x.runnable_ns, first);
-  sum->lock_wait_ns += x.lock_wait_ns;
-  sum->wait_in_ns += x.wait_in_ns;
-  sum->wait_out_ns += x.wait_out_ns;
-}
-
 // Ratios are weighted with the windows' time, here multiplied by it.
-void Add(QueueCounters* sum, const QueueCounters& x, double ns) {
+void AddWeighted(QueueCounters* sum, const QueueCounters& x, double ns) {
   const auto weigh = [&](Real* to, const Real& value) {
     if (value) *to = to->value_or(0) + *value * ns;
   };
@@ -66,7 +44,7 @@ void SumUp(RunView* part) {
       Add(&stage.unattributed_ns, x.unattributed_ns, first);
     }
     for (size_t i = 0; i < std::min(part->queues.size(), window.queues.size()); ++i) {
-      Add(&part->queues[i], window.queues[i], ns);
+      AddWeighted(&part->queues[i], window.queues[i], ns);
     }
     for (size_t i = 0; i < std::min(part->resources.size(), window.resources.size()); ++i) {
       part->resources[i].acquisitions_count += window.resources[i].acquisitions_count;
