@@ -47,9 +47,9 @@ class Error : public std::exception {
   std::string what_, where_, fix_, line_;
 };
 
-// The failure of a system call on `path`: ENOSPC and ENOMEM give kResources, EACCES and EPERM
-// kPrivilege, ENOENT kBadData, all others kFailure. `action` is a verb phrase: "open", "write 4096
-// bytes to".
+// The failure of a system call on `path`: ENOSPC, EDQUOT, EFBIG and ENOMEM give kResources, EACCES
+// and EPERM kPrivilege, ENOENT kBadData, all others kFailure. `action` is a verb phrase: "open",
+// "write 4096 bytes to".
 Error ErrnoError(int error_number, const std::string& action, const std::string& path);
 
 // `text` with control bytes and invalid UTF-8 shown as \xNN, cut to `max_bytes`; for names that

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -108,6 +109,20 @@ bool Interrupted() { return interrupted != 0; }
 int InterruptSignal() { return interrupt_signal; }
 bool InterruptFromTerminal() { return interrupt_from_terminal != 0; }
 void SetGroupOfChild(int group) { group_of_child = group; }
+
+std::optional<Error> ErrorOf(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ExitCode::kResources, "out of memory");
+  } catch (const std::exception& error) {
+    return Error(ExitCode::kFailure,
+                 fmt::format("internal error: {}", Printable(error.what(), 500)));
+  }
+}
 
 std::string Positive(const std::string& text) {
   char* end = nullptr;

@@ -1,10 +1,12 @@
 // Command: one subcommand of headrace, registered by its own file with HR_COMMAND.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/registry.h"
 
 namespace CLI {
@@ -69,6 +71,11 @@ bool InterruptFromTerminal();
 // The process group of a child of this process: where a second signal ends this process at once, it
 // is killed with it. 0: none.
 void SetGroupOfChild(int group);
+
+// Does `work`, and returns what it threw as the Error that ends a command with it: an Error as it
+// is, kResources for lack of memory, kFailure "internal error: ..." for any other exception;
+// nothing when it threw nothing. For threads, which an exception must not leave.
+std::optional<Error> ErrorOf(const std::function<void()>& work);
 
 // A check for options that take a number above 0: the message, or nothing.
 std::string Positive(const std::string& text);

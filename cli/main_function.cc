@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -155,8 +155,10 @@ int RunCommand(const std::string& name, const Command& command, int argc, char**
 }  // namespace
 
 int Main(int argc, char** argv) {
-  // A closed pipe is an ordinary end of output for the commands that print rows: they see EPIPE.
+  // A closed pipe is an ordinary end of output for the commands that print rows: they see EPIPE. A
+  // file that may not grow (ulimit -f) is an error like a full disk: EFBIG.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   if (argc > 0) SetProgramName(argv[0]);
   if (argc < 2) {
     std::fputs(Overview().c_str(), stderr);
@@ -182,25 +184,16 @@ int Main(int argc, char** argv) {
   if (command == nullptr) {
     return UnknownCommand(name);
   }
-  try {
-    const int code = RunCommand(name, *command, argc, argv);
-    if (std::fflush(stdout) != 0 && errno == ENOSPC) {
+  int code = 0;
+  const std::optional<Error> failure = ErrorOf([&] {
+    code = RunCommand(name, *command, argc, argv);
+    if (std::fflush(stdout) != 0 && errno == ENOSPC)
       throw ErrnoError(errno, "write", "standard output");
-    }
-    return code;
-  } catch (const Error& error) {
-    std::fflush(stdout);
-    std::fputs(fmt::format("headrace {}: {}\n", name, error.what()).c_str(), stderr);
-    return static_cast<int>(error.code());
-  } catch (const std::bad_alloc&) {
-    std::fputs(fmt::format("headrace {}: out of memory\n", name).c_str(), stderr);
-    return static_cast<int>(ExitCode::kResources);
-  } catch (const std::exception& error) {
-    std::fputs(fmt::format("headrace {}: internal error: {}\n", name, Printable(error.what(), 500))
-                   .c_str(),
-               stderr);
-    return static_cast<int>(ExitCode::kFailure);
-  }
+  });
+  if (!failure) return code;
+  std::fflush(stdout);
+  std::fputs(fmt::format("headrace {}: {}\n", name, failure->what()).c_str(), stderr);
+  return static_cast<int>(failure->code());
 }
 
 }  // namespace headrace::cli

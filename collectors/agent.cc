@@ -43,6 +43,14 @@ std::string HowItEnded(int status) {
                              : fmt::format("exited {}", WEXITSTATUS(status));
 }
 
+// Its own class of failure, as far as it told one.
+ExitCode CodeOf(int status) {
+  for (const ExitCode code : {ExitCode::kBadData, ExitCode::kPrivilege, ExitCode::kResources}) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(code)) return code;
+  }
+  return ExitCode::kFailure;
+}
+
 }  // namespace
 
 Agent Agent::Start(const AgentOptions& options) {
@@ -101,7 +109,12 @@ Agent Agent::Start(const AgentOptions& options) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     throw Error(static_cast<ExitCode>(code), text);
   }
-  throw Error(ExitCode::kFailure,
+  // The run's row may have fitted, and its first figures not: then nobody has told of an error.
+  if (CodeOf(status) == ExitCode::kResources) {
+    throw Error(ExitCode::kResources, "disk full: nothing could be recorded", options.database,
+                "free space, or use --db elsewhere");
+  }
+  throw Error(CodeOf(status),
               fmt::format("the collector {} before it recorded anything", HowItEnded(status)),
               executable);
 }
@@ -131,14 +144,14 @@ int64_t Agent::Stop() {
   const int status = reaped_ ? status_ : Wait(pid_);
   pid_ = -1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return run_id_;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources)) {
+  if (CodeOf(status) == ExitCode::kResources) {
     throw Error(
         ExitCode::kResources,
         fmt::format("disk full while recording: run {} is whole up to its last second", run_id_),
         database_, "free space, or use --db elsewhere");
   }
   throw Error(
-      ExitCode::kFailure,
+      CodeOf(status),
       fmt::format("the collector {}; run {} is recorded up to then", HowItEnded(status), run_id_),
       database_, "");
 }

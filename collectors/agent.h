@@ -34,7 +34,7 @@ class Agent {
   bool ended();
   // Ends the recording after a last snapshot; call while the pipeline's accounts still exist.
   // Returns the run id. Throws Error when the collector died: kResources when the disk was full
-  // (the run holds what fitted), kFailure otherwise.
+  // (the run holds what fitted), its own code where it ended with one, kFailure otherwise.
   int64_t Stop();
 
  private:

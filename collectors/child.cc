@@ -91,7 +91,8 @@ Child Child::Start(const std::vector<std::string>& command) {
   }
   const pid_t pid = fork();
   if (pid == 0) {
-    signal(SIGPIPE, SIG_DFL);  // ignored by this program, and that would be inherited
+    // Ignored by this program, and that would be inherited.
+    for (const int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_DFL);
     close(go[1]);
     // What looks at it before it executes the command finds it under the command's name.
     prctl(PR_SET_NAME, path.c_str() + path.rfind('/') + 1);

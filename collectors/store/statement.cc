@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +51,18 @@ Error CannotOpen(sqlite3* handle, const std::string& path) {
                cause.fix().empty() ? "name another file with --db" : cause.fix());
 }
 
+// Whether a write was refused for lack of room. What SQLite has of errno may be of a call that it
+// made after the one that failed, so what there is room for is looked at as well.
+bool NoRoom(sqlite3* handle, const std::string& path) {
+  constexpr uint64_t kLittle = 64 << 10;
+  const int reason = handle ? sqlite3_system_errno(handle) : 0;
+  if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) return true;
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+  struct statvfs room;
+  return statvfs(path.c_str(), &room) == 0 && room.f_bavail * room.f_frsize < kLittle;
+}
+
 Error StoreError(sqlite3* handle, int code, const std::string& path, std::string_view sql) {
   const std::string message = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
   switch (code & 0xff) {
@@ -73,11 +87,11 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
     case SQLITE_CANTOPEN:
       return CannotOpen(handle, path);
     case SQLITE_IOERR:
-      return Error((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) && handle &&
-                           sqlite3_system_errno(handle) == ENOSPC
-                       ? ExitCode::kResources
-                       : ExitCode::kFailure,
-                   "input or output failed: " + message, path);
+      if ((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) && NoRoom(handle, path)) {
+        return Error(ExitCode::kResources, "disk full, or a limit of the size of files", path,
+                     "free space, use --db elsewhere, or see 'ulimit -f'");
+      }
+      return Error(ExitCode::kFailure, "input or output failed: " + message, path);
     case SQLITE_ERROR:
       return Error(ExitCode::kBadData,
                    "the database refused a statement: " + message +
