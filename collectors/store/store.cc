@@ -111,6 +111,22 @@ std::vector<int64_t> FindAbandoned(Database& database) {
   return abandoned;
 }
 
+// Comparisons in state 'running' on this host whose program is gone. Those of earlier versions do
+// not say who made them: one that goes on all the same sets its state when it ends.
+std::vector<int64_t> FindAbandonedComparisons(Database& database) {
+  std::vector<int64_t> abandoned;
+  Statement comparisons(database,
+                        "SELECT comparison_id, writer_pid, writer_start FROM comparisons "
+                        "WHERE state = 'running' AND hostname IN (?1, '')");
+  comparisons.Bind(HostName());
+  while (comparisons.Step()) {
+    const bool known = !comparisons.is_null(1) && !comparisons.is_null(2);
+    if (!known || !probes::IsAlive(comparisons.integer(1), comparisons.integer(2)))
+      abandoned.push_back(comparisons.integer(0));
+  }
+  return abandoned;
+}
+
 std::optional<int64_t> TryFindRun(Database& database, const std::string& run) {
   if (run == "latest") {
     Statement latest(database, "SELECT MAX(run_id) FROM runs");
@@ -209,6 +225,11 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
     transaction.Commit();
   }
   for (const int64_t run_id : FindAbandoned(database_)) FinishRun(run_id, RunState::kInterrupted);
+  for (const int64_t comparison_id : FindAbandonedComparisons(database_)) {
+    Prepared("UPDATE comparisons SET state = 'interrupted' WHERE comparison_id = ?1")
+        .Bind(comparison_id)
+        .Run();
+  }
 }
 
 Statement& RunStore::Prepared(const char* sql) {
@@ -877,14 +898,18 @@ const char* ComparisonStateName(ComparisonState state) {
 }
 
 int64_t RunStore::BeginComparison(const ComparisonRow& comparison) {
+  const auto self = probes::ReadProcessStat(getpid());
   Prepared(
-      "INSERT INTO comparisons (name, started_realtime_ns, state, a_label, b_label, seed) "
-      "VALUES (?1, ?2, 'running', ?3, ?4, ?5)")
+      "INSERT INTO comparisons (name, started_realtime_ns, state, a_label, b_label, seed, "
+      "hostname, writer_pid, writer_start) VALUES (?1, ?2, 'running', ?3, ?4, ?5, ?6, ?7, ?8)")
       .Bind(std::string_view(comparison.name))
       .Bind(comparison.started_realtime_ns)
       .Bind(std::string_view(comparison.a_label))
       .Bind(std::string_view(comparison.b_label))
       .Bind(std::string_view(comparison.seed))
+      .Bind(HostName())
+      .Bind(int64_t{getpid()})
+      .Bind(self ? self->start_ticks : int64_t{0})
       .Run();
   return sqlite3_last_insert_rowid(database_.handle());
 }
@@ -1060,7 +1085,8 @@ ReadStore::ReadStore(const std::string& path) : database_(path, Database::Mode::
                   "record a run first, or name another file with --db");
     }
     needs_writer = version < static_cast<int64_t>(SchemaFiles().size()) ||
-                   !ViewsAreCurrent(database_) || !FindAbandoned(database_).empty();
+                   !ViewsAreCurrent(database_) || !FindAbandoned(database_).empty() ||
+                   !FindAbandonedComparisons(database_).empty();
   } catch (const Error& error) {
     if (error.code() != ExitCode::kFailure &&
         (sqlite3_errcode(database_.handle()) & 0xff) != SQLITE_CANTOPEN) {

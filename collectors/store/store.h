@@ -230,8 +230,8 @@ struct RunConditions {
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
-  // collector died as interrupted. Throws Error: kBadData when the file is something else, damaged,
-  // or of a newer version.
+  // collector died and comparisons whose program did as interrupted. Throws Error: kBadData when
+  // the file is something else, damaged, or of a newer version.
   explicit RunStore(const std::string& path);
 
   // Adds a run in state recording, written by the calling process. Returns its id.
@@ -272,7 +272,7 @@ class RunStore {
   void SetPrediction(int64_t run_id, const PredictionRow& prediction);
   void SetConditions(int64_t run_id, const RunConditions& conditions);
 
-  // Adds a comparison in state running. Returns its id.
+  // Adds a comparison in state running, made by the calling process. Returns its id.
   int64_t BeginComparison(const ComparisonRow& comparison);
   // Adds a run of it, or replaces the one of the same order_index.
   void SetComparisonRun(int64_t comparison_id, const ComparisonRunRow& run);

@@ -184,3 +184,18 @@ two_runs_compared() { [ "$("$HEADRACE" runs --json | jq '[.runs[] | select(.tags
   run "$HEADRACE" compare --show 1
   one_line_error 4 'has no result: it is interrupted'
 }
+
+@test "a comparison that was killed outright is interrupted, and its runs end" {
+  pipelines
+  "$HEADRACE" compare slow.toml fast.toml --duration 300ms --level 2 --pairs 200 --no-early-stop -q > page 2>&1 &
+  pid=$!
+  until_true 60 two_runs_compared
+  [ "$("$HEADRACE" compare --list --json | jq -r '.comparisons[0].state')" = running ]
+  kill -KILL "$pid"
+  wait "$pid" || true
+  [ "$("$HEADRACE" compare --list --json | jq -r '.comparisons[0].state')" = interrupted ]
+  run "$HEADRACE" compare --show 1
+  one_line_error 4 'has no result: it is interrupted'
+  none_records() { [ "$("$HEADRACE" runs --json | jq '[.runs[] | select(.state == "recording")] | length')" -eq 0 ]; }
+  until_true 30 none_records
+}

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -340,6 +341,31 @@ TEST_F(Store, ComparisonsOutliveTheirRunsAndDecisionsDoNot) {
   EXPECT_EQ(Row("SELECT COUNT(*) FROM comparison_run"), "0");
   path_ = folder_ + "/copy.db";
   EXPECT_EQ(decisions(), "apply|3|9|10.5|1|kept|parse.parallelism|1|2") << "copied with its run";
+}
+
+TEST_F(Store, AComparisonWhoseProgramWasKilledIsInterrupted) {
+  const auto states = [&] { return Row("SELECT state FROM comparison_summary"); };
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    RunStore(path_).BeginComparison({"killed", "a", "b", "7", 1000});
+    kill(getpid(), SIGKILL);
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  RunStore store(path_);
+  store.BeginComparison({"mine", "a", "b", "7", 1000});
+  EXPECT_EQ(states(), "interrupted\nrunning");
+  store.database().Execute("UPDATE comparisons SET state = 'running'");
+  EXPECT_EQ(states(), "interrupted\nrunning") << "whoever reads notices";
+  // Of another machine nothing is known; a pid of ours says nothing of its processes.
+  store.database().Execute("UPDATE comparisons SET hostname = 'elsewhere', state = 'running'");
+  EXPECT_EQ(states(), "running\nrunning");
+  // One of an earlier version told nobody who made it; if it goes on all the same, its end is kept.
+  store.database().Execute("UPDATE comparisons SET hostname = '', writer_pid = NULL");
+  EXPECT_EQ(states(), "interrupted\ninterrupted");
+  store.FinishComparison(1, ComparisonState::kComplete, 5, "same", "{}");
+  EXPECT_EQ(states(), "complete\ninterrupted");
 }
 
 TEST_F(Store, ForeignFilesAreRefusedWithTheReason) {
