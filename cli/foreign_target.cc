@@ -85,7 +85,7 @@ pid_t Spawn(const std::string& command, int input, const std::vector<std::string
   sigset_t none, usual;
   sigemptyset(&none);
   sigemptyset(&usual);
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&usual, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ}) sigaddset(&usual, signal);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &usual);
   pid_t pid = -1;
@@ -109,8 +109,7 @@ std::string KnobVariable(const std::string& knob) {
 }
 
 CommandEnd RunCommand(const std::string& command, const std::string& input,
-                      const std::vector<std::string>& variables, int64_t timeout_ns,
-                      bool passes_on) {
+                      const std::vector<std::string>& variables, int64_t timeout_ns) {
   const int file = MemoryFile(input);
   pid_t pid = -1;
   try {
@@ -125,16 +124,10 @@ CommandEnd RunCommand(const std::string& command, const std::string& input,
   struct Forget {
     ~Forget() { SetGroupOfChild(0); }
   } forget;
-  constexpr int64_t kEndsWithinNs = 10'000'000'000;  // of being interrupted
-  int64_t end_ns = MonotonicNs() + timeout_ns;
+  const int64_t end_ns = MonotonicNs() + timeout_ns;
   int status = 0;
   int64_t pause_ns = 200'000;
   while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (passes_on && Interrupted()) {
-      passes_on = false;
-      kill(-pid, SIGINT);
-      end_ns = std::min(end_ns, MonotonicNs() + kEndsWithinNs);
-    }
     if (MonotonicNs() > end_ns) {
       kill(-pid, SIGKILL);
       waitpid(pid, &status, 0);
@@ -150,7 +143,6 @@ CommandEnd RunCommand(const std::string& command, const std::string& input,
 }
 
 ForeignTarget::ForeignTarget(ForeignOptions options, std::function<bool()> ended)
-
     : options_(std::move(options)),
       ended_(std::move(ended)),
       watch_(options_.database, options_.run_id) {}

@@ -47,11 +47,10 @@ struct CommandEnd {
 
 // Runs `command` by /bin/sh in a process group of its own, `input` on its standard input and
 // `variables` ("NAME=value") added to its environment; kills the group after `timeout_ns`. Where
-// the user interrupts, the command is waited for, or with `passes_on` interrupted as well. Throws
-// Error kFailure where no process can be made.
+// the user interrupts, the command is waited for: what it sets is set whole. Throws Error kFailure
+// where no process can be made.
 CommandEnd RunCommand(const std::string& command, const std::string& input,
-                      const std::vector<std::string>& variables, int64_t timeout_ns,
-                      bool passes_on = false);
+                      const std::vector<std::string>& variables, int64_t timeout_ns);
 
 class ForeignTarget : public analysis::TunedTarget, public analysis::DecisionSink {
  public:

@@ -1,5 +1,5 @@
-// One recorded run of a pipeline file, made by a child process as a user would make it: `headrace
-// run PIPELINE ... --json --quiet`.
+// One run of a pipeline file, made by a child process as a user would make it: `headrace run
+// PIPELINE ... --json --quiet`.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,10 +11,13 @@ struct RecordedRun {
   std::string pipeline, database, name;
   std::vector<std::string> settings;   // KEY=VALUE, as --set
   std::vector<std::string> arguments;  // further options of `headrace run`: "--duration", "5s"
+  std::string where = {};              // named in errors; "": "run 'NAME'"
+  int64_t timeout_ns = 0;              // it is killed after so long; 0: never
+  bool recorded = true;                // false: it warms up, and leaves nothing
 };
 
 struct RecordedRunEnd {
-  int64_t run_id = 0;
+  int64_t run_id = 0;  // 0: not recorded
   double rows_per_second = 0;
 };
 

@@ -12,8 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "cli/command.h"
-#include "cli/foreign_target.h"
+#include "cli/recorded_run.h"
 
 namespace headrace::cli {
 namespace {
@@ -102,26 +101,20 @@ std::vector<std::string> SettingsOfRestart(const CacheTuning& what,
   return settings;
 }
 
-// Runs the pipeline with the cache, recorded as another run. Returns its name.
-std::string Restart(const CacheTuning& what, const analysis::Decision& decision,
-                    int64_t duration_ns) {
-  const std::string name = fmt::format("{}-cache-{}", what.name, what.run_id);
-  std::string command = "exec " + ShellWord(SelfPath()) + " run " + ShellWord(what.pipeline) +
-                        " --db " + ShellWord(what.database) + " --name " + ShellWord(name) +
-                        fmt::format(" --duration {}ms --quiet", duration_ns / 1'000'000);
-  for (const std::string& setting : SettingsOfRestart(what, decision)) {
-    command += " --set " + ShellWord(setting);
-  }
-  if (!what.checkpoint.empty()) {
-    command += " --checkpoint " + ShellWord(what.checkpoint) + " --resume";
-  }
+// Runs the pipeline with the cache, recorded as another run. Returns its id.
+int64_t Restart(const CacheTuning& what, const analysis::Decision& decision, int64_t duration_ns) {
   constexpr int64_t kStartsAndEndsNs = 60'000'000'000;
-  const CommandEnd end = RunCommand(command, "", {}, duration_ns + kStartsAndEndsNs, true);
-  if (!end.ok) {
-    throw Error(ExitCode::kFailure, "the run with the cache " + end.how, what.pipeline,
-                "see its error above; the settings before it stand");
-  }
-  return name;
+  RecordedRun run;
+  run.pipeline = what.pipeline;
+  run.database = what.database;
+  run.name = fmt::format("{}-cache-{}", what.name, what.run_id);
+  run.settings = SettingsOfRestart(what, decision);
+  run.arguments = {"--duration", fmt::format("{}ms", duration_ns / 1'000'000)};
+  if (!what.checkpoint.empty())
+    run.arguments.insert(run.arguments.end(), {"--checkpoint", what.checkpoint, "--resume"});
+  run.where = "the run with the cache";
+  run.timeout_ns = duration_ns + kStartsAndEndsNs;
+  return RecordRun(run).run_id;
 }
 
 void Tell(const analysis::Decision& decision, const std::vector<analysis::DecisionSink*>& sinks) {
@@ -230,11 +223,11 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
   Tell(decision, sinks);
   analysis::RunView restarted;
   try {
-    restarted =
-        analysis::LoadRun(what.database, Restart(what, decision, static_cast<int64_t>(run_ns)));
+    const int64_t run_id = Restart(what, decision, static_cast<int64_t>(run_ns));
+    restarted = analysis::LoadRun(what.database, std::to_string(run_id));
   } catch (const Error& error) {
     decision.verdict = analysis::TuneVerdict::kFailed;
-    decision.reason += fmt::format("; {}", error.what());
+    decision.reason += fmt::format("; {}; the settings before it stand", error.what());
     decision.start_settings.clear();
     Tell(decision, sinks);
     return tuned;
