@@ -1,7 +1,6 @@
 // headrace compare: two sides against one another: pipelines or commands that it runs in
 // interleaved pairs, or runs recorded before.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,6 +26,7 @@
 #include "base/units.h"
 #include "cli/ab_runner.h"
 #include "cli/command.h"
+#include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/attribution.h"
@@ -52,16 +52,16 @@ constexpr int64_t kOverheadNs = 1'000'000'000;
 
 struct CompareOptions {
   std::vector<std::string> sides, a, b, set;
-  std::string a_command, b_command, duration, time, margin = "3%", prepare, name, format = "text";
-  std::string output, database = DefaultDatabase();
+  std::string a_command, b_command, duration, time, margin = "3%", prepare, name;
+  std::string database = DefaultDatabase();
+  PageOutput page;
   std::vector<std::string> fail_on;
   std::optional<size_t> pairs;
   std::optional<uint64_t> seed;
   std::optional<int64_t> show;
   size_t warmup = 0;
   int level = -1;  // -1: all that works
-  bool cold = false, no_early_stop = false, force = false, overwrite = false, json = false;
-  bool quiet = false, list = false;
+  bool cold = false, no_early_stop = false, force = false, quiet = false, list = false;
 };
 
 // "3%" or "0.03" as a share.
@@ -105,26 +105,7 @@ bool IsTag(const std::string& text) { return text.rfind("tag:", 0) == 0; }
 // Prints the page, or writes it. Returns the exit code by the gates, else by the verdict.
 int Print(const CompareOptions& options, const dashboards::ComparisonPage& page) {
   const dashboards::Report report = dashboards::MakeComparisonReport(page);
-  const std::string format = options.json ? "json" : options.format;
-  std::string text;
-  if (format == "json") {
-    text = dashboards::ComparisonJson(page);
-  } else if (format == "md") {
-    text = dashboards::RenderMarkdown(report);
-  } else if (format == "html") {
-    text = dashboards::RenderHtml(report);
-  } else {
-    const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
-    text = dashboards::RenderText(report, {width, AsciiOnly()});
-  }
-  if (options.output.empty()) {
-    std::fputs(text.c_str(), stdout);
-  } else {
-    AtomicFile file(options.output, options.overwrite);
-    file.Write(text);
-    file.Commit();
-    fmt::print(stderr, "wrote {}\n", options.output);
-  }
+  WritePage(options.page, report, [&] { return dashboards::ComparisonJson(page); });
   bool undecided = false;
   for (const ComparisonNotes::GateSaid& gate : page.notes.gates) {
     if (gate.state == "fails") return static_cast<int>(ExitCode::kGateFailed);
@@ -496,7 +477,7 @@ const char* StopWords(analysis::StopReason why) {
 int CompareSides(const CompareOptions& options, const Sides& sides) {
   const std::vector<analysis::Gate> gates = ParseGates(options);
   // A page that cannot be written shows before the runs, not after them.
-  if (!options.output.empty()) AtomicFile(options.output, options.overwrite);
+  if (!options.page.file.empty()) AtomicFile(options.page.file, options.page.replace);
   AbOptions run;
   run.a = sides.a;
   run.b = sides.b;
@@ -775,7 +756,7 @@ int ListComparisons(const CompareOptions& options) {
   const collectors::SqlResult rows = store.Query(
       "SELECT comparison_id, name, started_realtime_ns, duration_ns, state, a_label, b_label, "
       "verdict, pairs_count FROM comparison_summary ORDER BY comparison_id");
-  if (options.json) {
+  if (options.page.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& row : rows.rows) {
       nlohmann::ordered_json duration;  // null: not finished
@@ -933,12 +914,10 @@ HR_COMMAND(
                       "given several times)")
            ->allow_extra_args(false)
            ->type_name("GATE");
-       app.add_option("--format", options->format, "Write text, md, html or json")
-           ->check(CLI::IsMember({"text", "md", "html", "json"}))
-           ->capture_default_str();
-       app.add_flag("--json", options->json, "Write one JSON object (schema headrace.compare/1)");
-       app.add_option("-o,--output", options->output, "Write to this file, complete or not at all");
-       app.add_flag("--overwrite", options->overwrite, "Replace the output file if it exists");
+       AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.compare/1)");
+       app.add_option("-o,--output", options->page.file,
+                      "Write to this file, complete or not at all");
+       app.add_flag("--overwrite", options->page.replace, "Replace the output file if it exists");
        auto* list = app.add_flag("--list", options->list, "List the comparisons of the database");
        app.add_option("--show", options->show, "Print a comparison of the database again")
            ->type_name("ID")

@@ -2,7 +2,6 @@
 #include "dashboards/report/report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -12,9 +11,9 @@
 #include "analysis/run_view.h"
 #include "analysis/statements.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/render/render.h"
@@ -23,8 +22,8 @@ namespace headrace::cli {
 namespace {
 
 struct ReportOptions {
-  std::string run = "latest", format = "text", output, database = DefaultDatabase();
-  bool json = false, force = false;
+  std::string run = "latest", database = DefaultDatabase();
+  PageOutput page;
   std::optional<double> core_hour_price;
 };
 
@@ -46,36 +45,17 @@ int Run(const ReportOptions& options) {
   view.core_hour_price = options.core_hour_price;
   const analysis::Statements statements = analysis::MakeStatements(view);
   const dashboards::Report report = dashboards::MakeReport(view, statements);
-  const std::string format = options.json ? "json" : options.format;
-  std::string text;
-  if (format == "json") {
-    text = dashboards::RenderJson(report, view);
-  } else if (format == "md") {
-    text = dashboards::RenderMarkdown(report);
-  } else if (format == "html") {
-    text = dashboards::RenderHtml(report);
-  } else {
-    const int width = options.output.empty() ? TerminalWidth(STDOUT_FILENO) : 120;
-    text = dashboards::RenderText(report, {width, AsciiOnly()});
-    if (view.operators.empty()) {
-      // Without accounts there is nothing to plan; the store has all that was seen.
-      text += fmt::format(
-          "\nnext: {} query{} \"SELECT metric, process, thread, cause, value FROM "
-          "measurement_summary WHERE run_id = {} AND pid IS NOT NULL\"\n",
-          view.program, view.database_option, view.run.run_id);
-    } else {
-      text += fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
-                          view.database_option);
-    }
-  }
-  if (options.output.empty()) {
-    std::fputs(text.c_str(), stdout);
-  } else {
-    AtomicFile file(options.output, options.force);
-    file.Write(text);
-    file.Commit();
-    fmt::print(stderr, "wrote {}\n", options.output);
-  }
+  // Without accounts there is nothing to plan; the store has all that was seen.
+  const std::string next =
+      view.operators.empty()
+          ? fmt::format(
+                "\nnext: {} query{} \"SELECT metric, process, thread, cause, value FROM "
+                "measurement_summary WHERE run_id = {} AND pid IS NOT NULL\"\n",
+                view.program, view.database_option, view.run.run_id)
+          : fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
+                        view.database_option);
+  WritePage(
+      options.page, report, [&] { return dashboards::RenderJson(report, view); }, next);
   return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
 }
 
@@ -93,14 +73,11 @@ HR_COMMAND(
        auto options = std::make_shared<ReportOptions>();
        app.add_option("RUN", options->run, "Report this run: an id, a name, or latest")
            ->capture_default_str();
-       app.add_option("--format", options->format, "Write text, md, html or json")
-           ->check(CLI::IsMember({"text", "md", "html", "json"}))
-           ->capture_default_str();
-       app.add_flag("--json", options->json, "Write one JSON object (schema headrace.report/1)");
+       AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.report/1)");
        app.add_option(
-           "-o,--output", options->output,
+           "-o,--output", options->page.file,
            "Write to this file instead of standard output; appears complete or not at all");
-       app.add_flag("-f,--force", options->force, "Replace the output file if it exists");
+       app.add_flag("-f,--force", options->page.replace, "Replace the output file if it exists");
        app.add_option("--core-hour-price", options->core_hour_price,
                       "Say what a million rows cost at this price of one core for one hour")
            ->type_name("P")
