@@ -27,7 +27,9 @@
 #include "cli/command.h"
 #include "cli/edited_pipeline.h"
 #include "cli/ladder.h"
+#include "cli/page_output.h"
 #include "cli/recorded_run.h"
+#include "cli/study_files.h"
 #include "cli/study_folder.h"
 #include "cli/table_facts.h"
 #include "cli/verdict.h"
@@ -59,8 +61,9 @@ constexpr const char* kRm3Memory = "176MiB";
 
 struct StudyOptions {
   std::vector<std::string> targets;
-  std::string folder = "characterization", format = "text", pipeline, coread;
-  bool json = false, quick = false, fresh = false, quiet = false;
+  std::string folder = "characterization", pipeline, coread;
+  PageOutput page;
+  bool quick = false, fresh = false, quiet = false;
   bool ladder_only = false, no_ladder = false;
   std::optional<size_t> pairs;
   std::optional<uint64_t> rows;
@@ -99,15 +102,6 @@ double HostCores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
   return std::max(1, CPU_COUNT(&allowed));
-}
-
-std::string RunJson(int64_t run_id) { return nlohmann::json{{"run_id", run_id}}.dump() + "\n"; }
-
-int64_t RunIdOf(const std::string& result) {
-  const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
-  if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_number_integer())
-    throw Error(ExitCode::kBadData, "is not what characterize kept of a run");
-  return json["run_id"].get<int64_t>();
 }
 
 // Recommended for a first run; a quick one is for signs.
@@ -243,14 +237,10 @@ class Study {
     const std::string path = (fs::path(table) / "table.json").string();
     std::error_code ignored;
     if (reader::IsRemote(table) || !fs::exists(path, ignored)) return;
-    const nlohmann::json json = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
-    if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return;
-    const std::string name = json["name"].get<std::string>();
-    if (workloads::BuiltInModels().count(name) == 0) return;
-    work->model = name;
-    if (!json.contains("feature_fraction") || !json["feature_fraction"].is_number()) return;
-    const double fraction = json["feature_fraction"].get<double>();
-    if (fraction > 0 && fraction <= 1) work->inputs.feature_fraction = fraction;
+    const GeneratedTable generated = ParseGenerated(ReadWholeFile(path));
+    if (workloads::BuiltInModels().count(generated.model) == 0) return;
+    work->model = generated.model;
+    if (generated.feature_ratio) work->inputs.feature_fraction = *generated.feature_ratio;
   }
 
   reader::PipelineSpec LoadSpecOf(const Work& work) const {
@@ -300,15 +290,14 @@ class Study {
     }
   }
 
-  std::map<std::string, std::string> Inputs() const {
-    std::map<std::string, std::string> inputs = {
-        {"version", HEADRACE_VERSION},
-        {"quick", options_.quick ? "yes" : "no"},
-        {"cores", fmt::format("{:g}", cores_)},
-        {"duration", options_.duration.empty() ? "default" : options_.duration},
-        {"nic rate", options_.nic_rate.empty() ? "default" : options_.nic_rate},
-        {"memory", options_.memory.empty() ? "default" : options_.memory},
-        {"pairs", options_.pairs ? std::to_string(*options_.pairs) : "default"}};
+  StudyInputs Inputs() const {
+    StudyInputs inputs = {{"version", HEADRACE_VERSION},
+                          {"quick", options_.quick ? "yes" : "no"},
+                          {"cores", fmt::format("{:g}", cores_)},
+                          {"duration", options_.duration.empty() ? "default" : options_.duration},
+                          {"nic rate", options_.nic_rate.empty() ? "default" : options_.nic_rate},
+                          {"memory", options_.memory.empty() ? "default" : options_.memory},
+                          {"pairs", options_.pairs ? std::to_string(*options_.pairs) : "default"}};
     std::string names;
     for (const Work& work : works_) {
       names += (names.empty() ? "" : " ") + work.name;
@@ -466,9 +455,9 @@ class Study {
   void AddRunStep(const std::string& step, const std::string& words, double seconds,
                   const std::function<RecordedRun()>& what, std::optional<int64_t>* run) {
     AddStep({step, words, seconds + 1.2, [this, what] { return RunJson(RecordRun(what()).run_id); },
-             [run](const std::string& result) { *run = RunIdOf(result); },
+             [run](const std::string& result) { *run = ParseRun(result); },
              [this](const std::string& result) {
-               analysis::LoadRun(database_, std::to_string(RunIdOf(result)));  // throws: not there
+               analysis::LoadRun(database_, std::to_string(ParseRun(result)));  // throws: not there
                return true;
              }});
   }
@@ -745,17 +734,10 @@ int Characterize(const StudyOptions& options) {
   const analysis::Characterization found = study.Run();
   const dashboards::Report report = dashboards::MakeCharacterizationReport(found);
   const std::string json = dashboards::CharacterizationJson(found);
-  const std::string markdown = dashboards::RenderMarkdown(report);
   WriteFile(study.PathOf("characterization.json"), json);
-  WriteFile(study.PathOf("characterization.md"), markdown);
+  WriteFile(study.PathOf("characterization.md"), dashboards::RenderMarkdown(report));
   WriteFile(study.PathOf("characterization.html"), dashboards::RenderHtml(report));
-  const std::string format = options.json ? "json" : options.format;
-  const std::string text =
-      format == "json" ? json
-      : format == "md"
-          ? markdown
-          : dashboards::RenderText(report, {TerminalWidth(STDOUT_FILENO), AsciiOnly()});
-  std::fputs(text.c_str(), stdout);
+  WritePage(options.page, report, [&] { return json; });
   std::fflush(stdout);
   if (!options.quiet)
     fmt::print(stderr,
@@ -800,10 +782,7 @@ HR_COMMAND(
            ->type_name("DIR")
            ->capture_default_str();
        app.add_flag("--fresh", options->fresh, "Take no result from the folder");
-       app.add_option("--format", options->format, "Print text, md, html or json")
-           ->check(CLI::IsMember({"text", "md", "html", "json"}))
-           ->capture_default_str();
-       app.add_flag("--json", options->json, "Print JSON (schema headrace.characterization/1)");
+       AddFormatOptions(&app, &options->page, "Print JSON (schema headrace.characterization/1)");
        app.add_flag("--quick", options->quick, "Make small tables and short runs");
        auto* only =
            app.add_flag("--ladder-only", options->ladder_only,

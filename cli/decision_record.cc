@@ -1,12 +1,9 @@
 #include "cli/decision_record.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/units.h"
 
 namespace headrace::cli {
 namespace {
@@ -20,10 +17,6 @@ Json Time(const std::optional<int64_t>& value) { return value ? Json(*value) : J
 Json IntervalOf(bool known, const analysis::Interval& interval, double level) {
   if (!known || !std::isfinite(interval.low) || !std::isfinite(interval.high)) return nullptr;
   return {{"low", interval.low}, {"high", interval.high}, {"level_ratio", level}};
-}
-
-std::string Range(const analysis::Real& low, const analysis::Real& high) {
-  return low && high ? fmt::format(" [{:.4g}, {:.4g}]", *low, *high) : std::string();
 }
 
 }  // namespace
@@ -104,65 +97,6 @@ collectors::DecisionRow DecisionRowOf(const analysis::Decision& decision) {
     row.changes.push_back({change.knob, std::to_string(change.from), std::to_string(change.to)});
   }
   return row;
-}
-
-std::string DecisionText(const analysis::DecisionRow& decision) {
-  std::string what;
-  for (const auto& change : decision.changes) {
-    what += fmt::format("{}{} {} -> {}", what.empty() ? " " : ", ", Printable(change.knob),
-                        Printable(change.from_text), Printable(change.to_text));
-  }
-  std::string text = fmt::format(
-      "{:>3}  at {:<7} {}{}\n", decision.index + 1,
-      FormatDuration(static_cast<double>(decision.at_ns)),
-      Printable(decision.action == "scale_down" ? "scale down" : decision.action), what);
-  const auto line = [&](const char* label, const std::string& words) {
-    if (!words.empty()) text += fmt::format("     {:<10} {}\n", label, words);
-  };
-  if (!decision.limited_by.empty()) {
-    const bool named = decision.limited_by_kind == decision.limited_by;
-    line("limited by", named ? "the " + Printable(decision.limited_by)
-                             : fmt::format("{} {}", Printable(decision.limited_by_kind),
-                                           Printable(decision.limited_by)));
-  }
-  if (decision.now_rate) line("now", FormatRate(*decision.now_rate, "batches"));
-  // What else is known is in the JSON that was stored with it.
-  const nlohmann::json detail = nlohmann::json::parse(decision.detail_json, nullptr, false);
-  const auto number = [&](const nlohmann::json& in, const char* key) -> std::optional<double> {
-    if (!in.is_object()) return std::nullopt;
-    const auto found = in.find(key);
-    if (found == in.end() || !found->is_number()) return std::nullopt;
-    return found->get<double>();
-  };
-  if (decision.predicted_rate) {
-    std::string words = FormatRate(*decision.predicted_rate, "batches") +
-                        Range(decision.predicted_low, decision.predicted_high);
-    if (detail.is_object() && detail.contains("then_limited_by") &&
-        detail["then_limited_by"].is_string()) {
-      words += ", then limited by " + Printable(detail["then_limited_by"].get<std::string>());
-    }
-    line("predicted", words);
-  }
-  if (decision.observed_rate) {
-    std::string words = FormatRate(*decision.observed_rate, "batches") +
-                        Range(decision.observed_low, decision.observed_high);
-    const std::optional<double> effect = number(detail, "effect_ratio");
-    if (effect) {
-      words += fmt::format(", {:+.1f} %", 100 * *effect);
-      const auto interval = detail.find("effect_interval");
-      const bool given = interval != detail.end();
-      const auto low = given ? number(*interval, "low") : std::nullopt;
-      const auto high = given ? number(*interval, "high") : std::nullopt;
-      if (low && high) words += fmt::format(" [{:.1f}, {:.1f}]", 100 * *low, 100 * *high);
-      const double pairs = number(detail, "pairs_count").value_or(0);
-      words += pairs > 0 ? fmt::format(", {:.0f} pairs of blocks", pairs)
-                         : std::string(", before against after");
-    }
-    line("observed", words);
-  }
-  line("verdict", Printable(decision.verdict));
-  line("why", Printable(decision.reason, 1000));
-  return text;
 }
 
 void StoredDecisions::Take(const analysis::Decision& decision) {

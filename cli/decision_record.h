@@ -1,9 +1,7 @@
-// A tuner's decision as it is stored, as JSON, and as text for people.
+// A tuner's decision as it is told and stored, and as JSON.
 #pragma once
 #include <string>
-#include <vector>
 
-#include "analysis/run_view.h"
 #include "analysis/tuned_target.h"
 #include "collectors/store/store.h"
 
@@ -12,9 +10,6 @@ namespace headrace::cli {
 // One line without its end: schema headrace.decision/1 (docs/schema/decision.schema.json).
 std::string DecisionJson(const analysis::Decision& decision);
 collectors::DecisionRow DecisionRowOf(const analysis::Decision& decision);
-
-// Several lines, the last with its end.
-std::string DecisionText(const analysis::DecisionRow& decision);
 
 // Stores decisions of a run as they come. A database that cannot be written must not end the
 // pipeline: the first failure is kept, the rest are not stored.

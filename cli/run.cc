@@ -1,10 +1,8 @@
 // headrace run: runs the reference pipeline and has it recorded by a collector process.
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/device_cost.h"
 #include "cli/layout_dedup.h"
+#include "cli/plan_file.h"
 #include "cli/recorded_pipeline.h"
 #include "cli/run_conditions.h"
 #include "cli/verdict.h"
@@ -50,62 +49,6 @@ struct RunOptions {
   MeasureOptions measure;
 };
 
-struct PlanFile {
-  Settings settings;
-  std::string pipeline;                                 // that it was made for; may be empty
-  std::optional<collectors::PredictionRow> prediction;  // none where the plan holds none
-};
-
-// A plan file (schema headrace.plan/1).
-PlanFile ReadPlan(const std::string& path) {
-  PlanFile file;
-  const nlohmann::json plan = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
-  if (plan.is_discarded() || !plan.is_object() || !plan.contains("schema") ||
-      plan["schema"] != "headrace.plan/1" || !plan.contains("settings") ||
-      !plan["settings"].is_object()) {
-    throw Error(ExitCode::kBadData,
-                "is not a plan (JSON with \"schema\": \"headrace.plan/1\" and \"settings\")", path,
-                "make one with 'headrace plan latest -o plan.json'");
-  }
-  for (const auto& [knob, value] : plan["settings"].items()) {
-    if (!value.is_string() && !value.is_number() && !value.is_boolean()) {
-      throw Error(ExitCode::kBadData, fmt::format("setting '{}' has no value", Printable(knob)),
-                  path, "make a plan with 'headrace plan latest -o plan.json'");
-    }
-    file.settings.emplace_back(knob, value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  const auto number = [](const nlohmann::json& in, const char* key) -> std::optional<double> {
-    const auto found = in.find(key);
-    if (found == in.end() || !found->is_number()) return std::nullopt;
-    return found->get<double>();
-  };
-  const auto text = [&](const char* key) {
-    const auto found = plan.find(key);
-    return found != plan.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  const auto predicted = plan.find("predicted");
-  if (predicted == plan.end() || !predicted->is_object()) return file;
-  const std::optional<double> rate = number(*predicted, "batches_per_second");
-  // A plan that changes nothing predicted nothing, and one for other cores says nothing of these.
-  const std::optional<double> cores = number(plan, "cores");
-  cpu_set_t allowed;
-  const bool same_cores = !cores || (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
-                                     CPU_COUNT(&allowed) == *cores);
-  if (!rate || !std::isfinite(*rate) || *rate <= 0 || file.settings.empty() || !same_cores)
-    return file;
-  file.pipeline = text("pipeline");
-  const auto run = plan.find("run");
-  file.prediction = {run != plan.end() && run->is_number_integer()
-                         ? std::optional<int64_t>(run->get<int64_t>())
-                         : std::nullopt,
-                     *rate,
-                     number(*predicted, "low"),
-                     number(*predicted, "high"),
-                     text("then_limited_by"),
-                     text("then_limited_by_kind")};
-  return file;
-}
-
 Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
   Settings settings = plan.settings;
   for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
@@ -115,6 +58,20 @@ Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
     settings.emplace_back("source.epochs", "0");
   if (options.cold) settings.emplace_back("source.cold", "true");
   return settings;
+}
+
+// With the settings of the plan and of the options; a mistake in the plan's names its file.
+PipelineSpec LoadSpec(const RunOptions& options, const PlanFile& plan, const Settings& settings) {
+  try {
+    return reader::LoadPipeline(options.pipeline, settings);
+  } catch (const Error& error) {
+    for (const auto& [knob, value] : plan.settings) {
+      const std::string name = "setting '" + Printable(knob, 80);
+      if (error.where() == name + "'" || error.where() == name + "=" + Printable(value, 80) + "'")
+        throw error.Within(options.plan);
+    }
+    throw;
+  }
 }
 
 struct TimeUsed {
@@ -291,7 +248,7 @@ int Run(const RunOptions& options) {
   PlanFile plan;
   if (!options.plan.empty()) plan = ReadPlan(options.plan);
   const Settings settings = AllSettings(options, plan);
-  PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
+  PipelineSpec spec = LoadSpec(options, plan, settings);
   CheckCeiling(options, &spec);
   if (options.cold && spec.synthetic)
     throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read", "--cold",

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/clock.h"
@@ -24,7 +23,6 @@ namespace headrace::cli {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kSchema = "headrace.study/1";
 
 void WriteWhole(const std::string& path, const std::string& text) {
   AtomicFile file(path, true);
@@ -34,21 +32,13 @@ void WriteWhole(const std::string& path, const std::string& text) {
 
 // The inputs that are there; nothing where there is no study, or one of another program, whose
 // files are not ours to replace.
-std::optional<std::map<std::string, std::string>> ReadInputs(const std::string& path) {
+std::optional<StudyInputs> ReadInputs(const std::string& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
-  const nlohmann::json json = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
-  std::map<std::string, std::string> inputs;
-  if (!json.is_object() || json.value("schema", nlohmann::json()) != kSchema ||
-      !json.contains("inputs") || !json["inputs"].is_object())
-    return std::nullopt;
-  for (const auto& [name, value] : json["inputs"].items())
-    if (value.is_string()) inputs[name] = value.get<std::string>();
-  return inputs;
+  return ParseInputs(ReadWholeFile(path));
 }
 
-std::string Changes(const std::map<std::string, std::string>& before,
-                    const std::map<std::string, std::string>& now) {
+std::string Changes(const StudyInputs& before, const StudyInputs& now) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& was, const std::string& is) {
     text += fmt::format("{}{} was {}, is {}", text.empty() ? "" : "; ", name, Printable(was, 60),
@@ -74,7 +64,7 @@ std::string Minutes(double seconds) {
 
 }  // namespace
 
-StudyFolder::StudyFolder(std::string folder, std::map<std::string, std::string> inputs, bool fresh)
+StudyFolder::StudyFolder(std::string folder, StudyInputs inputs, bool fresh)
     : folder_(std::move(folder)) {
   const std::string study = PathOf("study.json");
   std::error_code failed;
@@ -101,9 +91,7 @@ StudyFolder::StudyFolder(std::string folder, std::map<std::string, std::string> 
     const double before_s = std::strtod(ReadWholeFile(PathOf("steps/.seconds")).c_str(), nullptr);
     if (std::isfinite(before_s) && before_s > 0) seconds_ = before_s;
   }
-  nlohmann::ordered_json json = {{"schema", kSchema}};
-  json["inputs"] = inputs;
-  WriteWhole(study, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  WriteWhole(study, InputsJson(inputs));
 }
 
 StudyFolder::~StudyFolder() {

@@ -7,9 +7,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
+
+#include "cli/study_files.h"
 
 namespace headrace::cli {
 
@@ -28,7 +29,7 @@ class StudyFolder {
   // Makes the folder, or takes up the study in it. `fresh`: takes up nothing. Throws Error kUsage
   // where the folder holds other things than a study, or where another command is at work in it:
   // the folder is locked (flock) while this lives, or until the process ends in whatever way.
-  StudyFolder(std::string folder, std::map<std::string, std::string> inputs, bool fresh);
+  StudyFolder(std::string folder, StudyInputs inputs, bool fresh);
   ~StudyFolder();
   StudyFolder(const StudyFolder&) = delete;
   StudyFolder& operator=(const StudyFolder&) = delete;

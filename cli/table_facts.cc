@@ -27,7 +27,6 @@ namespace dwrf = reader::dwrf;
 using analysis::TableFacts;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kNotFacts = "is not what characterize kept of a table";
 constexpr double kTraffic = 0.8;
 constexpr uint64_t kMostFeatures = 50'000;  // read of a sample: more would not fit memory
 constexpr int64_t kDedupNs = 2'000'000'000;
@@ -206,69 +205,6 @@ void SampleDuplication(const reader::Table& table, const reader::PipelineSpec& s
   facts->duplication_clustered = found->clustered;
 }
 
-Json SizesJson(const analysis::SizeFigures& sizes) {
-  return {{"count", sizes.count}, {"mean", sizes.mean}, {"deviation", sizes.deviation},
-          {"p5", sizes.p5},       {"p25", sizes.p25},   {"p50", sizes.p50},
-          {"p75", sizes.p75},     {"p95", sizes.p95}};
-}
-
-// A number of another kind would be converted in silence, and one below 0 to a huge one.
-uint64_t ParseCount(const Json& json) {
-  if (!json.is_number_unsigned()) throw Error(ExitCode::kBadData, kNotFacts);
-  return json.get<uint64_t>();
-}
-
-double ParseNumber(const Json& json) {
-  const double value = json.get<double>();
-  if (!(value >= 0) || !std::isfinite(value)) throw Error(ExitCode::kBadData, kNotFacts);
-  return value;
-}
-
-analysis::SizeFigures ParseSizes(const Json& json) {
-  analysis::SizeFigures sizes;
-  sizes.count = ParseCount(json.at("count"));
-  sizes.mean = ParseNumber(json.at("mean"));
-  sizes.deviation = ParseNumber(json.at("deviation"));
-  sizes.p5 = ParseNumber(json.at("p5"));
-  sizes.p25 = ParseNumber(json.at("p25"));
-  sizes.p50 = ParseNumber(json.at("p50"));
-  sizes.p75 = ParseNumber(json.at("p75"));
-  sizes.p95 = ParseNumber(json.at("p95"));
-  return sizes;
-}
-
-// Members that go to text and back by their name.
-const std::vector<std::pair<const char*, uint64_t TableFacts::*>> kCounts = {
-    {"files", &TableFacts::files},
-    {"stripes", &TableFacts::stripes},
-    {"rows", &TableFacts::rows},
-    {"sampled_rows", &TableFacts::sampled_rows}};
-const std::vector<std::pair<const char*, double TableFacts::*>> kNumbers = {
-    {"bytes", &TableFacts::bytes},
-    {"feature_bytes", &TableFacts::feature_bytes},
-    {"used_bytes", &TableFacts::used_bytes},
-    {"stored_dense", &TableFacts::stored_dense},
-    {"stored_sparse", &TableFacts::stored_sparse},
-    {"used_dense", &TableFacts::used_dense},
-    {"used_sparse", &TableFacts::used_sparse},
-    {"derived", &TableFacts::derived}};
-const std::vector<std::pair<const char*, std::optional<double> TableFacts::*>> kMaybe = {
-    {"coverage", &TableFacts::coverage},
-    {"used_coverage", &TableFacts::used_coverage},
-    {"list_length_mean", &TableFacts::list_length_mean},
-    {"list_length_p99", &TableFacts::list_length_p99},
-    {"used_list_length_mean", &TableFacts::used_list_length_mean},
-    {"used_list_length_p99", &TableFacts::used_list_length_p99},
-    {"hot_bytes_ratio", &TableFacts::hot_bytes_ratio},
-    {"duplication_now", &TableFacts::duplication_now},
-    {"duplication_clustered", &TableFacts::duplication_clustered}};
-const std::vector<std::pair<const char*, std::string TableFacts::*>> kTexts = {
-    {"table", &TableFacts::table},
-    {"hot_told_by", &TableFacts::hot_told_by},
-    {"sample_reason", &TableFacts::sample_reason},
-    {"hot_reason", &TableFacts::hot_reason},
-    {"duplication_reason", &TableFacts::duplication_reason}};
-
 }  // namespace
 
 TableFacts ReadTableFacts(const reader::PipelineSpec& spec, const FactsOptions& options,
@@ -324,37 +260,6 @@ TableFacts ReadTableFacts(const reader::PipelineSpec& spec, const FactsOptions& 
   ReadSizes(table, spec, &facts);
   SampleRows(table, all, used, options, stop, &facts);
   SampleDuplication(table, spec, stop, &facts);
-  return facts;
-}
-
-std::string FactsJson(const TableFacts& facts) {
-  Json json;
-  for (const auto& [name, member] : kTexts) json[name] = facts.*member;
-  for (const auto& [name, member] : kCounts) json[name] = facts.*member;
-  for (const auto& [name, member] : kNumbers) json[name] = facts.*member;
-  for (const auto& [name, member] : kMaybe)
-    json[name] = facts.*member ? Json(*(facts.*member)) : Json();
-  json["streams"] = SizesJson(facts.streams);
-  json["reads"] = SizesJson(facts.reads);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-TableFacts ParseFacts(const std::string& text, const std::string& where) {
-  TableFacts facts;
-  try {
-    const Json json = Json::parse(text);
-    for (const auto& [name, member] : kTexts) facts.*member = json.at(name).get<std::string>();
-    for (const auto& [name, member] : kCounts) facts.*member = ParseCount(json.at(name));
-    for (const auto& [name, member] : kNumbers) facts.*member = ParseNumber(json.at(name));
-    for (const auto& [name, member] : kMaybe)
-      if (!json.at(name).is_null()) facts.*member = ParseNumber(json.at(name));
-    facts.streams = ParseSizes(json.at("streams"));
-    facts.reads = ParseSizes(json.at("reads"));
-  } catch (const Json::exception&) {
-    throw Error(ExitCode::kBadData, kNotFacts, where, "begin anew: --fresh");
-  } catch (const Error& error) {
-    throw error.Within(where);
-  }
   return facts;
 }
 

@@ -23,8 +23,4 @@ struct FactsOptions {
 analysis::TableFacts ReadTableFacts(const reader::PipelineSpec& spec, const FactsOptions& options,
                                     const std::function<bool()>& stop);
 
-// The same as text, to be kept between runs of a command, and back. Throws Error kBadData.
-std::string FactsJson(const analysis::TableFacts& facts);
-analysis::TableFacts ParseFacts(const std::string& json, const std::string& where);
-
 }  // namespace headrace::cli

@@ -24,6 +24,7 @@
 #include "cli/command.h"
 #include "cli/decision_feed.h"
 #include "cli/decision_record.h"
+#include "cli/decision_text.h"
 #include "cli/device_cost.h"
 #include "cli/foreign_target.h"
 #include "cli/recorded_pipeline.h"
@@ -63,8 +64,7 @@ Json IntervalJson(const analysis::Interval& interval) {
 Json DecisionsJson(const std::vector<analysis::DecisionRow>& decisions) {
   Json out = Json::array();
   for (const analysis::DecisionRow& decision : decisions) {
-    Json detail = Json::parse(decision.detail_json, nullptr, false);
-    if (detail.is_object()) out.push_back(std::move(detail));
+    if (ReadDetail(decision.detail_json).whole) out.push_back(Json::parse(decision.detail_json));
   }
   return out;
 }
@@ -152,11 +152,7 @@ std::string PlanJson(const Tuned& tuned) {
   out["then_limited_by_kind"] = nullptr;
   for (auto at = tuned.decisions.rbegin(); at != tuned.decisions.rend(); ++at) {
     if (at->limited_by.empty()) continue;
-    const Json detail = Json::parse(at->detail_json, nullptr, false);
-    if (detail.is_object() && detail.contains("then_limited_by") &&
-        detail["then_limited_by"].is_string()) {
-      out["then_limited_by"] = detail["then_limited_by"];
-    }
+    out["then_limited_by"] = ReadDetail(at->detail_json).then_limited_by;
     break;
   }
   out["memory_bytes"] = nullptr;

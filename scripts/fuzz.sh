@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth or a tenth of that, of checkpoints, of frames, of nodes files, of stored comparisons and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
+# Runs the fuzzers of the DWRF reader for SECONDS and, for a fifth to a twentieth of that, of checkpoints, of frames, of nodes files, of stored comparisons, of plans, of stored decisions, of a study's files and of the stack sampler's parsers under AddressSanitizer and UndefinedBehaviorSanitizer, seeded with the corpus in
 # the tree and with the example files where they exist.
 set -eu
 seconds=${1:-600}
 root=$(cd "$(dirname "$0")/.." && pwd)
 cmake --preset fuzz -S "$root" > /dev/null
-cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz
+cmake --build "$root/build-fuzz" --target dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/seeds" "$work/corpus"
@@ -57,6 +57,15 @@ mkdir "$work/comparisons"
 cp "$root/tests/fuzz/comparison.json" "$work/comparisons/"
 "$root/build-fuzz/comparison_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 \
   -print_final_stats=1 -verbosity=0 "$work/comparisons"
+
+# Plans, stored decisions and a study's files, each seeded with one of its kind.
+for kind in plan decision study; do
+  echo "== ${kind}_fuzz, $((seconds / 20)) s"
+  mkdir "$work/$kind"
+  cp "$root/tests/fuzz/$kind"*.json "$work/$kind/"
+  "$root/build-fuzz/${kind}_fuzz" -max_total_time=$((seconds / 20)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 \
+    -print_final_stats=1 -verbosity=0 "$work/$kind"
+done
 
 # The stack sampler's parsers: seeded with a small program.
 echo "== elf_symbols_fuzz, $((seconds / 5)) s"

@@ -81,8 +81,20 @@ load helpers
   for plan in '{"schema": 1}' '{"schema": "headrace.plan/1"}' '[]' 'no'; do
     echo "$plan" > plan.json
     run "$HEADRACE" run small.toml --no-record --plan plan.json
-    one_line_error 5 "is not a plan"
+    one_line_error 5 "^headrace run: plan.json.*is not a plan"
   done
+  { printf '{"schema": "headrace.plan/1", "settings": {"a": '; head -c 3000000 /dev/zero | tr '\0' '['; } > plan.json
+  run "$HEADRACE" run small.toml --no-record --plan plan.json
+  one_line_error 5 "plan.json: byte 79: .*more than 32 levels deep"
+  head -c 5000000 /dev/zero > plan.json
+  run "$HEADRACE" run small.toml --no-record --plan plan.json
+  one_line_error 5 "plan.json: is 5000000 bytes, more than"
+}
+
+@test "a plan with a knob that the pipeline has not names the plan" {
+  echo '{"schema": "headrace.plan/1", "settings": {"prse.parallelism": 2}}' > plan.json
+  run "$HEADRACE" run small.toml --no-record --plan plan.json
+  one_line_error 2 "plan.json.*'parse'"
 }
 
 @test "bad durations are refused" {
@@ -267,4 +279,35 @@ load helpers
   [[ "$status" -eq 7 || "$status" -eq 1 ]]
   [[ "$output" == *"narrow it"* ]]
   "$HEADRACE" query --json "SELECT 1 AS a, 2 AS a" | jq -e '.rows[0] == {"a": 1, "a_2": 2}'
+}
+
+# A disk that fills up, wherever it happens to: a run that is whole, or one line and exit 7.
+full_or_whole() {
+  [ "$status" -eq 0 ] || one_line_error 7 "disk full|[Nn]o space|[Ff]ile too large"
+}
+
+@test "a full disk under the database is exit 7, whenever it fills up" {
+  [ "$(id -u)" -eq 0 ] || skip "mounting a small file system needs root"
+  unshare -m true 2> /dev/null || skip "unshare -m is not allowed here"
+  mkdir small
+  full=0
+  for kib in 60 160 240 260 280 300 320 400 600; do
+    run timeout 60 unshare -m sh -c "mount -t tmpfs -o size=${kib}k tmpfs small || exit 99
+      exec \"\$0\" run small.toml --db small/x.db --quiet --level 1 --duration 300ms" "$HEADRACE"
+    [ "$status" -ne 99 ] || skip "mounting is not allowed here"
+    full_or_whole || { echo "of $kib KiB"; false; }
+    [ "$status" -eq 0 ] || full=$((full + 1))
+  done
+  [ "$full" -ge 3 ] || { echo "only $full were too small"; false; }
+}
+
+@test "a limit of the size of files is a full disk" {
+  full=0
+  for kib in 16 100 200 300 400; do
+    run timeout 60 bash -c "ulimit -f $kib; HEADRACE_ACCOUNTS=off exec \"\$0\" run small.toml --quiet --level 0 --duration 300ms" "$HEADRACE"
+    full_or_whole || { echo "of $kib KiB"; false; }
+    [ "$status" -eq 0 ] || full=$((full + 1))
+    rm -f runs.db*
+  done
+  [ "$full" -ge 1 ] || { echo "none was too small"; false; }
 }

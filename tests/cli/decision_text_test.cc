@@ -1,13 +1,17 @@
 // A stored decision as text: what its detail lacks, or has of another type, is left out.
-#include "cli/decision_record.h"
+#include "cli/decision_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
 
 namespace headrace::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(DecisionText, ADamagedDetailIsReadAsFarAsItGoes) {
   const struct {
@@ -31,6 +35,21 @@ TEST(DecisionText, ADamagedDetailIsReadAsFarAsItGoes) {
     decision.verdict = "kept";
     decision.detail_json = detail;
     EXPECT_THAT(DecisionText(decision), HasSubstr(observed)) << detail;
+  }
+}
+
+TEST(DecisionText, AHostileDetailIsLeftOut) {
+  for (const std::string& detail :
+       {R"({"effect_ratio": 0.1, "x": )" + std::string(1'000'000, '['),
+        R"({"effect_ratio": 0.1, "x": )" + std::string(400'000, '[') + std::string(400'000, ']') +
+            "}",
+        R"({"effect_ratio": 0.1, "x": ")" + std::string(2'000'000, 'x') + "\"}"}) {
+    analysis::DecisionRow decision;
+    decision.index = std::numeric_limits<int64_t>::max();
+    decision.observed_rate = 100;
+    decision.detail_json = detail;
+    EXPECT_FALSE(ReadDetail(detail).whole);
+    EXPECT_THAT(DecisionText(decision), Not(HasSubstr("10.0 %")));
   }
 }
 

@@ -1,0 +1,41 @@
+// What a study keeps in its folder as text, and reads back when the same command is given again:
+// anybody may have edited it, or a full disk have cut it.
+//
+//   study.json          {"schema": "headrace.study/1", "inputs": {NAME: TEXT, ...}}
+//   steps/X.worker ...  {"run_id": N}: a run in the study's database
+//   steps/X.facts       an object of what was found about a table (analysis::TableFacts)
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "analysis/characterization.h"
+
+namespace headrace::cli {
+
+using StudyInputs = std::map<std::string, std::string>;
+
+std::string InputsJson(const StudyInputs& inputs);
+// Nothing where it is not the file of a study: then it is another program's. Inputs that are no
+// text are left out, so that they differ from any that are asked for.
+std::optional<StudyInputs> ParseInputs(const std::string& json);
+
+std::string RunJson(int64_t run_id);
+// Throws Error kBadData for anything else.
+int64_t ParseRun(const std::string& json);
+
+std::string FactsJson(const analysis::TableFacts& facts);
+// Throws Error kBadData, within `where`, for what lacks a figure or has one that is no count, or is
+// below 0.
+analysis::TableFacts ParseFacts(const std::string& json, const std::string& where);
+
+// What table.json of a generated table says of its model: the model's name ("": not told) and the
+// share of its features that was generated.
+struct GeneratedTable {
+  std::string model;
+  std::optional<double> feature_ratio;  // above 0, at most 1
+};
+GeneratedTable ParseGenerated(const std::string& json);
+
+}  // namespace headrace::cli

@@ -1,0 +1,42 @@
+// Fuzzes what `characterize` reads back from its folder, and of a table that was generated: any
+// bytes are refused, or are read as what is written and read again the same.
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "cli/study_files.h"
+
+using namespace headrace;
+
+namespace {
+
+void RefusesOrDoes(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    HR_CHECK(error.code() == ExitCode::kBadData, error.what());
+    HR_CHECK(std::string(error.what()).find('\n') == std::string::npos, "one line");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (const auto inputs = cli::ParseInputs(text))
+    HR_CHECK(cli::ParseInputs(cli::InputsJson(*inputs)) == inputs, "inputs");
+  const cli::GeneratedTable table = cli::ParseGenerated(text);
+  HR_CHECK(!table.feature_ratio || (*table.feature_ratio > 0 && *table.feature_ratio <= 1),
+           "ratio");
+  RefusesOrDoes([&] {
+    const int64_t run = cli::ParseRun(text);
+    HR_CHECK(run > 0 && cli::ParseRun(cli::RunJson(run)) == run, "a run");
+  });
+  RefusesOrDoes([&] {
+    const std::string once = cli::FactsJson(cli::ParseFacts(text, "facts"));
+    HR_CHECK(cli::FactsJson(cli::ParseFacts(once, "facts")) == once, "facts");
+  });
+  return 0;
+}
