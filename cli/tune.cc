@@ -219,11 +219,15 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
   }
 }
 
-// Tells of decisions as they are made and judged.
+// Tells of decisions as they are made and judged. Why it stopped is the result's to say.
 class SpokenDecisions : public analysis::DecisionSink {
  public:
+  // `tells_stop`: nobody prints the result.
+  explicit SpokenDecisions(bool tells_stop) : tells_stop_(tells_stop) {}
+
   void Take(const analysis::Decision& decision) override {
     using analysis::TuneVerdict;
+    if (decision.action == analysis::TuneAction::kStop && !tells_stop_) return;
     const std::string at = FormatDuration(static_cast<double>(decision.at_ns));
     if (decision.verdict == TuneVerdict::kOpen && !decision.applied_ns) {
       Say(fmt::format("at {}: {}{}{}: {}", at, Words(decision.action),
@@ -251,6 +255,8 @@ class SpokenDecisions : public analysis::DecisionSink {
   static void Say(const std::string& line) {
     std::fputs((Printable(line, 1000) + "\n").c_str(), stderr);
   }
+
+  const bool tells_stop_;
 };
 
 // ---- running ------------------------------------------------------------------------------------
@@ -310,7 +316,9 @@ analysis::TunerOptions TunerOptionsOf(const TuneOptions& options,
   return tuner;
 }
 
-// Runs the tuner beside the pipeline, and ends the pipeline where it is no longer wanted.
+// Runs the tuner beside the pipeline, and ends the pipeline where it is no longer wanted. A tuner
+// that fails says so at once, and a pipeline that is to run on does, with the settings it has. One
+// that refuses what was asked ends it all.
 class TuningThread {
  public:
   TuningThread(analysis::TunerOptions options, reader::Pipeline* pipeline,
@@ -320,12 +328,15 @@ class TuningThread {
         tuner_(std::move(options), target_.knobs()),
         sinks_(std::move(sinks)),
         thread_([this, pipeline, stops_pipeline] {
-          try {
-            analysis::Tune(&tuner_, &target_, sinks_);
-          } catch (const Error& error) {
-            failure_ = error;
+          failure_ = ErrorOf([this] { analysis::Tune(&tuner_, &target_, sinks_); });
+          const bool stops = stops_pipeline || (failure_ && Refuses(*failure_));
+          if (failure_ && !stops) {
+            std::fputs(fmt::format("headrace tune: tuning has ended, the pipeline runs on: {}\n",
+                                   failure_->what())
+                           .c_str(),
+                       stderr);
           }
-          if (failure_ || stops_pipeline) pipeline->RequestStop();
+          if (stops) pipeline->RequestStop();
         }) {}
   ~TuningThread() {
     if (thread_.joinable()) Join();
@@ -340,6 +351,10 @@ class TuningThread {
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  static bool Refuses(const Error& error) {
+    return error.code() == ExitCode::kInconclusive || error.code() == ExitCode::kUsage;
+  }
+
   std::atomic<bool> ended_{false};
   TunedPipeline target_;
   analysis::Tuner tuner_;
@@ -452,7 +467,7 @@ int RunForeign(const TuneOptions& options, DecisionFeed* feed) {
   what.tuner.dry_run = options.dry_run;
   what.tuner.interleave = !options.no_interleave;
   InstallInterruptHandler();
-  SpokenDecisions spoken;
+  SpokenDecisions spoken(feed != nullptr && feed->on_stdout());
   std::vector<analysis::DecisionSink*> sinks;
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
   if (feed != nullptr) sinks.push_back(feed);
@@ -518,7 +533,7 @@ int Run(const TuneOptions& options) {
   const int64_t run_id = agent.run_id();
 
   StoredDecisions stored(options.database, run_id);
-  SpokenDecisions spoken;
+  SpokenDecisions spoken(feed && feed->on_stdout());
   std::vector<analysis::DecisionSink*> sinks = {&stored};
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
   if (feed) sinks.push_back(&*feed);
