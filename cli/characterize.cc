@@ -4,8 +4,8 @@
 // database by a child process, as a user would record it. Steps leave their results as files
 // (study_folder.h), so that a study that was interrupted goes on where it was.
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -31,6 +31,7 @@
 #include "cli/recorded_run.h"
 #include "cli/study_files.h"
 #include "cli/study_folder.h"
+#include "cli/study_work.h"
 #include "cli/table_facts.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
@@ -41,7 +42,6 @@
 #include "reader/pipeline/split.h"
 #include "reader/source/open.h"
 #include "workloads/generator.h"
-#include "workloads/spec.h"
 
 namespace headrace::cli {
 namespace {
@@ -52,66 +52,11 @@ using analysis::RunView;
 // The published rm2 held 1.20 GB/s at its NIC, where rm1, held by its cores, read 0.80 GB/s: the
 // modelled NIC is so much of what rm1 reads here when the cores limit it.
 constexpr double kNicOverRm1 = 1.20 / 0.80;
-// Holes read over: by rm1 and rm3 few, as in a table laid out by popularity; by rm2 the coalescing
-// window of the study in a table that is not.
-constexpr const char* kNarrowGap = "16KiB";
-constexpr const char* kWideGap = "1280KiB";
-// What one split of rm3 needs, and not two, beside the process at rest.
-constexpr const char* kRm3Memory = "176MiB";
-
-struct StudyOptions {
-  std::vector<std::string> targets;
-  std::string folder = "characterization", pipeline, coread;
-  PageOutput page;
-  bool quick = false, fresh = false, quiet = false;
-  bool ladder_only = false, no_ladder = false;
-  std::optional<size_t> pairs;
-  std::optional<uint64_t> rows;
-  std::optional<double> features;
-  uint64_t seed = 1;
-  std::string duration, nic_rate, memory;
-  std::vector<std::string> set;
-  analysis::Prices prices;
-};
-
-// One workload of the study: a generated table, or the user's.
-struct Work {
-  std::string name, model;
-  std::string asked;                            // as the command names it
-  std::optional<workloads::WorkloadSpec> spec;  // of a generated table
-  std::string pipeline;                         // file
-  std::vector<std::string> settings;            // of the worker's run
-  int one_stage_threads = 0;                    // above 0: all operators in one stage of so many
-  analysis::SheetInputs inputs;
-  std::optional<int64_t> worker, fed, ceiling;  // runs
-};
-
-// A pipeline or a spec may have any name; in the folder it is a part of file names, and it is
-// printed as progress: letters, digits, '-' and '_', and none of the folder's own names.
-std::string PlainName(const std::string& name) {
-  std::string plain = name.substr(0, 64);
-  for (char& c : plain) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!letter && (c < '0' || c > '9') && c != '-' && c != '_') c = '_';
-  }
-  if (plain.empty() || plain == "steps" || plain == "ladder") plain += "_";
-  return plain;
-}
 
 double HostCores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
   return std::max(1, CPU_COUNT(&allowed));
-}
-
-// Recommended for a first run; a quick one is for signs.
-struct Sizes {
-  double worker_s, fed_s, ceiling_s, features;
-  uint64_t rows, rm3_rows, stripe_rows, rm3_stripe_rows;
-};
-Sizes SizesFor(bool quick) {
-  if (quick) return {2.5, 2.0, 1.0, 0.0625, 8192, 131'072, 2048, 65'536};
-  return {8.0, 5.0, 2.0, 0.125, 16'384, 131'072, 2048, 32'768};
 }
 
 class Study {
@@ -122,15 +67,15 @@ class Study {
   analysis::Characterization Run() {
     InstallInterruptHandler();
     CheckOptions();
-    ChooseWork();
+    works_ = ChooseWork(options_, sizes_, cores_);
     CheckSpace();
-    folder_.emplace(options_.folder, Inputs(), options_.fresh);
+    folder_.emplace(options_.folder, InputsOf(works_, options_, cores_), options_.fresh);
     database_ = folder_->PathOf("runs.db");
     Plan();
     folder_->Run(steps_, options_.quiet);
     analysis::Characterization study = Describe();
     if (!options_.ladder_only)
-      for (Work& work : works_) study.sheets.push_back(SheetOf(&work));
+      for (StudyWork& work : works_) study.sheets.push_back(SheetOf(&work));
     if (has_ladder_) study.ladder = std::move(ladder_);
     study.no_ladder = options_.no_ladder ? "left out: --no-ladder" : no_ladder_;
     study.minutes = folder_->seconds() / 60;
@@ -157,202 +102,12 @@ class Study {
     for (const std::string& text : options_.set) reader::ParseSetting(text);
   }
 
-  // --- what is to be characterized ---------------------------------------------------------------
-
-  void ChooseWork() {
-    std::vector<std::string> targets = options_.targets;
-    if (targets.empty()) targets = {"rm1", "rm2", "rm3"};
-    for (const std::string& target : targets) {
-      if (IsWorkload(target)) {
-        AddGenerated(target);
-      } else {
-        if (targets.size() > 1)
-          throw Error(ExitCode::kUsage, "a table is characterized alone", Printable(target),
-                      "give it a study of its own");
-        AddTable(target);
-      }
-    }
-  }
-
-  static bool IsWorkload(const std::string& target) {
-    return workloads::BuiltInModels().count(target) > 0 || target.ends_with(".toml");
-  }
-
-  void AddGenerated(const std::string& target) {
-    if (!options_.pipeline.empty() || !options_.coread.empty())
-      throw Error(ExitCode::kUsage, "are of a table of your own",
-                  options_.pipeline.empty() ? "--coread" : "--pipeline",
-                  "give the folder of the table instead of a workload");
-    Work work;
-    work.spec = workloads::LoadSpec(target);
-    work.name = PlainName(work.spec->name);
-    const bool is_model = workloads::BuiltInModels().count(target) > 0;
-    if (!is_model && workloads::BuiltInModels().count(work.name) > 0)
-      throw Error(ExitCode::kUsage, fmt::format("'{}' is the name of a published model", work.name),
-                  Printable(target), "give the spec another name");
-    for (const Work& other : works_)
-      if (other.name == work.name)
-        throw Error(ExitCode::kUsage, fmt::format("'{}' is named twice", work.name),
-                    Printable(target), "name it once, or give the spec another name");
-    work.asked = target;
-    if (is_model) work.model = target;
-    const bool rm3 = target == "rm3";
-    work.spec->seed = options_.seed;
-    work.spec->feature_fraction = options_.features.value_or(sizes_.features);
-    work.spec->rows = options_.rows.value_or(rm3 ? sizes_.rm3_rows : sizes_.rows);
-    work.spec->stripe_rows = rm3 ? sizes_.rm3_stripe_rows : sizes_.stripe_rows;
-    workloads::CheckSpec(*work.spec);
-    work.inputs.feature_fraction = work.spec->feature_fraction;
-    Conditions(&work);
-    works_.push_back(std::move(work));
-  }
-
-  void AddTable(const std::string& table) {
-    std::error_code ignored;
-    if (!reader::IsRemote(table) && !fs::exists(table, ignored))
-      throw Error(ExitCode::kUsage,
-                  "is neither a workload (rm1, rm2, rm3, a spec file) nor a table",
-                  Printable(table), "name one, or the folder of a table with --pipeline FILE");
-    Work work;
-    work.pipeline = options_.pipeline;
-    if (work.pipeline.empty()) {
-      const fs::path beside = fs::path(table) / "pipeline.toml";
-      if (reader::IsRemote(table) || !fs::exists(beside, ignored))
-        throw Error(ExitCode::kUsage, "what a model reads of it is not known", Printable(table),
-                    "add --pipeline FILE");
-      work.pipeline = beside.string();
-    }
-    const std::string place =
-        reader::IsRemote(table) ? table : fs::absolute(table).lexically_normal().string();
-    work.settings = {"source.table=" + place};
-    const reader::PipelineSpec spec = LoadSpecOf(work);
-    work.name = PlainName(spec.name);
-    ReadGenerated(place, &work);
-    Conditions(&work);
-    works_.push_back(std::move(work));
-  }
-
-  // A table that `generate` made says of which model, and how much of it.
-  static void ReadGenerated(const std::string& table, Work* work) {
-    const std::string path = (fs::path(table) / "table.json").string();
-    std::error_code ignored;
-    if (reader::IsRemote(table) || !fs::exists(path, ignored)) return;
-    const GeneratedTable generated = ParseGenerated(ReadWholeFile(path));
-    if (workloads::BuiltInModels().count(generated.model) == 0) return;
-    work->model = generated.model;
-    if (generated.feature_ratio) work->inputs.feature_fraction = *generated.feature_ratio;
-  }
-
-  reader::PipelineSpec LoadSpecOf(const Work& work) const {
-    reader::Settings settings;
-    for (const std::string& text : work.settings) settings.push_back(reader::ParseSetting(text));
-    for (const std::string& text : options_.set) settings.push_back(reader::ParseSetting(text));
-    return reader::LoadPipeline(work.pipeline, settings);
-  }
-
-  // What each workload is measured under. Published workers are nodes of 18 cores, 64 GB and
-  // 12.5 Gbit/s; what is scaled to this host, and how, is said on the sheet.
-  void Conditions(Work* work) const {
-    analysis::WorkerConditions& conditions = work->inputs.conditions;
-    conditions.cores = cores_;
-    const auto say = [&](std::string words) { conditions.words.push_back(std::move(words)); };
-    if (!work->spec) {
-      say("the pipeline as it is, but with a consumer that takes batches as fast as they come");
-      return;
-    }
-    const auto threads = static_cast<int>(cores_);
-    if (work->model == "rm3") {
-      work->one_stage_threads = 2 * threads;
-      say(fmt::format("{:g} cores; {} threads, each of which takes a split from storage to tensors",
-                      cores_, work->one_stage_threads));
-    } else {
-      work->settings = {fmt::format("fetch.parallelism={}", std::max(2, threads / 4)),
-                        fmt::format("decode.parallelism={}", threads),
-                        fmt::format("transform.parallelism={}", threads),
-                        fmt::format("batch.parallelism={}", threads)};
-      say(fmt::format(
-          "{:g} cores; {} threads each to decode, to transform and to batch, {} to fetch", cores_,
-          threads, std::max(2, threads / 4)));
-    }
-    const bool wide = work->model == "rm2";
-    work->settings.push_back(fmt::format("source.coalesce_gap={}", wide ? kWideGap : kNarrowGap));
-    work->settings.push_back("source.throttle.seek=0");
-    say(fmt::format(
-        "reads joined over holes of up to {}{}", wide ? kWideGap : kNarrowGap,
-        wide ? ", the study's window, in a table that is not laid out by popularity" : ""));
-    if (work->model == "rm3") {
-      work->settings.push_back(std::string("pipeline.memory=") + kRm3Memory);
-      conditions.memory_bytes = static_cast<double>(ParseBytes(kRm3Memory, "memory"));
-      say(fmt::format(
-          "a memory budget of {} for the whole process, and stripes of {} rows: why the "
-          "published rm3 needs much memory is not known, so both are planted",
-          kRm3Memory, work->spec->stripe_rows));
-    }
-  }
-
-  StudyInputs Inputs() const {
-    StudyInputs inputs = {{"version", HEADRACE_VERSION},
-                          {"quick", options_.quick ? "yes" : "no"},
-                          {"cores", fmt::format("{:g}", cores_)},
-                          {"duration", options_.duration.empty() ? "default" : options_.duration},
-                          {"nic rate", options_.nic_rate.empty() ? "default" : options_.nic_rate},
-                          {"memory", options_.memory.empty() ? "default" : options_.memory},
-                          {"pairs", options_.pairs ? std::to_string(*options_.pairs) : "default"}};
-    std::string names;
-    for (const Work& work : works_) {
-      names += (names.empty() ? "" : " ") + work.name;
-      if (work.spec) {
-        inputs["rows of " + work.name] = std::to_string(work.spec->rows);
-        inputs["features of " + work.name] = fmt::format("{:g}", work.spec->feature_fraction);
-        inputs["seed of " + work.name] = std::to_string(work.spec->seed);
-      } else {
-        inputs["table of " + work.name] = TableState(work);
-        inputs["pipeline of " + work.name] = ReadWholeFile(work.pipeline);
-      }
-    }
-    inputs["workloads"] = names;
-    for (const std::string& setting : options_.set) inputs["set " + setting] = "yes";
-    if (!options_.coread.empty()) inputs["coread"] = ReadWholeFile(options_.coread);
-    return inputs;
-  }
-
-  // Names, sizes and times of the files: another table of the same name is another input.
-  static std::string TableState(const Work& work) {
-    const std::string place = reader::ParseSetting(work.settings[0]).second;
-    if (reader::IsRemote(place)) return place;
-    std::vector<std::string> files;
-    std::error_code ignored;
-    const auto add = [&](const fs::path& path) {
-      const auto size = fs::file_size(path, ignored);
-      const auto time = fs::last_write_time(path, ignored).time_since_epoch().count();
-      files.push_back(fmt::format("{} {} {}", path.string(), size, time));
-    };
-    if (!fs::is_directory(place, ignored)) {
-      add(place);
-    } else {
-      for (const auto& entry : fs::directory_iterator(place, ignored))
-        if (entry.path().extension() == ".dwrf" || entry.path().extension() == ".orc")
-          add(entry.path());
-    }
-    std::sort(files.begin(), files.end());
-    return fmt::format("{}", fmt::join(files, ", "));
-  }
-
-  // Before the first byte is written. A row of the full table is about so many bytes.
+  // Before the first byte is written.
   void CheckSpace() const {
-    double bytes = 64 << 20;
-    for (const Work& work : works_) {
-      if (!work.spec) continue;
-      const double copies = !options_.no_ladder && &work == &works_.front() ? 6 : 1;
-      const double row = 2.6 * (work.spec->dense_features * work.spec->coverage_mean +
-                                work.spec->sparse_features * work.spec->coverage_mean *
-                                    work.spec->list_length_mean);
-      bytes += copies * row * work.spec->feature_fraction * static_cast<double>(work.spec->rows);
-    }
     fs::path place = fs::absolute(options_.folder);
     std::error_code ignored;
     while (!fs::exists(place, ignored) && place.has_relative_path()) place = place.parent_path();
-    CheckRoom(place.string(), bytes);
+    CheckRoom(place.string(), BytesOf(works_, options_));
   }
 
   // --- steps -------------------------------------------------------------------------------------
@@ -361,17 +116,17 @@ class Study {
     if (options_.ladder_only) {
       if (works_.front().spec) AddTableStep(works_.front().name, *works_.front().spec);
     } else {
-      const bool generated =
-          std::any_of(works_.begin(), works_.end(), [](const Work& work) { return !!work.spec; });
+      const bool generated = std::any_of(works_.begin(), works_.end(),
+                                         [](const StudyWork& work) { return !!work.spec; });
       if (generated && options_.nic_rate.empty()) PlanReference();
-      for (Work& work : works_) PlanWork(&work);
+      for (StudyWork& work : works_) PlanWork(&work);
     }
     if (!options_.no_ladder) PlanLadder();
   }
 
   // Of the first workload: its table is written five times more, so that it must be small and near.
   void PlanLadder() {
-    const Work& work = works_.front();
+    const StudyWork& work = works_.front();
     constexpr double kMostBytes = 512 << 20;
     climb_.name = work.name;
     climb_.folder = folder_->PathOf("ladder");
@@ -462,7 +217,7 @@ class Study {
              }});
   }
 
-  std::string PipelineOf(const Work& work) const {
+  std::string PipelineOf(const StudyWork& work) const {
     if (!work.pipeline.empty()) return work.pipeline;
     const std::string made = folder_->PathOf(work.name + "/pipeline.toml");
     if (work.one_stage_threads <= 0) return made;
@@ -474,7 +229,7 @@ class Study {
     return edited;
   }
 
-  RecordedRun RunOf(const Work& work, const std::string& name, double seconds) const {
+  RecordedRun RunOf(const StudyWork& work, const std::string& name, double seconds) const {
     RecordedRun run{PipelineOf(work),
                     database_,
                     name,
@@ -488,15 +243,8 @@ class Study {
   // it, as published nodes had one NIC for all.
   void PlanReference() {
     const auto rm1 = std::find_if(works_.begin(), works_.end(),
-                                  [](const Work& work) { return work.model == "rm1"; });
-    if (rm1 != works_.end()) {
-      reference_ = *rm1;
-    } else {
-      reference_.spec = workloads::ForModel("rm1", sizes_.features, sizes_.rows, options_.seed);
-      reference_.spec->stripe_rows = sizes_.stripe_rows;
-      reference_.name = reference_.model = "rm1";
-      Conditions(&reference_);
-    }
+                                  [](const StudyWork& work) { return work.model == "rm1"; });
+    reference_ = rm1 != works_.end() ? *rm1 : ReferenceWork(options_, sizes_, cores_);
     AddTableStep("rm1", *reference_.spec);
     AddRunStep(
         "rm1.reference", "rm1: what it reads when the cores limit it", WorkerSeconds() / 2,
@@ -527,7 +275,7 @@ class Study {
   }
 
   // The conditions that are known once earlier steps are.
-  std::vector<std::string> Limits(Work* work) {
+  std::vector<std::string> Limits(StudyWork* work) {
     std::vector<std::string> settings;
     analysis::WorkerConditions& conditions = work->inputs.conditions;
     if (work->spec || !options_.nic_rate.empty()) {
@@ -556,18 +304,18 @@ class Study {
     return settings;
   }
 
-  void PlanWork(Work* work) {
+  void PlanWork(StudyWork* work) {
     if (work->spec) AddTableStep(work->name, *work->spec);
     AddStep({work->name + ".facts", work->name + ": reads its directories and a sample of rows",
              options_.quick ? 1.5 : 3.0,
              [this, work] {
-               Work read = *work;
+               StudyWork read = *work;
                read.pipeline = PipelineOf(*work);
                FactsOptions facts;
                facts.coread = options_.coread;
                facts.sample_rows = options_.quick ? 4096 : 16'384;
                return FactsJson(
-                   ReadTableFacts(LoadSpecOf(read), facts, [] { return Interrupted(); }));
+                   ReadTableFacts(LoadSpecOf(read, options_), facts, [] { return Interrupted(); }));
              },
              [this, work](const std::string& result) {
                work->inputs.table = ParseFacts(result, work->name + ".facts");
@@ -588,7 +336,7 @@ class Study {
 
   // With a consumer that wants what the published trainer wants, scaled by cores; a user's own
   // pipeline has its own.
-  void PlanFed(Work* work) {
+  void PlanFed(StudyWork* work) {
     if (work->spec && work->model.empty()) {
       work->inputs.no_fed = "what a trainer of this workload wants was not published";
       return;
@@ -616,9 +364,9 @@ class Study {
         &work->fed);
   }
 
-  void PlanCeiling(Work* work) {
+  void PlanCeiling(StudyWork* work) {
     if (!work->spec) {
-      const reader::PipelineSpec spec = LoadSpecOf(*work);
+      const reader::PipelineSpec spec = LoadSpecOf(*work, options_);
       const bool trains = spec.consumer.kind == reader::ConsumerKind::kTrainer;
       if (!trains &&
           (spec.consumer.kind == reader::ConsumerKind::kNone || spec.consumer.step.mean <= 0)) {
@@ -647,7 +395,7 @@ class Study {
     return &views_.back();
   }
 
-  analysis::Sheet SheetOf(Work* work) {
+  analysis::Sheet SheetOf(StudyWork* work) {
     Limits(work);  // also where the run was there already
     analysis::SheetInputs& inputs = work->inputs;
     inputs.name = work->name;
@@ -688,7 +436,7 @@ class Study {
     analysis::Characterization study;
     study.version = HEADRACE_VERSION;
     study.command = "headrace characterize";
-    for (const Work& work : works_)
+    for (const StudyWork& work : works_)
       study.command += " " + (work.spec ? ShellWord(work.asked) : "TABLE --pipeline FILE");
     study.command += OptionWords();
     study.quick = options_.quick;
@@ -700,7 +448,7 @@ class Study {
     }
     double loads[1] = {0};
     if (getloadavg(loads, 1) == 1) study.load = loads[0];
-    for (const Work& work : works_) {
+    for (const StudyWork& work : works_) {
       if (!work.worker) continue;
       study.cpu_model = analysis::LoadRun(database_, std::to_string(*work.worker)).run.cpu_model;
       break;
@@ -709,10 +457,10 @@ class Study {
   }
 
   const StudyOptions& options_;
-  const Sizes sizes_;
+  const StudySizes sizes_;
   const double cores_;
-  std::list<Work> works_;
-  Work reference_;
+  std::list<StudyWork> works_;
+  StudyWork reference_;
   std::optional<StudyFolder> folder_;
   std::string database_;
   std::vector<StudyStep> steps_;
@@ -729,7 +477,7 @@ void WriteFile(const std::string& path, const std::string& text) {
   file.Commit();
 }
 
-int Characterize(const StudyOptions& options) {
+int Characterize(const StudyOptions& options, const PageOutput& page) {
   Study study(options);
   const analysis::Characterization found = study.Run();
   const dashboards::Report report = dashboards::MakeCharacterizationReport(found);
@@ -737,7 +485,7 @@ int Characterize(const StudyOptions& options) {
   WriteFile(study.PathOf("characterization.json"), json);
   WriteFile(study.PathOf("characterization.md"), dashboards::RenderMarkdown(report));
   WriteFile(study.PathOf("characterization.html"), dashboards::RenderHtml(report));
-  WritePage(options.page, report, [&] { return json; });
+  WritePage(page, report, [&] { return json; });
   std::fflush(stdout);
   if (!options.quiet)
     fmt::print(stderr,
@@ -765,6 +513,7 @@ HR_COMMAND(
      .next = "headrace plan RUN --db characterization/runs.db",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<StudyOptions>();
+       auto page = std::make_shared<PageOutput>();
        app.add_option("target", options->targets,
                       "Characterize these: rm1, rm2, rm3, a spec file; or one table of yours "
                       "(default: rm1 rm2 rm3)")
@@ -782,7 +531,7 @@ HR_COMMAND(
            ->type_name("DIR")
            ->capture_default_str();
        app.add_flag("--fresh", options->fresh, "Take no result from the folder");
-       AddFormatOptions(&app, &options->page, "Print JSON (schema headrace.characterization/1)");
+       AddFormatOptions(&app, page.get(), "Print JSON (schema headrace.characterization/1)");
        app.add_flag("--quick", options->quick, "Make small tables and short runs");
        auto* only =
            app.add_flag("--ladder-only", options->ladder_only,
@@ -819,7 +568,7 @@ HR_COMMAND(
            ->type_name("P")
            ->check(CLI::NonNegativeNumber);
        app.add_flag("-q,--quiet", options->quiet, "Print no progress");
-       return [options] { return Characterize(*options); };
+       return [options, page] { return Characterize(*options, *page); };
      }});
 
 }  // namespace
