@@ -26,6 +26,12 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   grep -q '^# Characterization' study/characterization.md
   grep -q '<svg' study/characterization.html
   run ! grep -qi '<script\|http:\|https:' study/characterization.html
+  # What is there is printed as asked.
+  study --format html > printed || told $?
+  grep -q '^<!DOCTYPE html>' printed
+  grep -q '<svg' printed
+  study --json > printed || told $?
+  jq -e '.schema == "headrace.characterization/1"' printed
   # Nothing unmeasured is a number: each null has its reason.
   jq -e '[.workloads[0].parts[].figures[] | select(.value == null) | .value_unavailable | length > 0] | all' study/characterization.json
   jq -e '[.workloads[0].parts[].figures[] | select(.key == "energy_price_per_million_rows")][0].value_unavailable | test("--kwh-price")' study/characterization.json

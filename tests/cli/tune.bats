@@ -117,3 +117,27 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   "$HEADRACE" tune slow.toml --duration 3s --max-decisions 1 --quiet
   [ "$("$HEADRACE" query 'SELECT duration_ns > 2500000000 AS long FROM run_summary' --format csv | tail -n 1)" = 1 ]
 }
+
+@test "why it stopped is said once" {
+  slow
+  "$HEADRACE" tune slow.toml --dry-run > said 2>&1
+  [ "$(grep -c '^stopped: ' said)" -eq 1 ] || { cat said; false; }
+  why=$(sed -n 's/^stopped: //p' said)
+  [ -n "$why" ]
+  [ "$(grep -cF -e "$why" said)" -eq 1 ] || { cat said; false; }
+}
+
+@test "a tuner that fails says so, and the pipeline runs on" {
+  slow
+  "$HEADRACE" tune slow.toml --continuous --quiet 2> said &
+  pid=$!
+  until_true 20 newest_run_is recording
+  mkdir away
+  mv runs.db away/
+  until_true 20 grep -q 'tuning has ended, the pipeline runs on: .*runs.db' said
+  sleep 1
+  kill -INT "$pid"  # it is there to be told
+  code=0
+  wait "$pid" || code=$?
+  [ "$code" -eq 5 ] || { echo "exit $code"; cat said; false; }
+}
