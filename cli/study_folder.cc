@@ -24,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uint64_t kMostStepBytes = 1 << 20;  // a step leaves some kB at most
+
 void WriteWhole(const std::string& path, const std::string& text) {
   AtomicFile file(path, true);
   file.Write(text);
@@ -130,7 +132,7 @@ void StudyFolder::Run(const std::vector<StudyStep>& steps, bool quiet) {
     std::error_code ignored;
     if (fs::exists(path, ignored)) {
       try {
-        const std::string kept = ReadWholeFile(path);
+        const std::string kept = ReadWholeFile(path, kMostStepBytes);
         if (!step.holds || step.holds(kept)) {
           step.take(kept);
           expected -= step.seconds;
