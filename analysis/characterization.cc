@@ -87,26 +87,6 @@ bool IsSet(const RunRow& run, const std::string& key) {
   return text && *text != "0";
 }
 
-// The share of its time in which the source waited for memory: for room, while the queue behind it
-// was not full. Empty where the run has no memory budget, or no such source.
-std::optional<double> HeldBackRatio(const RunView& run) {
-  if (SettingBytes(run.run, "pipeline.memory") <= 0) return std::nullopt;
-  for (const OperatorRow& op : run.operators) {
-    if (op.kind != "fetch") continue;
-    const auto stage = std::find_if(run.stages.begin(), run.stages.end(),
-                                    [&](const StageRow& row) { return row.name == op.stage; });
-    const auto queue = std::find_if(run.queues.begin(), run.queues.end(), [&](const QueueRow& row) {
-      return row.producer_stage == op.stage;
-    });
-    if (stage == run.stages.end() || stage->lifetime_ns <= 0) return std::nullopt;
-    const double waits =
-        static_cast<double>(op.wait_out_ns) / static_cast<double>(stage->lifetime_ns);
-    const double full = queue != run.queues.end() ? queue->full_ratio.value_or(0) : 0;
-    return std::clamp(waits - full, 0.0, 1.0);
-  }
-  return std::nullopt;
-}
-
 // A bandwidth and nothing else: a link. A device that seeks or counts requests is a storage.
 bool IsLink(const RunRow& run) {
   return IsSet(run, "source.throttle.bandwidth") && !IsSet(run, "source.throttle.iops") &&
@@ -753,7 +733,7 @@ WorkerLimit FindWorkerLimit(const RunView& run) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
   const double observed = statements.model->demands().rate;
-  const std::optional<double> held = HeldBackRatio(run);
+  const std::optional<double> held = HeldForMemory(run);
   if (held && *held >= kHeldBack && bottleneck.unexplained_ratio >= kUnexplained) {
     limit.resource = "memory_capacity";
     limit.words = WordsOf(limit.resource, first.limit);
@@ -848,6 +828,24 @@ std::optional<double> ScaledStepSeconds(const std::string& model, double tensor_
   const PublishedValue* demand = FindPublished("trainer_bytes_per_s", model);
   if (demand == nullptr || tensor_bytes_per_batch <= 0 || cores <= 0) return std::nullopt;
   return tensor_bytes_per_batch / (demand->value * cores / kPublishedTrainerHostCores);
+}
+
+std::optional<double> HeldForMemory(const RunView& run) {
+  if (SettingBytes(run.run, "pipeline.memory") <= 0) return std::nullopt;
+  for (const OperatorRow& op : run.operators) {
+    if (op.kind != "fetch") continue;
+    const auto stage = std::find_if(run.stages.begin(), run.stages.end(),
+                                    [&](const StageRow& row) { return row.name == op.stage; });
+    const auto queue = std::find_if(run.queues.begin(), run.queues.end(), [&](const QueueRow& row) {
+      return row.producer_stage == op.stage;
+    });
+    if (stage == run.stages.end() || stage->lifetime_ns <= 0) return std::nullopt;
+    const double waits =
+        static_cast<double>(op.wait_out_ns) / static_cast<double>(stage->lifetime_ns);
+    const double full = queue != run.queues.end() ? queue->full_ratio.value_or(0) : 0;
+    return std::clamp(waits - full, 0.0, 1.0);
+  }
+  return std::nullopt;
 }
 
 std::string SignOf(const std::optional<Interval>& published, const Interval& interval) {

@@ -132,6 +132,10 @@ struct Sheet {
   const SheetFigure* Find(const std::string& key) const;
 };
 
+// The share of its time in which the source waited for memory: for room, while the queue behind it
+// was not full. Empty where the run has no memory budget, or no such source.
+std::optional<double> HeldForMemory(const RunView& run);
+
 Sheet MakeSheet(const SheetInputs& inputs);
 
 // Rows per second of a run with its 95 % interval: blocks of its windows resampled, the first left

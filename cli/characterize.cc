@@ -137,6 +137,7 @@ class Study {
     climb_.trainer_pairs = std::max<size_t>(2, climb_.pairs / 2);
     climb_.seconds = options_.quick ? 0.4 : 1.0;
     climb_.cpu = LastCpu();
+    climb_.cores = std::max(1, static_cast<int>(cores_));
     climb_.table =
         work.spec ? folder_->PathOf(work.name) : reader::ParseSetting(work.settings[0]).second;
     climb_.pipeline = work.spec ? folder_->PathOf(work.name + "/pipeline.toml") : work.pipeline;

@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/edited_pipeline.h"
 #include "cli/recorded_run.h"
+#include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
 #include "workloads/coread_log.h"
 #include "workloads/rewrite.h"
@@ -41,19 +42,22 @@ constexpr double kDiskBytesPerS = 150e6, kDiskSeekS = 8e-3;  // of preset "disk"
 constexpr const char* kWindow = "1280KiB";
 constexpr int kTrainingRows = 4096, kWorkerRows = 512;
 constexpr uint64_t kLargeStripes = 4;  // times the rows
+constexpr double kMemoryShare = 0.5;   // of what a worker takes unbounded
 constexpr const char* kIsca = "ISCA'22, table 12 (second-hand)";
 constexpr const char* kBlog = "Meta's blog, 2022";
 constexpr const char* kRecd = "RecD, MLSys'23 (the most of three models)";
 
-enum class Tier { kReader, kStorage, kBytes, kTrainer };
+enum class Tier { kReader, kMemory, kStorage, kBytes, kTrainer };
 const char* TierName(Tier tier) {
   return tier == Tier::kReader    ? "reader"
+         : tier == Tier::kMemory  ? "memory"
          : tier == Tier::kStorage ? "storage"
          : tier == Tier::kBytes   ? "bytes"
                                   : "trainer";
 }
 const char* TierUnit(Tier tier) {
   return tier == Tier::kReader    ? "rows per CPU s"
+         : tier == Tier::kMemory  ? "rows/s"
          : tier == Tier::kStorage ? "rows per disk s"
          : tier == Tier::kBytes   ? "bytes read a row"
                                   : "rows per CPU s";
@@ -139,7 +143,7 @@ const std::vector<Rung>& Rungs() {
        true,
        true,
        false,
-       {{Tier::kReader, {1.2, 1.4, kBlog, nullptr}}},
+       {{Tier::kMemory, {1.2, 1.4, kBlog, nullptr}}},
        std::nullopt,
        std::nullopt},
       {"CL",
@@ -189,7 +193,7 @@ struct Accounts {
   double rows = 0, rate = 0;
   std::map<std::string, double> operators, trainer;  // CPU us
   double read_bytes = 0, wanted_bytes = 0, requests = 0, plain_bytes = 0;
-  std::optional<double> dedup_factor, disk_s, peak_bytes;
+  std::optional<double> dedup_factor, disk_s, peak_bytes, held_ratio;
   double reader_cpu_s = 0, trainer_cpu_s = 0;
 
   // The share of the disk's time in which it moves its head.
@@ -201,6 +205,8 @@ struct Accounts {
     switch (tier) {
       case Tier::kReader:
         return 1 / reader_cpu_s;
+      case Tier::kMemory:
+        return rate;
       case Tier::kStorage:
         return 1 / disk_s.value_or(0);
       case Tier::kBytes:
@@ -259,6 +265,7 @@ Accounts AccountsOf(const RunView& run) {
       all.disk_s = static_cast<double>(resource.hold_ns) / all.rows * 1e-9;
   if (const analysis::HostRow* rss = run.FindHost("process_rss_bytes"); rss != nullptr)
     all.peak_bytes = rss->maximum_value;
+  all.held_ratio = analysis::HeldForMemory(run);
   // Each is divided by.
   if (all.reader_cpu_s <= 0 || all.read_bytes <= 0)
     throw Error(ExitCode::kInconclusive, "no CPU time or no byte of the reader was counted",
@@ -267,6 +274,11 @@ Accounts AccountsOf(const RunView& run) {
 }
 
 using Many = std::vector<Accounts>;
+
+struct MemoryBudget {
+  double bytes = 0, unbounded_bytes = 0;  // of the process
+  std::string unbounded_rung;             // that takes so much without one
+};
 
 template <typename Value>
 double Middle(const Many& runs, Value value) {
@@ -355,6 +367,30 @@ std::string ExplainStorage(const Accounts& a, const Accounts& b, double ratio,
                     FactorText(*a.disk_s * kDiskBytesPerS / b.read_bytes));
 }
 
+// What a memory budget does to each side.
+std::string ExplainMemory(const Many& before, const Many& after, const MemoryBudget& budget) {
+  std::string text = fmt::format(
+      "a worker, small batches joined elsewhere, within {}, {} of what {} takes "
+      "where nothing bounds it",
+      FormatBytes(budget.bytes), FormatPercent(budget.bytes / budget.unbounded_bytes),
+      budget.unbounded_rung);
+  const auto both = [&](const char* what, std::optional<double> Accounts::*figure,
+                        std::string (*words)(double)) {
+    const auto known = [&](const Accounts& run) { return (run.*figure).has_value(); };
+    if (!std::all_of(before.begin(), before.end(), known) ||
+        !std::all_of(after.begin(), after.end(), known))
+      return;
+    const auto middle = [&](const Many& runs) {
+      return words(Middle(runs, [&](const Accounts& run) { return *(run.*figure); }));
+    };
+    text += fmt::format("; {} {} -> {}", what, middle(before), middle(after));
+  };
+  both("the source waits for memory", &Accounts::held_ratio,
+       [](double ratio) { return FormatPercent(ratio) + " of its time"; });
+  both("most resident", &Accounts::peak_bytes, [](double bytes) { return FormatBytes(bytes); });
+  return text;
+}
+
 std::string ExplainBytes(const Accounts& a, const Accounts& b) {
   return fmt::format(
       "the projected streams are {:.0f} -> {:.0f} B a row uncompressed, {:.0f} -> {:.0f} B stored "
@@ -416,10 +452,21 @@ class Climb {
 
   // Pairs of runs of the rung and the one it is counted from.
   std::string RunPairsOf(size_t rung, Tier tier, size_t against) const {
-    OnOneCpu one(options_.cpu);
+    // Memory bounds how many threads have work: there must be cores for more than one.
+    std::optional<OnOneCpu> one;
+    if (tier != Tier::kMemory) one.emplace(options_.cpu);
     AbOptions ab;
     ab.a = Side(against, tier);
     ab.b = Side(rung, tier);
+    nlohmann::json told = nlohmann::json::object();
+    if (tier == Tier::kMemory) {
+      const double unbounded = UnboundedBytes(ab.a, against);
+      const double bytes = std::floor(kMemoryShare * unbounded);
+      for (AbSide* side : {&ab.a, &ab.b})
+        side->settings.push_back(fmt::format("pipeline.memory={:.0f}", bytes));
+      told["memory_bytes"] = bytes;
+      told["unbounded_bytes"] = unbounded;
+    }
     ab.a.label = Rungs()[against].name;
     ab.b.label = Rungs()[rung].name;
     ab.pairs = tier == Tier::kTrainer ? options_.trainer_pairs : options_.pairs;
@@ -433,7 +480,33 @@ class Climb {
     if (result.end == AbEnd::kInterrupted) throw Error(ExitCode::kInterrupted, "interrupted");
     nlohmann::json pairs = nlohmann::json::array();
     for (const AbPair& pair : result.pairs) pairs.push_back({pair.a.run_id, pair.b.run_id});
-    return nlohmann::json{{"pairs", pairs}}.dump() + "\n";
+    told["pairs"] = std::move(pairs);
+    return told.dump() + "\n";
+  }
+
+  // Likewise, of a tier in which a table may be too small for anything to be seen.
+  std::string TryPairsOf(size_t rung, Tier tier, size_t against) const {
+    try {
+      return RunPairsOf(rung, tier, against);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::kInterrupted) throw;
+      const std::string why =
+          fmt::format("{}, {}: {}", Rungs()[rung].name, TierName(tier), error.fact());
+      return nlohmann::json{{"left_out", why}}.dump() + "\n";
+    }
+  }
+
+  // The most resident bytes of that rung's process on all cores, without a budget.
+  double UnboundedBytes(const AbSide& side, size_t rung) const {
+    RecordedRun run{side.pipeline, options_.database,
+                    fmt::format("ladder-{}-unbounded", Rungs()[rung].name), side.settings,
+                    side.arguments};
+    run.settings.push_back(Epochs(rung, Tier::kMemory));
+    const Accounts accounts = Load(RecordRun(run).run_id);
+    if (!accounts.peak_bytes)
+      throw Error(ExitCode::kInconclusive, "the process's memory was not recorded",
+                  fmt::format("rung {}", Rungs()[rung].name));
+    return *accounts.peak_bytes;
   }
 
   std::string RunDisk(size_t rung) const {
@@ -447,6 +520,11 @@ class Climb {
 
   void TakePairs(size_t rung, Tier tier, const std::string& result) {
     const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
+    left_out_.erase({rung, tier});
+    if (json.is_object() && json.contains("left_out") && json["left_out"].is_string()) {
+      left_out_[{rung, tier}] = json["left_out"].get<std::string>();
+      return;
+    }
     // No pairs would leave the rung out in silence.
     if (!json.is_object() || !json.contains("pairs") || !json["pairs"].is_array() ||
         json["pairs"].empty())
@@ -459,6 +537,12 @@ class Climb {
       pairs.emplace_back(Load(pair[0].get<int64_t>()), Load(pair[1].get<int64_t>()));
     }
     pairs_[{rung, tier}] = std::move(pairs);
+    if (tier != Tier::kMemory) return;
+    for (const char* key : {"memory_bytes", "unbounded_bytes"})
+      if (!json.contains(key) || !json[key].is_number() || json[key].get<double>() <= 0)
+        throw Error(ExitCode::kBadData, "is not what characterize kept of pairs");
+    budgets_[rung] = {json["memory_bytes"].get<double>(), json["unbounded_bytes"].get<double>(),
+                      Rungs()[AgainstOf(rung, tier)].name};
   }
 
   void TakeDisk(size_t rung, const std::string& result) {
@@ -475,6 +559,7 @@ class Climb {
   void Finish() {
     out_ = Ladder{};
     out_.table = options_.name;
+    for (const auto& [step, reason] : left_out_) out_.left_out.push_back(reason);
     out_.conditions = fmt::format(
         "{}; from LS on stripes of {} times the rows; {} pairs of runs of about {:g} s of CPU time "
         "for the reader, {} for the trainer, on one core, in drawn ABBA order; the storage is a "
@@ -483,6 +568,7 @@ class Climb {
         options_.about, kLargeStripes, options_.pairs, options_.seconds, options_.trainer_pairs);
     for (size_t rung = 1; rung < Rungs().size(); ++rung) {
       AddPaired(rung, Tier::kReader);
+      if (Rungs()[rung].published.count(Tier::kMemory) > 0) AddPaired(rung, Tier::kMemory);
       AddExact(rung, Tier::kStorage);
       if (Rungs()[rung].published.count(Tier::kBytes) > 0) AddExact(rung, Tier::kBytes);
       if (Rungs()[rung].published.count(Tier::kTrainer) > 0) AddPaired(rung, Tier::kTrainer);
@@ -530,16 +616,24 @@ class Climb {
     PipelineEdit edit;
     edit.table = fs::absolute(Place(rung.table)).lexically_normal().string();
     edit.rowmap = rung.rowmap;
-    edit.rebatch = rung.rebatch;
+    // Of a worker whose memory is bounded, training batches are joined elsewhere.
+    const bool worker = tier == Tier::kMemory;
+    edit.rebatch = rung.rebatch && !worker;
     WriteEdited(options_.pipeline, edit, side.pipeline);
     side.settings = {
         fmt::format("source.coalesce_gap={}", rung.coalesce ? kWindow : "0"),
         fmt::format("source.coalesce_max={}", kWindow),
-        fmt::format("pipeline.batch_rows={}", kTrainingRows),
+        fmt::format("pipeline.batch_rows={}", worker && rung.rebatch ? kWorkerRows : kTrainingRows),
         fmt::format("dedup.mode={}", rung.dedup ? "auto" : "off"),
         fmt::format("consumer.kind={}", tier == Tier::kTrainer ? "trainer" : "emulated"),
         "consumer.step=0"};
-    if (rung.rebatch) side.settings.push_back(fmt::format("pipeline.worker_rows={}", kWorkerRows));
+    if (edit.rebatch) side.settings.push_back(fmt::format("pipeline.worker_rows={}", kWorkerRows));
+    if (worker) {
+      for (const reader::StageSpec& stage : reader::LoadPipeline(side.pipeline).stages) {
+        if (stage.max_parallelism != 1)
+          side.settings.push_back(fmt::format("{}.parallelism={}", stage.name, options_.cores));
+      }
+    }
     if (tier == Tier::kStorage) side.settings.push_back("source.throttle.preset=disk");
     side.arguments = {"--level", "2"};
     return side;
@@ -550,7 +644,7 @@ class Climb {
   std::string Epochs(size_t rung, Tier tier) const {
     const auto disk = disk_.find(rung);
     double epochs = 1;
-    if (tier == Tier::kReader && disk != disk_.end())
+    if ((tier == Tier::kReader || tier == Tier::kMemory) && disk != disk_.end())
       epochs = std::ceil(options_.seconds / (disk->second.reader_cpu_s * disk->second.rows));
     return fmt::format("source.epochs={:.0f}", std::clamp(epochs, 1.0, 1000.0));
   }
@@ -599,7 +693,9 @@ class Climb {
     step.before = analysis::Quantile(a, 0.5);
     step.after = analysis::Quantile(b, 0.5);
     const PublishedFactor* published = PublishedOf(rung, tier);
-    if (tier == Tier::kReader) {
+    if (tier == Tier::kMemory) {
+      step.why = ExplainMemory(before, after, budgets_.at(rung));
+    } else if (tier == Tier::kReader) {
       step.why = ExplainCpu(
           before, after, step.ratio, published,
           [](const Accounts& run) -> const std::map<std::string, double>& { return run.operators; },
@@ -681,6 +777,8 @@ class Climb {
   Ladder& out_;
   std::map<std::pair<size_t, Tier>, std::vector<std::pair<Accounts, Accounts>>> pairs_;
   std::map<size_t, Accounts> disk_;
+  std::map<size_t, MemoryBudget> budgets_;
+  std::map<std::pair<size_t, Tier>, std::string> left_out_;
 };
 
 }  // namespace
@@ -707,7 +805,10 @@ std::vector<StudyStep> LadderSteps(const LadderOptions& options, Ladder* out) {
          fmt::format("{}: {} against {}, {}", name, Rungs()[rung].name, Rungs()[against].name,
                      TierName(tier)),
          2 * static_cast<double>(pairs) * each,
-         [climb, rung, tier, against] { return climb->RunPairsOf(rung, tier, against); },
+         [climb, rung, tier, against] {
+           return tier == Tier::kMemory ? climb->TryPairsOf(rung, tier, against)
+                                        : climb->RunPairsOf(rung, tier, against);
+         },
          [climb, rung, tier](const std::string& result) { climb->TakePairs(rung, tier, result); }});
   };
   for (size_t rung = 0; rung < Rungs().size(); ++rung) {
@@ -717,6 +818,7 @@ std::vector<StudyStep> LadderSteps(const LadderOptions& options, Ladder* out) {
                      [climb, rung](const std::string& result) { climb->TakeDisk(rung, result); }});
     if (rung == 0) continue;
     add(rung, Tier::kReader, options.pairs);
+    if (Rungs()[rung].published.count(Tier::kMemory) > 0) add(rung, Tier::kMemory, options.pairs);
     if (Rungs()[rung].published.count(Tier::kTrainer) > 0)
       add(rung, Tier::kTrainer, options.trainer_pairs);
   }

@@ -9,8 +9,11 @@
 //   + CL   rows clustered by session                      client (training batches of 4096 rows)
 //   + DD   deduplication (IKJT), from the decoding to the trainer
 //
-// Three tiers, each from the accounts of recorded runs:
+// Tiers, each from the accounts of recorded runs:
 //   reader   rows per CPU second of the reader's stages on one core, page cache warm (level 2)
+//   memory   rows per second of a worker on all cores within half of the memory that it would take
+//            (RB only, whose published gain was that of workers whose memory bounds their threads;
+//            joining is the client's, which has memory of its own)
 //   storage  rows per second of a modelled disk's time (150 MB/s, 8 ms to move the head): virtual
 //            time, the same in every run
 //   trainer  rows per CPU second of the reference DLRM (from RB on); and, for every rung, the rows
@@ -39,6 +42,7 @@ struct LadderOptions {
   size_t trainer_pairs = 4;
   double seconds = 1;  // CPU time of a run of the reader
   int cpu = 0;         // on which the reader's and the trainer's runs are
+  int cores = 1;       // threads of each stage in runs within a memory budget
   uint64_t seed = 1;
   uint64_t jobs = 300;  // drawn, of which the job measured is none
 };
