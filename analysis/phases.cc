@@ -317,7 +317,7 @@ bool Matters(const RunView& run, const std::vector<size_t>& windows, size_t inde
          std::abs(1 / ratio - 1) * after.work >= kWorth * after.all;
 }
 
-std::optional<Drift> FindDrift(const RunView& run, const std::vector<size_t>& windows) {
+std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& windows) {
   if (windows.size() < 2 * kFewest) return std::nullopt;
   Drift drift;
   std::optional<size_t> at;  // the latest: statements hold after all changes
@@ -485,6 +485,14 @@ std::optional<Shift> FindShift(const std::vector<double>& values, double least, 
   return Shift{at, std::exp(before), std::exp(after)};
 }
 
+std::optional<Drift> FindDrift(const RunView& run) {
+  std::vector<size_t> windows;
+  for (size_t w = 0; w < run.windows.size(); ++w) {
+    if (run.windows[w].duration_ns > 0) windows.push_back(w);
+  }
+  return DriftWithin(run, windows);
+}
+
 Phases FindPhases(const RunView& run) {
   Phases found;
   const std::vector<WindowRow>& windows = run.windows;
@@ -507,7 +515,7 @@ Phases FindPhases(const RunView& run) {
   for (size_t w = warm; w < last; ++w) {
     if (edge[w] == 0 && windows[w].duration_ns > 0) steady.push_back(w);
   }
-  found.drift = FindDrift(run, steady);
+  found.drift = DriftWithin(run, steady);
   const bool cut = found.drift && found.drift->used;
   std::vector<PhaseKind> kinds;
   bool started = false;

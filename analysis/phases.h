@@ -84,6 +84,11 @@ struct Phases {
 
 Phases FindPhases(const RunView& run);
 
+// The latest lasting change over all windows of a run that is known to be under way: without the
+// start, fill and cold pass that FindPhases sets apart, for which a pipeline that just became
+// slower would be taken.
+std::optional<Drift> FindDrift(const RunView& run);
+
 // The split of `values` (all above 0) at which the mean logarithm changes most, if it lasts to the
 // end, is at least `least` (0.15: a change by 15 %), and is beyond chance by far: the index of the
 // first value after it, with the geometric means of both sides. Each side has at least `side`

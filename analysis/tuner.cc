@@ -28,7 +28,7 @@ constexpr double kBlockError = 0.02;      // of a block's rate
 constexpr int kLongest = 4;               // times measure_windows, to come to that
 constexpr int kLeastBlock = 3, kMostBlock = 20;      // windows
 constexpr int kMostSettling = 12;                    // windows
-constexpr int kAfterDrift = 6;                       // windows that the plan after a drift needs
+constexpr size_t kAfterDrift = 6;                    // windows that the plan after a drift needs
 constexpr size_t kShortDrift = 20, kLongDrift = 60;  // windows in which a drift is looked for
 constexpr int kWithoutSteps = 300;            // windows until a run that does nothing is given up
 constexpr int kMostTakenBack = 2;             // plans one after the other
@@ -118,6 +118,7 @@ struct Tuner::State {
   std::vector<double> rests;  // of the process beside queues and threads, lately
   int taken_back = 0;         // plans, one after the other
   bool converged = false, after_drift = false;
+  bool replanning = false;  // from a drift until the plan has stopped changing once more
   int applied = 0, kept = 0;
   bool start_allowed = true, kept_fewer = false;
   TuneResult result;
@@ -319,7 +320,7 @@ struct Tuner::State {
     }
     result.why = why;
     result.converged = converged = true;
-    after_drift = false;
+    after_drift = replanning = false;
     phase = Phase::kWatch;
     return Wait(3);
   }
@@ -336,7 +337,8 @@ struct Tuner::State {
     const int n = static_cast<int>(windows.size());
     int64_t steps = 0;
     for (const size_t w : windows) steps += run->windows[w].steps.steps_count;
-    const int least = after_drift ? kAfterDrift : std::max(kLeastBlock, options.measure_windows);
+    const int least =
+        after_drift ? int{kAfterDrift} : std::max(kLeastBlock, options.measure_windows);
     if (n < least && all < kWithoutSteps) return Wait(least - n);
     if (steps < 20) {
       if (all >= kWithoutSteps) {
@@ -370,8 +372,9 @@ struct Tuner::State {
       content += model.current().queue_capacity[s] / std::max(stage.elements, 1e-6) +
                  model.current().parallelism[s] / std::max(stage.firings, 1e-6);
     }
+    const bool at_rest = converged && !replanning;
     ProposeQuestion question{
-        options, turnable, Rest(), tried, converged ? kLeastGainLater : kLeastGain, converged};
+        options, turnable, Rest(), tried, at_rest ? kLeastGainLater : kLeastGain, at_rest};
     Proposal proposal;
     try {
       proposal = Propose(model, question);
@@ -576,7 +579,7 @@ struct Tuner::State {
       Decide(TuneAction::kHold, why + "; watches for changes of the pipeline").now = rate;
       result.why = why;
       result.converged = converged = true;
-      after_drift = false;
+      after_drift = replanning = false;
       phase = Phase::kWatch;
       return Set(settings, 3);
     }
@@ -622,12 +625,14 @@ struct Tuner::State {
     for (const size_t look : {kShortDrift, kLongDrift}) {
       windows.assign(all.end() - static_cast<long>(std::min(all.size(), look)), all.end());
       part = SliceOf(*run, windows);
-      drift = FindPhases(part).drift;
+      drift = FindDrift(part);
       if (drift && drift->used) break;
     }
     if (!drift || !drift->used) return Wait(2);
     size_t at = 0;
     while (at + 1 < part.windows.size() && part.windows[at].start_ns < drift->at_ns) ++at;
+    // Found at once it may begin later than is seen: a few windows more show where.
+    if (part.windows.size() - at < kAfterDrift) return Wait(1);
     known_from_ns = run->windows[windows[at]].start_ns;
     const auto words = [](const char* what, const StageDrift& change) {
       const std::string whose = change.stage.empty()         ? "the pipeline"
@@ -646,7 +651,7 @@ struct Tuner::State {
     taken_back = 0;
     turnable.clear();
     for (const auto& [knob, value] : current) turnable.insert(knob);
-    after_drift = true;
+    after_drift = replanning = true;
     result.effect.reset();
     phase = Phase::kMeasure;
     return Measure();

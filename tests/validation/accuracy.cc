@@ -7,7 +7,7 @@
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
 //   accuracy tune|drift FIRST LAST                 likewise, of the tuner
-//   accuracy show-tune FIRST LAST                  every decision of the tuner, for people
+//   accuracy show-tune|show-drift FIRST LAST       every decision of the tuner, for people
 //   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
 //                                                  them
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ namespace {
 int Usage() {
   fmt::print(stderr,
              "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
-             "show-small|show-tune FIRST LAST\n"
+             "show-small|show-tune|show-drift FIRST LAST\n"
              "       accuracy parts DATABASE A,A,... B,B,...\n"
              "       accuracy render|gates [--strict] FILE...\n");
   return 2;
@@ -59,6 +59,8 @@ void Make(const std::string& part, uint64_t seed) {
     for (const DriftTrial& trial : TryDrift(seed)) fmt::print("{}\n", Line(trial));
   } else if (part == "show-tune") {
     fmt::print("{}", ShowTuning(seed));
+  } else if (part == "show-drift") {
+    fmt::print("{}", ShowDrift(seed));
   } else if (part == "name") {
     fmt::print("{}\n", Line(TryNaming(seed)));
   } else if (part == "worth") {
@@ -149,7 +151,7 @@ int Main(int argc, char** argv) {
   const bool known = part == "predict" || part == "load" || part == "name" || part == "worth" ||
                      part == "cache" || part == "choose" || part == "solve" || part == "show" ||
                      part == "show-small" || part == "attribute" || part == "tune" ||
-                     part == "drift" || part == "show-tune";
+                     part == "drift" || part == "show-tune" || part == "show-drift";
   if (argc != 4 || !known) return Usage();
   const uint64_t last = std::strtoull(argv[3], nullptr, 10);
   for (uint64_t seed = std::strtoull(argv[2], nullptr, 10); seed <= last; ++seed) {

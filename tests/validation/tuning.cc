@@ -353,12 +353,27 @@ std::vector<TuneTrial> TryTuning(uint64_t seed) {
   return trials;
 }
 
-std::vector<DriftTrial> TryDrift(uint64_t seed) {
-  constexpr int kQuiet = 40, kRecovers = 20, kAfter = 200;
+namespace {
+
+constexpr int kRecovers = 20;  // windows
+
+struct DriftPlay {
+  DriftTrial trial;
+  std::vector<analysis::Decision> decisions;
+  double window_s = 1;
+  int drift_at = 0;  // window
+  Best best;         // after the change
+  World kept, after, last;
+};
+
+// Empty where the tuner never watched, or the play ended too soon.
+std::optional<DriftPlay> PlayDrift(uint64_t seed) {
+  constexpr int kQuiet = 40, kAfter = 200;
   Planted planted = Generate(seed, true);
   // Memory is not what is tried here: what fitted would fit no longer, by no decision.
   planted.world.memory_bytes = 64e9;
-  DriftTrial trial;
+  DriftPlay play;
+  DriftTrial& trial = play.trial;
   trial.seed = seed;
   trial.kind = planted.kind;
   SimulatedTarget target(planted, seed);
@@ -385,13 +400,14 @@ std::vector<DriftTrial> TryDrift(uint64_t seed) {
     if (drift_at >= 0 && t->windows() >= drift_at + kAfter) t->most_windows = t->windows();
   };
   analysis::Tune(&tuner, &target, {&heard});
-  if (!after) return {};
+  if (!after) return std::nullopt;
   trial.over_memory = target.over_memory();
   const auto rate = [&](const World& world) { return LongRate(world, seed + kTruthSeed); };
   trial.kept = rate(*kept);
   trial.rate = rate(*after);
   trial.last = rate(target.world());
-  trial.best = std::max({FindBest(*drifted, seed).rate, trial.kept, trial.rate, trial.last});
+  play.best = FindBest(*drifted, seed);
+  trial.best = std::max({play.best.rate, trial.kept, trial.rate, trial.last});
   // After the plan had stopped changing once more.
   bool settled = false, replanned = false;
   std::map<std::string, std::pair<int, int>> turns;  // last direction, reversals
@@ -406,23 +422,22 @@ std::vector<DriftTrial> TryDrift(uint64_t seed) {
       trial.reversals = std::max(trial.reversals, reversals);
     }
   }
-  return {trial};
+  play.decisions = std::move(heard.decisions);
+  play.window_s = target.window_s();
+  play.drift_at = drift_at;
+  play.kept = *kept;
+  play.after = *after;
+  play.last = target.world();
+  return play;
 }
 
-std::string ShowTuning(uint64_t seed) {
-  const Planted planted = Generate(seed, true);
-  SimulatedTarget target(planted, seed);
-  analysis::Tuner tuner(OptionsFor(planted.world), target.knobs());
-  Heard heard;
-  const analysis::TuneResult result = analysis::Tune(&tuner, &target, {&heard});
-  std::string text = fmt::format("seed {}: {} from {}, {:.1f} batches/s, {} cores\n", seed,
-                                 planted.kind, TextOf(SettingsOf(planted.world)),
-                                 LongRate(planted.world, seed + kTruthSeed), planted.world.cores);
-  for (const analysis::Decision& d : heard.decisions) {
-    text +=
-        fmt::format("  {} window {:.0f} {} {}: {}\n", d.index,
-                    static_cast<double>(d.at_ns) * 1e-9 / target.window_s(),
-                    analysis::TuneActionName(d.action), analysis::Describe(d.changes), d.reason);
+// Every decision, with what it promised and what was seen.
+std::string TextOf(const std::vector<analysis::Decision>& decisions, double window_s) {
+  std::string text;
+  for (const analysis::Decision& d : decisions) {
+    text += fmt::format(
+        "  {} window {:.0f} {} {}: {}\n", d.index, static_cast<double>(d.at_ns) * 1e-9 / window_s,
+        analysis::TuneActionName(d.action), analysis::Describe(d.changes), d.reason);
     if (d.predicted) {
       text += fmt::format("    now {:.1f} predicted {:.1f} [{:.1f}, {:.1f}]", d.now.value_or(0),
                           *d.predicted, d.predicted_interval.low, d.predicted_interval.high);
@@ -435,6 +450,39 @@ std::string ShowTuning(uint64_t seed) {
     }
     if (d.predicted || d.effect) text += "\n";
   }
+  return text;
+}
+
+}  // namespace
+
+std::vector<DriftTrial> TryDrift(uint64_t seed) {
+  const std::optional<DriftPlay> play = PlayDrift(seed);
+  if (!play) return {};
+  return {play->trial};
+}
+
+std::string ShowDrift(uint64_t seed) {
+  const std::optional<DriftPlay> play = PlayDrift(seed);
+  if (!play) return fmt::format("seed {}: no drift was played\n", seed);
+  const DriftTrial& t = play->trial;
+  return fmt::format(
+      "seed {}: {}, {} at window {}\n{}  {:.1f} with {}; after {} windows {:.1f} "
+      "with {}; last {:.1f} with {}; best {:.1f} with {}\n",
+      seed, t.kind, t.change, play->drift_at, TextOf(play->decisions, play->window_s), t.kept,
+      TextOf(SettingsOf(play->kept)), kRecovers, t.rate, TextOf(SettingsOf(play->after)), t.last,
+      TextOf(SettingsOf(play->last)), t.best, TextOf(play->best.choice));
+}
+
+std::string ShowTuning(uint64_t seed) {
+  const Planted planted = Generate(seed, true);
+  SimulatedTarget target(planted, seed);
+  analysis::Tuner tuner(OptionsFor(planted.world), target.knobs());
+  Heard heard;
+  const analysis::TuneResult result = analysis::Tune(&tuner, &target, {&heard});
+  std::string text = fmt::format("seed {}: {} from {}, {:.1f} batches/s, {} cores\n", seed,
+                                 planted.kind, TextOf(SettingsOf(planted.world)),
+                                 LongRate(planted.world, seed + kTruthSeed), planted.world.cores);
+  text += TextOf(heard.decisions, target.window_s());
   const Best best = FindBest(planted.world, seed);
   return text +
          fmt::format("  ends with {} after {} windows; best {:.1f} with {}\n",

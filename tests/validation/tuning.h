@@ -53,5 +53,6 @@ std::string RenderTuning(const Tunings& tunings);
 
 // What Show is for other benches: every decision of one seed, for people.
 std::string ShowTuning(uint64_t seed);
+std::string ShowDrift(uint64_t seed);
 
 }  // namespace headrace::validation
