@@ -330,7 +330,7 @@ class TuningThread {
         thread_([this, pipeline, stops_pipeline] {
           failure_ = ErrorOf([this] { analysis::Tune(&tuner_, &target_, sinks_); });
           const bool stops = stops_pipeline || (failure_ && Refuses(*failure_));
-          if (failure_ && !stops) {
+          if (failure_ && !stops && !ended_) {
             std::fputs(fmt::format("headrace tune: tuning has ended, the pipeline runs on: {}\n",
                                    failure_->what())
                            .c_str(),
