@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "analysis/attribution_rows.h"
 #include "analysis/outside_pair.h"
 #include "analysis/pipeline_pair.h"
 #include "analysis/shapley.h"
@@ -342,9 +343,6 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
   result.method = divided.method();
   const double steady = std::log(result.rate_b / result.rate_a);
   result.log_ratio = {options.log_ratio.value_or(steady), divided.measured()};
-  const double outside = result.log_ratio.value - steady;
-  result.log_ratio.interval.low += outside;
-  result.log_ratio.interval.high += outside;
   result.explained = divided.explained();
   result.spread = divided.spread();
   for (size_t i = 0; i < pair.changes().size(); ++i) {
@@ -362,29 +360,8 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
     result.rows.push_back(std::move(row));
   }
   ShareCosts(&result);
-  std::stable_sort(result.rows.begin(), result.rows.end(),
-                   [](const AttributionRow& x, const AttributionRow& y) {
-                     const double by_x = std::abs(x.throughput.value);
-                     const double by_y = std::abs(y.throughput.value);
-                     if (by_x != by_y) return by_x > by_y;
-                     return std::abs(x.cpu_share.value_or(0)) > std::abs(y.cpu_share.value_or(0));
-                   });
-  const bool apart = std::abs(outside) >= kLeastOutside;
-  if (apart) {
-    AttributionRow row;
-    row.to = AttributedTo::kOutsidePhase;
-    row.name = options.outside.empty() ? "start, fill and end" : options.outside;
-    row.throughput = {outside, {outside, outside}};
-    row.told = std::abs(outside) > 0.01;
-    result.rows.push_back(row);
-  }
-  AttributionRow rest;
-  rest.to = AttributedTo::kUnexplained;
-  rest.name = "not explained by the model";
-  rest.throughput = {steady - divided.explained() - divided.spread(), divided.unexplained()};
-  if (!apart) rest.throughput.value += outside;
-  rest.told = rest.throughput.interval.low > 0 || rest.throughput.interval.high < 0;
-  result.rows.push_back(rest);
+  CloseRows(options, steady, "start, fill and end", "not explained by the model",
+            {steady - divided.explained() - divided.spread(), divided.unexplained()}, &result);
   return result;
 }
 

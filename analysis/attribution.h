@@ -96,8 +96,6 @@ struct Attribution {
   std::vector<std::string> notes;
 };
 
-inline constexpr double kLeastOutside = 5e-4;  // of a logarithm: less is no row of its own
-
 struct AttributionOptions {
   // ln(X_B / X_A) of the rate that the page is about, if that is not the one of the steady phase:
   // the difference becomes a row of this name (empty: one that suits the runs), unless it is

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/attribution_rows.h"
 #include "analysis/outside.h"
 #include "base/error.h"
 
@@ -221,33 +222,10 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
     if (cpu > 0) row.cpu_share = (of_b.cpu_s - of_a.cpu_s) / cpu;
     if (blocked > 0) row.blocked_share = (of_b.blocked_s - of_a.blocked_s) / blocked;
   }
-  std::stable_sort(result.rows.begin(), result.rows.end(),
-                   [](const AttributionRow& x, const AttributionRow& y) {
-                     const double by_x = std::abs(x.throughput.value);
-                     const double by_y = std::abs(y.throughput.value);
-                     if (by_x != by_y) return by_x > by_y;
-                     return std::abs(x.cpu_share.value_or(0)) > std::abs(y.cpu_share.value_or(0));
-                   });
-  const double outside = result.log_ratio.value - measured;
-  const bool apart = std::abs(outside) >= kLeastOutside;
-  if (apart) {
-    AttributionRow row;
-    row.to = AttributedTo::kOutsidePhase;
-    row.name = options.outside.empty() ? "another time than the recording's" : options.outside;
-    row.throughput = {outside, {outside, outside}};
-    row.told = std::abs(outside) > 0.01;
-    result.rows.push_back(row);
-  }
-  result.log_ratio.interval.low += outside;
-  result.log_ratio.interval.high += outside;
-  AttributionRow rest;
-  rest.to = AttributedTo::kUnexplained;
-  rest.name = "not explained by the main thread";
-  rest.throughput.value = measured - result.explained + (apart ? 0 : outside);
-  rest.throughput.interval = rests.empty() ? Interval{rest.throughput.value, rest.throughput.value}
-                                           : CentralInterval(rests, kLevel);
-  rest.told = rest.throughput.interval.low > 0 || rest.throughput.interval.high < 0;
-  result.rows.push_back(rest);
+  const double left = measured - result.explained;
+  CloseRows(options, measured, "another time than the recording's",
+            "not explained by the main thread",
+            {left, rests.empty() ? Interval{left, left} : CentralInterval(rests, kLevel)}, &result);
   result.method =
       "no operators: parts of the time of the thread that all wait for, differences over the "
       "logarithmic mean";

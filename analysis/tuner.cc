@@ -341,7 +341,8 @@ struct Tuner::State {
         after_drift ? int{kAfterDrift} : std::max(kLeastBlock, options.measure_windows);
     if (n < least && all < kWithoutSteps) return Wait(least - n);
     if (steps < 20) {
-      if (all >= kWithoutSteps) {
+      // A consumer that pauses later is no reason to give up.
+      if (all >= kWithoutSteps && !converged) {
         throw Error(ExitCode::kInconclusive,
                     fmt::format("the pipeline gave {} batches in {}: too few to plan by", steps,
                                 FormatDuration(static_cast<double>(all * window_ns))),

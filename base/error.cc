@@ -53,9 +53,12 @@ Error ErrnoError(int error_number, const std::string& action, const std::string&
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:  // a limit of the process or of the file system
       code = ExitCode::kResources;
       fix = "free some space or write elsewhere";
+      break;
+    case EFBIG:  // a limit of the process or of the file system
+      code = ExitCode::kResources;
+      fix = "raise the limit of the size of files ('ulimit -f') or write elsewhere";
       break;
     case ENOMEM:
       code = ExitCode::kResources;

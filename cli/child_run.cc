@@ -47,10 +47,12 @@ struct Pipe {
   }
 };
 
-// Reads what is there; false at the end of the stream.
+// Reads what is there, but not for ever from one who writes as fast; false at the end of the
+// stream.
 bool Drain(int fd, std::string* text, size_t most, bool keep_end) {
   char buffer[4096];
-  for (;;) {
+  constexpr int kMostReads = 64;
+  for (int i = 0; i < kMostReads; ++i) {
     const ssize_t got = read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN;
@@ -58,6 +60,7 @@ bool Drain(int fd, std::string* text, size_t most, bool keep_end) {
     if (keep_end || text->size() < most) text->append(buffer, static_cast<size_t>(got));
     if (keep_end && text->size() > 2 * most) text->erase(0, text->size() - most);
   }
+  return true;
 }
 
 // In the child: only what may be called between fork and exec.

@@ -61,7 +61,7 @@ std::string DecisionText(const analysis::DecisionRow& decision) {
     what += fmt::format("{}{} {} -> {}", what.empty() ? " " : ", ", Printable(change.knob),
                         Printable(change.from_text), Printable(change.to_text));
   }
-  // In the store decisions are counted from 0.
+  // In the store decisions are counted from 0; any program may have put the largest number there.
   std::string text = fmt::format(
       "{:>3}  at {:<7} {}{}\n", static_cast<uint64_t>(decision.index) + 1,
       FormatDuration(static_cast<double>(decision.at_ns)),

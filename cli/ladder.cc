@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@
 #include "cli/command.h"
 #include "cli/edited_pipeline.h"
 #include "cli/recorded_run.h"
+#include "cli/study_files.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
 #include "workloads/coread_log.h"
@@ -368,11 +370,12 @@ std::string ExplainStorage(const Accounts& a, const Accounts& b, double ratio,
 }
 
 // What a memory budget does to each side.
-std::string ExplainMemory(const Many& before, const Many& after, const MemoryBudget& budget) {
+std::string ExplainMemory(const Many& before, const Many& after, const MemoryBudget& budget,
+                          int cores) {
   std::string text = fmt::format(
-      "a worker, small batches joined elsewhere, within {}, {} of what {} takes "
-      "where nothing bounds it",
-      FormatBytes(budget.bytes), FormatPercent(budget.bytes / budget.unbounded_bytes),
+      "a worker on {} cores, small batches joined elsewhere, within {}, {} of what {} takes where "
+      "nothing bounds it",
+      cores, FormatBytes(budget.bytes), FormatPercent(budget.bytes / budget.unbounded_bytes),
       budget.unbounded_rung);
   const auto both = [&](const char* what, std::optional<double> Accounts::*figure,
                         std::string (*words)(double)) {
@@ -458,14 +461,14 @@ class Climb {
     AbOptions ab;
     ab.a = Side(against, tier);
     ab.b = Side(rung, tier);
-    nlohmann::json told = nlohmann::json::object();
+    RungPairs kept;
     if (tier == Tier::kMemory) {
       const double unbounded = UnboundedBytes(ab.a, against);
       const double bytes = std::floor(kMemoryShare * unbounded);
       for (AbSide* side : {&ab.a, &ab.b})
         side->settings.push_back(fmt::format("pipeline.memory={:.0f}", bytes));
-      told["memory_bytes"] = bytes;
-      told["unbounded_bytes"] = unbounded;
+      kept.memory_bytes = bytes;
+      kept.unbounded_bytes = unbounded;
     }
     ab.a.label = Rungs()[against].name;
     ab.b.label = Rungs()[rung].name;
@@ -478,21 +481,24 @@ class Climb {
     ab.quiet = true;
     const AbResult result = RunPairs(ab);
     if (result.end == AbEnd::kInterrupted) throw Error(ExitCode::kInterrupted, "interrupted");
-    nlohmann::json pairs = nlohmann::json::array();
-    for (const AbPair& pair : result.pairs) pairs.push_back({pair.a.run_id, pair.b.run_id});
-    told["pairs"] = std::move(pairs);
-    return told.dump() + "\n";
+    for (const AbPair& pair : result.pairs) kept.runs.emplace_back(pair.a.run_id, pair.b.run_id);
+    return PairsJson(kept);
   }
 
-  // Likewise, of a tier in which a table may be too small for anything to be seen.
+  // Likewise, of a rung that is left out where it cannot be measured.
   std::string TryPairsOf(size_t rung, Tier tier, size_t against) const {
     try {
       return RunPairsOf(rung, tier, against);
     } catch (const Error& error) {
-      if (error.code() == ExitCode::kInterrupted) throw;
-      const std::string why =
-          fmt::format("{}, {}: {}", Rungs()[rung].name, TierName(tier), error.fact());
-      return nlohmann::json{{"left_out", why}}.dump() + "\n";
+      // Half of the memory may be too little for a split, or for the process at rest.
+      constexpr ExitCode kTooSmall[] = {ExitCode::kResources, ExitCode::kUsage,
+                                        ExitCode::kInconclusive};
+      if (std::find(std::begin(kTooSmall), std::end(kTooSmall), error.code()) ==
+          std::end(kTooSmall))
+        throw;
+      RungPairs none;
+      none.left_out = fmt::format("{}, {}: {}", Rungs()[rung].name, TierName(tier), error.fact());
+      return PairsJson(none);
     }
   }
 
@@ -502,6 +508,7 @@ class Climb {
                     fmt::format("ladder-{}-unbounded", Rungs()[rung].name), side.settings,
                     side.arguments};
     run.settings.push_back(Epochs(rung, Tier::kMemory));
+    run.settings.push_back("pipeline.memory=0");
     const Accounts accounts = Load(RecordRun(run).run_id);
     if (!accounts.peak_bytes)
       throw Error(ExitCode::kInconclusive, "the process's memory was not recorded",
@@ -515,41 +522,30 @@ class Climb {
                     fmt::format("ladder-{}-storage", Rungs()[rung].name), side.settings,
                     side.arguments};
     run.settings.push_back("source.epochs=1");
-    return nlohmann::json{{"run_id", RecordRun(run).run_id}}.dump() + "\n";
+    return RunJson(RecordRun(run).run_id);
   }
 
   void TakePairs(size_t rung, Tier tier, const std::string& result) {
-    const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
+    const RungPairs kept = ParsePairs(result);
     left_out_.erase({rung, tier});
-    if (json.is_object() && json.contains("left_out") && json["left_out"].is_string()) {
-      left_out_[{rung, tier}] = json["left_out"].get<std::string>();
+    pairs_.erase({rung, tier});
+    if (kept.runs.empty()) {
+      left_out_[{rung, tier}] = kept.left_out;
       return;
     }
-    // No pairs would leave the rung out in silence.
-    if (!json.is_object() || !json.contains("pairs") || !json["pairs"].is_array() ||
-        json["pairs"].empty())
-      throw Error(ExitCode::kBadData, "is not what characterize kept of pairs");
-    std::vector<std::pair<Accounts, Accounts>> pairs;
-    for (const nlohmann::json& pair : json["pairs"]) {
-      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
-          !pair[1].is_number_integer())
-        throw Error(ExitCode::kBadData, "is not what characterize kept of pairs");
-      pairs.emplace_back(Load(pair[0].get<int64_t>()), Load(pair[1].get<int64_t>()));
+    if (tier == Tier::kMemory) {
+      if (!kept.memory_bytes || !kept.unbounded_bytes)
+        throw Error(ExitCode::kBadData, "lacks the budget of memory");
+      budgets_[rung] = {*kept.memory_bytes, *kept.unbounded_bytes,
+                        Rungs()[AgainstOf(rung, tier)].name};
     }
+    std::vector<std::pair<Accounts, Accounts>> pairs;
+    for (const auto& [a, b] : kept.runs) pairs.emplace_back(Load(a), Load(b));
     pairs_[{rung, tier}] = std::move(pairs);
-    if (tier != Tier::kMemory) return;
-    for (const char* key : {"memory_bytes", "unbounded_bytes"})
-      if (!json.contains(key) || !json[key].is_number() || json[key].get<double>() <= 0)
-        throw Error(ExitCode::kBadData, "is not what characterize kept of pairs");
-    budgets_[rung] = {json["memory_bytes"].get<double>(), json["unbounded_bytes"].get<double>(),
-                      Rungs()[AgainstOf(rung, tier)].name};
   }
 
   void TakeDisk(size_t rung, const std::string& result) {
-    const nlohmann::json json = nlohmann::json::parse(result, nullptr, false);
-    if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_number_integer())
-      throw Error(ExitCode::kBadData, "is not what characterize kept of a run");
-    Accounts accounts = Load(json["run_id"].get<int64_t>());
+    Accounts accounts = Load(ParseRun(result));
     if (!accounts.disk_s || *accounts.disk_s <= 0)
       throw Error(ExitCode::kInconclusive, "no time of the modelled disk was recorded",
                   fmt::format("rung {}", Rungs()[rung].name));
@@ -562,7 +558,8 @@ class Climb {
     for (const auto& [step, reason] : left_out_) out_.left_out.push_back(reason);
     out_.conditions = fmt::format(
         "{}; from LS on stripes of {} times the rows; {} pairs of runs of about {:g} s of CPU time "
-        "for the reader, {} for the trainer, on one core, in drawn ABBA order; the storage is a "
+        "for the reader, {} for the trainer, on one core (of tier memory on all of them), in drawn "
+        "ABBA order; the storage is a "
         "modelled disk "
         "(150 MB/s, 8 ms to move the head), whose time is the same in every run",
         options_.about, kLargeStripes, options_.pairs, options_.seconds, options_.trainer_pairs);
@@ -630,8 +627,10 @@ class Climb {
     if (edit.rebatch) side.settings.push_back(fmt::format("pipeline.worker_rows={}", kWorkerRows));
     if (worker) {
       for (const reader::StageSpec& stage : reader::LoadPipeline(side.pipeline).stages) {
-        if (stage.max_parallelism != 1)
-          side.settings.push_back(fmt::format("{}.parallelism={}", stage.name, options_.cores));
+        const auto cores = static_cast<uint32_t>(options_.cores);
+        const uint32_t threads =
+            stage.max_parallelism > 0 ? std::min(cores, stage.max_parallelism) : cores;
+        side.settings.push_back(fmt::format("{}.parallelism={}", stage.name, threads));
       }
     }
     if (tier == Tier::kStorage) side.settings.push_back("source.throttle.preset=disk");
@@ -644,8 +643,11 @@ class Climb {
   std::string Epochs(size_t rung, Tier tier) const {
     const auto disk = disk_.find(rung);
     double epochs = 1;
-    if ((tier == Tier::kReader || tier == Tier::kMemory) && disk != disk_.end())
-      epochs = std::ceil(options_.seconds / (disk->second.reader_cpu_s * disk->second.rows));
+    if ((tier == Tier::kReader || tier == Tier::kMemory) && disk != disk_.end()) {
+      // On all cores, and by the clock: filling and draining must be a small part.
+      const double cpu_s = options_.seconds * (tier == Tier::kMemory ? 3 * options_.cores : 1);
+      epochs = std::ceil(cpu_s / (disk->second.reader_cpu_s * disk->second.rows));
+    }
     return fmt::format("source.epochs={:.0f}", std::clamp(epochs, 1.0, 1000.0));
   }
 
@@ -694,7 +696,7 @@ class Climb {
     step.after = analysis::Quantile(b, 0.5);
     const PublishedFactor* published = PublishedOf(rung, tier);
     if (tier == Tier::kMemory) {
-      step.why = ExplainMemory(before, after, budgets_.at(rung));
+      step.why = ExplainMemory(before, after, budgets_.at(rung), options_.cores);
     } else if (tier == Tier::kReader) {
       step.why = ExplainCpu(
           before, after, step.ratio, published,

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -186,8 +188,16 @@ int Main(int argc, char** argv) {
   }
   int code = 0;
   const std::optional<Error> failure = ErrorOf([&] {
-    code = RunCommand(name, *command, argc, argv);
-    if (std::fflush(stdout) != 0 && errno == ENOSPC)
+    try {
+      code = RunCommand(name, *command, argc, argv);
+    } catch (const std::system_error& error) {
+      // fmt's, of a page that is longer than the stream's buffer.
+      if (!std::string_view(error.what()).starts_with("cannot write to file")) throw;
+      if (error.code().value() != EPIPE)
+        throw ErrnoError(error.code().value(), "write", "standard output");
+    }
+    // A reader that has seen enough is no failure.
+    if (std::fflush(stdout) != 0 && errno != EPIPE)
       throw ErrnoError(errno, "write", "standard output");
   });
   if (!failure) return code;

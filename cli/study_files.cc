@@ -86,6 +86,17 @@ const std::vector<std::pair<const char*, std::string TableFacts::*>> kTexts = {
     {"hot_reason", &TableFacts::hot_reason},
     {"duplication_reason", &TableFacts::duplication_reason}};
 
+const std::vector<std::pair<const char*, std::optional<double> RungPairs::*>> kBudget = {
+    {"memory_bytes", &RungPairs::memory_bytes}, {"unbounded_bytes", &RungPairs::unbounded_bytes}};
+
+std::optional<int64_t> RunId(const Json& json) {
+  if (!json.is_number_unsigned()) return std::nullopt;
+  const auto run_id = json.get<uint64_t>();
+  if (run_id == 0 || run_id > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return std::nullopt;
+  return static_cast<int64_t>(run_id);
+}
+
 }  // namespace
 
 std::string InputsJson(const StudyInputs& inputs) {
@@ -109,12 +120,47 @@ std::string RunJson(int64_t run_id) { return Json{{"run_id", run_id}}.dump() + "
 
 int64_t ParseRun(const std::string& text) {
   const Json json = Parse(text);
-  const bool whole =
-      json.is_object() && json.contains("run_id") && json["run_id"].is_number_unsigned();
-  const auto run_id = whole ? json["run_id"].get<uint64_t>() : 0;
-  if (run_id == 0 || run_id > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-    throw Error(ExitCode::kBadData, "is not what characterize kept of a run");
-  return static_cast<int64_t>(run_id);
+  const std::optional<int64_t> run_id =
+      json.is_object() && json.contains("run_id") ? RunId(json["run_id"]) : std::nullopt;
+  if (!run_id) throw Error(ExitCode::kBadData, "is not what characterize kept of a run");
+  return *run_id;
+}
+
+std::string PairsJson(const RungPairs& pairs) {
+  Json json = Json::object();
+  if (!pairs.left_out.empty()) json["left_out"] = pairs.left_out;
+  if (!pairs.runs.empty()) json["pairs"] = pairs.runs;
+  for (const auto& [name, member] : kBudget)
+    if (pairs.*member) json[name] = *(pairs.*member);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+RungPairs ParsePairs(const std::string& text) {
+  const Error damaged(ExitCode::kBadData, "is not what characterize kept of pairs");
+  const Json json = Parse(text);
+  RungPairs pairs;
+  if (!json.is_object()) throw damaged;
+  if (json.contains("left_out")) {
+    if (!json["left_out"].is_string()) throw damaged;
+    pairs.left_out = json["left_out"].get<std::string>();
+  }
+  if (json.contains("pairs")) {
+    if (!json["pairs"].is_array()) throw damaged;
+    for (const Json& pair : json["pairs"]) {
+      if (!pair.is_array() || pair.size() != 2) throw damaged;
+      const std::optional<int64_t> a = RunId(pair[0]), b = RunId(pair[1]);
+      if (!a || !b) throw damaged;
+      pairs.runs.emplace_back(*a, *b);
+    }
+  }
+  for (const auto& [name, member] : kBudget) {
+    if (!json.contains(name)) continue;
+    if (!json[name].is_number()) throw damaged;
+    pairs.*member = json[name].get<double>();
+    if (!(*(pairs.*member) > 0) || !std::isfinite(*(pairs.*member))) throw damaged;
+  }
+  if (pairs.runs.empty() == pairs.left_out.empty()) throw damaged;
+  return pairs;
 }
 
 std::string FactsJson(const TableFacts& facts) {

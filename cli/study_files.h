@@ -4,11 +4,16 @@
 //   study.json          {"schema": "headrace.study/1", "inputs": {NAME: TEXT, ...}}
 //   steps/X.worker ...  {"run_id": N}: a run in the study's database
 //   steps/X.facts       an object of what was found about a table (analysis::TableFacts)
+//   steps/ladder.X.Y    {"pairs": [[A, B], ...]}: runs of a rung and of the one it is counted from;
+//                       of those within a memory budget also "memory_bytes", "unbounded_bytes"; or
+//                       {"left_out": WHY}
 #pragma once
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/characterization.h"
 
@@ -24,6 +29,18 @@ std::optional<StudyInputs> ParseInputs(const std::string& json);
 std::string RunJson(int64_t run_id);
 // Throws Error kBadData for anything else.
 int64_t ParseRun(const std::string& json);
+
+// The pairs of a rung of the ladder.
+struct RungPairs {
+  std::vector<std::pair<int64_t, int64_t>> runs;  // run ids, A and B; empty: left out
+  std::string left_out;                           // why
+  // Bytes of the process: the budget of a rung that is measured within one, and what the rung before
+  // it takes without.
+  std::optional<double> memory_bytes, unbounded_bytes;
+};
+std::string PairsJson(const RungPairs& pairs);
+// Throws Error kBadData for anything else: no pairs would leave the rung out in silence.
+RungPairs ParsePairs(const std::string& json);
 
 std::string FactsJson(const analysis::TableFacts& facts);
 // Throws Error kBadData, within `where`, for what lacks a figure or has one that is no count, or is

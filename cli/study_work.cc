@@ -233,6 +233,7 @@ StudyInputs InputsOf(const std::list<StudyWork>& works, const StudyOptions& opti
   for (const StudyWork& work : works) {
     names += (names.empty() ? "" : " ") + work.name;
     if (work.spec) {
+      if (work.model.empty()) inputs["spec of " + work.name] = ReadWholeFile(work.asked);
       inputs["rows of " + work.name] = std::to_string(work.spec->rows);
       inputs["features of " + work.name] = fmt::format("{:g}", work.spec->feature_fraction);
       inputs["seed of " + work.name] = std::to_string(work.spec->seed);

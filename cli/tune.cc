@@ -222,7 +222,7 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
 // Tells of decisions as they are made and judged. Why it stopped is the result's to say.
 class SpokenDecisions : public analysis::DecisionSink {
  public:
-  // `tells_stop`: nobody prints the result.
+  // `tells_stop`: nobody prints the result, or not soon.
   explicit SpokenDecisions(bool tells_stop) : tells_stop_(tells_stop) {}
 
   void Take(const analysis::Decision& decision) override {
@@ -533,14 +533,15 @@ int Run(const TuneOptions& options) {
   const int64_t run_id = agent.run_id();
 
   StoredDecisions stored(options.database, run_id);
-  SpokenDecisions spoken(feed && feed->on_stdout());
+  const bool stops = !options.continuous && duration_ns == 0;
+  // Where the pipeline runs on, the result is long in coming.
+  SpokenDecisions spoken(!stops || (feed && feed->on_stdout()));
   std::vector<analysis::DecisionSink*> sinks = {&stored};
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
   if (feed) sinks.push_back(&*feed);
   std::optional<Error> failure;
   Tuned tuned;
   {
-    const bool stops = !options.continuous && duration_ns == 0;
     TuningThread tuning(tuner_options, &pipeline, options.database, run_id, sinks, stops);
     PipelineWatcher watcher(&pipeline, duration_ns, true);
     try {

@@ -58,7 +58,14 @@ bool NoRoom(sqlite3* handle, const std::string& path) {
   const int reason = handle ? sqlite3_system_errno(handle) : 0;
   if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) return true;
   rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+      struct stat file;
+      if (stat((path + suffix).c_str(), &file) == 0 &&
+          static_cast<uint64_t>(file.st_size) + kLittle >= limit.rlim_cur)
+        return true;
+    }
+  }
   struct statvfs room;
   return statvfs(path.c_str(), &room) == 0 && room.f_bavail * room.f_frsize < kLittle;
 }

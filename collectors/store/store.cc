@@ -226,7 +226,9 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
   }
   for (const int64_t run_id : FindAbandoned(database_)) FinishRun(run_id, RunState::kInterrupted);
   for (const int64_t comparison_id : FindAbandonedComparisons(database_)) {
-    Prepared("UPDATE comparisons SET state = 'interrupted' WHERE comparison_id = ?1")
+    Prepared(
+        "UPDATE comparisons SET state = 'interrupted' WHERE comparison_id = ?1 AND state = "
+        "'running'")
         .Bind(comparison_id)
         .Run();
   }

@@ -179,6 +179,25 @@ TEST(Phases, AChangeJustBeforeTheEndIsToldAndNotUsed) {
   EXPECT_FALSE(less.drift && less.drift->used);
 }
 
+// The consumer was the limit and the queues were full; then the source becomes the limit, and they
+// run empty. In a whole run that is the look of queues that filled; of one that is known to be
+// under way it is a change.
+TEST(FindDrift, ASourceThatBecameSlowerIsNoStart) {
+  SimulatedPipeline fast = Chain(0.001), slow = fast;
+  for (SimulatedPipeline* pipeline : {&fast, &slow}) pipeline->consumer_s = 0.004;
+  slow.stages[0].operators[0].blocked_s = 0.010;
+  const RunView before = Record(fast, 10, 3), after = Record(slow, 10, 4);
+  ASSERT_GT(before.windows[10].queues[0].mean_occupancy_ratio.value_or(0), 0.5);
+  ASSERT_LT(after.windows[10].queues[0].mean_occupancy_ratio.value_or(1), 0.5);
+  const auto drift = FindDrift(Joined(before, after));
+  ASSERT_TRUE(drift && drift->cost);
+  EXPECT_TRUE(drift->used);
+  EXPECT_EQ(drift->cost->stage, "fetch");
+  EXPECT_NEAR(static_cast<double>(drift->at_ns), 10e9, 0.6e9);
+  EXPECT_FALSE(FindDrift(Record(fast, 20, 5)).has_value());
+  EXPECT_FALSE(FindDrift(Record(slow, 20, 6)).has_value());
+}
+
 // The consumer gets nothing for the first half second of each epoch of four seconds.
 RunView WithEpochs(bool gaps) {
   RunView run = Record(Chain(0.004), 24, 3);

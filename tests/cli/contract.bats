@@ -311,3 +311,8 @@ full_or_whole() {
   done
   [ "$full" -ge 1 ] || { echo "none was too small"; false; }
 }
+
+@test "output that is cut by a limit of the size of files is exit 7" {
+  run bash -c 'ulimit -f 1; exec "$0" doctor --json > out.json' "$HEADRACE"
+  one_line_error 7 "standard output"
+}

@@ -58,6 +58,28 @@ TEST(StudyFiles, DamagedStepsAreRefused) {
   }
 }
 
+TEST(StudyFiles, PairsOfARungComeBackAndDamagedOnesAreRefused) {
+  RungPairs pairs;
+  pairs.runs = {{1, 2}, {4, 3}};
+  EXPECT_EQ(ParsePairs(PairsJson(pairs)).runs, pairs.runs);
+  EXPECT_FALSE(ParsePairs(PairsJson(pairs)).memory_bytes);
+  pairs.memory_bytes = 1e8;
+  pairs.unbounded_bytes = 2e8;
+  EXPECT_EQ(ParsePairs(PairsJson(pairs)).memory_bytes, 1e8);
+  EXPECT_EQ(ParsePairs(PairsJson(pairs)).unbounded_bytes, 2e8);
+  RungPairs none;
+  none.left_out = "the table is \"too small\"";
+  EXPECT_EQ(ParsePairs(PairsJson(none)).left_out, none.left_out);
+  for (const char* text :
+       {"", "{}", "[]", R"({"pairs": []})", R"({"pairs": [[1]]})", R"({"pairs": [[1, 2, 3]]})",
+        R"({"pairs": [[1, -2]]})", R"({"pairs": [[1, 0]]})", R"({"pairs": [["1", 2]]})",
+        R"({"pairs": {"a": [1, 2]}})", R"({"left_out": 1})", R"({"left_out": ""})",
+        R"({"left_out": "x", "pairs": [[1, 2]]})", R"({"pairs": [[1, 2]], "memory_bytes": 0})",
+        R"({"pairs": [[1, 2]], "memory_bytes": "1"})",
+        R"({"pairs": [[1, 2]], "unbounded_bytes": -1})"})
+    EXPECT_THROW(ParsePairs(text), Error) << text;
+}
+
 TEST(StudyFiles, AGeneratedTableSaysOfWhichModel) {
   EXPECT_EQ(ParseGenerated(R"({"name": "rm1", "feature_fraction": 0.5})").feature_ratio, 0.5);
   for (const char* ratio : {"0", "-1", "1.5", "\"1\"", "null", "1e999"}) {

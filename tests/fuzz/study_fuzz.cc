@@ -35,6 +35,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     HR_CHECK(run > 0 && cli::ParseRun(cli::RunJson(run)) == run, "a run");
   });
   RefusesOrDoes([&] {
+    const std::string once = cli::PairsJson(cli::ParsePairs(text));
+    HR_CHECK(cli::PairsJson(cli::ParsePairs(once)) == once, "pairs");
+  });
+  RefusesOrDoes([&] {
     const std::string once = cli::FactsJson(cli::ParseFacts(text, "facts"));
     HR_CHECK(cli::FactsJson(cli::ParseFacts(once, "facts")) == once, "facts");
   });
