@@ -373,8 +373,8 @@ std::string ExplainStorage(const Accounts& a, const Accounts& b, double ratio,
 std::string ExplainMemory(const Many& before, const Many& after, const MemoryBudget& budget,
                           int cores) {
   std::string text = fmt::format(
-      "a worker on {} cores, small batches joined elsewhere, within {}, {} of what {} takes where "
-      "nothing bounds it",
+      "a worker on {} cores, batches of a stripe -> small ones that are joined elsewhere, within "
+      "{}, {} of what {} takes where nothing bounds it",
       cores, FormatBytes(budget.bytes), FormatPercent(budget.bytes / budget.unbounded_bytes),
       budget.unbounded_rung);
   const auto both = [&](const char* what, std::optional<double> Accounts::*figure,
@@ -620,7 +620,7 @@ class Climb {
     side.settings = {
         fmt::format("source.coalesce_gap={}", rung.coalesce ? kWindow : "0"),
         fmt::format("source.coalesce_max={}", kWindow),
-        fmt::format("pipeline.batch_rows={}", worker && rung.rebatch ? kWorkerRows : kTrainingRows),
+        fmt::format("pipeline.batch_rows={}", worker ? WorkerRows(rung) : kTrainingRows),
         fmt::format("dedup.mode={}", rung.dedup ? "auto" : "off"),
         fmt::format("consumer.kind={}", tier == Tier::kTrainer ? "trainer" : "emulated"),
         "consumer.step=0"};
@@ -636,6 +636,14 @@ class Climb {
     if (tier == Tier::kStorage) side.settings.push_back("source.throttle.preset=disk");
     side.arguments = {"--level", "2"};
     return side;
+  }
+
+  // Rows of a batch of a worker whose memory is bounded: training batches hold a stripe, so that
+  // they and not the stripe being decoded are what takes the memory; small ones a part of it.
+  uint64_t WorkerRows(const Rung& rung) const {
+    const reader::Table table = reader::OpenTable(Place("large"));
+    const uint64_t stripe = table.splits.empty() ? 1 : table.splits[0].rows;
+    return rung.rebatch ? std::clamp<uint64_t>(stripe / 2, 1, kWorkerRows) : stripe;
   }
 
   // Whole epochs, so many that the reader's CPU time of a run is about what was asked for: by the

@@ -12,8 +12,8 @@
 // Tiers, each from the accounts of recorded runs:
 //   reader   rows per CPU second of the reader's stages on one core, page cache warm (level 2)
 //   memory   rows per second of a worker on all cores within half of the memory that it would take
-//            (RB only, whose published gain was that of workers whose memory bounds their threads;
-//            joining is the client's, which has memory of its own)
+//            (RB only, whose published gain was that of workers whose memory bounds their threads):
+//            batches of a stripe against small ones, which a client joins in memory of its own
 //   storage  rows per second of a modelled disk's time (150 MB/s, 8 ms to move the head): virtual
 //            time, the same in every run
 //   trainer  rows per CPU second of the reference DLRM (from RB on); and, for every rung, the rows
