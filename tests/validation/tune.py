@@ -11,7 +11,8 @@ The settings of all three, and those of the file, then run in turns (A B C D, D 
 
 Every result is a line of the cache, so that it goes on where it was stopped.
 
-usage: tune.py HEADRACE PIPELINES_DIR [--cache FILE] [--only SUBSTRING] [--seconds S] [--memory BYTES] [--no-climb]
+usage: tune.py HEADRACE PIPELINES_DIR [--cache FILE] [--only SUBSTRING] [--seconds S] [--memory BYTES] [--no-climb] [--set K=V]...
+PIPELINES_DIR: pipeline files, or folders of generated tables with theirs (--set source.epochs=0: an epoch is short)
 Prints a table. exit: 0 when at least nine of ten tuned pipelines come within 5 % of the best in at most 10 decisions, none over its
 budget; 77 when they do not and other processes kept the machine busy; else 1. Wants a machine that does nothing else.
 """
@@ -19,11 +20,11 @@ import argparse
 import itertools
 import json
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
 from memory import own_group  # noqa: E402
@@ -31,6 +32,7 @@ from memory import own_group  # noqa: E402
 MOST, LONG, TURNS, DECISIONS, CLOSE, GATE, SKIPPED = 16, 3, 4, 10, 0.05, 0.9, 77
 OTHERS_LIMIT = 0.3
 MEMORY = 512 << 20
+SETTINGS = []  # of every run
 
 
 class Cache:
@@ -53,26 +55,24 @@ class Cache:
         return self.known[key]
 
 
+def computes(operator):
+    if isinstance(operator, str):
+        return operator != "fetch"  # of the reader: it waits for what it reads
+    blocks = "sleep" in operator or operator.get("hold") == "sleep"
+    return "spin" in operator or ("lock" in operator and not blocks)
+
+
 def stages_of(text):
     """(name, threads, sequential, computes) of each stage."""
-    found = []
-    for line in text.splitlines():
-        stage = re.search(r'\{ name = "(\w+)", operators = \[(.*?)\](.*)', line)
-        if not stage:
-            continue
-        name, operators, rest = stage.groups()
-        threads = re.search(r"parallelism = (\d+)", rest.replace("max_parallelism", "most"))
-        sequential = re.search(r"max_parallelism = 1\b", rest) is not None
-        computes = "spin" in operators or ("lock" in operators and "sleep" not in operators)
-        found.append((name, int(threads.group(1)) if threads else 1, sequential, computes))
-    return found
+    return [(stage["name"], stage.get("parallelism", 1), stage.get("max_parallelism") == 1,
+             any(computes(operator) for operator in stage["operators"])) for stage in tomllib.loads(text)["stage"]]
 
 
 def rate_of(headrace, path, threads, seconds):
     with tempfile.TemporaryDirectory() as folder:
         command = [headrace, "run", path, "--db", f"{folder}/r.db", "--duration", f"{seconds}s", "--quiet", "--json"]
-        for name, value in threads.items():
-            command += ["--set", f"{name}={value}"]
+        for setting in [*SETTINGS, *(f"{name}={value}" for name, value in threads.items())]:
+            command += ["--set", setting]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=seconds + 60)
         if done.returncode != 0:
             raise RuntimeError(f"{path.name}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
@@ -83,8 +83,12 @@ def rate_of(headrace, path, threads, seconds):
         return rows[0]["rate"]
 
 
+def name_of(path):
+    return path.stem if path.stem != "pipeline" else path.parent.name  # of a generated table
+
+
 def key_of(path, what, threads, seconds):
-    return f"{path.stem} {what} {seconds} " + ",".join(f"{k}={v}" for k, v in sorted(threads.items()))
+    return f"{name_of(path)} {what} {seconds} " + ",".join(f"{k}={v}" for k, v in sorted(threads.items()))
 
 
 def grid_of(stages):
@@ -131,7 +135,8 @@ def tune(headrace, path, memory, group):
         with open(f"{group}/memory.limit_in_bytes", "w") as limit:
             limit.write(str(memory))
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([headrace, "tune", path, "--db", f"{folder}/t.db", "--memory", str(memory), "--json"],
+        done = subprocess.run([headrace, "tune", path, "--db", f"{folder}/t.db", "--memory", str(memory), "--json",
+                               *(word for setting in SETTINGS for word in ("--set", setting))],
                               preexec_fn=enter if group else None, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               timeout=600)
         if done.returncode != 0:
@@ -161,7 +166,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--memory", type=int, default=MEMORY)
     parser.add_argument("--no-climb", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="in every run; begin another cache for it")
     options = parser.parse_args()
+    SETTINGS.extend(options.set)
     cache = Cache(options.cache)
     group, reason = own_group()
     if reason:
@@ -170,13 +177,13 @@ def main():
     close, all_of, over, busy = 0, 0, 0, 0
     regrets, climb_regrets, decisions, climb_decisions = [], [], [], []
     try:
-        for path in sorted(options.pipelines.glob("*.toml")):
-            if options.only not in path.name:
+        for path in sorted(options.pipelines.rglob("*.toml")):
+            if options.only not in str(path):
                 continue
             stages = stages_of(path.read_text())
             seconds = options.seconds
             best = best_of(options.headrace, path, stages, cache, seconds)
-            tuned = cache.get(f"{path.stem} tune {options.memory}", lambda: tune(options.headrace, path, options.memory, group))
+            tuned = cache.get(f"{name_of(path)} tune {options.memory}", lambda: tune(options.headrace, path, options.memory, group))
             climbed, tries = (({}, 0) if options.no_climb else climb(options.headrace, path, stages, cache, seconds))
             sides = {"start": {}, "tuned": tuned["end"], "best": best, "climb": climbed}
             rates = {side: [] for side in sides}
@@ -200,7 +207,7 @@ def main():
                 climb_regrets.append(1 - median["climb"] / most)
                 climb_decisions.append(tries)
             climb_text = "-" if options.no_climb else f"{median['climb']:.1f}"
-            print(f"| {path.stem} | {median['start']:.1f} | {median['tuned']:.1f} | {median['best']:.1f} | {climb_text} | "
+            print(f"| {name_of(path)} | {median['start']:.1f} | {median['tuned']:.1f} | {median['best']:.1f} | {climb_text} | "
                   f"{100 * regret:.1f} % | {tuned['decisions']} | {tries or '-'} | {'yes' if kept else 'NO'} |", flush=True)
     finally:
         if group:
