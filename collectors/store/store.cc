@@ -98,33 +98,32 @@ bool ViewsAreCurrent(Database& database) {
   return true;
 }
 
-// Runs in state 'recording' on this host whose collector is gone.
-std::vector<int64_t> FindAbandoned(Database& database) {
+// Of rows (id, pid, start time of a process): the ids whose process is gone, or was never told.
+std::vector<int64_t> FindAbandoned(Database& database, const char* sql) {
   std::vector<int64_t> abandoned;
-  Statement runs(database,
-                 "SELECT run_id, collector_pid, collector_start FROM runs "
-                 "WHERE state = 'recording' AND hostname = ?1");
-  runs.Bind(HostName());
-  while (runs.Step()) {
-    if (!probes::IsAlive(runs.integer(1), runs.integer(2))) abandoned.push_back(runs.integer(0));
+  Statement rows(database, sql);
+  rows.Bind(HostName());
+  while (rows.Step()) {
+    const bool known = !rows.is_null(1) && !rows.is_null(2);
+    if (!known || !probes::IsAlive(rows.integer(1), rows.integer(2)))
+      abandoned.push_back(rows.integer(0));
   }
   return abandoned;
+}
+
+// Runs in state 'recording' on this host whose collector is gone.
+std::vector<int64_t> FindAbandonedRuns(Database& database) {
+  return FindAbandoned(database,
+                       "SELECT run_id, collector_pid, collector_start FROM runs "
+                       "WHERE state = 'recording' AND hostname = ?1");
 }
 
 // Comparisons in state 'running' on this host whose program is gone. Those of earlier versions do
 // not say who made them: one that goes on all the same sets its state when it ends.
 std::vector<int64_t> FindAbandonedComparisons(Database& database) {
-  std::vector<int64_t> abandoned;
-  Statement comparisons(database,
-                        "SELECT comparison_id, writer_pid, writer_start FROM comparisons "
-                        "WHERE state = 'running' AND hostname IN (?1, '')");
-  comparisons.Bind(HostName());
-  while (comparisons.Step()) {
-    const bool known = !comparisons.is_null(1) && !comparisons.is_null(2);
-    if (!known || !probes::IsAlive(comparisons.integer(1), comparisons.integer(2)))
-      abandoned.push_back(comparisons.integer(0));
-  }
-  return abandoned;
+  return FindAbandoned(database,
+                       "SELECT comparison_id, writer_pid, writer_start FROM comparisons "
+                       "WHERE state = 'running' AND hostname IN (?1, '')");
 }
 
 std::optional<int64_t> TryFindRun(Database& database, const std::string& run) {
@@ -224,7 +223,8 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
     UpdateViews(database_);
     transaction.Commit();
   }
-  for (const int64_t run_id : FindAbandoned(database_)) FinishRun(run_id, RunState::kInterrupted);
+  for (const int64_t run_id : FindAbandonedRuns(database_))
+    FinishRun(run_id, RunState::kInterrupted);
   for (const int64_t comparison_id : FindAbandonedComparisons(database_)) {
     Prepared(
         "UPDATE comparisons SET state = 'interrupted' WHERE comparison_id = ?1 AND state = "
@@ -1087,7 +1087,7 @@ ReadStore::ReadStore(const std::string& path) : database_(path, Database::Mode::
                   "record a run first, or name another file with --db");
     }
     needs_writer = version < static_cast<int64_t>(SchemaFiles().size()) ||
-                   !ViewsAreCurrent(database_) || !FindAbandoned(database_).empty() ||
+                   !ViewsAreCurrent(database_) || !FindAbandonedRuns(database_).empty() ||
                    !FindAbandonedComparisons(database_).empty();
   } catch (const Error& error) {
     if (error.code() != ExitCode::kFailure &&
