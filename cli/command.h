@@ -31,12 +31,20 @@ struct Command {
   [[maybe_unused]] static const bool hr_command_registered = \
       ::headrace::Registry<::headrace::cli::Command>::Global().Add(name, __VA_ARGS__)
 
-// stdout is data, stderr is talk. True when stream 1 or 2 is a terminal and NO_COLOR and TERM=dumb
-// do not forbid.
+// When output has colours: every command has --color.
+enum class ColorMode : uint8_t { kAuto, kAlways, kNever };
+void SetColorMode(ColorMode mode);
+// stdout is data, stderr is talk. As --color says; else true when the stream is a terminal and
+// NO_COLOR and TERM=dumb do not forbid.
 bool UseColor(int descriptor);
 
-// Progress on stderr: a bar redrawn in place on a terminal, at most one plain line every two
-// seconds otherwise.
+// Columns and rows of the terminal on stream `descriptor` ($COLUMNS and $LINES first); 120 columns
+// and no number of rows where it is none.
+int TerminalWidth(int descriptor);
+std::optional<int> TerminalRows(int descriptor);
+
+// Progress on stderr: a bar with the time left, redrawn in place on a terminal and never wider than
+// it; otherwise at most one plain line every two seconds.
 class Progress {
  public:
   explicit Progress(std::string title);
@@ -47,9 +55,14 @@ class Progress {
  private:
   std::string title_;
   bool terminal_;
-  int64_t last_ns_ = 0;
+  int64_t begin_ns_ = 0, last_ns_ = 0;
   bool drawn_ = false;
 };
+
+// The line of a progress bar in at most `width` columns: what does not fit is left out from the
+// right, the bar before the time left. `left_s` below 0: not known yet.
+std::string ProgressLine(const std::string& title, double fraction, double left_s,
+                         const std::string& note, int width);
 
 // How the user called this program: argv[0] when it names a path, else "headrace"; for commands
 // printed to be pasted.

@@ -140,6 +140,10 @@ int RunCommand(const std::string& name, const Command& command, int argc, char**
   app.footer(Footer(command));
   app.get_formatter()->column_width(30);
   const std::function<int()> run = command.configure(app);
+  std::string color = "auto";
+  app.add_option("--color", color, "Colour the output: auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
   CheckNumbers(&app);
   std::vector<std::string> arguments(argv + 2, argv + argc);
   try {
@@ -151,6 +155,9 @@ int RunCommand(const std::string& name, const Command& command, int argc, char**
   } catch (const CLI::ParseError& error) {
     return UsageError(name, Explain(app, error, arguments));
   }
+  SetColorMode(color == "always"  ? ColorMode::kAlways
+               : color == "never" ? ColorMode::kNever
+                                  : ColorMode::kAuto);
   return run();
 }
 
