@@ -1,0 +1,315 @@
+// headrace apply: runs a pipeline as it was recorded and with the recommended plan, in turns, and
+// says what the plan gained and what limits now.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/comparison.h"
+#include "analysis/run_view.h"
+#include "analysis/statements.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/ab_runner.h"
+#include "cli/command.h"
+#include "cli/page_output.h"
+#include "cli/verdict.h"
+#include "collectors/store/store.h"
+#include "dashboards/report/page_words.h"
+#include "dashboards/report/wording.h"
+#include "reader/pipeline/pipeline.h"
+
+namespace headrace::cli {
+namespace {
+
+struct ApplyOptions {
+  std::string run = "latest", database = DefaultDatabase();
+  size_t pairs = 4;
+  std::string duration = "2s";
+  PageOutput page;
+  bool quiet = false;
+};
+
+// The run, what is said of it, and the settings that the plan changes.
+struct Recommended {
+  analysis::RunView view;
+  analysis::Statements statements;
+  std::vector<std::string> settings;  // KEY=VALUE
+
+  const analysis::Allocation& plan() const { return *statements.allocation; }
+};
+
+// The settings that the run was made with, but for how long it lasted.
+std::vector<std::string> SettingsOf(const analysis::RunRow& run) {
+  std::vector<std::string> settings;
+  std::istringstream lines(run.settings_text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.rfind("source.epochs=", 0) != 0) settings.push_back(line);
+  }
+  return settings;
+}
+
+// Throws Error for a run that has no plan, or none that this program can apply.
+void Recommend(const ApplyOptions& options, Recommended* found) {
+  { collectors::ReadStore ready(options.database); }
+  found->view = analysis::LoadRun(options.database, options.run);
+  analysis::RunView& view = found->view;
+  view.program = ShellWord(ProgramName());
+  view.database_option = DatabaseOption(options.database);
+  const std::string where = fmt::format("run {} '{}'", view.run.run_id, Printable(view.run.name));
+  if (view.run.pipeline_path.empty()) {
+    throw Error(ExitCode::kUsage, "was recorded from a program whose settings are in its own code",
+                where,
+                fmt::format("'{} plan {}{}' says what to set there", view.program, view.run.run_id,
+                            view.database_option));
+  }
+  found->statements = analysis::MakeStatements(view);
+  if (!found->statements.allocation) {
+    throw Error(ExitCode::kInconclusive, "has no plan: " + found->statements.withheld, where,
+                "record it for longer");
+  }
+  for (const analysis::Change& change : found->plan().changes) {
+    found->settings.push_back(fmt::format("{}={}", change.knob, change.to));
+  }
+}
+
+AbSide SideOf(const std::string& label, const Recommended& recommended, bool planned) {
+  AbSide side;
+  side.label = label;
+  side.pipeline = recommended.view.run.pipeline_path;
+  side.settings = SettingsOf(recommended.view.run);
+  if (planned) {
+    side.settings.insert(side.settings.end(), recommended.settings.begin(),
+                         recommended.settings.end());
+  }
+  // A mistake shows before the first run, not after it.
+  reader::Settings settings;
+  for (const std::string& text : side.settings) settings.push_back(reader::ParseSetting(text));
+  const reader::PipelineSpec spec = reader::LoadPipeline(side.pipeline, settings);
+  if (spec.delivery.to.kind != reader::DeliveryKind::kInline) {
+    throw Error(ExitCode::kUsage,
+                "delivers its batches to another process, which is not started "
+                "here",
+                side.pipeline, "apply the plan with 'headrace run --plan'");
+  }
+  return side;
+}
+
+std::string Percent(double log_ratio) {
+  return fmt::format("{:+.0f} %", 100 * std::expm1(log_ratio));
+}
+
+std::string KeepCommand(const Recommended& recommended) {
+  std::string text = fmt::format("{} run {}", recommended.view.program,
+                                 ShellWord(recommended.view.run.pipeline_path));
+  for (const std::string& setting : SettingsOf(recommended.view.run)) {
+    text += " --set " + ShellWord(setting);
+  }
+  for (const std::string& setting : recommended.settings) text += " --set " + ShellWord(setting);
+  return text + recommended.view.database_option;
+}
+
+// What the last run with the plan shows: the trainer's wait and the limit now.
+void AddNow(const Recommended& recommended, const ApplyOptions& options, int64_t run_id,
+            dashboards::FirstPage* page) {
+  const analysis::RunView now = analysis::LoadRun(options.database, std::to_string(run_id));
+  const analysis::Statements statements = analysis::MakeStatements(now);
+  if (const auto load = dashboards::OtherLoadOf(now, statements); load && load->used_cores) {
+    page->conditional = true;
+    page->conditions.push_back(
+        fmt::format("BUSY MACHINE: other programs use {:.1f} of {:.0f} cores. These figures hold "
+                    "for that load only.",
+                    *load->used_cores, load->cores));
+  }
+  if (!statements.bottleneck || !recommended.statements.model) return;
+  page->lines.push_back(
+      {"waiting", fmt::format("the trainer waited {} before and {} after",
+                              FormatPercent(recommended.statements.model->stall_ratio()),
+                              FormatPercent(statements.model->stall_ratio()))});
+  const analysis::Finding& limit = statements.bottleneck->findings[0];
+  page->lines.push_back(
+      {"limit", fmt::format("{} now (probability {})", dashboards::LimitWord(limit.limit),
+                            dashboards::ProbabilityText(limit.probability))});
+}
+
+dashboards::Report MakePage(const ApplyOptions& options, const Recommended& recommended,
+                            const AbOptions& runs, const AbResult& result,
+                            const analysis::Comparison& comparison) {
+  const analysis::ComparedMetric& rate = comparison.metrics[0];
+  const analysis::Allocation& plan = recommended.plan();
+  dashboards::Report report;
+  report.title = fmt::format("run {} '{}', as it was and with its plan",
+                             recommended.view.run.run_id, recommended.view.run.name);
+  dashboards::FirstPage& page = report.first;
+  switch (rate.verdict) {
+    case analysis::ChangeVerdict::kFaster:
+      page.badge = "FASTER";
+      page.severity = dashboards::Severity::kGood;
+      break;
+    case analysis::ChangeVerdict::kSlower:
+      page.badge = "SLOWER";
+      page.severity = dashboards::Severity::kHigh;
+      break;
+    case analysis::ChangeVerdict::kSame:
+      page.badge = "NO CHANGE";
+      break;
+    case analysis::ChangeVerdict::kCannotTell:
+      page.badge = "CANNOT TELL";
+      report.decided = false;
+      break;
+  }
+  page.verdict = fmt::format(
+      "The plan changed the rate by {} [{:+.0f}, {:+.0f}] in {} pairs of runs.",
+      rate.change ? Percent(*rate.change) : std::string("an unknown amount"),
+      100 * std::expm1(rate.interval.low), 100 * std::expm1(rate.interval.high), comparison.units);
+  std::string changes;
+  for (const analysis::Change& change : plan.changes) {
+    changes += fmt::format("{}{} {} -> {}", changes.empty() ? "" : ", ", change.knob, change.from,
+                           change.to);
+  }
+  page.lines.push_back({"plan", changes});
+  page.lines.push_back({"before", fmt::format("{} (median)", FormatRate(rate.a, "rows"))});
+  page.lines.push_back(
+      {"after", fmt::format("{} (median), predicted {:+.0f} % {}", FormatRate(rate.b, "rows"),
+                            100 * (plan.predicted / plan.now - 1),
+                            dashboards::PercentInterval(plan.gain_interval))});
+  AddNow(recommended, options, result.pairs.back().b.run_id, &page);
+  if (rate.verdict == analysis::ChangeVerdict::kFaster) {
+    page.lines.push_back({"keep", KeepCommand(recommended), true});
+  } else if (rate.verdict == analysis::ChangeVerdict::kCannotTell) {
+    page.lines.push_back({"check",
+                          fmt::format("{} apply {} --pairs {}{}", recommended.view.program,
+                                      recommended.view.run.run_id, 3 * options.pairs,
+                                      recommended.view.database_option),
+                          true});
+  }
+  page.lines.push_back(
+      {"more",
+       fmt::format("{0} compare tag:{1}-before tag:{1}-after{2}", recommended.view.program,
+                   runs.name, recommended.view.database_option),
+       true});
+  return report;
+}
+
+std::string Json(const Recommended& recommended, const analysis::Comparison& comparison,
+                 const dashboards::Report& report) {
+  const analysis::ComparedMetric& rate = comparison.metrics[0];
+  const analysis::Allocation& plan = recommended.plan();
+  const auto number = [](double value) {
+    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+  };
+  nlohmann::ordered_json out;
+  out["schema"] = "headrace.apply/1";
+  out["run"] = recommended.view.run.run_id;
+  out["pipeline"] = recommended.view.run.pipeline_path;
+  out["settings"] = recommended.settings;
+  out["pairs_count"] = comparison.units;
+  out["verdict"] = rate.word;
+  out["before_rows_per_second"] = number(rate.a);
+  out["after_rows_per_second"] = number(rate.b);
+  out["gain_ratio"] = rate.change ? number(std::expm1(*rate.change)) : nullptr;
+  out["gain_ratio_low"] = number(std::expm1(rate.interval.low));
+  out["gain_ratio_high"] = number(std::expm1(rate.interval.high));
+  out["predicted_gain_ratio"] = number(plan.predicted / plan.now - 1);
+  out["predicted_gain_ratio_low"] = number(plan.gain_interval.low);
+  out["predicted_gain_ratio_high"] = number(plan.gain_interval.high);
+  out["conditional"] = report.first.conditional;
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int Exit(const analysis::Comparison& comparison) {
+  switch (comparison.metrics[0].verdict) {
+    case analysis::ChangeVerdict::kFaster:
+      return static_cast<int>(ExitCode::kOk);
+    case analysis::ChangeVerdict::kCannotTell:
+      return static_cast<int>(ExitCode::kInconclusive);
+    default:
+      return static_cast<int>(ExitCode::kGateFailed);
+  }
+}
+
+int Apply(const ApplyOptions& options) {
+  const int64_t duration_ns = ParseDuration(options.duration, "--duration");
+  if (duration_ns <= 0)
+    throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 2s, 10s, 1m");
+  Recommended recommended;
+  Recommend(options, &recommended);
+  if (recommended.settings.empty()) {
+    fmt::print("nothing to apply: no setting of run {} is known to be faster\n",
+               recommended.view.run.run_id);
+    std::fputs(FirstPageOf(options.database, recommended.view.run.run_id, STDOUT_FILENO).c_str(),
+               stdout);
+    return 0;
+  }
+  AbOptions runs;
+  runs.a = SideOf("before", recommended, false);
+  runs.b = SideOf("after", recommended, true);
+  runs.pairs = options.pairs;
+  runs.duration_ns = duration_ns;
+  runs.database = options.database;
+  runs.name = fmt::format("apply-{}", recommended.view.run.run_id);
+  runs.quiet = options.quiet;
+  analysis::ComparisonInput input;
+  input.a = {"before", "as recorded", {}};
+  input.b = {"after", "with the plan", {}};
+  runs.finished = [&](const AbPair& pair) {
+    input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
+    input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
+    input.b_first.push_back(pair.b_first);
+    return true;
+  };
+  if (!options.quiet) {
+    std::string changes;
+    for (const std::string& setting : recommended.settings) changes += " " + setting;
+    fmt::print(stderr, "applies{}; runs it with and without, {} times each\n", changes,
+               options.pairs);
+  }
+  const AbResult result = RunPairs(runs);
+  if (result.end == AbEnd::kInterrupted) {
+    fmt::print(stderr, "stopped after {} of {} pairs; their runs are in {}\n", result.pairs.size(),
+               options.pairs, options.database);
+    return static_cast<int>(ExitCode::kInterrupted);
+  }
+  const analysis::Comparison comparison = analysis::Compare(input);
+  const dashboards::Report report = MakePage(options, recommended, runs, result, comparison);
+  WritePage(options.page, report, [&] { return Json(recommended, comparison, report); });
+  return Exit(comparison);
+}
+
+HR_COMMAND(
+    "apply",
+    {.summary = "runs the recommended plan and compares it with before",
+     .examples = "  headrace apply                      # the plan of the latest run, about 25 s\n"
+                 "  headrace apply nightly --pairs 10   # surer\n",
+     .exit_codes = "0 the plan is faster, or there is nothing to change; 2 not a run of a pipeline "
+                   "file; 3 it is not faster; 4 cannot tell, or no plan; 5 no such run; 130 "
+                   "interrupted",
+     .next = "headrace run PIPELINE --set ... (it prints the command)",
+     .configure = [](CLI::App& app) -> std::function<int()> {
+       auto options = std::make_shared<ApplyOptions>();
+       app.add_option("RUN", options->run, "Apply the plan of this run: an id, a name, or latest")
+           ->capture_default_str();
+       app.add_option("--pairs", options->pairs, "Run it so many times with and without the plan")
+           ->check(CLI::Range(size_t{2}, size_t{1000}))
+           ->type_name("N")
+           ->capture_default_str();
+       app.add_option("-d,--duration", options->duration, "Length of each run")
+           ->capture_default_str();
+       AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.apply/1)");
+       app.add_option("-o,--output", options->page.file,
+                      "Write to this file instead of standard output; appears complete or not at "
+                      "all");
+       app.add_flag("-f,--force", options->page.replace, "Replace the output file if it exists");
+       app.add_option("--db", options->database,
+                      "Read and record in this database [$HEADRACE_DB or ./headrace.db]");
+       app.add_flag("-q,--quiet", options->quiet, "No progress");
+       return [options] { return Apply(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# headrace apply, and the first page of report, run and demo as a terminal and a pipe get them.
+bats_require_minimum_version 1.5.0
+load helpers
+
+# A stage that sleeps on one thread limits on any machine, however loaded; more threads help.
+record() {
+  sed -i 's/sleep = "1ms"/sleep = "6ms"/' small.toml
+  "$HEADRACE" run small.toml --name "${1:-first}" --duration 3s --quiet
+}
+
+@test "apply runs the plan, says what it gained, what limits now, and how to keep it" {
+  record
+  run "$HEADRACE" apply --pairs 2 --duration 2s --quiet
+  # Two pairs of runs may not be enough on a busy machine: then it says so.
+  case $status in 0 | 3 | 4) ;; *) echo "exit $status: $output"; false ;; esac
+  [[ "$output" == *"The plan changed the rate by"*"load.parallelism 1 -> "*" before "*" after "*"predicted"* ]] || { echo "$output"; false; }
+  if [ "$status" -eq 0 ]; then
+    keep=$(sed -n 's/^ keep *//p' <<< "$output")
+    [[ "$keep" == *"--set load.parallelism="* ]] || { echo "$output"; false; }
+    run bash -c "$keep --duration 300ms --no-record"
+    [ "$status" -eq 0 ] || { echo "$keep: $output"; false; }
+  fi
+  "$HEADRACE" compare tag:apply-1-before tag:apply-1-after --json > c.json || [ $? -eq 4 ]
+  jq -e '.schema == "headrace.compare/1"' c.json
+}
+
+@test "apply --json has the gain with its interval, measured and predicted" {
+  record
+  "$HEADRACE" apply --pairs 2 --duration 1s --quiet --json > a.json || [ $? -eq 3 ] || [ $? -eq 4 ]
+  jq -e '.schema == "headrace.apply/1" and .settings[0] and .gain_ratio >= .gain_ratio_low and .gain_ratio <= .gain_ratio_high
+         and .predicted_gain_ratio and .pairs_count == 2' a.json || { cat a.json; false; }
+}
+
+@test "apply refuses what it cannot run" {
+  run "$HEADRACE" apply nosuch
+  one_line_error 5 "nosuch|no such|cannot open|not exist"
+  "$HEADRACE" profile -q -- sleep 0.1
+  run "$HEADRACE" apply
+  one_line_error 2 "settings are in its own code"
+  "$HEADRACE" run small.toml --set source.synthetic.elements=3 --quiet
+  run "$HEADRACE" apply
+  one_line_error 4 "has no plan"
+  record moved
+  mv small.toml elsewhere.toml
+  run "$HEADRACE" apply moved
+  [ "$status" -ne 0 ] && [[ "$output" == *small.toml* ]] || { echo "$output"; false; }
+}
+
+@test "report: the first page fits 24 lines of 80 columns; evidence by name; --full has all" {
+  record
+  COLUMNS=80 "$HEADRACE" report > page || [ $? -eq 4 ]
+  [ "$(wc -l < page)" -le 24 ] || { cat page; false; }
+  [ "$(grep -v headrace page | awk '{ if (length($0) > m) m = length($0) } END { print m }')" -le 80 ] || { cat page; false; }
+  grep -q '^ limit ' page
+  grep -q '^ why ' page
+  "$HEADRACE" report latest operators queues > parts || [ $? -eq 4 ]
+  grep -q '^Operators' parts
+  ! grep -q '^ limit ' parts
+  run "$HEADRACE" report latest operatorz
+  one_line_error 2 "Did you mean 'operators'"
+  "$HEADRACE" report --full > full || [ $? -eq 4 ]
+  [ "$(wc -l < full)" -gt 40 ]
+  [ "$(head -1 full)" = "$(head -1 page)" ]
+}
+
+@test "run ends with the first page; --quiet and --json do not" {
+  sed -i 's/sleep = "1ms"/sleep = "6ms"/' small.toml
+  "$HEADRACE" run small.toml --duration 3s > out
+  grep -q '^ limit ' out
+  [ "$("$HEADRACE" run small.toml --quiet)" = "" ]
+  "$HEADRACE" run small.toml --json | jq -e .run_id
+}
+
+@test "colours: --color, NO_COLOR, pipes" {
+  record
+  "$HEADRACE" report --color always > colored || [ $? -eq 4 ]
+  grep -q $'\x1b\\[' colored
+  for options in "" "--color never" "--color auto"; do
+    "$HEADRACE" report $options > plain || [ $? -eq 4 ]
+    ! grep -q $'\x1b' plain
+  done
+  run "$HEADRACE" report --color sometimes
+  one_line_error 2 "color"
+}
+
+@test "report --open writes a page that only its owner may read" {
+  record
+  TMPDIR=$DIR run --separate-stderr "$HEADRACE" report --open
+  [ -s "$output" ]
+  [ "$(stat -c %a "$(dirname "$output")")" = 700 ]
+  grep -q '<html' "$output"
+}
