@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+import consistency
+
 NAMED_GATE, PREDICTED_GATE, TOLERANCE = 0.90, 0.80, 0.15
 OTHERS_LIMIT = 0.3  # cores used by other processes from which a planted bottleneck may not be the true one
 SKIPPED = 77
@@ -51,6 +53,8 @@ def one(headrace, path, seconds, folder):
     db.unlink(missing_ok=True)
     must([headrace, "run", path, "--db", db, "--name", "before", "--duration", duration, "--quiet"])
     report = json.loads(must([headrace, "report", "before", "--db", db, "--format", "json"]))
+    if contradictions := consistency.of_report(report):
+        raise RuntimeError(f"{path.stem}: the report contradicts itself: {contradictions}")
     limit = report["verdict"]["limit"]["name"]
     others = next((h["mean_value"] for h in rows_of(headrace, db, "SELECT mean_value FROM host_summary JOIN run_summary "
                    "USING (run_id) WHERE name = 'before' AND metric = 'host_busy_cores'")), None)

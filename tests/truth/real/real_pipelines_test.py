@@ -18,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import consistency  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 OTHERS_LIMIT = 0.3  # cores used by other programs from which a planted limit may not be the true one
@@ -60,7 +63,10 @@ def report(headrace, database, name):
     done = subprocess.run([headrace, "report", name, "--db", database, "--json"], capture_output=True, text=True)
     if not done.stdout:
         raise RuntimeError(f"report {name}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
-    return json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    if contradictions := consistency.of_report(answer):
+        raise RuntimeError(f"{name}: the report contradicts itself: {contradictions}")
+    return answer
 
 
 def measure(options, folder, name, command):
