@@ -93,7 +93,7 @@ int Demo(const DemoOptions& options) {
                 "give another with --folder");
   }
   fmt::print(stderr, "headrace " HEADRACE_VERSION
-                     "  reads a small table through a store that answers slowly, on purpose\n");
+                     ": reads a small table through a store that answers slowly, on purpose\n");
   const std::string pipeline = (folder / "demo.toml").string();
   int code = RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "8192", "--features",
                       "0.0625", "--seed", "1", "-f"});
@@ -102,18 +102,7 @@ int Demo(const DemoOptions& options) {
   code = RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",
                   options.database, "--set", "source.epochs=0"});
   if (code != 0) return code;
-  code = RunSelf({"report", "latest", "--db", options.database});
-  if (code != 0) return code;
-  const std::string plan = ShellWord((folder / "plan.json").string());
-  const std::string program = ShellWord(ProgramName());
-  const std::string database =
-      options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database);
-  fmt::print("\nTry the change, and see what limits then:\n");
-  fmt::print("  {} plan latest -o {} -f{}\n", program, plan, database);
-  fmt::print("  {} run {} --plan {} --name fixed --duration 8s --set source.epochs=0{}\n", program,
-             ShellWord(pipeline), plan, database);
-  fmt::print("  {} report latest{}\n", program, database);
-  return 0;
+  return code;
 }
 
 HR_COMMAND(
@@ -124,7 +113,7 @@ HR_COMMAND(
                  "./headrace.db\n"
                  "  headrace demo --folder /tmp/d --db /tmp/d.db\n",
      .exit_codes = "0 ok, else the code of the step that failed",
-     .next = "headrace plan latest",
+     .next = "headrace apply",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<DemoOptions>();
        options->database = DefaultDatabase();

@@ -16,6 +16,8 @@ struct PageOutput {
   bool json = false;            // --json: the same as the format json
   std::string file;             // "": standard output
   bool replace = false;         // the file, if it exists
+  bool first_only = false;      // text: the first page alone
+  bool pager = false;           // text longer than the screen goes through $PAGER, or less
 };
 
 // Adds --format and --json, with this help.
@@ -25,5 +27,9 @@ void AddFormatOptions(CLI::App* app, PageOutput* output, const std::string& json
 // `json` makes the page as JSON; `after_text` follows it as text. Throws Error as AtomicFile does.
 void WritePage(const PageOutput& output, const dashboards::Report& report,
                const std::function<std::string()>& json, const std::string& after_text = "");
+
+// Shows `text` in $PAGER, or less, if it is longer than the terminal on standard output; returns
+// whether it did. False without a terminal, and where there is no such program.
+bool ShowInPager(const std::string& text);
 
 }  // namespace headrace::cli

@@ -56,11 +56,9 @@ int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& mode
     std::fputs(json.c_str(), stdout);
   } else {
     const dashboards::Report report = dashboards::MakeFleetReport(about);
-    const std::string page =
-        options.format == "md"
-            ? dashboards::RenderMarkdown(report)
-            : dashboards::RenderText(report,
-                                     {.width = TerminalWidth(STDOUT_FILENO), .ascii = AsciiOnly()});
+    const std::string page = options.format == "md"
+                                 ? dashboards::RenderMarkdown(report)
+                                 : dashboards::RenderText(report, TextFor(STDOUT_FILENO));
     std::fputs(page.c_str(), stdout);
     if (options.explain) fmt::print("\nprogram:\n{}", plan.program);
   }

@@ -107,7 +107,7 @@ int ProfileProcess(Options& options) {
     progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
                                 span, result.run_id, recorder.database));
     if (result.state != collectors::RunState::kTruncated) {
-      Say(MakeVerdictBlock(recorder.database, result.run_id, STDERR_FILENO).text);
+      Say(FirstPageOf(recorder.database, result.run_id, STDERR_FILENO));
     }
   }
   if (result.state == collectors::RunState::kTruncated) {
@@ -211,7 +211,7 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
     Say(fmt::format("command {} after {:.1f} s; saved {} as run {} in {}\n", HowItEnded(status),
                     seconds, FormatDuration(static_cast<double>(result.duration_ns)), result.run_id,
                     recorder.database));
-    Say(MakeVerdictBlock(recorder.database, result.run_id, STDERR_FILENO).text);
+    Say(FirstPageOf(recorder.database, result.run_id, STDERR_FILENO));
   }
   return code;
 }

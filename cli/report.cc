@@ -1,7 +1,9 @@
-// headrace report: the verdict of a recorded run, then the evidence.
+// headrace report: the first page of a recorded run; the evidence by name, whole, or as a page.
 #include "dashboards/report/report.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -11,6 +13,7 @@
 #include "analysis/run_view.h"
 #include "analysis/statements.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/page_output.h"
@@ -23,6 +26,8 @@ namespace {
 
 struct ReportOptions {
   std::string run = "latest", database = DefaultDatabase();
+  std::vector<std::string> sections;
+  bool full = false, open = false, no_pager = false;
   PageOutput page;
   std::optional<double> core_hour_price;
 };
@@ -35,6 +40,47 @@ std::string Price(const std::string& text) {
   return "'" + Printable(text, 60) + "' is not a price of 0 or more";
 }
 
+// The next command after all evidence. Without accounts there is nothing to plan; the store has all
+// that was seen.
+std::string Next(const analysis::RunView& view) {
+  return view.operators.empty()
+             ? fmt::format(
+                   "\nnext: {} query{} \"SELECT metric, process, thread, cause, value FROM "
+                   "measurement_summary WHERE run_id = {} AND pid IS NOT NULL\"\n",
+                   view.program, view.database_option, view.run.run_id)
+             : fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
+                           view.database_option);
+}
+
+// Writes the page as HTML into a folder of its own that only this user may read, and shows it in
+// the browser where there is one.
+void OpenPage(const dashboards::Report& report, int64_t run_id) {
+  const char* temporary = std::getenv("TMPDIR");
+  std::string folder =
+      std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") +
+      "/headrace-report-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) throw ErrnoError(errno, "create", folder);
+  const std::string path = fmt::format("{}/run-{}.html", folder, run_id);
+  AtomicFile file(path, false);
+  file.Write(dashboards::RenderHtml(report));
+  file.Commit();
+  fmt::print("{}\n", path);
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) {
+    fmt::print(stderr, "there is no display here: open the file in a browser\n");
+    return;
+  }
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execlp("xdg-open", "xdg-open", path.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  if (pid > 0) waitpid(pid, &status, 0);
+  if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    fmt::print(stderr, "no browser could be started (xdg-open): open the file yourself\n");
+  }
+}
+
 int Run(const ReportOptions& options) {
   // Refuses what is no run store, and marks a run whose collector died as interrupted.
   { collectors::ReadStore ready(options.database); }
@@ -44,35 +90,56 @@ int Run(const ReportOptions& options) {
     view.database_option = " --db " + ShellWord(options.database);
   view.core_hour_price = options.core_hour_price;
   const analysis::Statements statements = analysis::MakeStatements(view);
-  const dashboards::Report report = dashboards::MakeReport(view, statements);
-  // Without accounts there is nothing to plan; the store has all that was seen.
-  const std::string next =
-      view.operators.empty()
-          ? fmt::format(
-                "\nnext: {} query{} \"SELECT metric, process, thread, cause, value FROM "
-                "measurement_summary WHERE run_id = {} AND pid IS NOT NULL\"\n",
-                view.program, view.database_option, view.run.run_id)
-          : fmt::format("\nnext: {} plan {}{}\n", view.program, view.run.run_id,
-                        view.database_option);
+  dashboards::Report report = dashboards::MakeReport(view, statements);
+  const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+  if (options.open) {
+    OpenPage(report, view.run.run_id);
+    return code;
+  }
+  PageOutput page = options.page;
+  page.first_only = !options.full && options.sections.empty() && page.file.empty();
+  page.pager = !options.no_pager;
+  if (!options.sections.empty()) report = dashboards::OnlySections(report, options.sections);
   WritePage(
-      options.page, report, [&] { return dashboards::RenderJson(report, view); }, next);
-  return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+      page, report, [&] { return dashboards::RenderJson(report, view); },
+      options.full ? Next(view) : "");
+  return code;
+}
+
+std::string Names() {
+  std::string text;
+  for (const std::string& name : dashboards::SectionNames()) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
 }
 
 HR_COMMAND(
     "report",
     {.summary = "says what limits a recorded run, and what to change",
-     .examples =
-         "  headrace report                             # the latest run: verdict, then evidence\n"
-         "  headrace report nightly --format md -o nightly.md\n"
-         "  headrace report latest --json | jq '.findings[0]'\n",
-     .exit_codes = "0 ok, 4 undecided or withheld (says what to measure), 5 not a headrace "
+     .examples = "  headrace report                             # the latest run: what limits it\n"
+                 "  headrace report latest operators bytes      # the evidence, by name\n"
+                 "  headrace report latest --full               # all of it\n"
+                 "  headrace report latest --open               # as a page in the browser\n"
+                 "  headrace report nightly --format md -o nightly.md\n"
+                 "  headrace report latest --json | jq '.findings[0]'\n",
+     .exit_codes = "0 ok, 2 no such section, 4 undecided or withheld (says what to measure), 5 not "
+                   "a headrace "
                    "database or no such run",
      .next = "headrace plan RUN",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<ReportOptions>();
        app.add_option("RUN", options->run, "Report this run: an id, a name, or latest")
            ->capture_default_str();
+       app.add_option("SECTION", options->sections,
+                      "Print only these parts of the evidence: " + Names())
+           ->type_name("NAME");
+       auto* full =
+           app.add_flag("--full", options->full, "Print all evidence after the first page");
+       app.add_flag("--open", options->open, "Write the page as HTML and show it in the browser")
+           ->excludes(full);
+       app.add_flag("--no-pager", options->no_pager,
+                    "Print at once what is longer than the screen (default: through $PAGER)");
        AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.report/1)");
        app.add_option(
            "-o,--output", options->page.file,

@@ -141,8 +141,9 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
     fmt::print("{}: {} rows in {} batches, {}", pipeline.spec().name, done.rows, done.batches,
                rates);
   }
-  if (done.batches > 0 && !repeats)
-    fmt::print("; the consumer waited {} of the time", FormatPercent(stall));
+  // Of a recorded run the first page says how long the trainer waited, of its steady phase.
+  if (done.batches > 0 && !repeats && run_id == 0)
+    fmt::print("; the trainer waited {} of the time", FormatPercent(stall));
   fmt::print("\n");
   if (training.steps > 0)
     fmt::print("trained {} steps of {} parameters: loss {:.4f} at first, {:.4f} at the end\n",
@@ -150,11 +151,7 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
   if (options.checksum)
     fmt::print("checksum: rows {} multiset {:016x} ordered {:016x}\n", checksums.rows,
                checksums.multiset, checksums.ordered);
-  const std::string database =
-      options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database);
-  if (run_id > 0)
-    fmt::print("recorded as run {} in {}; next: {} report {}{}\n", run_id, options.database,
-               ShellWord(ProgramName()), run_id, database);
+  if (run_id > 0) fmt::print("recorded as run {} in {}\n", run_id, options.database);
 }
 
 // Whether a run with --resume goes on or begins: a mistyped name must not pass for a checkpoint.
@@ -332,6 +329,10 @@ int Run(const RunOptions& options) {
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
   }
   PrintSummary(options, pipeline, used, run_id, checksums, training);
+  if (run_id > 0 && !failure && !Interrupted() && !options.quiet && !options.json) {
+    std::fflush(stdout);
+    std::fputs(FirstPageOf(options.database, run_id, STDOUT_FILENO).c_str(), stdout);
+  }
   if (!options.log_reads.empty() && !failure)
     workloads::AppendCoread(options.log_reads, pipeline.spec());
   if (failure) throw *failure;
@@ -342,7 +343,7 @@ int Run(const RunOptions& options) {
                      .c_str(),
                  stderr);
       if (!options.quiet) {
-        std::fputs(MakeVerdictBlock(options.database, run_id, STDERR_FILENO).text.c_str(), stderr);
+        std::fputs(FirstPageOf(options.database, run_id, STDERR_FILENO).c_str(), stderr);
       }
     }
     return static_cast<int>(ExitCode::kInterrupted);

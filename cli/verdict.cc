@@ -1,7 +1,6 @@
 #include "cli/verdict.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -20,18 +19,6 @@
 
 namespace headrace::cli {
 
-int TerminalWidth(int descriptor) {
-  if (const char* columns = std::getenv("COLUMNS")) {
-    const int width = std::atoi(columns);
-    if (width > 0) return width;
-  }
-  winsize size = {};
-  if (isatty(descriptor) == 1 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
-  }
-  return 120;
-}
-
 bool AsciiOnly() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
@@ -45,31 +32,26 @@ std::string DatabaseOption(const std::string& database) {
   return database == DefaultDatabase() ? "" : " --db " + ShellWord(database);
 }
 
-VerdictBlock MakeVerdictBlock(const std::string& database, int64_t run_id, int descriptor) {
-  VerdictBlock block;
-  const std::string program = ShellWord(ProgramName());
+dashboards::TextOptions TextFor(int descriptor) {
+  dashboards::TextOptions options;
+  options.width = TerminalWidth(descriptor);
+  options.ascii = AsciiOnly();
+  options.color = UseColor(descriptor);
+  return options;
+}
+
+std::string FirstPageOf(const std::string& database, int64_t run_id, int descriptor) {
   try {
     analysis::RunView view = analysis::LoadRun(database, std::to_string(run_id));
-    view.program = program;
+    view.program = ShellWord(ProgramName());
     view.database_option = DatabaseOption(database);
-    const analysis::Statements statements = analysis::MakeStatements(view);
-    dashboards::Report report = dashboards::MakeReport(view, statements);
-    block.decided = report.decided;
-    // The first block that says something to people; what follows is evidence.
-    for (dashboards::Section& section : report.sections) {
-      if (section.sentences.empty()) continue;
-      dashboards::Report verdict;
-      verdict.title = report.title;
-      section.tables.clear();
-      verdict.sections.push_back(std::move(section));
-      block.text = dashboards::RenderText(verdict, {TerminalWidth(descriptor), AsciiOnly()});
-      break;
-    }
+    dashboards::TextOptions options = TextFor(descriptor);
+    options.first_only = true;
+    return dashboards::RenderText(dashboards::MakeReport(view, analysis::MakeStatements(view)),
+                                  options);
   } catch (const std::exception& error) {
-    block.text = fmt::format("no verdict: {}\n", Printable(error.what(), 500));
+    return fmt::format("no verdict: {}\n", Printable(error.what(), 500));
   }
-  block.text += fmt::format("next: {} report {}{}\n", program, run_id, DatabaseOption(database));
-  return block;
 }
 
 collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,

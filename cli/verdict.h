@@ -1,10 +1,11 @@
-// What several commands say of a recorded run: the verdict block of its report and what to do next.
+// What several commands share: the first page of a recorded run, and options of recording.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "collectors/recorder.h"
+#include "dashboards/render/render.h"
 
 namespace CLI {
 class App;
@@ -12,18 +13,14 @@ class App;
 
 namespace headrace::cli {
 
-// Columns of the terminal on stream `descriptor` ($COLUMNS first), else 120.
-int TerminalWidth(int descriptor);
 // True when the locale does not ask for UTF-8.
 bool AsciiOnly();
 
-// The verdict of a run as lines of text, and the next commands. `decided`: whether there is one.
-struct VerdictBlock {
-  std::string text;
-  bool decided = false;
-};
-// Never throws: what cannot be said is said.
-VerdictBlock MakeVerdictBlock(const std::string& database, int64_t run_id, int descriptor);
+// How text is printed on stream `descriptor`: as wide as its terminal, in colour where it has it.
+dashboards::TextOptions TextFor(int descriptor);
+
+// The first page of a run for stream `descriptor`. Never throws: what cannot be said is said.
+std::string FirstPageOf(const std::string& database, int64_t run_id, int descriptor);
 
 // " --db FILE" for commands to paste; "" for the default database.
 std::string DatabaseOption(const std::string& database);

@@ -42,6 +42,9 @@ th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top;
 th { background: var(--head); font-weight: 600; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.none { color: var(--soft); }
+.badge { padding: .15rem .6rem; border-radius: .3rem; color: #fff; background: #5d646d; }
+.badge.good { background: #2b7a3d; } .badge.moderate { background: #8a6100; }
+.badge.high { background: #b3261e; } .condition { font-weight: 600; }
 svg { vertical-align: middle; margin-left: .4rem; }
 </style>
 </head>
@@ -138,6 +141,23 @@ void AppendSentences(const std::vector<Sentence>& sentences, std::string* out) {
   if (list) *out += "</dl>\n";
 }
 
+// The first page: a badge in the colour of its severity, the verdict, then its lines.
+void AppendFirstPage(const FirstPage& page, std::string* out) {
+  if (page.badge.empty()) return;
+  const char* classes[] = {"none", "good", "moderate", "high"};
+  *out += fmt::format("<p><b class=\"badge {}\">{}</b> {}</p>\n",
+                      classes[static_cast<size_t>(page.severity)], Escaped(page.badge),
+                      Escaped(page.verdict));
+  for (const std::string& condition : page.conditions) {
+    *out += fmt::format("<p class=\"condition\">{}</p>\n", Escaped(condition));
+  }
+  std::vector<Sentence> sentences;
+  for (const PageLine& line : page.lines) {
+    if (line.label != "more") sentences.push_back({line.label, line.text, line.command});
+  }
+  AppendSentences(sentences, out);
+}
+
 bool HasContent(const Section& section) {
   return !section.sentences.empty() ||
          std::any_of(section.tables.begin(), section.tables.end(),
@@ -152,6 +172,7 @@ std::string RenderHtml(const Report& unsafe) {
   out += fmt::format("<h1>{}</h1>\n", Escaped(report.title));
   std::string contents, body;
   size_t number = 0;
+  AppendFirstPage(report.first, &out);
   for (const Section& section : report.sections) {
     if (!HasContent(section)) continue;
     if (!section.title.empty()) {

@@ -34,6 +34,19 @@ void Put(Json* object, const std::string& key, const Value& value) {
   }
 }
 
+// What people read of the run, as they read it.
+Json PageJson(const FirstPage& page) {
+  Json lines = Json::array();
+  for (const PageLine& line : page.lines) {
+    lines.push_back({{"label", line.label}, {"text", line.text}, {"command", line.command}});
+  }
+  return {{"badge", page.badge},
+          {"verdict", page.verdict},
+          {"conditional", page.conditional},
+          {"conditions", page.conditions},
+          {"lines", std::move(lines)}};
+}
+
 }  // namespace
 
 std::string RenderJson(const Report& report, const analysis::RunView& run) {
@@ -52,6 +65,7 @@ std::string RenderJson(const Report& report, const analysis::RunView& run) {
                  {"kernel", run.run.kernel},
                  {"cpu_model", run.run.cpu_model},
                  {"headrace_version", run.run.headrace_version}};
+  if (!report.first.badge.empty()) root["page"] = PageJson(report.first);
   for (const Section& section : report.sections) {
     for (const Fact& fact : section.facts) Put(&root[section.key], fact.key, fact.value);
     for (const Table& table : section.tables) {

@@ -18,11 +18,27 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
+std::string FirstPageMarkdown(const FirstPage& page) {
+  if (page.badge.empty()) return "";
+  std::string out = fmt::format("\n**{}** {}\n\n", Escaped(page.badge), Escaped(page.verdict));
+  for (const std::string& condition : page.conditions) out += "> " + Escaped(condition) + "\n\n";
+  for (const PageLine& line : page.lines) {
+    if (line.label == "more") continue;  // the rest follows
+    if (line.command) {
+      out += "\n```\n" + line.text + "\n```\n\n";
+    } else {
+      out += fmt::format("- **{}** {}\n", Escaped(line.label), Escaped(line.text));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string RenderMarkdown(const Report& unsafe) {
   const Report report = SafeToPrint(unsafe);
   std::string out = "# " + Escaped(report.title) + "\n";
+  out += FirstPageMarkdown(report.first);
   for (const Section& section : report.sections) {
     bool any = !section.sentences.empty();
     for (const Table& table : section.tables) any = any || !table.machine_only;

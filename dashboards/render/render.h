@@ -9,8 +9,10 @@
 namespace headrace::dashboards {
 
 struct TextOptions {
-  int width = 100;    // columns; tables drop columns from the right to fit, sentences wrap
-  bool ascii = true;  // only ASCII characters
+  int width = 100;          // columns; tables drop columns from the right to fit, sentences wrap
+  bool ascii = true;        // only ASCII characters
+  bool color = false;       // escape sequences of colour, for a terminal
+  bool first_only = false;  // the first page alone, in at most 24 lines
 };
 
 std::string RenderText(const Report& report, const TextOptions& options);

@@ -39,6 +39,11 @@ std::string SafeText(const std::string& text) {
 Report SafeToPrint(Report report) {
   const auto make_safe = [](std::string* text) { *text = SafeText(*text); };
   make_safe(&report.title);
+  make_safe(&report.first.badge);
+  make_safe(&report.first.verdict);
+  for (std::string& condition : report.first.conditions) make_safe(&condition);
+  for (PicturePart& part : report.first.picture) make_safe(&part.name);
+  for (PageLine& line : report.first.lines) make_safe(&line.text);
   for (Section& section : report.sections) {
     make_safe(&section.title);
     for (Sentence& sentence : section.sentences) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"
 #include "dashboards/render/safe_text.h"
 #include "dashboards/render/table_layout.h"
@@ -16,8 +17,11 @@ constexpr int kLabelWidth = 9;
 std::string RenderText(const Report& unsafe, const TextOptions& options) {
   const Report report = SafeToPrint(unsafe);
   const int width = std::max(60, options.width);
-  std::string out = report.title + "\n";
+  std::string out = report.first.badge.empty()
+                        ? report.title + "\n"
+                        : RenderFirstPage(report.title, report.first, options, !options.first_only);
   for (const Section& section : report.sections) {
+    if (options.first_only) break;
     const bool tables =
         std::any_of(section.tables.begin(), section.tables.end(),
                     [](const Table& table) { return !table.machine_only && !table.not_in_text; });

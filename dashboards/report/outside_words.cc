@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -99,7 +100,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
     case OutsideLimit::kProducers:
       return seen.culprit != 0 ? UnitWord(seen, seen.culprit) : "the threads that feed it";
     case OutsideLimit::kCores:
-      return "the cores";
+      return "CPU cores";
     case OutsideLimit::kStorage:
       return "storage";
     case OutsideLimit::kNetwork:
@@ -116,16 +117,6 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       break;
   }
   return "nothing that was seen";
-}
-
-bool IsAre(const std::string& word) { return word.ends_with("s") && word != "this"; }
-
-std::string IsLimit(const std::string& word) {
-  return fmt::format("{} {} the limit", word, IsAre(word) ? "are" : "is");
-}
-
-std::string Probability(double probability) {
-  return probability > 0.99 ? "probability >0.99" : fmt::format("probability {:.2f}", probability);
 }
 
 // What reads look like, if that was measured: "reads of 4.00 KiB take 95 us each".
@@ -232,6 +223,111 @@ Table Findings(const Outside& seen) {
   return table;
 }
 
+// The rate could be so many times as high if the trainer never waited; nothing where its wait says
+// too little about that.
+std::optional<double> MostGain(const Outside& seen) {
+  if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
+  if (seen.stall_ratio <= 0.02 || seen.stall_ratio >= 0.98) return std::nullopt;
+  return 1 / (1 - seen.stall_ratio);
+}
+
+std::string Unknown(const Outside& seen) {
+  std::string unknown;
+  for (const std::string& each : seen.unknown) unknown += (unknown.empty() ? "" : "; ") + each;
+  return unknown;
+}
+
+std::string Capital(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+void AddOutsideStall(const Outside& seen, FirstPage* page) {
+  const std::string who = Capital(ConsumerWord(seen));
+  if (!HasProducers(seen)) {
+    page->badge = "ONE THREAD";
+    page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
+    return;
+  }
+  page->badge = StallGrade(seen.stall_ratio);
+  page->severity = SeverityOf(seen.stall_ratio);
+  page->verdict = StallSentence(who, "of the time", seen.stall_ratio, seen.stall_interval);
+  if (seen.stall_assumed) page->verdict += " All its waits count, whoever ended them.";
+}
+
+// Who feeds whom, the furthest from the trainer first.
+std::vector<PicturePart> DrawUnits(const Outside& seen) {
+  constexpr size_t kMostUnits = 6;
+  std::vector<size_t> chain;
+  for (size_t u = 1; u < seen.units.size() && chain.size() < kMostUnits; ++u) {
+    if (seen.units[u].role == analysis::UnitRole::kProducer) chain.push_back(u);
+  }
+  std::vector<PicturePart> parts;
+  const bool limited = seen.decided && seen.findings[0].limit != OutsideLimit::kConsumer;
+  for (size_t i = chain.size(); i-- > 0;) {
+    const Unit& unit = seen.units[chain[i]];
+    parts.push_back({PicturePart::Kind::kStage, seen.groups[unit.key_group].thread,
+                     std::llround(std::max(1.0, unit.threads_count)),
+                     std::clamp(unit.shares.work(), 0.0, 1.0),
+                     limited && chain[i] == seen.culprit});
+    const bool alike = i > 0 && seen.units[chain[i - 1]].distance == unit.distance;
+    parts.push_back({alike ? PicturePart::Kind::kMerge : PicturePart::Kind::kQueue,
+                     alike ? "+" : "",
+                     0,
+                     {},
+                     false});
+  }
+  if (parts.empty()) return {};
+  parts.push_back({PicturePart::Kind::kStage, ConsumerWord(seen).substr(4), 0,
+                   std::clamp(1 - seen.stall_ratio, 0.0, 1.0), seen.decided && !limited});
+  return parts;
+}
+
+std::string LimitLine(const Outside& seen) {
+  const analysis::OutsideFinding& first = seen.findings[0];
+  const Unit& unit = seen.units[seen.culprit];
+  const auto named = [&](const analysis::OutsideFinding& finding) {
+    return fmt::format("{} (probability {})", LimitWord(seen, finding.limit),
+                       ProbabilityText(finding.probability));
+  };
+  if (first.limit == OutsideLimit::kAlone || seen.units.size() == 1) {
+    return fmt::format("{} ({})", LimitWord(seen, first.limit), unit.name);
+  }
+  if (seen.decided) {
+    return fmt::format("{}: {}, pid {}", named(first), unit.name, Pids(seen, unit));
+  }
+  std::string text = "undecided: " + named(first);
+  if (seen.findings.size() > 1) text += " or " + named(seen.findings[1]);
+  return text;
+}
+
+std::string WhyLine(const RunView& run, const Outside& seen) {
+  std::string text;
+  for (size_t u = 0; u < seen.units.size(); ++u) {
+    const Unit& each = seen.units[u];
+    const bool culprit = u == seen.culprit && seen.decided;
+    if (!culprit && each.role != analysis::UnitRole::kConsumer &&
+        each.role != analysis::UnitRole::kProducer) {
+      continue;
+    }
+    const std::string sentence =
+        Capital(u == 0 ? ConsumerWord(seen) : each.name) + ": " + WhereTimeGoes(seen, u) + ".";
+    // What limits comes first.
+    text = culprit ? sentence + (text.empty() ? "" : " " + text)
+                   : text + (text.empty() ? "" : " ") + sentence;
+  }
+  if (seen.cores_busy_ratio && run.run.cores_count) {
+    text += fmt::format(" {:.1f} of {:.1f} cores are in use{}",
+                        *seen.cores_busy_ratio * *run.run.cores_count, *run.run.cores_count,
+                        seen.cores_free ? "" : " by this program");
+    if (seen.cores_free && seen.cores_others && *seen.cores_others > 0.1) {
+      text += fmt::format(", {:.1f} of them by other programs", *seen.cores_others);
+    }
+    text += ".";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ConsumerWord(const Outside& seen) {
@@ -249,7 +345,7 @@ std::string UnitWord(const Outside& seen, size_t u) {
   return unit.name;
 }
 
-void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section) {
+void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) {
   const bool ebpf = seen.knowledge >= OutsideKnowledge::kWakers;
   Quantity stall = Quantity::Of(seen.stall_ratio, headrace::Unit::kRatio,
                                 ebpf ? Source::kEbpf : Source::kEstimate);
@@ -257,22 +353,6 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
     stall = stall.WithInterval(seen.stall_interval->low, seen.stall_interval->high);
   }
   const analysis::OutsideFinding& first = seen.findings[0];
-  const bool alone = first.limit == OutsideLimit::kAlone || seen.units.size() == 1;
-  const bool producers = HasProducers(seen);
-  std::string verdict;
-  if (!producers) {
-    verdict = fmt::format(
-        "{} does everything in one thread: nothing feeds it, so it never waits "
-        "for data, it fetches it",
-        ConsumerWord(seen));
-  } else {
-    verdict = fmt::format("{}: {} waited {} of the time{}", StallGrade(seen.stall_ratio),
-                          ConsumerWord(seen), FormatPercent(seen.stall_ratio),
-                          seen.stall_assumed ? " (all its waits, whoever ended them)" : "");
-    if (seen.stall_interval) verdict += "  " + PercentInterval(*seen.stall_interval);
-    verdict += std::string("  ") + StallThresholds();
-  }
-  section->sentences.push_back({"VERDICT", verdict});
   section->facts = {
       {"state", seen.decided
                     ? (first.limit == OutsideLimit::kConsumer ? "consumer bound" : "limited")
@@ -289,68 +369,46 @@ void AddOutsideVerdict(const RunView& run, const Outside& seen, Section* section
       {"limit.pids", Pids(seen, seen.units[seen.culprit])},
       {"limit.probability",
        Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
-
-  const std::string word = LimitWord(seen, first.limit);
-  const Unit& unit = seen.units[seen.culprit];
-  if (alone) {
-    section->sentences.push_back(
-        {"CULPRIT", fmt::format("{} ({}): {}", word, unit.name, WhereTimeGoes(seen, 0))});
-  } else if (seen.decided) {
-    section->sentences.push_back(
-        {"CULPRIT",
-         fmt::format("{}, {}: {} ({}; pid {}): {}", IsLimit(word), Probability(first.probability),
-                     unit.name, analysis::UnitRoleName(unit.role), Pids(seen, unit),
-                     WhereTimeGoes(seen, seen.culprit))});
-  } else {
-    std::string text = fmt::format("undecided: {} ({})", word, Probability(first.probability));
-    if (seen.findings.size() > 1) {
-      text += fmt::format(" or {} ({:.2f})", LimitWord(seen, seen.findings[1].limit),
-                          seen.findings[1].probability);
-    }
-    section->sentences.push_back({"CULPRIT", text});
-  }
-  if (!alone) {
-    std::string because;
-    for (size_t u = 0; u < seen.units.size(); ++u) {
-      const Unit& each = seen.units[u];
-      if (u == seen.culprit && seen.decided) continue;
-      if (each.role != analysis::UnitRole::kConsumer && each.role != analysis::UnitRole::kProducer)
-        continue;
-      because += fmt::format("{}{}: {}", because.empty() ? "" : "; ",
-                             u == 0 ? ConsumerWord(seen) : each.name, WhereTimeGoes(seen, u));
-    }
-    if (seen.cores_busy_ratio && run.run.cores_count) {
-      because += fmt::format("{}{:.1f} of {:.1f} cores in use{}", because.empty() ? "" : "; ",
-                             *seen.cores_busy_ratio * *run.run.cores_count, *run.run.cores_count,
-                             seen.cores_free ? "" : " by this program");
-      if (seen.cores_free && seen.cores_others && *seen.cores_others > 0.1) {
-        because += fmt::format(", {:.1f} of them by other programs", *seen.cores_others);
-      }
-    }
-    section->sentences.push_back({"BECAUSE", because});
-  }
   if (seen.decided) {
-    section->sentences.push_back({"DO NEXT", Advice(run, seen)});
     section->facts.push_back({"advice", Advice(run, seen)});
-    if (first.limit != OutsideLimit::kConsumer && seen.stall_ratio > 0.02 &&
-        seen.stall_ratio < 0.98 && producers) {
-      const double gain = 1 / (1 - seen.stall_ratio);
-      section->sentences.push_back(
-          {"THEN", fmt::format("limited by {}, at {:.1f} times the rate at most",
-                               ConsumerWord(seen), gain)});
-      section->facts.push_back({"predicted.most_gain_ratio",
-                                Quantity::Of(gain - 1, headrace::Unit::kRatio, Source::kEstimate)});
+    if (const auto gain = MostGain(seen)) {
+      section->facts.push_back(
+          {"predicted.most_gain_ratio",
+           Quantity::Of(*gain - 1, headrace::Unit::kRatio, Source::kEstimate)});
     }
   } else {
-    section->sentences.push_back({"MEASURE", seen.measure});
     section->facts.push_back({"measure", seen.measure});
   }
-  section->sentences.push_back({"BASIS", "seen from outside: " + Basis(seen)});
-  std::string unknown;
-  for (const std::string& each : seen.unknown) unknown += (unknown.empty() ? "" : "; ") + each;
-  section->sentences.push_back({"UNKNOWN", unknown});
-  section->facts.push_back({"unknown", unknown});
+  section->facts.push_back({"unknown", Unknown(seen)});
   section->tables.push_back(Findings(seen));
+}
+
+void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
+  AddOutsideStall(seen, page);
+  page->picture = DrawUnits(seen);
+  page->lines.push_back({"limit", LimitLine(seen)});
+  page->lines.push_back({"why", WhyLine(run, seen)});
+  if (seen.decided) {
+    page->lines.push_back({"fix", Advice(run, seen)});
+    if (seen.flavour == OutsideFlavour::kTorch &&
+        seen.findings[0].limit != OutsideLimit::kConsumer) {
+      page->lines.push_back({"",
+                             fmt::format("{} plan {} --emit dataloader{}", run.program,
+                                         run.run.run_id, run.database_option),
+                             true});
+    }
+    if (const auto gain = MostGain(seen)) {
+      page->lines.push_back({"next", fmt::format("{} will limit it, at {:.1f} times this rate at "
+                                                 "most",
+                                                 ConsumerWord(seen), *gain)});
+    }
+  } else {
+    page->lines.push_back({"check", seen.measure});
+  }
+  page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});
+  if (const std::string unknown = Unknown(seen); !unknown.empty()) {
+    page->lines.push_back({"unknown", unknown});
+  }
 }
 
 }  // namespace headrace::dashboards

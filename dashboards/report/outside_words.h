@@ -1,8 +1,9 @@
-// The verdict block of a run that was seen from outside.
+// The verdict of a run that was seen from outside, for machines and for the first page.
 #pragma once
 #include <string>
 
 #include "analysis/outside.h"
+#include "dashboards/report/first_page.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {
@@ -11,9 +12,11 @@ namespace headrace::dashboards {
 std::string ConsumerWord(const analysis::Outside& seen);
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
 
-// Adds sentences, facts (keys as in a verdict from accounts) and the table of findings. `seen` must
-// not be withheld.
-void AddOutsideVerdict(const analysis::RunView& run, const analysis::Outside& seen,
-                       Section* section);
+// Adds facts (keys as in a verdict from accounts) and the table of findings. `seen` must not be
+// withheld.
+void AddOutsideFacts(const analysis::RunView& run, const analysis::Outside& seen, Section* section);
+
+// The same for people: badge, verdict, picture and lines. `seen` must not be withheld.
+void AddOutsidePage(const analysis::RunView& run, const analysis::Outside& seen, FirstPage* page);
 
 }  // namespace headrace::dashboards

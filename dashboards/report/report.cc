@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/units.h"
+
 namespace headrace::dashboards {
 namespace {
 
@@ -23,22 +26,102 @@ std::string TitleOf(const analysis::RunView& run) {
   return title;
 }
 
+std::vector<std::pair<std::string, const SectionEntry*>> OrderedSections() {
+  std::vector<std::pair<std::string, const SectionEntry*>> order;
+  for (const auto& [name, entry] : Registry<SectionEntry>::Global().entries()) {
+    order.push_back({name, &entry});
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
+  return order;
+}
+
+const Quantity* FactOf(const Section& section, const std::string& key) {
+  for (const Fact& fact : section.facts) {
+    if (fact.key == key) return std::get_if<Quantity>(&fact.value);
+  }
+  return nullptr;
+}
+
+// "recording took 1.3 % of the machine; no events lost", from the section that has it whole.
+void AddCost(const std::vector<Section>& sections, FirstPage* page) {
+  for (const Section& section : sections) {
+    if (section.key != "cost") continue;
+    const Quantity* share = FactOf(section, "machine_ratio");
+    const Quantity* of_core = FactOf(section, "collector_cpu_ratio");
+    std::string text = "the cost of recording is unknown";
+    if (share != nullptr && share->available()) {
+      text = fmt::format("recording took {} of the machine", FormatPercent(share->value()));
+    } else if (of_core != nullptr && of_core->available()) {
+      text = fmt::format("recording took {} of one core", FormatPercent(of_core->value()));
+    }
+    const Quantity* lost = FactOf(section, "events_lost_count");
+    if (lost != nullptr && lost->available()) {
+      text += lost->value() < 1 ? "; no events lost"
+                                : fmt::format("; {:.0f} events lost (section cost)", lost->value());
+    }
+    page->lines.push_back({"cost", text});
+    return;
+  }
+}
+
+void AddMore(const analysis::RunView& run, FirstPage* page) {
+  const std::string report =
+      fmt::format("{} report {}{}", run.program, run.run.run_id, run.database_option);
+  page->lines.push_back({"more", fmt::format("{} --full", report), true});
+}
+
 }  // namespace
+
+std::vector<std::string> SectionNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : OrderedSections()) {
+    names.push_back(name);
+    std::replace(names.back().begin(), names.back().end(), ' ', '-');
+  }
+  return names;
+}
+
+Report OnlySections(Report report, const std::vector<std::string>& names) {
+  Report only;
+  only.title = std::move(report.title);
+  only.decided = report.decided;
+  const std::vector<std::string> known = SectionNames();
+  for (std::string name : names) {
+    std::replace(name.begin(), name.end(), ' ', '-');
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const std::string nearest = NearestName(name, known);
+      std::string list;
+      for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
+      throw Error(ExitCode::kUsage,
+                  fmt::format("no section is called '{}'{}", Printable(name, 60),
+                              nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest)),
+                  "", "sections: " + list);
+    }
+    const auto found = std::find_if(report.sections.begin(), report.sections.end(),
+                                    [&](const Section& section) { return section.name == name; });
+    if (found == report.sections.end()) {
+      throw Error(ExitCode::kInconclusive, fmt::format("this run has nothing to say on '{}'", name),
+                  "", "'headrace doctor' says what can be measured here");
+    }
+    only.sections.push_back(*found);
+  }
+  return only;
+}
 
 Report MakeReport(const analysis::RunView& run, const analysis::Statements& statements) {
   Report report;
   report.title = TitleOf(run);
-  std::vector<std::pair<int, const SectionEntry*>> order;
-  for (const auto& [name, entry] : Registry<SectionEntry>::Global().entries()) {
-    order.push_back({entry.order, &entry});
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [position, entry] : order) {
+  report.first = MakeFirstPage(run, statements);
+  for (const auto& [name, entry] : OrderedSections()) {
     if (std::optional<Section> section = entry->make(run, statements)) {
+      section->name = name;
+      std::replace(section->name.begin(), section->name.end(), ' ', '-');
       report.sections.push_back(std::move(*section));
     }
   }
+  AddCost(report.sections, &report.first);
+  AddMore(run, &report.first);
   report.decided = statements.bottleneck.has_value()
                        ? statements.bottleneck->verdict != analysis::Verdict::kUndecided
                        : statements.outside.has_value() && statements.outside->decided;

@@ -13,6 +13,7 @@
 #include "analysis/statements.h"
 #include "base/quantity.h"
 #include "base/registry.h"
+#include "dashboards/report/first_page.h"
 
 namespace headrace::dashboards {
 
@@ -60,12 +61,14 @@ struct Section {
   std::vector<Sentence> sentences;
   std::vector<Fact> facts;
   std::vector<Table> tables;
+  std::string name = "";  // registered: what people ask for; set by MakeReport
 };
 
 struct Report {
   std::string title;
   std::vector<Section> sections;
-  bool decided = true;  // false: the verdict was withheld or undecided (exit code 4)
+  bool decided = true;   // false: the verdict was withheld or undecided (exit code 4)
+  FirstPage first = {};  // without a badge: there is none
 };
 
 // A section may have nothing to say. `order` places it: smaller first.
@@ -80,5 +83,13 @@ struct SectionEntry {
                                                                                {order, function})
 
 Report MakeReport(const analysis::RunView& run, const analysis::Statements& statements);
+
+// The sections that people may ask for by name: "operators", "bytes", "block io", in order of the
+// page.
+std::vector<std::string> SectionNames();
+
+// The report with only these sections, in this order, and without its first page. Throws Error
+// kUsage for a name that no section has, and kInconclusive where the run has nothing to say on one.
+Report OnlySections(Report report, const std::vector<std::string>& names);
 
 }  // namespace headrace::dashboards

@@ -68,37 +68,44 @@ std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& 
   const std::string culprit = finding.culprit ? model.operators()[*finding.culprit].name : "";
   switch (finding.limit.kind) {
     case LimitKind::kConsumer:
-      return "nothing in the pipeline: it keeps up; more speed there gains nothing";
+      // A trainer that limits and yet waits shows that something is in no row of the model.
+      if (model.stall_ratio() >= kModerateStall) {
+        return "No setting is known to help: what the trainer waits for is not in this run's "
+               "figures.";
+      }
+      return "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
     case LimitKind::kCores: {
       const analysis::MoreCores more =
           analysis::PredictMoreCores(analysis::Evidence(run, statements));
-      return fmt::format(
-          "no setting helps: threads do not add cores; {:.0f} more core{} {:+.0f} % {} predicted, "
-          "or make {} cheaper",
-          more.cores, more.cores == 1 ? " gives" : "s give", 100 * more.outcome.gain,
-          PercentInterval(more.outcome.gain_interval), culprit);
+      std::string text = "No setting is faster: threads do not add cores.";
+      if (more.outcome.gain_interval.low > 0) {
+        text += fmt::format(" {:.0f} more core{} {:+.0f} % {} predicted.", more.cores,
+                            more.cores == 1 ? " gives" : "s give", 100 * more.outcome.gain,
+                            PercentInterval(more.outcome.gain_interval));
+      }
+      return text + (culprit.empty() ? "" : fmt::format(" Or make {} cheaper.", culprit));
     }
     case LimitKind::kLock:
       return fmt::format(
-          "no setting helps: hold lock {} for less time or split it; more threads only wait for it",
+          "No setting helps: hold lock {} for less time, or split it. More threads only wait.",
           finding.limit.name);
     case LimitKind::kDevice:
-      return fmt::format("no setting helps: read fewer bytes from {} or use a faster one",
+      return fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",
                          finding.limit.name);
     case LimitKind::kOrder:
       return fmt::format(
-          "give stage {} a longer queue, or set pipeline.order to \"any\" if the order "
-          "of batches does not matter",
+          "Give stage {} a longer queue, or set pipeline.order = \"any\" if the order of batches "
+          "does not matter.",
           model.stages()[finding.limit.index].name);
     case LimitKind::kStage:
       break;
   }
   const analysis::StageModel& stage = model.stages()[finding.limit.index];
   if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
-    return "nothing: no setting gains 3 % or more over what was observed";
+    return "No setting within the budget gains 3 % or more.";
   }
-  return fmt::format("no setting helps: stage {} is at its most threads; make {} cheaper",
-                     finding.limit.name, culprit);
+  return fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
+                     finding.limit.name, culprit.empty() ? "it" : culprit);
 }
 
 Quantity Number(std::optional<double> value, Unit unit, const std::string& reason) {

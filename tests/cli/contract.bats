@@ -49,7 +49,7 @@ load helpers
   [ -z "$output" ]
   run "$HEADRACE" report first
   [ "$status" -eq 0 ] || { echo "$output"; false; }
-  [[ "$output" == *VERDICT*load* ]]
+  [[ "$output" == *input-bound*limit*load*fix*next* ]] || { echo "$output"; false; }
   "$HEADRACE" report first --format json | jq -e '.schema == "headrace.report/1"'
   "$HEADRACE" runs --json | jq -e '.schema == "headrace.runs/1" and .runs[0].name == "first"'
   "$HEADRACE" query --format json "SELECT operator FROM operator_summary" | jq -e '.rows | map(.operator) | index("parse") != null'
@@ -156,7 +156,7 @@ load helpers
   [ "$(cat r.md)" = keep ]
   run "$HEADRACE" report latest --format md -o r.md -f
   [ "$status" -eq 0 ]
-  grep -q VERDICT r.md
+  grep -q "^- \*\*limit\*\*" r.md
 }
 
 @test "help of an unknown command is a mistake, not the overview" {
@@ -222,7 +222,7 @@ load helpers
   wait $pid || true
   until_true 10 newest_run_is interrupted
   run "$HEADRACE" report dead
-  [[ "$output" == *"this run is interrupted"* ]]
+  [[ "$output" == *"This run is interrupted"* ]]
 }
 
 @test "a process seen from outside: nothing unmeasured is a number, and the next command works" {
@@ -230,7 +230,7 @@ load helpers
   pid=$!
   "$HEADRACE" profile -p $pid -d 1s --quiet
   kill $pid
-  run "$HEADRACE" report latest
+  run "$HEADRACE" report latest --full
   [ "$status" -eq 4 ]
   [[ "$output" != *"Steps of the consumer"* ]]
   next=$(sed -n 's/^next: //p' <<< "$output")
@@ -241,12 +241,12 @@ load helpers
 
 @test "every column of the operators fits 120 columns" {
   "$HEADRACE" run small.toml --quiet --duration 3s
-  COLUMNS=120 run "$HEADRACE" report latest
+  COLUMNS=120 run "$HEADRACE" report latest --full
   for column in threads busy b+q "wait in" "wait out" rows/s "1 thread alone" visits/batch "bytes in" "bytes out"; do
     [[ "$output" == *"$column"* ]] || { echo "no column '$column': $output"; false; }
   done
   [[ "$output" != *"no room for"* ]] || { echo "$output"; false; }
-  wide="$(printf '%s\n' "$output" | grep -v ' && \|^next' | awk 'length($0) > 120')"
+  wide="$(printf '%s\n' "$output" | grep -v 'headrace\|^next' | awk 'length($0) > 120')"
   [ -z "$wide" ] || { echo "wider than 120 columns: $wide"; false; }
 }
 
@@ -255,12 +255,16 @@ load helpers
   cp small.toml "it's here/p.toml"
   HEADRACE_DB= run "$HEADRACE" run "it's here/p.toml" --db "it's here/r.db" --duration 3s
   [ "$status" -eq 0 ] || { echo "$output"; false; }
-  next=$(sed -n 's/.*next: //p' <<< "$output")
-  run bash -c "$next"
-  [ "$status" -eq 0 ] || { echo "$next: $output"; false; }
-  paste=$(grep ' && ' <<< "$output" | sed 's/--duration 10s/--duration 1s/')
-  run bash -c "$paste"
-  [ "$status" -eq 0 ] || { echo "$paste: $output"; false; }
+  page=$output
+  more=$(sed -n 's/^ more *//p' <<< "$page")
+  run bash -c "$more"
+  [ "$status" -eq 0 ] || { echo "$more: $output"; false; }
+  # On a machine whose cores are taken there may be no fix to paste.
+  paste=$(grep -A1 '^ fix ' <<< "$page" | sed -n 's/^ *\(.*apply .*\)$/\1/p')
+  [ -n "$paste" ] || skip "no fix on this page: $page"
+  run bash -c "$paste --pairs 2 --duration 1s"
+  case $status in 0 | 3 | 4) ;; *) echo "$paste: $output"; false ;; esac
+  [[ "$output" == *"The plan changed the rate by"* ]] || { echo "$output"; false; }
 }
 
 @test "query refuses every writing statement as such" {

@@ -4,7 +4,7 @@ bats_require_minimum_version 1.5.0
 load helpers
 
 # The report as one line: where it is wrapped does not matter.
-unwrapped() { { "$HEADRACE" report || [ $? -eq 4 ]; } | tr -s ' \n' ' '; }
+unwrapped() { { "$HEADRACE" report --full || [ $? -eq 4 ]; } | tr -s ' \n' ' '; }
 
 @test "the banner names what losses affect, in text and JSON" {
   HEADRACE_BPF_MAP_ENTRIES=3 HEADRACE_BPF_RING_BYTES=4096 "$HEADRACE" run small.toml --duration 2s -q

@@ -106,8 +106,8 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
   "$HEADRACE" profile --name with -- env HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 3s > out 2> err
   [ ! -s out ]
   grep -q 'saved .* as run 1 in' err
-  grep -q '^VERDICT' err
-  grep -q '^next: .* report 1' err
+  grep -q 'input-bound' err
+  grep -q '^ more .* report 1' err
   [ "$(sql "SELECT COUNT(*) FROM operator_summary JOIN run_summary USING (run_id) WHERE name = 'with'")" = 3 ]
   [ "$(sql "SELECT has_accounts FROM process_summary JOIN run_summary USING (run_id) WHERE name = 'with' AND role = 'root'")" = 1 ]
 }
@@ -146,8 +146,8 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
   kill $target
   [ "$code" -eq 130 ]
   grep -q 'saved .* as run 1' err
-  grep -q '^VERDICT' err
-  grep -q '^next: ' err
+  grep -q '^ limit ' err
+  grep -q '^ more ' err
 }
 
 @test "a database that cannot be used: the command does not run" {

@@ -1,0 +1,250 @@
+#include "dashboards/render/first_page_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dashboards/render/table_layout.h"
+
+namespace headrace::dashboards {
+namespace {
+
+constexpr size_t kLabelWidth = 8;
+constexpr size_t kMostWidth = 100, kLeastWidth = 40;  // columns; longer lines are hard to read
+constexpr size_t kPictureLines = 2;
+
+constexpr const char* kReset = "\x1b[0m";
+constexpr const char* kBold = "\x1b[1m";
+constexpr const char* kDim = "\x1b[2m";
+constexpr const char* kRed = "\x1b[1;31m";
+constexpr const char* kYellow = "\x1b[33m";
+
+// Columns of UTF-8 text, a code point each.
+size_t Columns(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+class Painter {
+ public:
+  explicit Painter(bool color) : color_(color) {}
+  std::string operator()(const char* code, const std::string& text) const {
+    return color_ && !text.empty() ? code + text + kReset : text;
+  }
+
+ private:
+  bool color_;
+};
+
+const char* BadgeColor(Severity severity) {
+  switch (severity) {
+    case Severity::kGood:
+      return "\x1b[30;42m";
+    case Severity::kModerate:
+      return "\x1b[30;43m";
+    case Severity::kHigh:
+      return "\x1b[1;97;41m";
+    case Severity::kNone:
+      break;
+  }
+  return "\x1b[7m";
+}
+
+// ---------------------------------------------------------------- picture
+
+// How much the picture says, the most first.
+enum class Detail : uint8_t { kAll, kNoQueues, kNoThreads, kFewStages };
+
+std::string Percent(double ratio) { return fmt::format("{:.0f}%", 100 * ratio); }
+
+std::string StageText(const PicturePart& part, Detail detail, bool ascii) {
+  std::string text = part.name;
+  if (part.threads > 0 && detail < Detail::kNoThreads) {
+    text += (ascii ? " x" : " ×") + std::to_string(part.threads);
+  }
+  if (part.ratio) text += " " + Percent(*part.ratio);
+  return part.limit ? "[" + text + "]" : text;
+}
+
+std::string QueueText(const PicturePart& part, Detail detail, bool ascii) {
+  const char* line = ascii ? "-" : "─";
+  const char* head = ascii ? ">" : "▶";
+  const bool fill = part.ratio && detail < Detail::kNoQueues;
+  return fill ? fmt::format("{0}{1}{0}{2}", line, Percent(*part.ratio), head)
+              : fmt::format("{0}{0}{1}", line, head);
+}
+
+// Stages of which one next to it, or itself, is drawn in any case: the ends and the limit.
+std::vector<bool> Kept(const std::vector<PicturePart>& parts) {
+  std::vector<size_t> stages;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].kind == PicturePart::Kind::kStage) stages.push_back(i);
+  }
+  std::vector<bool> kept(parts.size(), false);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const bool end = s == 0 || s + 1 == stages.size();
+    kept[stages[s]] = end || parts[stages[s]].limit;
+  }
+  return kept;
+}
+
+struct Word {
+  std::string text;
+  bool limit = false;
+};
+
+std::vector<Word> Words(const std::vector<PicturePart>& parts, Detail detail, bool ascii) {
+  std::vector<Word> words;
+  const std::vector<bool> kept = Kept(parts);
+  size_t hidden = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PicturePart& part = parts[i];
+    const bool stage = part.kind == PicturePart::Kind::kStage;
+    if (detail == Detail::kFewStages && stage && !kept[i]) {
+      ++hidden;
+      continue;
+    }
+    if (detail == Detail::kFewStages && hidden > 0 && !stage) continue;
+    if (hidden > 0) {
+      words.push_back({fmt::format("({} stages)", hidden)});
+      words.push_back({ascii ? "-->" : "──▶"});
+      hidden = 0;
+    }
+    if (stage) {
+      words.push_back({StageText(part, detail, ascii), part.limit});
+    } else {
+      words.push_back(
+          {part.kind == PicturePart::Kind::kMerge ? part.name : QueueText(part, detail, ascii)});
+    }
+  }
+  return words;
+}
+
+std::vector<std::string> Lines(const std::vector<Word>& words, size_t width, const Painter& paint) {
+  std::vector<std::string> lines(1);
+  size_t used = 0;
+  for (const Word& word : words) {
+    const size_t columns = Columns(word.text);
+    if (used > 0 && used + 1 + columns > width) {
+      lines.emplace_back();
+      used = 0;
+    }
+    lines.back() += (used > 0 ? " " : "") + (word.limit ? paint(kRed, word.text) : word.text);
+    used += columns + (used > 0 ? 1 : 0);
+  }
+  return lines;
+}
+
+std::vector<std::string> DrawPicture(const std::vector<PicturePart>& parts, size_t width,
+                                     bool ascii, const Painter& paint) {
+  if (parts.empty()) return {};
+  std::vector<std::string> lines;
+  Detail used = Detail::kAll;
+  for (const Detail detail :
+       {Detail::kAll, Detail::kNoQueues, Detail::kNoThreads, Detail::kFewStages}) {
+    lines = Lines(Words(parts, detail, ascii), width, paint);
+    used = detail;
+    if (lines.size() <= kPictureLines) break;
+  }
+  const bool queues =
+      used == Detail::kAll && std::any_of(parts.begin(), parts.end(), [](const PicturePart& part) {
+        return part.kind == PicturePart::Kind::kQueue && part.ratio.has_value();
+      });
+  const bool limit =
+      std::any_of(parts.begin(), parts.end(), [](const PicturePart& part) { return part.limit; });
+  std::string legend = "(stage: time at work";
+  if (queues) legend += "; arrow: how full the queue is";
+  if (limit) legend += "; [ ]: the limit";
+  for (const std::string& line : Wrap(legend + ")", width)) lines.push_back(paint(kDim, line));
+  return lines;
+}
+
+// ---------------------------------------------------------------- lines
+
+struct Block {
+  std::string label;
+  std::vector<std::string> lines;
+};
+
+std::vector<std::string> Layout(const PageLine& line, size_t width, const Painter& paint) {
+  if (line.command) return {paint(kBold, line.text)};
+  return Wrap(line.text, width - kLabelWidth);
+}
+
+size_t Count(const std::vector<Block>& blocks) {
+  size_t count = 0;
+  for (const Block& block : blocks) count += block.lines.size();
+  return count;
+}
+
+// What a reader misses least goes first, until `most` lines are left.
+void Shorten(std::vector<Block>* blocks, size_t most) {
+  for (const char* label : {"unknown", "basis", "also", "plan"}) {
+    if (Count(*blocks) <= most) return;
+    blocks->erase(std::remove_if(blocks->begin(), blocks->end(),
+                                 [&](const Block& block) { return block.label == label; }),
+                  blocks->end());
+  }
+  constexpr size_t kKept = 3;
+  for (const char* label : {"why", "but", "check", "fix", "limit"}) {
+    for (Block& block : *blocks) {
+      while (block.label == label && block.lines.size() > kKept && Count(*blocks) > most) {
+        block.lines.pop_back();
+        block.lines.back() += block.lines.back().ends_with("...") ? "" : " ...";
+      }
+    }
+  }
+}
+
+std::vector<std::string> Head(const std::string& title, const FirstPage& page, size_t width,
+                              const Painter& paint) {
+  std::vector<std::string> lines = Wrap(title, width);
+  for (std::string& line : lines) line = paint(kDim, line);
+  // The badge is a part of the sentence, so that the two wrap together.
+  const std::string badge = " " + page.badge + " ";
+  std::vector<std::string> verdict = Wrap(page.verdict, width - Columns(badge) - 1);
+  for (size_t i = 0; i < verdict.size(); ++i) {
+    lines.push_back(i == 0 ? paint(BadgeColor(page.severity), badge) + " " + verdict[i]
+                           : std::string(Columns(badge) + 1, ' ') + verdict[i]);
+  }
+  for (const std::string& condition : page.conditions) {
+    for (const std::string& line : Wrap(condition, width - 1)) {
+      lines.push_back(" " + paint(kYellow, line));
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string RenderFirstPage(const std::string& title, const FirstPage& page,
+                            const TextOptions& options, bool whole) {
+  const Painter paint(options.color);
+  const size_t width =
+      std::clamp(static_cast<size_t>(std::max(0, options.width)), kLeastWidth, kMostWidth);
+  std::vector<std::string> lines = Head(title, page, width, paint);
+  std::vector<std::string> picture = DrawPicture(page.picture, width - 1, options.ascii, paint);
+  if (!picture.empty()) {
+    lines.emplace_back();
+    for (std::string& line : picture) lines.push_back(" " + line);
+    lines.emplace_back();
+  }
+  std::vector<Block> blocks;
+  for (const PageLine& line : page.lines) {
+    if (whole && line.label == "more") continue;
+    blocks.push_back({line.label, Layout(line, width, paint)});
+  }
+  if (!whole && lines.size() < kFirstPageLines) Shorten(&blocks, kFirstPageLines - lines.size());
+  for (const Block& block : blocks) {
+    for (size_t i = 0; i < block.lines.size(); ++i) {
+      const std::string label = fmt::format(" {:<{}}", i == 0 ? block.label : "", kLabelWidth - 1);
+      lines.push_back(paint(kDim, label) + block.lines[i]);
+    }
+  }
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+}  // namespace headrace::dashboards

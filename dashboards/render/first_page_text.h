@@ -1,0 +1,18 @@
+// The first page for a terminal: at most 24 lines, wrapped at 80 columns or the terminal's width if
+// that is less or a little more.
+#pragma once
+#include <string>
+
+#include "dashboards/render/render.h"
+#include "dashboards/report/first_page.h"
+
+namespace headrace::dashboards {
+
+inline constexpr size_t kFirstPageLines = 24;
+
+// `page` must be safe to print (SafeToPrint). `whole` leaves nothing out for the sake of the number
+// of lines, and leaves out where the rest is: it follows.
+std::string RenderFirstPage(const std::string& title, const FirstPage& page,
+                            const TextOptions& options, bool whole = false);
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,465 @@
+#include "dashboards/report/first_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/recommendations.h"
+#include "base/units.h"
+#include "dashboards/report/measured.h"
+#include "dashboards/report/outside_words.h"
+#include "dashboards/report/page_words.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::Bottleneck;
+using analysis::Finding;
+using analysis::Limit;
+using analysis::LimitKind;
+using analysis::PipelineModel;
+using analysis::RunView;
+using analysis::Statements;
+using analysis::Verdict;
+
+std::string Rate(double batches_per_second) { return FormatRate(batches_per_second, "batches"); }
+
+// Whether the trainer computes at all: a pipeline may be run to see how fast it is alone.
+bool HasTrainer(const PipelineModel& model) {
+  return model.demands().consumer_s * model.demands().rate >= 0.001;
+}
+
+// ---------------------------------------------------------------- the verdict
+
+void AddStall(const PipelineModel& model, const Bottleneck& bottleneck, FirstPage* page) {
+  if (!HasTrainer(model)) {
+    page->badge = "NO TRAINER";
+    page->verdict =
+        fmt::format("The trainer computes nothing here, so this is the pipeline's own rate: {}.",
+                    Rate(model.demands().rate));
+    return;
+  }
+  page->badge = StallGrade(model.stall_ratio());
+  page->severity = SeverityOf(model.stall_ratio());
+  page->verdict =
+      StallSentence("The trainer", "of each step", model.stall_ratio(), bottleneck.stall_interval);
+}
+
+// ---------------------------------------------------------------- the picture
+
+class Picture {
+ public:
+  Picture(const RunView& run, const Statements& statements) : run_(run), model_(*statements.model) {
+    const Bottleneck& bottleneck = *statements.bottleneck;
+    if (bottleneck.verdict == Verdict::kUndecided) return;
+    Mark(bottleneck.findings[0]);
+    if (bottleneck.verdict == Verdict::kBalanced && bottleneck.findings.size() > 1) {
+      Mark(bottleneck.findings[1]);
+    }
+  }
+
+  std::vector<PicturePart> Draw() {
+    std::vector<size_t> last;  // stages whose queues the trainer takes from
+    for (size_t s = 0; s < model_.stages().size(); ++s) {
+      if (!model_.stages()[s].output) last.push_back(s);
+    }
+    if (model_.stages().size() > kMostStages) return {};
+    AddInputs(last);
+    if (HasTrainer(model_)) {
+      parts_.push_back({PicturePart::Kind::kStage, "trainer", 0,
+                        std::clamp(1 - model_.stall_ratio(), 0.0, 1.0), consumer_limits_});
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  static constexpr size_t kMostStages = 40;  // more are no picture
+
+  void Mark(const Finding& finding) {
+    if (finding.limit.kind == LimitKind::kConsumer) consumer_limits_ = true;
+    if (finding.limit.kind == LimitKind::kStage || finding.limit.kind == LimitKind::kOrder) {
+      limits_.push_back(finding.limit.index);
+    }
+  }
+
+  void AddInputs(const std::vector<size_t>& inputs) {
+    const bool several = inputs.size() > 1;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i > 0) parts_.push_back({PicturePart::Kind::kMerge, "+", 0, {}, false});
+      AddStage(inputs[i], several);
+    }
+  }
+
+  void AddStage(size_t s, bool one_of_several) {
+    const analysis::StageModel& stage = model_.stages()[s];
+    AddInputs(stage.inputs);
+    const bool limit = std::find(limits_.begin(), limits_.end(), s) != limits_.end();
+    parts_.push_back({PicturePart::Kind::kStage, stage.name, stage.parallelism,
+                      std::clamp(stage.busy_ratio, 0.0, 1.0), limit});
+    if (one_of_several && stage.output == std::nullopt && !HasTrainer(model_)) return;
+    std::optional<double> fill;
+    if (stage.queue) fill = run_.queues[*stage.queue].mean_occupancy_ratio;
+    if (stage.output || HasTrainer(model_)) {
+      parts_.push_back({PicturePart::Kind::kQueue, "", 0, fill, false});
+    }
+  }
+
+  const RunView& run_;
+  const PipelineModel& model_;
+  std::vector<size_t> limits_;
+  bool consumer_limits_ = false;
+  std::vector<PicturePart> parts_;
+};
+
+// ---------------------------------------------------------------- limit and why
+
+// "It waits for storage 63 % of the time it works", where the kernel's split says that one cause
+// takes most of an operator's time.
+std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
+  if (op.busy_ns <= 0) return "";
+  for (const char* cause : {"storage", "network", "lock", "sleep"}) {
+    const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
+      return row.operator_name == op.name && row.stage == op.stage && row.cause == cause;
+    });
+    const double share = waited.value_or(0) / static_cast<double>(op.busy_ns);
+    if (share < 0.5) continue;
+    const std::string does =
+        std::string(cause) == "sleep" ? "sleeps" : fmt::format("waits for {}", cause);
+    return fmt::format(" {} {} {} of its busy time.", op.name, does,
+                       FormatPercent(std::min(1.0, share)));
+  }
+  return "";
+}
+
+std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  const auto named = [&](const Finding& finding) {
+    return fmt::format("{} (probability {})", LimitWord(finding.limit),
+                       ProbabilityText(finding.probability));
+  };
+  const bool two = bottleneck.findings.size() > 1;
+  if (bottleneck.verdict == Verdict::kUndecided) {
+    return two ? fmt::format("undecided: {} or {}", named(first), named(bottleneck.findings[1]))
+               : fmt::format("undecided: {}", named(first));
+  }
+  if (bottleneck.verdict == Verdict::kBalanced && two) {
+    return fmt::format("{} and {} alike", named(first), named(bottleneck.findings[1]));
+  }
+  std::string name = LimitWord(first.limit);
+  if (first.culprit) {
+    const std::string& op = model.operators()[*first.culprit].name;
+    const bool one_of_many = first.limit.kind != LimitKind::kStage ||
+                             model.stages()[first.limit.index].operators.size() > 1;
+    if (one_of_many && first.limit.kind != LimitKind::kCores &&
+        first.limit.kind != LimitKind::kConsumer) {
+      name += fmt::format(", operator {}", op);
+    }
+  }
+  return fmt::format("{} (probability {})", name, ProbabilityText(first.probability));
+}
+
+// The rows that do not limit: the tightest of them, and the trainer.
+std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  const Finding* next = nullptr;
+  for (const Finding& finding : bottleneck.findings) {
+    if (&finding == &first || !std::isfinite(finding.limit.bound)) continue;
+    if (finding.limit.kind == LimitKind::kConsumer) continue;
+    if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
+  }
+  std::string text;
+  if (next != nullptr) {
+    text = fmt::format("{} could do {}", LimitWord(next->limit), Rate(next->limit.bound));
+  }
+  if (HasTrainer(model) && first.limit.kind != LimitKind::kConsumer) {
+    text += fmt::format("{}the trainer could take {}", text.empty() ? "" : ", ",
+                        Rate(1 / model.demands().consumer_s));
+  }
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string BoundSentence(const PipelineModel& model, const Finding& first) {
+  const std::string rate = Rate(first.limit.bound);
+  switch (first.limit.kind) {
+    case LimitKind::kConsumer:
+      return fmt::format("The trainer computes {} per step: {} at most.",
+                         FormatDuration(model.demands().consumer_s * 1e9), rate);
+    case LimitKind::kCores: {
+      std::string text = fmt::format("CPU cores allow {}: {:.2f} of {:.2f} cores are in use", rate,
+                                     model.cores_used().value_or(0), model.cores_available());
+      if (first.culprit && model.demands().cpu_s > 0) {
+        text += fmt::format(
+            ", {} of it by {}",
+            FormatPercent(model.demands().operators[*first.culprit].cpu_s / model.demands().cpu_s),
+            model.operators()[*first.culprit].name);
+      }
+      return text + ".";
+    }
+    case LimitKind::kStage: {
+      const analysis::StageModel& stage = model.stages()[first.limit.index];
+      return fmt::format("{} can deliver {} with {}.", first.limit.name, rate,
+                         Plural(stage.parallelism, "thread"));
+    }
+    case LimitKind::kOrder: {
+      const analysis::StageModel& stage = model.stages()[first.limit.index];
+      return fmt::format(
+          "Batches leave in order: the {} of {} wait for the slowest, and the queue is too short "
+          "for the others. That allows {}.",
+          Plural(stage.parallelism, "thread"), stage.name, rate);
+    }
+    default:
+      return fmt::format("{} is held {} of the time: {} at most.", LimitWord(first.limit),
+                         FormatPercent(std::min(1.0, first.utilisation)), rate);
+  }
+}
+
+std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  std::string text = BoundSentence(model, first);
+  if (first.limit.kind == LimitKind::kStage && first.culprit) {
+    text += WaitSentence(run, run.operators[*first.culprit]);
+  }
+  if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
+    text += " " + others + ".";
+  }
+  return text + fmt::format(" Measured: {}.", Rate(model.demands().rate));
+}
+
+// ---------------------------------------------------------------- fix and next
+
+// "fetch threads 1 -> 3", "num_workers 2 -> 8", "decode queue 4 -> 8".
+std::string ChangeWords(const RunView& run, const analysis::Change& change) {
+  std::string knob = change.knob;
+  if (run.run.pipeline_path.empty() && knob == "workers.parallelism") {
+    knob = "num_workers";
+  } else {
+    const size_t dot = knob.rfind('.');
+    if (dot != std::string::npos) {
+      const std::string what = knob.substr(dot + 1);
+      knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
+    }
+  }
+  return fmt::format("{} {} -> {}", knob, change.from, change.to);
+}
+
+std::string ChangesText(const RunView& run, const analysis::Allocation& plan) {
+  std::string text;
+  for (const analysis::Change& change : plan.changes) {
+    text += (text.empty() ? "" : ", ") + ChangeWords(run, change);
+  }
+  return text;
+}
+
+std::string FixCommand(const RunView& run) {
+  if (run.run.pipeline_path.empty()) {
+    const bool loader =
+        std::any_of(run.stages.begin(), run.stages.end(),
+                    [](const analysis::StageRow& stage) { return stage.name == "workers"; });
+    return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
+                       loader ? " --emit dataloader" : "", run.database_option);
+  }
+  return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
+}
+
+// A fix is advice only where its interval says that it helps: by as much as can be printed.
+constexpr double kLeastSureGain = 0.005;
+
+void AddFix(const RunView& run, const Statements& statements, FirstPage* page) {
+  const analysis::Allocation& plan = *statements.allocation;
+  const std::string on_condition = page->conditional ? " if the load stays as it is" : "";
+  if (plan.changes.empty()) {
+    page->lines.push_back({"fix", AdviceFor(run, statements)});
+    return;
+  }
+  std::string gain = fmt::format("{:+.0f} % {}", 100 * (plan.predicted / plan.now - 1),
+                                 PercentInterval(plan.gain_interval));
+  if (plan.gain_interval.low < kLeastSureGain) {
+    page->lines.push_back(
+        {"fix", fmt::format("No change is sure to help. {} may: {} predicted. Measure it:",
+                            ChangesText(run, plan), gain)});
+  } else {
+    std::string memory;
+    if (plan.memory_change_bytes && std::abs(*plan.memory_change_bytes) >= 1) {
+      const double bytes = *plan.memory_change_bytes;
+      memory = fmt::format(", {}{} memory", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
+    }
+    page->lines.push_back({"fix", fmt::format("{}: {} predicted{}{}", ChangesText(run, plan), gain,
+                                              on_condition, memory)});
+  }
+  page->lines.push_back({"", FixCommand(run), true});
+}
+
+void AddNext(const Statements& statements, FirstPage* page) {
+  const analysis::Allocation& plan = *statements.allocation;
+  // Without a change nothing else can become the limit.
+  if (plan.changes.empty() && statements.bottleneck->verdict == Verdict::kConsumer) return;
+  std::string text = fmt::format("{} will limit it{}", LimitWord(plan.limited_by),
+                                 plan.changes.empty() ? " still" : "");
+  if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
+    const double room = plan.next_bound / plan.limited_by.bound - 1;
+    text += room < 0.005 ? fmt::format(", as will {}", LimitWord(plan.next))
+                         : fmt::format(", then {} at a rate {:.0f} % higher", LimitWord(plan.next),
+                                       100 * room);
+  }
+  page->lines.push_back({"next", text});
+}
+
+// What the plan that this run was started with had said, beside what came of it.
+void AddPlanned(const RunView& run, FirstPage* page) {
+  if (!run.prediction || !run.prediction->observed || run.prediction->predicted <= 0) return;
+  const analysis::PredictionRow& said = *run.prediction;
+  std::string text = fmt::format("predicted {}", Rate(said.predicted));
+  if (said.low && said.high) text += fmt::format(" [{:.4g}, {:.4g}]", *said.low, *said.high);
+  const double off = said.predicted / *said.observed - 1;
+  page->lines.push_back(
+      {"plan", fmt::format("{}, measured {}: the prediction was {:.1f} % too {}", text,
+                           Rate(*said.observed), 100 * std::abs(off), off < 0 ? "low" : "high")});
+}
+
+// ---------------------------------------------------------------- conditions
+
+void AddConditions(const RunView& run, const Statements& statements, FirstPage* page) {
+  if (run.run.state != "complete" && !run.run.state.empty()) {
+    page->conditions.push_back(
+        fmt::format("This run is {}: figures cover what was recorded.", run.run.state));
+  }
+  if (const std::optional<OtherLoad> load = OtherLoadOf(run, statements)) {
+    page->conditional = true;
+    page->conditions.push_back(
+        load->used_cores
+            ? fmt::format("BUSY MACHINE: other programs use {:.1f} of {:.0f} cores. These figures "
+                          "hold for that load only.",
+                          *load->used_cores, load->cores)
+            : fmt::format("BUSY MACHINE: threads wait for a core {} of the time. These figures "
+                          "hold for that load only.",
+                          FormatPercent(*load->pressure_ratio)));
+  }
+  if (statements.model == nullptr) return;
+  if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {
+    page->conditions.push_back("It changed while it ran: " + drift + ".");
+  }
+}
+
+void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* page) {
+  page->badge = "NO VERDICT";
+  std::string why = statements.withheld;
+  if (statements.outside && !statements.outside->withheld.empty()) {
+    why += "; seen from outside: " + statements.outside->withheld;
+  }
+  page->verdict = why;
+  constexpr size_t kMostDoubts = 5;
+  const auto& doubts = statements.doubts.lines;
+  for (size_t i = 1; i < std::min(doubts.size(), kMostDoubts); ++i) {
+    page->lines.push_back({"also", doubts[i]});
+  }
+  if (!run.run.pipeline_path.empty()) {
+    page->lines.push_back({"fix", "record it for longer:"});
+    page->lines.push_back({"",
+                           fmt::format("{} run {} --duration 10s{}", run.program,
+                                       ShellWord(run.run.pipeline_path), run.database_option),
+                           true});
+  }
+}
+
+// A run without input has no pipeline to judge: it says what the trainer takes, and for which runs
+// that counts.
+void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* page) {
+  page->badge = "TRAINER ALONE";
+  page->verdict = statements.withheld;
+  const double seconds = static_cast<double>(run.steps.wall_ns) * 1e-9;
+  if (run.steps.steps_count > 0 && seconds > 0) {
+    page->verdict += fmt::format("; the trainer alone takes {}",
+                                 Rate(static_cast<double>(run.steps.steps_count) / seconds));
+  }
+  for (const analysis::SiblingRow& sibling : run.siblings) {
+    if (sibling.kind != "pipeline") continue;
+    page->lines.push_back({"fix", "read the run that it is the ceiling of:"});
+    page->lines.push_back(
+        {"", fmt::format("{} report {}{}", run.program, sibling.run_id, run.database_option),
+         true});
+    return;
+  }
+  page->lines.push_back({"fix", "record the pipeline itself, with the same settings"});
+}
+
+void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* page) {
+  const PipelineModel& model = *statements.model;
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  AddStall(model, bottleneck, page);
+  AddConditions(run, statements, page);
+  page->picture = Picture(run, statements).Draw();
+  page->lines.push_back({"limit", LimitLine(model, bottleneck)});
+  page->lines.push_back({"why", WhyLine(run, model, bottleneck)});
+  if (bottleneck.verdict == Verdict::kUndecided) {
+    page->lines.push_back({"check", bottleneck.measure});
+  }
+  if (!bottleneck.disagreement.empty()) {
+    page->lines.push_back({"but", bottleneck.disagreement});
+  }
+  if (statements.differential && !statements.differential->disagreement.empty()) {
+    page->lines.push_back({"but", statements.differential->disagreement});
+  }
+  if (statements.allocation) {
+    AddFix(run, statements, page);
+    AddNext(statements, page);
+    AddPlanned(run, page);
+  }
+}
+
+}  // namespace
+
+std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& statements) {
+  constexpr double kMuch = 0.2;      // of the cores
+  constexpr double kPressure = 0.5;  // of the time, where nothing better is known
+  OtherLoad load;
+  std::optional<double> others;
+  if (statements.model) {
+    others = statements.model->cores_other();
+    load.cores = statements.model->cores_budget();
+  } else if (statements.outside) {
+    others = statements.outside->cores_others;
+    load.cores = run.run.cores_count.value_or(0);
+  }
+  if (others) {
+    if (load.cores <= 0 || *others <= kMuch * load.cores) return std::nullopt;
+    load.used_cores = others;
+    return load;
+  }
+  double counted_ns = static_cast<double>(run.run.duration_ns);
+  for (const analysis::MeasurementRow& row : run.measurements) {
+    if (row.metric == "pressure_window_ns" && row.last_value) {
+      counted_ns = std::max(counted_ns, *row.last_value);
+    }
+  }
+  const auto waited = SumOf(run, "pressure_ns", [](const analysis::MeasurementRow& row) {
+    return !row.process_id && !row.bucket && row.subject.empty() && row.cause == "cpu some";
+  });
+  if (!waited || counted_ns <= 0) return std::nullopt;
+  load.pressure_ratio = std::min(1.0, *waited / counted_ns);
+  if (*load.pressure_ratio < kPressure) return std::nullopt;
+  return load;
+}
+
+FirstPage MakeFirstPage(const RunView& run, const Statements& statements) {
+  FirstPage page;
+  if (run.run.kind == "ceiling") {
+    MakeCeiling(run, statements, &page);
+  } else if (statements.bottleneck) {
+    MakeFromModel(run, statements, &page);
+  } else {
+    const bool outside = statements.outside && statements.outside->withheld.empty();
+    if (outside) {
+      AddConditions(run, statements, &page);
+      AddOutsidePage(run, *statements.outside, &page);
+    } else {
+      MakeWithheld(run, statements, &page);
+      AddConditions(run, statements, &page);
+    }
+  }
+  return page;
+}
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,48 @@
+#include "dashboards/report/page_words.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+
+using analysis::LimitKind;
+
+std::string LimitWord(const analysis::Limit& limit) {
+  switch (limit.kind) {
+    case LimitKind::kConsumer:
+      return "the trainer";
+    case LimitKind::kCores:
+      return "CPU cores";
+    case LimitKind::kStage:
+      return limit.name;
+    case LimitKind::kOrder:
+      return "the order of the batches";
+    default:
+      return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
+  }
+}
+
+std::string ProbabilityText(double probability) {
+  return probability > 0.99 ? "> 0.99" : fmt::format("{:.2f}", probability);
+}
+
+std::string Plural(int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+Severity SeverityOf(double stall_ratio) {
+  if (stall_ratio < kModerateStall) return Severity::kGood;
+  return stall_ratio <= kHighStall ? Severity::kModerate : Severity::kHigh;
+}
+
+std::string StallSentence(const std::string& who, const std::string& of_what, double stall_ratio,
+                          const std::optional<analysis::Interval>& interval) {
+  const char* grades[] = {"", "under 5 %: not", "5 to 20 %: moderately", "over 20 %: highly"};
+  return fmt::format("{} waited {} {}{} ({}).", who, FormatPercent(stall_ratio), of_what,
+                     interval ? " " + PercentInterval(*interval) : "",
+                     grades[static_cast<size_t>(SeverityOf(stall_ratio))]);
+}
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,29 @@
+// Words that the first page and the sections share: limits, probabilities and counts as people say
+// them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analysis/bottleneck.h"
+#include "dashboards/report/first_page.h"
+
+namespace headrace::dashboards {
+
+// "the trainer", "CPU cores", "fetch", "the order of the batches", "lock table".
+std::string LimitWord(const analysis::Limit& limit);
+
+// "> 0.99", "0.87": resampling cannot make anything certain.
+std::string ProbabilityText(double probability);
+
+// "1 thread", "3 threads".
+std::string Plural(int64_t count, const char* noun);
+
+// The trainer's wait as a grade's colour; thresholds as StallGrade.
+Severity SeverityOf(double stall_ratio);
+
+// "The trainer waited 48.8 % of each step [48.3, 49.4] (over 20 %: highly)."
+std::string StallSentence(const std::string& who, const std::string& of_what, double stall_ratio,
+                          const std::optional<analysis::Interval>& interval);
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,205 @@
+// The first page of fixed runs: as people read it, and what holds for every one of them.
+#include "dashboards/report/first_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "analysis/statements.h"
+#include "base/error.h"
+#include "dashboards/render/first_page_text.h"
+#include "dashboards/render/render.h"
+#include "tests/analysis/outside_run.h"
+#include "tests/analysis/synthetic_run.h"
+#include "tests/dashboards/golden.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::RunView;
+using analysis::SimulatedPipeline;
+using testing::HasSubstr;
+using testing::Not;
+
+// fetch, decode and batch with decode on one thread.
+SimulatedPipeline Decoding() {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 2;
+  pipeline.stages = {
+      {"fetch", 2, 4, {{"fetch", 0.0002, 0.003, 0, 0, 0.2, -1}}},
+      {"decode",
+       1,
+       4,
+       {{"decompress", 0.002, 0.002, 0, 0, 0.1, -1}, {"decode", 0.001, 0.003, 0, 0, 0.1, -1}}},
+      {"batch", 1, 4, {{"batch", 0.0005, 0, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.005;
+  return pipeline;
+}
+
+SimulatedPipeline Consuming() {
+  SimulatedPipeline pipeline = Decoding();
+  pipeline.consumer_s = 0.02;
+  return pipeline;
+}
+
+SimulatedPipeline WithoutTrainer() {
+  SimulatedPipeline pipeline = Decoding();
+  pipeline.consumer_s = 0;
+  return pipeline;
+}
+
+SimulatedPipeline OfManyStages() {
+  SimulatedPipeline pipeline = Decoding();
+  const auto batch = pipeline.stages.back();
+  for (int i = 0; i < 12; ++i) {
+    pipeline.stages.push_back(batch);
+    pipeline.stages.back().name = "a_transform_with_a_long_name_" + std::to_string(i);
+  }
+  return pipeline;
+}
+
+RunView Recorded(const SimulatedPipeline& pipeline, double others = 0.1) {
+  RunView run = analysis::Record(pipeline, 8, 3);
+  run.run.pipeline_path = "p.toml";
+  double own = 0;
+  for (const analysis::StageRow& stage : run.stages) {
+    own += static_cast<double>(stage.on_cpu_ns.value_or(0));
+  }
+  const double busy = own / static_cast<double>(run.run.duration_ns) + others;
+  run.hosts = {{"collector_cpu_ns", "ns", "counter", {}, {}, {}, 48e6},
+               {"host_cores", "cores", "counter", {}, {}, {}, 2},
+               {"host_busy_cores", "cores", "counter", busy, busy, busy, busy}};
+  return run;
+}
+
+Report Make(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
+
+std::string Page(const Report& report, int width, bool color = false) {
+  TextOptions options;
+  options.width = width;
+  options.color = color;
+  options.first_only = true;
+  return RenderText(report, options);
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(FirstPage, AsPeopleReadIt) {
+  const struct {
+    const char* name;
+    RunView run;
+  } cases[] = {{"first_page_decode.txt", Recorded(Decoding())},
+               {"first_page_trainer.txt", Recorded(Consuming())},
+               {"first_page_alone.txt", Recorded(WithoutTrainer())},
+               {"first_page_busy.txt", Recorded(Decoding(), 1.5)}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    ExpectGolden(c.name, Page(Make(c.run), 80));
+  }
+}
+
+// Commands are for pasting: they alone may be longer.
+TEST(FirstPage, FitsASmallTerminal) {
+  RunView interrupted = Recorded(Decoding(), 1.5);
+  interrupted.run.state = "interrupted";
+  const RunView runs[] = {Recorded(Decoding()),       Recorded(Consuming()),
+                          Recorded(WithoutTrainer()), Recorded(OfManyStages()),
+                          interrupted,                analysis::Record(Decoding(), 0.1, 3)};
+  for (const RunView& run : runs) {
+    for (const int width : {60, 80, 120}) {
+      const std::string page = Page(Make(run), width);
+      SCOPED_TRACE(page);
+      const std::vector<std::string> lines = Lines(page);
+      EXPECT_LE(lines.size(), width < 80 ? 2 * kFirstPageLines : kFirstPageLines);
+      for (const std::string& line : lines) {
+        if (line.find("headrace ") != std::string::npos) continue;
+        EXPECT_LE(line.size(), static_cast<size_t>(std::min(width, 100))) << line;
+      }
+    }
+  }
+}
+
+TEST(FirstPage, DrawsThePipelineWithItsLimit) {
+  const std::string page = Page(Make(Recorded(Decoding())), 80);
+  EXPECT_THAT(page, HasSubstr("[decode x1 "));
+  EXPECT_THAT(page, HasSubstr("> trainer "));
+  EXPECT_LT(page.find("fetch x2"), page.find("[decode"));
+}
+
+TEST(FirstPage, APipelineTooLongToDrawKeepsItsEndsAndItsLimit) {
+  const std::string page = Page(Make(Recorded(OfManyStages())), 80);
+  EXPECT_THAT(page, HasSubstr("fetch"));
+  EXPECT_THAT(page, HasSubstr("[decode"));
+  EXPECT_THAT(page, HasSubstr(" stages)"));
+  EXPECT_THAT(page, HasSubstr("trainer"));
+}
+
+TEST(FirstPage, ABusyMachineIsSaidRightAfterTheVerdict) {
+  const Report report = Make(Recorded(Decoding(), 1.5));
+  EXPECT_TRUE(report.first.conditional);
+  const std::vector<std::string> lines = Lines(Page(report, 100));
+  const auto verdict = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("input-bound") != std::string::npos;
+  });
+  ASSERT_NE(verdict, lines.end());
+  ASSERT_NE(verdict + 1, lines.end());
+  EXPECT_THAT(*(verdict + 1), HasSubstr("BUSY MACHINE"));
+  EXPECT_FALSE(Make(Recorded(Decoding(), 0.1)).first.conditional);
+}
+
+TEST(FirstPage, HasColoursOnlyWhereTheyAreAskedFor) {
+  const Report report = Make(Recorded(Decoding()));
+  EXPECT_THAT(Page(report, 80, true), HasSubstr("\x1b[1;97;41m HIGHLY input-bound "));
+  EXPECT_THAT(Page(report, 80, false), Not(HasSubstr("\x1b")));
+}
+
+TEST(FirstPage, NeverShowsRulesThatDidNotFireNorReaderMachines) {
+  for (const RunView& run : {Recorded(Decoding()), Recorded(Consuming())}) {
+    const std::string page = Page(Make(run), 80);
+    for (const char* word : {"reported elsewhere", "not worth it", "workers like this one", "R1 "}) {
+      EXPECT_THAT(page, Not(HasSubstr(word)));
+    }
+  }
+}
+
+// The widest interval that the plan could have: what could be slower is no advice.
+TEST(FirstPage, AFixThatMayNotHelpIsNoAdvice) {
+  const RunView run = Recorded(Decoding());
+  analysis::Statements statements = analysis::MakeStatements(run);
+  ASSERT_TRUE(statements.allocation.has_value());
+  ASSERT_FALSE(statements.allocation->changes.empty());
+  const auto fix = [&] {
+    for (const PageLine& line : MakeFirstPage(run, statements).lines) {
+      if (line.label == "fix") return line.text;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(fix(), testing::StartsWith("decode threads 1 -> "));
+  statements.allocation->gain_interval = {-0.12, 0.18};
+  EXPECT_THAT(fix(), testing::StartsWith("No change is sure to help."));
+}
+
+TEST(FirstPage, EvidenceIsFoundByName) {
+  const Report report = Make(Recorded(Decoding()));
+  const Report only = OnlySections(report, {"queues", "operators"});
+  ASSERT_EQ(only.sections.size(), 2u);
+  EXPECT_EQ(only.sections[0].key, "queues");
+  EXPECT_TRUE(only.first.badge.empty());
+  try {
+    OnlySections(report, {"operator"});
+    FAIL() << "a section that does not exist was found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr("Did you mean 'operators'"));
+  }
+}
+
+}  // namespace
+}  // namespace headrace::dashboards
