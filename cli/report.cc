@@ -36,7 +36,7 @@ std::string Price(const std::string& text) {
 }
 
 int Run(const ReportOptions& options) {
-  // Refuses what is no run store, and marks a run whose collector died as interrupted.
+  // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
   view.program = ShellWord(ProgramName());

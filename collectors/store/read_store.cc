@@ -9,9 +9,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "collectors/store/embedded_sql.h"
+#include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
-#include "collectors/store/store.h"
 #include "collectors/store/store_file.h"
 
 namespace headrace::collectors {
@@ -22,36 +21,7 @@ size_t SqlResult::Column(std::string_view name) const {
   return static_cast<size_t>(it - columns.begin());
 }
 
-ReadStore::ReadStore(const std::string& path) : database_(path, Database::Mode::kReadOnly) {
-  bool needs_writer = false;
-  try {
-    const int64_t version = CheckVersion(database_);
-    if (version == 0) {
-      throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
-                  "record a run first, or name another file with --db");
-    }
-    needs_writer = version < static_cast<int64_t>(SchemaFiles().size()) ||
-                   !ViewsAreCurrent(database_) || !FindAbandonedRuns(database_).empty() ||
-                   !FindAbandonedComparisons(database_).empty();
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::kFailure &&
-        (sqlite3_errcode(database_.handle()) & 0xff) != SQLITE_CANTOPEN) {
-      throw;
-    }
-    // A folder that may not be written cannot hold the files WAL needs; then nobody writes.
-    database_ = Database(path, Database::Mode::kImmutable);
-    CheckVersion(database_);
-  }
-  if (needs_writer) {
-    try {
-      RunStore update(path);
-    } catch (const Error&) {  // a file that may not be written is read as it is
-      if (database_.Integer("PRAGMA user_version") < static_cast<int64_t>(SchemaFiles().size())) {
-        throw;
-      }
-    }
-  }
-}
+ReadStore::ReadStore(const std::string& path) : database_(OpenToRead(path)) {}
 
 SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>& parameters,
                              size_t limit_bytes) {
@@ -267,5 +237,9 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
 }
 
 int64_t ReadStore::FindRun(const std::string& run) { return FindRunOrThrow(database_, run); }
+
+void ReadStore::CopyRun(int64_t run_id, const std::string& path) {
+  collectors::CopyRun(database_, run_id, path, ModeOf(database_.path()));
+}
 
 }  // namespace headrace::collectors

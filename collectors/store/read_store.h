@@ -21,8 +21,10 @@ struct SqlResult {
 
 class ReadStore {
  public:
-  // Opens read-only; works while a collector writes. Throws Error: kBadData when there is no such
-  // file, or it is something else, damaged, or of another version.
+  // Opens read-only, and never changes the file: a store of an earlier version is shown as this one
+  // would have it, and what a killed program left as interrupted. Works while a collector writes.
+  // Throws Error: kBadData when there is no such file, or it is something else, damaged, or of a
+  // later version.
   explicit ReadStore(const std::string& path);
 
   // Runs one SELECT with parameters ?1, ?2, ... Throws Error kBadData with SQLite's message.
@@ -33,6 +35,8 @@ class ReadStore {
   // The run of that id or name (the newest of the name), or "latest". Throws Error kBadData naming
   // the runs there are.
   int64_t FindRun(const std::string& run);
+  // Copies one run into a new database at `path`, which must not exist.
+  void CopyRun(int64_t run_id, const std::string& path);
 
  private:
   SqlResult Collect(const std::string& sql, const std::vector<SqlValue>& parameters,

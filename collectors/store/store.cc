@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "collectors/store/embedded_sql.h"
+#include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store_file.h"
 #include "probes/process.h"
@@ -79,17 +79,7 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
   database_.Execute("PRAGMA synchronous = NORMAL");
   database_.Execute("PRAGMA foreign_keys = ON");
   database_.Execute("PRAGMA wal_autocheckpoint = 500");
-  const int64_t known = static_cast<int64_t>(SchemaFiles().size());
-  if (CheckVersion(database_) < known || !ViewsAreCurrent(database_)) {
-    Transaction transaction(database_);
-    for (int64_t version = CheckVersion(database_); version < known; version++) {
-      database_.Execute(std::string(SchemaFiles()[static_cast<size_t>(version)].text));
-    }
-    database_.Execute(fmt::format("PRAGMA application_id = {}", kApplicationId));
-    database_.Execute(fmt::format("PRAGMA user_version = {}", known));
-    UpdateViews(database_);
-    transaction.Commit();
-  }
+  Migrate(database_);
   for (const int64_t run_id : FindAbandonedRuns(database_))
     FinishRun(run_id, RunState::kInterrupted);
   for (const int64_t comparison_id : FindAbandonedComparisons(database_)) {
@@ -879,64 +869,7 @@ void RunStore::SetDedupSample(int64_t run_id, double now, double clustered) {
 }
 
 void RunStore::CopyRun(int64_t run_id, const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0) {
-    throw Error(ExitCode::kUsage, "exists", path, "name another file with -o");
-  }
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  const auto remove_temporary = [&] {
-    for (const char* end : {"", "-wal", "-shm", "-journal"}) unlink((temporary + end).c_str());
-  };
-  try {
-    {
-      RunStore copy(temporary);
-      // One file without a log beside it, so that it can be mailed.
-      copy.database_.Execute("PRAGMA journal_mode = DELETE");
-    }
-    prepared_.clear();
-    Statement attach(database_, "ATTACH ?1 AS copy");
-    attach.Bind(std::string_view(temporary)).Run();
-    {
-      Transaction transaction(database_);
-      for (const char* table : {"runs",
-                                "stages",
-                                "operators",
-                                "queues",
-                                "resources",
-                                "steps",
-                                "step_histogram",
-                                "host_metrics",
-                                "probes",
-                                "losses",
-                                "intervals",
-                                "stage_intervals",
-                                "operator_intervals",
-                                "queue_intervals",
-                                "resource_intervals",
-                                "host_intervals",
-                                "processes",
-                                "metrics",
-                                "measurements",
-                                "measurement_intervals",
-                                "predictions",
-                                "stacks",
-                                "detail_ranges",
-                                "decisions",
-                                "decision_changes"}) {
-        database_.Execute(
-            fmt::format("INSERT INTO copy.{0} SELECT * FROM main.{0} WHERE run_id = "
-                        "{1}",
-                        table, run_id));
-      }
-      transaction.Commit();
-    }
-    database_.Execute("DETACH copy");
-    if (link(temporary.c_str(), path.c_str()) != 0) throw ErrnoError(errno, "create", path);
-  } catch (...) {
-    remove_temporary();
-    throw;
-  }
-  remove_temporary();
+  collectors::CopyRun(database_, run_id, path, ModeOf(database_.path()));
 }
 
 }  // namespace headrace::collectors

@@ -1,6 +1,8 @@
 #include "collectors/store/store_file.h"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string_view>
@@ -8,19 +10,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "collectors/store/as_current.h"
 #include "collectors/store/embedded_sql.h"
 #include "probes/process.h"
 
 namespace headrace::collectors {
 namespace {
-
-// The statement of a view file from CREATE to before its last semicolon: what SQLite remembers.
-std::string_view CreateStatement(std::string_view text) {
-  const size_t begin = text.find("CREATE VIEW");
-  const size_t end = text.rfind(';');
-  HR_CHECK(begin != std::string_view::npos && end != std::string_view::npos, "a view file");
-  return text.substr(begin, end - begin);
-}
 
 // Of rows (id, pid, start time of a process): the ids whose process is gone, or was never told.
 std::vector<int64_t> FindAbandoned(Database& database, const char* sql) {
@@ -33,6 +28,28 @@ std::vector<int64_t> FindAbandoned(Database& database, const char* sql) {
       abandoned.push_back(rows.integer(0));
   }
   return abandoned;
+}
+
+void UpdateViews(Database& database) {
+  for (const SqlFile& file : ViewFiles()) {
+    Statement present(database, "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?1");
+    present.Bind(file.name);
+    if (present.Step() && present.text(0) == CreateStatement(file.text)) continue;
+    present.Reset();
+    database.Execute(std::string(file.text));
+  }
+}
+
+// A folder that may not be written cannot hold the files WAL needs; then nobody writes.
+Database OpenReadable(const std::string& path) {
+  Database database(path, Database::Mode::kReadOnly);
+  try {
+    database.Integer("SELECT COUNT(*) FROM sqlite_master");
+    return database;
+  } catch (const Error&) {
+    if ((sqlite3_errcode(database.handle()) & 0xff) != SQLITE_CANTOPEN) throw;
+  }
+  return Database(path, Database::Mode::kImmutable);
 }
 
 }  // namespace
@@ -53,6 +70,13 @@ int64_t CheckVersion(Database& database) {
     }
     return 0;
   }
+  // Every store that was ever made has a version of at least 1, written together with its id.
+  if (version < 1) {
+    throw Error(
+        ExitCode::kBadData,
+        fmt::format("says schema {}, which no headrace writes: the file is damaged", version),
+        database.path(), "name another file with --db");
+  }
   if (version > known) {
     throw Error(ExitCode::kBadData,
                 fmt::format("made by a newer headrace (schema {}; this is {} with schema {})",
@@ -60,6 +84,33 @@ int64_t CheckVersion(Database& database) {
                 database.path(), "upgrade headrace");
   }
   return version;
+}
+
+void Migrate(Database& database) {
+  const int64_t known = static_cast<int64_t>(SchemaFiles().size());
+  if (CheckVersion(database) == known && ViewsAreCurrent(database)) return;
+  Transaction transaction(database);
+  // Another process may have been first.
+  for (int64_t version = CheckVersion(database); version < known; version++)
+    database.Execute(std::string(SchemaFiles()[static_cast<size_t>(version)].text));
+  database.Execute(fmt::format("PRAGMA application_id = {}", kApplicationId));
+  database.Execute(fmt::format("PRAGMA user_version = {}", known));
+  UpdateViews(database);
+  transaction.Commit();
+}
+
+Database OpenToRead(const std::string& path, Foreign foreign) {
+  Database database = OpenReadable(path);
+  if (foreign == Foreign::kAsItIs && database.Integer("PRAGMA application_id") != kApplicationId) {
+    return database;
+  }
+  const int64_t version = CheckVersion(database);
+  if (version == 0) {
+    throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
+                "record a run first, or name another file with --db");
+  }
+  ShowAsCurrent(database, version);
+  return database;
 }
 
 void SwitchToWal(Database& database) {
@@ -74,14 +125,11 @@ void SwitchToWal(Database& database) {
   }
 }
 
-void UpdateViews(Database& database) {
-  for (const SqlFile& file : ViewFiles()) {
-    Statement present(database, "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?1");
-    present.Bind(file.name);
-    if (present.Step() && present.text(0) == CreateStatement(file.text)) continue;
-    present.Reset();
-    database.Execute(std::string(file.text));
-  }
+std::string_view CreateStatement(std::string_view text) {
+  const size_t begin = text.find("CREATE VIEW");
+  const size_t end = text.rfind(';');
+  HR_CHECK(begin != std::string_view::npos && end != std::string_view::npos, "a view file");
+  return text.substr(begin, end - begin);
 }
 
 bool ViewsAreCurrent(Database& database) {
@@ -91,6 +139,11 @@ bool ViewsAreCurrent(Database& database) {
     if (!present.Step() || present.text(0) != CreateStatement(file.text)) return false;
   }
   return true;
+}
+
+uint32_t ModeOf(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? info.st_mode & 0666 : 0600;
 }
 
 std::string HostName() {
