@@ -20,6 +20,18 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
+// SQLite would wait at a pipe for its other end, and read a device without an end.
+void CheckKind(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
+  const char* kind = S_ISDIR(info.st_mode)    ? "a folder"
+                     : S_ISFIFO(info.st_mode) ? "a pipe"
+                     : S_ISSOCK(info.st_mode) ? "a socket"
+                                              : "a device";
+  throw Error(ExitCode::kBadData, fmt::format("is {}, not a database", kind), path,
+              "name a file with --db");
+}
+
 std::string ImmutableUri(const std::string& path) {
   std::string uri = path[0] == '/' ? "file://" : "file:";
   for (const char c : path) {
@@ -113,6 +125,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
     throw Error(ExitCode::kBadData, "no such database", path,
                 "record a run first, or name another file with --db");
   }
+  CheckKind(path);
   const bool immutable = mode == Mode::kImmutable;
   const bool reads = mode == Mode::kReadOnly || immutable;
   const int flags = reads                      ? SQLITE_OPEN_READONLY

@@ -16,7 +16,8 @@ class Database {
  public:
   // kImmutable reads a file that nobody can be writing, in a folder that may not be written.
   enum class Mode { kReadOnly, kImmutable, kReadWrite, kCreate };
-  // Waits up to ten seconds for other writers at each statement. Throws Error.
+  // Waits up to ten seconds for other writers at each statement. Throws Error; kBadData at once for
+  // what is no regular file.
   Database(const std::string& path, Mode mode);
   struct InMemory {};
   explicit Database(InMemory);  // an empty one, gone with the object

@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <mutex>
+#include <set>
 #include <string_view>
 
 #include "base/check.h"
@@ -40,15 +43,33 @@ void UpdateViews(Database& database) {
   }
 }
 
-// A folder that may not be written cannot hold the files WAL needs; then nobody writes.
+// Says once what a database is read without.
+void SayUnread(const std::string& path, int64_t bytes) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (!said.insert(path).second) return;
+  std::fputs(fmt::format("headrace: {}: read without its newest records: {}-wal ({} bytes) cannot "
+                         "be used here; copy both into a folder of your own to read all\n",
+                         Printable(path), Printable(path), bytes)
+                 .c_str(),
+             stderr);
+}
+
+// Beside a file in WAL mode are two more while anybody has it open. Where they are absent and this
+// user may not make them (SQLITE_READONLY_DIRECTORY), or they may not be read, the file is read
+// alone: nobody had it open, or what its log holds is out of reach.
 Database OpenReadable(const std::string& path) {
   Database database(path, Database::Mode::kReadOnly);
   try {
     database.Integer("SELECT COUNT(*) FROM sqlite_master");
     return database;
   } catch (const Error&) {
-    if ((sqlite3_errcode(database.handle()) & 0xff) != SQLITE_CANTOPEN) throw;
+    const int code = sqlite3_errcode(database.handle()) & 0xff;
+    if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) throw;
   }
+  struct stat log;
+  if (stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) SayUnread(path, log.st_size);
   return Database(path, Database::Mode::kImmutable);
 }
 

@@ -75,3 +75,69 @@ COMMANDS
     [ "$sum" = "$(sha256sum < runs.db)" ]
   done
 }
+
+@test "what is no file is refused at once" {
+  mkfifo pipe
+  mkdir folder
+  python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+  for place in pipe folder socket /dev/zero; do
+    for command in "runs" "report latest" "query 'SELECT 1'" "run small.toml --quiet" "profile --quiet -- true" "doctor --calibrate"; do
+      run eval "timeout -k 1 20 \"$HEADRACE\" $command --db $place"
+      one_line_error 5 "$place: is a (pipe|folder|socket|device), not a database"
+    done
+  done
+}
+
+as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+root_only() {
+  [ "$(id -u)" -eq 0 ] || skip "needs root, to become another user"
+  as_nobody true 2> /dev/null || skip "setpriv may not change the user here"
+  as_nobody test -x "$HEADRACE" || skip "$HEADRACE may not be read by other users"
+  chmod 755 "$DIR"
+}
+
+@test "a store in a folder that may not be written is read by an ordinary user" {
+  root_only
+  "$HEADRACE" run small.toml --name first --quiet
+  "$HEADRACE" run small.toml --name second --quiet
+  rm -f runs.db-wal runs.db-shm # a reader of the same user may have left them, empty
+  sum=$(sha256sum < runs.db)
+  for command in "runs" "report first" "plan first" "compare first second" "query 'SELECT name FROM run_summary'"; do
+    code=0
+    eval "as_nobody \"$HEADRACE\" $command" > out 2> err || code=$?
+    [ "$code" -eq 0 ] || [ "$code" -eq 4 ] || { echo "$command: exit $code"; cat err; false; }
+    if grep "newest records" err; then false; fi
+  done
+  run as_nobody "$HEADRACE" query --format csv "SELECT name FROM run_summary ORDER BY run_id"
+  [ "$output" = $'name\nfirst\nsecond' ]
+  [ "$sum" = "$(sha256sum < runs.db)" ]
+  # Nor can he write it, and is told so.
+  run as_nobody "$HEADRACE" runs rm first
+  one_line_error 6 "may not write the database"
+}
+
+@test "an ordinary user reads a store while another user records into it" {
+  root_only
+  "$HEADRACE" run small.toml --duration 60s --quiet &
+  until_true 10 newest_run_is recording
+  run as_nobody "$HEADRACE" query --format csv "SELECT state FROM run_summary"
+  kill -INT $!
+  wait $! || true
+  [ "$output" = $'state\nrecording' ]
+}
+
+@test "newest records that are out of reach are said once" {
+  root_only
+  "$HEADRACE" run small.toml --name first --quiet
+  python3 - <<'PY'
+import os, sqlite3
+store = sqlite3.connect("runs.db", isolation_level=None)
+store.execute("PRAGMA journal_mode = WAL")
+store.execute("UPDATE runs SET tags = 'late'")
+os._exit(0)  # as a killed process leaves it
+PY
+  [ -s runs.db-wal ]
+  rm runs.db-shm
+  as_nobody "$HEADRACE" report first > out 2> err || [ $? -eq 4 ]
+  [ "$(grep -c 'runs.db: read without its newest records: .*runs.db-wal ([0-9]* bytes)' err)" -eq 1 ] || { cat err; false; }
+}

@@ -174,6 +174,14 @@ TEST_F(StoreFile, AViewPutIntoAStoreIsNotRead) {
   EXPECT_TRUE(ReadStore(path_).Query("SELECT * FROM run_summary").rows.empty());
 }
 
+TEST_F(StoreFile, WhatIsNoFileIsRefused) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(Refusal([&] { ReadStore store(path_); }), HasSubstr("is a pipe, not a database"));
+  EXPECT_THAT(Refusal([&] { RunStore store(path_); }), HasSubstr("is a pipe, not a database"));
+  EXPECT_THAT(Refusal([&] { ReadStore store("/dev/zero"); }), HasSubstr("is a device"));
+  EXPECT_THAT(Refusal([&] { RunStore store(folder_); }), HasSubstr("is a folder"));
+}
+
 TEST_F(StoreFile, ACopyIsNotWrittenThroughALinkAndHasThePermissionsOfItsSource) {
   int64_t run = 0;
   {
