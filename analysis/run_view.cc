@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -13,12 +11,13 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "collectors/store/store_file.h"
 
 namespace headrace::analysis {
 namespace {
 
 // One row of a view, by column name; a column that the view lacks reads as null, so that a database
-// of an earlier version can still be reported.
+// another program wrote need not have all.
 class Row {
  public:
   Row(sqlite3_stmt* statement, const std::map<std::string, int>* columns)
@@ -57,29 +56,14 @@ class Row {
 
 class Database {
  public:
-  explicit Database(const std::string& path) : path_(path) {
-    struct stat status = {};
-    if (stat(path.c_str(), &status) != 0) throw ErrnoError(errno, "open the database", path);
-    Open(path, SQLITE_OPEN_READONLY);
-    // A folder that may not be written cannot hold the files that WAL needs; then nobody writes,
-    // and the file is read as it is.
-    if (sqlite3_exec(database_.get(), "SELECT 1 FROM sqlite_master", nullptr, nullptr, nullptr) ==
-        SQLITE_CANTOPEN) {
-      std::string uri = "file:";
-      for (const char c : path) {
-        uri += c == '%' || c == '?' || c == '#'
-                   ? fmt::format("%{:02x}", static_cast<unsigned char>(c))
-                   : std::string(1, c);
-      }
-      Open(uri + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
-    }
-  }
+  explicit Database(const std::string& path)
+      : database_(collectors::OpenToRead(path, collectors::Foreign::kAsItIs)) {}
 
   // Calls `use` for each row of `sql`, with `run_id` bound to the first parameter if it has one.
   template <typename Use>
   void Each(const std::string& sql, int64_t run_id, Use use) {
     sqlite3_stmt* prepared = nullptr;
-    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
+    if (sqlite3_prepare_v2(database_.handle(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
       Fail();
     const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared,
                                                                           sqlite3_finalize);
@@ -93,11 +77,13 @@ class Database {
     if (code != SQLITE_DONE) Fail();
   }
 
-  // Whether the database has that view; one of an earlier version may not.
+  // Whether there is that view; another program's database may not have it.
   bool Has(const std::string& view) {
     bool found = false;
-    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE name = '{}'", view), 0,
-         [&](const Row&) { found = true; });
+    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE name = '{0}' UNION ALL "
+                     "SELECT 1 FROM sqlite_temp_master WHERE name = '{0}'",
+                     view),
+         0, [&](const Row&) { found = true; });
     return found;
   }
 
@@ -109,26 +95,18 @@ class Database {
   }
 
  private:
-  void Open(const std::string& name, int flags) {
-    sqlite3* opened = nullptr;
-    const int code = sqlite3_open_v2(name.c_str(), &opened, flags, nullptr);
-    database_.reset(opened);
-    if (code != SQLITE_OK) Fail();
-    // A collector may be writing: wait for it rather than refuse.
-    sqlite3_busy_timeout(opened, 5000);
-  }
   [[noreturn]] void Fail() {
-    const std::string message = sqlite3_errmsg(database_.get());
+    const std::string message = sqlite3_errmsg(database_.handle());
     if (message.find("no such table") != std::string::npos ||
         message.find("not a database") != std::string::npos) {
-      throw Error(ExitCode::kBadData, "is not a headrace database (" + message + ")", path_,
+      throw Error(ExitCode::kBadData, "is not a headrace database (" + message + ")",
+                  database_.path(),
                   "give the file that 'headrace run' or 'headrace profile' wrote with --db");
     }
-    throw Error(ExitCode::kBadData, message, path_, "the file may be damaged or in use");
+    throw Error(ExitCode::kBadData, message, database_.path(), "the file may be damaged or in use");
   }
 
-  std::string path_;
-  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_{nullptr, sqlite3_close};
+  collectors::Database database_;
 };
 
 int64_t FindRun(Database& database, const std::string& path, const std::string& wanted) {

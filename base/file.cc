@@ -6,12 +6,73 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary.h"
 
 namespace headrace {
+namespace {
+
+constexpr int kMaxAttempts = 16;  // a name that is taken is no chance, but it costs nothing
+
+// The descriptor of this process that a name such as /dev/stdout or /dev/fd/3 means, or -1.
+int DescriptorOf(std::string path) {
+  for (int links = 0; links < 8; ++links) {
+    for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"}) {
+      if (!path.starts_with(folder)) continue;
+      int number = -1;
+      const char* const end = path.data() + path.size();
+      const auto [next, failed] = std::from_chars(path.data() + folder.size(), end, number);
+      if (failed == std::errc() && next == end && number >= 0) return number;
+    }
+    char target[256];
+    const ssize_t n = readlink(path.c_str(), target, sizeof target);
+    if (n <= 0 || n == sizeof target) return -1;
+    const std::string next(target, static_cast<size_t>(n));
+    path = next[0] == '/' ? next : FolderOf(path) + "/" + next;
+  }
+  return -1;
+}
+
+// Whether `path` is something that a file cannot take the place of.
+bool IsWrittenDirectly(const std::string& path) {
+  struct stat info;
+  return DescriptorOf(path) >= 0 ||
+         (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
+// A pipe that another user put into a folder where all may make files, such as /tmp, is not what
+// the name was meant for (the rule of the kernel's fs.protected_fifos).
+void CheckPipe(const std::string& path, const struct stat& pipe) {
+  struct stat folder;
+  if (pipe.st_uid == geteuid() || stat(FolderOf(path).c_str(), &folder) != 0) return;
+  const bool all_may = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH);
+  if (!all_may || pipe.st_uid == folder.st_uid) return;
+  throw Error(ExitCode::kPrivilege, fmt::format("is a pipe of another user ({})", pipe.st_uid),
+              path, "name another file");
+}
+
+// A descriptor for what is written directly; -1 for what is replaced by a rename.
+int OpenDirect(const std::string& path) {
+  if (const int number = DescriptorOf(path); number >= 0) {
+    const int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) throw ErrnoError(errno, "write", path);
+    return fd;
+  }
+  struct stat info;
+  if (!IsWrittenDirectly(path) || stat(path.c_str(), &info) != 0) return -1;
+  if (S_ISBLK(info.st_mode))
+    throw Error(ExitCode::kUsage, "is a disk, not a file", path, "name another file");
+  if (S_ISFIFO(info.st_mode)) CheckPipe(path, info);
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) throw ErrnoError(errno, "write", path);
+  return fd;
+}
+
+}  // namespace
 
 File::File(const std::string& path) : path_(path) {
   fd_ = open(path.c_str(),
@@ -56,21 +117,47 @@ void File::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
   }
 }
 
-AtomicFile::AtomicFile(std::string path, bool replace, uint32_t mode) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, bool replace, uint32_t mode)
+    : path_(std::move(path)), replace_(replace) {
+  fd_ = OpenDirect(path_);
+  if (fd_ >= 0) return;
   struct stat info;
-  if (!replace && lstat(path_.c_str(), &info) == 0) {
+  const bool exists = lstat(path_.c_str(), &info) == 0;
+  if (exists && !replace_)
     throw Error(ExitCode::kUsage, "exists", path_, "use -f to replace it, or another -o");
+  if (exists && S_ISDIR(info.st_mode)) throw ErrnoError(EISDIR, "write", path_);
+  Create(mode);
+  if (exists && mode == kUsual && S_ISREG(info.st_mode) && info.st_uid == geteuid())
+    fchmod(fd_, info.st_mode & 0777);
+}
+
+void AtomicFile::Create(uint32_t mode) {
+  name_ = path_.substr(path_.rfind('/') + 1);
+  if (name_.empty()) throw ErrnoError(EISDIR, "write", path_);
+  folder_ = open(FolderOf(path_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder_ < 0) throw ErrnoError(errno, "create", path_);
+  for (int attempt = 0; fd_ < 0; ++attempt) {
+    temporary_ = TemporaryName(name_);
+    fd_ = openat(folder_, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                 mode);
+    if (fd_ >= 0 || (errno == EEXIST && attempt < kMaxAttempts)) continue;
+    const int error = errno;
+    close(folder_);
+    throw ErrnoError(error, "create", path_);
   }
-  temporary_ = fmt::format("{}.tmp{}", path_, getpid());
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  if (fd_ < 0) throw ErrnoError(errno, "create", path_);
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) {
     close(fd_);
-    unlink(temporary_.c_str());
+    if (folder_ >= 0) unlinkat(folder_, temporary_.c_str(), 0);
   }
+  if (folder_ >= 0) close(folder_);
+}
+
+void AtomicFile::Check(const std::string& path, bool replace) {
+  // What a reader waits for must not be opened and closed in vain.
+  if (!IsWrittenDirectly(path)) AtomicFile(path, replace);
 }
 
 void AtomicFile::Write(std::span<const uint8_t> bytes) {
@@ -89,11 +176,40 @@ void AtomicFile::Write(std::string_view text) {
   Write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
+void AtomicFile::Rename() {
+  const char* from = temporary_.c_str();
+  const char* to = name_.c_str();
+  // Without replace_, what came into being meanwhile stays as well.
+  if ((replace_ ? renameat(folder_, from, folder_, to) : RenameToNew(folder_, from, to)) == 0)
+    return;
+  if (!replace_ && errno == EEXIST)
+    throw Error(ExitCode::kUsage, "exists", path_, "use -f to replace it, or another -o");
+  throw ErrnoError(errno, "rename to", path_);
+}
+
 void AtomicFile::Commit(bool sync) {
-  if (sync && fsync(fd_) != 0) throw ErrnoError(errno, "sync", path_);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) throw ErrnoError(errno, "rename to", path_);
-  close(fd_);
-  fd_ = -1;
+  if (folder_ >= 0) {
+    if (sync && fsync(fd_) != 0) throw ErrnoError(errno, "sync", path_);
+    Rename();
+  }
+  const int fd = std::exchange(fd_, -1);
+  if (close(fd) != 0 && errno != EINTR) throw ErrnoError(errno, "write", path_);
+  if (folder_ >= 0 && sync) SyncFolderOf(path_);
+}
+
+int OpenGrowingFile(const std::string& path, int flags) {
+  flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+  int fd = open(path.c_str(), flags | O_NOFOLLOW, AtomicFile::kUsual);
+  if (fd < 0 && errno == ELOOP) {
+    struct stat info;
+    if (lstat(path.c_str(), &info) != 0) throw ErrnoError(errno, "open", path);
+    if (S_ISLNK(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
+      throw Error(ExitCode::kPrivilege, fmt::format("is a link of another user ({})", info.st_uid),
+                  path, "name another file");
+    fd = open(path.c_str(), flags, AtomicFile::kUsual);
+  }
+  if (fd < 0) throw ErrnoError(errno, "create", path);
+  return fd;
 }
 
 std::string ReadWholeFile(const std::string& path, uint64_t max_bytes) {

@@ -32,25 +32,43 @@ class File {
 
 class AtomicFile {
  public:
-  // Creates a temporary file beside `path`, with permissions `mode` less the process's umask.
-  // Throws Error; kUsage when `path` exists and !replace.
-  AtomicFile(std::string path, bool replace, uint32_t mode = 0644);
+  static constexpr uint32_t kUsual = 0666;
+
+  // Creates a temporary file beside `path` (base/temporary.h), with permissions `mode` less the
+  // process's umask; with kUsual a file of this user that it replaces keeps its own. A pipe, a
+  // device, and names of an open descriptor (/dev/stdout, /dev/fd/3) are written directly, as
+  // nothing can be renamed to them. Throws Error; kUsage when `path` exists and !replace.
+  AtomicFile(std::string path, bool replace, uint32_t mode = kUsual);
   ~AtomicFile();  // removes the temporary file unless committed
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  // Throws the Error that the constructor would, and leaves nothing.
+  static void Check(const std::string& path, bool replace);
+
   void Write(std::span<const uint8_t> bytes);
   void Write(std::string_view text);
   uint64_t size() const { return size_; }
-  // fsync and rename. Throws Error; then `path` is as it was. Without `sync` the file is whole
-  // after whatever happens to the process, but not after a crash of the machine.
+  // fsync, rename, and fsync of the folder. Throws Error; then `path` is as it was, unless it was
+  // the folder that failed. Without `sync` the file is whole after whatever happens to the process,
+  // but not after a crash of the machine.
   void Commit(bool sync = true);
 
  private:
-  std::string path_, temporary_;
+  void Create(uint32_t mode);
+  void Rename();
+
+  std::string path_, name_, temporary_;  // the last two without their folder
+  bool replace_;
+  int folder_ = -1;
   int fd_ = -1;
   uint64_t size_ = 0;
 };
+
+// Opens a file that grows in place, such as a log, for writing; made with permissions 0666 less the
+// umask where there is none. `flags`: O_APPEND or 0. A link in its place is followed only when it
+// belongs to this user or to root. The caller closes the descriptor. Throws Error.
+int OpenGrowingFile(const std::string& path, int flags = 0);
 
 // The whole file as text, at most `max_bytes`. Throws Error.
 std::string ReadWholeFile(const std::string& path, uint64_t max_bytes = 64 << 20);

@@ -477,7 +477,7 @@ const char* StopWords(analysis::StopReason why) {
 int CompareSides(const CompareOptions& options, const Sides& sides) {
   const std::vector<analysis::Gate> gates = ParseGates(options);
   // A page that cannot be written shows before the runs, not after them.
-  if (!options.page.file.empty()) AtomicFile(options.page.file, options.page.replace);
+  if (!options.page.file.empty()) AtomicFile::Check(options.page.file, options.page.replace);
   AbOptions run;
   run.a = sides.a;
   run.b = sides.b;

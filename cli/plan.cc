@@ -430,7 +430,7 @@ int EmitFromOutside(const analysis::RunView& view, const PlanOptions& options) {
 }
 
 int Run(const PlanOptions& options) {
-  // Refuses what is no run store, and marks a run whose collector died as interrupted.
+  // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
   view.program = ShellWord(ProgramName());

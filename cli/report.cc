@@ -82,7 +82,7 @@ void OpenPage(const dashboards::Report& report, int64_t run_id) {
 }
 
 int Run(const ReportOptions& options) {
-  // Refuses what is no run store, and marks a run whose collector died as interrupted.
+  // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
   view.program = ShellWord(ProgramName());

@@ -91,7 +91,14 @@ int Runs(const Options& options) {
   if (!options.remove->parsed() && !options.tag->parsed() && !options.copy->parsed()) {
     return List(options);
   }
-  { collectors::ReadStore exists(options.database); }  // never makes a database by a typing error
+  collectors::ReadStore recorded(options.database);  // never makes a database by a typing error
+  if (options.copy->parsed()) {
+    const int64_t id = recorded.FindRun(options.run);
+    recorded.CopyRun(id, options.output);
+    std::fprintf(stderr, "copied run %lld to %s\n", static_cast<long long>(id),
+                 options.output.c_str());
+    return 0;
+  }
   collectors::RunStore store(options.database);
   if (options.remove->parsed()) {
     const collectors::Retention retention =
@@ -108,15 +115,10 @@ int Runs(const Options& options) {
       for (const int64_t id : store.Retain(retention)) ids.push_back(id);
     }
     std::fprintf(stderr, "removed %zu run%s\n", ids.size(), ids.size() == 1 ? "" : "s");
-  } else if (options.tag->parsed()) {
+  } else {
     const int64_t id = store.FindRun(options.run);
     store.SetTags(id, options.tags);
     std::fprintf(stderr, "tagged run %lld\n", static_cast<long long>(id));
-  } else {
-    const int64_t id = store.FindRun(options.run);
-    store.CopyRun(id, options.output);
-    std::fprintf(stderr, "copied run %lld to %s\n", static_cast<long long>(id),
-                 options.output.c_str());
   }
   return 0;
 }

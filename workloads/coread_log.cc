@@ -29,8 +29,7 @@ void AppendCoread(const std::string& path, const reader::PipelineSpec& spec) {
     line["features"].push_back(reader::dwrf::FeatureName(feature));
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) throw ErrnoError(errno, "open", path);
+  const int fd = OpenGrowingFile(path, O_APPEND);
   // One write: appends are whole.
   const ssize_t written = ::write(fd, text.data(), text.size());
   const int error = errno;

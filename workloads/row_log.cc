@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace headrace::workloads {
 namespace {
@@ -17,10 +18,7 @@ constexpr size_t kMaxPendingBytes = 64 << 10;
 
 }  // namespace
 
-RowLog::RowLog(std::string path) : path_(std::move(path)) {
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw ErrnoError(errno, "create", path_);
-}
+RowLog::RowLog(std::string path) : path_(std::move(path)) { fd_ = OpenGrowingFile(path_); }
 
 RowLog::~RowLog() {
   try {

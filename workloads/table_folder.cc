@@ -1,13 +1,11 @@
 #include "workloads/table_folder.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary.h"
 
 namespace headrace::workloads {
 namespace {
@@ -32,10 +30,10 @@ TableFolder::TableFolder(const std::string& folder, bool replace) {
       throw Error(ExitCode::kUsage, "exists and is not empty", target_.string(),
                   "give another folder, or -f to replace the table in it");
   }
-  temporary_ = fmt::format("{}.tmp-{}", target_.string(), ::getpid());
   std::error_code error;
-  fs::create_directories(temporary_, error);
-  if (error) throw ErrnoError(error.value(), "create the folder", temporary_.string());
+  fs::create_directories(target_.parent_path(), error);
+  if (error) throw ErrnoError(error.value(), "create the folder", target_.parent_path().string());
+  temporary_ = NewFolderBeside(target_.string(), 0777);
 }
 
 TableFolder::~TableFolder() {
@@ -55,6 +53,7 @@ void TableFolder::Publish() {
   if (!fs::exists(target_)) {
     fs::rename(temporary_, target_, error);
     if (error) throw ErrnoError(error.value(), "rename the finished table to", target_.string());
+    SyncFolderOf(target_.string());
     return;
   }
   fs::remove(target_ / "table.json", error);
@@ -68,6 +67,7 @@ void TableFolder::Publish() {
     fs::rename(temporary_ / file, target_ / file, error);
     if (error) throw ErrnoError(error.value(), "rename into place", (target_ / file).string());
   }
+  SyncFolderOf((target_ / "table.json").string());
 }
 
 }  // namespace headrace::workloads

@@ -1,13 +1,16 @@
 #include "workloads/tensor_dump.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary.h"
 
 namespace headrace::workloads {
 namespace {
@@ -119,13 +122,16 @@ class Dumper final : public reader::Consumer {
       throw Error(ExitCode::kUsage, "there are no tensors to write", "--dump-tensors",
                   "put the operator tensorize at the end of the last stage");
     const fs::path place = folder_ / fmt::format("batch-{:05}", count_++);
-    const fs::path unfinished = place.string() + ".tmp";
-    std::error_code error;
-    fs::create_directory(unfinished, error);
-    if (error) throw ErrnoError(error.value(), "make the folder", unfinished.string());
-    WriteBatch(unfinished, *tensors);
-    fs::rename(unfinished, place, error);
-    if (error) throw ErrnoError(error.value(), "rename to", place.string());
+    const std::string unfinished = NewFolderBeside(place.string(), 0777);
+    try {
+      WriteBatch(unfinished, *tensors);
+      if (RenameToNew(AT_FDCWD, unfinished.c_str(), place.c_str()) != 0)
+        throw ErrnoError(errno, "rename to", place.string());
+    } catch (...) {
+      std::error_code ignored;
+      fs::remove_all(unfinished, ignored);
+      throw;
+    }
     consumer_->Step(std::move(batch), stop);
   }
 

@@ -20,8 +20,20 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
+// SQLite would wait at a pipe for its other end, and read a device without an end.
+void CheckKind(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
+  const char* kind = S_ISDIR(info.st_mode)    ? "a folder"
+                     : S_ISFIFO(info.st_mode) ? "a pipe"
+                     : S_ISSOCK(info.st_mode) ? "a socket"
+                                              : "a device";
+  throw Error(ExitCode::kBadData, fmt::format("is {}, not a database", kind), path,
+              "name a file with --db");
+}
+
 std::string ImmutableUri(const std::string& path) {
-  std::string uri = "file:";
+  std::string uri = path[0] == '/' ? "file://" : "file:";
   for (const char c : path) {
     uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02x}", static_cast<unsigned>(c))
                                             : std::string(1, c);
@@ -35,10 +47,6 @@ Error CannotOpen(sqlite3* handle, const std::string& path) {
   const std::string folder = slash == std::string::npos ? "."
                              : slash == 0               ? "/"
                                                         : path.substr(0, slash);
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return Error(ExitCode::kBadData, "is a folder, not a database", path, "name a file with --db");
-  }
   if (!Exists(folder)) {
     return Error(ExitCode::kBadData, fmt::format("there is no folder '{}'", Printable(folder)),
                  path, "make it, or name another file with --db");
@@ -112,18 +120,28 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
 }  // namespace
 
 Database::Database(const std::string& path, Mode mode) : path_(path) {
+  if (path.empty()) throw Error(ExitCode::kUsage, "the name of the database is empty", "--db");
   if (mode != Mode::kCreate && !Exists(path)) {
     throw Error(ExitCode::kBadData, "no such database", path,
                 "record a run first, or name another file with --db");
   }
-  const bool reads = mode == Mode::kReadOnly || mode == Mode::kImmutable;
+  CheckKind(path);
+  const bool immutable = mode == Mode::kImmutable;
+  const bool reads = mode == Mode::kReadOnly || immutable;
   const int flags = reads                      ? SQLITE_OPEN_READONLY
                     : mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE
                                                : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const bool immutable = mode == Mode::kImmutable;
-  const int code =
-      sqlite3_open_v2(immutable ? ImmutableUri(path).c_str() : path.c_str(), &handle_,
-                      flags | SQLITE_OPEN_NOMUTEX | (immutable ? SQLITE_OPEN_URI : 0), nullptr);
+  // "./": a file may be named ":memory:".
+  const std::string name = path[0] == '/' ? path : "./" + path;
+  Open(immutable ? ImmutableUri(name) : name, flags | (immutable ? SQLITE_OPEN_URI : 0));
+}
+
+Database::Database(InMemory) : path_(":memory:") {
+  Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+void Database::Open(const std::string& name, int flags) {
+  const int code = sqlite3_open_v2(name.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) {
     const Error error = StoreError(handle_, code, path_, "open");
     sqlite3_close(handle_);
@@ -131,6 +149,10 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
   }
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, 10'000);
+  // A file from elsewhere may hold views and triggers of its own: they call nothing that has
+  // effects.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
 }
 
 Database::~Database() { sqlite3_close_v2(handle_); }
@@ -202,6 +224,11 @@ Statement& Statement::Bind(std::optional<double> value) {
 }
 Statement& Statement::BindNull() {
   sqlite3_bind_null(handle_, next_parameter_++);
+  return *this;
+}
+
+Statement& Statement::BindColumn(const Statement& row, int column) {
+  sqlite3_bind_value(handle_, next_parameter_++, sqlite3_column_value(row.handle_, column));
   return *this;
 }
 

@@ -16,8 +16,11 @@ class Database {
  public:
   // kImmutable reads a file that nobody can be writing, in a folder that may not be written.
   enum class Mode { kReadOnly, kImmutable, kReadWrite, kCreate };
-  // Waits up to ten seconds for other writers at each statement. Throws Error.
+  // Waits up to ten seconds for other writers at each statement. Throws Error; kBadData at once for
+  // what is no regular file.
   Database(const std::string& path, Mode mode);
+  struct InMemory {};
+  explicit Database(InMemory);  // an empty one, gone with the object
   ~Database();
   Database(Database&& other) noexcept;
   Database& operator=(Database&& other) noexcept;
@@ -35,6 +38,8 @@ class Database {
   [[noreturn]] void Fail(std::string_view sql);
 
  private:
+  void Open(const std::string& name, int flags);
+
   std::string path_;
   sqlite3* handle_ = nullptr;
 };
@@ -54,6 +59,7 @@ class Statement {
   Statement& Bind(std::optional<int64_t> value);
   Statement& Bind(std::optional<double> value);
   Statement& BindNull();
+  Statement& BindColumn(const Statement& row, int column);  // of the row `row` stands at
   // True when there is a row. Throws Error.
   bool Step();
   // Steps to the end and makes the statement ready for the next bindings. Throws Error.

@@ -9,10 +9,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <variant>
 #include <vector>
 
+#include "collectors/store/read_store.h"
 #include "collectors/store/statement.h"
 
 namespace headrace::collectors {
@@ -301,36 +300,6 @@ class RunStore {
   std::map<const char*, Statement> prepared_;  // by the address of a literal
   // Up to where measurements were merged, by run and resolution.
   std::map<std::pair<int64_t, int64_t>, int64_t> rolled_up_;
-};
-
-using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;  // monostate: NULL
-struct SqlResult {
-  std::vector<std::string> columns;
-  std::vector<std::vector<SqlValue>> rows;
-
-  // Index of a column; HR_CHECKs that it is there.
-  size_t Column(std::string_view name) const;
-};
-
-class ReadStore {
- public:
-  // Opens read-only; works while a collector writes. Throws Error: kBadData when there is no such
-  // file, or it is something else, damaged, or of another version.
-  explicit ReadStore(const std::string& path);
-
-  // Runs one SELECT with parameters ?1, ?2, ... Throws Error kBadData with SQLite's message.
-  SqlResult Query(const std::string& sql, const std::vector<SqlValue>& parameters = {});
-  // The same for SQL written by a user: anything but reading is refused (kUsage), and it is stopped
-  // after `limit_ns`.
-  SqlResult QueryUntrusted(const std::string& sql, int64_t limit_ns = 5'000'000'000);
-  // The run of that id or name (the newest of the name), or "latest". Throws Error kBadData naming
-  // the runs there are.
-  int64_t FindRun(const std::string& run);
-
- private:
-  SqlResult Collect(const std::string& sql, const std::vector<SqlValue>& parameters,
-                    size_t limit_bytes);
-  Database database_;
 };
 
 }  // namespace headrace::collectors

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary.h"
 #include "probes/account/scope.h"
 #include "reader/fetch/fetch.h"
 #include "reader/fetch/read_plan.h"
@@ -82,13 +83,11 @@ bool ParseName(const std::string& name, EntryName* out) {
          take(&out->stripe, 10, 0) && dash() && take(&out->number, 10, 0) && at == end;
 }
 
-// What a process was writing when it died: "....streams.tmp1234".
+// What a process was writing when it died.
 bool IsLeftOver(const std::string& name) {
-  const size_t at = name.rfind(".tmp");
+  const auto unfinished = ParseTemporaryName(name);
   EntryName ignored;
-  return at != std::string::npos && at + 4 < name.size() &&
-         name.find_first_not_of("0123456789", at + 4) == std::string::npos &&
-         ParseName(name.substr(0, at), &ignored);
+  return unfinished && ParseName(unfinished->name, &ignored);
 }
 
 [[noreturn]] void Bad(const std::string& what, const std::string& path) {
@@ -126,7 +125,7 @@ void DiskTier::LockFolder() {
     failure.assign(errno, std::generic_category());
   if (failure) throw ErrnoError(failure.value(), "make the folder of the tier", folder);
   const std::string path = folder + "/" + kLockName;
-  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_ < 0) throw ErrnoError(errno, "create", path);
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;

@@ -758,9 +758,11 @@ TEST_F(Store, AVersion1DatabaseIsUpgradedWithItsRows) {
             "decode|s|70|thread_clock|");
   EXPECT_EQ(Row("SELECT probe, state, affects FROM probe_status"), "accounts|active|");
   EXPECT_EQ(Row("SELECT metric, last_value FROM host_summary"), "process_cpu_ns|5");
+  EXPECT_EQ(Row("PRAGMA user_version"), "1") << "reading upgrades nothing";
+  RunStore store(path_);
+  EXPECT_EQ(Row("SELECT name, deep, level_asked FROM run_summary"), "old|0|");
   EXPECT_EQ(Row("PRAGMA user_version"), std::to_string(SchemaFiles().size()));
   EXPECT_EQ(Row("PRAGMA integrity_check"), "ok");
-  RunStore store(path_);
   const int64_t run = store.BeginRun(Info("new"));
   store.Append(run, {Interval(0, kSecond)}, Batch(0, kSecond, 2, true));
   EXPECT_EQ(Row("SELECT COUNT(*) FROM measurement_summary"), "2");

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary.h"
 #include "reader/pipeline/cache/batch_bytes.h"
 
 namespace headrace::reader {
@@ -70,14 +71,11 @@ bool ParseName(const std::string& name, uint64_t* fingerprint, uint64_t* split) 
          second.ptr == end;
 }
 
-// A file that a process was writing when it died: "....batches.tmp1234".
+// A file that a process was writing when it died.
 bool IsLeftOver(const std::string& name) {
-  const size_t at = name.rfind(".tmp");
-  if (at == std::string::npos || !name.substr(0, at).ends_with(kEnding)) return false;
-  pid_t pid = 0;
-  const char* text = name.data() + at + 4;
-  const char* end = name.data() + name.size();
-  if (std::from_chars(text, end, pid).ptr != end || pid <= 0) return false;
+  const auto unfinished = ParseTemporaryName(name);
+  if (!unfinished || !unfinished->name.ends_with(kEnding)) return false;
+  const auto pid = static_cast<pid_t>(unfinished->pid);
   return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
 }
 

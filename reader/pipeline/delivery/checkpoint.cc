@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary.h"
 
 namespace headrace::reader {
 namespace {
@@ -157,15 +158,12 @@ Checkpoint ReadCheckpoint(const std::string& path) {
 
 void RemoveTornCheckpoints(const std::string& path) {
   const fs::path place(path);
-  const std::string prefix = place.filename().string() + ".tmp";
+  const std::string mine = place.filename().string();
   std::error_code ignored;
   const fs::path folder = place.has_parent_path() ? place.parent_path() : fs::path(".");
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.size() > prefix.size() && name.starts_with(prefix) &&
-        std::all_of(name.begin() + static_cast<ptrdiff_t>(prefix.size()), name.end(),
-                    [](char c) { return c >= '0' && c <= '9'; }))
-      fs::remove(entry.path(), ignored);
+    const auto unfinished = ParseTemporaryName(entry.path().filename().string());
+    if (unfinished && unfinished->name == mine) fs::remove(entry.path(), ignored);
   }
 }
 

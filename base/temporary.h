@@ -1,0 +1,36 @@
+// Temporary files and folders beside what they will become. They are made anew under names that
+// nobody can foretell, so that neither a link nor a file planted there is written through.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace headrace {
+
+// "NAME.tmpPID-RANDOM": of this process, with 64 random bits. `name` without its folder.
+std::string TemporaryName(std::string_view name);
+
+// What such a name says; nothing for any other name. Those of earlier versions have no random part.
+struct TemporaryOf {
+  std::string name;  // what it was to become
+  int64_t pid = 0;   // whose it is
+};
+std::optional<TemporaryOf> ParseTemporaryName(std::string_view name);
+
+// Makes an empty file, or folder, beside `path`, with permissions `mode` less the umask. Returns
+// its path. Throws Error.
+std::string NewFileBeside(const std::string& path, uint32_t mode);
+std::string NewFolderBeside(const std::string& path, uint32_t mode);
+
+// Renames within `folder` (AT_FDCWD: paths), but replaces nothing: where `to` exists, errno is
+// EEXIST. Returns 0, or -1 and errno.
+int RenameToNew(int folder, const char* from, const char* to);
+
+// Makes what was renamed in the folder of `path` last through a crash of the machine. Throws Error.
+void SyncFolderOf(const std::string& path);
+
+// The folder of a path: "." where it names none.
+std::string FolderOf(const std::string& path);
+
+}  // namespace headrace

@@ -1,0 +1,101 @@
+#include "collectors/store/as_current.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/store/embedded_sql.h"
+#include "collectors/store/store_file.h"
+
+namespace headrace::collectors {
+namespace {
+
+constexpr const char* kColumnsSql =
+    "SELECT m.name, c.name, COALESCE(c.dflt_value, 'NULL') FROM sqlite_master AS m, "
+    "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' "
+    "ORDER BY m.name, c.cid";
+
+struct Column {
+  std::string name, default_sql;
+};
+using Tables = std::map<std::string, std::vector<Column>>;
+
+// What all migrations together make.
+Tables CurrentTables() {
+  Database empty(Database::InMemory{});
+  for (const SqlFile& file : SchemaFiles()) empty.Execute(std::string(file.text));
+  Tables tables;
+  Statement columns(empty, kColumnsSql);
+  while (columns.Step()) tables[columns.text(0)].push_back({columns.text(1), columns.text(2)});
+  return tables;
+}
+
+std::set<std::pair<std::string, std::string>> PresentColumns(Database& database) {
+  std::set<std::pair<std::string, std::string>> present;
+  Statement columns(database, kColumnsSql);
+  while (columns.Step()) present.emplace(columns.text(0), columns.text(1));
+  return present;
+}
+
+// Puts a view of all of `columns` before a table. Rows of `interrupted` (by the first column) have
+// that state.
+void Shadow(Database& database, const std::string& table, const std::vector<Column>& columns,
+            const std::set<std::pair<std::string, std::string>>& present,
+            const std::vector<int64_t>& interrupted = {}) {
+  std::string list;
+  bool any = false;
+  for (const Column& column : columns) {
+    const bool has = present.contains({table, column.name});
+    any |= has;
+    std::string value = has ? column.name : column.default_sql;
+    if (column.name == "state" && !interrupted.empty()) {
+      value = fmt::format("CASE WHEN {} IN ({}) THEN 'interrupted' ELSE {} END", columns[0].name,
+                          fmt::join(interrupted, ", "), value);
+    }
+    list += fmt::format("{}{} AS {}", list.empty() ? "" : ", ", value, column.name);
+  }
+  database.Execute(
+      fmt::format("DROP VIEW IF EXISTS temp.{0}; CREATE TEMP VIEW {0} AS SELECT {1}{2}", table,
+                  list, any ? " FROM main." + table : " WHERE 0"));
+}
+
+}  // namespace
+
+void ShowAsCurrent(Database& database, int64_t version) {
+  const bool older = version < static_cast<int64_t>(SchemaFiles().size());
+  Tables tables;
+  std::set<std::pair<std::string, std::string>> present;
+  const auto look = [&] {
+    if (tables.empty()) {
+      tables = CurrentTables();
+      present = PresentColumns(database);
+    }
+  };
+  if (older) {
+    look();
+    for (const auto& [table, columns] : tables) {
+      bool whole = true;
+      for (const Column& column : columns) whole &= present.contains({table, column.name});
+      if (!whole) Shadow(database, table, columns, present);
+    }
+  }
+  bool abandoned = false;
+  for (const auto& [table, ids] : {std::pair("runs", FindAbandonedRuns(database)),
+                                   std::pair("comparisons", FindAbandonedComparisons(database))}) {
+    if (ids.empty()) continue;
+    abandoned = true;
+    look();
+    Shadow(database, table, tables.at(table), present, ids);
+  }
+  if (!older && !abandoned && ViewsAreCurrent(database)) return;
+  for (const SqlFile& file : ViewFiles()) {
+    const std::string create(CreateStatement(file.text));
+    database.Execute("CREATE TEMP VIEW" + create.substr(create.find(" VIEW") + 5));
+  }
+}
+
+}  // namespace headrace::collectors

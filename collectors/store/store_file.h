@@ -1,0 +1,45 @@
+// What a file must be to be taken for a store: its version, its views, and who died writing it.
+// RunStore and ReadStore open their files with these.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/store/statement.h"
+
+namespace headrace::collectors {
+
+constexpr int64_t kApplicationId = 0x68647263;  // "hdrc", in the SQLite header of our files
+
+// The version of the schema. Throws Error kBadData unless the file is ours and of a version this
+// program knows. An empty database (without tables and of version 0) passes.
+int64_t CheckVersion(Database& database);
+// Brings a store of an earlier version, or an empty database, to this version and its views.
+void Migrate(Database& database);
+
+enum class Foreign { kRefused, kAsItIs };
+// Opens a store to be read as this version would have it; the file is never written. Works beside
+// a collector that writes. Throws Error kBadData when there is no such file, or it is no store,
+// damaged or of a version this program does not know; with kAsItIs another program's database is
+// given as it is.
+Database OpenToRead(const std::string& path, Foreign foreign = Foreign::kRefused);
+
+// Switching does not wait for other connections by itself; several collectors may start together.
+void SwitchToWal(Database& database);
+
+// The statement of a view file from CREATE to before its last semicolon: what SQLite remembers.
+std::string_view CreateStatement(std::string_view text);
+bool ViewsAreCurrent(Database& database);
+
+// The permissions of the file, for copies of what it holds; 0600 where they cannot be read.
+uint32_t ModeOf(const std::string& path);
+
+std::string HostName();
+// Runs in state 'recording' on this host whose collector is gone.
+std::vector<int64_t> FindAbandonedRuns(Database& database);
+// Comparisons in state 'running' on this host whose program is gone. Those of earlier versions do
+// not say who made them: one that goes on all the same sets its state when it ends.
+std::vector<int64_t> FindAbandonedComparisons(Database& database);
+
+}  // namespace headrace::collectors
