@@ -89,6 +89,24 @@ size_t StageNamed(const PipelineModel& model, const std::string& name) {
   return *stage;
 }
 
+std::string WithArticle(const std::string& kind) {
+  return (kind == "operator" ? "an " : "a ") + kind;
+}
+
+// True when a stage and an operator of the same name cost the same: all other operators of the
+// stage are parts of that operator ("fetch.io" of "fetch") or took no time.
+bool IsWholeStage(const PipelineModel& model, size_t stage, size_t named) {
+  const std::string part = model.operators()[named].name + ".";
+  bool found = false;
+  for (const size_t i : model.stages()[stage].operators) {
+    found = found || i == named;
+    const Demands::Operator& demand = model.demands().operators[i];
+    const bool idle = demand.cpu_s + demand.blocked_s + demand.lock_wait_s + demand.busy_s <= 0;
+    if (i != named && !model.operators()[i].name.starts_with(part) && !idle) return false;
+  }
+  return found;
+}
+
 Scale PartNamed(const PipelineModel& model, const std::string& text) {
   std::string kind, name = text;
   for (const char* prefix : {"stage:", "operator:", "resource:"}) {
@@ -121,9 +139,8 @@ Scale PartNamed(const PipelineModel& model, const std::string& text) {
     std::erase(all, "");
     Refuse(fmt::format("nothing that costs is named '{}'", Printable(text)), Hint(name, all));
   }
-  // A stage of one operator of the same name is that operator.
   if (found.size() == 2 && kinds[0] == "stage" && kinds[1] == "operator" &&
-      model.stages()[found[0].index].operators == std::vector<size_t>{found[1].index}) {
+      IsWholeStage(model, found[0].index, found[1].index)) {
     return found[0];
   }
   if (found.size() > 1) {
@@ -131,7 +148,8 @@ Scale PartNamed(const PipelineModel& model, const std::string& text) {
       Refuse(fmt::format("more than one {} is named '{}'", kinds[0], Printable(name)),
              "give the cost of its stage");
     }
-    Refuse(fmt::format("'{}' is a {} and a {}", Printable(name), kinds[0], kinds[1]),
+    Refuse(fmt::format("'{}' is {} and {}", Printable(name), WithArticle(kinds[0]),
+                       WithArticle(kinds[1])),
            fmt::format("say {}:{}.cost or {}:{}.cost", kinds[0], Printable(name), kinds[1],
                        Printable(name)));
   }

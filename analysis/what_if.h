@@ -12,8 +12,8 @@ namespace headrace::analysis {
 //   STAGE.parallelism=N, STAGE.queue=N, pipeline.reorder_window=N (0: none), cores=C (as many as
 //   the run had are the present ones, of which others used what they used)
 //   NAME.cost=F   a stage, an operator, a lock, a device or `consumer` at F times its cost ("0.8",
-//                 "80%", "-20%"); where several share a name: stage:NAME.cost, operator:NAME.cost,
-//                 resource:NAME.cost
+//                 "80%", "-20%"); where several share a name and do not cost the same:
+//                 stage:NAME.cost, operator:NAME.cost, resource:NAME.cost
 // Throws Error kUsage, naming what there is, for other keys and for values that cannot be.
 Variant ParseWhatIf(const PipelineModel& model, const std::vector<std::string>& words);
 

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/main.h"
+#include "cli/version.h"
 
 namespace headrace::cli {
 namespace {
@@ -39,7 +40,9 @@ std::string Overview() {
       "  headrace run rm1/pipeline.toml               # run and record it\n"
       "  headrace report latest                       # what limits it, what to change, what that "
       "gains\n\n"
-      "'headrace COMMAND --help' explains one command.\nexit codes: ";
+      "'headrace COMMAND --help' explains one command; 'headrace --version' says what this build "
+      "is.\n"
+      "exit codes: ";
   return text + kExitCodes + "\n";
 }
 
@@ -186,7 +189,15 @@ int Main(int argc, char** argv) {
     return RunCommand(argv[2], *command, 3, arguments);
   }
   if (name == "--version" || name == "version") {
-    std::fputs("headrace " HEADRACE_VERSION "\n", stdout);
+    const bool json = argc > 2 && std::string_view(argv[2]) == "--json";
+    if (argc > (json ? 3 : 2)) {
+      std::fputs(fmt::format("headrace --version: unknown argument '{}'; it takes --json\n",
+                             Printable(argv[json ? 3 : 2]))
+                     .c_str(),
+                 stderr);
+      return static_cast<int>(ExitCode::kUsage);
+    }
+    PrintVersion(json);
     return 0;
   }
   const Command* command = Registry<Command>::Global().Find(name);

@@ -4,7 +4,7 @@
 #pragma once
 #include <cstdint>
 
-#include "probes/account/account.h"
+#include "account.h"  // beside this file: in the tree, and in include/headrace where it is installed
 
 namespace headrace::account {
 

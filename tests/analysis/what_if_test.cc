@@ -79,6 +79,31 @@ TEST_F(WhatIf, WordsOfEachKind) {
   EXPECT_DOUBLE_EQ(Parsed({"fetch.cost=+10%"}).scales[0].factor, 1.1);
 }
 
+// A generated pipeline's stage `fetch` has the operators `fetch` and `fetch.io`.
+TEST(WhatIfNames, AStageOfAnOperatorAndItsPartsIsThatOperator) {
+  SimulatedPipeline pipeline = Mixed();
+  pipeline.stages[0].operators.push_back({"fetch.io", 0.0001, 0.004, 0, 0, 0.1, -1});
+  const RunView run = Record(pipeline, 20, 3);
+  const PipelineModel model(run);
+  const Variant what = ParseWhatIf(model, {"fetch.cost=0.5"});
+  ASSERT_EQ(what.scales.size(), 1u);
+  EXPECT_EQ(what.scales[0].part, Scaled::kStage);
+  EXPECT_EQ(what.scales[0].index, 0u);
+  EXPECT_EQ(ParseWhatIf(model, {"operator:fetch.cost=0.5"}).scales[0].part, Scaled::kOperator);
+  EXPECT_EQ(ParseWhatIf(model, {"fetch.io.cost=0.5"}).scales[0].part, Scaled::kOperator);
+}
+
+TEST(WhatIfNames, AnOperatorThatTookNoTimeMakesNoNameAmbiguous) {
+  SimulatedPipeline pipeline = Mixed();
+  pipeline.stages[1].operators[0] = {"unpack", 0, 0, 0, 0, 0, -1};
+  const RunView run = Record(pipeline, 20, 3);
+  const PipelineModel model(run);
+  const Variant what = ParseWhatIf(model, {"decode.cost=0.5"});
+  ASSERT_EQ(what.scales.size(), 1u);
+  EXPECT_EQ(what.scales[0].part, Scaled::kStage);
+  EXPECT_EQ(what.scales[0].index, 1u);
+}
+
 TEST_F(WhatIf, WrongWordsSayWhatThereIs) {
   const struct {
     const char *word, *what;
@@ -96,7 +121,8 @@ TEST_F(WhatIf, WrongWordsSayWhatThereIs) {
       {"cores=0", "cores cannot be '0'"},
       {"cores=nan", "cores cannot be 'nan'"},
       {"cores=inf", "cores cannot be 'inf'"},
-      {"decode.cost=0.5", "say stage:decode.cost or operator:decode.cost"},
+      {"decode.cost=0.5",
+       "'decode' is a stage and an operator; say stage:decode.cost or operator:decode.cost"},
       {"unpack.cost=-120%", "how many times its present cost"},
       {"unpack.cost=-1", "how many times its present cost"},
       {"unpack.cost=%", "how many times its present cost"},

@@ -23,6 +23,7 @@ HEADRACE = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 15
 SEED = int(os.environ.get("HEADRACE_SEED", random.SystemRandom().randrange(1 << 31)))
 ROWS = 3000
+LIMIT_S = 300  # only a hang takes as long
 
 
 def pipeline(folder, order, shuffle, worker):
@@ -70,7 +71,7 @@ def main():
             order, shuffle, worker = configuration = configurations[place % len(configurations)]
             name = pipeline("t", order, shuffle, worker)
             if configuration not in expected:  # without interruption
-                done = subprocess.run(command(name, "whole.log"), capture_output=True, text=True, timeout=60)
+                done = subprocess.run(command(name, "whole.log"), capture_output=True, text=True, timeout=LIMIT_S)
                 assert done.returncode == 0, done.stderr
                 with open("whole.log") as file:
                     expected[configuration] = (file.read().splitlines(), json.loads(done.stdout)["checksum"])
@@ -91,7 +92,7 @@ def main():
                     time.sleep(0.002)
                 if kills < KILLS:
                     process.kill()
-                out, error = process.communicate(timeout=60)
+                out, error = process.communicate(timeout=LIMIT_S)
                 if process.returncode == -9:
                     kills += 1
                     continue

@@ -16,6 +16,7 @@ import time
 HEADRACE = os.path.abspath(sys.argv[1])
 SEED = int(os.environ.get("HEADRACE_SEED", random.SystemRandom().randrange(1 << 31)))
 ROWS, STRIPE_ROWS = 2000, 250
+LIMIT_S = 300  # only a hang takes as long
 COLUMNS = []  # name, error, exit code, rows: printed at the end
 
 
@@ -24,7 +25,7 @@ def run(*more, table="t", epochs=2, settings=()):
                "--set", f"source.table={os.path.abspath(table)}", *more]
     for setting in ("consumer.step=0", "pipeline.batch_rows=64", *settings):
         command += ["--set", setting]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
 
 
 def one_line(done, code, *texts):
@@ -156,26 +157,26 @@ def consumer_dies():
                 os.remove("s")  # of one that was killed: it would pass for this one's
             process = subprocess.Popen([HEADRACE, "consume", f"{kind}:s", "--json", *more], stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
-            limit = time.monotonic() + 30
+            limit = time.monotonic() + LIMIT_S
             while not os.path.exists("s") and time.monotonic() < limit:
                 time.sleep(0.01)
             return process
 
         first = consume("--step-time", "10ms")
         running = subprocess.Popen(producer, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + LIMIT_S
         while not os.path.exists("at.ckpt") and time.monotonic() < limit:
             time.sleep(0.01)
         time.sleep(random.uniform(0.05, 0.3))
         first.kill()
         first.communicate()
-        _, error = running.communicate(timeout=60)
+        _, error = running.communicate(timeout=LIMIT_S)
         error = [line for line in error.splitlines() if "begins with" not in line]
         assert running.returncode == 1 and len(error) == 1 and "is gone" in error[0], (running.returncode, error)
         acknowledged = int(error[0].split("; ")[1].split()[0])
         second = consume()
-        done = subprocess.run(producer, capture_output=True, text=True, timeout=60)
-        out, _ = second.communicate(timeout=60)
+        done = subprocess.run(producer, capture_output=True, text=True, timeout=LIMIT_S)
+        out, _ = second.communicate(timeout=LIMIT_S)
         assert done.returncode == 0, done.stderr
         settled, rest = json.loads(done.stdout)["resumed_rows_count"], json.loads(out)["rows_count"]
         assert settled == 64 * acknowledged and settled + rest == 2 * ROWS, (kind, acknowledged, settled, rest)

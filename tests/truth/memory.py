@@ -19,6 +19,7 @@ import threading
 import time
 
 MIB = 1 << 20
+LIMIT_S = 600  # of one run: only a hang takes as long
 GROUPS = "/sys/fs/cgroup/memory"
 
 
@@ -52,15 +53,15 @@ def run(arguments, group=None, limit=None):
         with open(os.path.join(group, "memory.limit_in_bytes"), "w") as file:
             file.write(str(limit))
     process = start(arguments, enter if group else None)
-    timer = time.monotonic() + 120
-    watchdog = threading.Timer(120, process.kill)
+    timer = time.monotonic() + LIMIT_S
+    watchdog = threading.Timer(LIMIT_S, process.kill)
     watchdog.start()
     out, err = process.stdout.read(), process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     watchdog.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     if time.monotonic() > timer:
-        err += " (did not end within 120 s)"
+        err += f" (did not end within {LIMIT_S} s)"
     return process.returncode, out, err, usage.ru_maxrss * 1024
 
 

@@ -129,7 +129,7 @@ class Robustness:
         return subprocess.Popen([self.headrace, "profile", "-q", "--db", self.database, *level, *arguments], env=self.env, stdin=subprocess.DEVNULL, **more)
 
     def child_of(self, pid):
-        for _ in range(500):
+        for _ in range(30000):
             try:
                 children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
             except OSError:
@@ -188,7 +188,7 @@ class Robustness:
                 profiler.kill()
                 profiler.wait()
                 self.kills += 1
-            end = time.time() + 10
+            end = time.time() + 120
             while child and not self.ended(child) and time.time() < end:
                 time.sleep(0.005)
             output = out.read_bytes()
@@ -245,7 +245,7 @@ class Robustness:
         if self.before is None:
             return "programs not listed: no right to"
         left = set()
-        for _ in range(50):  # the kernel frees them a moment after the last descriptor closed
+        for _ in range(600):  # the kernel frees them a moment after the last descriptor closed
             left = programs() - self.before - owned()
             if not left:
                 break

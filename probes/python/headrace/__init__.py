@@ -17,4 +17,4 @@ from headrace._plan import PlanError, apply
 from headrace._queue import queue
 
 __all__ = ["PlanError", "apply", "bytes", "close", "open", "operator", "queue", "rows", "stage", "step", "wrap"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

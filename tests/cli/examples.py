@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Runs the command lines that headrace shows to people, as they are written: those of README.md and docs/index.md, and the
+examples of every command's --help.
+
+usage: examples.py prepare FOLDER            makes the folder that the lines are run in
+       examples.py run FOLDER DOCUMENT...    the lines of these documents
+       examples.py run FOLDER --help-of A..B the examples of the commands from letter A to letter B, and of `headrace --help`
+       examples.py stale FOLDER              fails for an exception below that no line needs any more
+       examples.py links FOLDER              fails for a link to a file that is not there, or a document that the index lacks
+
+A line fails when it is refused (exit 2), finds its input bad (5), or fails (1, 126, 127, a signal). A busy machine may leave a
+verdict open (4), and a gate may fail (3). HEADRACE is the executable.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+HEADRACE = os.path.abspath(os.environ.get("HEADRACE", SOURCE / "build/headrace"))
+DOCUMENTS = ["README.md", "docs/index.md"]
+GOOD = {0, 3, 4}
+# Only a hang takes as long.
+LIMIT_S = 600
+
+# Lines that do not end by themselves, or not soon: Ctrl-C once they work, which must end them with 130 or 0.
+INTERRUPTED = {
+    r"^headrace profile -p \d+ --name before": "records until the process ends",
+    r"^headrace tune \S+ --continuous": "goes on until it is stopped",
+    r"^headrace collect --discover": "a service",
+    r"^headrace characterize rm1 rm2 rm3": "takes ten minutes; tests/cli/characterize.bats makes whole studies of small tables",
+    r"^headrace characterize rm1 --quick": "takes a minute and more; tests/cli/characterize.bats",
+    r"^headrace characterize TABLE": "the ladder takes minutes; tests/cli/characterize.bats",
+}
+# Lines that are not run.
+LEFT_OUT = {
+    r"^headrace consume|^headrace profile -- headrace consume|delivery\.to=unix":
+        "two terminals; tests/cli/delivery.bats runs both ends",
+    r"^headrace characterize rm2 --json": "takes minutes, and its pipe hides the interrupt; tests/cli/characterize.bats",
+    r"^headrace tune -p ": "needs a pipeline whose knobs a command sets; tests/cli/tune_feed.bats",
+}
+# What is made shorter or smaller, so that a line takes seconds.
+SHORTER = [
+    (r"--rows 1000000\b", "--rows 2000"),
+    (r"(--duration|-d) \d+s", r"\1 1s"),
+    (r"^(headrace generate .*-o )(\S+)", r"\1generated/\2"),  # where nothing is yet
+    (r"^(headrace compare )((?!.*--(a|b)-cmd).*(\.toml|--a ).*)", r"\1--duration 300ms \2"),
+    (r"^(headrace compare --duration 300ms .*?) --duration \d+s", r"\1"),
+    (r"^(headrace compare )((?!.*--pairs)(?=.*(\.toml|--a )).*)", r"\1--pairs 2 \2"),
+    (r"--pairs (10|20)\b", "--pairs 2"),
+    (r"^headrace tune ((?!.*--(continuous|explain|dry-run)).*)", r"headrace tune --max-decisions 1 \1"),
+    (r"^headrace run (rm1/pipeline\.toml)(?!.*(--duration|--epochs))", r"headrace run \1 --duration 3s"),
+    (r"^(headrace run .*--duration) 1s", r"\1 3s"),  # a run shorter than that has no verdict
+]
+
+SLOW_PIPELINE = """pipeline = { name = "%s" }
+source = { synthetic = { rows = 8, bytes = "16KiB" }, epochs = 0 }
+consumer = { step = "1ms" }
+stage = [{ name = "load", operators = [{ sleep = "%s" }] }, { name = "pack", operators = [{ sleep = "200us" }] }]
+"""
+
+# A training loop of three seconds, with operators where the Python package's library is built.
+TRAIN = """import time
+import headrace
+def batches():
+    for _ in range(600):
+        with headrace.operator("load") as op:
+            time.sleep(0.004)
+            op.rows(8)
+        yield [0] * 8
+for batch in headrace.wrap(batches()):
+    time.sleep(0.001)
+"""
+
+
+def run(*arguments, folder):
+    subprocess.run([HEADRACE, *arguments], cwd=folder, check=True, capture_output=True, timeout=LIMIT_S)
+
+
+def prepare(folder):
+    """What the lines name: tables, pipelines, programs, and a database with runs."""
+    folder.mkdir()
+    (folder / "bin").mkdir()
+    (folder / "bin/headrace").symlink_to(HEADRACE)
+    (folder / "bin/python").symlink_to(sys.executable)
+    (folder / "docs").symlink_to(SOURCE / "docs")
+    (folder / "generated").mkdir()
+    (folder / "data").mkdir()
+    small = ["--rows", "2048", "--features", "0.02", "--stripe-rows", "512", "--seed", "1"]
+    run("generate", "rm1", "-o", "rm1", *small, folder=folder)
+    for name in ("table", "t", "TABLE"):
+        shutil.copytree(folder / "rm1", folder / name)
+    part = (folder / "rm1/part-00000.dwrf").read_bytes()
+    (folder / "part-00000.dwrf").write_bytes(part)
+    middle = len(part) // 2
+    (folder / "damaged.dwrf").write_bytes(part[:middle] + bytes(64) + part[middle + 64:])
+    pipeline = (folder / "rm1/pipeline.toml").read_text()
+    here = pipeline.replace('table = "."', f'table = "{folder}/rm1"')
+    for name in ("p.toml", "train.toml"):
+        (folder / name).write_text(here)
+    for name, sleep in (("before", "4ms"), ("after", "1ms"), ("base", "4ms"), ("new", "1ms")):
+        (folder / f"{name}.toml").write_text(SLOW_PIPELINE % (name, sleep))
+    (folder / "my.toml").write_text('name = "mine"\n[table]\ndense_features = 40\nsparse_features = 8\n')
+    (folder / "keys.txt").write_text("k1 000102030405060708090a0b0c0d0e0f\n")
+    (folder / "keys.txt").chmod(0o600)
+    (folder / "train.py").write_text(TRAIN)
+    for name in ("old.py", "new.py"):
+        (folder / name).write_text("import time\ntime.sleep(0.3)\n")
+    run("run", "rm1/pipeline.toml", "--no-record", "-q", "--epochs", "1", "--log-reads", "reads.jsonl", folder=folder)
+    shutil.copy(folder / "reads.jsonl", folder / "jobs.jsonl")
+    for number in range(4):  # 1 to 4
+        run("run", "rm1/pipeline.toml", "-q", "--duration", "2s", "--name", "nightly" if number == 3 else f"run{number}",
+            folder=folder)
+    for number in range(4):
+        run("runs", "tag", str(number + 1), "before" if number < 2 else "after", folder=folder)
+    run("plan", "latest", "-o", "plan.json", folder=folder)
+
+
+def lines_of(document):
+    """The lines of a document's code blocks that start headrace."""
+    inside = False
+    for line in (SOURCE / document).read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            inside = not inside
+        elif inside and re.match(r"(\$ )?headrace ", line):
+            yield line.removeprefix("$ ")
+
+
+def commands():
+    text = subprocess.run([HEADRACE, "--help"], capture_output=True, text=True, check=True).stdout
+    listed = text.split("commands:\n")[1].split("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines()] + ["collect"]  # of the service; not in the list
+
+
+def examples_of(command):
+    words = [HEADRACE, command, "--help"] if command else [HEADRACE, "--help"]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    if "examples:\n" not in text:
+        return
+    for line in text.split("examples:\n")[1].splitlines():
+        if not line.startswith("  "):
+            break
+        yield line.strip()
+
+
+def all_lines(what):
+    for word in what:
+        if re.fullmatch("[a-z]\\.\\.[a-z]", word):
+            for command in [""] * (word[0] == "a") + [c for c in commands() if word[0] <= c[0] <= word[3]]:
+                yield from ((f"{command or 'headrace'} --help", line) for line in examples_of(command))
+        else:
+            yield from ((word, line) for line in lines_of(word))
+
+
+def exception(line):
+    for table in (INTERRUPTED, LEFT_OUT):
+        for pattern in table:
+            if re.search(pattern, line):
+                return table, pattern
+    return None, None
+
+
+def shortened(line):
+    for pattern, text in SHORTER:
+        line = re.sub(pattern, text, line)
+    return line
+
+
+def let_work(process, seconds=3):
+    """So long, or until it ends. How far a line got in it is another test's affair."""
+    end = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def run_line(line, folder):
+    """Runs one line in the folder: its exit status (None: left out), and what is wrong with it, or nothing."""
+    table, _ = exception(line)
+    if table is LEFT_OUT:
+        return None, None
+    line = shortened(line)
+    for made in re.findall(r" -o (\S+)", line):  # by an earlier line, or in `prepare` for another one
+        if (folder / made).is_file():
+            (folder / made).unlink()
+    target = None
+    if re.search(r"\b(4242|PID)\b", line):
+        target = subprocess.Popen([str(folder / "bin/python"), "-c", "import time\nfor _ in range(6000): time.sleep(0.1)"])
+        line = re.sub(r"\b(4242|PID)\b", str(target.pid), line)
+    environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", NO_COLOR="1")
+    environment.pop("HEADRACE_DB", None)
+    environment["PYTHONPATH"] = str(SOURCE / "probes/python")
+    environment["HEADRACE_ACCOUNT_LIBRARY"] = str(pathlib.Path(HEADRACE).parent / "libheadrace_account.so.1")
+    process = subprocess.Popen(["bash", "-o", "pipefail", "-c", line.replace("/data", f"{folder}/data")], cwd=folder,
+                               env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", start_new_session=True)
+    good = GOOD
+    try:
+        if table is INTERRUPTED:
+            good = {0, 130, -signal.SIGINT}
+            let_work(process)
+            os.killpg(process.pid, signal.SIGINT)
+        said, _ = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        said, _ = process.communicate()
+        said += f"\nstill ran after {LIMIT_S} s"
+    finally:
+        if target:
+            target.kill()
+            target.wait()
+    if process.returncode in good:
+        return process.returncode, None
+    return process.returncode, f"exit {process.returncode}: {line}\n{said[-1500:]}"
+
+
+def run_lines(prepared, what):
+    """Those of one place run one after the other in one folder: later ones use what earlier ones made."""
+    failed, count, place_before, folder = 0, 0, None, None
+    for place, line in all_lines(what):
+        if place != place_before:
+            folder = prepared.parent / re.sub(r"\W+", "_", place)
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(prepared, folder, symlinks=True)
+            place_before = place
+        count += 1
+        started = time.monotonic()
+        status, wrong = run_line(line, folder)
+        word = "FAILED" if wrong else "left out" if status is None else f"exit {status}"
+        print(f"{word:8} {time.monotonic() - started:5.1f} s  {place}: {line}", flush=True)
+        if wrong:
+            failed += 1
+            print(wrong, flush=True)
+    print(f"{count} lines, {failed} failed")
+    return 1 if failed or not count else 0
+
+
+def stale():
+    used = {exception(line)[1] for _, line in all_lines([*DOCUMENTS, "a..z"])}
+    unused = [pattern for pattern in [*INTERRUPTED, *LEFT_OUT] if pattern not in used]
+    for pattern in unused:
+        print(f"no line matches the exception {pattern}: remove it")
+    return 1 if unused else 0
+
+
+def links():
+    wrong = []
+    documents = [*sorted(SOURCE.glob("*.md")), *sorted(SOURCE.glob("docs/*.md"))]
+    for document in documents:
+        for target in re.findall(r"\]\((?![a-z]+:)([^)#\s]+)", document.read_text(encoding="utf-8")):
+            if not (document.parent / target).exists():
+                wrong.append(f"{document.relative_to(SOURCE)}: there is no {target}")
+    index = (SOURCE / "docs/index.md").read_text(encoding="utf-8")
+    wrong += [f"docs/index.md lacks {document.name}" for document in documents
+              if document.parent.name == "docs" and document.name != "index.md" and f"({document.name})" not in index]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+def main():
+    action, folder, *what = sys.argv[1:]
+    folder = pathlib.Path(folder).resolve()
+    if action == "prepare":
+        return prepare(folder)
+    if action in ("stale", "links"):
+        return stale() if action == "stale" else links()
+    return run_lines(folder, what)
+
+
+sys.exit(main())
