@@ -180,7 +180,7 @@ size_t Count(const std::vector<Block>& blocks) {
 
 // What a reader misses least goes first, until `most` lines are left.
 void Shorten(std::vector<Block>* blocks, size_t most) {
-  for (const char* label : {"unknown", "basis", "also", "plan"}) {
+  for (const char* label : {"unseen", "basis", "also", "plan"}) {
     if (Count(*blocks) <= most) return;
     blocks->erase(std::remove_if(blocks->begin(), blocks->end(),
                                  [&](const Block& block) { return block.label == label; }),

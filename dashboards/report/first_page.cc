@@ -177,15 +177,14 @@ std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck)
     text += fmt::format("{}the trainer could take {}", text.empty() ? "" : ", ",
                         Rate(1 / model.demands().consumer_s));
   }
-  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return text;
 }
 
-std::string BoundSentence(const PipelineModel& model, const Finding& first) {
+std::string BoundText(const PipelineModel& model, const Finding& first) {
   const std::string rate = Rate(first.limit.bound);
   switch (first.limit.kind) {
     case LimitKind::kConsumer:
-      return fmt::format("The trainer computes {} per step: {} at most.",
+      return fmt::format("the trainer computes {} per step: {} at most",
                          FormatDuration(model.demands().consumer_s * 1e9), rate);
     case LimitKind::kCores: {
       std::string text = fmt::format("CPU cores allow {}: {:.2f} of {:.2f} cores are in use", rate,
@@ -196,36 +195,37 @@ std::string BoundSentence(const PipelineModel& model, const Finding& first) {
             FormatPercent(model.demands().operators[*first.culprit].cpu_s / model.demands().cpu_s),
             model.operators()[*first.culprit].name);
       }
-      return text + ".";
+      return text;
     }
     case LimitKind::kStage: {
       const analysis::StageModel& stage = model.stages()[first.limit.index];
-      return fmt::format("{} can deliver {} with {}.", first.limit.name, rate,
+      return fmt::format("{} can deliver {} with {}", first.limit.name, rate,
                          Plural(stage.parallelism, "thread"));
     }
     case LimitKind::kOrder: {
       const analysis::StageModel& stage = model.stages()[first.limit.index];
       return fmt::format(
-          "Batches leave in order: the {} of {} wait for the slowest, and the queue is too short "
-          "for the others. That allows {}.",
+          "batches leave in order, the {} of {} wait for the slowest, and the queue is too short "
+          "for the others: {} at most",
           Plural(stage.parallelism, "thread"), stage.name, rate);
     }
     default:
-      return fmt::format("{} is held {} of the time: {} at most.", LimitWord(first.limit),
+      return fmt::format("{} is held {} of the time: {} at most", LimitWord(first.limit),
                          FormatPercent(std::min(1.0, first.utilisation)), rate);
   }
 }
 
 std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
-  std::string text = BoundSentence(model, first);
+  std::string text = BoundText(model, first);
+  if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
+    text += "; " + others;
+  }
+  text += fmt::format(". Measured: {}.", Rate(model.demands().rate));
   if (first.limit.kind == LimitKind::kStage && first.culprit) {
     text += WaitSentence(run, run.operators[*first.culprit]);
   }
-  if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
-    text += " " + others + ".";
-  }
-  return text + fmt::format(" Measured: {}.", Rate(model.demands().rate));
+  return text;
 }
 
 // ---------------------------------------------------------------- fix and next

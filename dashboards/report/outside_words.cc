@@ -407,7 +407,7 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   }
   page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});
   if (const std::string unknown = Unknown(seen); !unknown.empty()) {
-    page->lines.push_back({"unknown", unknown});
+    page->lines.push_back({"unseen", unknown});
   }
 }
 

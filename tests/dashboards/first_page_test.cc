@@ -190,7 +190,7 @@ TEST(FirstPage, EvidenceIsFoundByName) {
   const Report report = Make(Recorded(Decoding()));
   const Report only = OnlySections(report, {"queues", "operators"});
   ASSERT_EQ(only.sections.size(), 2u);
-  EXPECT_EQ(only.sections[0].key, "queues");
+  EXPECT_EQ(only.sections[0].name, "queues");
   EXPECT_TRUE(only.first.badge.empty());
   try {
     OnlySections(report, {"operator"});

@@ -102,7 +102,7 @@ TEST(Report, TheThirdOpinionAndTheRunsThatItLacks) {
   EXPECT_THAT(text, testing::HasSubstr("fetch stall"));
   run.siblings = {sibling(3, "ceiling", 115, 0)};
   EXPECT_THAT(RenderText(Make(run), {120, true}),
-              testing::HasSubstr(" but     runs with and without input point at the consumer"));
+              testing::HasSubstr(" but    runs with and without input point at the consumer"));
   run.run.kind = "ceiling";
   run.siblings = {sibling(2, "pipeline", 90, 0)};
   EXPECT_THAT(RenderText(Make(run), {120, true}), testing::HasSubstr("headrace report 2"));
