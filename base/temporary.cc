@@ -21,13 +21,6 @@ constexpr size_t kRandomDigits = 16;
 constexpr size_t kMaxNameBytes = 220;  // of NAME_MAX, 255: the rest is for the mark
 constexpr int kMaxAttempts = 16;       // a name that is taken is no chance, but it costs nothing
 
-uint64_t RandomBits() {
-  uint64_t bits = 0;
-  if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
-    throw ErrnoError(errno, "get random numbers for", "a temporary file");
-  return bits;
-}
-
 // Calls make(path) with new names until it succeeds; it returns -1 and sets errno as system calls
 // do.
 template <typename Make>
@@ -44,9 +37,15 @@ std::string NewBeside(const std::string& path, Make make) {
 
 }  // namespace
 
+std::string RandomDigits() {
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
+    throw ErrnoError(errno, "get random numbers for", "a temporary file");
+  return fmt::format("{:0{}x}", bits, kRandomDigits);
+}
+
 std::string TemporaryName(std::string_view name) {
-  return fmt::format("{}{}{}-{:0{}x}", name.substr(0, kMaxNameBytes), kMark, getpid(), RandomBits(),
-                     kRandomDigits);
+  return fmt::format("{}{}{}-{}", name.substr(0, kMaxNameBytes), kMark, getpid(), RandomDigits());
 }
 
 std::optional<TemporaryOf> ParseTemporaryName(std::string_view name) {

@@ -11,6 +11,9 @@ namespace headrace {
 // "NAME.tmpPID-RANDOM": of this process, with 64 random bits. `name` without its folder.
 std::string TemporaryName(std::string_view name);
 
+// 64 random bits as 16 digits.
+std::string RandomDigits();
+
 // What such a name says; nothing for any other name. Those of earlier versions have no random part.
 struct TemporaryOf {
   std::string name;  // what it was to become

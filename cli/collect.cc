@@ -1,9 +1,11 @@
 // headrace collect: the collector process, started by `run` through collectors/agent.h; with
 // --discover the always-on service that starts one for each pipeline it finds.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
@@ -27,11 +29,11 @@ struct Options {
   std::string commit;
 };
 
+// A line to the one who started this (collectors/agent.h).
 void Answer(int fd, std::string text) {
   if (fd < 0) return;
   text += '\n';
   [[maybe_unused]] const ssize_t n = write(fd, text.data(), text.size());
-  close(fd);
 }
 
 int DiscoverAll(const Options& options) {
@@ -54,6 +56,10 @@ int Collect(Options& options) {
     throw Error(ExitCode::kUsage, "say what to record: --pid PID, or --discover");
   }
   bool answered = false;
+  if (options.ready_fd >= 0) {
+    fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
+    signal(SIGPIPE, SIG_IGN);  // the one who started this may be gone at the end
+  }
   options.recorder.stop = Interrupted;
   options.recorder.ready = [&](int64_t run_id, bool) {
     Answer(options.ready_fd, fmt::format("run {}", run_id));
@@ -64,6 +70,12 @@ int Collect(Options& options) {
     if (!options.commit.empty())
       options.recorder.commit_ns = ParseDuration(options.commit, "--commit-every");
     const auto result = collectors::Record(options.recorder);
+    if (!result.displaced.empty()) {
+      const Error displaced(ExitCode::kResources, result.displaced, options.recorder.database);
+      if (options.ready_fd < 0) throw displaced;
+      Answer(options.ready_fd, fmt::format("displaced {}", result.displaced));
+      return static_cast<int>(displaced.code());
+    }
     return result.state == collectors::RunState::kTruncated ? static_cast<int>(ExitCode::kResources)
                                                             : 0;
   } catch (const Error& error) {
@@ -80,7 +92,8 @@ HR_COMMAND(
     {.summary = "records a process into the run store until it ends",
      .examples = "  headrace collect --pid 4242 --db headrace.db --name nightly\n"
                  "  headrace collect --discover --db headrace.db --max-size 4GiB\n",
-     .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full",
+     .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full, or "
+                   "the database was deleted or replaced meanwhile",
      .next = "headrace report latest",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<Options>();

@@ -75,6 +75,11 @@ std::string FullDisk(const collectors::Recording& result) {
       result.marked ? "marked truncated" : "could not be marked: it will appear as interrupted");
 }
 
+// A database that was taken away, and where the run is now.
+Error Displaced(const collectors::Recording& result, const std::string& database) {
+  return Error(ExitCode::kResources, result.displaced, database);
+}
+
 int ProfileProcess(Options& options) {
   collectors::RecorderOptions& recorder = options.recorder;
   InstallInterruptHandler();
@@ -104,12 +109,15 @@ int ProfileProcess(Options& options) {
                           ? "died without closing its accounts: the run is marked interrupted"
                           : "ended"));
     }
-    progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
-                                span, result.run_id, recorder.database));
-    if (result.state != collectors::RunState::kTruncated) {
-      Say(FirstPageOf(recorder.database, result.run_id, STDERR_FILENO));
+    if (!result.database.empty()) {
+      progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
+                                  span, result.run_id, result.database));
+      if (result.state != collectors::RunState::kTruncated) {
+        Say(FirstPageOf(result.database, result.run_id, STDERR_FILENO));
+      }
     }
   }
+  if (!result.displaced.empty()) throw Displaced(result, recorder.database);
   if (result.state == collectors::RunState::kTruncated) {
     throw Error(ExitCode::kResources, FullDisk(result), recorder.database,
                 "free space, or use --db elsewhere");
@@ -194,7 +202,10 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   }
   const int status = child.Wait();
   const int code = collectors::ShellStatus(status);
-  if (options.quiet) return code;
+  if (!result.displaced.empty()) {  // the command's status is its own, whatever became of the run
+    Say(fmt::format("headrace profile: {}\n", Displaced(result, recorder.database).what()));
+  }
+  if (options.quiet || (!lost && result.database.empty())) return code;
   const double seconds = static_cast<double>(MonotonicNs() - begin_ns) / 1e9;
   if (lost) {
     Say(fmt::format("headrace profile: {}; what was recorded before is run {} in {}\n",
@@ -206,12 +217,12 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
     Say(
         fmt::format("command {} after {:.2f} s; too short for a verdict (need >= 2 s or 20 steps). "
                     "Saved run {} in {}\n",
-                    HowItEnded(status), seconds, result.run_id, recorder.database));
+                    HowItEnded(status), seconds, result.run_id, result.database));
   } else {
     Say(fmt::format("command {} after {:.1f} s; saved {} as run {} in {}\n", HowItEnded(status),
                     seconds, FormatDuration(static_cast<double>(result.duration_ns)), result.run_id,
-                    recorder.database));
-    Say(FirstPageOf(recorder.database, result.run_id, STDERR_FILENO));
+                    result.database));
+    Say(FirstPageOf(result.database, result.run_id, STDERR_FILENO));
   }
   return code;
 }
@@ -246,9 +257,10 @@ HR_COMMAND(
          "  headrace profile -p 4242 -d 10s        # ten seconds of process 4242\n"
          "  headrace profile -p 4242 --name before # until it ends or Ctrl-C\n"
          "  headrace profile --ring 30s --trigger 'stall > 200ms' -- python train.py\n",
-     .exit_codes = "-- COMMAND: its own, 128 + signal, 126 not executable, 127 not found; else 0 "
-                   "ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk full, "
-                   "130 interrupted (what was recorded is kept)",
+     .exit_codes =
+         "-- COMMAND: its own, 128 + signal, 126 not executable, 127 not found; else 0 "
+         "ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk full "
+         "or the database deleted or replaced, 130 interrupted (what was recorded is kept)",
      .next = "headrace report latest",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<Options>();

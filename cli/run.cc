@@ -366,9 +366,10 @@ HR_COMMAND(
          "  headrace run rm1/pipeline.toml --checkpoint at.ckpt --resume # goes on where the last "
          "one "
          "stopped\n",
-     .exit_codes = "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file "
-                   "or an option, 5 damaged table, 6 a column without its key or access denied, 7 "
-                   "out of disk or memory, 130 interrupted",
+     .exit_codes =
+         "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file "
+         "or an option, 5 damaged table, 6 a column without its key or access denied, 7 "
+         "out of disk or memory, or the database was deleted or replaced, 130 interrupted",
      .next = "headrace report latest",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<RunOptions>();

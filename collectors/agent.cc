@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,15 +20,16 @@
 namespace headrace::collectors {
 namespace {
 
-std::string ReadAll(int fd) {
+// With its end; what there is of it where nobody writes the rest.
+std::string ReadLine(int fd) {
   std::string text;
-  char buffer[512];
+  char c;
   while (true) {
-    const ssize_t n = read(fd, buffer, sizeof buffer);
+    const ssize_t n = read(fd, &c, 1);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return text;
-    text.append(buffer, static_cast<size_t>(n));
-    if (text.back() == '\n') return text;
+    text += c;
+    if (c == '\n') return text;
   }
 }
 
@@ -90,16 +92,17 @@ Agent Agent::Start(const AgentOptions& options) {
     _exit(127);
   }
   close(pipe_fds[1]);
-  const std::string answer = ReadAll(pipe_fds[0]);
-  close(pipe_fds[0]);
+  const std::string answer = ReadLine(pipe_fds[0]);
   long long run_id = 0;
   if (std::sscanf(answer.c_str(), "run %lld", &run_id) == 1) {
     Agent agent;
     agent.pid_ = pid;
+    agent.answers_ = pipe_fds[0];
     agent.run_id_ = run_id;
     agent.database_ = options.database;
     return agent;
   }
+  close(pipe_fds[0]);
   kill(pid, SIGKILL);
   const int status = Wait(pid);
   int code = 1;
@@ -123,10 +126,12 @@ Agent::Agent(Agent&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       reaped_(other.reaped_),
       status_(other.status_),
+      answers_(std::exchange(other.answers_, -1)),
       run_id_(other.run_id_),
       database_(std::move(other.database_)) {}
 
 Agent::~Agent() {
+  if (answers_ >= 0) close(answers_);
   if (pid_ <= 0 || reaped_) return;
   kill(pid_, SIGTERM);
   Wait(pid_);
@@ -144,6 +149,13 @@ int64_t Agent::Stop() {
   const int status = reaped_ ? status_ : Wait(pid_);
   pid_ = -1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return run_id_;
+  constexpr std::string_view kDisplaced = "displaced ";
+  std::string last = ReadLine(answers_);
+  if (last.starts_with(kDisplaced)) {
+    last.erase(0, kDisplaced.size());
+    while (!last.empty() && last.back() == '\n') last.pop_back();
+    throw Error(ExitCode::kResources, last, database_);
+  }
   if (CodeOf(status) == ExitCode::kResources) {
     throw Error(
         ExitCode::kResources,

@@ -34,14 +34,16 @@ class Agent {
   bool ended();
   // Ends the recording after a last snapshot; call while the pipeline's accounts still exist.
   // Returns the run id. Throws Error when the collector died: kResources when the disk was full
-  // (the run holds what fitted), its own code where it ended with one, kFailure otherwise.
+  // (the run holds what fitted) or the database was displaced (where the run is now is said), its
+  // own code where it ended with one, kFailure otherwise.
   int64_t Stop();
 
  private:
   Agent() = default;
   pid_t pid_ = -1;
   bool reaped_ = false;
-  int status_ = 0;  // once reaped
+  int status_ = 0;    // once reaped
+  int answers_ = -1;  // what the collector says
   int64_t run_id_ = 0;
   std::string database_;
 };

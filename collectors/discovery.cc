@@ -5,6 +5,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -54,7 +56,7 @@ int64_t PipelineRoot(int64_t pid) {
 }
 
 void Discover(const DiscoveryOptions& options) {
-  RunStore store(options.database);
+  std::optional<RunStore> store(std::in_place, options.database);
   std::map<int64_t, Agent> agents;     // by the root's pid
   std::map<int64_t, int64_t> refused;  // when to try again
   const auto log = [&](const std::string& line) {
@@ -101,7 +103,13 @@ void Discover(const DiscoveryOptions& options) {
     }
     if (MonotonicNs() >= next_retain_ns) {
       next_retain_ns = MonotonicNs() + options.retain_ns;
-      for (const int64_t id : store.Retain(options.retention)) {
+      if (store->IsDisplaced()) {
+        log(fmt::format(
+            "{} was deleted or replaced: what is recorded from now on goes into a new one",
+            options.database));
+        store.emplace(options.database);
+      }
+      for (const int64_t id : store->Retain(options.retention)) {
         log(fmt::format("removed run {}", id));
       }
       RemoveLeftBehind();

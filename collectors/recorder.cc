@@ -172,6 +172,7 @@ class RecorderLoop {
     if (!options.command.empty()) tree_.SetRootCommand(options.program, options.command);
     if (options.trigger) flight_.emplace(options.ring_ns);
     result_.run_id = store_.BeginRun(Describe(options));
+    result_.database = options.database;
   }
   ~RecorderLoop() {
     if (pidfd_ >= 0) close(pidfd_);
@@ -182,8 +183,11 @@ class RecorderLoop {
       Loop();
     } catch (const Error& error) {
       Abandon(error);
-      if (error.code() != ExitCode::kResources) throw;
+      SaveIfDisplaced();  // which may be what it failed by
+      if (error.code() != ExitCode::kResources && result_.displaced.empty()) throw;
+      return result_;
     }
+    SaveIfDisplaced();
     return result_;
   }
 
@@ -225,6 +229,8 @@ class RecorderLoop {
       Attach();
       Sample(!going);
       if (!alive) result_.target_ended = true;
+      SaveIfDisplaced();
+      if (result_.database.empty()) break;
       if (now >= next_commit || !going) {
         Commit(!going);
         next_commit = now + options_.commit_ns - options_.tick_ns / 2;
@@ -240,8 +246,27 @@ class RecorderLoop {
     const auto& left = accounts_.left_behind();
     const bool died = result_.target_ended && left.count(options_.pid) > 0;
     result_.state = died ? RunState::kInterrupted : RunState::kComplete;
-    store_.FinishRun(result_.run_id, result_.state);
+    if (!result_.database.empty()) store_.FinishRun(result_.run_id, result_.state);
     for (const auto& [pid, path] : left) unlink(path.c_str());  // nobody else will
+  }
+
+  // Goes on in a database of the run's own where the one asked for was taken away. What was stored
+  // is still in the open file, which is gone when it is closed.
+  void SaveIfDisplaced() {
+    if (result_.database.empty() || !store_.IsDisplaced()) return;
+    const bool gone = access(result_.database.c_str(), F_OK) != 0;
+    const std::string what =
+        fmt::format("{} while it was recorded into", gone ? "deleted or renamed" : "replaced");
+    try {
+      result_.database = store_.MoveBeside(result_.run_id);
+      result_.displaced =
+          fmt::format("{}: run {} is saved in {}", what, result_.run_id, result_.database);
+    } catch (const Error& error) {
+      result_.database.clear();
+      result_.state = RunState::kInterrupted;
+      result_.displaced = fmt::format("{}: run {} is lost, as it could not be saved beside it ({})",
+                                      what, result_.run_id, error.fact());
+    }
   }
 
   // Reading the accounts of many threads takes a while; the ticks are then further apart, so that
@@ -332,7 +357,7 @@ class RecorderLoop {
     tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
     if (last || now >= next_host_ns_) {
       SampleHost(&sample);
-      cost_.AddTo(options_.database, &sample);
+      cost_.AddTo(result_.database, &sample);
       next_host_ns_ = now + options_.commit_ns - options_.tick_ns / 2;
       parts_.End("processes");
     }
@@ -548,7 +573,7 @@ class RecorderLoop {
     const bool full = error.code() == ExitCode::kResources;
     result_.state = full ? RunState::kTruncated : RunState::kInterrupted;
     try {
-      store_.FinishRun(result_.run_id, result_.state);
+      if (!result_.database.empty()) store_.FinishRun(result_.run_id, result_.state);
     } catch (const Error&) {
       result_.marked = false;  // the next one to open the store marks the run as interrupted
     }

@@ -50,6 +50,12 @@ struct Recording {
   bool target_ended = false;
   int64_t duration_ns = 0;
   int64_t steps = 0;  // of the consumer
+  // The database that holds the run: the one that was asked for or, where that was displaced, the
+  // one the run was saved in beside it. Empty: none does.
+  std::string database;
+  // Where the database was deleted, renamed or replaced meanwhile: that, and what became of the
+  // run, as one sentence for users. Else empty.
+  std::string displaced;
 };
 
 // The options' ring and trigger from what a user wrote; either may be "" (a trigger alone has a
@@ -59,7 +65,8 @@ void SetFlightRecorder(const std::string& ring, const std::string& trigger,
 
 // Records until the target ends, `stop` says so, or the duration is over. The run ends as complete
 // (stopped, or the target closed its accounts), interrupted (the target died), or truncated (disk
-// full: what was stored stays).
+// full: what was stored stays). A database that is deleted or replaced meanwhile is noticed within
+// a tick: the run is saved beside it, and is recorded on there.
 // Throws Error: kBadData when there is no such process or the database cannot be used, kPrivilege
 // when the process may not be read.
 Recording Record(const RecorderOptions& options);

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/temporary.h"
 #include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store_file.h"
@@ -45,6 +46,13 @@ void AddTo(OperatorSample* sum, const OperatorSample& o) {
   if (!o.time_source.empty()) sum->time_source = o.time_source;
 }
 
+// Device and inode; zeros where there is no such file.
+std::pair<uint64_t, uint64_t> FileId(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return {0, 0};
+  return {info.st_dev, info.st_ino};
+}
+
 int64_t BucketMiddle(int64_t ns) {
   if (ns <= 1) return 1;
   const double bucket = std::floor(std::log(static_cast<double>(ns)) / std::log(kBucketGrowth));
@@ -68,6 +76,19 @@ const char* RunStateName(RunState state) {
 }
 
 RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kCreate) {
+  Prepare();
+  for (const int64_t run_id : FindAbandonedRuns(database_))
+    FinishRun(run_id, RunState::kInterrupted);
+  for (const int64_t comparison_id : FindAbandonedComparisons(database_)) {
+    Prepared(
+        "UPDATE comparisons SET state = 'interrupted' WHERE comparison_id = ?1 AND state = "
+        "'running'")
+        .Bind(comparison_id)
+        .Run();
+  }
+}
+
+void RunStore::Prepare() {
   CheckVersion(database_);
   // WAL: readers and the writer do not wait for each other, and a killed process loses nothing that
   // was committed. NORMAL: a power failure may lose the newest transactions, never the file.
@@ -80,15 +101,8 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
   database_.Execute("PRAGMA foreign_keys = ON");
   database_.Execute("PRAGMA wal_autocheckpoint = 500");
   Migrate(database_);
-  for (const int64_t run_id : FindAbandonedRuns(database_))
-    FinishRun(run_id, RunState::kInterrupted);
-  for (const int64_t comparison_id : FindAbandonedComparisons(database_)) {
-    Prepared(
-        "UPDATE comparisons SET state = 'interrupted' WHERE comparison_id = ?1 AND state = "
-        "'running'")
-        .Bind(comparison_id)
-        .Run();
-  }
+  mode_ = ModeOf(database_.path());
+  log_id_ = FileId(database_.path() + "-wal");
 }
 
 Statement& RunStore::Prepared(const char* sql) {
@@ -869,7 +883,34 @@ void RunStore::SetDedupSample(int64_t run_id, double now, double clustered) {
 }
 
 void RunStore::CopyRun(int64_t run_id, const std::string& path) {
-  collectors::CopyRun(database_, run_id, path, ModeOf(database_.path()));
+  collectors::CopyRun(database_, run_id, path, mode_);
+}
+
+bool RunStore::IsDisplaced() {
+  int moved = 0;
+  sqlite3_file_control(database_.handle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return false;
+  const std::string& path = database_.path();
+  struct stat info;
+  const bool replaced = stat(path.c_str(), &info) == 0;
+  // A folder that may not be looked into for a while says nothing.
+  if (!replaced && errno != ENOENT && errno != ENOTDIR) return false;
+  sqlite3_db_config(database_.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  if (replaced && log_id_.second != 0 && FileId(path + "-wal") == log_id_) {
+    unlink((path + "-wal").c_str());
+    unlink((path + "-shm").c_str());
+  }
+  return true;
+}
+
+std::string RunStore::MoveBeside(int64_t run_id) {
+  const std::string path = database_.path() + ".recovered-" + RandomDigits().substr(0, 8);
+  collectors::CopyRun(database_, run_id, path, mode_);
+  prepared_.clear();
+  rolled_up_.clear();  // what was merged is merged again unchanged
+  database_ = Database(path, Database::Mode::kReadWrite);
+  Prepare();
+  return path;
 }
 
 }  // namespace headrace::collectors

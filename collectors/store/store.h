@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/store/read_store.h"
@@ -287,9 +288,19 @@ class RunStore {
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 
+  // Whether the file at the store's path is another one than is open here, or none: it was
+  // deleted, renamed or replaced. What this store writes from then on is in no file that the path
+  // names. Closing it then leaves alone what lies there now; the log of this store, which SQLite
+  // would replay into the file that took its place, is removed.
+  bool IsDisplaced();
+  // Saves a run as a database of its own beside the store's path, "PATH.recovered-RANDOM", and goes
+  // on in that one. Returns its path. Throws Error.
+  std::string MoveBeside(int64_t run_id);
+
   Database& database() { return database_; }
 
  private:
+  void Prepare();
   void RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns, int64_t resolution_ns);
   void RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t resolution_ns);
   void AppendMeasurements(int64_t run_id, const MeasurementBatch& batch);
@@ -297,6 +308,8 @@ class RunStore {
   void AppendOne(int64_t run_id, const IntervalSample& interval, AppendPart part);
 
   Database database_;
+  uint32_t mode_ = 0600;                       // permissions of the file
+  std::pair<uint64_t, uint64_t> log_id_;       // device and inode of its -wal file
   std::map<const char*, Statement> prepared_;  // by the address of a literal
   // Up to where measurements were merged, by run and resolution.
   std::map<std::pair<int64_t, int64_t>, int64_t> rolled_up_;

@@ -81,8 +81,9 @@ COMMANDS
   mkdir folder
   python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
   for place in pipe folder socket /dev/zero; do
-    for command in "runs" "report latest" "query 'SELECT 1'" "run small.toml --quiet" "profile --quiet -- true" "doctor --calibrate"; do
-      run eval "timeout -k 1 20 \"$HEADRACE\" $command --db $place"
+    for command in "runs" "report latest" "query 'SELECT 1'" "run small.toml --quiet" "profile --quiet -- true"; do
+      export HEADRACE_DB=$place
+      run eval "timeout -k 1 20 \"$HEADRACE\" $command"
       one_line_error 5 "$place: is a (pipe|folder|socket|device), not a database"
     done
   done
@@ -140,4 +141,116 @@ PY
   rm runs.db-shm
   as_nobody "$HEADRACE" report first > out 2> err || [ $? -eq 4 ]
   [ "$(grep -c 'runs.db: read without its newest records: .*runs.db-wal ([0-9]* bytes)' err)" -eq 1 ] || { cat err; false; }
+}
+
+# The file that a run was saved in whose database was taken away.
+saved_file() { ls runs.db.recovered-* | grep -E '^runs\.db\.recovered-[0-9a-f]{8}$'; }
+holds_the_run() { "$HEADRACE" runs --json --db "$1" | jq -e --arg state "$2" '.runs | length == 1 and .[0].state == $state and .[0].name == "kept" and .[0].duration_ns > 1e9'; }
+
+@test "run: a database deleted meanwhile is said, exit 7, and the run is saved beside it" {
+  "$HEADRACE" run small.toml --name kept --duration 60s --quiet 2> err &
+  pid=$!
+  until_true 20 newest_run_is recording
+  sleep 1
+  rm runs.db runs.db-wal runs.db-shm
+  until_true 20 saved_file
+  sleep 0.5
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 7 ] || { echo "exit $code"; cat err; false; }
+  file=$(saved_file)
+  [ "$(wc -l < err)" -eq 1 ] || { cat err; false; }
+  grep -q "^headrace run: .*runs.db: deleted or renamed while it was recorded into: run 1 is saved in .*/$file$" err || { cat err; false; }
+  holds_the_run "$file" complete
+  [ ! -e runs.db ]
+  # It went on: what was stored there after the rescue is there as well, and nothing of a file half made.
+  [ "$("$HEADRACE" query --format csv --db "$file" "SELECT steps_count = (SELECT SUM(steps_count) FROM step_interval) FROM step_summary" | tail -n 1)" = 1 ]
+  run ls
+  [[ "$output" != *.tmp* ]]
+}
+
+@test "run: a database replaced meanwhile is left alone, and the run is saved beside it" {
+  "$HEADRACE" run small.toml --name other --quiet --db other.db
+  sql other.db "PRAGMA journal_mode = DELETE"
+  sum=$(sha256sum < other.db)
+  "$HEADRACE" run small.toml --name kept --duration 60s --quiet 2> err &
+  pid=$!
+  until_true 20 newest_run_is recording
+  sleep 1
+  mv other.db runs.db
+  until_true 20 saved_file
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 7 ] || { echo "exit $code"; cat err; false; }
+  grep -q "runs.db: replaced while it was recorded into: run 1 is saved in .*/$(saved_file)$" err || { cat err; false; }
+  [ "$sum" = "$(sha256sum < runs.db)" ]
+  [ ! -e runs.db-wal ] # it is the log of the file that went: SQLite would replay it into this one
+  "$HEADRACE" runs --json | jq -e '.runs | length == 1 and .[0].name == "other"'
+  holds_the_run "$(saved_file)" complete
+}
+
+@test "profile: a database deleted meanwhile is said, and the run is saved beside it" {
+  sleep 60 &
+  target=$!
+  "$HEADRACE" profile -p $target --name kept --quiet 2> err &
+  pid=$!
+  until_true 20 newest_run_is recording
+  sleep 1
+  rm runs.db runs.db-wal runs.db-shm
+  until_true 20 saved_file
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  kill $target
+  [ "$code" -eq 7 ] || { echo "exit $code"; cat err; false; }
+  grep -q "^headrace profile: .*deleted or renamed while it was recorded into: run 1 is saved in .*/$(saved_file)$" err || { cat err; false; }
+  holds_the_run "$(saved_file)" complete
+  rm runs.db.recovered-*
+  # A command's status stays its own.
+  "$HEADRACE" profile --name kept --quiet -- sh -c 'while [ ! -e go ]; do sleep 0.05; done; exit 9' 2> err &
+  pid=$!
+  until_true 20 newest_run_is recording
+  sleep 1
+  rm runs.db runs.db-wal runs.db-shm
+  until_true 20 saved_file
+  touch go
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 9 ] || { echo "exit $code"; cat err; false; }
+  grep -q "run 1 is saved in .*/$(saved_file)$" err || { cat err; false; }
+  holds_the_run "$(saved_file)" complete
+}
+
+@test "collect: a database deleted meanwhile is said, exit 7, and the run is saved beside it" {
+  sleep 60 &
+  target=$!
+  "$HEADRACE" collect --pid $target --name kept 2> err &
+  pid=$!
+  until_true 20 newest_run_is recording
+  sleep 1
+  rm runs.db runs.db-wal runs.db-shm
+  until_true 20 saved_file
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  kill $target
+  [ "$code" -eq 7 ] || { echo "exit $code"; cat err; false; }
+  grep -q "^headrace collect: .*run 1 is saved in .*/$(saved_file)$" err || { cat err; false; }
+  holds_the_run "$(saved_file)" complete
+}
+
+@test "a recording that can be saved nowhere is said to be lost, exit 7" {
+  mkdir gone
+  HEADRACE_DB=$DIR/gone/runs.db "$HEADRACE" run small.toml --duration 60s --quiet 2> err &
+  pid=$!
+  HEADRACE_DB=$DIR/gone/runs.db until_true 20 newest_run_is recording
+  rm -r gone
+  sleep 0.5
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 7 ] || { echo "exit $code"; cat err; false; }
+  grep -q "gone/runs.db: deleted or renamed while it was recorded into: run 1 is lost, as it could not be saved beside it (cannot create: No such file or directory)" err || { cat err; false; }
 }
