@@ -44,7 +44,7 @@ bool UseColor(int descriptor) {
   return isatty(descriptor) == 1;
 }
 
-Progress::Progress(std::string title) : title_(std::move(title)) {
+Progress::Progress(std::string title) : title_(Printable(title)) {
   const char* term = std::getenv("TERM");
   terminal_ = isatty(STDERR_FILENO) == 1 && !(term != nullptr && std::strcmp(term, "dumb") == 0);
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/file.h"
+#include "base/terminal_text.h"
 #include "cli/verdict.h"
 
 namespace headrace::cli {
@@ -42,7 +43,7 @@ void WritePage(const PageOutput& output, const dashboards::Report& report,
   AtomicFile file(output.file, output.replace);
   file.Write(page);
   file.Commit();
-  fmt::print(stderr, "wrote {}\n", output.file);
+  fmt::print(stderr, "wrote {}\n", Printable(output.file));
 }
 
 }  // namespace headrace::cli
