@@ -99,6 +99,15 @@ class TornFile {
 
   proto::Footer* footer() { return &tail_.footer; }
 
+  // Changes the footer of a stripe.
+  void EditStripeFooter(size_t stripe, const std::function<void(proto::StripeFooter*)>& edit) {
+    drop_cache_ = true;
+    proto::StripeFooter footer;
+    HR_CHECK(footer.ParseFromString(stripes_[stripe].footer), "a sound stripe footer");
+    edit(&footer);
+    stripes_[stripe].footer = footer.SerializeAsString();
+  }
+
   // Replaces the unframed bytes of a stream by edit(them); its length in the stripe's footer and
   // the places of the streams after it follow. Nothing where there is no such stream.
   void EditStream(size_t stripe_index, dwrf::StreamKind kind, uint32_t node, uint32_t sequence,

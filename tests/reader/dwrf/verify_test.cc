@@ -312,6 +312,18 @@ TEST(Verify, FilesOfOtherWritersPass) {
   EXPECT_GE(passed, 20u);
 }
 
+// Found by scripts/damaged_files.sh: cat printed such a key, and rewrite could not write it.
+TEST(StripeFooter, KeysOfAFlattenedMapFitTheirType) {
+  TornFile file(Written(Options()));
+  file.EditStripeFooter(0, [](proto::StripeFooter* footer) {
+    for (auto& encoding : *footer->mutable_encoding())
+      if (encoding.node() == 14 && encoding.sequence() == 1)
+        encoding.mutable_key()->set_int_key(int64_t{1} << 32);
+  });
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
+              HasSubstr("key 4294967296 of map sparse is no int"));
+}
+
 TEST(Verify, SaysWhatItCouldNotCheck) {
   WriterOptions options = Options();
   options.keys = KeyRing::Parse("k 000102030405060708090a0b0c0d0e0f", "keys");
