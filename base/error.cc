@@ -14,26 +14,6 @@ std::string JoinLine(const std::string& what, const std::string& where, const st
   return Printable(line, 4096);
 }
 
-// Length of the valid UTF-8 sequence at `p` (1..4), or 0.
-size_t Utf8Length(const unsigned char* p, size_t left) {
-  const unsigned char lead = p[0];
-  const size_t length = lead < 0x80   ? 1
-                        : lead < 0xC2 ? 0
-                        : lead < 0xE0 ? 2
-                        : lead < 0xF0 ? 3
-                        : lead < 0xF5 ? 4
-                                      : 0;
-  if (length == 0 || length > left) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((p[i] & 0xC0) != 0x80) return 0;
-  }
-  // Longer than need be, halves of surrogate pairs, and past U+10FFFF.
-  if ((lead == 0xE0 && p[1] < 0xA0) || (lead == 0xED && p[1] >= 0xA0) ||
-      (lead == 0xF0 && p[1] < 0x90) || (lead == 0xF4 && p[1] >= 0x90))
-    return 0;
-  return length;
-}
-
 }  // namespace
 
 Error::Error(ExitCode code, std::string what, std::string where, std::string fix)
@@ -76,23 +56,6 @@ Error ErrnoError(int error_number, const std::string& action, const std::string&
       break;
   }
   return Error(code, fmt::format("cannot {}: {}", action, std::strerror(error_number)), path, fix);
-}
-
-std::string Printable(const std::string& text, size_t max_bytes) {
-  std::string out;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    if (out.size() >= max_bytes) return out + "...";
-    const size_t length = Utf8Length(bytes + i, text.size() - i);
-    if (length == 0 || (length == 1 && (bytes[i] < 0x20 || bytes[i] == 0x7F))) {
-      out += fmt::format("\\x{:02x}", bytes[i]);
-      i += 1;
-    } else {
-      out.append(text, i, length);
-      i += length;
-    }
-  }
-  return out;
 }
 
 }  // namespace headrace

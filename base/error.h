@@ -8,6 +8,8 @@
 #include <exception>
 #include <string>
 
+#include "base/terminal_text.h"
+
 namespace headrace {
 
 // Exit codes of every command (docs/cli.md); the numbers are a contract with scripts.
@@ -34,8 +36,8 @@ class Error : public std::exception {
   const std::string& where() const { return where_; }
   const std::string& fix() const { return fix_; }
 
-  // One line: "where: what; fix" with absent parts left out. Control characters are escaped, so
-  // that a hostile file name or field name cannot break the line.
+  // One line: "where: what; fix" with absent parts left out, Printable, so that a hostile file name
+  // or field name can neither break the line nor move the cursor.
   const char* what() const noexcept override { return line_.c_str(); }
 
   // The same error with `context` put before the place, e.g. the operator or the file it happened
@@ -51,9 +53,5 @@ class Error : public std::exception {
 // and EPERM kPrivilege, ENOENT kBadData, all others kFailure. `action` is a verb phrase: "open",
 // "write 4096 bytes to".
 Error ErrnoError(int error_number, const std::string& action, const std::string& path);
-
-// `text` with control bytes and invalid UTF-8 shown as \xNN, cut to `max_bytes`; for names that
-// come from files.
-std::string Printable(const std::string& text, size_t max_bytes = 200);
 
 }  // namespace headrace

@@ -53,6 +53,17 @@ std::string_view Unspace(std::string_view text) {
   return text;
 }
 
+// $'...', as bash, zsh, ksh and POSIX 2024 read it, with every byte spelled out that is not plain.
+std::string EscapedWord(const std::string& word) {
+  std::string out = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\'' || c == '\\') out += '\\';
+    out += byte >= 0x20 && byte < 0x7F ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return out + "'";
+}
+
 }  // namespace
 
 std::string FormatDuration(double ns) {
@@ -201,6 +212,7 @@ std::string ShellWord(const std::string& word) {
     const unsigned char byte = static_cast<unsigned char>(c);
     plain = plain && (std::isalnum(byte) || byte > 127 || kPlain.find(c) != kPlain.npos);
   }
+  if (Printable(word, SIZE_MAX) != word) return EscapedWord(word);
   if (plain) return word;
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);

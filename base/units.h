@@ -27,7 +27,7 @@ int64_t ParseDuration(std::string_view text, const std::string& what);
 uint64_t ParseBytes(std::string_view text, const std::string& what);
 
 // `word` as a shell takes it: quoted where it holds a blank or another character with a meaning.
-// For printed commands.
+// For printed commands: what a terminal would obey is spelled out ($'\x1b').
 std::string ShellWord(const std::string& word);
 
 }  // namespace headrace

@@ -13,6 +13,7 @@
 #include "cli/remote_option.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/dwrf/text.h"
+#include "reader/dwrf/verify.h"
 #include "reader/source/open.h"
 
 namespace headrace::cli {
@@ -26,7 +27,7 @@ struct CatOptions {
   std::vector<std::string> columns;
   std::string format = "ndjson";
   uint64_t limit = UINT64_MAX, offset = 0;
-  bool skip_bad = false, no_verify = false;
+  bool skip_bad = false, no_verify = false, verify = false;
 };
 
 // The reader of our output went away: an end like any other, not a failure.
@@ -70,8 +71,9 @@ int Cat(const CatOptions& options) {
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
-               options.file);
+               Printable(options.file));
   }
+  if (options.verify) fmt::print(stderr, "{}", dwrf::VerificationText(dwrf::Verify(file)));
   dwrf::RowReaderOptions reading;
   for (const std::string& name : SplitColumns(options.columns)) {
     reading.columns.push_back(dwrf::ColumnSelection::Parse(name, file->schema()));
@@ -106,7 +108,7 @@ int Cat(const CatOptions& options) {
   }
   if (skipped > 0)
     fmt::print(stderr, "headrace cat: {} part{} left out of {}\n", skipped, skipped == 1 ? "" : "s",
-               options.file);
+               Printable(options.file));
   return 0;
 }
 
@@ -120,7 +122,9 @@ HR_COMMAND(
          "map\n"
          "  headrace cat part-00000.dwrf --format canonical | sha256sum # equal rows, equal hash\n"
          "  headrace cat damaged.dwrf --skip-bad                        # what is whole; the rest "
-         "is named on stderr\n",
+         "is named on stderr\n"
+         "  headrace cat part-00000.dwrf --verify > rows.ndjson         # none, if the metadata "
+         "says otherwise\n",
      .exit_codes = "0 ok (also with --skip-bad), 1 the storage failed, 2 unknown column or a place "
                    "that cannot be, 5 damaged or foreign data, 6 an encrypted column without its "
                    "key, or access denied, 7 a row too large",
@@ -143,10 +147,15 @@ HR_COMMAND(
                       "canonical (exact, hashable)")
            ->check(CLI::IsMember({"ndjson", "canonical"}))
            ->capture_default_str();
+       auto* verify = app.add_flag("--verify", options->verify,
+                                   "first hold row counts, statistics and row indexes against all "
+                                   "rows; print none where they differ");
        app.add_flag("--skip-bad", options->skip_bad,
                     "leave out damaged stripes; with --no-verify only damaged columns (null) and "
-                    "keys (absent)");
-       app.add_flag("--no-verify", options->no_verify, "read without comparing stripe checksums");
+                    "keys (absent)")
+           ->excludes(verify);
+       app.add_flag("--no-verify", options->no_verify, "read without comparing stripe checksums")
+           ->excludes(verify);
        return [options] { return Cat(*options); };
      }});
 

@@ -99,7 +99,7 @@ std::string ProgressLine(const std::string& title, double fraction, double left_
   return line;
 }
 
-Progress::Progress(std::string title) : title_(std::move(title)), begin_ns_(MonotonicNs()) {
+Progress::Progress(std::string title) : title_(Printable(title)), begin_ns_(MonotonicNs()) {
   const char* term = std::getenv("TERM");
   terminal_ = isatty(STDERR_FILENO) == 1 && !(term != nullptr && std::strcmp(term, "dumb") == 0);
 }

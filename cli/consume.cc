@@ -55,7 +55,7 @@ void PrintSummary(const Options& options, const ReceivePipeline& pipeline, doubl
                          {"multiset", fmt::format("{:016x}", checksums.multiset)},
                          {"ordered", fmt::format("{:016x}", checksums.ordered)}};
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
   if (options.quiet) return;

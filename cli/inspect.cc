@@ -6,11 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/keys_option.h"
 #include "cli/remote_option.h"
+#include "reader/dwrf/verify.h"
 #include "reader/source/open.h"
 
 namespace headrace::cli {
@@ -21,7 +23,7 @@ namespace dwrf = reader::dwrf;
 struct InspectOptions {
   std::string file, keys;
   reader::SourceOptions source;
-  bool json = false, streams = false;
+  bool json = false, streams = false, verify = false;
 };
 
 int Inspect(const InspectOptions& options) {
@@ -30,10 +32,14 @@ int Inspect(const InspectOptions& options) {
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",
-               options.file);
+               Printable(options.file));
   }
-  const std::string text = options.json ? dwrf::InspectJson(*file)
-                                        : dwrf::InspectText(*file, {.streams = options.streams});
+  std::optional<dwrf::Verification> verified;
+  if (options.verify) verified = dwrf::Verify(file);
+  const std::string text = options.json
+                               ? dwrf::InspectJson(*file, verified ? &*verified : nullptr)
+                               : dwrf::InspectText(*file, {.streams = options.streams}) +
+                                     (verified ? "\n" + dwrf::VerificationText(*verified) : "");
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!options.json)
     fmt::print(stderr, "next: {} cat {} --limit 3\n", ShellWord(ProgramName()),
@@ -48,6 +54,8 @@ HR_COMMAND(
          "  headrace inspect part-00000.dwrf                                  # an overview\n"
          "  headrace inspect part-00000.dwrf --streams                        # every stream with "
          "its bytes\n"
+         "  headrace inspect part-00000.dwrf --verify                         # is the metadata "
+         "true?\n"
          "  headrace inspect part-00000.dwrf --json | jq '.stripes[0].flattened_maps'\n",
      .exit_codes =
          "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, 6 "
@@ -62,6 +70,9 @@ HR_COMMAND(
            ->type_name("FILE");
        AddRemoteOptions(&app, &options->source);
        app.add_flag("--json", options->json, "print everything as JSON (headrace.inspect/1)");
+       app.add_flag("--verify", options->verify,
+                    "hold row counts, statistics and row indexes against all rows; 5 where they "
+                    "differ");
        app.add_flag("--streams", options->streams, "list every stream instead of sums by kind");
        return [options] { return Inspect(*options); };
      }});

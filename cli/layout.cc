@@ -43,8 +43,10 @@ void AddAllKeys(const reader::Table& table, const std::string& column, dwrf::Pro
   std::set<dwrf::MapKey> keys;
   for (const auto& file : table.files) {
     const uint32_t node = *file->schema().FindColumn(column);
-    for (size_t s = 0; s < file->num_stripes(); ++s)
-      for (const dwrf::FlatKey& key : file->ReadStripe(s)->FlatKeys(node)) keys.insert(key.key);
+    for (size_t s = 0; s < file->num_stripes(); ++s) {
+      const std::shared_ptr<const dwrf::Stripe> stripe = file->ReadStripe(s);
+      for (const dwrf::FlatKey& key : stripe->FlatKeys(node)) keys.insert(key.key);
+    }
   }
   for (const dwrf::MapKey& key : keys) out->features.push_back({column, key});
 }
@@ -110,7 +112,7 @@ int Layout(const LayoutCommandOptions& options) {
     ChooseGap(DefaultDatabase(), &*spec);
     projection = spec->projection;
     mapping.projection = &projection;
-    mapping.projection_name = options.pipeline;
+    mapping.projection_name = Printable(options.pipeline);
     mapping.max_gap_bytes = spec->fetch.max_gap_bytes;
     mapping.max_read_bytes = spec->fetch.max_read_bytes;
     dedup.dedup = spec->dedup;

@@ -68,14 +68,15 @@ std::string Clustered(const std::optional<double>& factor) {
 void PrintText(const std::string& name, const reader::DedupSample& sample,
                const std::vector<DedupFactor>& groups, const DedupReportOptions& options) {
   const Totals totals = Sum(groups);
-  fmt::print("{}: {} rows read, in batches of {}, each compared with {}\n\n", name, sample.rows,
-             options.batch_rows,
+  fmt::print("{}: {} rows read, in batches of {}, each compared with {}\n\n", Printable(name),
+             sample.rows, options.batch_rows,
              options.dedup.scope == reader::DedupScope::kNeighbours ? "the row before it"
                                                                     : "all of its batch");
   fmt::print("{:44} {:>8} {:>10} {:>6} {:>11} {:>14}\n", "group", "features", "bytes/row", "share",
              "factor now", "if clustered");
   for (const DedupFactor& group : groups) {
-    fmt::print("{:44} {:>8} {:>10.1f} {:>6} {:>11.2f} {:>14}\n", group.name, group.keys.size(),
+    fmt::print("{:44} {:>8} {:>10.1f} {:>6} {:>11.2f} {:>14}\n", Printable(group.name),
+               group.keys.size(),
                static_cast<double>(group.bytes) / static_cast<double>(sample.rows),
                FormatPercent(static_cast<double>(group.bytes) / totals.bytes), group.now,
                Clustered(group.clustered));
@@ -89,7 +90,7 @@ void PrintText(const std::string& name, const reader::DedupSample& sample,
     fmt::print(
         "\nWhat clustering would give is not known: the table has no column '{}' of "
         "integers (--session names another).\n",
-        options.session);
+        Printable(options.session));
 }
 
 void PrintJson(const std::string& name, const reader::DedupSample& sample,
@@ -117,7 +118,7 @@ void PrintJson(const std::string& name, const reader::DedupSample& sample,
                              {"list_bytes", group.bytes},
                              {"factor_now_ratio", group.now},
                              {"factor_clustered_ratio", number(group.clustered)}});
-  fmt::print("{}\n", out.dump(2));
+  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/guarded_output.h"
 #include "cli/main.h"
 #include "cli/version.h"
 
@@ -167,6 +168,7 @@ int RunCommand(const std::string& name, const Command& command, int argc, char**
 }  // namespace
 
 int Main(int argc, char** argv) {
+  const OutputGuard guard;
   // A closed pipe is an ordinary end of output for the commands that print rows: they see EPIPE. A
   // file that may not grow (ulimit -f) is an error like a full disk: EFBIG.
   std::signal(SIGPIPE, SIG_IGN);
@@ -215,7 +217,7 @@ int Main(int argc, char** argv) {
         throw ErrnoError(error.code().value(), "write", "standard output");
     }
     // A reader that has seen enough is no failure.
-    if (std::fflush(stdout) != 0 && errno != EPIPE)
+    if ((std::fflush(stdout) != 0 || std::fflush(DataOutput()) != 0) && errno != EPIPE)
       throw ErrnoError(errno, "write", "standard output");
   });
   if (!failure) return code;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/terminal_text.h"
 #include "cli/command.h"
 #include "cli/verdict.h"
 
@@ -52,7 +53,7 @@ void WritePage(const PageOutput& output, const dashboards::Report& report,
   AtomicFile file(output.file, output.replace);
   file.Write(page);
   file.Commit();
-  fmt::print(stderr, "wrote {}\n", output.file);
+  fmt::print(stderr, "wrote {}\n", Printable(output.file));
 }
 
 bool ShowInPager(const std::string& text) {

@@ -399,7 +399,7 @@ void WriteOutput(const std::string& path, bool force, const std::string& text) {
   AtomicFile file(path, force);
   file.Write(text);
   file.Commit();
-  fmt::print(stderr, "wrote {}\n", path);
+  fmt::print(stderr, "wrote {}\n", Printable(path));
 }
 
 void PrintEmitted(const analysis::RunView& view, const PlanOptions& options,

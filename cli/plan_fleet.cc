@@ -22,7 +22,7 @@ void WriteFile(const std::string& path, bool force, const std::string& text) {
   AtomicFile file(path, force);
   file.Write(text);
   file.Commit();
-  fmt::print(stderr, "wrote {}\n", path);
+  fmt::print(stderr, "wrote {}\n", Printable(path));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/guarded_output.h"
 #include "collectors/store/store.h"
 
 namespace headrace::cli {
@@ -32,7 +33,11 @@ std::string Text(const SqlValue& value) {
 void PrintTable(const SqlResult& result) {
   std::vector<size_t> widths;
   std::vector<std::vector<std::string>> cells;
-  for (const std::string& column : result.columns) widths.push_back(column.size());
+  std::vector<std::string> titles;
+  for (const std::string& column : result.columns) {
+    titles.push_back(Printable(column));
+    widths.push_back(titles.back().size());
+  }
   for (const auto& row : result.rows) {
     auto& line = cells.emplace_back();
     for (size_t c = 0; c < row.size(); c++) {
@@ -52,7 +57,7 @@ void PrintTable(const SqlResult& result) {
     while (!out.empty() && out.back() == ' ') out.pop_back();
     fmt::print("{}\n", out);
   };
-  print(result.columns, 0);
+  print(titles, 0);
   for (size_t r = 0; r < cells.size(); r++) print(cells[r], r + 1);
 }
 
@@ -66,15 +71,18 @@ std::string CsvField(const std::string& text) {
   return out + '"';
 }
 
+// Fields are data: a file or a pipe gets them as they are. The first line names columns, and a name
+// is text for people: what a terminal would obey is escaped in it wherever it goes.
 void PrintCsv(const SqlResult& result) {
+  std::FILE* const out = DataOutput();
   for (size_t c = 0; c < result.columns.size(); c++) {
-    fmt::print("{}{}", c ? "," : "", CsvField(result.columns[c]));
+    fmt::print(out, "{}{}", c ? "," : "", CsvField(Printable(result.columns[c], SIZE_MAX)));
   }
-  fmt::print("\n");
+  fmt::print(out, "\n");
   for (const auto& row : result.rows) {
     for (size_t c = 0; c < row.size(); c++)
-      fmt::print("{}{}", c ? "," : "", CsvField(Text(row[c])));
-    fmt::print("\n");
+      fmt::print(out, "{}{}", c ? "," : "", CsvField(Text(row[c])));
+    fmt::print(out, "\n");
   }
 }
 

@@ -125,7 +125,7 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
                          {"first_loss", training.first_loss},
                          {"last_loss", training.last_loss}};
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
   if (options.quiet) return;

@@ -68,8 +68,8 @@ int List(const Options& options) {
     return 0;
   }
   if (runs.rows.empty()) {
-    std::fprintf(stderr, "no runs in %s yet; record one with: headrace run PIPELINE\n",
-                 options.database.c_str());
+    fmt::print(stderr, "no runs in {} yet; record one with: headrace run PIPELINE\n",
+               Printable(options.database));
     return 0;
   }
   fmt::print("{:>5}  {:<24} {:<12} {:<20} {:>9} {:>9}  {:<16} {}\n", "run", "name", "state",
@@ -78,7 +78,7 @@ int List(const Options& options) {
     const auto* steps = std::get_if<int64_t>(&row[8]);
     std::string line = fmt::format(
         "{:>5}  {:<24} {:<12} {:<20} {:>9} {:>9}  {:<16} {}", integer(row[0]),
-        Printable(text(row[1]), 60), text(row[3]), LocalTime(integer(row[5])),
+        Printable(text(row[1]), 60), Printable(text(row[3]), 20), LocalTime(integer(row[5])),
         FormatDuration(static_cast<double>(integer(row[6]))), steps ? std::to_string(*steps) : "-",
         Printable(text(row[4]), 40), Printable(text(row[2])));
     while (line.back() == ' ') line.pop_back();
@@ -95,8 +95,7 @@ int Runs(const Options& options) {
   if (options.copy->parsed()) {
     const int64_t id = recorded.FindRun(options.run);
     recorded.CopyRun(id, options.output);
-    std::fprintf(stderr, "copied run %lld to %s\n", static_cast<long long>(id),
-                 options.output.c_str());
+    fmt::print(stderr, "copied run {} to {}\n", id, Printable(options.output));
     return 0;
   }
   collectors::RunStore store(options.database);

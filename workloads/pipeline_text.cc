@@ -163,7 +163,8 @@ step = "{8}"             # time of one training step; "0": takes batches as fast
       spec.name, 100 * feature_share, 100 * byte_share, static_cast<uint64_t>(spec.batch_rows),
       spec.seed, Keys(dense), Keys(sparse), Keys(weighted), spec.step,
       encrypted ? fmt::format("keys = {}  # where the keys are; they are in no file of the table\n",
-                              nlohmann::json(table.keys_place).dump())
+                              nlohmann::json(table.keys_place)
+                                  .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
                 : "",
       encrypted ? "\"decrypt\", " : "");
   text += "# Derived features, from raw values.\n\n";
@@ -228,7 +229,7 @@ std::string TableJson(const GeneratedTable& table) {
     }
     json["features"].push_back(entry);
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace headrace::workloads

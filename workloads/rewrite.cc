@@ -278,7 +278,10 @@ std::string PipelineFor(std::string text, const RewriteOptions& options) {
   if (text.find("\"decrypt\"") == std::string::npos) put("\"decompress\"", "\"decrypt\", ", false);
   if (text.find("\nkeys = ") == std::string::npos)
     put("\n[source]\n",
-        fmt::format("keys = {}\n", nlohmann::json(options.encryption.keys_place).dump()), true);
+        fmt::format("keys = {}\n",
+                    nlohmann::json(options.encryption.keys_place)
+                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)),
+        true);
   return text;
 }
 
@@ -302,7 +305,7 @@ std::string Description(const fs::path& source, const RewriteOptions& options,
   if (options.compression) json["compression"] = *options.compression;
   json["written"] = {
       {"files", result.files}, {"stripes", result.stripes}, {"file_bytes", result.bytes}};
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ void WriteBatch(const fs::path& folder, const TensorBatch& batch) {
                               {"weighted", group.weighted},
                               {"unique_rows_count", group.unique.rows}});
   }
-  WriteFile(folder / "batch.json", json.dump(1) + "\n");
+  WriteFile(folder / "batch.json",
+            json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 class Dumper final : public reader::Consumer {

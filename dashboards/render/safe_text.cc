@@ -1,43 +1,12 @@
 #include "dashboards/render/safe_text.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 
-#include "base/error.h"
+#include "base/terminal_text.h"
 
 namespace headrace::dashboards {
-namespace {
-
-bool Obeyed(uint32_t c) {
-  return (c >= 0x80 && c <= 0x9F) || c == 0x061C || (c >= 0x200B && c <= 0x200F) ||
-         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x2069) || c == 0xFEFF;
-}
-
-}  // namespace
-
-std::string SafeText(const std::string& text) {
-  const std::string valid = Printable(text, SIZE_MAX);
-  std::string out;
-  for (size_t i = 0; i < valid.size();) {
-    const auto lead = static_cast<unsigned char>(valid[i]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    uint32_t c = length == 1 ? lead : lead & (0xFFu >> (length + 1));
-    for (size_t k = 1; k < length; ++k) {
-      c = c << 6 | (static_cast<unsigned char>(valid[i + k]) & 0x3Fu);
-    }
-    if (Obeyed(c)) {
-      out += fmt::format("\\u{:04x}", c);
-    } else {
-      out.append(valid, i, length);
-    }
-    i += length;
-  }
-  return out;
-}
-
 Report SafeToPrint(Report report) {
-  const auto make_safe = [](std::string* text) { *text = SafeText(*text); };
+  const auto make_safe = [](std::string* text) { *text = Printable(*text, SIZE_MAX); };
   make_safe(&report.title);
   make_safe(&report.first.badge);
   make_safe(&report.first.verdict);
@@ -61,7 +30,7 @@ Report SafeToPrint(Report report) {
           }
           const Quantity& quantity = std::get<Quantity>(cell);
           if (!quantity.available()) {
-            cell = Quantity::Unavailable(SafeText(quantity.reason()), quantity.unit());
+            cell = Quantity::Unavailable(Printable(quantity.reason(), SIZE_MAX), quantity.unit());
           }
         }
       }

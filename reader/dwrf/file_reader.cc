@@ -19,6 +19,19 @@ namespace {
 // As for file footers: no honest one packs to a thousandth.
 uint64_t MaxStripeFooterBytes(uint64_t stored) { return (uint64_t{1} << 20) + 256 * stored; }
 
+bool Fits(int64_t number, TypeKind kind) {
+  switch (kind) {
+    case TypeKind::kByte:
+      return number == static_cast<int8_t>(number);
+    case TypeKind::kShort:
+      return number == static_cast<int16_t>(number);
+    case TypeKind::kInt:
+      return number == static_cast<int32_t>(number);
+    default:
+      return true;
+  }
+}
+
 // Checks and translates one stripe's footer.
 class StripeBuilder {
  public:
@@ -183,7 +196,11 @@ class StripeBuilder {
     if (key_kind == TypeKind::kString || key_kind == TypeKind::kBinary) {
       key.key = MapKey::Of(encoding.key().bytes_key());
     } else if (IsInteger(key_kind)) {
-      key.key = MapKey::Of(encoding.key().int_key());
+      const int64_t number = encoding.key().int_key();
+      if (!Fits(number, key_kind))
+        throw Bad(footer_offset(), fmt::format("key {} of map {} is no {}", number,
+                                               tail_.schema.Path(map.id), TypeKindName(key_kind)));
+      key.key = MapKey::Of(number);
     } else {
       throw Bad(footer_offset(), fmt::format("flattened map {} has keys of type {}", map.id,
                                              TypeKindName(key_kind)));

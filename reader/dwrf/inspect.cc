@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "reader/dwrf/file_statistics.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -110,28 +111,9 @@ Json FooterJson(const proto::Footer& footer) {
   return json;
 }
 
-// Per node, as far as the file tells: with those of encrypted columns that are open.
-std::vector<proto::ColumnStatistics> Statistics(const FileReader& file) {
-  const auto& plain = file.tail().footer.statistics();
-  std::vector<proto::ColumnStatistics> all(plain.begin(), plain.end());
-  for (size_t g = 0; g < file.keys().groups().size(); ++g) {
-    const FileKeys::Group& group = file.keys().groups()[g];
-    if (!group.why_locked.empty()) continue;
-    const std::vector<proto::FileStatistics> open = file.ReadGroupStatistics(g);
-    for (size_t i = 0; i < std::min(open.size(), group.nodes.size()); ++i) {
-      uint32_t node = group.nodes[i];
-      for (const proto::ColumnStatistics& statistics : open[i].statistics()) {
-        if (node < all.size()) all[node] = statistics;
-        ++node;
-      }
-    }
-  }
-  return all;
-}
-
 Json TypesJson(const FileReader& file) {
   const FileTail& tail = file.tail();
-  const std::vector<proto::ColumnStatistics> statistics = Statistics(file);
+  const std::vector<proto::ColumnStatistics> statistics = StoredStatistics(file);
   const std::vector<std::string> paths = Paths(tail.schema);
   Json types = Json::array();
   for (const SchemaNode& node : tail.schema.nodes()) {
@@ -247,6 +229,17 @@ Json StripeJson(const FileReader& file, size_t index) {
   return json;
 }
 
+Json VerificationJson(const Verification& v) {
+  return {{"stripes_count", v.stripes},
+          {"rows_count", v.rows},
+          {"checksums_count", v.checksums},
+          {"footer_nodes_count", v.footer_nodes},
+          {"index_entries_count", v.index_entries},
+          {"seeks_count", v.seeks},
+          {"figures", v.figures},
+          {"not_checked", v.not_checked}};
+}
+
 // Bytes and number of streams by kind.
 std::string StreamSummary(const Stripe& stripe) {
   std::map<StreamKind, std::pair<uint64_t, uint64_t>> kinds;
@@ -281,7 +274,7 @@ std::string Range(const proto::ColumnStatistics& s) {
 
 std::string ColumnLines(const FileReader& file) {
   const FileTail& tail = file.tail();
-  const std::vector<proto::ColumnStatistics> statistics = Statistics(file);
+  const std::vector<proto::ColumnStatistics> statistics = StoredStatistics(file);
   std::string text = fmt::format("{:>5}  {:<36}{:<11}{:>13}{:>6}{:>13}  {}\n", "node", "column",
                                  "type", "values", "nulls", "stored bytes", "range");
   const std::vector<std::string> paths = Paths(tail.schema);
@@ -310,7 +303,8 @@ std::string EncryptionLines(const FileReader& file) {
     text += group.ours ? fmt::format("    group {}: {}, key {}", Printable(group.name, 64),
                                      CipherName(group.cipher), Printable(group.key_id, 64))
                        : "    a group";
-    text += group.why_locked.empty() ? ": open\n" : fmt::format(": locked, {}\n", group.why_locked);
+    text += group.why_locked.empty() ? ": open\n"
+                                     : fmt::format(": locked, {}\n", Printable(group.why_locked));
   }
   return text;
 }
@@ -349,7 +343,7 @@ std::string StripeLines(const FileReader& file, size_t index, const InspectTextO
 
 }  // namespace
 
-std::string InspectJson(const FileReader& file) {
+std::string InspectJson(const FileReader& file, const Verification* verified) {
   const FileTail& tail = file.tail();
   Json json = {{"schema", "headrace.inspect/1"},       {"file", Text(file.source().name())},
                {"file_size_bytes", tail.file_size},    {"format", "DWRF"},
@@ -363,9 +357,10 @@ std::string InspectJson(const FileReader& file) {
   json["types"] = TypesJson(file);
   json["cache"] = CacheJson(tail);
   if (tail.footer.has_encryption()) json["encryption"] = EncryptionJson(file);
+  if (verified != nullptr) json["verification"] = VerificationJson(*verified);
   json["stripes"] = Json::array();
   for (size_t i = 0; i < file.num_stripes(); ++i) json["stripes"].push_back(StripeJson(file, i));
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string InspectText(const FileReader& file, const InspectTextOptions& options) {

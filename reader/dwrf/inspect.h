@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "reader/dwrf/file_reader.h"
+#include "reader/dwrf/verify.h"
 
 namespace headrace::reader::dwrf {
 
@@ -13,7 +14,8 @@ namespace headrace::reader::dwrf {
 // otherwise, names as in the format with units; byte strings that are not UTF-8 have \xNN in place
 // of their bytes; unsaid fields are absent. A stripe whose footer cannot be read has "error" in
 // place of its contents.
-std::string InspectJson(const FileReader& file);
+// With `verified`, also what Verify held against the rows.
+std::string InspectJson(const FileReader& file, const Verification* verified = nullptr);
 
 struct InspectTextOptions {
   bool streams = false;  // list every stream, not sums by kind

@@ -439,7 +439,7 @@ std::string LayoutJson(const LayoutMap& map) {
                           {"skipped_bytes", map.skipped_bytes()},
                           {"by_gap", std::move(rules)}};
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace headrace::reader::dwrf

@@ -356,6 +356,7 @@ void RowReader::State::Position(uint64_t row_in_stripe) {
       rows->Skip(row_in_stripe - rows->row());
       return;
     } catch (const Error&) {
+      if (options.strict_seeks) throw;
       // Some writers left wrong positions behind; reading from the start is right all the same.
       rows = Open(rows->stripe().index);
     }

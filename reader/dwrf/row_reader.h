@@ -41,6 +41,8 @@ struct RowReaderOptions {
       1420099200;  // Unix seconds of stored second 0; the file does not record it
   size_t first_stripe = 0;
   size_t num_stripes = SIZE_MAX;
+  bool strict_seeks = false;  // SeekToRow throws for wrong positions instead of skipping from the
+                              // stripe's first row
 };
 
 class RowReader {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.h"
 #include "reader/dwrf/chunk.h"
@@ -24,8 +25,50 @@ Error At(const Source& source, uint64_t offset, const std::string& what,
   return Error(ExitCode::kBadData, what, fmt::format("{}: byte {}", source.name(), offset), fix);
 }
 
-Error ForeignFile(const Source& source, uint64_t offset) {
-  return At(source, offset, "this is Apache ORC, not DWRF", "convert it, or give a DWRF file");
+Error ForeignFile(const Source& source, uint64_t offset, const std::string& format) {
+  return At(source, offset, fmt::format("this is {}, not DWRF", format),
+            "convert it, or give a DWRF file");
+}
+
+// What else a table's file could be, by the bytes that its format puts at its ends. Of those of
+// other people's, the formats' own documents: Parquet "PAR1" (with an encrypted footer "PARE"),
+// Arrow IPC "ARROW1" and Feather's first version "FEA1" at both ends; Nimble 0xA1FA, little endian,
+// at the end.
+struct Magic {
+  std::string_view bytes;
+  const char* format;
+};
+constexpr Magic kMagicsAtEnd[] = {{"PAR1", "Parquet"},
+                                  {"PARE", "Parquet (encrypted)"},
+                                  {"ARROW1", "Arrow IPC (Feather)"},
+                                  {"FEA1", "Feather version 1"},
+                                  {"\xfa\xa1", "Nimble"}};
+constexpr Magic kMagicsAtStart[] = {{"PAR1", "Parquet"},
+                                    {"PARE", "Parquet (encrypted)"},
+                                    {"ARROW1", "Arrow IPC (Feather)"},
+                                    {"FEA1", "Feather version 1"},
+                                    {std::string_view("Obj\x01", 4), "Avro"},
+                                    {"\x1f\x8b", "a gzip file"},
+                                    {"\x28\xb5\x2f\xfd", "a zstd file"},
+                                    {"\xfd"
+                                     "7zXZ",
+                                     "an xz file"},
+                                    {"BZh", "a bzip2 file"},
+                                    {"\x04\x22\x4d\x18", "an lz4 file"},
+                                    {"PK\x03\x04", "a zip file"},
+                                    {"SQLite format 3", "an SQLite database"}};
+
+// Null where the bytes name no other format. What ends like another format is asked only of files
+// that do not begin like DWRF.
+const Magic* OtherFormat(std::span<const uint8_t> head, std::span<const uint8_t> tail) {
+  const std::string_view begin(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::string_view end(reinterpret_cast<const char*>(tail.data()), tail.size());
+  if (begin.starts_with("ORC")) return nullptr;
+  for (const Magic& magic : kMagicsAtStart)
+    if (begin.starts_with(magic.bytes)) return &magic;
+  for (const Magic& magic : kMagicsAtEnd)
+    if (end.ends_with(magic.bytes)) return &magic;
+  return nullptr;
 }
 
 // The clues of the format's section 2: field 8000, or field 4 as a packed list, is Apache ORC.
@@ -149,14 +192,7 @@ void LocateCache(FileTail* tail) {
   tail->cache_length = size;
 }
 
-}  // namespace
-
-const char* CompressionKindName(CompressionKind kind) {
-  constexpr const char* kNames[] = {"NONE", "ZLIB", "SNAPPY", "LZO", "ZSTD", "LZ4", "GZIP"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
-FileTail ReadTail(const Source& source) {
+FileTail ReadDwrfTail(const Source& source) {
   FileTail tail;
   const uint64_t size = tail.file_size = source.size();
   if (size == 0) throw Error(ExitCode::kBadData, "0 bytes: the file is empty", source.name());
@@ -174,7 +210,7 @@ FileTail ReadTail(const Source& source) {
   const uint64_t postscript_offset = size - 1 - postscript_length;
   const std::span<const uint8_t> postscript =
       tail_bytes.span().subspan(tail_bytes.size() - 1 - postscript_length, postscript_length);
-  if (LooksLikeApacheOrc(postscript)) throw ForeignFile(source, postscript_offset);
+  if (LooksLikeApacheOrc(postscript)) throw ForeignFile(source, postscript_offset, "Apache ORC");
   if (!tail.postscript.ParseFromArray(postscript.data(), static_cast<int>(postscript.size()))) {
     throw At(source, postscript_offset,
              fmt::format("the {} bytes of the postscript cannot be parsed", postscript_length),
@@ -225,6 +261,29 @@ FileTail ReadTail(const Source& source) {
   CheckStripes(source, &tail);
   MarkEncryptedNodes(source, &tail);
   return tail;
+}
+
+}  // namespace
+
+const char* CompressionKindName(CompressionKind kind) {
+  constexpr const char* kNames[] = {"NONE", "ZLIB", "SNAPPY", "LZO", "ZSTD", "LZ4", "GZIP"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+FileTail ReadTail(const Source& source) {
+  try {
+    return ReadDwrfTail(source);
+  } catch (const Error& error) {
+    // Only now: a sound file costs no read of its beginning, which may be far away.
+    if (error.code() != ExitCode::kBadData || source.size() == 0) throw;
+    const uint64_t size = std::min<uint64_t>(source.size(), 16);
+    Buffer head(size), end(size);
+    source.ReadAt(0, head.span());
+    source.ReadAt(source.size() - size, end.span());
+    const Magic* magic = OtherFormat(head.span(), end.span());
+    if (magic == nullptr) throw;
+    throw ForeignFile(source, 0, magic->format);
+  }
 }
 
 }  // namespace headrace::reader::dwrf

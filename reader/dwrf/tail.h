@@ -41,7 +41,7 @@ struct FileTail {
 };
 
 // Throws Error kBadData, with the byte offset, for anything that is not a whole DWRF file; names
-// Apache ORC as such.
+// Apache ORC, Parquet, Arrow, Nimble and compressed files as such.
 FileTail ReadTail(const Source& source);
 
 }  // namespace headrace::reader::dwrf

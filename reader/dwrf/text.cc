@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/terminal_text.h"
+
 namespace headrace::reader::dwrf {
 namespace {
 
@@ -26,29 +28,13 @@ std::string_view TextAt(const Column& column, uint64_t row) {
       .substr(column.offsets[row], column.offsets[row + 1] - column.offsets[row]);
 }
 
-// Length of the UTF-8 sequence at `p`, 0 if it is none (overlong forms and surrogates included).
-size_t SequenceLength(const unsigned char* p, size_t left) {
-  const unsigned char lead = p[0];
-  const size_t length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (length == 0 || length > left) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((p[i] & 0xC0) != 0x80) return 0;
-  }
-  if (lead == 0xE0 && p[1] < 0xA0) return 0;
-  if (lead == 0xED && p[1] > 0x9F) return 0;
-  if (lead == 0xF0 && p[1] < 0x90) return 0;
-  if (lead == 0xF4 && p[1] > 0x8F) return 0;
-  return length;
-}
-
 bool IsUtf8(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   for (size_t i = 0; i < text.size();) {
-    if (p[i] < 0x80) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {
       ++i;
       continue;
     }
-    const size_t length = SequenceLength(p + i, text.size() - i);
+    const size_t length = CodePointAt(text, i).length;
     if (length == 0) return false;
     i += length;
   }
@@ -219,10 +205,24 @@ void RowPrinter::Canonical(const Column& column, uint32_t node, uint64_t row) {
   }
 }
 
+// What a terminal would obey is spelled out: to JSON it is the same string.
 void RowPrinter::JsonString(std::string_view text) {
   Put("\"");
   size_t done = 0;
   for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && static_cast<unsigned char>(text[i]) >= 0xC2) {
+      const CodePoint c = CodePointAt(text, i);
+      if (IsObeyed(c.value) || i - done >= (32 << 10)) {
+        Put(text.substr(done, i - done));
+        done = i;
+      }
+      if (IsObeyed(c.value)) {
+        Put(fmt::format("\\u{:04x}", c.value));
+        done = i + c.length;
+      }
+      i += c.length - 1;
+      continue;
+    }
     const bool plain = i < text.size() && static_cast<unsigned char>(text[i]) >= 0x20 &&
                        text[i] != '"' && text[i] != '\\' && text[i] != 0x7F;
     if (plain && i - done < (32 << 10)) continue;

@@ -9,7 +9,8 @@
 //   type, repeated keys);
 //              binaries, and strings that are not UTF-8, are {"hex": "..."}; NaN and infinities are
 //              the strings "NaN", "Infinity", "-Infinity"; timestamps are ISO 8601 strings in UTC;
-//              unions are {"tag": t, "value": v}
+//              unions are {"tag": t, "value": v}; what a terminal would obey (base/terminal_text.h)
+//              is \uNNNN in strings
 #pragma once
 #include <cstdint>
 #include <functional>

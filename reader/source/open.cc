@@ -23,6 +23,19 @@ bool IsTableFile(const std::string& name) {
   return name.ends_with(".dwrf") || name.ends_with(".orc");
 }
 
+// What a folder holds instead of a table, by the ends of its files' names: "holds no .dwrf file,
+// but part-0.parquet".
+std::string NoTable(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    for (const char* end :
+         {".parquet", ".feather", ".arrow", ".nimble", ".avro", ".csv", ".json", ".gz", ".zst"}) {
+      if (file.ends_with(end))
+        return "holds no .dwrf file, but " + file.substr(file.find_last_of('/') + 1);
+    }
+  }
+  return "holds no .dwrf file";
+}
+
 HttpPlace PlaceOf(const std::string& url, const SourceOptions& options,
                   const SourceContext& context) {
   if (url.starts_with("s3://")) return S3Place(url, options.remote, context.stopped);
@@ -106,10 +119,11 @@ std::vector<std::string> ListTable(const std::string& place, const SourceOptions
   } else {
     return {place};
   }
-  std::erase_if(files, [](const std::string& file) { return !IsTableFile(file); });
   std::sort(files.begin(), files.end());
+  const std::string no_table = NoTable(files);
+  std::erase_if(files, [](const std::string& file) { return !IsTableFile(file); });
   if (files.empty()) {
-    throw Error(ExitCode::kBadData, "holds no .dwrf file", place,
+    throw Error(ExitCode::kBadData, no_table, place,
                 "make a table with 'headrace generate rm1 -o DIR'");
   }
   return files;

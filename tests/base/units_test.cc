@@ -78,6 +78,9 @@ TEST(Units, ShellWordIsOneWordForAShell) {
   EXPECT_EQ(ShellWord("a b"), "'a b'");
   EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
   EXPECT_EQ(ShellWord("$(x);&"), "'$(x);&'");
+  EXPECT_EQ(ShellWord("a\x1b[2J'\\"), "$'a\\x1b[2J\\'\\\\'");
+  EXPECT_EQ(ShellWord("\u202eb"), "$'\\xe2\\x80\\xaeb'");
+  EXPECT_EQ(ShellWord("d\u00e9codage"), "d\u00e9codage");
 }
 
 }  // namespace

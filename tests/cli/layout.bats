@@ -20,6 +20,23 @@ make_table() {
   "$HEADRACE" layout t --projection 'label,dense[1],sparse' --gap 0 --json | jq -e '.projection.over_read_bytes == 0'
 }
 
+@test "layout of whole flattened maps is that of all their keys" {
+  make_table
+  # Freed memory is filled with other bytes: keys read after their stripe is gone are not those of the table.
+  export MALLOC_PERTURB_=165
+  "$HEADRACE" layout t --projection 'label,sparse,dense' --json > whole.json
+  all=$("$HEADRACE" inspect t/part-00000.dwrf --json |
+    jq -r '[.stripes[].flattened_maps[] | select(.column != "weighted") | .column as $c | .keys[] | "\($c)[\(.key)]"] | unique | join(",")')
+  "$HEADRACE" layout t --projection "label,$all" --json > keys.json
+  [ "$(jq .projection.features_count whole.json)" -gt 1 ]
+  [ "$(jq .projection.absent_features_count whole.json)" -eq 0 ]
+  [ "$(jq -S '.projection | del(.source)' whole.json)" = "$(jq -S '.projection | del(.source)' keys.json)" ]
+  # The example of --help.
+  key=$(jq '[.keys[] | select(.column == "sparse") | .key][0]' whole.json)
+  run "$HEADRACE" layout t --projection "label,sparse[$key],dense"
+  [ "$status" -eq 0 ]
+}
+
 @test "layout of wrong inputs" {
   make_table
   run "$HEADRACE" layout nowhere

@@ -89,3 +89,48 @@ make_table() {
   run "$HEADRACE" cat t/part-00000.dwrf
   one_line_error 5 "checksum"
 }
+
+@test "inspect and cat hold metadata against the rows when asked" {
+  DAMAGE=${DAMAGE:-$BATS_TEST_DIRNAME/../../build/damage}
+  [ -x "$DAMAGE" ] || skip "no executable $DAMAGE: DAMAGE names it"
+  "$HEADRACE" generate rm1 -o t --rows 2048 --features 0.01 --seed 3 2> /dev/null
+  "$HEADRACE" inspect t/part-00000.dwrf --verify 2> /dev/null | grep -q '^verified: 2048 rows'
+  "$HEADRACE" inspect t/part-00000.dwrf --verify --json | jq -e '.verification | .rows_count == 2048 and (.figures | contains(["count", "maximum"])) and .not_checked == []'
+  [ "$("$HEADRACE" cat t/part-00000.dwrf --verify 2> /dev/null | wc -l)" -eq 2048 ]
+  "$DAMAGE" maximum t/part-00000.dwrf lies.dwrf
+  "$HEADRACE" cat lies.dwrf > /dev/null  # checksums are right
+  for command in inspect cat; do
+    run "$HEADRACE" $command lies.dwrf --verify
+    one_line_error 5 "lies.dwrf: footer, column .* the statistics say maximum [0-9-]+, the rows have [0-9-]+;"
+  done
+  run "$HEADRACE" cat lies.dwrf --verify --no-verify
+  one_line_error 2 "verify"
+}
+
+@test "tables of other formats are refused by name" {
+  mkdir t
+  printf 'PAR1aaaaaaaaaaaaaaaaaaaaaaaaaaaaPAR1' > t/a.dwrf
+  printf 'ARROW1\0\0aaaaaaaaaaaaaaaaaaaaaaaaaARROW1' > arrow.dwrf
+  printf 'FEA1aaaaaaaaaaaaaaaaaaaaaaaaFEA1' > feather.dwrf
+  printf 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xfa\xa1' > nimble.dwrf
+  printf 'rows' | gzip > packed.dwrf
+  for command in inspect cat layout; do
+    run "$HEADRACE" $command t/a.dwrf
+    one_line_error 5 "this is Parquet, not DWRF"
+    run "$HEADRACE" $command arrow.dwrf
+    one_line_error 5 "this is Arrow IPC"
+    run "$HEADRACE" $command feather.dwrf
+    one_line_error 5 "this is Feather"
+    run "$HEADRACE" $command nimble.dwrf
+    one_line_error 5 "this is Nimble"
+    run "$HEADRACE" $command packed.dwrf
+    one_line_error 5 "this is a gzip file"
+  done
+  run "$HEADRACE" layout t
+  one_line_error 5 "this is Parquet"
+  run "$HEADRACE" rewrite t -o again
+  one_line_error 5 "this is Parquet"
+  mv t/a.dwrf t/a.parquet
+  run "$HEADRACE" layout t
+  one_line_error 5 "parquet"
+}

@@ -124,7 +124,7 @@ TEST(Report, NamesAreShownAndNotObeyed) {
                {"d\u00e9codage \u5317 \U0001F600", "d\u00e9codage \u5317 \U0001F600"}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.shown);
-    EXPECT_EQ(SafeText(c.name), c.shown);
+    EXPECT_EQ(Printable(c.name), c.shown);
     Report report;
     report.title = c.name;
     Section section{"s", c.name, {{c.name, c.name}, {"", c.name, true}}, {}, {}};

@@ -93,6 +93,7 @@ void ReadFile(std::string bytes) {
   if (!Try([&] { file = FileReader::Open(MemorySource("fuzz.dwrf", std::move(bytes)), options); }))
     return;
   Try([&] { InspectJson(*file); });
+  if (file->num_rows() <= kMaxRows) Try([&] { Verify(file); });
   try {
     ReadFeatures(file);
   } catch (const Error& error) {

@@ -32,6 +32,10 @@ class StatisticsBuilder {
   void AddBinaryBytes(uint64_t bytes) { total_bytes_ += bytes; }
   void AddTrues(uint64_t count) { trues_ += count; }
 
+  // Cut to kMaxBoundBytes + 1 bytes; meaningful after AddString.
+  const std::string& min_string() const { return min_string_; }
+  const std::string& max_string() const { return max_string_; }
+
   void Add(const StatisticsBuilder& other);
   void ToProto(TypeKind kind, proto::ColumnStatistics* out) const;
 

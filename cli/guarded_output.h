@@ -1,0 +1,23 @@
+// Standard output and standard error of every command, guarded: whatever a command prints, no name
+// in it can make a terminal do anything (base/terminal_text.h). Data that must keep its bytes goes
+// to DataOutput().
+#pragma once
+#include <cstdio>
+
+namespace headrace::cli {
+
+// While it lives, `stdout` and `stderr` are streams that escape what a terminal would obey. Make
+// one, before the first output. Descriptors 1 and 2 are as they were.
+class OutputGuard {
+ public:
+  OutputGuard();
+  ~OutputGuard();  // writes what is left; errors of it are lost, so flush before
+  OutputGuard(const OutputGuard&) = delete;
+  OutputGuard& operator=(const OutputGuard&) = delete;
+};
+
+// Standard output without a guard, for data in files and pipes; the guarded one where standard
+// output is a terminal.
+std::FILE* DataOutput();
+
+}  // namespace headrace::cli

@@ -1,0 +1,362 @@
+// Verify: metadata held against rows. Each figure that metadata has is changed alone, with lengths
+// and checksums right, and must be found; sound files, ours and others', must pass.
+#include "reader/dwrf/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "reader/dwrf/file_writer.h"
+#include "tests/fuzz/torn_file.h"
+#include "tests/reader/dwrf/test_files.h"
+
+namespace headrace::reader::dwrf {
+namespace {
+
+using fuzz::TornFile;
+using ::testing::HasSubstr;
+
+const Schema kSchema = Schema::Parse(
+    "struct<id:int,name:string,score:double,flag:boolean,blob:binary,at:timestamp,"
+    "items:list<bigint>,inner:struct<a:float,b:smallint>,sparse:map<int,list<bigint>>>");
+// Nodes in pre-order: 0 row, 1 id, 2 name, 3 score, 4 flag, 5 blob, 6 at, 7 items, 8 element, 9
+// inner, 10 a, 11 b, 12 sparse, 13 key, 14 value, 15 element.
+constexpr uint64_t kRows = 2500, kStride = 500, kStripeRows = 1200;
+
+void SetRows(Column* column, uint64_t rows) {
+  column->rows = rows;
+  for (Column& child : column->children)
+    if (column->kind == TypeKind::kStruct) SetRows(&child, rows);
+}
+
+// Values that differ in every stride, nulls in some.
+Column Rows() {
+  const auto of = [](TypeKind kind) {
+    Column column;
+    column.kind = kind;
+    return column;
+  };
+  Column id = of(TypeKind::kInt), name = of(TypeKind::kString), score = of(TypeKind::kDouble);
+  Column flag = of(TypeKind::kBoolean), blob = of(TypeKind::kBinary), at = of(TypeKind::kTimestamp);
+  Column items = of(TypeKind::kList), element = of(TypeKind::kLong), inner = of(TypeKind::kStruct);
+  Column a = of(TypeKind::kFloat), b = of(TypeKind::kShort), sparse = of(TypeKind::kMap);
+  Column key = of(TypeKind::kInt), value = of(TypeKind::kList), inside = of(TypeKind::kLong);
+  for (Column* column : {&name, &blob, &items, &sparse, &value}) column->offsets = {0};
+  for (uint64_t row = 0; row < kRows; ++row) {
+    const auto n = static_cast<int64_t>(row);
+    id.integers.push_back(n * 7 % 1000 - 300);
+    name.present.push_back(row % 11 != 0);
+    if (row % 11 != 0) name.bytes += "name " + std::to_string(row * 13 % 700);
+    name.offsets.push_back(name.bytes.size());
+    score.doubles.push_back(static_cast<double>(n) * 0.37 - 200);
+    flag.integers.push_back(row % 3 == 0);
+    blob.bytes += std::string(row % 5, 'x');
+    blob.offsets.push_back(blob.bytes.size());
+    at.integers.push_back(1'500'000'000 + n);
+    at.nanos.push_back(static_cast<int32_t>(row));
+    for (uint64_t i = 0; i < row % 4; ++i)
+      element.integers.push_back(n * 10 + static_cast<int64_t>(i));
+    items.offsets.push_back(element.integers.size());
+    inner.present.push_back(row % 7 != 0);
+    a.floats.push_back(row % 7 != 0 ? static_cast<float>(row) : 0);
+    b.integers.push_back(row % 7 != 0 ? n % 100 : 0);
+    for (const int64_t k : {3, 17}) {
+      if (n % k == 1) continue;
+      key.integers.push_back(k);
+      for (int64_t i = 0; i < n % 3; ++i) inside.integers.push_back(n * k + i);
+      value.offsets.push_back(inside.integers.size());
+    }
+    sparse.offsets.push_back(key.integers.size());
+  }
+  element.rows = element.integers.size();
+  inside.rows = inside.integers.size();
+  key.rows = value.rows = key.integers.size();
+  a.present = b.present = inner.present;
+  items.children = {element};
+  value.children = {inside};
+  sparse.children = {key, value};
+  inner.children = {a, b};
+  Column rows = of(TypeKind::kStruct);
+  rows.children = {id, name, score, flag, blob, at, items, inner, sparse};
+  SetRows(&rows, kRows);
+  return rows;
+}
+
+std::string Written(const WriterOptions& options) {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("headrace-verify-" + std::to_string(getpid()) + ".dwrf"))
+                               .string();
+  FileWriter writer(path, kSchema, options, true);
+  writer.Write(Rows());
+  writer.Close();
+  std::string bytes = ReadWholeFile(path);
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+WriterOptions Options() {
+  WriterOptions options;
+  options.stripe_rows = kStripeRows;
+  options.row_index_stride = kStride;
+  options.flat_maps = {"sparse"};
+  return options;
+}
+
+Verification VerifyBytes(std::string bytes) {
+  return Verify(FileReader::Open(MemorySource("t.dwrf", std::move(bytes))));
+}
+
+// The complaint about the file; "" where there is none.
+std::string Complaint(const std::string& bytes) {
+  try {
+    VerifyBytes(bytes);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
+    return error.what();
+  }
+}
+
+std::string Rebuilt(TornFile file) {
+  std::string said;
+  return file.Bytes(&said);
+}
+
+TEST(Verify, OurOwnFilesPassWithEveryFigure) {
+  for (const CompressionKind compression :
+       {CompressionKind::kNone, CompressionKind::kZstd, CompressionKind::kZlib}) {
+    for (const bool flat : {true, false}) {
+      WriterOptions options = Options();
+      options.compression = compression;
+      if (!flat) options.flat_maps.clear();
+      const Verification v = VerifyBytes(Written(options));
+      EXPECT_EQ(v.rows, kRows);
+      EXPECT_EQ(v.stripes, 3u);
+      EXPECT_EQ(v.checksums, 3u);
+      EXPECT_EQ(v.footer_nodes, 16u);
+      EXPECT_EQ(v.seeks, 4u);  // strides of 500, 500, 200; 500, 500, 200; 100
+      EXPECT_GT(v.index_entries, 90u);
+      EXPECT_EQ(v.figures, (std::set<std::string>{"bytes", "count", "hasNull", "maximum", "minimum",
+                                                  "sum", "trues"}));
+      EXPECT_TRUE(v.not_checked.empty());
+    }
+  }
+}
+
+// Put together again without a change, the file is sound: what is found below is the change.
+TEST(Verify, AFilePutTogetherAgainPasses) {
+  EXPECT_EQ(Complaint(Rebuilt(TornFile(Written(Options())))), "");
+}
+
+TEST(Verify, EveryStatisticOfTheFooterIsHeldAgainstTheRows) {
+  const std::string bytes = Written(Options());
+  struct Case {
+    const char* name;
+    int node;
+    std::function<void(proto::ColumnStatistics*)> change;
+    const char* said;
+  };
+  const Case cases[] = {
+      {"row count", 0, [](auto* s) { s->set_number_of_values(s->number_of_values() + 1); },
+       "the row itself: the statistics say count 2501, the rows have 2500"},
+      {"count", 1, [](auto* s) { s->set_number_of_values(7); },
+       "column id (node 1 sequence 0): the statistics say count 7, the rows have 2500"},
+      {"integer minimum", 1, [](auto* s) { s->mutable_int_statistics()->set_minimum(-301); },
+       "minimum -301, the rows have -300"},
+      {"integer maximum", 1, [](auto* s) { s->mutable_int_statistics()->set_maximum(698); },
+       "maximum 698, the rows have 699"},
+      {"integer sum", 8, [](auto* s) { s->mutable_int_statistics()->set_sum(0); },
+       "column items.element (node 8 sequence 0): the statistics say sum 0"},
+      {"nulls", 2, [](auto* s) { s->set_has_null(false); }, "hasNull false, the rows have true"},
+      {"no nulls", 3, [](auto* s) { s->set_has_null(true); }, "hasNull true, the rows have false"},
+      {"text minimum", 2, [](auto* s) { s->mutable_string_statistics()->set_minimum("a"); },
+       "column name (node 2 sequence 0): the statistics say minimum 'a', the rows have 'name 0'"},
+      {"text maximum", 2, [](auto* s) { s->mutable_string_statistics()->set_maximum("z"); },
+       "maximum 'z'"},
+      {"text bytes", 2, [](auto* s) { s->mutable_string_statistics()->set_sum(1); }, "bytes 1, "},
+      {"double minimum", 3, [](auto* s) { s->mutable_double_statistics()->set_minimum(-201); },
+       "minimum -201, the rows have -200"},
+      {"double sum", 3,
+       [](auto* s) {
+         s->mutable_double_statistics()->set_sum(s->double_statistics().sum() * (1 + 1e-7));
+       },
+       "column score (node 3 sequence 0): the statistics say sum"},
+      {"trues", 4, [](auto* s) { s->mutable_bucket_statistics()->set_count(0, 3); },
+       "trues 3, the rows have 834"},
+      {"binary bytes", 5, [](auto* s) { s->mutable_binary_statistics()->set_sum(3); }, "bytes 3"},
+      {"below a struct", 10, [](auto* s) { s->mutable_double_statistics()->set_maximum(9999); },
+       "column inner.a (node 10 sequence 0): the statistics say maximum 9999"},
+      {"keys of a flattened map", 13, [](auto* s) { s->set_number_of_values(1); },
+       "column sparse.key (node 13 sequence 0): the statistics say count 1"},
+      {"values of a flattened map", 15,
+       [](auto* s) { s->mutable_int_statistics()->set_maximum(1); },
+       "column sparse.value.element (node 15 sequence 0): the statistics say maximum 1"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    TornFile file(bytes);
+    c.change(file.footer()->mutable_statistics(c.node));
+    const std::string complaint = Complaint(Rebuilt(std::move(file)));
+    EXPECT_THAT(complaint, HasSubstr("t.dwrf: footer, "));
+    EXPECT_THAT(complaint, HasSubstr(c.said));
+  }
+}
+
+TEST(Verify, RowCountsAreHeldAgainstTheRows) {
+  TornFile file(Written(Options()));
+  auto* last = file.footer()->mutable_stripes(2);
+  last->set_number_of_rows(last->number_of_rows() - 1);
+  file.footer()->set_number_of_rows(kRows - 1);
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))), HasSubstr("stripe 2, rows 2400 to 2498"));
+}
+
+// The entry of one stride of one row index, changed.
+std::string WithIndex(const std::string& bytes, uint32_t node, uint32_t sequence, int entry,
+                      const std::function<void(proto::RowIndexEntry*)>& change) {
+  TornFile file(bytes);
+  file.EditStream(1, StreamKind::kRowIndex, node, sequence, [&](const std::string& plain) {
+    proto::RowIndex index;
+    EXPECT_TRUE(index.ParseFromString(plain));
+    change(index.mutable_entry(entry));
+    return index.SerializeAsString();
+  });
+  return Rebuilt(std::move(file));
+}
+
+TEST(Verify, StatisticsOfTheRowIndexAreHeldAgainstTheRows) {
+  const std::string bytes = Written(Options());
+  EXPECT_THAT(
+      Complaint(WithIndex(bytes, 1, 0, 1,
+                          [](auto* entry) {
+                            entry->mutable_statistics()->mutable_int_statistics()->set_maximum(5);
+                          })),
+      HasSubstr("t.dwrf: stripe 1, rows 1700 to 2199, column id (node 1 sequence 0): the row "
+                "index says maximum 5, the rows have 699"));
+  // Of one key of a flattened map.
+  EXPECT_THAT(
+      Complaint(
+          WithIndex(bytes, 14, 2, 2,
+                    [](auto* entry) { entry->mutable_statistics()->set_number_of_values(1); })),
+      HasSubstr(
+          "stripe 1, rows 2200 to 2399, column sparse.value (node 14 sequence 2): the row index "
+          "says count 1, "));
+  EXPECT_THAT(
+      Complaint(WithIndex(
+          bytes, 15, 1, 0,
+          [](auto* entry) { entry->mutable_statistics()->mutable_int_statistics()->set_sum(1); })),
+      HasSubstr("column sparse.value.element (node 15 sequence 1): the row index says sum 1"));
+}
+
+TEST(Verify, PositionsOfTheRowIndexAreHeldAgainstTheRows) {
+  WriterOptions options = Options();
+  options.compression = CompressionKind::kNone;
+  const std::string bytes = Written(options);
+  // One byte further: another value begins there, or none.
+  for (const uint32_t node : {1U, 3U, 4U, 8U, 10U}) {
+    SCOPED_TRACE(node);
+    const std::string complaint = Complaint(WithIndex(bytes, node, 0, 1, [](auto* entry) {
+      const int last = entry->positions_size() - 1;
+      entry->set_positions(last, entry->positions(last) ^ 1);
+    }));
+    EXPECT_THAT(complaint, HasSubstr("t.dwrf: stripe 1, rows 1700 to 2199"));
+  }
+  const std::string complaint = Complaint(WithIndex(
+      bytes, 3, 0, 1, [](auto* entry) { entry->set_positions(0, entry->positions(0) + 8); }));
+  EXPECT_THAT(complaint,
+              HasSubstr("column score (node 3 sequence 0): other rows are at the positions "
+                        "of the row index than in order"));
+}
+
+TEST(Verify, AnIndexOfOtherLengthIsFound) {
+  TornFile file(Written(Options()));
+  file.EditStream(0, StreamKind::kRowIndex, 1, 0, [](const std::string& plain) {
+    proto::RowIndex index;
+    EXPECT_TRUE(index.ParseFromString(plain));
+    index.mutable_entry()->RemoveLast();
+    return index.SerializeAsString();
+  });
+  EXPECT_THAT(
+      Complaint(Rebuilt(std::move(file))),
+      HasSubstr("stripe 0, column id (node 1 sequence 0): the row index has 2 entries, 1200 "
+                "rows in strides of 500 have 3"));
+}
+
+// Of other writers: the figures each file carries, all of them true.
+TEST(Verify, FilesOfOtherWritersPass) {
+  HR_NEEDS_SHARED_FILES();
+  size_t passed = 0;
+  for (const std::string& name : SharedNames()) {
+    if (name.starts_with("derived-") || name == "long_string.dwrf")
+      continue;  // damaged; 5 GB of rows
+    SCOPED_TRACE(name);
+    std::shared_ptr<const FileReader> file;
+    try {
+      file = OpenShared(name);
+    } catch (const Error&) {
+      continue;  // Apache ORC
+    }
+    const Verification v = Verify(file);
+    EXPECT_EQ(v.rows, file->keys().groups().empty() ? file->num_rows() : v.rows);
+    std::string figures;
+    for (const std::string& figure : v.figures) figures += " " + figure;
+    std::printf("%-44s %3zu nodes, %5zu entries, %3zu seeks:%s\n", name.c_str(),
+                static_cast<size_t>(v.footer_nodes), static_cast<size_t>(v.index_entries),
+                static_cast<size_t>(v.seeks), figures.c_str());
+    ++passed;
+  }
+  EXPECT_GE(passed, 20u);
+}
+
+// Found by scripts/damaged_files.sh: cat printed such a key, and rewrite could not write it.
+TEST(StripeFooter, KeysOfAFlattenedMapFitTheirType) {
+  TornFile file(Written(Options()));
+  file.EditStripeFooter(0, [](proto::StripeFooter* footer) {
+    for (auto& encoding : *footer->mutable_encoding())
+      if (encoding.node() == 14 && encoding.sequence() == 1)
+        encoding.mutable_key()->set_int_key(int64_t{1} << 32);
+  });
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
+              HasSubstr("key 4294967296 of map sparse is no int"));
+}
+
+TEST(Verify, SaysWhatItCouldNotCheck) {
+  WriterOptions options = Options();
+  options.keys = KeyRing::Parse("k 000102030405060708090a0b0c0d0e0f", "keys");
+  options.encryption.push_back(EncryptionGroupSpec::Parse("g=sparse:k"));
+  const std::string bytes = Written(options);
+  const Verification locked = VerifyBytes(bytes);
+  EXPECT_THAT(locked.not_checked, testing::ElementsAre(HasSubstr("column sparse: encrypted")));
+  OpenOptions opening;
+  opening.keys = options.keys;
+  const Verification open = Verify(FileReader::Open(MemorySource("t.dwrf", bytes), opening));
+  EXPECT_TRUE(open.not_checked.empty());
+  EXPECT_EQ(open.footer_nodes, 16u);
+}
+
+TEST(Verify, NamesOtherFormats) {
+  const struct {
+    std::string begin, end;
+    const char* format;
+  } cases[] = {{"PAR1", "\x20\x01PAR1", "Parquet"},
+               {std::string("ARROW1\0\0", 8), "ARROW1", "Arrow IPC (Feather)"},
+               {"FEA1", "FEA1", "Feather version 1"},
+               {"", "\xfa\xa1", "Nimble"},
+               {"\x1f\x8b\x08", "", "a gzip file"},
+               {"\x28\xb5\x2f\xfd", "", "a zstd file"},
+               {"SQLite format 3", "", "an SQLite database"}};
+  for (const auto& c : cases) {
+    for (const size_t middle : {size_t{0}, size_t{40}, size_t{1000}}) {
+      SCOPED_TRACE(std::string(c.format) + " " + std::to_string(middle));
+      const std::string complaint = Complaint(c.begin + std::string(middle, 'q') + c.end);
+      EXPECT_THAT(complaint, HasSubstr(std::string("this is ") + c.format + ", not DWRF"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace::reader::dwrf
