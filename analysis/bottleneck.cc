@@ -216,16 +216,22 @@ size_t BindingRow(const PipelineModel& model, const Demands& demands,
 }
 
 std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed) {
-  Random random(seed);
+  Random random(seed), split(seed + 1);
   std::vector<Demands> result;
   const std::vector<size_t>& steady = model.steady_windows();
   const size_t block = steady.size() >= 12 ? 2 : 1;
   for (size_t draw = 0; draw < draws; ++draw) {
     Demands demands = model.demands();
+    std::vector<double> places;
+    if (!model.splits_operators()) {
+      for (size_t i = 0; i < model.operators().size(); ++i) places.push_back(split.Uniform());
+    }
     if (steady.size() >= 3) {
       std::vector<size_t> windows = BlockResample(steady.size(), block, random);
       for (size_t& window : windows) window = steady[window];
-      demands = model.Estimate(windows);
+      demands = model.Estimate(windows, places);
+    } else if (!places.empty()) {
+      demands = model.Estimate(steady, places);
     }
     // Fewer windows say less of the spread, so the model's own error takes more of the interval.
     const double error = steady.size() >= 3 ? kModelError : 2 * kModelError;

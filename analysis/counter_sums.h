@@ -9,4 +9,7 @@ namespace headrace::analysis {
 void Add(Count* sum, const Count& value, bool first);
 void Add(OperatorCounters* sum, const OperatorCounters& x, bool first);
 
+// c, or where it is not told apart the middle of what it lies between; empty: not measured.
+Count LikelyCpuNs(const OperatorCounters& op);
+
 }  // namespace headrace::analysis

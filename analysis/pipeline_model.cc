@@ -80,6 +80,52 @@ void ShareOut(const std::vector<double>& most, std::vector<std::pair<size_t, dou
   }
 }
 
+// c of the operators of one stage, in seconds: what each lies between, and a choice that adds up.
+struct StageSplit {
+  std::vector<double> low, high, cpu_s;
+  double sum_s = 0;
+};
+
+// What c of an operator lies between in these windows, as told of the run.
+void AddOperator(const OperatorCounters& op, bool told, StageSplit* split) {
+  double low = 0, high = Seconds(op.busy_ns);
+  if (op.on_cpu_low_ns && op.on_cpu_high_ns) {
+    low = std::min(Seconds(op.on_cpu_low_ns), Seconds(op.on_cpu_high_ns));
+    high = std::max(Seconds(op.on_cpu_low_ns), Seconds(op.on_cpu_high_ns));
+  }
+  if (told && op.on_cpu_ns) low = high = Seconds(op.on_cpu_ns);
+  split->low.push_back(low);
+  split->high.push_back(high);
+}
+
+void ChooseMiddle(StageSplit* split) {
+  for (size_t i = 0; i < split->low.size(); ++i) {
+    split->cpu_s.push_back((split->low[i] + split->high[i]) / 2);
+    split->sum_s += split->cpu_s[i];
+  }
+}
+
+// Chooses c of each operator within its interval so that all add up to `sum_s` as far as they can:
+// at the same part of every interval, or at parts in proportion to `places`.
+void Choose(double sum_s, const std::vector<double>& places, StageSplit* split) {
+  split->cpu_s.resize(split->low.size());
+  const auto at = [&](double scale) {
+    split->sum_s = 0;
+    for (size_t i = 0; i < split->low.size(); ++i) {
+      const double part = std::min(1.0, scale * (places.empty() ? 1.0 : places[i]));
+      split->cpu_s[i] = split->low[i] + part * (split->high[i] - split->low[i]);
+      split->sum_s += split->cpu_s[i];
+    }
+    return split->sum_s;
+  };
+  double least = 0, most = 1;
+  while (most < 1e6 && at(most) < sum_s) most *= 2;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (least + most) / 2;
+    (at(middle) < sum_s ? least : most) = middle;
+  }
+}
+
 }  // namespace
 
 PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
@@ -251,17 +297,22 @@ double PipelineModel::OrderShare(size_t stage, const Settings& settings) const {
 }
 
 void PipelineModel::ReadSplit() {
-  bool by_operator = true, by_kernel = !run_->operators.empty(), by_stage = !run_->stages.empty();
+  bool by_operator = true, by_clock = false, by_kernel = !run_->operators.empty(),
+       by_stage = !run_->stages.empty();
   for (const OperatorRow& row : run_->operators) {
     by_operator = by_operator && row.on_cpu_ns.has_value();
+    by_clock = by_clock || row.source == "thread_clock";
     by_kernel = by_kernel && row.source == "ebpf";
   }
   for (const StageRow& row : run_->stages) by_stage = by_stage && row.on_cpu_ns.has_value();
   splits_cpu_ = by_operator || by_stage;
-  split_source_ = by_operator && by_kernel ? "eBPF at context switches"
-                  : by_operator            ? "per-thread CPU clock at operator borders"
-                  : by_stage ? "the scheduler's account of each thread, shared by busy time"
-                             : "";
+  splits_operators_ = by_operator;
+  split_source_ =
+      by_operator && by_kernel ? "eBPF at context switches"
+      : by_operator            ? "per-thread CPU clock at operator borders"
+      : by_clock ? "per-thread CPU clock at operator borders, not told apart where visits are short"
+      : by_stage ? "the scheduler's account of each thread, not told apart by operator"
+                 : "";
 }
 
 void PipelineModel::ChooseSteady() {
@@ -454,7 +505,8 @@ double PipelineModel::ConsumerComputeCpu(const Demands& demands) const {
   return std::min(demands.consumer_s, known ? cpu_s : demands.consumer_cpu_s);
 }
 
-Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
+Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
+                                const std::vector<double>& places) const {
   const WindowRow sum = Sum(windows);
   Demands demands;
   const double steps = std::max<double>(1, static_cast<double>(sum.steps.steps_count));
@@ -467,26 +519,34 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
   double stages_cpu_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
     const std::vector<size_t>& members = stages_[s].operators;
-    double busy = 0, off_cpu = 0, on_cpu = 0;
+    double busy = 0, off_cpu = 0;
     bool split = true;
+    StageSplit cpu;
+    std::vector<double> stage_places;
     for (size_t i : members) {
       const OperatorCounters& op = sum.operators[i];
+      const bool told = run_->operators[i].on_cpu_ns.has_value();
       busy += Seconds(op.busy_ns);
-      if (op.on_cpu_ns) {
-        on_cpu += Seconds(op.on_cpu_ns);
-        off_cpu +=
-            std::max(0.0, Seconds(op.busy_ns) - Seconds(op.on_cpu_ns) - Seconds(op.lock_wait_ns));
-      } else {
-        split = false;
-      }
+      AddOperator(op, told, &cpu);
+      if (!places.empty()) stage_places.push_back(places[i]);
+      split = split && told && (op.on_cpu_ns || op.on_cpu_low_ns);
     }
     const StageCounters none;
     const size_t row = stages_[s].row;
     const StageCounters& threads = row < sum.stages.size() ? sum.stages[row] : none;
     const bool scheduled = threads.on_cpu_ns.has_value();
+    if (split) {
+      ChooseMiddle(&cpu);
+    } else {
+      Choose(scheduled ? std::min(Seconds(threads.on_cpu_ns), busy) : 0, stage_places, &cpu);
+    }
+    const double on_cpu = cpu.sum_s;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const OperatorCounters& op = sum.operators[members[m]];
+      off_cpu += std::max(0.0, Seconds(op.busy_ns) - cpu.cpu_s[m] - Seconds(op.lock_wait_ns));
+    }
     const double stage_on_cpu = scheduled ? Seconds(threads.on_cpu_ns) : on_cpu;
     const double stage_runnable = Seconds(threads.runnable_ns);
-    if (!split) on_cpu = scheduled ? std::min(stage_on_cpu, busy) : 0;
     // A thread that mostly blocks inside its operators is made runnable as often by its queues'
     // waits as by its own; one that computes is preempted while it computes. Where being runnable
     // is half of its time off the cores and more, they are full, and it is the latter.
@@ -495,28 +555,32 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows) const {
       const double share = stage_runnable / off_cpu;
       inside *= 0.5 + 0.5 * std::clamp((share - 0.1) / 0.4, 0.0, 1.0);
     }
-    for (size_t i : members) {
+    for (size_t m = 0; m < members.size(); ++m) {
+      const size_t i = members[m];
       const OperatorCounters& op = sum.operators[i];
       const double op_busy = Seconds(op.busy_ns), lock_wait = Seconds(op.lock_wait_ns);
-      double c, b;
-      if (op.on_cpu_ns) {
-        c = Seconds(op.on_cpu_ns);
+      const double c = cpu.cpu_s[m];
+      double b;
+      if (split && op.blocked_ns) {
+        b = std::max(0.0, Seconds(op.blocked_ns) - lock_wait);
+      } else if (split) {
         const double off = std::max(0.0, op_busy - c - lock_wait);
-        if (op.blocked_ns) {
-          b = std::max(0.0, Seconds(op.blocked_ns) - lock_wait);
-        } else {
-          b = std::max(0.0, off - (off_cpu > 0 ? inside * off / off_cpu : 0));
-        }
+        b = std::max(0.0, off - (off_cpu > 0 ? inside * off / off_cpu : 0));
       } else {
         const double share = busy > 0 ? op_busy / busy : 0;
-        c = on_cpu * share;
         b = std::max(0.0, op_busy - lock_wait - c - stage_runnable * share);
+      }
+      if (!op.blocked_ns && op.blocked_low_ns && op.blocked_high_ns) {
+        b = std::min(std::max(b, Seconds(op.blocked_low_ns) - lock_wait),
+                     Seconds(op.blocked_high_ns));
       }
       const double completions = static_cast<double>(op.completions_count);
       // An operator that completed nothing in these windows is booked per step instead.
       const double scale = completions > 0 ? operators_[i].visit_ratio / completions : 1 / steps;
       Demands::Operator& out = demands.operators[i];
       out.cpu_s = c * scale;
+      out.cpu_low_s = cpu.low[m] * scale;
+      out.cpu_high_s = cpu.high[m] * scale;
       out.blocked_s = b * scale;
       out.lock_wait_s = lock_wait * scale;
       out.busy_s = op_busy * scale;

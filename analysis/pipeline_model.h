@@ -65,7 +65,8 @@ struct ResourceModel {
 // What one batch costs, over a chosen set of windows.
 struct Demands {
   struct Operator {
-    double cpu_s = 0, blocked_s = 0;  // c and b, b without lock waits
+    double cpu_s = 0, blocked_s = 0;       // c and b, b without lock waits
+    double cpu_low_s = 0, cpu_high_s = 0;  // what c lies between
     double lock_wait_s = 0, busy_s = 0;
     double rows = 0, bytes_in = 0, bytes_out = 0;
   };
@@ -114,11 +115,15 @@ class PipelineModel {
   int64_t steady_last_ns() const { return last_ns_; }
 
   // Demands over those windows (indices into run().windows, repeats allowed); over the steady phase
-  // without an argument.
-  Demands Estimate(const std::vector<size_t>& windows) const;
+  // without an argument. `places`, one of [0, 1] an operator: where c lies in its interval, as far
+  // as all of a stage still add up to its CPU time; else as evenly as they can.
+  Demands Estimate(const std::vector<size_t>& windows,
+                   const std::vector<double>& places = {}) const;
   const Demands& demands() const { return demands_; }
 
-  // Whether c is known apart from b + q, and how.
+  // Whether c of every operator is told apart, so that `places` say nothing.
+  bool splits_operators() const { return splits_operators_; }
+  // Whether c of every stage is known apart from b + q, and how.
   bool splits_cpu() const { return splits_cpu_; }
   const std::string& split_source() const { return split_source_; }
 
@@ -175,7 +180,7 @@ class PipelineModel {
   std::vector<size_t> steady_;
   int64_t first_ns_ = 0, last_ns_ = 0;
   Demands demands_;
-  bool splits_cpu_ = false, cores_known_ = false;
+  bool splits_cpu_ = false, splits_operators_ = false, cores_known_ = false;
   std::string split_source_;
   double other_cpu_s_ = 0;  // per batch, of threads outside the stages
   double cores_available_ = 1, cores_budget_ = 1;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/counter_sums.h"
 #include "analysis/memory_bandwidth.h"
 #include "analysis/statistics.h"
 #include "base/error.h"
@@ -30,7 +31,7 @@ PerRow Over(const RunView& run, const std::vector<size_t>& windows, size_t i) {
     sum.bytes_in += static_cast<double>(op.bytes_in_bytes);
     sum.bytes_out += static_cast<double>(op.bytes_out_bytes);
     sum.completions += static_cast<double>(op.completions_count);
-    sum.on_cpu_s += static_cast<double>(op.on_cpu_ns.value_or(0)) * 1e-9;
+    sum.on_cpu_s += static_cast<double>(LikelyCpuNs(op).value_or(0)) * 1e-9;
     sum.busy_s += static_cast<double>(op.busy_ns) * 1e-9;
     rows += static_cast<double>(steps.rows_count);
   };

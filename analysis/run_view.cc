@@ -183,6 +183,10 @@ OperatorCounters ReadOperatorCounters(const Row& row) {
   op.on_cpu_ns = row.Integer("on_cpu_ns");
   op.blocked_ns = row.Integer("blocked_ns");
   op.runnable_ns = row.Integer("runnable_ns");
+  op.on_cpu_low_ns = row.Integer("on_cpu_low_ns");
+  op.on_cpu_high_ns = row.Integer("on_cpu_high_ns");
+  op.blocked_low_ns = row.Integer("blocked_low_ns");
+  op.blocked_high_ns = row.Integer("blocked_high_ns");
   op.lock_wait_ns = row.Number("lock_wait_ns");
   op.wait_in_ns = row.Number("wait_in_ns");
   op.wait_out_ns = row.Number("wait_out_ns");
@@ -294,10 +298,14 @@ class Windows {
       window.duration_ns = row.Number("duration_ns");
       // No row in an interval means that nothing was done, not that nothing was measured.
       for (const OperatorRow& op : view_->operators) {
-        window.operators.emplace_back();
-        if (op.on_cpu_ns) window.operators.back().on_cpu_ns = 0;
-        if (op.blocked_ns) window.operators.back().blocked_ns = 0;
-        if (op.runnable_ns) window.operators.back().runnable_ns = 0;
+        OperatorCounters& none = window.operators.emplace_back();
+        for (const auto member :
+             {&OperatorCounters::on_cpu_ns, &OperatorCounters::blocked_ns,
+              &OperatorCounters::runnable_ns, &OperatorCounters::on_cpu_low_ns,
+              &OperatorCounters::on_cpu_high_ns, &OperatorCounters::blocked_low_ns,
+              &OperatorCounters::blocked_high_ns}) {
+          if (op.*member) none.*member = 0;
+        }
       }
       for (const StageRow& stage : view_->stages) {
         window.stages.emplace_back();

@@ -41,6 +41,8 @@ struct OperatorCounters {
   Count on_cpu_ns;      // c
   Count blocked_ns;     // b, lock waits included
   Count runnable_ns;    // q
+  // What c and b lie between, also where they are not told apart; empty: as told, or anything.
+  Count on_cpu_low_ns, on_cpu_high_ns, blocked_low_ns, blocked_high_ns;
   int64_t lock_wait_ns = 0;
   int64_t wait_in_ns = 0, wait_out_ns = 0;
 };

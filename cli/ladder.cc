@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/counter_sums.h"
 #include "analysis/paired.h"
 #include "analysis/run_view.h"
 #include "analysis/statistics.h"
@@ -231,10 +232,11 @@ Accounts AccountsOf(const RunView& run) {
     return stage == "client" || stage == "consumer";
   };
   for (const analysis::OperatorRow& op : run.operators) {
-    if (!op.on_cpu_ns)
+    const auto cpu_ns = analysis::LikelyCpuNs(op);
+    if (!cpu_ns || op.source == "account")
       throw Error(ExitCode::kPrivilege, "no thread CPU clock in the accounts (level 2)",
                   "run " + run.run.name, "see 'headrace doctor'");
-    const double cpu_us = static_cast<double>(*op.on_cpu_ns) / all.rows / 1e3;
+    const double cpu_us = static_cast<double>(*cpu_ns) / all.rows / 1e3;
     const double in = static_cast<double>(op.bytes_in_bytes) / all.rows;
     const double out = static_cast<double>(op.bytes_out_bytes) / all.rows;
     if (outside(op.stage)) {

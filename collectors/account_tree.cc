@@ -37,6 +37,10 @@ void AddOperator(OperatorSample* sum, const OperatorSample& o) {
   sum->wait_out_ns += o.wait_out_ns;
   Add(&sum->on_cpu_ns, o.on_cpu_ns);
   Add(&sum->runnable_ns, o.runnable_ns);
+  Add(&sum->on_cpu_low_ns, o.on_cpu_low_ns);
+  Add(&sum->on_cpu_high_ns, o.on_cpu_high_ns);
+  Add(&sum->runnable_low_ns, o.runnable_low_ns);
+  Add(&sum->runnable_high_ns, o.runnable_high_ns);
   Add(&sum->residual_ns, o.residual_ns);
   if (!o.time_source.empty()) sum->time_source = o.time_source;
 }
@@ -124,7 +128,8 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
                 segment->path(), "remove the file");
   }
   attached.mark = RecordedMark(segment->path());
-  attached.sampler = std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive);
+  attached.sampler =
+      std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive, use_clock_);
   samplers_[pid] = std::move(attached);
   order_.push_back(pid);
   closed_.erase(pid);

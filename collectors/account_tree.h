@@ -28,7 +28,8 @@ struct Moment {
 
 class AccountTree {
  public:
-  explicit AccountTree(int64_t start_ns) : start_ns_(start_ns) {}
+  // `use_clock`: false leaves out the accounts' thread CPU clock (level 1).
+  AccountTree(int64_t start_ns, bool use_clock) : start_ns_(start_ns), use_clock_(use_clock) {}
   AccountTree(const AccountTree&) = delete;
   AccountTree& operator=(const AccountTree&) = delete;
 
@@ -74,6 +75,7 @@ class AccountTree {
   int64_t Number(std::map<std::string, int64_t>* numbers, const std::string& name) const;
 
   int64_t start_ns_;
+  bool use_clock_;
   std::map<int64_t, Attached> samplers_;   // by pid
   std::vector<int64_t> order_;             // in which they were attached
   std::map<int64_t, uint64_t> forgotten_;  // inodes of histories

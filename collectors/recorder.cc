@@ -167,7 +167,7 @@ class RecorderLoop {
         runner_(host_, target_, &sink_),
         start_ns_(StartProbes()),
         tree_(options.pid, start_ns_),
-        accounts_(start_ns_) {
+        accounts_(start_ns_, level() >= 2) {
     program_ = options.program;
     if (!options.command.empty()) tree_.SetRootCommand(options.program, options.command);
     if (options.trigger) flight_.emplace(options.ring_ns);
@@ -455,8 +455,8 @@ class RecorderLoop {
                           : "seen from outside: the process keeps no operator accounts";
     } else {
       reached = std::min(account_level_, int64_t{level()});
-      note = account_level_ >= 2 ? "c by the thread CPU clock, q by the scheduler, b the rest"
-                                 : "c, b and q in one figure";
+      note = reached >= 2 ? "c by the thread CPU clock, q by the scheduler, b the rest"
+                          : "c, b and q in one figure";
       if (kernel) {
         reached = 3;
         note = "b and q by eBPF at every switch of a thread, c the rest";

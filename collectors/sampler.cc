@@ -8,8 +8,9 @@ namespace headrace::collectors {
 
 using account::SegmentSnapshot;
 
-Sampler::Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive)
-    : start_ns_(start_ns), segment_(std::move(segment)), task_times_(pid) {
+Sampler::Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive,
+                 bool use_clock)
+    : start_ns_(start_ns), use_clock_(use_clock), segment_(std::move(segment)), task_times_(pid) {
   if (segment_.opened_monotonic_ns() >= start_ns_) return;
   IntervalSample before;
   SampleSegment(ReadSegment(alive), nullptr, &before);
@@ -78,31 +79,23 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     out->stages.push_back(std::move(sample));
   }
   std::map<int64_t, int64_t> positions;
-  std::map<int64_t, int64_t> off_cpu;  // inside operators, by stage
   // The kernel knows this process's operators from the first figure on; what it gives from then on
   // is exact, what was before stays as the clock has it.
   const bool split = splits && (split_begun_ || !splits->empty());
   const bool split_begins = split && !split_begun_;
   split_begun_ = split;
   const bool from_birth =
-      split_begins && segment_.opened_monotonic_ns() >= start_ns_ && last_[kOpBusy].empty();
+      split_begins && (watched_since_idle_ ||
+                       (segment_.opened_monotonic_ns() >= start_ns_ && last_[kOpBusy].empty()));
+  watched_since_idle_ =
+      splits && std::all_of(snapshot.operators.begin(), snapshot.operators.end(),
+                            [](const SegmentSnapshot::Operator& o) { return o.busy_ns == 0; });
   for (size_t i = 0; i < snapshot.operators.size(); i++) {
     const SegmentSnapshot::Operator& o = snapshot.operators[i];
-    OperatorSample sample;
-    const int64_t id = sample.id = static_cast<int64_t>(i);
-    sample.name = o.name;
-    sample.kind = o.kind;
+    const auto id = static_cast<int64_t>(i);
+    OperatorSample sample = SampleOperator(id, o);
     sample.stage_id = stage_id(o.stage);
     sample.position = positions[sample.stage_id]++;
-    sample.completions = Delta(kOpCompletions, id, o.completions);
-    sample.rows = Delta(kOpRows, id, o.rows);
-    sample.in_bytes = Delta(kOpIn, id, o.in_bytes);
-    sample.out_bytes = Delta(kOpOut, id, o.out_bytes);
-    sample.busy_ns = Delta(kOpBusy, id, o.busy_ns);
-    sample.lock_wait_ns = Delta(kOpLock, id, o.lock_wait_ns);
-    sample.wait_in_ns = Delta(kOpWaitIn, id, o.wait_in_ns);
-    sample.wait_out_ns = Delta(kOpWaitOut, id, o.wait_out_ns);
-    sample.on_cpu_ns = Delta(kOpOnCpu, id, o.on_cpu_ns);
     if (split) {
       const auto index = static_cast<uint32_t>(i);
       const auto seen = splits->find(index);
@@ -118,8 +111,7 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
       const int64_t blocked = now.blocked_ns - base->second.split.blocked_ns;
       const int64_t runnable = now.runnable_ns - base->second.split.runnable_ns;
       const int64_t busy = o.busy_ns - base->second.busy_ns;
-      const int64_t clock = sample.on_cpu_ns.value_or(0);
-      const bool has_clock = sample.on_cpu_ns.has_value();
+      const bool has_clock = sample.on_cpu_low_ns && sample.on_cpu_high_ns;
       const int64_t on_cpu =
           Delta(kOpKernelOnCpu, id, std::max<int64_t>(0, busy - blocked - runnable));
       const int64_t queued = Delta(kOpKernelRunnable, id, std::max<int64_t>(0, runnable));
@@ -127,30 +119,26 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
         sample.on_cpu_ns = on_cpu;
         sample.runnable_ns = queued;
         sample.time_source = "ebpf";
-        if (has_clock) sample.residual_ns = *sample.on_cpu_ns - clock;
+        if (has_clock) {
+          SplitBase& since = base->second;
+          since.on_cpu_ns += on_cpu;
+          since.clock_low_ns += *sample.on_cpu_low_ns;
+          since.clock_high_ns += *sample.on_cpu_high_ns;
+          const auto [low, high] = std::minmax(since.clock_low_ns, since.clock_high_ns);
+          const int64_t residual = since.on_cpu_ns - std::clamp(since.on_cpu_ns, low, high);
+          sample.residual_ns = residual - since.residual_ns;
+          since.residual_ns = residual;
+        }
+        sample.on_cpu_low_ns = sample.on_cpu_high_ns = on_cpu;
+        sample.runnable_low_ns = sample.runnable_high_ns = queued;
         out->operators.push_back(std::move(sample));
         continue;
       }
     }
     sample.time_source = sample.on_cpu_ns ? "thread_clock" : "account";
-    if (sample.on_cpu_ns) {
-      off_cpu[sample.stage_id] += std::max<int64_t>(0, sample.busy_ns - *sample.on_cpu_ns);
-    }
     out->operators.push_back(std::move(sample));
   }
-  // The scheduler gives run-queue time per thread. Within a stage it is shared among operators in
-  // proportion to their time off CPU, and is never more than that.
-  for (OperatorSample& o : out->operators) {
-    if (!o.on_cpu_ns || o.time_source == "ebpf") continue;
-    const auto stage = std::find_if(out->stages.begin(), out->stages.end(),
-                                    [&](const StageSample& s) { return s.id == o.stage_id; });
-    if (stage == out->stages.end() || !stage->runnable_ns) continue;
-    const int64_t total = off_cpu[o.stage_id];
-    const int64_t own = std::max<int64_t>(0, o.busy_ns - *o.on_cpu_ns);
-    const double share = total > 0 ? static_cast<double>(own) / static_cast<double>(total) : 0;
-    o.runnable_ns =
-        std::min(own, static_cast<int64_t>(static_cast<double>(*stage->runnable_ns) * share));
-  }
+  SplitTimes(out);
   for (size_t i = 0; i < snapshot.queues.size(); i++) {
     const SegmentSnapshot::Queue& q = snapshot.queues[i];
     QueueSample sample;
@@ -184,6 +172,99 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
   SampleSteps(snapshot, out);
   for (const SegmentSnapshot::Loss& loss : snapshot.losses)
     losses_.over_limit[loss.what] = loss.count;
+}
+
+OperatorSample Sampler::SampleOperator(int64_t id, const SegmentSnapshot::Operator& o) {
+  OperatorSample sample;
+  sample.id = id;
+  sample.name = o.name;
+  sample.kind = o.kind;
+  sample.completions = Delta(kOpCompletions, id, o.completions);
+  sample.rows = Delta(kOpRows, id, o.rows);
+  sample.in_bytes = Delta(kOpIn, id, o.in_bytes);
+  sample.out_bytes = Delta(kOpOut, id, o.out_bytes);
+  sample.busy_ns = Delta(kOpBusy, id, o.busy_ns);
+  sample.lock_wait_ns = Delta(kOpLock, id, o.lock_wait_ns);
+  sample.wait_in_ns = Delta(kOpWaitIn, id, o.wait_in_ns);
+  sample.wait_out_ns = Delta(kOpWaitOut, id, o.wait_out_ns);
+  if (!use_clock_) return sample;
+  sample.on_cpu_ns = Delta(kOpOnCpu, id, o.on_cpu_ns);
+  sample.on_cpu_low_ns = Delta(kOpOnCpuLow, id, o.on_cpu_low_ns);
+  sample.on_cpu_high_ns = Delta(kOpOnCpuHigh, id, o.on_cpu_high_ns);
+  return sample;
+}
+
+namespace {
+
+// The threads of each stage; for a stage whose operators also run on threads of others, or none of
+// its own, all threads.
+std::map<int64_t, ThreadsTime> ThreadsByStage(const IntervalSample& sample) {
+  constexpr double kSameTime = 0.02;  // of the threads' lives: what reading them one by one takes
+  constexpr int64_t kSameNs = 2'000'000;  // the same of short intervals
+  struct Sum {
+    ThreadsTime threads;
+    int64_t accounted_ns = 0;
+    bool known = false;
+    void Add(const StageSample& s) {
+      threads.lifetime_ns += s.lifetime_ns;
+      threads.on_cpu_ns += s.on_cpu_ns.value_or(0);
+      if (s.runnable_ns) threads.runnable_ns = threads.runnable_ns.value_or(0) + *s.runnable_ns;
+      accounted_ns += s.unattributed_ns;
+      known = s.on_cpu_ns.has_value();
+    }
+  };
+  std::map<int64_t, Sum> sums;
+  Sum all;
+  for (const StageSample& s : sample.stages) {
+    sums[s.id].Add(s);
+    all.Add(s);
+  }
+  for (const OperatorSample& o : sample.operators) {
+    sums[o.stage_id].accounted_ns += o.busy_ns + o.wait_in_ns + o.wait_out_ns;
+  }
+  std::map<int64_t, ThreadsTime> result;
+  for (const auto& [id, sum] : sums) {
+    const int64_t off = std::abs(sum.accounted_ns - sum.threads.lifetime_ns);
+    const bool own =
+        sum.known &&
+        off <= kSameNs + static_cast<int64_t>(kSameTime * static_cast<double>(sum.accounted_ns));
+    result[id] = own ? sum.threads : all.threads;
+  }
+  return result;
+}
+
+}  // namespace
+
+// Gives every operator that the kernel's programs did not split what its c and q lie between. q is
+// known per stage; as an estimate it is shared among operators in proportion to their time off the
+// CPU, and is never more than that.
+void Sampler::SplitTimes(IntervalSample* out) const {
+  const std::map<int64_t, ThreadsTime> threads = ThreadsByStage(*out);
+  std::map<int64_t, int64_t> off_cpu;  // inside operators, by stage
+  const auto off = [](const OperatorSample& o) {
+    return std::max<int64_t>(0, o.busy_ns - *o.on_cpu_ns);
+  };
+  for (const OperatorSample& o : out->operators) {
+    if (o.time_source == "thread_clock") off_cpu[o.stage_id] += off(o);
+  }
+  for (OperatorSample& o : out->operators) {
+    if (o.time_source == "ebpf") continue;
+    const ThreadsTime& own = threads.at(o.stage_id);
+    Bounds cpu = CpuBounds(own, o.busy_ns);
+    if (o.on_cpu_low_ns && o.on_cpu_high_ns) cpu = {*o.on_cpu_low_ns, *o.on_cpu_high_ns};
+    const Bounds runnable = RunnableBounds(own, o.busy_ns, cpu);
+    o.on_cpu_low_ns = cpu.low_ns;
+    o.on_cpu_high_ns = cpu.high_ns;
+    o.runnable_low_ns = runnable.low_ns;
+    o.runnable_high_ns = runnable.high_ns;
+    const auto stage = std::find_if(out->stages.begin(), out->stages.end(),
+                                    [&](const StageSample& s) { return s.id == o.stage_id; });
+    if (!o.on_cpu_ns || stage == out->stages.end() || !stage->runnable_ns) continue;
+    const int64_t total = off_cpu[o.stage_id];
+    const double share = total > 0 ? static_cast<double>(off(o)) / static_cast<double>(total) : 0;
+    const auto shared = static_cast<int64_t>(static_cast<double>(*stage->runnable_ns) * share);
+    o.runnable_ns = std::clamp(std::min(off(o), shared), runnable.low_ns, runnable.high_ns);
+  }
 }
 
 void Sampler::SampleSteps(const SegmentSnapshot& snapshot, IntervalSample* out) {

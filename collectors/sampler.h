@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/split_bounds.h"
 #include "collectors/store/store.h"
 #include "probes/account/account_segment.h"
 #include "probes/process.h"
@@ -23,8 +24,10 @@ using KernelSplits = std::map<uint32_t, KernelSplit>;  // by operator index
 class Sampler {
  public:
   // `start_ns`: CLOCK_MONOTONIC instant of the run's start. Accounts that existed before are read
-  // once, and only what comes later is counted.
-  Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive);
+  // once, and only what comes later is counted. `use_clock`: false leaves out what the accounts
+  // have from the thread CPU clock (level 1).
+  Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive,
+          bool use_clock);
 
   const account::AccountSegment& segment() const { return segment_; }
 
@@ -68,6 +71,8 @@ class Sampler {
     kOpWaitIn,
     kOpWaitOut,
     kOpOnCpu,
+    kOpOnCpuLow,
+    kOpOnCpuHigh,
     kOpKernelOnCpu,
     kOpKernelRunnable,
     kQueueObserved,
@@ -94,19 +99,26 @@ class Sampler {
   account::SegmentSnapshot ReadSegment(bool alive);
   void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
                      IntervalSample* out);
+  OperatorSample SampleOperator(int64_t id, const account::SegmentSnapshot::Operator& o);
+  void SplitTimes(IntervalSample* out) const;
   void SampleSteps(const account::SegmentSnapshot& snapshot, IntervalSample* out);
 
   struct SplitBase {
     int64_t busy_ns = 0;
     KernelSplit split;
+    // Since then: c by the kernel, and what it lies between by the thread CPU clock.
+    int64_t on_cpu_ns = 0, clock_low_ns = 0, clock_high_ns = 0;
+    int64_t residual_ns = 0;  // given out so far
   };
 
   int64_t start_ns_;
+  bool use_clock_;
   account::AccountSegment segment_;
   probes::TaskTimeReader task_times_;
   std::array<std::vector<int64_t>, kNumFields> last_;
   std::map<uint32_t, SplitBase> split_base_;
   bool split_begun_ = false;
+  bool watched_since_idle_ = false;  // the kernel was asked when no operator had done anything yet
   std::vector<account::SegmentSnapshot::Step> last_steps_;
   std::vector<account::SegmentSnapshot::Queue> last_queues_;
   int64_t waiting_ns_ = 0;

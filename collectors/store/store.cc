@@ -42,6 +42,10 @@ void AddTo(OperatorSample* sum, const OperatorSample& o) {
   sum->wait_out_ns += o.wait_out_ns;
   Add(&sum->on_cpu_ns, o.on_cpu_ns);
   Add(&sum->runnable_ns, o.runnable_ns);
+  Add(&sum->on_cpu_low_ns, o.on_cpu_low_ns);
+  Add(&sum->on_cpu_high_ns, o.on_cpu_high_ns);
+  Add(&sum->runnable_low_ns, o.runnable_low_ns);
+  Add(&sum->runnable_high_ns, o.runnable_high_ns);
   Add(&sum->residual_ns, o.residual_ns);
   if (!o.time_source.empty()) sum->time_source = o.time_source;
 }
@@ -193,14 +197,18 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
   for (const auto& [id, o] : totals) {
     Prepared(
         "INSERT INTO operators VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-        "?13, ?14, ?15, ?16, NULLIF(?17, ''), ?18) ON CONFLICT DO UPDATE SET "
+        "?13, ?14, ?15, ?16, NULLIF(?17, ''), ?18, ?19, ?20, ?21, ?22) ON CONFLICT DO UPDATE SET "
         "completions_count = completions_count + ?7, rows_count = rows_count + ?8, "
         "bytes_in_bytes = bytes_in_bytes + ?9, bytes_out_bytes = bytes_out_bytes + ?10, "
         "busy_ns = busy_ns + ?11, on_cpu_ns = COALESCE(on_cpu_ns + ?12, on_cpu_ns, ?12), "
         "runnable_ns = COALESCE(runnable_ns + ?13, runnable_ns, ?13), "
         "lock_wait_ns = lock_wait_ns + ?14, wait_in_ns = wait_in_ns + ?15, "
         "wait_out_ns = wait_out_ns + ?16, time_source = COALESCE(NULLIF(?17, ''), time_source), "
-        "residual_ns = COALESCE(residual_ns + ?18, residual_ns, ?18)")
+        "residual_ns = COALESCE(residual_ns + ?18, residual_ns, ?18), "
+        "on_cpu_low_ns = COALESCE(on_cpu_low_ns + ?19, on_cpu_low_ns, ?19), "
+        "on_cpu_high_ns = COALESCE(on_cpu_high_ns + ?20, on_cpu_high_ns, ?20), "
+        "runnable_low_ns = COALESCE(runnable_low_ns + ?21, runnable_low_ns, ?21), "
+        "runnable_high_ns = COALESCE(runnable_high_ns + ?22, runnable_high_ns, ?22)")
         .Bind(run_id)
         .Bind(o.id)
         .Bind(std::string_view(o.name))
@@ -219,6 +227,10 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
         .Bind(o.wait_out_ns)
         .Bind(std::string_view(o.time_source))
         .Bind(o.residual_ns)
+        .Bind(o.on_cpu_low_ns)
+        .Bind(o.on_cpu_high_ns)
+        .Bind(o.runnable_low_ns)
+        .Bind(o.runnable_high_ns)
         .Run();
   }
   AppendMeasurements(run_id, measurements);
@@ -404,7 +416,7 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
     }
     Prepared(
         "INSERT INTO operator_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        "?11, ?12, ?13)")
+        "?11, ?12, ?13, ?14, ?15, ?16, ?17)")
         .Bind(run_id)
         .Bind(t.start_ns)
         .Bind(o.id)
@@ -418,6 +430,10 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
         .Bind(o.lock_wait_ns)
         .Bind(o.wait_in_ns)
         .Bind(o.wait_out_ns)
+        .Bind(o.on_cpu_low_ns)
+        .Bind(o.on_cpu_high_ns)
+        .Bind(o.runnable_low_ns)
+        .Bind(o.runnable_high_ns)
         .Run();
   }
   for (const QueueSample& q : t.queues) {
@@ -612,7 +628,8 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
       {"operator_intervals", "operator_id",
        "SUM(completions_count), SUM(rows_count), SUM(bytes_in_bytes), SUM(bytes_out_bytes), "
        "SUM(busy_ns), SUM(on_cpu_ns), SUM(runnable_ns), SUM(lock_wait_ns), SUM(wait_in_ns), "
-       "SUM(wait_out_ns)"},
+       "SUM(wait_out_ns), SUM(on_cpu_low_ns), SUM(on_cpu_high_ns), SUM(runnable_low_ns), "
+       "SUM(runnable_high_ns)"},
       {"queue_intervals", "queue_id",
        "SUM(observed_ns), SUM(occupancy_ns), SUM(capacity_ns), SUM(full_ns), SUM(empty_ns), "
        "SUM(puts_count), SUM(gets_count)"},

@@ -55,6 +55,9 @@ struct OperatorSample {
   int64_t completions = 0, rows = 0, in_bytes = 0, out_bytes = 0;
   int64_t busy_ns = 0, lock_wait_ns = 0, wait_in_ns = 0, wait_out_ns = 0;
   std::optional<int64_t> on_cpu_ns, runnable_ns;
+  // What on_cpu_ns and runnable_ns lie between, also where these are absent; absent: they are
+  // exact.
+  std::optional<int64_t> on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns;
   std::string time_source;             // account, thread_clock, ebpf; "": by on_cpu_ns
   std::optional<int64_t> residual_ns;  // ebpf: on_cpu_ns less what the thread CPU clock says
 };

@@ -17,9 +17,10 @@
  * Time of a thread is split exclusively: a nested operator stops its parent's clock, a wait stops
  * the operator's. Entering or leaving costs one time-stamp read and a few stores: no system call,
  * no lock, no allocation. HEADRACE_ACCOUNTS=off makes every call a load, a branch and a return.
- * HEADRACE_ACCOUNT_LEVEL=1 leaves the CPU clock alone; 2, the default, reads it at a border when
- * 0.1 to 1 ms have passed since the thread's last reading (hr_cpu_period_ticks_) and shares the CPU
- * time used since then among operators in proportion to their busy time.
+ * HEADRACE_ACCOUNT_LEVEL=1 leaves the CPU clock alone; 2, the default, reads it at both ends of
+ * long visits (hr_is_long_), whose CPU time is so known exactly. Between short visits it is read
+ * every 0.1 to 1 ms (hr_cpu_period_ticks_): what each operator used of the CPU time in between is
+ * not known, but it lies between bounds, which are summed up beside an estimate (hr_cpu_bounds_).
  *
  * Threads: every function may be called from any thread, except that hr_queue_level and
  * hr_queue_capacity of one queue must be called under that queue's own mutex. Limits are counted
@@ -65,6 +66,7 @@ extern "C" {
 
 #define HR_ACCOUNT_MAGIC UINT64_C(0x3130414543445248) /* "HRDCEA01" in memory */
 #define HR_ACCOUNT_ABI 1u
+#define HR_ACCOUNT_ABI_MINOR 1u /* 0: blocks end at out_bytes; 1: they hold bounds of cpu_ns */
 enum {
   HR_MAX_STAGES = 64,
   HR_MAX_OPERATORS = 256,
@@ -101,8 +103,8 @@ struct hr_header { /* offset 0, 4096 bytes */
   uint32_t num_operators;
   uint32_t num_queues;
   uint32_t num_resources;
-  uint32_t num_slots; /* highest slot ever used + 1 */
-  uint32_t reserved1;
+  uint32_t num_slots;   /* highest slot ever used + 1 */
+  uint32_t abi_minor;   /* HR_ACCOUNT_ABI_MINOR of the writer: what of the reserved bytes it uses */
   uint64_t folds_begun; /* threads that began to leave their slot; differs from folds_done */
   uint64_t folds_done;  /* while one is moving its figures into its stage */
   uint64_t stages_lost; /* registrations and threads beyond the limits */
@@ -183,15 +185,20 @@ struct hr_step_record { /* 64 bytes; record of step n is at n % HR_STEP_RECORDS 
 };
 
 struct hr_block { /* 128 bytes: one operator on one thread; block 0 is "outside every operator" */
-  uint64_t ticks[4];          /* HR_BUSY, HR_WAITING_*; busy does not contain the waits */
-  uint64_t cpu_ns;            /* level 2: on-CPU share up to the thread's last CPU clock reading */
+  uint64_t ticks[4]; /* HR_BUSY, HR_WAITING_*; busy does not contain the waits */
+  uint64_t cpu_ns;   /* level 2: on a CPU up to the thread's last reading; an estimate ... */
   uint64_t shared_busy_ticks; /* ticks[HR_BUSY] at that reading */
   uint64_t enters_count;
   uint64_t completions_count;
   uint64_t rows_count;
   uint64_t in_bytes;
   uint64_t out_bytes;
-  uint64_t reserved[5];
+  uint64_t cpu_low_ns; /* ... and what it lies between, from minor version 1 on */
+  uint64_t cpu_high_ns;
+  uint64_t shared_lock_ticks; /* ticks[HR_WAITING_RESOURCE] at that reading */
+  uint32_t long_modes; /* bit i: what ticks[i] was last credited with was long; the thread's */
+  uint32_t reserved0;
+  uint64_t reserved;
 };
 
 struct hr_held {
@@ -242,7 +249,10 @@ HR_STATIC_ASSERT(sizeof(struct hr_operator_entry) == 128, "ABI");
 HR_STATIC_ASSERT(sizeof(struct hr_queue_entry) == 256, "ABI");
 HR_STATIC_ASSERT(sizeof(struct hr_resource_entry) == 128, "ABI");
 HR_STATIC_ASSERT(sizeof(struct hr_step_record) == 64, "ABI");
+HR_STATIC_ASSERT(offsetof(struct hr_header, abi_minor) == 92, "ABI");
 HR_STATIC_ASSERT(sizeof(struct hr_block) == 128, "ABI");
+HR_STATIC_ASSERT(offsetof(struct hr_block, cpu_low_ns) == 88, "ABI");
+HR_STATIC_ASSERT(offsetof(struct hr_block, long_modes) == 112, "ABI");
 HR_STATIC_ASSERT(offsetof(struct hr_slot, current) == 16, "ABI");
 HR_STATIC_ASSERT(offsetof(struct hr_slot, stack) == 80, "ABI");
 HR_STATIC_ASSERT(offsetof(struct hr_slot, blocks) == 512, "ABI");
@@ -284,6 +294,9 @@ __attribute__((weak)) __thread struct hr_thread hr_thread_v1;
 #define HR_LOAD_(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define HR_STORE_(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE) /* a plain store on x86 */
 #define HR_ADD_(p, v) HR_STORE_((p), HR_LOAD_(p) + (v))              /* single writer */
+/* A call at every border would spill the registers of the code around it; readings are rare. */
+#define HR_INLINE_ __attribute__((always_inline))
+#define HR_RARE_ __attribute__((cold, noinline, unused))
 #define HR_SHARED_ADD_(p, v) ((void)__atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 
 static inline uint64_t hr_clock_ns_(clockid_t clock) {
@@ -349,54 +362,97 @@ static inline int hr_read_runnable_(uint64_t* runnable_ns) {
   return 1;
 }
 
-/* Shares the CPU time since the last reading among operators in proportion to their busy time.
+/* Bounds of the CPU time of one operator in a window of a thread's life: of `window_ns`, in which
+ * the thread was on a CPU for `cpu_ns`, it was inside the operator for `inside_ns`. The operator
+ * had all that the rest of the window has no room for, and no more than there was. */
+static inline void hr_cpu_bounds_(uint64_t cpu_ns, uint64_t window_ns, uint64_t inside_ns,
+                                  uint64_t* low_ns, uint64_t* high_ns) {
+  const uint64_t rest_ns = window_ns > inside_ns ? window_ns - inside_ns : 0;
+  const uint64_t most_ns = cpu_ns < inside_ns ? cpu_ns : inside_ns;
+  const uint64_t least_ns = cpu_ns > rest_ns ? cpu_ns - rest_ns : 0;
+  *low_ns = least_ns < most_ns ? least_ns : most_ns;
+  *high_ns = most_ns;
+}
+
+/* Time inside the operator of a block, waits for resources included, since the last reading. */
+static inline uint64_t hr_inside_ticks_(const struct hr_block* b) {
+  const uint64_t busy = b->ticks[HR_BUSY], lock = b->ticks[HR_WAITING_RESOURCE];
+  return (busy > b->shared_busy_ticks ? busy - b->shared_busy_ticks : 0) +
+         (lock > b->shared_lock_ticks ? lock - b->shared_lock_ticks : 0);
+}
+
+/* Reads the CPU clock and books the time since the last reading: to each operator its bounds, and
+ * as an estimate its share of the time inside operators. One operator alone in the window has both
+ * bounds in one place. The rest is the kernel's part of waiting.
  * Looks only at blocks that were credited since then: the others are no longer in the cache. */
-static inline void hr_share_cpu_(struct hr_slot* s, uint64_t now) {
+static HR_RARE_ void hr_share_cpu_(const struct hr_segment* g, struct hr_slot* s, uint64_t now) {
   struct hr_thread* t = &hr_thread_v1;
-  uint64_t cpu = hr_clock_ns_(CLOCK_THREAD_CPUTIME_ID), total = 0, delta;
+  const double ns_per_tick = 1e9 / (double)g->header.ticks_per_second;
+  const uint64_t cpu = hr_clock_ns_(CLOCK_THREAD_CPUTIME_ID);
+  const uint64_t delta = cpu > s->cpu_ns ? cpu - s->cpu_ns : 0;
+  const uint64_t window =
+      now > s->cpu_ticks ? (uint64_t)((double)(now - s->cpu_ticks) * ns_per_tick) : 0;
+  uint64_t total = 0, shared = 0;
   uint32_t i, first = t->first_block, n = (uint32_t)t->last_block + 1;
-  delta = cpu > s->cpu_ns ? cpu - s->cpu_ns : 0;
+  double share;
+  for (i = first; i < n; i++) total += hr_inside_ticks_(&s->blocks[i]);
+  share = total ? (double)delta / ((double)total * ns_per_tick) : 0;
+  if (share > 1) share = 1;
   for (i = first; i < n; i++) {
-    total += s->blocks[i].ticks[HR_BUSY] - s->blocks[i].shared_busy_ticks;
+    struct hr_block* b = &s->blocks[i];
+    const uint64_t inside = (uint64_t)((double)hr_inside_ticks_(b) * ns_per_tick);
+    uint64_t low, high, part = (uint64_t)((double)inside * share);
+    HR_STORE_(&b->shared_busy_ticks, b->ticks[HR_BUSY]);
+    HR_STORE_(&b->shared_lock_ticks, b->ticks[HR_WAITING_RESOURCE]);
+    if (inside == 0) continue;
+    hr_cpu_bounds_(delta, window, inside, &low, &high);
+    HR_ADD_(&b->cpu_ns, part);
+    HR_ADD_(&b->cpu_low_ns, low);
+    HR_ADD_(&b->cpu_high_ns, high);
+    shared += part;
   }
-  if (total == 0) { /* only waits since then: the kernel's part of waiting */
-    HR_ADD_(&s->blocks[0].cpu_ns, delta);
-  } else {
-    double share = (double)delta / (double)total;
-    for (i = first; i < n; i++) {
-      struct hr_block* b = &s->blocks[i];
-      uint64_t busy = b->ticks[HR_BUSY] - b->shared_busy_ticks;
-      if (busy == 0) continue;
-      HR_ADD_(&b->cpu_ns, (uint64_t)((double)busy * share));
-      HR_STORE_(&b->shared_busy_ticks, b->ticks[HR_BUSY]);
-    }
-  }
+  if (delta > shared) HR_ADD_(&s->blocks[0].cpu_ns, delta - shared);
   HR_STORE_(&s->cpu_ns, cpu);
   HR_STORE_(&s->cpu_ticks, now);
   t->first_block = UINT16_MAX;
   t->last_block = 0;
 }
 
+/* Whether the CPU clock is read at both ends of so long a visit or wait: from 200 readings' time on
+ * (hr_cpu_period_ticks_ is that of 2000), 10 to 100 us. A visit has two at most. */
+static inline int hr_is_long_(uint64_t ticks) {
+  return ticks * 10 >= hr_process_v1.cpu_period_ticks;
+}
+
 /* Credits the time since the last border to what the thread was doing, then sets what it does now.
- */
-static inline uint64_t hr_border_(struct hr_slot* s, uint32_t next) {
+ * The CPU clock is read at the end of what was long, where what begins was long the last time, and
+ * now and then. */
+static inline HR_INLINE_ uint64_t hr_border_(struct hr_slot* s, uint32_t next) {
   uint64_t now = hr_ticks_();
   uint32_t word = s->current, sequence = s->sequence;
   uint64_t since = s->since_ticks;
   uint16_t block = (uint16_t)(word & 0xffffu);
-  uint64_t* ticks = &s->blocks[block].ticks[(word >> 16) & 3u];
+  uint32_t mode = (word >> 16) & 3u, bit = 1u << mode;
+  struct hr_block* ended = &s->blocks[block];
+  const uint32_t begins_long = s->blocks[next & 0xffffu].long_modes >> ((next >> 16) & 3u) & 1u;
   struct hr_thread* t = &hr_thread_v1;
+  int was_long = 0;
   if (block < t->first_block) t->first_block = block;
   if (block > t->last_block) t->last_block = block;
   HR_STORE_(&s->sequence, sequence + 1);
   if (__builtin_expect(now > since, 1)) { /* counters of two cores may differ by a few ticks */
-    HR_ADD_(ticks, now - since);
+    HR_ADD_(&ended->ticks[mode], now - since);
     HR_STORE_(&s->since_ticks, now);
+    was_long = hr_is_long_(now - since);
   }
   HR_STORE_(&s->current, next);
-  if (__builtin_expect(now - s->cpu_ticks >= hr_process_v1.cpu_period_ticks && now > s->cpu_ticks,
-                       0)) {
-    if (hr_process_v1.level >= 2 && hr_process_v1.segment) hr_share_cpu_(s, now);
+  if (__builtin_expect(was_long != ((ended->long_modes & bit) != 0), 0)) ended->long_modes ^= bit;
+  if (__builtin_expect(
+          was_long || begins_long ||
+              (now - s->cpu_ticks >= hr_process_v1.cpu_period_ticks && now > s->cpu_ticks),
+          0)) {
+    const struct hr_segment* g = hr_segment_();
+    if (g && hr_process_v1.level >= 2) hr_share_cpu_(g, s, now);
   }
   HR_STORE_(&s->sequence, sequence + 2);
   return now;
@@ -410,7 +466,7 @@ static inline void hr_fold_(struct hr_segment* g, struct hr_slot* s) {
   int readable = s->schedstat && hr_read_runnable_(&runnable);
   now = hr_border_(s, 0);
   if (hr_process_v1.level >= 2) {
-    hr_share_cpu_(s, now);
+    hr_share_cpu_(g, s, now);
   } else {
     HR_STORE_(&s->cpu_ns, hr_clock_ns_(CLOCK_THREAD_CPUTIME_ID));
   }
@@ -428,7 +484,10 @@ static inline void hr_fold_(struct hr_segment* g, struct hr_slot* s) {
     HR_SHARED_ADD_(&e->runnable_ns, runnable - s->begin_runnable_ns);
   }
   HR_STORE_(&s->blocks[0].cpu_ns, UINT64_C(0));
+  HR_STORE_(&s->blocks[0].cpu_low_ns, UINT64_C(0));
+  HR_STORE_(&s->blocks[0].cpu_high_ns, UINT64_C(0));
   HR_STORE_(&s->blocks[0].shared_busy_ticks, UINT64_C(0));
+  HR_STORE_(&s->blocks[0].shared_lock_ticks, UINT64_C(0));
   HR_STORE_(&s->tid, 0u);
   __atomic_store_n(&s->used, 0u, __ATOMIC_RELEASE);
   __atomic_fetch_add(&g->header.folds_done, UINT64_C(1), __ATOMIC_SEQ_CST);
@@ -566,9 +625,10 @@ static inline void hr_calibrate_(struct hr_header* h) {
   if (t1 > t0) h->ticks_per_second = (uint64_t)((double)(t1 - t0) * 1e9 / (double)(n1 - n0));
 }
 
-/* How often a thread reads its CPU clock: so that it costs about 0.1 % of its time, here and now,
- * but never more often than every 100 us nor less often than every millisecond. A reading between
- * other work costs more than one of many in a row: twice as much is assumed. */
+/* How often a thread reads its CPU clock where its visits are short: so that it costs about 0.1 %
+ * of its time, here and now, but never more often than every 100 us nor less often than every
+ * millisecond. A reading between other work costs more than one of many in a row: twice as much is
+ * assumed. */
 static inline uint64_t hr_cpu_period_ticks_(const struct hr_header* h) {
   uint64_t best = UINT64_C(1000000), period_ns;
   int i;
@@ -637,6 +697,7 @@ static inline int hr_account_open(const char* program) {
   }
   g->header.magic = HR_ACCOUNT_MAGIC;
   g->header.abi_version = HR_ACCOUNT_ABI;
+  g->header.abi_minor = HR_ACCOUNT_ABI_MINOR;
   g->header.segment_size = sizeof(struct hr_segment);
   g->header.pid = (uint32_t)getpid();
   g->header.level = level && strcmp(level, "1") == 0 ? 1u : 2u;

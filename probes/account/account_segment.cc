@@ -116,6 +116,7 @@ AccountSegment AccountSegment::OpenFile(const std::string& path) {
   segment.pid_ = header.pid;
   segment.opened_ns_ = Limited(header.base_monotonic_ns);
   segment.level_ = header.level >= 2 ? 2 : 1;
+  segment.has_bounds_ = segment.level_ >= 2 && header.abi_minor >= 1;
   segment.clock_kind_ = header.clock_kind == HR_CLOCK_TSC ? HR_CLOCK_TSC : HR_CLOCK_MONOTONIC;
   std::tie(segment.pair_ticks_, segment.pair_ns_) = ClockPair(segment.clock_kind_);
   if (segment.clock_kind_ == HR_CLOCK_TSC) {
@@ -137,6 +138,7 @@ AccountSegment::AccountSegment(AccountSegment&& other) noexcept
       pid_(other.pid_),
       opened_ns_(other.opened_ns_),
       level_(other.level_),
+      has_bounds_(other.has_bounds_),
       clock_kind_(other.clock_kind_),
       ns_per_tick_(other.ns_per_tick_),
       pair_ticks_(other.pair_ticks_),
@@ -237,6 +239,7 @@ void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSn
     op.kind = Name(e.kind);
     op.stage = StageIndex(e.stage, header.num_stages);
     if (level_ >= 2) op.on_cpu_ns = 0;
+    if (has_bounds_) op.on_cpu_low_ns = op.on_cpu_high_ns = 0;
     out->operators.push_back(std::move(op));
   }
   for (uint32_t i = 0; i < header.num_queues; i++) {
@@ -301,21 +304,6 @@ bool AccountSegment::ReadSlots(const hr_header& header, bool alive,
 
     std::optional<ThreadTime> time;
     if (in_use && alive && thread_time) time = thread_time(slot->tid);
-    // CPU time since the thread last read its clock, shared as the thread itself will do.
-    double share = 0;
-    uint64_t pending_total = 0;
-    if (level_ >= 2) {
-      for (uint32_t b = 0; b < num_blocks; b++) {
-        if (blocks[b].ticks[HR_BUSY] > blocks[b].shared_busy_ticks) {
-          pending_total += blocks[b].ticks[HR_BUSY] - blocks[b].shared_busy_ticks;
-        }
-      }
-      if (time && pending_total > 0 && time->on_cpu_ns > Limited(slot->cpu_ns)) {
-        share = static_cast<double>(time->on_cpu_ns - Limited(slot->cpu_ns)) /
-                static_cast<double>(pending_total);
-        share = std::min(share, ns_per_tick_);
-      }
-    }
     for (uint32_t b = 1; b < num_blocks; b++) {
       const hr_block& block = blocks[b];
       SegmentSnapshot::Operator& op = out->operators[b - 1];
@@ -329,15 +317,10 @@ bool AccountSegment::ReadSlots(const hr_header& header, bool alive,
       op.rows = Sum(op.rows, Limited(block.rows_count));
       op.in_bytes = Sum(op.in_bytes, Limited(block.in_bytes));
       op.out_bytes = Sum(op.out_bytes, Limited(block.out_bytes));
-      if (op.on_cpu_ns) {
-        const uint64_t pending = block.ticks[HR_BUSY] > block.shared_busy_ticks
-                                     ? block.ticks[HR_BUSY] - block.shared_busy_ticks
-                                     : 0;
-        op.on_cpu_ns = Sum(*op.on_cpu_ns,
-                           Sum(Limited(block.cpu_ns),
-                               static_cast<int64_t>(std::min(static_cast<double>(pending) * share,
-                                                             static_cast<double>(kMaxCounter)))));
-      }
+    }
+    if (level_ >= 2) {
+      AddCpu(*slot, num_blocks, now, time ? std::optional<int64_t>(time->on_cpu_ns) : std::nullopt,
+             out);
     }
     if (!in_use) continue;
     const uint32_t stage_index = StageIndex(slot->stage, header.num_stages);
@@ -383,6 +366,37 @@ bool AccountSegment::ReadSlots(const hr_header& header, bool alive,
     out->threads.push_back(thread);
   }
   return live_threads == 0 || known_threads > 0 || !alive;
+}
+
+// Adds the CPU time of a thread's operators: what the thread has booked, and of the time since its
+// last reading as it will book itself, if its CPU time is known now. What it is not yet known to
+// have used it may have used or not.
+void AccountSegment::AddCpu(const hr_slot& slot, uint32_t num_blocks, uint64_t now,
+                            std::optional<int64_t> thread_cpu_ns, SegmentSnapshot* out) const {
+  double inside_all = 0;
+  for (uint32_t b = 0; b < num_blocks; b++) {
+    inside_all += static_cast<double>(Ns(hr_inside_ticks_(&slot.blocks[b])));
+  }
+  const uint64_t window =
+      now > slot.cpu_ticks ? static_cast<uint64_t>(Ns(now - slot.cpu_ticks)) : uint64_t{0};
+  const int64_t read = Limited(slot.cpu_ns);
+  const uint64_t used = thread_cpu_ns && *thread_cpu_ns > read
+                            ? static_cast<uint64_t>(*thread_cpu_ns - read)
+                            : uint64_t{0};
+  const double share = inside_all > 0 ? std::min(1.0, static_cast<double>(used) / inside_all) : 0;
+  for (uint32_t b = 1; b < num_blocks; b++) {
+    const hr_block& block = slot.blocks[b];
+    SegmentSnapshot::Operator& op = out->operators[b - 1];
+    const auto inside = static_cast<uint64_t>(Ns(hr_inside_ticks_(&block)));
+    op.on_cpu_ns =
+        Sum(*op.on_cpu_ns,
+            Sum(Limited(block.cpu_ns), static_cast<int64_t>(static_cast<double>(inside) * share)));
+    if (!has_bounds_) continue;
+    uint64_t low = 0, high = inside;
+    if (thread_cpu_ns) hr_cpu_bounds_(used, window, inside, &low, &high);
+    op.on_cpu_low_ns = Sum(*op.on_cpu_low_ns, Sum(Limited(block.cpu_low_ns), Limited(low)));
+    op.on_cpu_high_ns = Sum(*op.on_cpu_high_ns, Sum(Limited(block.cpu_high_ns), Limited(high)));
+  }
 }
 
 void AccountSegment::ReadSteps(const hr_header& header, SegmentSnapshot* out) {

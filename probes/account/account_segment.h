@@ -38,7 +38,9 @@ struct SegmentSnapshot {
     int64_t enters = 0, completions = 0, rows = 0, in_bytes = 0, out_bytes = 0;
     int64_t busy_ns = 0;  // waits for resources included, other waits not
     int64_t lock_wait_ns = 0, wait_in_ns = 0, wait_out_ns = 0;
-    std::optional<int64_t> on_cpu_ns;  // level 2
+    std::optional<int64_t> on_cpu_ns;  // level 2: an estimate ...
+    // ... and what it lies between, where the pipeline's account.h keeps bounds.
+    std::optional<int64_t> on_cpu_low_ns, on_cpu_high_ns;
   };
   struct Queue {
     std::string name;
@@ -117,6 +119,8 @@ class AccountSegment {
   void ReadTables(const hr_header& header, uint64_t now, SegmentSnapshot* out) const;
   bool ReadSlots(const hr_header& header, bool alive, const ThreadTimeReader& thread_time,
                  SegmentSnapshot* out) const;
+  void AddCpu(const hr_slot& slot, uint32_t num_blocks, uint64_t now,
+              std::optional<int64_t> thread_cpu_ns, SegmentSnapshot* out) const;
   void ReadSteps(const hr_header& header, SegmentSnapshot* out);
 
   std::string path_, program_;
@@ -124,6 +128,7 @@ class AccountSegment {
   int64_t pid_ = 0;
   int64_t opened_ns_ = 0;
   int level_ = 1;
+  bool has_bounds_ = false;
   uint32_t clock_kind_ = 0;
   double ns_per_tick_ = 1;
   uint64_t pair_ticks_ = 0;  // one instant on both clocks

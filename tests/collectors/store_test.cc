@@ -135,11 +135,14 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
       {"operator_summary",
        "run_id operator kind stage stage_index position_index completions_count "
        "rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns "
-       "runnable_ns lock_wait_ns wait_in_ns wait_out_ns source residual_ns"},
+       "runnable_ns lock_wait_ns wait_in_ns wait_out_ns source residual_ns on_cpu_low_ns "
+       "on_cpu_high_ns blocked_low_ns blocked_high_ns"},
       {"operator_interval",
        "run_id start_ns duration_ns operator stage stage_index position_index "
        "completions_count rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns "
-       "blocked_ns runnable_ns lock_wait_ns wait_in_ns wait_out_ns"},
+       "blocked_ns runnable_ns lock_wait_ns wait_in_ns wait_out_ns on_cpu_low_ns on_cpu_high_ns "
+       "blocked_low_ns blocked_high_ns"},
+      {"split_rule", "known_ratio small_ratio"},
       {"stage_interval",
        "run_id start_ns duration_ns stage stage_index parallelism_count lifetime_ns "
        "on_cpu_ns runnable_ns unattributed_ns"},
@@ -674,6 +677,49 @@ TEST_F(Store, RollupKeepsSumsAndMeansOfMeasurements) {
             "1|1");
   EXPECT_EQ(Row("SELECT SUM(duration_ns) FROM measurement_interval WHERE metric = 'x_bytes'"),
             std::to_string(2000 * kSecond));
+}
+
+// c and b are told where their bounds are close, over the interval as over the run, also after
+// intervals were merged.
+TEST_F(Store, TimesWhoseBoundsAreWideAreNotTold) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  const auto append = [&](int64_t at, int64_t low, int64_t high) {
+    IntervalSample t;
+    t.start_ns = at * kSecond;
+    t.duration_ns = kSecond;
+    t.stages.push_back({0, "s", 0, 1, 0, kSecond, kSecond, 0, 500 * kMs, 10 * kMs, kSecond});
+    OperatorSample o;
+    o.name = "op";
+    o.busy_ns = 800 * kMs;
+    o.on_cpu_ns = 300 * kMs;
+    o.runnable_ns = 5 * kMs;
+    o.on_cpu_low_ns = low * kMs;
+    o.on_cpu_high_ns = high * kMs;
+    o.runnable_low_ns = 0;
+    o.runnable_high_ns = 10 * kMs;
+    o.time_source = "thread_clock";
+    t.operators.push_back(o);
+    store.Append(run, {t});
+  };
+  const std::string columns =
+      "on_cpu_ns / 1000000, blocked_ns / 1000000, runnable_ns / 1000000, on_cpu_low_ns / 1000000, "
+      "on_cpu_high_ns / 1000000, blocked_low_ns / 1000000, blocked_high_ns / 1000000";
+  append(0, 290, 310);
+  EXPECT_EQ(Row("SELECT " + columns + " FROM operator_interval"), "300|495|5|290|310|480|510");
+  EXPECT_EQ(Row("SELECT " + columns + " FROM operator_summary"), "300|495|5|290|310|480|510");
+  append(1, 100, 700);
+  EXPECT_EQ(Row("SELECT " + columns + " FROM operator_interval WHERE start_ns > 0"),
+            "|||100|700|90|700");
+  EXPECT_EQ(Row("SELECT " + columns + " FROM operator_summary"), "|||390|1010|570|1210");
+  for (int64_t at = 2; at < 40; at++) append(at, 290, 310);
+  EXPECT_EQ(Row("SELECT on_cpu_ns IS NOT NULL FROM operator_summary"), "1")
+      << "over the run the bounds are close";
+  const std::string sums =
+      Row("SELECT SUM(on_cpu_low_ns), SUM(on_cpu_high_ns) FROM operator_interval");
+  store.Rollup(run, 4000 * kSecond);
+  EXPECT_LT(std::stoll(Row("SELECT COUNT(*) FROM operator_interval")), 40);
+  EXPECT_EQ(Row("SELECT SUM(on_cpu_low_ns), SUM(on_cpu_high_ns) FROM operator_interval"), sums);
 }
 
 TEST_F(Store, PredictionsStandBesideWhatWasObserved) {

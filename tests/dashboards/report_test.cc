@@ -203,6 +203,38 @@ TEST(Report, UnmeasuredIsNeverZero) {
   EXPECT_TRUE(json["cost"]["collector_cpu_ratio"].is_null());
 }
 
+// decompress and decode visit their thread in turn, too shortly for the CPU clock.
+TEST(Report, OperatorsThatAreNotToldApartHaveOneFigure) {
+  RunView run = Recorded(Decoding());
+  const auto hide = [](analysis::OperatorCounters* op) {
+    op->on_cpu_low_ns = 0;
+    op->on_cpu_high_ns = op->busy_ns * 3 / 4;
+    op->blocked_low_ns = op->busy_ns / 4;
+    op->blocked_high_ns = op->busy_ns;
+    op->on_cpu_ns.reset();
+    op->blocked_ns.reset();
+    op->runnable_ns.reset();
+  };
+  for (const size_t i : {1, 2}) {
+    hide(&run.operators[i]);
+    for (analysis::WindowRow& window : run.windows) hide(&window.operators[i]);
+  }
+  const Report report = Make(run);
+  const nlohmann::json json = nlohmann::json::parse(RenderJson(report, run));
+  const auto& rows = json.at("operators");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_FALSE(rows[0].at("on_cpu_ratio").is_null());
+  for (const size_t i : {1, 2}) {
+    EXPECT_TRUE(rows[i].at("on_cpu_ratio").is_null());
+    EXPECT_TRUE(rows[i].at("off_cpu_ratio").is_null());
+    EXPECT_GT(rows[i].at("busy_ratio").get<double>(), 0.3);
+  }
+  const std::string text = RenderText(report, {120, true});
+  EXPECT_THAT(text, testing::HasSubstr("decompress: c + b + q 50.")) << text;
+  EXPECT_THAT(text, testing::HasSubstr("in one figure; c is between 0.0 % and 3"));
+  EXPECT_THAT(text, testing::HasSubstr("unknown: visits of 4."));
+}
+
 TEST(Report, FiguresThatCannotBeTrueAreWithheld) {
   RunView run = Recorded(Locked());
   run.operators[0].busy_ns = int64_t{1} << 53;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -155,6 +156,156 @@ TEST_F(Account, CpuClockSplitsWorkFromSleep) {
               0.05 * static_cast<double>(cpu_ns) + 2e6);
   EXPECT_LT(*s.operators[1].on_cpu_ns, 6 * kMs);
   EXPECT_NEAR(static_cast<double>(*s.stages[0].on_cpu_ns), static_cast<double>(cpu_ns), 3e6);
+}
+
+// Whatever the operators do in a window, what each of them had of its CPU time lies between the
+// bounds; of an operator alone in it the bounds meet.
+TEST(AccountBounds, HoldWhatEachOperatorHadOfTheWindow) {
+  const char* given = std::getenv("HEADRACE_TEST_SEED");
+  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  SCOPED_TRACE("HEADRACE_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const auto below = [&](uint64_t n) {
+    return std::uniform_int_distribution<uint64_t>(0, n)(random);
+  };
+  for (int window = 0; window < 20'000; window++) {
+    constexpr int kMost = 5;
+    uint64_t inside[kMost] = {}, used[kMost] = {}, wait = 0, cpu = 0, length = 0;
+    const int operators = 1 + static_cast<int>(below(kMost - 1));
+    for (int i = 0; i < operators; i++) {
+      inside[i] = below(3) == 0 ? 0 : below(200'000);
+      const uint64_t kind = below(3);  // sleeps, computes, or does both
+      used[i] = kind == 0 ? 0 : kind == 1 ? inside[i] : below(inside[i]);
+      cpu += used[i];
+      length += inside[i];
+    }
+    if (below(1)) wait = below(100'000);
+    const uint64_t waiting_cpu = below(wait);
+    for (int i = 0; i < operators; i++) {
+      uint64_t low = 0, high = 0;
+      hr_cpu_bounds_(cpu + waiting_cpu, length + wait, inside[i], &low, &high);
+      ASSERT_LE(low, used[i]) << "window " << window << " operator " << i;
+      ASSERT_GE(high, used[i]) << "window " << window << " operator " << i;
+      ASSERT_LE(high, inside[i]);
+      const bool alone = operators == 1 && wait == 0, all_on_cpu = cpu == length && wait == 0;
+      ASSERT_TRUE(!alone || low == high);
+      ASSERT_TRUE(!all_on_cpu || low == inside[i]);
+      ASSERT_TRUE(cpu + waiting_cpu > 0 || high == 0);
+    }
+  }
+}
+
+// Operators of unlike kind on one thread, which keeps a ledger of its own.
+class Unlike {
+ public:
+  Unlike(const char* stage, int64_t sleep_ns, int64_t spin_ns)
+      : stage_(hr_stage(stage, 1, 0)), sleep_ns_(sleep_ns), spin_ns_(spin_ns) {
+    const char* names[] = {"sleeps", "computes", "both"};
+    for (int i = 0; i < 3; i++) ids_[i] = hr_operator(names[i], "", stage_);
+  }
+  void Run(int rounds) {
+    std::thread([&] {
+      prctl(PR_SET_TIMERSLACK, 1);
+      ThreadScope member(stage_);
+      for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < 3; i++) {
+          OperatorScope scope(ids_[i]);
+          const int64_t begin = ThreadCpuNs();
+          if (i != 0) Spin(spin_ns_);
+          if (i != 1) Nap();
+          used_[i] += ThreadCpuNs() - begin;
+        }
+      }
+    }).join();
+  }
+  uint32_t id(int i) const { return ids_[i]; }
+  int64_t used_ns(int i) const { return used_[i]; }
+
+ private:
+  void Nap() const {
+    const timespec time = {0, sleep_ns_};
+    nanosleep(&time, nullptr);
+  }
+  uint32_t stage_, ids_[3];
+  int64_t sleep_ns_, spin_ns_;
+  int64_t used_[3] = {};
+};
+
+TEST_F(Account, LongVisitsOfUnlikeOperatorsAreToldApart) {
+  Unlike unlike("slow", kMs * 2 / 5, kMs * 2 / 5);
+  unlike.Run(300);
+  const SegmentSnapshot s = Read();
+  for (int i = 0; i < 3; i++) {
+    const auto& op = s.operators[unlike.id(i)];
+    SCOPED_TRACE(op.name);
+    const double used = static_cast<double>(unlike.used_ns(i));
+    const double allowed = 0.05 * static_cast<double>(op.busy_ns);
+    EXPECT_NEAR(static_cast<double>(*op.on_cpu_ns), used, allowed);
+    EXPECT_NEAR(static_cast<double>(*op.on_cpu_low_ns), used, allowed);
+    EXPECT_NEAR(static_cast<double>(*op.on_cpu_high_ns), used, allowed);
+  }
+}
+
+TEST_F(Account, ShortVisitsOfUnlikeOperatorsHaveBoundsThatHoldTheTruth) {
+  Unlike unlike("fast", 1'000, 2'000);
+  unlike.Run(10'000);
+  const SegmentSnapshot s = Read();
+  for (int i = 0; i < 3; i++) {
+    const auto& op = s.operators[unlike.id(i)];
+    SCOPED_TRACE(op.name);
+    // What the ledger itself takes at the ends of a visit is the operator's, but not in the ledger.
+    const int64_t allowed = 10'000 * int64_t{2'000};
+    EXPECT_LE(*op.on_cpu_low_ns, unlike.used_ns(i) + allowed);
+    EXPECT_GE(*op.on_cpu_high_ns, unlike.used_ns(i));
+    EXPECT_LE(*op.on_cpu_low_ns, *op.on_cpu_ns + 10'000);
+    EXPECT_GE(*op.on_cpu_high_ns + 10'000, *op.on_cpu_ns);
+    EXPECT_LE(*op.on_cpu_high_ns, op.busy_ns + op.busy_ns / 100);
+  }
+}
+
+TEST_F(Account, ShortVisitsThatAllComputeAreToldApartAllTheSame) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t ids[] = {hr_operator("a", "", stage), hr_operator("b", "", stage)};
+  std::vector<int64_t> widths;
+  for (int attempt = 0; attempt < 5; attempt++) {  // another program may take the core
+    const auto width = [&] {
+      const SegmentSnapshot s = Read();
+      int64_t sum = 0;
+      for (const uint32_t id : ids) {
+        const auto& op = s.operators[id];
+        sum += *op.on_cpu_high_ns - *op.on_cpu_low_ns - op.busy_ns / 10;
+      }
+      return sum;
+    };
+    const int64_t before = width();
+    std::thread([&] {
+      ThreadScope member(stage);
+      for (int i = 0; i < 20'000; i++) {
+        OperatorScope scope(ids[i % 2]);
+        Spin(2'000);
+      }
+    }).join();
+    widths.push_back(width() - before);
+    if (widths.back() < 0) return;
+  }
+  ADD_FAILURE() << "bounds a tenth of the busy time apart, at best by "
+                << *std::min_element(widths.begin(), widths.end()) << " ns more";
+}
+
+// A program compiled with an account.h that kept no bounds.
+TEST_F(Account, SegmentsWithoutBoundsAreReadWithoutThem) {
+  const uint32_t stage = hr_stage("s", 1, 0);
+  const uint32_t op = hr_operator("op", "", stage);
+  std::thread([&] {
+    OperatorScope scope(op);
+    Spin(5 * kMs);
+  }).join();
+  EXPECT_TRUE(Read().operators[0].on_cpu_low_ns.has_value());
+  hr_process_v1.segment->header.abi_minor = 0;
+  const SegmentSnapshot s = Read();
+  EXPECT_TRUE(s.operators[0].on_cpu_ns.has_value());
+  EXPECT_FALSE(s.operators[0].on_cpu_low_ns.has_value());
+  EXPECT_FALSE(s.operators[0].on_cpu_high_ns.has_value());
 }
 
 TEST_F(Account, WhatAThreadDoesNowIsSeenLive) {

@@ -103,7 +103,7 @@ def main():
             doubled = bench.record(cores, 2 * OTHER_MS)["operators"]
             for name, what in (("burn", "on_cpu_ns"), ("wait", "blocked_ns")):
                 was, now = first["operators"][name], doubled[name]
-                if was[what] is None:
+                if was[what] is None or now[what] is None:
                     continue
                 bench.say("cost of an operator when an unrelated one's doubles", 1, was[what] / was["completions_count"],
                           now[what] / now["completions_count"], UNRELATED)

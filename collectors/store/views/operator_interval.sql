@@ -3,7 +3,7 @@ DROP VIEW IF EXISTS operator_interval;
 CREATE VIEW operator_interval AS SELECT
   i.run_id,
   i.start_ns,           -- since the run began
-  t.duration_ns,
+  i.duration_ns,
   o.operator,
   COALESCE(s.stage, '') AS stage,
   COALESCE(s.stage_index, o.stage_id) AS stage_index,
@@ -20,8 +20,29 @@ CREATE VIEW operator_interval AS SELECT
   i.runnable_ns,        -- q; NULL not separated
   i.lock_wait_ns,       -- part of b
   i.wait_in_ns,
-  i.wait_out_ns
-FROM operator_intervals AS i
-JOIN intervals AS t USING (run_id, start_ns)
+  i.wait_out_ns,
+  i.on_cpu_low_ns,      -- c lies between these, NULL exact or not known
+  i.on_cpu_high_ns,
+  MAX(0, i.busy_ns - i.on_cpu_high_ns - i.runnable_high_ns)
+    AS blocked_low_ns,  -- b lies between these
+  MAX(0, i.busy_ns - i.on_cpu_low_ns - i.runnable_low_ns)
+    AS blocked_high_ns
+FROM (
+  -- What is told apart: c where its bounds are close, q where those of c and q together are.
+  SELECT
+    run_id, start_ns, duration_ns, operator_id, completions_count, rows_count, bytes_in_bytes, bytes_out_bytes,
+    busy_ns, lock_wait_ns, wait_in_ns, wait_out_ns,
+    on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns,
+    CASE WHEN on_cpu_high_ns - on_cpu_low_ns > MAX(
+                (SELECT known_ratio FROM split_rule) * busy_ns,
+                (SELECT small_ratio FROM split_rule) * duration_ns) THEN NULL
+         ELSE MIN(MAX(on_cpu_ns, COALESCE(on_cpu_low_ns, on_cpu_ns)),
+                  COALESCE(on_cpu_high_ns, on_cpu_ns)) END AS on_cpu_ns,
+    CASE WHEN on_cpu_high_ns - on_cpu_low_ns + runnable_high_ns - runnable_low_ns > MAX(
+                (SELECT known_ratio FROM split_rule) * busy_ns,
+                (SELECT small_ratio FROM split_rule) * duration_ns) THEN NULL
+         ELSE runnable_ns END AS runnable_ns
+  FROM operator_intervals JOIN intervals USING (run_id, start_ns)
+) AS i
 JOIN operators AS o USING (run_id, operator_id)
 LEFT JOIN stages AS s ON s.run_id = i.run_id AND s.stage_id = o.stage_id;

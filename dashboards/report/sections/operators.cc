@@ -1,6 +1,9 @@
 // One row per operator: where its threads' time goes, what it moves, what it alone could sustain.
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "base/units.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
 
@@ -15,6 +18,18 @@ using analysis::StageRow;
 std::optional<double> Share(const Count& part, double whole) {
   if (!part || whole <= 0) return std::nullopt;
   return static_cast<double>(*part) / whole;
+}
+
+// Whether the CPU clock covered the operator, but its time not apart from its neighbours'.
+bool IsShared(const OperatorRow& op) {
+  return !op.on_cpu_ns && op.source == "thread_clock" && op.on_cpu_low_ns && op.on_cpu_high_ns;
+}
+
+// "visits of 3.1 us share a thread's CPU clock with those of others"
+std::string WhyShared(const OperatorRow& op) {
+  const double visits = static_cast<double>(std::max<int64_t>(1, op.completions_count));
+  return fmt::format("unknown: visits of {} share readings of a thread's CPU clock with others",
+                     FormatDuration(static_cast<double>(op.busy_ns) / visits));
 }
 
 std::optional<Section> Operators(const RunView& run, const analysis::Statements& statements) {
@@ -59,7 +74,9 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
       if (threads && std::abs(*threads - last) < 0.15 * last) threads = last;
     }
     // Operators of a stage may run on threads of another: a loader's part of the trainer's thread.
-    const std::string why_no_split = lifetime > 0 ? no_split : "no thread lifetime recorded";
+    const std::string why_no_split = lifetime <= 0  ? "no thread lifetime recorded"
+                                     : IsShared(op) ? WhyShared(op)
+                                                    : no_split;
     // Figures that cannot be true are not shown, whatever is derived from them neither.
     const std::string doubt = analysis::Doubts::Of(statements.doubts.operators, i);
     if (!doubt.empty()) {
@@ -70,6 +87,13 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
       }
       table.rows.push_back(std::move(row));
       continue;
+    }
+    if (IsShared(op) && lifetime > 0) {
+      section.sentences.push_back(
+          {"split", fmt::format("{}: c + b + q {} in one figure; c is between {} and {}", op.name,
+                                FormatPercent(*Share(op.busy_ns, lifetime)),
+                                FormatPercent(*Share(op.on_cpu_low_ns, lifetime)),
+                                FormatPercent(*Share(op.on_cpu_high_ns, lifetime)))});
     }
     Count off_cpu;
     if (op.on_cpu_ns) off_cpu = std::max<int64_t>(0, op.busy_ns - *op.on_cpu_ns);
