@@ -238,7 +238,10 @@ int Apply(const ApplyOptions& options) {
   if (duration_ns <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 2s, 10s, 1m");
   Recommended recommended;
-  Recommend(options, &recommended);
+  {
+    const TransientNote note("making the plan ...");
+    Recommend(options, &recommended);
+  }
   if (recommended.settings.empty()) {
     fmt::print("nothing to apply: no setting of run {} is known to be faster\n",
                recommended.view.run.run_id);

@@ -135,6 +135,19 @@ void Progress::Finish(const std::string& note) {
   drawn_ = false;
 }
 
+TransientNote::TransientNote(const std::string& text) : drawn_(isatty(STDERR_FILENO) == 1) {
+  if (!drawn_) return;
+  const auto width = static_cast<size_t>(std::max(20, TerminalWidth(STDERR_FILENO) - 1));
+  std::fputs(Printable(text, width).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+TransientNote::~TransientNote() {
+  if (!drawn_) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
+}
+
 std::string ProgramName() { return program_name; }
 
 void SetProgramName(std::string argv0) {

@@ -59,6 +59,19 @@ class Progress {
   bool drawn_ = false;
 };
 
+// Says on a terminal what is being done while nothing else can be said yet; gone with the object.
+// Elsewhere it is silent.
+class TransientNote {
+ public:
+  explicit TransientNote(const std::string& text);
+  ~TransientNote();
+  TransientNote(const TransientNote&) = delete;
+  TransientNote& operator=(const TransientNote&) = delete;
+
+ private:
+  bool drawn_;
+};
+
 // The line of a progress bar in at most `width` columns: what does not fit is left out from the
 // right, the bar before the time left. `left_s` below 0: not known yet.
 std::string ProgressLine(const std::string& title, double fraction, double left_s,

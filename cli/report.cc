@@ -89,8 +89,10 @@ int Run(const ReportOptions& options) {
   if (options.database != DefaultDatabase())
     view.database_option = " --db " + ShellWord(options.database);
   view.core_hour_price = options.core_hour_price;
+  std::optional<TransientNote> note("looking for what limits it ...");
   const analysis::Statements statements = analysis::MakeStatements(view);
   dashboards::Report report = dashboards::MakeReport(view, statements);
+  note.reset();
   const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
   if (options.open) {
     OpenPage(report, view.run.run_id);

@@ -289,6 +289,8 @@ int Run(const RunOptions& options) {
     recording.name = options.name;
     recording.pipeline_path = options.pipeline;
     recording.arguments = measure;
+    std::optional<TransientNote> note;
+    if (!options.quiet && !options.json) note.emplace("starting the recorder ...");
     agent.emplace(StartRecording(recording, pipeline, conditions));
   }
   SayConditions(options, conditions);
@@ -331,7 +333,12 @@ int Run(const RunOptions& options) {
   PrintSummary(options, pipeline, used, run_id, checksums, training);
   if (run_id > 0 && !failure && !Interrupted() && !options.quiet && !options.json) {
     std::fflush(stdout);
-    std::fputs(FirstPageOf(options.database, run_id, STDOUT_FILENO).c_str(), stdout);
+    std::string page;
+    {
+      const TransientNote note("looking for what limits it ...");
+      page = FirstPageOf(options.database, run_id, STDOUT_FILENO);
+    }
+    std::fputs(page.c_str(), stdout);
   }
   if (!options.log_reads.empty() && !failure)
     workloads::AppendCoread(options.log_reads, pipeline.spec());
