@@ -20,10 +20,11 @@ if [ -x "$root/build/headrace" ]; then  # a small table of our own writer
 fi
 ls "$work/seeds" | grep -q . || echo "fuzz: no seed files; starting from nothing" >&2
 cd "$work"
+# An input may take 100 s on a machine that does other things; one that takes that long on a quiet one does not end.
 # Half of the time for the general reader, half for the fast path; each finds inputs for the other.
 for target in dwrf_fuzz feature_fuzz; do
   echo "== $target, $((seconds / 2)) s"
-  "$root/build-fuzz/$target" -max_total_time=$((seconds / 2)) -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
+  "$root/build-fuzz/$target" -max_total_time=$((seconds / 2)) -rss_limit_mb=2048 -timeout=100 -max_len=65536 \
     -print_final_stats=1 -verbosity=0 "$work/corpus" "$work/seeds"
 done
 
@@ -35,27 +36,27 @@ if [ -x "$root/build/headrace" ] && [ -d "$work/table" ]; then
     "$root/build/headrace" run "$work/table/pipeline.toml" --no-record -q --epochs $epochs --checkpoint "$work/checkpoints/$epochs" 2> /dev/null || true
   done
 fi
-"$root/build-fuzz/checkpoint_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=4096 \
+"$root/build-fuzz/checkpoint_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=100 -max_len=4096 \
   -print_final_stats=1 -verbosity=0 "$work/checkpoints"
 
 # Frames of a delivery, from nothing: the harness puts magic and checksums right.
 echo "== frame_fuzz, $((seconds / 10)) s"
 mkdir "$work/frames"
-"$root/build-fuzz/frame_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 -len_control=0 \
+"$root/build-fuzz/frame_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=100 -max_len=16384 -len_control=0 \
   -print_final_stats=1 -verbosity=0 "$work/frames"
 
 # Nodes files of a fleet, seeded with the example.
 echo "== nodes_fuzz, $((seconds / 10)) s"
 mkdir "$work/nodes"
 cp "$root/docs/examples/nodes.toml" "$work/nodes/"
-"$root/build-fuzz/nodes_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=4096 \
+"$root/build-fuzz/nodes_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=100 -max_len=4096 \
   -print_final_stats=1 -verbosity=0 "$work/nodes"
 
 # Stored comparisons, seeded with one.
 echo "== comparison_fuzz, $((seconds / 10)) s"
 mkdir "$work/comparisons"
 cp "$root/tests/fuzz/comparison.json" "$work/comparisons/"
-"$root/build-fuzz/comparison_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 \
+"$root/build-fuzz/comparison_fuzz" -max_total_time=$((seconds / 10)) -rss_limit_mb=2048 -timeout=100 -max_len=16384 \
   -print_final_stats=1 -verbosity=0 "$work/comparisons"
 
 # Plans, stored decisions and a study's files, each seeded with one of its kind.
@@ -63,7 +64,7 @@ for kind in plan decision study; do
   echo "== ${kind}_fuzz, $((seconds / 20)) s"
   mkdir "$work/$kind"
   cp "$root/tests/fuzz/$kind"*.json "$work/$kind/"
-  "$root/build-fuzz/${kind}_fuzz" -max_total_time=$((seconds / 20)) -rss_limit_mb=2048 -timeout=10 -max_len=16384 \
+  "$root/build-fuzz/${kind}_fuzz" -max_total_time=$((seconds / 20)) -rss_limit_mb=2048 -timeout=100 -max_len=16384 \
     -print_final_stats=1 -verbosity=0 "$work/$kind"
 done
 
@@ -72,5 +73,5 @@ echo "== elf_symbols_fuzz, $((seconds / 5)) s"
 mkdir "$work/elf"
 printf 'int f(int x) { return x + 1; }\nint main(int c, char** v) { (void)v; return f(c); }\n' > "$work/p.c"
 cc -O1 -o "$work/elf/program" "$work/p.c" && printf '\000' >> "$work/elf/program"
-"$root/build-fuzz/elf_symbols_fuzz" -max_total_time=$((seconds / 5)) -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
+"$root/build-fuzz/elf_symbols_fuzz" -max_total_time=$((seconds / 5)) -rss_limit_mb=2048 -timeout=100 -max_len=65536 \
   -print_final_stats=1 -verbosity=0 "$work/elf"

@@ -32,6 +32,7 @@ INTERRUPTED = {
     r"^headrace profile -p \d+ --name before": "records until the process ends",
     r"^headrace tune \S+ --continuous": "goes on until it is stopped",
     r"^headrace collect --discover": "a service",
+    r"^headrace collect --pid": "records until the process ends",
     r"^headrace characterize rm1 rm2 rm3": "takes ten minutes; tests/cli/characterize.bats makes whole studies of small tables",
     r"^headrace characterize rm1 --quick": "takes a minute and more; tests/cli/characterize.bats",
     r"^headrace characterize TABLE": "the ladder takes minutes; tests/cli/characterize.bats",
@@ -90,6 +91,7 @@ def prepare(folder):
     (folder / "docs").symlink_to(SOURCE / "docs")
     (folder / "generated").mkdir()
     (folder / "data").mkdir()
+    (folder / "tmp").mkdir()
     small = ["--rows", "2048", "--features", "0.02", "--stripe-rows", "512", "--seed", "1"]
     run("generate", "rm1", "-o", "rm1", *small, folder=folder)
     for name in ("table", "t", "TABLE"):
@@ -194,7 +196,7 @@ def run_line(line, folder):
     environment.pop("HEADRACE_DB", None)
     environment["PYTHONPATH"] = str(SOURCE / "probes/python")
     environment["HEADRACE_ACCOUNT_LIBRARY"] = str(pathlib.Path(HEADRACE).parent / "libheadrace_account.so.1")
-    process = subprocess.Popen(["bash", "-o", "pipefail", "-c", line.replace("/data", f"{folder}/data")], cwd=folder,
+    process = subprocess.Popen(["bash", "-o", "pipefail", "-c", re.sub(r"(?<= )/(data|tmp)\b", rf"{folder}/\1", line)], cwd=folder,
                                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True)
     good = GOOD

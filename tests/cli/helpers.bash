@@ -23,10 +23,11 @@ one_line_error() {
   [[ "$output" =~ $2 ]] || { echo "does not match '$2': $output"; return 1; }
 }
 
-# until_true SECONDS COMMAND...: waits until the command succeeds; fails after so long. How long a start takes is the
-# machine's affair, so tests wait for what they need instead of sleeping.
+# until_true SECONDS COMMAND...: waits until the command succeeds, which takes SECONDS at most on a quiet machine; fails after ten
+# times as long, which only a hang needs. How long a start takes is the machine's affair, so tests wait for what they need instead
+# of sleeping.
 until_true() {
-  local left=$(($1 * 20))
+  local left=$(($1 * 200))
   shift
   until "$@" > /dev/null 2>&1; do
     [ $((left -= 1)) -gt 0 ] || { echo "still not true: $*"; return 1; }
@@ -35,3 +36,5 @@ until_true() {
 }
 # The newest run is of this state: recording, complete, interrupted, ...
 newest_run_is() { [ "$("$HEADRACE" runs --json | jq -r '.runs[0].state')" = "$1" ]; }
+# Steps of the newest run are in the store: its recording works.
+has_steps() { [ "$("$HEADRACE" query --format csv 'SELECT steps_count FROM step_summary ORDER BY run_id DESC LIMIT 1' | tail -n 1)" -gt 0 ]; }

@@ -186,7 +186,7 @@ TOML
   sleep 30 3>&- &
   pid=$!
   head -c 100000 /dev/zero | tr '\0' x > "accounts/headrace.$pid"
-  HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 30 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
+  HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 900 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
   kill $pid
   [ "$status" -eq 0 ]
   [[ "$(sql "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'operator accounts'")" = \
@@ -197,7 +197,7 @@ TOML
   [ "$(id -u)" -eq 0 ] || skip "mounting a small file system needs root"
   mkdir small
   unshare -m true 2> /dev/null || skip "unshare -m is not allowed here"
-  run timeout 30 unshare -m sh -c 'mount -t tmpfs -o size=260k tmpfs small || exit 99
+  run timeout 900 unshare -m sh -c 'mount -t tmpfs -o size=260k tmpfs small || exit 99
     exec "$0" profile --level 1 --db small/x.db -- touch ran' "$HEADRACE"
   [ "$status" -ne 99 ] || skip "mounting is not allowed here"
   [ "$status" -eq 7 ]
@@ -216,7 +216,7 @@ TOML
   sleep 0.5  # until it is whole
   cp "accounts/headrace.$other" "accounts/headrace.$pid"
   chown 65534 "accounts/headrace.$pid"
-  HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 30 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
+  HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 900 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
   kill $pid $other
   [ "$status" -eq 0 ]
   [[ "$(sql "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'operator accounts'")" = \

@@ -9,7 +9,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 pipeline() { echo "$BATS_FILE_TMPDIR/rm1/pipeline.toml"; }
 
 @test "a cache that pays is set by a restart from the checkpoint, and no row comes twice" {
-  timeout 280 "$HEADRACE" tune "$(pipeline)" --max-decisions 1 --cache memory=1GiB --checkpoint at.ckpt -o plan.json --json > tuned.json
+  timeout 900 "$HEADRACE" tune "$(pipeline)" --max-decisions 1 --cache memory=1GiB --checkpoint at.ckpt -o plan.json --json > tuned.json
   jq '.decisions[-1]' tuned.json > decision.json
   fits_schema decision decision.json
   jq -e '.action == "cache" and .verdict == "kept" and .effect_ratio > 0.1 and .start_settings["cache.tier"] == "memory"' decision.json
@@ -23,13 +23,13 @@ pipeline() { echo "$BATS_FILE_TMPDIR/rm1/pipeline.toml"; }
 }
 
 @test "where the consumer is the limit there is no cache, and it says what one would do" {
-  timeout 280 "$HEADRACE" tune "$(pipeline)" --set consumer.step=150ms --max-decisions 1 --cache memory=1GiB --json > tuned.json
+  timeout 900 "$HEADRACE" tune "$(pipeline)" --set consumer.step=150ms --max-decisions 1 --cache memory=1GiB --json > tuned.json
   jq -e '.decisions[-1] | .action == "cache" and .verdict == "" and (.start_settings | length == 0) and (.reason | startswith("no cache: "))' tuned.json
   [ "$("$HEADRACE" runs --json | jq '.runs | length')" -eq 1 ]
 }
 
 @test "what is not to be verified is stated with its settings" {
-  timeout 280 "$HEADRACE" tune "$(pipeline)" --max-decisions 1 --cache memory=1GiB --cache-verify 0s --json > tuned.json
+  timeout 900 "$HEADRACE" tune "$(pipeline)" --max-decisions 1 --cache memory=1GiB --cache-verify 0s --json > tuned.json
   jq -e '.decisions[-1] | .action == "cache" and .verdict == "" and .applied_ns == null and (.reason | contains("takes effect at the next start"))' tuned.json
   jq -e '.start_settings["cache.after"] != null' tuned.json
   [ "$("$HEADRACE" runs --json | jq '.runs | length')" -eq 1 ]

@@ -29,7 +29,7 @@ teardown() { kill "$pipeline" 2> /dev/null || true; }
 fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
 
 @test "a process of somebody else's is tuned by a command, and each decision is a line" {
-  timeout 120 "$HEADRACE" tune -p "$pipeline" --apply-cmd ./set.sh --knob decode.parallelism --feed - 3>&- > feed.ndjson
+  timeout 900 "$HEADRACE" tune -p "$pipeline" --apply-cmd ./set.sh --knob decode.parallelism --feed - 3>&- > feed.ndjson
   # Four threads make what the consumer takes; more are of no use.
   read -r threads queue < settings.txt
   [ "$threads" -ge 4 ]
@@ -57,7 +57,7 @@ echo once >> tries
 exit 3
 END
   chmod +x fails.sh
-  run timeout 120 "$HEADRACE" tune -p "$pipeline" --apply-cmd ./fails.sh --json 3>&-
+  run timeout 900 "$HEADRACE" tune -p "$pipeline" --apply-cmd ./fails.sh --json 3>&-
   [ "$(wc -l < tries)" -eq 3 ]
   [ ! -e settings.txt ]
   "$HEADRACE" tune --explain latest --json | jq -e '.decisions | any(.verdict == "failed")'
@@ -65,7 +65,7 @@ END
 }
 
 @test "a command that does not end is ended" {
-  run timeout 120 "$HEADRACE" tune -p "$pipeline" --apply-cmd 'sleep 1000' --apply-timeout 200ms 3>&-
+  run timeout 900 "$HEADRACE" tune -p "$pipeline" --apply-cmd 'sleep 1000' --apply-timeout 200ms 3>&-
   [[ "$output" == *"did not end within 200 ms"* ]]
 }
 
@@ -85,7 +85,7 @@ with open(sys.argv[1], "wb") as out:
 END
   python3 read.py first.ndjson 3>&- &
   first=$!
-  timeout 120 "$HEADRACE" tune -p "$pipeline" --apply-cmd ./set.sh --feed unix:feed.sock -q 3>&- &
+  timeout 900 "$HEADRACE" tune -p "$pipeline" --apply-cmd ./set.sh --feed unix:feed.sock -q 3>&- &
   tuner=$!
   for _ in $(seq 600); do if [ -s first.ndjson ] || [ -s settings.txt ]; then break; fi; sleep 0.1; done
   python3 read.py second.ndjson 3>&- &
@@ -101,7 +101,7 @@ END
 refused() {  # CODE WORDS ARGUMENTS...
   local code=$1 words=$2
   shift 2
-  run timeout 60 "$HEADRACE" tune "$@" 3>&-
+  run timeout 900 "$HEADRACE" tune "$@" 3>&-
   [ "$status" -eq "$code" ]
   [[ "$output" == *"$words"* ]]
 }
@@ -127,7 +127,7 @@ echo "$HEADRACE_KNOB_DECODE_PARALLELISM" >> turned
 [ "$(wc -l < turned)" -gt 1 ] || kill -INT "$TUNER"
 END
   chmod +x ends.sh
-  run timeout 120 "$HEADRACE" tune -p "$pipeline" --apply-cmd "TUNER=\$PPID ./ends.sh" --knob decode.parallelism --json 3>&-
+  run timeout 900 "$HEADRACE" tune -p "$pipeline" --apply-cmd "TUNER=\$PPID ./ends.sh" --knob decode.parallelism --json 3>&-
   [ "$status" -eq 130 ]
   [ "$(wc -l < turned)" -eq 2 ]
   [ "$(sed -n 1p turned)" -gt 1 ]

@@ -64,6 +64,7 @@ TEST_F(Account, NestedOperatorStopsItsParentsClock) {
   const uint32_t outer = hr_operator("outer", "a", stage);
   const uint32_t inner = hr_operator("inner", "b", stage);
   hr_thread_begin(stage);
+  const int64_t begin = MonotonicNs();
   {
     OperatorScope a(outer);
     Sleep(20 * kMs);
@@ -74,14 +75,15 @@ TEST_F(Account, NestedOperatorStopsItsParentsClock) {
     }
     Sleep(20 * kMs);
   }
+  const int64_t elapsed = MonotonicNs() - begin;  // sleeps last as long as the machine likes
   const SegmentSnapshot s = Read();
   ASSERT_EQ(s.operators.size(), 2u);
   EXPECT_EQ(s.operators[0].name, "outer");
   EXPECT_EQ(s.operators[0].kind, "a");
   EXPECT_GE(s.operators[0].busy_ns, 40 * kMs - kMs / 100);
-  EXPECT_LT(s.operators[0].busy_ns, 75 * kMs);
+  EXPECT_LE(s.operators[0].busy_ns, elapsed - 40 * kMs + kMs / 100);
   EXPECT_GE(s.operators[1].busy_ns, 40 * kMs - kMs / 100);
-  EXPECT_LT(s.operators[1].busy_ns, 60 * kMs);
+  EXPECT_LE(s.operators[1].busy_ns, elapsed - 40 * kMs + kMs / 100);
   EXPECT_EQ(s.operators[1].rows, 7);
   EXPECT_EQ(s.operators[1].in_bytes, 100);
   EXPECT_EQ(s.operators[1].out_bytes, 200);
@@ -328,13 +330,21 @@ TEST_F(Account, WhatAThreadDoesNowIsSeenLive) {
   auto segment = AccountSegment::Attach(getpid());
   const SegmentSnapshot before = Read(*segment);
   Sleep(200 * kMs);
-  const SegmentSnapshot after = Read(*segment);
+  SegmentSnapshot after = Read(*segment);
+  const auto spun = [&] {
+    return *after.operators[1].on_cpu_ns - *before.operators[1].on_cpu_ns;
+  };
+  for (int i = 0; i < 600 && spun() <= 60 * kMs; i++) {  // others may have the cores
+    Sleep(100 * kMs);
+    after = Read(*segment);
+  }
   stop = true;
   blocked.join();
   spinning.join();
   EXPECT_GE(after.operators[0].busy_ns - before.operators[0].busy_ns, 199 * kMs);
-  EXPECT_LT(*after.operators[0].on_cpu_ns - *before.operators[0].on_cpu_ns, 40 * kMs);
-  EXPECT_GT(*after.operators[1].on_cpu_ns - *before.operators[1].on_cpu_ns, 60 * kMs);
+  EXPECT_LT(*after.operators[0].on_cpu_ns - *before.operators[0].on_cpu_ns,
+            (after.operators[0].busy_ns - before.operators[0].busy_ns) / 5);
+  EXPECT_GT(spun(), 60 * kMs);
   ASSERT_EQ(after.threads.size(), 2u);
   bool found = false;
   for (const auto& thread : after.threads) found |= thread.current_operator == op;
