@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "analysis/statements.h"
+#include "base/terminal_text.h"
 #include "dashboards/render/render.h"
-#include "dashboards/render/safe_text.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"
 
