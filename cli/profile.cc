@@ -17,7 +17,9 @@
 #include "collectors/child.h"
 #include "collectors/process_tree.h"
 #include "collectors/recorder.h"
+#include "collectors/segment_search.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::cli {
 namespace {
@@ -62,9 +64,15 @@ void SayAttached(int64_t pid, bool has_accounts) {
                                 : fmt::format("{} thread{}", stat ? stat->num_threads : 0,
                                               stat && stat->num_threads == 1 ? "" : "s")));
   if (has_accounts) return;
-  Say("no operator accounts yet: seen from outside (CPU, off-CPU causes, IO, stacks by process and "
-      "thread name);\nnot seen: operators, queues, steps. Write accounts with headrace/account.h, "
-      "see docs/accounts.md\n");
+  const auto obstacle = collectors::SegmentSearch(pid).FindObstacle();
+  const std::string why = obstacle.reason.empty()
+                              ? "no operator accounts yet"
+                              : fmt::format("no operator accounts: {} (to change it: {})",
+                                            obstacle.reason, obstacle.fix);
+  Say(why +
+      ": seen from outside (CPU, off-CPU causes, IO, stacks by process and thread name);\nnot "
+      "seen: "
+      "operators, queues, steps. Write accounts with headrace/account.h, see docs/accounts.md\n");
 }
 
 // What a full disk left of a run.

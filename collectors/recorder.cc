@@ -24,6 +24,8 @@
 #include "collectors/measurement_sink.h"
 #include "collectors/probe_runner.h"
 #include "collectors/process_tree.h"
+#include "collectors/segment_claims.h"
+#include "collectors/segment_search.h"
 #include "probes/host/fork_events.h"
 #include "probes/process.h"
 
@@ -46,10 +48,10 @@ std::string UserName(uint32_t uid) {
 void CheckTarget(int64_t pid) {
   if (!probes::IsAlive(pid)) {
     std::string candidates;
-    for (const int64_t other : account::AccountSegment::FindAll()) {
-      if (!probes::IsAlive(other)) continue;
-      const auto stat = probes::ReadProcessStat(other);
-      candidates += fmt::format("{}{} {}", candidates.empty() ? "" : ", ", other,
+    for (const SegmentClaim& claim : ReadSegmentClaims()) {
+      if (claim.pid == 0) continue;
+      const auto stat = probes::ReadProcessStat(claim.pid);
+      candidates += fmt::format("{}{} {}", candidates.empty() ? "" : ", ", claim.pid,
                                 stat ? Printable(stat->name) : "?");
     }
     throw Error(ExitCode::kBadData, fmt::format("no process {}", pid), "",
@@ -313,6 +315,7 @@ class RecorderLoop {
   void Attach() {
     if (level() == 0) return;
     for (const int64_t pid : tree_.live()) AttachTo(pid);
+    accounts_.KeepSearches(tree_.live());
     target_.accounts = accounts_.Accounted();
   }
 
@@ -441,20 +444,40 @@ class RecorderLoop {
         note += "; hardware counters by operator";
       }
     }
-    const std::string all = fmt::format("{} {} {} {}", reached, program_, note, refused_);
+    if (!accounts_.ever_attached()) FindObstacle();
+    const std::string all =
+        fmt::format("{} {} {} {} {}", reached, program_, note, refused_, obstacle_.reason);
     if (all == described_) return;
     described_ = all;
     store_.SetAccounting(result_.run_id, program_, reached, note);
     const bool has = accounts_.ever_attached();
     store_.SetProbe(result_.run_id, "operator accounts", has ? "active" : "unavailable",
-                    has                ? refused_
-                    : level() == 0     ? "left out by --level 0"
-                    : refused_.empty() ? "the process keeps none"
-                                       : refused_,
-                    has            ? ""
-                    : level() == 0 ? "--level 1"
-                                   : "write them with headrace/account.h",
+                    has                        ? refused_
+                    : level() == 0             ? "left out by --level 0"
+                    : !refused_.empty()        ? refused_
+                    : obstacle_.reason.empty() ? "the process keeps none"
+                                               : "the process keeps none: " + obstacle_.reason,
+                    has                        ? ""
+                    : level() == 0             ? "--level 1"
+                    : obstacle_.reason.empty() ? "write them with headrace/account.h"
+                                               : obstacle_.fix,
                     has ? "" : "operators, queues, steps");
+  }
+
+  // Why there are no accounts, as far as the processes' folder for them tells.
+  void FindObstacle() {
+    constexpr size_t kMostAsked = 16;
+    if (level() == 0 || MonotonicNs() < next_obstacle_ns_) return;
+    next_obstacle_ns_ = MonotonicNs() + kFineNs;
+    const std::vector<int64_t>& live = tree_.live();  // of the dead, what was found stays
+    for (size_t i = 0; i < std::min(kMostAsked, live.size()); i++) {
+      obstacle_ = SegmentSearch(live[i]).FindObstacle();
+      if (obstacle_.reason.empty()) continue;
+      if (live[i] != options_.pid) {
+        obstacle_.reason = fmt::format("of {}, {}", live[i], obstacle_.reason);
+      }
+      return;
+    }
   }
 
   void Commit(bool last) {
@@ -582,6 +605,8 @@ class RecorderLoop {
   std::optional<int64_t> host_busy_ns_;
   int64_t host_read_ns_ = 0;
   std::string program_, described_, refused_;
+  SegmentSearch::Obstacle obstacle_;
+  int64_t next_obstacle_ns_ = 0;
   int64_t account_level_ = 1;
   bool described_clock_ = false;
   int scheduler_times_ = -1;
