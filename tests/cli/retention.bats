@@ -118,3 +118,15 @@ PY
   [ "$(sql "SELECT state FROM probe_status WHERE probe = 'discovery' AND reason LIKE '41 files%'")" = degraded ]
 }
 
+@test "the database of collect --discover is its owner's alone, and so is the service's" {
+  umask 022
+  "$HEADRACE" collect --discover 2> log 3>&- &
+  daemon=$!
+  until_true 20 test -e "$HEADRACE_DB"
+  [ "$(stat -c %a "$HEADRACE_DB")" = 600 ]
+  kill -TERM $daemon
+  wait $daemon || true
+  unit=$BATS_TEST_DIRNAME/../../packaging/headrace-collect.service.in
+  grep -q '^UMask=0077' "$unit"
+  grep -q '^StateDirectoryMode=0700' "$unit"
+}
