@@ -107,10 +107,13 @@ int ProfileProcess(Options& options) {
   const std::string span = FormatDuration(static_cast<double>(result.duration_ns));
   if (!options.quiet) {
     if (result.target_ended) {
-      Say(fmt::format("process {} {}\n", recorder.pid,
-                      result.state == collectors::RunState::kInterrupted
-                          ? "died without closing its accounts: the run is marked interrupted"
-                          : "ended"));
+      Say(fmt::format(
+          "process {} {}\n", recorder.pid,
+          result.state == collectors::RunState::kInterrupted
+              ? (result.has_accounts
+                     ? "died without closing its accounts: the run is marked interrupted"
+                     : "was killed: the run is marked interrupted")
+              : "ended"));
     }
     progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
                                 span, result.run_id, recorder.database));

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,12 @@ std::string ExitText(int status) {
   if (WIFSIGNALED(status)) return fmt::format("killed by signal {}", WTERMSIG(status));
   if (WIFEXITED(status)) return fmt::format("exited {}", WEXITSTATUS(status));
   return "";
+}
+
+bool IsCrash(const std::string& exit_text) {
+  int number = 0;
+  if (std::sscanf(exit_text.c_str(), "killed by signal %d", &number) != 1) return false;
+  return number != SIGHUP && number != SIGINT && number != SIGTERM && number != SIGPIPE;
 }
 
 ProcessTree::ProcessTree(int64_t root_pid, int64_t start_ns, std::string root)

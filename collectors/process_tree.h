@@ -85,5 +85,8 @@ class ProcessTree {
 
 // How a process ended, from the wait status: "exited 1", "killed by signal 9".
 std::string ExitText(int status);
+// Whether such a text is of a process that was killed by a signal other than those that ask it to
+// end (SIGHUP, SIGINT, SIGTERM) or tell it that nobody listens (SIGPIPE).
+bool IsCrash(const std::string& exit_text);
 
 }  // namespace headrace::collectors

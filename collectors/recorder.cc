@@ -239,11 +239,27 @@ class RecorderLoop {
       next_tick = std::max(next_tick + tick_ns, MonotonicNs() + tick_ns / 4);
     }
     runner_.Stop();
-    const auto& left = accounts_.left_behind();
-    const bool died = result_.target_ended && left.count(options_.pid) > 0;
-    result_.state = died ? RunState::kInterrupted : RunState::kComplete;
+    result_.state = Died() ? RunState::kInterrupted : RunState::kComplete;
     store_.FinishRun(result_.run_id, result_.state);
-    for (const auto& [pid, path] : left) unlink(path.c_str());  // nobody else will
+    for (const auto& [pid, path] : accounts_.left_behind())
+      unlink(path.c_str());  // nobody else will
+  }
+
+  // Whether the target ended in disorder: it left its accounts behind, attached to or not, or a
+  // signal killed it that nobody sends to ask for an end.
+  bool Died() {
+    if (!result_.target_ended) return false;
+    if (accounts_.left_behind().count(options_.pid)) return true;
+    const TreeProcess* root = tree_.Find(options_.pid);
+    std::optional<int64_t> began_ns;
+    if (root && root->start_ticks != 0) began_ns = root->row.started_ns;
+    const std::string overlooked =
+        level() > 0 ? accounts_.Overlooked(options_.pid, began_ns) : std::string();
+    if (!overlooked.empty()) {
+      unlink(overlooked.c_str());
+      return true;
+    }
+    return root && !accounts_.closed(options_.pid) && IsCrash(root->row.exit_text);
   }
 
   // Reading the accounts of many threads takes a while; the ticks are then further apart, so that

@@ -196,6 +196,56 @@ TEST_F(Recorder, KilledPipelineLeavesAnInterruptedReadableRun) {
       << "the dead process's segment is removed";
 }
 
+// It opens its accounts and is killed at once: no reading can have seen them.
+TEST_F(Recorder, KilledBeforeItsAccountsWereSeenIsInterrupted) {
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char x;
+    [[maybe_unused]] const ssize_t n = read(go[0], &x, 1);
+    hr_account_open("short");
+    raise(SIGKILL);
+  }
+  children_.push_back(child);
+  options_.pid = child;
+  options_.tick_ns = 5 * kSecond;  // looks for accounts come between two ticks, 20 ms apart
+  options_.ready = [&](int64_t, bool) {
+    [[maybe_unused]] const ssize_t n = write(go[1], "x", 1);
+    waitpid(child, nullptr, 0);  // gone before the next look
+    children_.clear();
+  };
+  EXPECT_EQ(Record(options_).state, RunState::kInterrupted);
+  EXPECT_EQ(Text("SELECT state FROM run_summary"), "interrupted");
+  EXPECT_FALSE(std::filesystem::exists(fmt::format("{}/headrace.{}", folder_, child)));
+  close(go[0]);
+  close(go[1]);
+}
+
+TEST_F(Recorder, HowATargetWithoutAccountsEndedDecidesItsState) {
+  const struct {
+    const char* name;
+    int signal;
+    RunState state;
+  } cases[] = {{"killed", SIGKILL, RunState::kInterrupted},
+               {"crashed", SIGSEGV, RunState::kInterrupted},
+               {"asked to end", SIGTERM, RunState::kComplete}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const pid_t child = fork();
+    if (child == 0) {
+      pause();
+      _exit(0);
+    }
+    children_.push_back(child);
+    options_.pid = child;
+    options_.ready = [&](int64_t, bool) { kill(child, c.signal); };
+    EXPECT_EQ(Record(options_).state,
+              c.state);  // it is a zombie meanwhile, which tells how it ended
+    End(child);
+  }
+}
+
 TEST_F(Recorder, PipelineThatEndsInOrderIsComplete) {
   const pid_t pid = StartPipeline(0.8);
   options_.pid = pid;
