@@ -1,6 +1,7 @@
 // headrace profile: records a running process and all it starts, or a command from its first
 // instruction on. A command's own input, output and exit status stay its own.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -153,6 +154,18 @@ collectors::Recording RecordUntilLost(const collectors::RecorderOptions& recorde
   return {};
 }
 
+// What the command gets of a signal that was sent to this process alone: the same. But one that
+// was started in the background has inherited that it ignores SIGINT: SIGTERM in its place.
+int SignalFor(const collectors::Child& child, int number, bool in_background, bool quiet) {
+  if (number != SIGINT || !in_background || !probes::IgnoresSignal(child.pid(), SIGINT)) {
+    return number;
+  }
+  if (!quiet) {
+    Say("headrace profile: started in the background, the command ignores SIGINT: sent SIGTERM\n");
+  }
+  return SIGTERM;
+}
+
 int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   collectors::RecorderOptions& recorder = options.recorder;
   for (const std::string& word : command) {
@@ -163,6 +176,7 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
   recorder.held = true;
+  const bool in_background = probes::IgnoresSignal(getpid(), SIGINT);  // so shells start it there
   InstallInterruptHandler();
   int64_t begin_ns = MonotonicNs();
   bool forwarded = false;
@@ -182,7 +196,7 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   recorder.stop = [&] {
     if (Interrupted() && !InterruptFromTerminal() && !forwarded) {
       forwarded = true;
-      child.Signal(InterruptSignal());
+      child.Signal(SignalFor(child, InterruptSignal(), in_background, options.quiet));
     }
     return failure.has_value();
   };

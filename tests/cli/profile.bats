@@ -309,3 +309,37 @@ child_of() { tr -d ' ' < "/proc/$1/task/$1/children"; }
   [[ "$(reason size=64m sleep 60)" = *"the process keeps none | write them"* ]]
 }
 
+@test "a signal to a profiler or a demo in the background, where shells ignore SIGINT, ends them" {
+  "$HEADRACE" profile -- sleep 60 2> err 3>&- &
+  pid=$!
+  until_true 20 newest_run_is recording
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 143 ]
+  grep -q 'ignores SIGINT: sent SIGTERM' err
+  "$HEADRACE" demo --folder d --db d.db -d 60s > out 2> err 3>&- &
+  pid=$!
+  until_true 60 sh -c '[ "$("$0" runs --db d.db --json | jq -r ".runs[0].state")" = recording ]' "$HEADRACE"
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 130 ]
+  [ "$("$HEADRACE" runs --db d.db --json | jq -r '.runs[0].state')" = complete ]
+}
+
+@test "a signal that comes while the collector starts is not lost" {
+  for delay in 0.1 0.3 0.6; do
+    "$HEADRACE" run small.toml --duration 60s > out 2>&1 3>&- &
+    pid=$!
+    until_true 20 sh -c "[ -n \"\$(cat /proc/$pid/task/$pid/children)\" ]"  # the collector
+    sleep $delay
+    kill -INT $pid
+    code=0
+    SECONDS=0
+    wait $pid || code=$?
+    [ "$code" -eq 130 ] || { echo "$delay: $code"; cat out; false; }
+    [ "$SECONDS" -lt 30 ]
+  done
+}
+
