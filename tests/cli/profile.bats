@@ -343,3 +343,12 @@ child_of() { tr -d ' ' < "/proc/$1/task/$1/children"; }
   done
 }
 
+@test "the cost of a run too short to divide by is said as CPU time, and is never more than the machine" {
+  "$HEADRACE" profile -q -- true
+  run "$HEADRACE" report latest --format json
+  [ "$(jq -r .cost.machine_ratio <<< "$output")" = null ] || { jq .cost <<< "$output"; false; }
+  "$HEADRACE" report latest > page || true
+  grep -Eq 'COST +recording used [0-9.]+ m?s of CPU time' page || { grep COST page; false; }
+  ! grep COST page | grep -q 'of the machine'
+}
+
