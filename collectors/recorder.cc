@@ -201,6 +201,9 @@ class RecorderLoop {
     forks_status_ = forks_.Start(host_);
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, options_.without, 0);
+    // Starting takes a while, in which everything goes on counting: that is not of the run.
+    runner_.ReadAtStart();
+    sink_.MarkStart();
     parts_.End("start");
     cost_ = {};  // what comes from here on happens while the target runs
     return MonotonicNs();
@@ -209,7 +212,7 @@ class RecorderLoop {
   void Loop() {
     Scan(start_ns_);
     Attach();
-    Sample(false);  // first values of counters; a very short interval
+    Sample(false);  // first values of accounts and processes; a very short interval
     Commit(false);
     if (options_.ready) options_.ready(result_.run_id, accounts_.ever_attached());
     target_.root_held = false;
@@ -362,6 +365,10 @@ class RecorderLoop {
     sample.duration_ns = end - start_ns_ - last_ns_;
     last_ns_ = end - start_ns_;
     result_.duration_ns = last_ns_;
+    if (last) {
+      runner_.ReadRest(last_ns_);
+      parts_.End("probes");
+    }
     if (flight_) {
       flight_->Add(sample, options_.trigger->Pulled(accounts_.moment(), sample.duration_ns));
     }

@@ -21,6 +21,7 @@
 #include "probes/account/account_segment.h"
 #include "probes/account/scope.h"
 #include "probes/probe.h"
+#include "probes/process.h"
 
 namespace headrace::collectors {
 namespace {
@@ -488,15 +489,15 @@ TEST_F(Recorder, ProbesAreReadStoredAndStopped) {
                  "subject = 'fake'"),
             "napwork" + Text("SELECT process FROM process_summary") + "counter");
   EXPECT_EQ(Integer(fmt::format("SELECT value = {} FROM measurement_summary WHERE subject = 'fake'",
-                                fake.reads * 10)),
+                                (fake.reads - 1) * 10)),
             1)
-      << "the last reading is stored";
+      << "the last reading is stored, less what the first found: that was before the run";
   EXPECT_EQ(Integer("SELECT (SELECT SUM(value) FROM measurement_interval WHERE subject = 'fake') = "
                     "(SELECT value FROM measurement_summary WHERE subject = 'fake')"),
             1)
       << "the course adds up to the total";
   EXPECT_EQ(Integer("SELECT COUNT(*) FROM host_summary WHERE subject = 'machine'"), 1);
-  EXPECT_EQ(Integer("SELECT samples_count FROM stack_summary"), fake.reads);
+  EXPECT_EQ(Integer("SELECT samples_count FROM stack_summary"), fake.reads - 1);
   EXPECT_EQ(Integer("SELECT lost_count FROM loss_summary WHERE what = 'fake events'"), fake.reads);
   EXPECT_EQ(Integer("SELECT total_count FROM loss_summary WHERE what = 'fake events'"), 1000);
   EXPECT_EQ(Integer("SELECT value > 0 FROM measurement_summary WHERE metric = 'probe_read_ns' AND "
@@ -505,6 +506,58 @@ TEST_F(Recorder, ProbesAreReadStoredAndStopped) {
       << "what reading a probe costs";
   EXPECT_EQ(Integer("SELECT COUNT(*) FROM metric_list WHERE metric = 'probe_read_ns'"), 1);
   EXPECT_EQ(Text("PRAGMA integrity_check"), "ok");
+}
+
+// Starting the probes takes a while, in which the machine's counters go on: none of it is the
+// run's.
+TEST_F(Recorder, HostCountersCoverTheRunAndNothingElse) {
+  options_.level.reset();  // with all probes, so that starting takes its time
+  options_.pid = StartPipeline(30);
+  options_.duration_ns = 2500 * kMs;
+  probes::HostCpu begin, end;
+  int64_t begin_ns = 0;
+  options_.ready = [&](int64_t, bool) {
+    begin = probes::ReadHostCpu().value();
+    begin_ns = MonotonicNs();
+  };
+  const pid_t spinner = fork();
+  if (spinner == 0) {
+    while (true) {
+    }
+  }
+  children_.push_back(spinner);
+  int64_t end_ns = 0;
+  options_.stop = [&] {  // the last answer is at the end
+    end = probes::ReadHostCpu().value();
+    end_ns = MonotonicNs();
+    return false;
+  };
+  Record(options_);
+  const auto run_ns = static_cast<double>(Integer("SELECT duration_ns FROM run_summary"));
+  const auto seen = static_cast<double>(
+      Integer("SELECT CAST(SUM(last_value) AS INT) FROM host_summary WHERE metric = 'steal_ns' OR "
+              "(metric = 'host_cpu_ns' AND cause NOT IN ('idle', 'iowait'))"));
+  const auto truth = static_cast<double>(end.busy_ns - begin.busy_ns);
+  const auto cpus = static_cast<double>(begin.num_cpus);
+  // The kernel counts in ticks of 10 ms, by state. What lies between the run's begin and `ready`,
+  // and after the last answer, only the run has seen: at most all CPUs.
+  const double ticks_ns = cpus * 30e6;
+  const double unseen_ns = cpus * (run_ns - static_cast<double>(end_ns - begin_ns));
+  EXPECT_GT(seen, 0.98 * truth - ticks_ns);
+  EXPECT_LT(seen, 1.02 * truth + ticks_ns + unseen_ns) << run_ns * 1e-9 << " s";
+  // No window holds more than its CPUs could do in it.
+  EXPECT_EQ(Integer(fmt::format(
+                "SELECT COUNT(*) FROM (SELECT SUM(value) AS used, duration_ns FROM "
+                "measurement_interval WHERE metric = 'host_cpu_ns' AND cause NOT IN ('idle', "
+                "'iowait') GROUP BY start_ns) WHERE used > {} * (duration_ns + 100000000)",
+                begin.num_cpus)),
+            0)
+      << Text(
+             "SELECT GROUP_CONCAT(used / 1000000 || ' of ' || duration_ns / 1000000 || ' ms', '; "
+             "') "
+             "FROM (SELECT SUM(value) AS used, duration_ns FROM measurement_interval WHERE metric "
+             "= "
+             "'host_cpu_ns' AND cause NOT IN ('idle', 'iowait') GROUP BY start_ns)");
 }
 
 TEST_F(Recorder, AProbeThatFailsNeverEndsTheRecording) {
@@ -518,8 +571,8 @@ TEST_F(Recorder, AProbeThatFailsNeverEndsTheRecording) {
             "degradedstopped while recording: read went wrong");
   EXPECT_EQ(Integer("SELECT CAST(value AS INTEGER) FROM measurement_summary WHERE subject = "
                     "'machine'"),
-            20)
-      << "what it gave before is kept";
+            10)
+      << "what it gave before is kept, less what was before the run";
   fake = {};
   fake.start_throws = true;
   EXPECT_EQ(Record(options_).state, RunState::kComplete);
