@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/held_interrupts.h"
 #include "collectors/child.h"
 
 namespace headrace::cli {
@@ -64,11 +66,13 @@ bool Drain(int fd, std::string* text, size_t most, bool keep_end) {
 }
 
 // In the child: only what may be called between fork and exec.
-[[noreturn]] void Become(const std::vector<char*>& argv, pid_t parent, int out, int error) {
+[[noreturn]] void Become(const std::vector<char*>& argv, pid_t parent, int out, int error,
+                         const HeldInterrupts& held) {
   prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);  // nothing is recorded for nobody
   if (getppid() != parent) _exit(125);
   setpgid(0, 0);
-  for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ}) signal(number, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_DFL);
+  held.LetThrough();
   const int null = open("/dev/null", O_RDWR);
   dup2(null, STDIN_FILENO);
   dup2(out >= 0 ? out : null, STDOUT_FILENO);
@@ -100,9 +104,12 @@ ChildEnd RunChild(const std::vector<std::string>& words, const ChildOptions& opt
   argv.push_back(nullptr);
   const int64_t start_ns = MonotonicNs();
   const pid_t parent = getpid();
+  std::optional<HeldInterrupts> held(std::in_place);
   const pid_t pid = fork();
   if (pid < 0) throw ErrnoError(errno, "start", words[0]);
-  if (pid == 0) Become(argv, parent, options.keep_output ? out.write.fd : -1, error.write.fd);
+  if (pid == 0)
+    Become(argv, parent, options.keep_output ? out.write.fd : -1, error.write.fd, *held);
+  held.reset();
   setpgid(pid, pid);  // whoever is first
   SetGroupOfChild(pid);
   out.write.Close();

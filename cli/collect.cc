@@ -2,6 +2,7 @@
 // --discover the always-on service that starts one for each pipeline it finds.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,8 @@ void Answer(int fd, std::string text) {
 }
 
 int DiscoverAll(const Options& options) {
+  // It records whoever's processes: command lines, paths and stacks are not for everybody to read.
+  umask(S_IRWXG | S_IRWXO);
   collectors::DiscoveryOptions discovery;
   discovery.database = options.recorder.database;
   discovery.arguments = options.measure.Arguments();
@@ -100,7 +103,8 @@ HR_COMMAND(
        options->recorder.database = DefaultDatabase();
        app.add_option("--pid", options->recorder.pid, "Record this process")->check(Positive);
        app.add_flag("--discover", options->discover,
-                    "Record every pipeline that keeps operator accounts, until stopped");
+                    "Record every pipeline that keeps operator accounts, until stopped; a new "
+                    "database is its owner's alone to read");
        app.add_option("--older-than", options->older_than,
                       "With --discover: remove runs that began longer ago, e.g. 7d");
        app.add_option("--keep", options->keep,

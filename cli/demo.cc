@@ -4,19 +4,25 @@
 // It plays the user: every step is a command of this program run as a person would run it, so
 // nothing here can be canned.
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/held_interrupts.h"
 
 namespace headrace::cli {
 namespace {
@@ -39,14 +45,34 @@ constexpr const char* kSlowFetchStage =
 constexpr const char* kConsumerStep = "\nstep = \"0\"";
 constexpr const char* kDemoStep = "\nstep = \"4ms\"";
 
+// The wait status of a step. A signal that was sent to this process alone is passed on to it; one
+// from the terminal has reached it as well.
+int WaitForStep(pid_t pid) {
+  constexpr int64_t kLookNs = 20'000'000;
+  int status = 0;
+  bool told = false;
+  while (true) {
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    if (ended == pid || (ended < 0 && errno != EINTR)) return status;
+    if (Interrupted() && !InterruptFromTerminal() && !told) {
+      told = true;
+      kill(pid, InterruptSignal());
+    }
+    SleepUntilNs(MonotonicNs() + kLookNs);
+  }
+}
+
 // Runs this program with `arguments`; its output goes where ours goes. Returns its exit code: it
 // has said itself what went wrong.
 int RunSelf(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
   const std::string self = SelfPath();
+  std::optional<HeldInterrupts> held(std::in_place);
   const pid_t pid = fork();
   if (pid < 0) throw ErrnoError(errno, "start", self);
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);  // a second signal ends this process at once
+    held->LetThrough();
     const std::string program =
         ProgramName();  // so that the commands it prints are those the user can type
     std::vector<char*> argv;
@@ -57,9 +83,9 @@ int RunSelf(const std::vector<std::string>& arguments) {
     execv(self.c_str(), argv.data());
     _exit(127);
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  held.reset();
+  const int status = WaitForStep(pid);
+  if (Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
   return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kInterrupted);
 }
 
@@ -85,6 +111,7 @@ void WriteDemoPipeline(const fs::path& folder) {
 }
 
 int Demo(const DemoOptions& options) {
+  InstallInterruptHandler();
   const fs::path folder = options.folder;
   if (ParseDuration(options.duration, "--duration") <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");

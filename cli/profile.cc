@@ -1,6 +1,7 @@
 // headrace profile: records a running process and all it starts, or a command from its first
 // instruction on. A command's own input, output and exit status stay its own.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +18,9 @@
 #include "collectors/child.h"
 #include "collectors/process_tree.h"
 #include "collectors/recorder.h"
+#include "collectors/segment_search.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::cli {
 namespace {
@@ -62,9 +65,15 @@ void SayAttached(int64_t pid, bool has_accounts) {
                                 : fmt::format("{} thread{}", stat ? stat->num_threads : 0,
                                               stat && stat->num_threads == 1 ? "" : "s")));
   if (has_accounts) return;
-  Say("no operator accounts yet: seen from outside (CPU, off-CPU causes, IO, stacks by process and "
-      "thread name);\nnot seen: operators, queues, steps. Write accounts with headrace/account.h, "
-      "see docs/accounts.md\n");
+  const auto obstacle = collectors::SegmentSearch(pid).FindObstacle();
+  const std::string why = obstacle.reason.empty()
+                              ? "no operator accounts yet"
+                              : fmt::format("no operator accounts: {} (to change it: {})",
+                                            obstacle.reason, obstacle.fix);
+  Say(why +
+      ": seen from outside (CPU, off-CPU causes, IO, stacks by process and thread name);\nnot "
+      "seen: "
+      "operators, queues, steps. Write accounts with headrace/account.h, see docs/accounts.md\n");
 }
 
 // What a full disk left of a run.
@@ -86,7 +95,10 @@ int ProfileProcess(Options& options) {
   Progress progress("profiling");
   int64_t begin_ns = MonotonicNs();
   int64_t drawn_ns = 0;
+  std::optional<TransientNote> note;
+  if (!options.quiet) note.emplace("starting the recorder ...");
   recorder.ready = [&](int64_t, bool has_accounts) {
+    note.reset();
     begin_ns = MonotonicNs();  // until here the probes were being loaded
     if (!options.quiet) SayAttached(recorder.pid, has_accounts);
   };
@@ -101,13 +113,17 @@ int ProfileProcess(Options& options) {
     return Interrupted();
   };
   const collectors::Recording result = collectors::Record(recorder);
+  note.reset();
   const std::string span = FormatDuration(static_cast<double>(result.duration_ns));
   if (!options.quiet) {
     if (result.target_ended) {
-      Say(fmt::format("process {} {}\n", recorder.pid,
-                      result.state == collectors::RunState::kInterrupted
-                          ? "died without closing its accounts: the run is marked interrupted"
-                          : "ended"));
+      Say(fmt::format(
+          "process {} {}\n", recorder.pid,
+          result.state == collectors::RunState::kInterrupted
+              ? (result.has_accounts
+                     ? "died without closing its accounts: the run is marked interrupted"
+                     : "was killed: the run is marked interrupted")
+              : "ended"));
     }
     if (!result.database.empty()) {
       progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
@@ -150,6 +166,18 @@ collectors::Recording RecordUntilLost(const collectors::RecorderOptions& recorde
   return {};
 }
 
+// What the command gets of a signal that was sent to this process alone: the same. But one that
+// was started in the background has inherited that it ignores SIGINT: SIGTERM in its place.
+int SignalFor(const collectors::Child& child, int number, bool in_background, bool quiet) {
+  if (number != SIGINT || !in_background || !probes::IgnoresSignal(child.pid(), SIGINT)) {
+    return number;
+  }
+  if (!quiet) {
+    Say("headrace profile: started in the background, the command ignores SIGINT: sent SIGTERM\n");
+  }
+  return SIGTERM;
+}
+
 int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   collectors::RecorderOptions& recorder = options.recorder;
   for (const std::string& word : command) {
@@ -160,12 +188,16 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
   recorder.held = true;
+  const bool in_background = probes::IgnoresSignal(getpid(), SIGINT);  // so shells start it there
   InstallInterruptHandler();
   int64_t begin_ns = MonotonicNs();
   bool forwarded = false;
   std::optional<Error> failure;
   int64_t run_id = 0;
+  std::optional<TransientNote> note;
+  if (!options.quiet) note.emplace("starting the recorder ...");
   recorder.ready = [&](int64_t id, bool) {
+    note.reset();
     run_id = id;
     begin_ns = MonotonicNs();  // until here it was held back
     try {
@@ -179,12 +211,13 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   recorder.stop = [&] {
     if (Interrupted() && !InterruptFromTerminal() && !forwarded) {
       forwarded = true;
-      child.Signal(InterruptSignal());
+      child.Signal(SignalFor(child, InterruptSignal(), in_background, options.quiet));
     }
     return failure.has_value();
   };
   std::optional<Error> lost;
   const collectors::Recording result = RecordUntilLost(recorder, child, &lost);
+  note.reset();
   if (failure) {
     child.Wait();
     collectors::RunStore(recorder.database).RemoveRun(run_id);  // nothing happened in it

@@ -1,19 +1,19 @@
 #include "collectors/account_tree.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 
 #include "base/error.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::collectors {
 namespace {
+
+constexpr int64_t kStartErrorNs = 20'000'000;  // start times of processes are known to 10 ms
 
 template <typename T>
 T* FindId(std::vector<T>* samples, int64_t id) {
@@ -80,22 +80,9 @@ void AddSteps(StepSample* sum, const StepSample& s) {
   sum->durations_ns.insert(sum->durations_ns.end(), s.durations_ns.begin(), s.durations_ns.end());
 }
 
-// Where `pid` has the file of that inode mapped, from /proc/PID/maps; 0 if it is not to be seen.
+// Where `pid` has the file of that inode mapped; 0 if it is not to be seen.
 uint64_t MappedAt(int64_t pid, uint64_t inode) {
-  FILE* maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
-  if (!maps) return 0;
-  char line[4608];
-  uint64_t found = 0;
-  while (std::fgets(line, sizeof line, maps)) {
-    unsigned long long begin, offset, number;
-    if (std::sscanf(line, "%llx-%*x %*s %llx %*s %llu", &begin, &offset, &number) == 3 &&
-        number == inode && offset == 0) {
-      found = begin;
-      break;
-    }
-  }
-  std::fclose(maps);
-  return found;
+  return probes::ReadMappedAt(pid, inode).value_or(0);
 }
 
 }  // namespace
@@ -106,7 +93,9 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
     return true;
   }
   if (refused_.count(pid)) return false;
-  auto segment = account::AccountSegment::Attach(pid);
+  const std::string path = searches_.try_emplace(pid, pid).first->second.Find();
+  if (path.empty()) return false;
+  auto segment = account::AccountSegment::AttachAt(path);
   if (!segment) return false;
   struct stat file = {};
   stat(segment->path().c_str(), &file);
@@ -114,8 +103,7 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   if (const auto old = forgotten_.find(pid); old != forgotten_.end() && old->second == inode) {
     return false;
   }
-  // Start times of processes are known to 10 ms.
-  if (segment->opened_monotonic_ns() - start_ns_ < process_began_ns - 20'000'000) return false;
+  if (segment->opened_monotonic_ns() - start_ns_ < process_began_ns - kStartErrorNs) return false;
   Attached attached;
   attached.inode = inode;
   attached.address = MappedAt(pid, inode);
@@ -131,13 +119,38 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   attached.sampler =
       std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive, use_clock_);
   samplers_[pid] = std::move(attached);
+  searches_.erase(pid);
   order_.push_back(pid);
   closed_.erase(pid);
   ever_attached_ = true;
   return true;
 }
 
+std::string AccountTree::Overlooked(int64_t pid, std::optional<int64_t> process_began_ns) {
+  if (samplers_.count(pid) || closed_.count(pid) || left_behind_.count(pid) ||
+      refused_.count(pid) || forgotten_.count(pid)) {
+    return "";
+  }
+  const std::string path = searches_.try_emplace(pid, pid).first->second.Find();
+  try {
+    const auto segment = path.empty() ? std::nullopt : account::AccountSegment::AttachAt(path);
+    if (!segment) return "";
+    const int64_t opened_ns = segment->opened_monotonic_ns() - start_ns_;
+    return opened_ns >= process_began_ns.value_or(opened_ns) - kStartErrorNs ? path : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+void AccountTree::KeepSearches(const std::vector<int64_t>& pids) {
+  if (searches_.size() <= 2 * pids.size() + 64) return;
+  std::erase_if(searches_, [&](const auto& search) {
+    return std::find(pids.begin(), pids.end(), search.first) == pids.end();
+  });
+}
+
 void AccountTree::ImageChanged(int64_t pid) {
+  searches_.erase(pid);
   const auto it = samplers_.find(pid);
   if (it == samplers_.end() || access(fmt::format("/proc/{}/maps", pid).c_str(), R_OK) != 0) return;
   if (MappedAt(pid, it->second.inode) != 0) return;  // the new image's own

@@ -11,6 +11,7 @@
 
 #include "collectors/recorded_mark.h"
 #include "collectors/sampler.h"
+#include "collectors/segment_search.h"
 #include "collectors/store/store.h"
 #include "probes/probe.h"
 
@@ -37,6 +38,11 @@ class AccountTree {
   // run's start): a segment older than its process is another's, left behind. Throws Error as
   // AccountSegment does.
   bool TryAttach(int64_t pid, bool alive, int64_t process_began_ns);
+  // The segment of a process that died before it was attached to, so that none of its figures are
+  // in the run: its path, "" if there is none. `process_began_ns` as for TryAttach, if known.
+  std::string Overlooked(int64_t pid, std::optional<int64_t> process_began_ns);
+  // Forgets where the accounts of processes other than these were looked for.
+  void KeepSearches(const std::vector<int64_t>& pids);
   // The process executed another image: accounts it has not mapped any more are history.
   void ImageChanged(int64_t pid);
 
@@ -76,9 +82,10 @@ class AccountTree {
 
   int64_t start_ns_;
   bool use_clock_;
-  std::map<int64_t, Attached> samplers_;   // by pid
-  std::vector<int64_t> order_;             // in which they were attached
-  std::map<int64_t, uint64_t> forgotten_;  // inodes of histories
+  std::map<int64_t, SegmentSearch> searches_;  // of those not found yet, by pid
+  std::map<int64_t, Attached> samplers_;       // by pid
+  std::vector<int64_t> order_;                 // in which they were attached
+  std::map<int64_t, uint64_t> forgotten_;      // inodes of histories
   std::map<int64_t, bool> closed_;
   std::map<int64_t, std::string> left_behind_, refused_;
   std::map<std::string, int64_t> stages_, queues_, resources_;

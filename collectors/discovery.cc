@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -14,14 +14,15 @@
 #include "collectors/agent.h"
 #include "collectors/left_behind.h"
 #include "collectors/recorded_mark.h"
-#include "probes/account/account_segment.h"
+#include "collectors/segment_claims.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kRetryNs = 60'000'000'000;  // a process that could not be recorded
-constexpr int kMostPipelines = 32;            // at the same time
+constexpr size_t kMostPipelines = 32;         // at the same time
 
 std::string Image(int64_t pid) {
   char target[4096];
@@ -46,7 +47,10 @@ int64_t PipelineRoot(int64_t pid) {
   for (int depth = 0; depth < 64; depth++) {
     const auto stat = probes::ReadProcessStat(pid);
     if (!stat || stat->parent_pid <= 1 || image.empty()) return pid;
-    if (Image(stat->parent_pid) != image ||
+    const auto own = probes::ReadProcessIds(pid),
+               of_parent = probes::ReadProcessIds(stat->parent_pid);
+    if (!own || !of_parent || own->real_uid != of_parent->real_uid ||
+        Image(stat->parent_pid) != image ||
         getsid(static_cast<pid_t>(stat->parent_pid)) != getsid(static_cast<pid_t>(pid))) {
       return pid;
     }
@@ -55,71 +59,126 @@ int64_t PipelineRoot(int64_t pid) {
   return pid;
 }
 
-void Discover(const DiscoveryOptions& options) {
-  std::optional<RunStore> store(std::in_place, options.database);
-  std::map<int64_t, Agent> agents;     // by the root's pid
-  std::map<int64_t, int64_t> refused;  // when to try again
-  const auto log = [&](const std::string& line) {
-    if (options.log) options.log(line);
-  };
-  int64_t next_retain_ns = 0;
-  while (!options.stop || !options.stop()) {
-    for (auto it = agents.begin(); it != agents.end();) {
+namespace {
+
+class Discovery {
+ public:
+  explicit Discovery(const DiscoveryOptions& options)
+      : options_(options), store_(std::in_place, options.database) {}
+
+  void Run() {
+    int64_t next_retain_ns = 0;
+    while (!Stopped()) {
+      EndRecordings();
+      const std::vector<SegmentClaim> claims = ReadSegmentClaims();
+      std::vector<std::string> foreign;
+      for (const SegmentClaim& claim : claims) {
+        if (claim.pid != 0) continue;
+        foreign.push_back(fmt::format("{} ({})", Printable(claim.path, 200), claim.refusal));
+      }
+      const bool due = MonotonicNs() >= next_retain_ns;
+      SayForeign(foreign, due);
+      for (const SegmentClaim& claim : claims) {
+        if (claim.pid != 0) Consider(claim);
+      }
+      if (due) {
+        next_retain_ns = MonotonicNs() + options_.retain_ns;
+        Retain();
+      }
+      const int64_t until = MonotonicNs() + options_.poll_ns;
+      while (MonotonicNs() < until && !Stopped()) {
+        SleepUntilNs(std::min(until, MonotonicNs() + 100'000'000));
+      }
+    }
+  }
+
+ private:
+  bool Stopped() const { return options_.stop && options_.stop(); }
+  void Log(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+
+  void EndRecordings() {
+    for (auto it = agents_.begin(); it != agents_.end();) {
       if (!it->second.ended()) {
         ++it;
         continue;
       }
       try {
-        log(fmt::format("run {} of process {} is recorded", it->second.Stop(), it->first));
+        Log(fmt::format("run {} of process {} is recorded", it->second.Stop(), it->first));
       } catch (const Error& error) {
-        log(fmt::format("process {}: {}", it->first, error.what()));
-        refused[it->first] = MonotonicNs() + kRetryNs;
+        Log(fmt::format("process {}: {}", it->first, error.what()));
+        refused_[it->first] = MonotonicNs() + kRetryNs;
       }
-      it = agents.erase(it);
-    }
-    for (const int64_t pid : account::AccountSegment::FindAll()) {
-      if (!probes::IsAlive(pid)) continue;
-      bool known = false;
-      for (const auto& [root, agent] : agents) known |= IsAncestor(root, pid);
-      const int64_t root = known ? pid : PipelineRoot(pid);
-      const auto wait = refused.find(root);
-      if (known || (wait != refused.end() && MonotonicNs() < wait->second)) continue;
-      if (agents.size() >= kMostPipelines ||
-          IsBeingRecorded(account::AccountSegment::PathOf(pid))) {
-        continue;
-      }
-      AgentOptions agent;
-      agent.executable = options.executable;
-      agent.pid = root;
-      agent.database = options.database;
-      agent.arguments = options.arguments;
-      try {
-        const auto started = agents.emplace(root, Agent::Start(agent)).first;
-        log(fmt::format("recording process {} as run {}", root, started->second.run_id()));
-      } catch (const Error& error) {
-        log(fmt::format("process {} cannot be recorded: {}", root, error.what()));
-        refused[root] = MonotonicNs() + kRetryNs;
-      }
-    }
-    if (MonotonicNs() >= next_retain_ns) {
-      next_retain_ns = MonotonicNs() + options.retain_ns;
-      if (store->IsDisplaced()) {
-        log(fmt::format(
-            "{} was deleted or replaced: what is recorded from now on goes into a new one",
-            options.database));
-        store.emplace(options.database);
-      }
-      for (const int64_t id : store->Retain(options.retention)) {
-        log(fmt::format("removed run {}", id));
-      }
-      RemoveLeftBehind();
-      std::erase_if(refused, [](const auto& entry) { return !probes::IsAlive(entry.first); });
-    }
-    const int64_t until = MonotonicNs() + options.poll_ns;
-    while (MonotonicNs() < until && (!options.stop || !options.stop())) {
-      SleepUntilNs(std::min(until, MonotonicNs() + 100'000'000));
+      it = agents_.erase(it);
     }
   }
-}
+
+  // Has the pipeline of a process recorded that keeps accounts, unless somebody does it already.
+  void Consider(const SegmentClaim& claim) {
+    for (const auto& [root, agent] : agents_) {
+      if (IsAncestor(root, claim.pid)) return;
+    }
+    const int64_t root = PipelineRoot(claim.pid);
+    const auto wait = refused_.find(root);
+    if (wait != refused_.end() && MonotonicNs() < wait->second) return;
+    if (agents_.size() >= kMostPipelines || IsBeingRecorded(claim.path)) return;
+    AgentOptions agent;
+    agent.executable = options_.executable;
+    agent.pid = root;
+    agent.database = options_.database;
+    agent.arguments = options_.arguments;
+    try {
+      const auto started = agents_.emplace(root, Agent::Start(agent)).first;
+      Log(fmt::format("recording process {} as run {}", root, started->second.run_id()));
+      if (!foreign_note_.empty()) {
+        store_->SetProbe(started->second.run_id(), "discovery", "degraded", foreign_note_,
+                         "remove the files", "");
+      }
+    } catch (const Error& error) {
+      Log(fmt::format("process {} cannot be recorded: {}", root, error.what()));
+      refused_[root] = MonotonicNs() + kRetryNs;
+    }
+  }
+
+  // Files that are no process's accounts: said when the first are seen, and when there are more,
+  // but not at every look; who makes them must not be able to fill the journal.
+  void SayForeign(const std::vector<std::string>& files, bool due) {
+    foreign_note_.clear();
+    if (files.empty()) return;
+    foreign_note_ =
+        fmt::format("{} named like operator accounts {} no process's, and ignored: {}{}",
+                    files.size() == 1 ? "a file" : fmt::format("{} files", files.size()),
+                    files.size() == 1 ? "is" : "are", files[0], files.size() == 1 ? "" : ", ...");
+    if (files.size() <= said_ || (said_ > 0 && !due)) return;
+    said_ = files.size();
+    Log(foreign_note_);
+  }
+
+  void Retain() {
+    if (store_->IsDisplaced()) {
+      Log(fmt::format(
+          "{} was deleted or replaced: what is recorded from now on goes into a new one",
+          options_.database));
+      store_.emplace(options_.database);
+    }
+    for (const int64_t id : store_->Retain(options_.retention)) {
+      Log(fmt::format("removed run {}", id));
+    }
+    RemoveLeftBehind();
+    std::erase_if(refused_, [](const auto& entry) { return !probes::IsAlive(entry.first); });
+  }
+
+  const DiscoveryOptions& options_;
+  std::optional<RunStore> store_;       // always one: made anew where its file is gone
+  std::map<int64_t, Agent> agents_;     // by the root's pid
+  std::map<int64_t, int64_t> refused_;  // when to try again
+  std::string foreign_note_;            // "" while there are none
+  size_t said_ = 0;                     // of how many foreign files
+};
+
+}  // namespace
+
+void Discover(const DiscoveryOptions& options) { Discovery(options).Run(); }
 
 }  // namespace headrace::collectors

@@ -1,6 +1,8 @@
 // Discovery: always-on recording. Looks for processes that keep operator accounts and has each
 // pipeline recorded by a collector process of its own, so that one that fails takes no other with
-// it. Keeps the database within its limits.
+// it. Keeps the database within its limits. A file starts a recording only if the process it names
+// stands behind it (segment_claims.h); others are counted, said in the log, and in probe_status of
+// the runs that begin meanwhile.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -26,7 +28,7 @@ struct DiscoveryOptions {
 void Discover(const DiscoveryOptions& options);
 
 // The process that a process with accounts belongs to: its ancestor, as long as that executes the
-// same program in the same session (worker processes of one loader).
+// same program for the same user in the same session (worker processes of one loader).
 int64_t PipelineRoot(int64_t pid);
 
 }  // namespace headrace::collectors

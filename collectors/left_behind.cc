@@ -7,19 +7,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/clock.h"
 #include "probes/account/account_segment.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::collectors {
 namespace {
 
-bool IsOurs(int fd, int64_t pid) {
-  hr_header header;
-  return pread(fd, &header, sizeof header, 0) == sizeof header &&
-         header.magic == HR_ACCOUNT_MAGIC && static_cast<int64_t>(header.pid) == pid;
+// Whether the file is a segment of a process of that number, or what one left that was killed while
+// making it: nothing, or zeros. Any other content is somebody's.
+bool IsOurs(int fd, const struct stat& info, int64_t pid, hr_header* header) {
+  if (info.st_size == 0) return true;
+  const ssize_t n = pread(fd, header, sizeof *header, 0);
+  if (n != sizeof *header) return false;
+  if (header->magic == HR_ACCOUNT_MAGIC &&
+      (static_cast<int64_t>(header->pid) == pid || header->pid == 0)) {
+    return true;
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(header);
+  return info.st_size == sizeof(hr_segment) &&
+         std::all_of(bytes, bytes + offsetof(hr_header, reserved2),
+                     [](unsigned char byte) { return byte == 0; });
 }
 
 // True if no process has the file open or mapped for writing. False also where that is not told:
@@ -37,7 +49,13 @@ bool IsLeftBehind(int fd, int64_t pid, int64_t least_age_ns, struct stat* info) 
   if (info->st_uid != geteuid() && geteuid() != 0) return false;
   const int64_t made_ns = info->st_mtim.tv_sec * int64_t{1'000'000'000} + info->st_mtim.tv_nsec;
   if (RealtimeNs() - made_ns < least_age_ns) return false;
-  if (!IsOurs(fd, pid)) return false;
+  hr_header header = {};
+  if (!IsOurs(fd, *info, pid, &header)) return false;
+  // In another pid namespace the number says nothing here.
+  const auto own_namespace = probes::ReadNamespace(getpid(), "pid");
+  const bool foreign = header.pid_namespace != 0 && own_namespace.value_or(0) != 0 &&
+                       header.pid_namespace != *own_namespace;
+  if (!foreign && probes::IsAlive(pid)) return false;
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) return false;  // recorded
   return NobodyWrites(fd);
 }
@@ -46,9 +64,7 @@ bool IsLeftBehind(int fd, int64_t pid, int64_t least_age_ns, struct stat* info) 
 
 int RemoveLeftBehind(int64_t least_age_ns) {
   int removed = 0;
-  for (const int64_t pid : account::AccountSegment::FindAll()) {
-    if (probes::IsAlive(pid)) continue;
-    const std::string path = account::AccountSegment::PathOf(pid);
+  for (const auto& [path, pid] : account::AccountSegment::List(account::AccountSegment::Folder())) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat info, now;

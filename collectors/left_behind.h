@@ -7,6 +7,8 @@ namespace headrace::collectors {
 
 // Removes segments in AccountSegment::Folder() that nobody writes any more; returns how many.
 //
+// One of a process that was killed while making it is removed, too.
+//
 // A number that no process has here says little: it may be one of a container that shares the
 // folder. So the kernel is asked whether any process, wherever it runs, still has the file open or
 // mapped for writing (a read lease is refused then). A segment stays also when it is not ours, when

@@ -42,8 +42,9 @@ struct MeasurementSink::Series {
   double pending = 0;  // sum of this Read
   std::optional<double> running_ratio;
   int64_t last_ns = 0;  // when it was read last
-  // Counters: total = base + last.
+  // Counters: total = base + last - origin.
   double base = 0, last = 0, taken = 0;
+  double origin = 0;  // base + last when the run started
   // Gauges: over the run, and since the last Take.
   int64_t weight_ns = 0;
   double weighted_sum = 0, minimum = 0, maximum = 0;
@@ -57,6 +58,7 @@ struct MeasurementSink::Stack {
   int64_t read = -1;
   int64_t pending_samples = 0, pending_ns = 0;
   int64_t base_samples = 0, base_ns = 0, samples = 0, time_ns = 0;
+  int64_t origin_samples = 0, origin_ns = 0;  // when the run started
   bool dirty = false;
 };
 
@@ -190,6 +192,19 @@ void MeasurementSink::EndRead() {
   s.touched_stacks.clear();
 }
 
+void MeasurementSink::MarkStart() {
+  for (auto& [key, series] : state_->series) {
+    if (key.metric->kind != probes::MetricKind::kCounter) continue;
+    series.origin = series.base + series.last;
+    series.dirty = false;
+  }
+  for (auto& [key, held] : state_->stacks) {
+    held.origin_samples = held.base_samples + held.samples;
+    held.origin_ns = held.base_ns + held.time_ns;
+    held.dirty = false;
+  }
+}
+
 MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
   State& s = *state_;
   MeasurementBatch batch;
@@ -198,7 +213,7 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
     if (!series.wants_course && !fine) continue;
     const bool counter = key.metric->kind == probes::MetricKind::kCounter;
     if (series.id < 0) {
-      if (counter && series.base + series.last == 0) continue;  // nothing to say yet
+      if (counter && series.base + series.last == series.origin) continue;  // nothing to say yet
       std::optional<int64_t> operator_id;
       if (key.labels.operator_index) {
         operator_id = names_.operator_id(key.labels.pid, *key.labels.operator_index);
@@ -233,7 +248,7 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
     }
     MeasurementTotal total;
     total.id = series.id;
-    total.last = series.base + series.last;
+    total.last = series.base + series.last - series.origin;
     total.running_ratio = series.running_ratio;
     if (!counter) {
       total.weight_ns = series.weight_ns;
@@ -271,8 +286,8 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
       if (key.pid > 0) row.process_id = names_.process_id(key.pid);
       row.thread = Printable(key.thread);
       row.folded = Printable(key.folded, 16 << 10);
-      row.samples = held.base_samples + held.samples;
-      row.time_ns = held.base_ns + held.time_ns;
+      row.samples = held.base_samples + held.samples - held.origin_samples;
+      row.time_ns = held.base_ns + held.time_ns - held.origin_ns;
       held.dirty = false;
       batch.stacks.push_back(std::move(row));
     }

@@ -43,6 +43,9 @@ class MeasurementSink : public probes::Sink {
   void AddStack(const probes::StackSample& stack) override;
   void Lost(std::string_view what, int64_t lost, std::optional<int64_t> total) override;
 
+  // Now is the run's start: what counters and stacks counted until here was before it. Gauges stay.
+  void MarkStart();
+
   // What changed since the last call; the interval ends at `now_ns`. Histograms and stacks come
   // only with `fine`, or they would cost more than all the rest. `last`: what still waits for the
   // name of its operator comes without.

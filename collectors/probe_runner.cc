@@ -18,6 +18,7 @@ constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite
 constexpr int64_t kCostShare = 5000;  // of the time between two readings, at most one part in this
 constexpr int64_t kCostPeriodNs = 1'000'000'000;
 constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
+constexpr int64_t kQuickNs = 5'000'000;            // of CPU for one reading
 
 const char* StateName(probes::Availability::State state) {
   switch (state) {
@@ -51,6 +52,7 @@ struct ProbeRunner::Running {
   const probes::ProbeInfo* info = nullptr;
   std::unique_ptr<probes::Probe> probe;
   bool active = false;
+  bool read_last = false;  // in the run's last reading
   int64_t next_ns = 0, read_ns = 0, recent_ns = 0, reads = 0;
 };
 
@@ -99,6 +101,15 @@ void ProbeRunner::Start(int level, bool deep, const std::vector<std::string>& wi
     }
     running_.push_back(std::move(running));
   }
+  // Those of the machine, of the lowest levels, are read at one instant.
+  std::stable_sort(running_.begin(), running_.end(),
+                   [](const auto& a, const auto& b) { return a->info->level < b->info->level; });
+}
+
+void ProbeRunner::ReadAtStart() {
+  for (auto running = running_.rbegin(); running != running_.rend(); ++running) {
+    if ((*running)->active) ReadOne(running->get(), 0);
+  }
 }
 
 void ProbeRunner::Fail(Running* running, const std::string& why) {
@@ -129,11 +140,24 @@ void ProbeRunner::ReadOne(Running* running, int64_t now_ns) {
   if (!failure.empty()) Fail(running, failure);
 }
 
-void ProbeRunner::Read(int64_t now_ns, bool all) {
+void ProbeRunner::Read(int64_t now_ns, bool last) {
   for (const auto& running : running_) {
-    if (running->active && (all || now_ns >= running->next_ns)) ReadOne(running.get(), now_ns);
+    const bool wanted = last ? running->recent_ns < kQuickNs : now_ns >= running->next_ns;
+    if (!running->active || !wanted) continue;
+    ReadOne(running.get(), now_ns);
+    running->read_last = last;
   }
-  if (!all && now_ns < next_cost_ns_) return;
+  if (!last && now_ns >= next_cost_ns_) ReadOwnCost(now_ns);
+}
+
+void ProbeRunner::ReadRest(int64_t now_ns) {
+  for (const auto& running : running_) {
+    if (running->active && !running->read_last) ReadOne(running.get(), now_ns);
+  }
+  ReadOwnCost(now_ns);
+}
+
+void ProbeRunner::ReadOwnCost(int64_t now_ns) {
   next_cost_ns_ = now_ns + kCostPeriodNs;
   sink_->BeginRead("collector", now_ns);
   for (const auto& running : running_) {

@@ -34,9 +34,14 @@ class ProbeRunner {
   // Starts all probes of at most `level`; those for `deep` only if the target says so. Times are
   // since the run's start. Those named in `without` are left out.
   void Start(int level, bool deep, const std::vector<std::string>& without, int64_t now_ns);
-  // Reads those that are due; `all`: whatever their period. A probe whose reading is slow is read
-  // less often, at most every 10 s, so that it costs about 0.02 % of a core.
-  void Read(int64_t now_ns, bool all);
+  // Reads all into the sink, as they stand at the run's start: those of the machine last, which go
+  // on counting whatever the target does.
+  void ReadAtStart();
+  // Reads those that are due; in the run's last reading all that are quick to read, whatever their
+  // period, so that they are of one instant: the rest is for ReadRest. A probe whose reading is
+  // slow is read less often, at most every 10 s, so that it costs about 0.02 % of a core.
+  void Read(int64_t now_ns, bool last);
+  void ReadRest(int64_t now_ns);
   void Stop();
 
   // Statuses that are new or changed since the last call.
@@ -52,6 +57,7 @@ class ProbeRunner {
  private:
   struct Running;
   void ReadOne(Running* running, int64_t now_ns);
+  void ReadOwnCost(int64_t now_ns);
   void Fail(Running* running, const std::string& why);
   void SetStatus(Running* running, const std::string& state, const std::string& reason,
                  const std::string& fix);

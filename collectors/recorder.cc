@@ -24,6 +24,8 @@
 #include "collectors/measurement_sink.h"
 #include "collectors/probe_runner.h"
 #include "collectors/process_tree.h"
+#include "collectors/segment_claims.h"
+#include "collectors/segment_search.h"
 #include "probes/host/fork_events.h"
 #include "probes/process.h"
 
@@ -46,10 +48,10 @@ std::string UserName(uint32_t uid) {
 void CheckTarget(int64_t pid) {
   if (!probes::IsAlive(pid)) {
     std::string candidates;
-    for (const int64_t other : account::AccountSegment::FindAll()) {
-      if (!probes::IsAlive(other)) continue;
-      const auto stat = probes::ReadProcessStat(other);
-      candidates += fmt::format("{}{} {}", candidates.empty() ? "" : ", ", other,
+    for (const SegmentClaim& claim : ReadSegmentClaims()) {
+      if (claim.pid == 0) continue;
+      const auto stat = probes::ReadProcessStat(claim.pid);
+      candidates += fmt::format("{}{} {}", candidates.empty() ? "" : ", ", claim.pid,
                                 stat ? Printable(stat->name) : "?");
     }
     throw Error(ExitCode::kBadData, fmt::format("no process {}", pid), "",
@@ -203,6 +205,9 @@ class RecorderLoop {
     forks_status_ = forks_.Start(host_);
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, options_.without, 0);
+    // Starting takes a while, in which everything goes on counting: that is not of the run.
+    runner_.ReadAtStart();
+    sink_.MarkStart();
     parts_.End("start");
     cost_ = {};  // what comes from here on happens while the target runs
     return MonotonicNs();
@@ -211,7 +216,7 @@ class RecorderLoop {
   void Loop() {
     Scan(start_ns_);
     Attach();
-    Sample(false);  // first values of counters; a very short interval
+    Sample(false);  // first values of accounts and processes; a very short interval
     Commit(false);
     if (options_.ready) options_.ready(result_.run_id, accounts_.ever_attached());
     target_.root_held = false;
@@ -243,11 +248,27 @@ class RecorderLoop {
       next_tick = std::max(next_tick + tick_ns, MonotonicNs() + tick_ns / 4);
     }
     runner_.Stop();
-    const auto& left = accounts_.left_behind();
-    const bool died = result_.target_ended && left.count(options_.pid) > 0;
-    result_.state = died ? RunState::kInterrupted : RunState::kComplete;
+    result_.state = Died() ? RunState::kInterrupted : RunState::kComplete;
     if (!result_.database.empty()) store_.FinishRun(result_.run_id, result_.state);
-    for (const auto& [pid, path] : left) unlink(path.c_str());  // nobody else will
+    for (const auto& [pid, path] : accounts_.left_behind())
+      unlink(path.c_str());  // nobody else will
+  }
+
+  // Whether the target ended in disorder: it left its accounts behind, attached to or not, or a
+  // signal killed it that nobody sends to ask for an end.
+  bool Died() {
+    if (!result_.target_ended) return false;
+    if (accounts_.left_behind().count(options_.pid)) return true;
+    const TreeProcess* root = tree_.Find(options_.pid);
+    std::optional<int64_t> began_ns;
+    if (root && root->start_ticks != 0) began_ns = root->row.started_ns;
+    const std::string overlooked =
+        level() > 0 ? accounts_.Overlooked(options_.pid, began_ns) : std::string();
+    if (!overlooked.empty()) {
+      unlink(overlooked.c_str());
+      return true;
+    }
+    return root && !accounts_.closed(options_.pid) && IsCrash(root->row.exit_text);
   }
 
   // Goes on in a database of the run's own where the one asked for was taken away. What was stored
@@ -338,6 +359,7 @@ class RecorderLoop {
   void Attach() {
     if (level() == 0) return;
     for (const int64_t pid : tree_.live()) AttachTo(pid);
+    accounts_.KeepSearches(tree_.live());
     target_.accounts = accounts_.Accounted();
   }
 
@@ -368,6 +390,10 @@ class RecorderLoop {
     sample.duration_ns = end - start_ns_ - last_ns_;
     last_ns_ = end - start_ns_;
     result_.duration_ns = last_ns_;
+    if (last) {
+      runner_.ReadRest(last_ns_);
+      parts_.End("probes");
+    }
     if (flight_) {
       flight_->Add(sample, options_.trigger->Pulled(accounts_.moment(), sample.duration_ns));
     }
@@ -466,20 +492,40 @@ class RecorderLoop {
         note += "; hardware counters by operator";
       }
     }
-    const std::string all = fmt::format("{} {} {} {}", reached, program_, note, refused_);
+    if (!accounts_.ever_attached()) FindObstacle();
+    const std::string all =
+        fmt::format("{} {} {} {} {}", reached, program_, note, refused_, obstacle_.reason);
     if (all == described_) return;
     described_ = all;
     store_.SetAccounting(result_.run_id, program_, reached, note);
     const bool has = accounts_.ever_attached();
     store_.SetProbe(result_.run_id, "operator accounts", has ? "active" : "unavailable",
-                    has                ? refused_
-                    : level() == 0     ? "left out by --level 0"
-                    : refused_.empty() ? "the process keeps none"
-                                       : refused_,
-                    has            ? ""
-                    : level() == 0 ? "--level 1"
-                                   : "write them with headrace/account.h",
+                    has                        ? refused_
+                    : level() == 0             ? "left out by --level 0"
+                    : !refused_.empty()        ? refused_
+                    : obstacle_.reason.empty() ? "the process keeps none"
+                                               : "the process keeps none: " + obstacle_.reason,
+                    has                        ? ""
+                    : level() == 0             ? "--level 1"
+                    : obstacle_.reason.empty() ? "write them with headrace/account.h"
+                                               : obstacle_.fix,
                     has ? "" : "operators, queues, steps");
+  }
+
+  // Why there are no accounts, as far as the processes' folder for them tells.
+  void FindObstacle() {
+    constexpr size_t kMostAsked = 16;
+    if (level() == 0 || MonotonicNs() < next_obstacle_ns_) return;
+    next_obstacle_ns_ = MonotonicNs() + kFineNs;
+    const std::vector<int64_t>& live = tree_.live();  // of the dead, what was found stays
+    for (size_t i = 0; i < std::min(kMostAsked, live.size()); i++) {
+      obstacle_ = SegmentSearch(live[i]).FindObstacle();
+      if (obstacle_.reason.empty()) continue;
+      if (live[i] != options_.pid) {
+        obstacle_.reason = fmt::format("of {}, {}", live[i], obstacle_.reason);
+      }
+      return;
+    }
   }
 
   void Commit(bool last) {
@@ -607,6 +653,8 @@ class RecorderLoop {
   std::optional<int64_t> host_busy_ns_;
   int64_t host_read_ns_ = 0;
   std::string program_, described_, refused_;
+  SegmentSearch::Obstacle obstacle_;
+  int64_t next_obstacle_ns_ = 0;
   int64_t account_level_ = 1;
   bool described_clock_ = false;
   int scheduler_times_ = -1;

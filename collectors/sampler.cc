@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "probes/process_identity.h"
 
 namespace headrace::collectors {
 
@@ -10,7 +11,11 @@ using account::SegmentSnapshot;
 
 Sampler::Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive,
                  bool use_clock)
-    : start_ns_(start_ns), use_clock_(use_clock), segment_(std::move(segment)), task_times_(pid) {
+    : pid_(pid),
+      start_ns_(start_ns),
+      use_clock_(use_clock),
+      segment_(std::move(segment)),
+      task_times_(pid) {
   if (segment_.opened_monotonic_ns() >= start_ns_) return;
   IntervalSample before;
   SampleSegment(ReadSegment(alive), nullptr, &before);
@@ -32,9 +37,21 @@ std::optional<int64_t> Sampler::Delta(Field field, int64_t id, std::optional<int
   return Delta(field, id, *now);
 }
 
+int64_t Sampler::TidHere(int64_t own_tid) {
+  if (segment_.pid() == pid_) return own_tid;
+  const auto known = tids_.find(own_tid);
+  if (known != tids_.end()) return known->second;
+  constexpr int64_t kLookNs = 1'000'000'000;
+  if (MonotonicNs() < next_tids_ns_) return 0;
+  next_tids_ns_ = MonotonicNs() + kLookNs;
+  tids_ = probes::ReadOwnTids(pid_);
+  const auto found = tids_.find(own_tid);
+  return found == tids_.end() ? 0 : found->second;
+}
+
 SegmentSnapshot Sampler::ReadSegment(bool alive) {
   return segment_.Read(alive, [this](int64_t tid) -> std::optional<account::ThreadTime> {
-    const auto time = task_times_.Read(tid);
+    const auto time = task_times_.Read(TidHere(tid));
     if (!time) return std::nullopt;
     schedstat_readable_ = true;
     return account::ThreadTime{time->on_cpu_ns, time->runnable_ns};

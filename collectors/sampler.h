@@ -97,6 +97,8 @@ class Sampler {
   int64_t Delta(Field field, int64_t id, int64_t now);
   std::optional<int64_t> Delta(Field field, int64_t id, std::optional<int64_t> now);
   account::SegmentSnapshot ReadSegment(bool alive);
+  // A thread's number here; the accounts have the process's own, of its pid namespace.
+  int64_t TidHere(int64_t own_tid);
   void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
                      IntervalSample* out);
   OperatorSample SampleOperator(int64_t id, const account::SegmentSnapshot::Operator& o);
@@ -111,9 +113,11 @@ class Sampler {
     int64_t residual_ns = 0;  // given out so far
   };
 
-  int64_t start_ns_;
+  int64_t pid_, start_ns_;
   bool use_clock_;
   account::AccountSegment segment_;
+  std::map<int64_t, int64_t> tids_;  // by the process's own numbers, where these are others
+  int64_t next_tids_ns_ = 0;
   probes::TaskTimeReader task_times_;
   std::array<std::vector<int64_t>, kNumFields> last_;
   std::map<uint32_t, SplitBase> split_base_;

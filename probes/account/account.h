@@ -10,7 +10,8 @@
  *   hr_thread_end();
  *
  * Then `headrace profile -p PID` shows the operators. The counters live in a file of shared memory,
- * /dev/shm/headrace.<pid> ($HEADRACE_ACCOUNT_DIR replaces /dev/shm), mode 0600, removed at exit.
+ * /dev/shm/headrace.<pid> ($HEADRACE_ACCOUNT_DIR replaces /dev/shm), mode 0600, removed at exit;
+ * where another container's process of that number has one there, headrace.<pid>.<pid namespace>.
  * Its layout is the ABI described in docs/accounts.md. A reader may come, go or die at any time;
  * the pipeline does not notice.
  *
@@ -37,6 +38,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,12 +91,12 @@ enum { HR_BUSY = 0, HR_WAITING_IN = 1, HR_WAITING_OUT = 2, HR_WAITING_RESOURCE =
 struct hr_header { /* offset 0, 4096 bytes */
   uint64_t magic;
   uint32_t abi_version;
-  uint32_t state;        /* HR_STATE_*; 0 until everything below is written */
-  uint64_t segment_size; /* bytes */
-  uint32_t pid;
-  uint32_t level;      /* 1 or 2 */
-  uint32_t clock_kind; /* HR_CLOCK_*: what a tick is */
-  uint32_t reserved0;
+  uint32_t state;         /* HR_STATE_*; 0 until everything below is written */
+  uint64_t segment_size;  /* bytes */
+  uint32_t pid;           /* as the process itself has it */
+  uint32_t level;         /* 1 or 2 */
+  uint32_t clock_kind;    /* HR_CLOCK_*: what a tick is */
+  uint32_t pid_namespace; /* in which it has that pid: inode of /proc/self/ns/pid; 0: not known */
   uint64_t ticks_per_second;  /* calibrated over 2 ms at open; readers refine it */
   uint64_t base_ticks;        /* the same instant in ticks ... */
   uint64_t base_monotonic_ns; /* ... and on CLOCK_MONOTONIC ... */
@@ -600,11 +602,17 @@ static inline void hr_atfork_child_(void) {
  * other calls: the memory stays mapped. */
 static inline void hr_account_close(void) {
   struct hr_segment* g = hr_segment_();
+  struct stat own, there;
   if (!g || hr_process_v1.pid != (uint32_t)getpid()) return;
   hr_thread_exit_(NULL);
   __atomic_store_n(&hr_process_v1.segment, (struct hr_segment*)NULL, __ATOMIC_RELEASE);
   __atomic_store_n(&g->header.state, (uint32_t)HR_STATE_CLOSED, __ATOMIC_RELEASE);
-  if (hr_process_v1.path[0]) unlink(hr_process_v1.path);
+  /* Only the file that this process made: another may have taken its name. */
+  if (hr_process_v1.path[0] && fstat(hr_process_v1.fd, &own) == 0 &&
+      lstat(hr_process_v1.path, &there) == 0 && own.st_ino == there.st_ino &&
+      own.st_dev == there.st_dev) {
+    unlink(hr_process_v1.path);
+  }
   close(hr_process_v1.fd);
 }
 
@@ -646,31 +654,88 @@ static inline uint64_t hr_cpu_period_ticks_(const struct hr_header* h) {
   return (uint64_t)((double)period_ns * 1e-9 * (double)h->ticks_per_second);
 }
 
+/* The pid namespace of this process; 0 where /proc does not tell. */
+static inline uint32_t hr_pid_namespace_(void) {
+  char text[32];
+  unsigned inode = 0;
+  ssize_t n = readlink("/proc/self/ns/pid", text, sizeof(text) - 1);
+  if (n <= 0) return 0;
+  text[n] = 0;
+  return sscanf(text, "pid:[%u]", &inode) == 1 ? (uint32_t)inode : 0;
+}
+
+/* Whether no process, in whatever container, has the file open or mapped for writing: only then
+ * does the kernel grant a lease for reading. 0 also where it does not tell. */
+static inline int hr_nobody_writes_(int fd) {
+  /* Somebody who opens the file in this moment would have the kernel send us a signal that kills.
+   */
+  if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return 0;
+  fcntl(fd, F_SETLEASE, F_UNLCK);
+  return 1;
+}
+
+/* Whether a process of this number left the file behind, so that it may go: one of the same pid
+ * namespace is dead, since the number is this process's now; of any other nobody may write it. */
+static inline int hr_is_left_behind_(const char* path, uint32_t pid, uint32_t pid_namespace) {
+  struct hr_header h;
+  struct stat info;
+  int left, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return 0;
+  memset(&h, 0, sizeof(h));
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    left = 0;
+  } else if (pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) && h.magic == HR_ACCOUNT_MAGIC &&
+             h.pid_namespace != 0 && pid_namespace != 0) {
+    left = h.pid == pid && h.pid_namespace == pid_namespace;
+  } else {
+    left = hr_nobody_writes_(fd);
+  }
+  close(fd);
+  return left;
+}
+
+/* Makes a file of that name; -1 and errno. Never takes the place of what others still write. */
+static inline int hr_create_(const char* path, uint32_t pid, uint32_t pid_namespace) {
+  int fd, tries;
+  for (tries = 0; tries < 3; tries++) {
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 || errno != EEXIST) return fd;
+    if (!hr_is_left_behind_(path, pid, pid_namespace) || unlink(path) != 0) break;
+  }
+  errno = EEXIST;
+  return -1;
+}
+
 /* Creates the segment of this process. Returns 0, also when it exists or HEADRACE_ACCOUNTS=off, or
- * -errno; then every other call does nothing. `program` is shown as the pipeline's name. */
+ * -errno; then every other call does nothing. -EEXIST: files of others have both names that it may
+ * have. `program` is shown as the pipeline's name. */
 static inline int hr_account_open(const char* program) {
   const char* off = getenv("HEADRACE_ACCOUNTS");
   const char* dir = getenv("HEADRACE_ACCOUNT_DIR");
   const char* level = getenv("HEADRACE_ACCOUNT_LEVEL");
   struct hr_process* p = &hr_process_v1;
   struct hr_segment* g = NULL;
+  const uint32_t pid = (uint32_t)getpid();
+  uint32_t pid_namespace;
   char path[256];
-  int fd = -1, error = 0, n;
+  int fd = -1, error = 0, n, second;
   if (off && strcmp(off, "off") == 0) return 0;
   hr_lock_tables_();
   if (hr_segment_()) goto done;
-  n = snprintf(path, sizeof(path), "%s/headrace.%ld", dir && *dir ? dir : "/dev/shm",
-               (long)getpid());
-  if (n < 0 || (size_t)n >= sizeof(path)) {
-    error = ENAMETOOLONG;
-    goto done;
+  if (!dir || !*dir) dir = "/dev/shm";
+  pid_namespace = hr_pid_namespace_();
+  for (second = 0; second < 2; second++) {
+    n = second ? snprintf(path, sizeof(path), "%s/headrace.%u.%u", dir, pid, pid_namespace)
+               : snprintf(path, sizeof(path), "%s/headrace.%u", dir, pid);
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+      error = ENAMETOOLONG;
+      goto done;
+    }
+    fd = hr_create_(path, pid, pid_namespace);
+    error = fd < 0 ? errno : 0;
+    if (error != EEXIST) break;
   }
-  unlink(path); /* left by a killed process that had this pid */
-  fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) {
-    error = errno;
-    goto done;
-  }
+  if (error) goto done;
   if (ftruncate(fd, (off_t)sizeof(struct hr_segment)) != 0) error = errno;
   if (!error) error = posix_fallocate(fd, 0, (off_t)offsetof(struct hr_segment, slots));
   if (!error) {
@@ -699,7 +764,8 @@ static inline int hr_account_open(const char* program) {
   g->header.abi_version = HR_ACCOUNT_ABI;
   g->header.abi_minor = HR_ACCOUNT_ABI_MINOR;
   g->header.segment_size = sizeof(struct hr_segment);
-  g->header.pid = (uint32_t)getpid();
+  g->header.pid = pid;
+  g->header.pid_namespace = pid_namespace;
   g->header.level = level && strcmp(level, "1") == 0 ? 1u : 2u;
   hr_copy_name_(g->header.program, sizeof(g->header.program), program);
   hr_calibrate_(&g->header);

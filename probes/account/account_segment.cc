@@ -57,22 +57,27 @@ std::string AccountSegment::PathOf(int64_t pid) {
   return fmt::format("{}/headrace.{}", Folder(), pid);
 }
 
-std::vector<int64_t> AccountSegment::FindAll() {
-  std::vector<int64_t> pids;
-  DIR* dir = opendir(Folder().c_str());
-  if (!dir) return pids;
+std::vector<SegmentFile> AccountSegment::List(const std::string& folder) {
+  std::vector<SegmentFile> files;
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return files;
   while (const dirent* entry = readdir(dir)) {
     long long pid;
+    unsigned pid_namespace;
     char rest;
-    if (std::sscanf(entry->d_name, "headrace.%lld%c", &pid, &rest) == 1) pids.push_back(pid);
+    const bool named =
+        std::sscanf(entry->d_name, "headrace.%lld%c", &pid, &rest) == 1 ||
+        std::sscanf(entry->d_name, "headrace.%lld.%u%c", &pid, &pid_namespace, &rest) == 2;
+    if (named && pid > 0) files.push_back({folder + "/" + entry->d_name, pid});
   }
   closedir(dir);
-  std::sort(pids.begin(), pids.end());
-  return pids;
+  std::sort(files.begin(), files.end(), [](const SegmentFile& a, const SegmentFile& b) {
+    return std::tie(a.pid, a.path) < std::tie(b.pid, b.path);
+  });
+  return files;
 }
 
-std::optional<AccountSegment> AccountSegment::Attach(int64_t pid) {
-  const std::string path = PathOf(pid);
+std::optional<AccountSegment> AccountSegment::AttachAt(const std::string& path) {
   if (access(path.c_str(), F_OK) != 0) return std::nullopt;
   try {
     return OpenFile(path);

@@ -83,19 +83,26 @@ struct SegmentSnapshot {
   std::vector<Loss> losses;       // what exceeded a limit of the segment
 };
 
+// A file with a name that a segment may have. Anybody may have made it, with any content.
+struct SegmentFile {
+  std::string path;
+  int64_t pid = 0;  // in its name
+};
+
 class AccountSegment {
  public:
   // The folder of segments: $HEADRACE_ACCOUNT_DIR, else /dev/shm.
   static std::string Folder();
-  // Where the segment of `pid` is, if it has one.
+  // Where the segment of `pid` usually is, if it has one.
   static std::string PathOf(int64_t pid);
-  // Attaches to the segment of `pid`; absent when there is none (yet). Takes 5 ms to calibrate the
+  // Files in `folder` that are named like segments, by number.
+  static std::vector<SegmentFile> List(const std::string& folder);
+  // Attaches to the segment at `path`; absent when there is none (yet). Takes 5 ms to calibrate the
   // clock. Throws Error: kPrivilege when it may not be read, kBadData when it is not a segment of
-  // a version this program reads.
-  static std::optional<AccountSegment> Attach(int64_t pid);
+  // a version this program reads. Whose it is, collectors/segment_search.h knows.
+  static std::optional<AccountSegment> AttachAt(const std::string& path);
+  static std::optional<AccountSegment> Attach(int64_t pid) { return AttachAt(PathOf(pid)); }
   static AccountSegment OpenFile(const std::string& path);
-  // Process ids that have a segment in Folder().
-  static std::vector<int64_t> FindAll();
 
   AccountSegment(AccountSegment&& other) noexcept;
   AccountSegment& operator=(AccountSegment&&) = delete;

@@ -215,6 +215,8 @@ TOML
   until_true 10 test -e "accounts/headrace.$other"
   sleep 0.5  # until it is whole
   cp "accounts/headrace.$other" "accounts/headrace.$pid"
+  printf "$(printf '\\x%02x\\x%02x\\x%02x' $((pid & 255)) $((pid >> 8 & 255)) $((pid >> 16)))" |
+    dd of="accounts/headrace.$pid" bs=1 seek=24 conv=notrunc status=none  # whose it says it is
   chown 65534 "accounts/headrace.$pid"
   HEADRACE_ACCOUNT_DIR=$PWD/accounts run timeout 900 "$HEADRACE" profile -q --level 1 -p $pid -d 300ms
   kill $pid $other
@@ -231,3 +233,122 @@ TOML
   [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE metric LIKE '%off_cpu_ns' AND thread = 'sleep (main)'
             AND cause = 'sleep'")" = 1 ]
 }
+
+# Reads a figure of the newest run.
+latest() { sql "SELECT $1 FROM $2 WHERE run_id = (SELECT MAX(run_id) FROM run_summary)${3:+ AND $3}"; }
+# The pid, as this shell numbers it, of the only child of a process.
+child_of() { tr -d ' ' < "/proc/$1/task/$1/children"; }
+
+@test "two containers' first processes share a folder: both keep their accounts, and both are found" {
+  unshare -p -f --mount-proc true 2> /dev/null || skip "unshare -p is not allowed here"
+  export HEADRACE_ACCOUNT_DIR=$DIR/accounts HEADRACE_ACCOUNTS=on
+  mkdir accounts
+  sed 's/"small"/"one"/; s/"load"/"load1"/' small.toml > one.toml
+  sed 's/"small"/"two"/; s/"load"/"load2"/' small.toml > two.toml
+  unshare -p -f --mount-proc "$HEADRACE" run one.toml --no-record --quiet --duration 60s 3>&- &
+  first=$!
+  until_true 20 test -e accounts/headrace.1
+  inode=$(stat -c %i accounts/headrace.1)
+  unshare -p -f --mount-proc "$HEADRACE" run two.toml --no-record --quiet --duration 60s 3>&- &
+  second=$!
+  until_true 20 sh -c 'ls accounts/headrace.1.*'
+  sleep 0.5  # until it is whole
+  [ "$(stat -c %i accounts/headrace.1)" = "$inode" ]
+  one=$(child_of $first) two=$(child_of $second)
+  "$HEADRACE" profile -q --level 1 -p "$one" -d 500ms
+  [ "$(latest program run_summary)" = one ]
+  "$HEADRACE" profile -q --level 1 -p "$two" -d 500ms
+  [ "$(latest program run_summary)" = two ]
+  [ "$(latest 'COUNT(*)' operator_summary "stage = 'load2'")" = 1 ]
+  kill -INT "$two"
+  wait $second || true
+  [ -e accounts/headrace.1 ]
+  [ "$(ls accounts)" = headrace.1 ]
+  kill -INT "$one"
+  wait $first || true
+}
+
+@test "a container with a /dev/shm of its own: its accounts are found, by profile and by discovery" {
+  unshare -m -p -f --mount-proc mount -t tmpfs tmpfs /dev/shm 2> /dev/null || skip "unshare -m is not allowed here"
+  unset HEADRACE_ACCOUNT_DIR
+  HEADRACE_ACCOUNTS=on unshare -m -p -f --mount-proc sh -c 'mount -t tmpfs tmpfs /dev/shm
+    exec "$0" run small.toml --no-record --quiet --duration 60s' "$HEADRACE" 3>&- &
+  outer=$!
+  inner() { [ "$(cat "/proc/$(child_of $outer)/comm")" = headrace ]; }
+  until_true 20 inner
+  pid=$(child_of $outer)
+  until_true 20 test -s "/proc/$pid/root/dev/shm/headrace.1"
+  sleep 0.5
+  "$HEADRACE" profile -q --level 1 -p "$pid" -d 500ms
+  [ "$(latest program run_summary)" = small ]
+  [ "$(latest 'COUNT(*) > 2' operator_summary)" = 1 ]
+  "$HEADRACE" collect --discover --level 1 --db found.db 2> log 3>&- &
+  daemon=$!
+  until_true 30 grep -q "recording process $pid as run" log
+  kill -TERM $daemon
+  wait $daemon || true
+  kill -INT "$pid"
+  wait $outer || true
+}
+
+@test "why a process has no accounts is said: read-only, full, switched off" {
+  unshare -m mount -t tmpfs tmpfs /dev/shm 2> /dev/null || skip "unshare -m is not allowed here"
+  unset HEADRACE_ACCOUNT_DIR
+  reason() {  # OPTIONS COMMAND...: what the run says of a process whose /dev/shm is so mounted
+    unshare -m sh -c 'mount -t tmpfs -o "$0" tmpfs /dev/shm; exec "$@"' "$@" 3>&- &
+    target=$!
+    until_true 10 grep -qx sleep /proc/$target/comm
+    "$HEADRACE" profile --level 1 -p $target -d 300ms 2> err
+    kill $target
+    latest "reason || ' | ' || fix" probe_status "probe = 'operator accounts'"
+  }
+  [[ "$(reason ro sleep 60)" = *"the process keeps none: its /dev/shm is read-only | mount a tmpfs"* ]]
+  grep -q '^no operator accounts: its /dev/shm is read-only' err
+  [[ "$(reason size=64k sleep 60)" = *"the process keeps none: its /dev/shm is full: 64.0 KiB free, accounts need "* ]]
+  [[ "$(reason size=64m env HEADRACE_ACCOUNTS=off sleep 60)" = *"the process keeps none: HEADRACE_ACCOUNTS=off"* ]]
+  [[ "$(reason size=64m sleep 60)" = *"the process keeps none | write them"* ]]
+}
+
+@test "a signal to a profiler or a demo in the background, where shells ignore SIGINT, ends them" {
+  "$HEADRACE" profile -- sleep 60 2> err 3>&- &
+  pid=$!
+  until_true 20 newest_run_is recording
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 143 ]
+  grep -q 'ignores SIGINT: sent SIGTERM' err
+  "$HEADRACE" demo --folder d --db d.db -d 60s > out 2> err 3>&- &
+  pid=$!
+  until_true 60 sh -c '[ "$("$0" runs --db d.db --json | jq -r ".runs[0].state")" = recording ]' "$HEADRACE"
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 130 ]
+  [ "$("$HEADRACE" runs --db d.db --json | jq -r '.runs[0].state')" = complete ]
+}
+
+@test "a signal that comes while the collector starts is not lost" {
+  for delay in 0.1 0.3 0.6; do
+    "$HEADRACE" run small.toml --duration 60s > out 2>&1 3>&- &
+    pid=$!
+    until_true 20 sh -c "[ -n \"\$(cat /proc/$pid/task/$pid/children)\" ]"  # the collector
+    sleep $delay
+    kill -INT $pid
+    code=0
+    SECONDS=0
+    wait $pid || code=$?
+    [ "$code" -eq 130 ] || { echo "$delay: $code"; cat out; false; }
+    [ "$SECONDS" -lt 30 ]
+  done
+}
+
+@test "the cost of a run too short to divide by is said as CPU time, and is never more than the machine" {
+  "$HEADRACE" profile -q -- true
+  run "$HEADRACE" report latest --format json
+  [ "$(jq -r .cost.machine_ratio <<< "$output")" = null ] || { jq .cost <<< "$output"; false; }
+  "$HEADRACE" report latest > page || true
+  grep -Eq 'COST +recording used [0-9.]+ m?s of CPU time' page || { grep COST page; false; }
+  ! grep COST page | grep -q 'of the machine'
+}
+

@@ -84,3 +84,49 @@ PY
   done
   [ "$(grep -o 'CAP_[A-Z_]*' <(grep '^CapabilityBoundingSet' headrace-collect.service) | wc -l)" -eq 4 ]
 }
+
+@test "collect --discover starts nothing for files that no process stands behind, and says so" {
+  [ "$(id -u)" -eq 0 ] || skip "giving files away needs root"
+  export HEADRACE_ACCOUNT_DIR=$DIR/accounts
+  mkdir accounts
+  HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 60s 3>&- &
+  real=$!
+  until_true 20 test -s "accounts/headrace.$real"
+  sleep 0.5  # until it is whole
+  # 40 living processes that keep none, and process 1, each with another user's file that is sound.
+  sleeps=()
+  for _ in $(seq 40); do
+    sleep 120 3>&- &
+    sleeps+=($!)
+  done
+  for pid in 1 "${sleeps[@]}"; do
+    cp --sparse=always "accounts/headrace.$real" "accounts/headrace.$pid"
+    printf "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((pid & 255)) $((pid >> 8 & 255)) $((pid >> 16 & 255)) $((pid >> 24 & 255)))" |
+      dd of="accounts/headrace.$pid" bs=1 seek=24 conv=notrunc status=none
+    chown 65534 "accounts/headrace.$pid"
+  done
+  "$HEADRACE" collect --discover --level 1 2> log 3>&- &
+  daemon=$!
+  until_true 30 grep -q "recording process $real as run" log
+  sleep 3
+  kill -TERM $daemon
+  wait $daemon || true
+  kill $real "${sleeps[@]}"
+  [ "$(grep -c 'recording process' log)" -eq 1 ] || { cat log; false; }
+  [ "$(grep -c "41 files named like operator accounts are no process's, and ignored: .*headrace.* (written by user 65534" log)" -eq 1 ] || { cat log; false; }
+  [ "$(sql "SELECT COUNT(*), MIN(pid) FROM run_summary")" = "1,$real" ]
+  [ "$(sql "SELECT state FROM probe_status WHERE probe = 'discovery' AND reason LIKE '41 files%'")" = degraded ]
+}
+
+@test "the database of collect --discover is its owner's alone, and so is the service's" {
+  umask 022
+  "$HEADRACE" collect --discover 2> log 3>&- &
+  daemon=$!
+  until_true 20 test -e "$HEADRACE_DB"
+  [ "$(stat -c %a "$HEADRACE_DB")" = 600 ]
+  kill -TERM $daemon
+  wait $daemon || true
+  unit=$BATS_TEST_DIRNAME/../../packaging/headrace-collect.service.in
+  grep -q '^UMask=0077' "$unit"
+  grep -q '^StateDirectoryMode=0700' "$unit"
+}

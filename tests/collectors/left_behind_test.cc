@@ -79,6 +79,39 @@ TEST_F(LeftBehind, AKilledProcessesSegmentGoes) {
   EXPECT_FALSE(Exists(dead));
 }
 
+// Killed between making the file and writing its header.
+TEST_F(LeftBehind, WhatAProcessKilledWhileMakingItLeftGoes) {
+  for (const off_t size : {off_t{0}, static_cast<off_t>(sizeof(hr_segment))}) {
+    const int64_t dead = DeadPid();
+    const int fd = open(Path(dead).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(ftruncate(fd, size), 0);
+    EXPECT_EQ(RemoveLeftBehind(0), 0) << "somebody makes it";
+    close(fd);
+    EXPECT_EQ(RemoveLeftBehind(0), 1) << size;
+    EXPECT_FALSE(Exists(dead));
+  }
+  const pid_t alive = Start(true);
+  ASSERT_GT(alive, 0);
+  EXPECT_EQ(truncate(Path(alive).c_str(), 0), 0);
+  EXPECT_EQ(RemoveLeftBehind(0), 0) << "a living process's";
+  Kill(alive);
+}
+
+// pid 1 of a container that is gone: here another process has the number.
+TEST_F(LeftBehind, ADeadContainersSegmentGoesWhoeverHasItsNumberHere) {
+  const pid_t dead = Start(false);
+  ASSERT_GT(dead, 0);
+  const int64_t number = getpid();
+  std::filesystem::rename(Path(dead), Path(number) + ".17");
+  const int fd = open((Path(number) + ".17").c_str(), O_RDWR | O_CLOEXEC);
+  const uint32_t own = static_cast<uint32_t>(number), other_namespace = 17;
+  ASSERT_EQ(pwrite(fd, &own, sizeof own, offsetof(hr_header, pid)), 4);
+  EXPECT_EQ(RemoveLeftBehind(0), 0) << "the number lives";
+  ASSERT_EQ(pwrite(fd, &other_namespace, 4, offsetof(hr_header, pid_namespace)), 4);
+  close(fd);
+  EXPECT_EQ(RemoveLeftBehind(0), 1);
+}
+
 TEST_F(LeftBehind, ALivingProcessesSegmentStays) {
   const pid_t alive = Start(true);
   ASSERT_GT(alive, 0);

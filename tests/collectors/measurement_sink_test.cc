@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace headrace::collectors {
 namespace {
@@ -53,6 +54,27 @@ TEST(MeasurementSink, CountersHaveTotalsAndGrowth) {
   Read(&sink, 3 * kSecond, Of("probe_read_ns", 25));
   batch = sink.Take(3 * kSecond, true, false);
   EXPECT_TRUE(batch.totals.empty()) << "nothing changed, nothing is written";
+}
+
+TEST(MeasurementSink, WhatWasCountedBeforeTheStartIsNotOfTheRun) {
+  MeasurementSink sink(Names());
+  Read(&sink, 0, Of("probe_read_ns", 1000));
+  Read(&sink, 0, Of("host_tasks_count", 3), "q");  // a gauge holds
+  sink.MarkStart();
+  Read(&sink, kSecond, Of("probe_read_ns", 1030));
+  Read(&sink, kSecond, Of("probe_read_ns", 7, "new"));
+  MeasurementBatch batch = sink.Take(kSecond, true, false);
+  ASSERT_EQ(batch.totals.size(), 3u);
+  std::map<std::string, double> totals;
+  for (const MeasurementRow& row : batch.definitions) {
+    for (const MeasurementTotal& total : batch.totals) {
+      if (total.id == row.id) totals[row.metric + row.subject] = total.last;
+    }
+  }
+  EXPECT_EQ(totals["probe_read_ns"], 30);
+  EXPECT_EQ(totals["probe_read_nsnew"], 7);
+  EXPECT_EQ(totals["host_tasks_count"], 3);
+  for (const auto& interval : batch.intervals) EXPECT_LE(interval.value, 30);
 }
 
 TEST(MeasurementSink, ACounterThatBeginsAgainGoesOn) {

@@ -22,6 +22,7 @@
 #include "probes/account/account_segment.h"
 #include "probes/account/scope.h"
 #include "probes/probe.h"
+#include "probes/process.h"
 
 namespace headrace::collectors {
 namespace {
@@ -195,6 +196,56 @@ TEST_F(Recorder, KilledPipelineLeavesAnInterruptedReadableRun) {
   EXPECT_GT(Integer("SELECT completions_count FROM operator_summary"), 300);
   EXPECT_FALSE(std::filesystem::exists(fmt::format("{}/headrace.{}", folder_, options_.pid)))
       << "the dead process's segment is removed";
+}
+
+// It opens its accounts and is killed at once: no reading can have seen them.
+TEST_F(Recorder, KilledBeforeItsAccountsWereSeenIsInterrupted) {
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char x;
+    [[maybe_unused]] const ssize_t n = read(go[0], &x, 1);
+    hr_account_open("short");
+    raise(SIGKILL);
+  }
+  children_.push_back(child);
+  options_.pid = child;
+  options_.tick_ns = 5 * kSecond;  // looks for accounts come between two ticks, 20 ms apart
+  options_.ready = [&](int64_t, bool) {
+    [[maybe_unused]] const ssize_t n = write(go[1], "x", 1);
+    waitpid(child, nullptr, 0);  // gone before the next look
+    children_.clear();
+  };
+  EXPECT_EQ(Record(options_).state, RunState::kInterrupted);
+  EXPECT_EQ(Text("SELECT state FROM run_summary"), "interrupted");
+  EXPECT_FALSE(std::filesystem::exists(fmt::format("{}/headrace.{}", folder_, child)));
+  close(go[0]);
+  close(go[1]);
+}
+
+TEST_F(Recorder, HowATargetWithoutAccountsEndedDecidesItsState) {
+  const struct {
+    const char* name;
+    int signal;
+    RunState state;
+  } cases[] = {{"killed", SIGKILL, RunState::kInterrupted},
+               {"crashed", SIGSEGV, RunState::kInterrupted},
+               {"asked to end", SIGTERM, RunState::kComplete}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const pid_t child = fork();
+    if (child == 0) {
+      pause();
+      _exit(0);
+    }
+    children_.push_back(child);
+    options_.pid = child;
+    options_.ready = [&](int64_t, bool) { kill(child, c.signal); };
+    EXPECT_EQ(Record(options_).state,
+              c.state);  // it is a zombie meanwhile, which tells how it ended
+    End(child);
+  }
 }
 
 TEST_F(Recorder, PipelineThatEndsInOrderIsComplete) {
@@ -601,15 +652,15 @@ TEST_F(Recorder, ProbesAreReadStoredAndStopped) {
                  "subject = 'fake'"),
             "napwork" + Text("SELECT process FROM process_summary") + "counter");
   EXPECT_EQ(Integer(fmt::format("SELECT value = {} FROM measurement_summary WHERE subject = 'fake'",
-                                fake.reads * 10)),
+                                (fake.reads - 1) * 10)),
             1)
-      << "the last reading is stored";
+      << "the last reading is stored, less what the first found: that was before the run";
   EXPECT_EQ(Integer("SELECT (SELECT SUM(value) FROM measurement_interval WHERE subject = 'fake') = "
                     "(SELECT value FROM measurement_summary WHERE subject = 'fake')"),
             1)
       << "the course adds up to the total";
   EXPECT_EQ(Integer("SELECT COUNT(*) FROM host_summary WHERE subject = 'machine'"), 1);
-  EXPECT_EQ(Integer("SELECT samples_count FROM stack_summary"), fake.reads);
+  EXPECT_EQ(Integer("SELECT samples_count FROM stack_summary"), fake.reads - 1);
   EXPECT_EQ(Integer("SELECT lost_count FROM loss_summary WHERE what = 'fake events'"), fake.reads);
   EXPECT_EQ(Integer("SELECT total_count FROM loss_summary WHERE what = 'fake events'"), 1000);
   EXPECT_EQ(Integer("SELECT value > 0 FROM measurement_summary WHERE metric = 'probe_read_ns' AND "
@@ -618,6 +669,58 @@ TEST_F(Recorder, ProbesAreReadStoredAndStopped) {
       << "what reading a probe costs";
   EXPECT_EQ(Integer("SELECT COUNT(*) FROM metric_list WHERE metric = 'probe_read_ns'"), 1);
   EXPECT_EQ(Text("PRAGMA integrity_check"), "ok");
+}
+
+// Starting the probes takes a while, in which the machine's counters go on: none of it is the
+// run's.
+TEST_F(Recorder, HostCountersCoverTheRunAndNothingElse) {
+  options_.level.reset();  // with all probes, so that starting takes its time
+  options_.pid = StartPipeline(30);
+  options_.duration_ns = 2500 * kMs;
+  probes::HostCpu begin, end;
+  int64_t begin_ns = 0;
+  options_.ready = [&](int64_t, bool) {
+    begin = probes::ReadHostCpu().value();
+    begin_ns = MonotonicNs();
+  };
+  const pid_t spinner = fork();
+  if (spinner == 0) {
+    while (true) {
+    }
+  }
+  children_.push_back(spinner);
+  int64_t end_ns = 0;
+  options_.stop = [&] {  // the last answer is at the end
+    end = probes::ReadHostCpu().value();
+    end_ns = MonotonicNs();
+    return false;
+  };
+  Record(options_);
+  const auto run_ns = static_cast<double>(Integer("SELECT duration_ns FROM run_summary"));
+  const auto seen = static_cast<double>(
+      Integer("SELECT CAST(SUM(last_value) AS INT) FROM host_summary WHERE metric = 'steal_ns' OR "
+              "(metric = 'host_cpu_ns' AND cause NOT IN ('idle', 'iowait'))"));
+  const auto truth = static_cast<double>(end.busy_ns - begin.busy_ns);
+  const auto cpus = static_cast<double>(begin.num_cpus);
+  // The kernel counts in ticks of 10 ms, by state. What lies between the run's begin and `ready`,
+  // and after the last answer, only the run has seen: at most all CPUs.
+  const double ticks_ns = cpus * 30e6;
+  const double unseen_ns = cpus * (run_ns - static_cast<double>(end_ns - begin_ns));
+  EXPECT_GT(seen, 0.98 * truth - ticks_ns);
+  EXPECT_LT(seen, 1.02 * truth + ticks_ns + unseen_ns) << run_ns * 1e-9 << " s";
+  // No window holds more than its CPUs could do in it.
+  EXPECT_EQ(Integer(fmt::format(
+                "SELECT COUNT(*) FROM (SELECT SUM(value) AS used, duration_ns FROM "
+                "measurement_interval WHERE metric = 'host_cpu_ns' AND cause NOT IN ('idle', "
+                "'iowait') GROUP BY start_ns) WHERE used > {} * (duration_ns + 100000000)",
+                begin.num_cpus)),
+            0)
+      << Text(
+             "SELECT GROUP_CONCAT(used / 1000000 || ' of ' || duration_ns / 1000000 || ' ms', '; "
+             "') "
+             "FROM (SELECT SUM(value) AS used, duration_ns FROM measurement_interval WHERE metric "
+             "= "
+             "'host_cpu_ns' AND cause NOT IN ('idle', 'iowait') GROUP BY start_ns)");
 }
 
 TEST_F(Recorder, AProbeThatFailsNeverEndsTheRecording) {
@@ -631,8 +734,8 @@ TEST_F(Recorder, AProbeThatFailsNeverEndsTheRecording) {
             "degradedstopped while recording: read went wrong");
   EXPECT_EQ(Integer("SELECT CAST(value AS INTEGER) FROM measurement_summary WHERE subject = "
                     "'machine'"),
-            20)
-      << "what it gave before is kept";
+            10)
+      << "what it gave before is kept, less what was before the run";
   fake = {};
   fake.start_throws = true;
   EXPECT_EQ(Record(options_).state, RunState::kComplete);

@@ -1,12 +1,16 @@
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -583,6 +587,60 @@ TEST_F(Account, ClosingRemovesTheFileAndMarksIt) {
   const uint32_t op = hr_operator("op", "", hr_stage("s", 1, 0));
   { OperatorScope scope(op); }
   EXPECT_EQ(Read().operators[0].enters, 1);
+}
+
+// Containers that share the folder number their processes alike.
+TEST_F(Account, AnotherContainersSegmentStaysAndOursHasAnotherName) {
+  hr_account_close();
+  const std::string usual = folder_ + "/headrace." + std::to_string(getpid());
+  hr_header other = {};
+  other.magic = HR_ACCOUNT_MAGIC;
+  other.pid = static_cast<uint32_t>(getpid());
+  other.pid_namespace = 17;
+  const int fd = open(usual.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(write(fd, &other, sizeof other), static_cast<ssize_t>(sizeof other));
+  ASSERT_EQ(hr_account_open("second"), 0);
+  const std::string second = fmt::format("{}.{}", usual, hr_pid_namespace_());
+  const auto segment = AccountSegment::AttachAt(second);
+  ASSERT_TRUE(segment);
+  EXPECT_EQ(segment->program(), "second");
+  hr_header still = {};
+  ASSERT_EQ(pread(fd, &still, sizeof still, 0), static_cast<ssize_t>(sizeof still));
+  EXPECT_EQ(std::memcmp(&still, &other, sizeof still), 0);
+  hr_account_close();
+  EXPECT_FALSE(std::filesystem::exists(second));
+  EXPECT_TRUE(std::filesystem::exists(usual));
+
+  // Of a namespace that nobody knows: replaced once nobody writes it.
+  other.pid_namespace = 0;
+  ASSERT_EQ(pwrite(fd, &other, sizeof other, 0), static_cast<ssize_t>(sizeof other));
+  ASSERT_EQ(hr_account_open("third"), 0);
+  EXPECT_TRUE(AccountSegment::AttachAt(second)) << "it is still open for writing";
+  hr_account_close();
+  close(fd);
+  ASSERT_EQ(hr_account_open("fourth"), 0);
+  EXPECT_FALSE(AccountSegment::AttachAt(second));
+  EXPECT_EQ(AccountSegment::AttachAt(usual)->program(), "fourth");
+}
+
+TEST_F(Account, FilesThatAreNotItsOwnAreNeitherFollowedNorReplaced) {
+  hr_account_close();
+  const std::string usual = folder_ + "/headrace." + std::to_string(getpid());
+  std::filesystem::create_symlink(folder_ + "/victim", usual);
+  ASSERT_EQ(hr_account_open("beside"), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/victim"));
+  hr_account_close();
+  std::filesystem::create_directory(fmt::format("{}.{}", usual, hr_pid_namespace_()));
+  EXPECT_EQ(hr_account_open("nowhere"), -EEXIST);
+}
+
+// Its name may have been taken by a program with an older header.
+TEST_F(Account, ClosingRemovesOnlyItsOwnFile) {
+  const std::string usual = folder_ + "/headrace." + std::to_string(getpid());
+  std::filesystem::remove(usual);
+  std::ofstream(usual) << "another's";
+  hr_account_close();
+  EXPECT_TRUE(std::filesystem::exists(usual));
 }
 
 TEST(AccountOff, SwitchMakesEveryCallANoOp) {

@@ -12,12 +12,18 @@
 namespace headrace::dashboards {
 namespace {
 
+// A run below this is too short to divide by: the collector's own figures are read once a second,
+// and what it does at the run's begin and end is most of them.
+constexpr int64_t kLeastRunNs = 1'000'000'000;
+
 std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statements&) {
   Section section{"cost", "", {}, {}, {}};
   const analysis::HostRow* cpu = run.FindHost("collector_cpu_ns");
   const analysis::HostRow* rss = run.FindHost("collector_rss_bytes");
   std::optional<double> cpu_ratio, bytes;
-  if (cpu != nullptr && cpu->last_value && run.run.duration_ns > 0) {
+  const bool divisible = run.run.duration_ns >= kLeastRunNs;
+  const bool has_cpu = cpu != nullptr && cpu->last_value;
+  if (has_cpu && divisible) {
     cpu_ratio = *cpu->last_value / static_cast<double>(run.run.duration_ns);
   }
   if (rss != nullptr) bytes = rss->maximum_value;
@@ -31,24 +37,33 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
   // What our programs in the kernel took of the CPUs, and all of it as a share of the machine.
   const auto kernel_ns = SumOf(run, "bpf_run_time_ns");
   std::optional<double> kernel_ratio, machine_ratio;
-  if (kernel_ns && run.run.duration_ns > 0) {
+  if (kernel_ns && divisible) {
     kernel_ratio = *kernel_ns / static_cast<double>(run.run.duration_ns);
   }
   const analysis::HostRow* cores = run.FindHost("host_cores");
   if (cpu_ratio && cores != nullptr && cores->last_value && *cores->last_value > 0) {
     machine_ratio = (*cpu_ratio + kernel_ratio.value_or(0)) / *cores->last_value;
+    if (*machine_ratio > 1) machine_ratio.reset();  // times of two clocks: no share of anything
   }
+  const std::string why_none = has_cpu && !divisible ? "the run is shorter than 1 s"
+                                                     : "the collector's CPU time was not recorded";
   section.facts = {
-      {"collector_cpu_ratio", Ratio(cpu_ratio, "the collector's CPU time was not recorded")},
+      {"collector_cpu_ratio", Ratio(cpu_ratio, why_none)},
       {"kernel_programs_cpu_ratio",
-       Ratio(kernel_ratio, "no eBPF program ran, or the kernel does not measure them")},
-      {"machine_ratio", Ratio(machine_ratio, "the collector's CPU time was not recorded")},
+       Ratio(kernel_ratio, kernel_ns && !divisible
+                               ? why_none
+                               : "no eBPF program ran, or the kernel does not measure them")},
+      {"machine_ratio", Ratio(machine_ratio, why_none)},
       {"collector_rss_bytes", Bytes(bytes, "the collector's memory was not recorded")},
       {"events_lost_count", Number(lost, Unit::kCount, "")}};
-  std::string text = cpu_ratio
-                         ? fmt::format("recording used {} of one core", FormatPercent(*cpu_ratio))
-                         : std::string("recording cost unavailable (not recorded)");
+  std::string text =
+      cpu_ratio ? fmt::format("recording used {} of one core", FormatPercent(*cpu_ratio))
+      : has_cpu ? fmt::format("recording used {} of CPU time", FormatDuration(*cpu->last_value))
+                : std::string("recording cost unavailable (not recorded)");
   if (bytes) text += ", " + FormatBytes(*bytes);
+  if (kernel_ns && !divisible) {
+    text += fmt::format("; its eBPF programs {}", FormatDuration(*kernel_ns));
+  }
   if (kernel_ratio) text += fmt::format("; its eBPF programs {}", FormatPercent(*kernel_ratio));
   if (machine_ratio && kernel_ratio) {
     text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*machine_ratio),

@@ -1,0 +1,43 @@
+// Who a process is: its users, its namespaces and its number in them, what it has mapped. `root`
+// replaces "/proc" (a fixture in tests). Everything that cannot be read is absent.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headrace::probes {
+
+struct ProcessIds {
+  uint32_t real_uid = 0, effective_uid = 0;
+  int64_t own_pid = 0;  // as the process itself has it: in the innermost of its pid namespaces
+};
+std::optional<ProcessIds> ReadProcessIds(int64_t pid, const std::string& root = "/proc");
+
+// Threads of the process by the numbers that it has for them itself.
+std::map<int64_t, int64_t> ReadOwnTids(int64_t pid, const std::string& root = "/proc");
+
+// Inode of a namespace ("pid", "mnt") of the process. Needs the right to trace it.
+std::optional<uint64_t> ReadNamespace(int64_t pid, const std::string& kind,
+                                      const std::string& root = "/proc");
+
+// A variable of the environment that the process was started with. Needs the right to trace it.
+std::optional<std::string> ReadEnvironment(int64_t pid, const std::string& name,
+                                           const std::string& root = "/proc");
+
+// Where the process has the file of that inode mapped, from the file's begin on; 0: nowhere. Needs
+// the right to trace it.
+std::optional<uint64_t> ReadMappedAt(int64_t pid, uint64_t inode,
+                                     const std::string& root = "/proc");
+
+// Whether the process ignores a signal.
+bool IgnoresSignal(int64_t pid, int number, const std::string& root = "/proc");
+
+// Start ticks of a process (ProcessStat) on CLOCK_MONOTONIC; good to one tick, 10 ms.
+int64_t StartedMonotonicNs(int64_t start_ticks);
+
+// Numbers of all processes to be seen, ascending.
+std::vector<int64_t> ListProcesses(const std::string& root = "/proc");
+
+}  // namespace headrace::probes
