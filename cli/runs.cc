@@ -87,17 +87,21 @@ int List(const Options& options) {
   return 0;
 }
 
+int Copy(const Options& options) {
+  collectors::ReadStore store(options.database);
+  const int64_t id = store.FindRun(options.run);
+  store.CopyRun(id, options.output);
+  std::fprintf(stderr, "copied run %lld to %s\n", static_cast<long long>(id),
+               options.output.c_str());
+  return 0;
+}
+
 int Runs(const Options& options) {
   if (!options.remove->parsed() && !options.tag->parsed() && !options.copy->parsed()) {
     return List(options);
   }
-  collectors::ReadStore recorded(options.database);  // never makes a database by a typing error
-  if (options.copy->parsed()) {
-    const int64_t id = recorded.FindRun(options.run);
-    recorded.CopyRun(id, options.output);
-    fmt::print(stderr, "copied run {} to {}\n", id, Printable(options.output));
-    return 0;
-  }
+  if (options.copy->parsed()) return Copy(options);
+  { collectors::ReadStore exists(options.database); }  // never makes a database by a typing error
   collectors::RunStore store(options.database);
   if (options.remove->parsed()) {
     const collectors::Retention retention =
