@@ -214,6 +214,7 @@ class StripeBuilder {
         continue;  // a nested map below a flattened one repeats keys, harmlessly
       std::sort(keys.begin(), keys.end(),
                 [](const FlatKey& a, const FlatKey& b) { return a.sequence < b.sequence; });
+      CheckUnique(map, keys);
       const uint32_t value = tail_.schema.node(map).children[1];
       for (const FlatKey& key : keys) {
         if (stripe_->Find(value, key.sequence, StreamKind::kInMap) == nullptr) {
@@ -223,6 +224,21 @@ class StripeBuilder {
       }
       stripe_->flat_keys[map] = std::move(keys);
     }
+  }
+
+  // Two sub-columns of one key would be one feature to a job and two entries to everyone else.
+  void CheckUnique(uint32_t map, const std::vector<FlatKey>& keys) const {
+    const auto not_ascending = [](const FlatKey& a, const FlatKey& b) { return a.key >= b.key; };
+    if (std::adjacent_find(keys.begin(), keys.end(), not_ascending) == keys.end()) return;
+    std::vector<const MapKey*> sorted;
+    for (const FlatKey& key : keys) sorted.push_back(&key.key);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const MapKey* a, const MapKey* b) { return *a < *b; });
+    const auto twice = std::adjacent_find(
+        sorted.begin(), sorted.end(), [](const MapKey* a, const MapKey* b) { return *a == *b; });
+    if (twice == sorted.end()) return;
+    throw Bad(footer_offset(), fmt::format("key {} of map {} has two sequences",
+                                           (*twice)->ToString(), tail_.schema.Path(map)));
   }
 
   const Source& source_;

@@ -1,12 +1,8 @@
 #include "reader/dwrf/stride_statistics.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string_view>
-
-#include "base/error.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -36,10 +32,7 @@ StrideStatistics::StrideStatistics(const Schema& schema, const Stripe& stripe,
     flat.below.resize(keys.size() * flat.width);
     for (size_t k = 0; k < keys.size(); ++k) {
       flat.sequences.push_back(keys[k].sequence);
-      if (!flat.key_of.emplace(keys[k].key, k).second)
-        throw Error(ExitCode::kBadData,
-                    fmt::format("stripe {}: key {} of column {} has two sequences", stripe.index,
-                                keys[k].key.ToString(), Printable(schema.Path(map))));
+      flat.key_of.emplace(keys[k].key, k);
     }
   }
 }

@@ -15,8 +15,7 @@ namespace headrace::reader::dwrf {
 
 class StrideStatistics {
  public:
-  // Of batches that hold the top-level `columns`. Throws Error kBadData for keys that are not
-  // unique. What it is made of must outlive it.
+  // Of batches that hold the top-level `columns`. What it is made of must outlive it.
   StrideStatistics(const Schema& schema, const Stripe& stripe, std::span<const uint32_t> columns);
 
   // Adds a batch of rows of the stripe.

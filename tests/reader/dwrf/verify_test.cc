@@ -324,6 +324,17 @@ TEST(StripeFooter, KeysOfAFlattenedMapFitTheirType) {
               HasSubstr("key 4294967296 of map sparse is no int"));
 }
 
+TEST(StripeFooter, KeysOfAFlattenedMapAreThereOnce) {
+  TornFile file(Written(Options()));
+  file.EditStripeFooter(0, [](proto::StripeFooter* footer) {
+    for (auto& encoding : *footer->mutable_encoding())
+      if (encoding.node() == 14 && encoding.sequence() == 1)
+        encoding.mutable_key()->set_int_key(17);
+  });
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
+              HasSubstr("key 17 of map sparse has two sequences"));
+}
+
 TEST(Verify, SaysWhatItCouldNotCheck) {
   WriterOptions options = Options();
   options.keys = KeyRing::Parse("k 000102030405060708090a0b0c0d0e0f", "keys");
