@@ -115,11 +115,16 @@ void ProcessTree::Add(int64_t pid, int64_t parent_pid, const char* role) {
   process.row.pid = pid;
   process.row.parent_pid = parent_pid;
   process.row.role = role;
+  const auto parent = by_pid_.find(parent_pid);
+  if (parent != by_pid_.end() && parent->second != id) process.parent_id = parent->second;
   if (const auto stat = probes::ReadProcessStat(pid, root_)) {
     process.start_ticks = stat->start_ticks;
     const int64_t tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
     process.row.started_ns = stat->start_ticks * tick_ns - boot_offset_ns_ - start_ns_;
     process.base_cpu_ns = process.cpu_ns = process.row.started_ns < 0 ? stat->cpu_ns : 0;
+    if (process.row.started_ns < 0) {
+      process.base_reaped_ns = process.reaped_cpu_ns = stat->reaped_cpu_ns;
+    }
   } else {
     process.alive = false;  // seen by a probe only
     process.row.started_ns = MonotonicNs() - start_ns_;
@@ -140,6 +145,11 @@ void ProcessTree::End(TreeProcess* process, int64_t now_ns, const std::string& e
   process->alive = false;
   process->rss_bytes = process->threads = 0;
   process->row.ended_ns = now_ns - start_ns_;
+  // When it began is known to 10 ms, or where only a probe has seen it, not at all.
+  if (process->start_ticks == 0) {
+    process->row.started_ns = std::min(process->row.started_ns, *process->row.ended_ns);
+  }
+  process->row.ended_ns = std::max(*process->row.ended_ns, process->row.started_ns);
   process->row.exit_text = exit_text;
   changed_.insert(process->row.id);
 }
@@ -200,6 +210,14 @@ void ProcessTree::Saw(const probes::ForkEvent& event) {
   // Numbers of ended processes come back: only a parent that was alive then is ours.
   if (!of.alive && of.start_ticks != 0 && of.row.ended_ns.value_or(0) + start_ns_ < event.time_ns)
     return;
+  if (process && process->start_ticks == 0 && process->row.exit_text.empty()) {
+    // A probe had seen it before: what it was forked from and when is known now.
+    process->row.parent_pid = event.parent_pid;
+    process->row.started_ns = std::min(process->row.started_ns, event.time_ns - start_ns_);
+    if (process->row.name.empty()) process->row.name = of.row.name;
+    changed_.insert(process->row.id);
+    return;
+  }
   if (process) {
     const bool found_by_update =
         process->alive || process->row.ended_ns.value_or(0) + start_ns_ >= event.time_ns;
@@ -236,6 +254,7 @@ void ProcessTree::Update(int64_t now_ns) {
     std::string how;
     if (stat && stat->start_ticks == process.start_ticks) {
       process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
+      process.reaped_cpu_ns = std::max(process.reaped_cpu_ns, stat->reaped_cpu_ns);
       // A zombie's stat line ends in its exit code, for those who may trace it; else in 0.
       const std::string text = ReadText(fmt::format("{}/{}/stat", root_, pid), 4096);
       const size_t blank = text.rfind(' ', text.empty() ? 0 : text.size() - 2);
@@ -272,6 +291,7 @@ void ProcessTree::Update(int64_t now_ns) {
       TreeProcess& process = processes_[added->second];
       const auto stat = probes::ReadProcessStat(child, root_);
       if (!stat || stat->state == 'Z') {
+        if (stat && process.row.started_ns >= 0) process.cpu_ns = stat->cpu_ns;
         if (process.alive) End(&process, now_ns, "");
         continue;
       }
@@ -285,6 +305,7 @@ void ProcessTree::ReadUsage() {
     TreeProcess& process = processes_[by_pid_[pid]];
     if (const auto stat = probes::ReadProcessStat(pid, root_)) {
       process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
+      process.reaped_cpu_ns = std::max(process.reaped_cpu_ns, stat->reaped_cpu_ns);
       process.rss_bytes = stat->state == 'Z' ? 0 : stat->rss_bytes;
       process.threads = stat->num_threads;
     }
@@ -312,9 +333,36 @@ int64_t ProcessTree::ProcessId(int64_t pid) {
   return added->second;
 }
 
+// Whether the parent still lived when the process ended, and may have waited for it.
+bool ProcessTree::EndedBefore(const TreeProcess& process, const TreeProcess& parent) const {
+  return !process.alive && (parent.alive || parent.row.ended_ns.value_or(0) >=
+                                                process.row.ended_ns.value_or(INT64_MAX));
+}
+
 int64_t ProcessTree::cpu_ns() const {
+  // Of ended children: what was seen of them and theirs, or what the kernel says of those that were
+  // waited for. The latter holds also what nobody saw and what was before the run, but nothing of
+  // those not waited for.
+  struct Children {
+    int64_t seen_ns = 0, before_ns = 0;
+  };
+  std::map<int64_t, Children> ended;
   int64_t sum = 0;
-  for (const auto& [id, p] : processes_) sum += p.cpu_ns - p.base_cpu_ns;
+  for (auto it = processes_.rbegin(); it != processes_.rend(); ++it) {  // children before parents
+    const TreeProcess& p = it->second;
+    const auto found = ended.find(it->first);
+    const Children of_it = found == ended.end() ? Children{} : found->second;
+    const int64_t all =
+        p.cpu_ns - p.base_cpu_ns +
+        std::max(of_it.seen_ns, p.reaped_cpu_ns - p.base_reaped_ns - of_it.before_ns);
+    if (p.parent_id && EndedBefore(p, processes_.at(*p.parent_id))) {
+      Children& of_parent = ended[*p.parent_id];
+      of_parent.seen_ns += all;
+      of_parent.before_ns += p.base_cpu_ns + p.base_reaped_ns + of_it.before_ns;
+    } else {
+      sum += all;
+    }
+  }
   return sum;
 }
 int64_t ProcessTree::rss_bytes() const {

@@ -25,6 +25,8 @@ struct TreeProcess {
   int64_t cpu_ns = 0, rss_bytes = 0, threads = 0;
   std::optional<int64_t> read_bytes, read_call_bytes;
   int64_t base_cpu_ns = 0, base_read_bytes = 0, base_read_call_bytes = 0;
+  std::optional<int64_t> parent_id;               // row.id of its parent, if that is in the tree
+  int64_t reaped_cpu_ns = 0, base_reaped_ns = 0;  // of children that it has waited for
 };
 
 class ProcessTree {
@@ -52,7 +54,8 @@ class ProcessTree {
   // gets a number of its own.
   int64_t ProcessId(int64_t pid);
 
-  // Sums over all processes since they were found, ended ones included.
+  // Sums over all processes since they were found, ended ones included. CPU time also holds what no
+  // reading saw of an ended process, as soon as its parent has waited for it.
   int64_t cpu_ns() const;
   int64_t rss_bytes() const;  // of live ones
   int64_t threads() const;
@@ -70,6 +73,7 @@ class ProcessTree {
   void Add(int64_t pid, int64_t parent_pid, const char* role);
   void Describe(TreeProcess* process);
   void End(TreeProcess* process, int64_t now_ns, const std::string& exit_text);
+  bool EndedBefore(const TreeProcess& process, const TreeProcess& parent) const;
   std::vector<int64_t> ChildrenOf(int64_t pid) const;
   std::map<int64_t, std::vector<int64_t>> AllChildren() const;
 

@@ -20,7 +20,8 @@ struct ProcessStat {
   std::string name;  // at most 15 characters
   char state = '?';  // R, S, D, Z, ...
   int64_t parent_pid = 0;
-  int64_t cpu_ns = 0;  // user + system, ended threads included; 10 ms steps
+  int64_t cpu_ns = 0;         // user + system, ended threads included; 10 ms steps
+  int64_t reaped_cpu_ns = 0;  // of its ended children and theirs, once it has waited for them
   int64_t num_threads = 0;
   int64_t start_ticks = 0;  // since boot; with the pid it names the process for ever
   int64_t rss_bytes = 0;

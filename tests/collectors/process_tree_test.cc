@@ -77,6 +77,77 @@ TEST(ProcessTree, ChildrenTooShortLivedToBeSeenAreToldByTheKernel) {
   waitpid(child, nullptr, 0);
 }
 
+// A probe may see a process that is gone before anybody tells of its begin.
+TEST(ProcessTree, NoProcessEndsBeforeItStarted) {
+  const int64_t begin = MonotonicNs();
+  ProcessTree tree(getpid(), begin);
+  constexpr int64_t kGone = 4'194'300, kTold = 4'194'301;
+  SleepUntilNs(begin + 30 * kMs);
+  tree.ProcessId(kGone);
+  tree.ProcessId(kTold);
+  tree.Saw({kGone, 0, 0, begin + 12 * kMs});
+  tree.Saw({kTold, getpid(), {}, begin + 5 * kMs});
+  tree.Saw({kTold, 0, 0, begin + 6 * kMs});
+  EXPECT_EQ(tree.Find(kGone)->row.ended_ns, 12 * kMs);
+  EXPECT_LE(tree.Find(kGone)->row.started_ns, 12 * kMs);
+  EXPECT_EQ(tree.Find(kTold)->row.started_ns, 5 * kMs);
+  EXPECT_EQ(tree.Find(kTold)->row.ended_ns, 6 * kMs);
+  EXPECT_EQ(tree.Find(kTold)->row.parent_pid, getpid());
+}
+
+void Spin(int64_t ns) {
+  const int64_t end = ThreadCpuNs() + ns;
+  while (ThreadCpuNs() < end) {
+  }
+}
+
+// A tree whose processes live for less than the time between two looks, against the kernel's own
+// account of those that were waited for.
+TEST(ProcessTree, CpuTimeHoldsThatOfChildrenNobodySaw) {
+  int told[2], go[2];
+  ASSERT_EQ(pipe(told), 0);
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t root = fork();
+  if (root == 0) {
+    char x;
+    if (fork() == 0) {  // before the tree is looked at: that time is not counted
+      Spin(200 * kMs);
+      [[maybe_unused]] const ssize_t ready = write(told[1], "x", 1);
+      [[maybe_unused]] const ssize_t n = read(go[0], &x, 1);
+      Spin(50 * kMs);
+      _exit(0);
+    }
+    wait(nullptr);
+    for (int i = 0; i < 20; i++) {
+      if (fork() == 0) {
+        if (fork() == 0) {
+          Spin(15 * kMs);
+          _exit(0);
+        }
+        wait(nullptr);
+        Spin(15 * kMs);
+        _exit(0);
+      }
+      wait(nullptr);
+    }
+    [[maybe_unused]] const ssize_t n = write(told[1], "x", 1);
+    pause();
+  }
+  char x;
+  ASSERT_EQ(read(told[0], &x, 1), 1);
+  SleepUntilNs(MonotonicNs() + 30 * kMs);  // beginnings are known to 10 ms
+  ProcessTree tree(root, MonotonicNs());
+  ASSERT_EQ(write(go[1], "x", 1), 1);
+  ASSERT_EQ(read(told[0], &x, 1), 1);
+  tree.Update(MonotonicNs());
+  tree.ReadUsage();
+  constexpr double kTruth = 50 * kMs + 20 * 30 * kMs;
+  EXPECT_NEAR(static_cast<double>(tree.cpu_ns()), kTruth, 0.1 * kTruth + 20 * kMs);
+  kill(root, SIGKILL);
+  waitpid(root, nullptr, 0);
+  for (const int fd : {told[0], told[1], go[0], go[1]}) close(fd);
+}
+
 TEST(ProcessTree, FollowsChildrenAndNotesTheirEnd) {
   int64_t grandchild = 0;
   const pid_t child = StartFamily(&grandchild);

@@ -177,8 +177,8 @@ TEST_F(Store, ViewsAreTheDocumentedInterface) {
        "process pid thread subject cause value"},
       {"process_summary",
        "run_id process_id pid parent_pid process command role has_accounts started_ns "
-       "ended_ns exit_text cpu_ns mean_rss_bytes maximum_rss_bytes read_bytes "
-       "threads_count"},
+       "ended_ns exit_text cpu_ns minor_faults_count major_faults_count cpu_is_least "
+       "mean_rss_bytes maximum_rss_bytes read_bytes threads_count"},
       {"thread_summary",
        "run_id process_id process pid thread on_cpu_ns runnable_ns runnable_count "
        "blocked_ns wait_ns voluntary_switches_count involuntary_switches_count source"},

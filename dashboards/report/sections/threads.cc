@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/units.h"
 #include "dashboards/report/measured.h"
@@ -160,17 +161,32 @@ std::optional<Section> Processes(const analysis::RunView& run, const analysis::S
     return count ? std::optional<double>(static_cast<double>(*count)) : std::nullopt;
   };
   const std::string reason = WhyNot(run, {"process"});
+  const std::string unseen = "it lived between two readings";
+  // Of one that ended, /proc was last read before its end; eBPF counts to the last instant.
+  std::set<int64_t> counted;
+  for (const analysis::MeasurementRow& row : run.measurements) {
+    if (row.metric == "on_cpu_ns" && row.process_id) counted.insert(*row.process_id);
+  }
+  size_t least = 0;
   for (const analysis::ProcessRow* process : order) {
     const auto own = SumOf(run, "process_pss_bytes", [&](const analysis::MeasurementRow& row) {
       return row.process_id == process->process_id;
     });
-    table.rows.push_back({std::to_string(process->pid), process->process,
-                          std::to_string(process->parent_pid), process->has_accounts ? "yes" : "no",
-                          Number(real(process->cpu_ns), Unit::kNanoseconds, reason),
-                          Bytes(process->maximum_rss_bytes, reason), Bytes(own, reason),
-                          Bytes(real(process->read_bytes), reason),
-                          Number(real(process->threads_count), Unit::kCount, reason),
-                          process->exit_text, process->command});
+    table.rows.push_back(
+        {std::to_string(process->pid), process->process, std::to_string(process->parent_pid),
+         process->has_accounts ? "yes" : "no",
+         Number(real(process->cpu_ns), Unit::kNanoseconds, process->ended_ns ? unseen : reason),
+         Bytes(process->maximum_rss_bytes, reason), Bytes(own, reason),
+         Bytes(real(process->read_bytes), reason),
+         Number(real(process->threads_count), Unit::kCount, reason), process->exit_text,
+         process->command});
+    least += process->cpu_ns && process->ended_ns && !counted.count(process->process_id);
+  }
+  if (least > 0 && !one) {
+    section.sentences.push_back(
+        {"-", fmt::format("CPU is at least this much for {} of them: they ended after it was last "
+                          "read; eBPF (level 3) has all of it",
+                          least)});
   }
   section.tables.push_back(std::move(table));
   return section;
