@@ -352,3 +352,42 @@ child_of() { tr -d ' ' < "/proc/$1/task/$1/children"; }
   ! grep COST page | grep -q 'of the machine'
 }
 
+@test "CPU time and faults of a tree of short-lived processes agree with what the kernel counted for it" {
+  command -v python3 > /dev/null || skip "no python3"
+  cat > tree.py <<'PY'
+import os, resource, sys
+def spin(seconds):
+    end = sum(os.times()[:2]) + seconds
+    while sum(os.times()[:2]) < end:
+        pass
+for _ in range(40):
+    if os.fork() == 0:
+        bytearray(4 << 20)
+        spin(0.04)
+        os._exit(0)
+    os.wait()
+own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+print(sum((u.ru_utime + u.ru_stime) for u in (own, children)), own.ru_minflt + children.ru_minflt)
+PY
+  read -r cpu faults <<< "$("$HEADRACE" profile -q -- python3 tree.py)"
+  whole=$(latest "last_value" host_summary "metric = 'process_cpu_ns'")
+  awk -v seen="$whole" -v truth="$cpu" 'BEGIN { exit !(seen > 0.93e9 * truth && seen < 1.07e9 * truth) }' ||
+    { echo "the tree by /proc: $whole ns of $cpu s"; false; }
+  [ "$(latest 'COUNT(*)' process_summary 'ended_ns < started_ns')" = 0 ]
+  "$HEADRACE" profile -q --level 1 -- python3 tree.py > out
+  [ "$(latest 'COUNT(*)' process_summary 'cpu_ns = 0')" = 0 ]  # unknown is not 0
+  [ "$(latest 'COUNT(*)' process_summary 'cpu_ns IS NOT NULL AND ended_ns IS NOT NULL AND NOT cpu_is_least')" = 0 ]
+  "$HEADRACE" profile -q -- python3 tree.py > out
+  read -r cpu faults < out
+  if [ "$(latest state probe_status "probe = 'off-CPU time'")" = unavailable ]; then
+    skip "no eBPF here: by process there is only a lower bound"
+  fi
+  [ "$(latest 'COUNT(*)' process_summary 'cpu_ns IS NULL')" = 0 ]
+  [ "$(latest 'SUM(cpu_is_least)' process_summary)" = 0 ]
+  sum=$(latest 'SUM(cpu_ns)' process_summary)
+  awk -v seen="$sum" -v truth="$cpu" 'BEGIN { exit !(seen > 0.93e9 * truth && seen < 1.15e9 * truth) }' ||
+    { echo "the processes by eBPF: $sum ns of $cpu s"; false; }
+  minor=$(latest 'SUM(minor_faults_count)' process_summary)
+  awk -v seen="$minor" -v truth="$faults" 'BEGIN { exit !(seen > 0.9 * truth && seen < 1.1 * truth) }' ||
+    { echo "minor faults: $minor of $faults"; false; }
+}
