@@ -91,8 +91,7 @@ int Copy(const Options& options) {
   collectors::ReadStore store(options.database);
   const int64_t id = store.FindRun(options.run);
   store.CopyRun(id, options.output);
-  std::fprintf(stderr, "copied run %lld to %s\n", static_cast<long long>(id),
-               options.output.c_str());
+  fmt::print(stderr, "copied run {} to {}\n", id, Printable(options.output));
   return 0;
 }
 
