@@ -10,7 +10,8 @@ CREATE VIEW process_summary AS SELECT
   p.role,          -- root, child
   p.has_accounts,  -- 1: keeps operator accounts
   p.started_ns,    -- since the run began; negative: before it
-  p.ended_ns,      -- NULL: alive at the end of the recording
+  -- NULL: alive at the end of the recording. Seen to end before it was seen to begin: as it began.
+  MAX(p.ended_ns, p.started_ns) AS ended_ns,
   p.exit_text,     -- '' unknown or alive
   d.cpu_ns,        -- NULL not measured
   d.mean_rss_bytes,
