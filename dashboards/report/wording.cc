@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "analysis/recommendations.h"
 #include "base/units.h"
 
 namespace headrace::dashboards {
-
-using analysis::LimitKind;
 
 const char* StallGrade(double stall_ratio) {
   if (stall_ratio < kModerateStall) return "NOT input-bound";
@@ -60,45 +57,6 @@ std::string DriftText(const analysis::Phases& phases) {
   return text + (drift.used ? "; statements hold for the part since then"
                             : "; too little was recorded since then, so statements are of both "
                               "parts together: record longer");
-}
-
-std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& statements) {
-  const analysis::PipelineModel& model = *statements.model;
-  const analysis::Finding& finding = statements.bottleneck->findings[0];
-  const std::string culprit = finding.culprit ? model.operators()[*finding.culprit].name : "";
-  switch (finding.limit.kind) {
-    case LimitKind::kConsumer:
-      return "nothing in the pipeline: it keeps up; more speed there gains nothing";
-    case LimitKind::kCores: {
-      const analysis::MoreCores more =
-          analysis::PredictMoreCores(analysis::Evidence(run, statements));
-      return fmt::format(
-          "no setting helps: threads do not add cores; {:.0f} more core{} {:+.0f} % {} predicted, "
-          "or make {} cheaper",
-          more.cores, more.cores == 1 ? " gives" : "s give", 100 * more.outcome.gain,
-          PercentInterval(more.outcome.gain_interval), culprit);
-    }
-    case LimitKind::kLock:
-      return fmt::format(
-          "no setting helps: hold lock {} for less time or split it; more threads only wait for it",
-          finding.limit.name);
-    case LimitKind::kDevice:
-      return fmt::format("no setting helps: read fewer bytes from {} or use a faster one",
-                         finding.limit.name);
-    case LimitKind::kOrder:
-      return fmt::format(
-          "give stage {} a longer queue, or set pipeline.order to \"any\" if the order "
-          "of batches does not matter",
-          model.stages()[finding.limit.index].name);
-    case LimitKind::kStage:
-      break;
-  }
-  const analysis::StageModel& stage = model.stages()[finding.limit.index];
-  if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
-    return "nothing: no setting gains 3 % or more over what was observed";
-  }
-  return fmt::format("no setting helps: stage {} is at its most threads; make {} cheaper",
-                     finding.limit.name, culprit);
 }
 
 Quantity Number(std::optional<double> value, Unit unit, const std::string& reason) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/next_step.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"
@@ -33,6 +34,8 @@ std::string Name(const Limit& limit) {
       return limit.name;
     case LimitKind::kOrder:
       return "the order of the batches";
+    case LimitKind::kThread:
+      return "one thread";
     default:
       return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
   }
@@ -101,7 +104,8 @@ std::string CulpritText(const RunView& run, const PipelineModel& model, const Fi
       if (!op.empty())
         text += fmt::format("; {} takes {} of the CPU time", op, FormatPercent(share));
       if (model.cores_other() && *model.cores_other() > 0.1) {
-        text += fmt::format("; other processes use {:.2f}", *model.cores_other());
+        text += fmt::format("; other processes use {:.2f}{}", *model.cores_other(),
+                            model.cores_contended() ? ", and share the cores with it" : "");
       }
       return text;
     }
@@ -120,6 +124,10 @@ std::string CulpritText(const RunView& run, const PipelineModel& model, const Fi
           "order and the queue has no room for the others",
           Name(finding.limit), probability, Plural(stage.parallelism, "thread"), stage.name);
     }
+    case LimitKind::kThread:
+      return fmt::format("one thread loads and computes in turn, {}: it loads {} of the time{}",
+                         probability, FormatPercent(model.stall_ratio()),
+                         op.empty() ? "" : fmt::format(", most of it in {}", op));
     default:
       return fmt::format("{}{}, {}: held {} of the time", Name(finding.limit),
                          op.empty() ? "" : fmt::format(" (operator {})", op), probability,
@@ -141,7 +149,7 @@ std::string BecauseText(const PipelineModel& model, const Bottleneck& bottleneck
   const Finding* next = nullptr;
   for (const Finding& finding : bottleneck.findings) {
     if (&finding == &first || !std::isfinite(finding.limit.bound)) continue;
-    if (finding.limit.kind == LimitKind::kConsumer) continue;
+    if (finding.limit.kind == LimitKind::kConsumer || finding.within_first) continue;
     if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
   }
   if (next != nullptr) {
@@ -155,10 +163,9 @@ std::string BecauseText(const PipelineModel& model, const Bottleneck& bottleneck
 }
 
 // What the plan that this run was started with had said, beside what came of it.
-void AddPlanned(const RunView& run, Section* section) {
-  if (!run.prediction || !run.prediction->observed || run.prediction->predicted <= 0) return;
-  const analysis::PredictionRow& said = *run.prediction;
-  const double off = said.predicted / *said.observed - 1;
+void AddPlanned(const analysis::Statements& statements, Section* section) {
+  if (!statements.planned) return;
+  const analysis::PlannedRate& said = *statements.planned;
   std::string text =
       fmt::format("the plan had predicted {}", FormatRate(said.predicted, "batches"));
   Quantity predicted = Quantity::Of(said.predicted, Unit::kPerSecond, Source::kEstimate);
@@ -167,51 +174,25 @@ void AddPlanned(const RunView& run, Section* section) {
     predicted = predicted.WithInterval(*said.low, *said.high);
   }
   text += fmt::format("; observed {}: the prediction was {:+.1f} % off",
-                      FormatRate(*said.observed, "batches"), 100 * off);
+                      FormatRate(said.observed, "batches"), 100 * said.error_ratio());
   section->sentences.push_back({"PLANNED", text});
   section->facts.push_back({"planned.batches_per_second", predicted});
   section->facts.push_back(
-      {"planned.error_ratio", Quantity::Of(off, Unit::kRatio, Source::kEstimate)});
+      {"planned.error_ratio", Quantity::Of(said.error_ratio(), Unit::kRatio, Source::kEstimate)});
 }
 
 void AddPlan(const RunView& run, const analysis::Statements& statements, Section* section) {
   const analysis::Allocation& plan = *statements.allocation;
-  const std::string run_id = std::to_string(run.run.run_id);
-  if (plan.changes.empty()) {
-    section->sentences.push_back({"DO NEXT", AdviceFor(run, statements)});
-  } else {
-    std::string text;
-    for (const analysis::Change& change : plan.changes) {
-      std::string knob = change.knob;
-      for (char& c : knob) c = c == '.' ? ' ' : c;
-      text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, change.from, change.to);
-    }
-    text += fmt::format(" ({:+.0f} % {} predicted", 100 * (plan.predicted / plan.now - 1),
-                        PercentInterval(plan.gain_interval));
-    if (plan.memory_change_bytes) {
-      const double bytes = *plan.memory_change_bytes;
-      text += fmt::format(", {}{}", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
-    }
-    section->sentences.push_back({"DO NEXT", text + ")"});
-    // A program of the user's own takes its settings in its own way: there the plan is for reading.
-    const std::string plan_command =
-        fmt::format("{} plan {}{}", run.program, run_id, run.database_option);
-    section->sentences.push_back(
-        {"",
-         run.run.pipeline_path.empty()
-             ? plan_command
-             : fmt::format("{} -o plan.json -f && {} run {}{} --plan plan.json --duration 10s",
-                           plan_command, run.program, ShellWord(run.run.pipeline_path),
-                           run.database_option),
-         true});
-  }
+  const analysis::NextStep next = analysis::NextStepOf(run, statements);
+  section->sentences.push_back({"DO NEXT", next.text});
+  if (!next.command.empty()) section->sentences.push_back({"", next.command, true});
   std::string then = fmt::format("limited by {}", Name(plan.limited_by));
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
     then += fmt::format(", then by {} ({:+.0f} %)", Name(plan.next),
                         100 * (plan.next_bound / plan.limited_by.bound - 1));
   }
   section->sentences.push_back({"THEN", then});
-  AddPlanned(run, section);
+  AddPlanned(statements, section);
   section->facts.push_back(
       {"predicted.batches_per_second",
        Quantity::Of(plan.predicted, Unit::kPerSecond, Source::kEstimate)
@@ -349,6 +330,10 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
   if (const std::string drift = DriftText(model.phases()); !drift.empty()) {
     section.sentences.push_back({"NOTE", drift});
   }
+  if (const std::string slower = analysis::Words(model.phases().slower); !slower.empty()) {
+    section.sentences.push_back({"NOTE", slower});
+    section.facts.push_back({"slower_part", slower});
+  }
   section.sentences.push_back({"VERDICT", StallSentence(model, bottleneck)});
   Quantity stall = Quantity::Of(model.stall_ratio(), Unit::kRatio, Source::kAccount);
   if (bottleneck.stall_interval) {
@@ -369,9 +354,10 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
     case Verdict::kBalanced:
       section.sentences.push_back(
           {"CULPRIT",
-           fmt::format("balanced: {} (probability {:.2f}) and {} ({:.2f}) limit alike",
+           fmt::format("balanced: {} (probability {:.2f}) and {} ({:.2f}) limit together{}",
                        Name(first.limit), first.probability, Name(bottleneck.findings[1].limit),
-                       bottleneck.findings[1].probability)});
+                       bottleneck.findings[1].probability,
+                       bottleneck.loss.empty() ? "" : "; " + bottleneck.loss)});
       break;
     case Verdict::kUndecided:
       section.sentences.push_back(
