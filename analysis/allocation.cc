@@ -68,9 +68,13 @@ std::string WhyThreads(const PipelineModel& model, double stage_s, int most, dou
     return fits_now ? "fewer threads leave the cores to the stages that need them"
                     : "fewer threads fit the memory budget";
   }
-  const std::string each = fmt::format("one thread does {}; {} wanted",
+  const std::string each = fmt::format("one {} does {}; {} wanted", now == 0 ? "worker" : "thread",
                                        FormatRate(stage_s > 0 ? 1 / stage_s : kInfinite, "batches"),
                                        FormatRate(rate, "batches"));
+  if (now == 0) return "the consumer's thread loads and computes in turn; " + each;
+  if (model.cores_contended()) {
+    return each + "; other programs use the cores, too, and each thread takes a share of its own";
+  }
   if (planned <= std::ceil(stage_s * rate * (1 + kHeadroom))) return each;
   return fmt::format("{}, and costs vary by {:.0f} %", each, 100 * model.stages()[s].cv);
 }
@@ -125,6 +129,7 @@ class Search {
   void Deepen() {
     Settings deeper = plan_;
     for (size_t s = 0; s < plan_.queue_capacity.size(); ++s) {
+      if (model_.stages()[s].on_consumer) continue;  // it has no queue yet
       Settings trial = deeper;
       trial.queue_capacity[s] = std::max(Places(s), plan_.queue_capacity[s]);
       while (trial.queue_capacity[s] > plan_.queue_capacity[s] && !fits_(trial)) {
@@ -197,6 +202,7 @@ class Search {
       }
       const int most = std::max(model_.ordered() ? kOrderedPlaces * 2 * threads : 0, kMaxCapacity);
       Settings deeper = plan_;
+      if (model_.stages()[s].on_consumer) continue;
       if (deeper.queue_capacity[s] <= most / 2) deeper.queue_capacity[s] *= 2;
       if (deeper.queue_capacity[s] != plan_.queue_capacity[s] && fits_(deeper)) {
         steps.emplace_back(bound, deeper);
@@ -209,7 +215,7 @@ class Search {
     for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
       wider.parallelism[s] = std::min(std::max(most_[s], plan_.parallelism[s]),
                                       plan_.parallelism[s] + std::max(1, plan_.parallelism[s] / 4));
-      if (plan_.queue_capacity[s] < kMaxCapacity) {
+      if (plan_.queue_capacity[s] < kMaxCapacity && !model_.stages()[s].on_consumer) {
         deeper.queue_capacity[s] = std::min(2 * plan_.queue_capacity[s], kMaxCapacity);
       }
     }

@@ -56,7 +56,13 @@ struct Allocation {
   std::optional<double> now_total_s, total_s;  // of the question's epochs, as it is and planned
   Interval predicted_interval;                 // 90 %
   Interval gain_interval;                      // of predicted / now - 1
-  double promise = 0;                          // the rate that nine of ten such plans reach
+  // Whether the plan is to be advised: it changes something, and its interval does not hold "no
+  // gain" (or it is what a budget forces). Otherwise a comparison decides (analysis/next_step).
+  bool shown() const {
+    return !(changes.empty() && caches.empty()) &&
+           !(gain_interval.low <= 0 && gain_interval.high >= 0);
+  }
+  double promise = 0;  // the rate that nine of ten such plans reach
   // That it is slower than what runs now; none where it is what runs now.
   std::optional<double> slower_probability;
   double rows_per_batch = 0;

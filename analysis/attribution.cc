@@ -237,8 +237,9 @@ class Divided {
                        shares_[i] + std::hypot(std::max(0.0, sampled.high - shares_[i]), error)};
     }
     if (measured.empty()) return;
-    measured_ = CentralInterval(measured, kLevel);
-    unexplained_ = CentralInterval(unexplained, kLevel);
+    const double whole = measured_of(pair_.middle());
+    measured_ = IntervalAround(whole, measured, kLevel);
+    unexplained_ = IntervalAround(whole - explained_, unexplained, kLevel);
   }
 
   // What the model errs by is put to its parts, by their size. The rest stays unexplained.

@@ -107,7 +107,8 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
                             (1 + option.warm_gain.high) * less - 1};
       }
       option.fill_rate = std::min(choice.rate, rate_of(1, tier.write_bytes_per_second, nullptr));
-      if (option.warm_rate > choice.rate) {
+      // A gain that may be none pays nothing back.
+      if (option.warm_rate > choice.rate && option.warm_gain.low > 0) {
         option.break_even_epochs = (1 / option.fill_rate - 1 / option.warm_rate) /
                                    (1 / choice.rate - 1 / option.warm_rate);
       }
@@ -126,8 +127,9 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
   for (size_t i = 0; i < choice.options.size() && !choice.best; ++i) {
     const CacheOption& option = choice.options[i];
     if (!option.random.empty() || !option.allowed) continue;
-    const bool pays = counted ? *option.total_s < *choice.total_s * (1 - kWorthACache)
-                              : option.warm_rate > choice.rate * (1 + kWorthACache);
+    const bool pays = option.warm_gain.low <= 0 ? false
+                      : counted ? *option.total_s < *choice.total_s * (1 - kWorthACache)
+                                : option.warm_rate > choice.rate * (1 + kWorthACache);
     if (pays) choice.best = i;
     // The others are no better.
     if (!pays) break;

@@ -47,7 +47,7 @@ struct CacheOption {
   double fill_rate = 0;        // batches per second
   double warm_rate = 0;
   Interval warm_gain;                       // 90 %, of warm_rate over the present rate, less 1
-  std::optional<double> break_even_epochs;  // none: it never pays
+  std::optional<double> break_even_epochs;  // none: it never pays, or may not
   std::optional<double> total_s;            // of the question's epochs
   Limit then;               // what limits the warm rate; a disk by its own reads: kDevice
   std::vector<Scale> warm;  // what it makes of the pipeline's costs, from the second epoch on

@@ -100,6 +100,7 @@ std::string ResourceOf(const RunView& run, const PipelineModel& model, const Lim
     case LimitKind::kCores:
       return "cores";
     case LimitKind::kStage:
+    case LimitKind::kThread:
       return "stage";
     case LimitKind::kLock:
       return "lock";
@@ -818,7 +819,7 @@ Quantity RowRate(const RunView& run) {
     time += times[i];
   }
   if (sum <= 0) return whole;
-  const Interval interval = CentralInterval(rates, kLevel);
+  const Interval interval = IntervalAround(sum / time, rates, kLevel);
   return Quantity::Of(sum / time, headrace::Unit::kRowsPerSecond, Source::kAccount)
       .WithInterval(interval.low, interval.high, kLevel);
 }

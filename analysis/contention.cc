@@ -145,8 +145,8 @@ Demands AtDepth(const PipelineModel& model, Demands demands, const Settings& set
     if (!resource.curve) continue;
     const DeviceCurve& curve = *resource.curve;
     const size_t stage = model.operators()[curve.io].stage;
-    const double now = curve.in_flight * model.current().parallelism[stage];
-    const double then = curve.in_flight * settings.parallelism[stage];
+    const double now = curve.in_flight * std::max(1, model.current().parallelism[stage]);
+    const double then = curve.in_flight * std::max(1, settings.parallelism[stage]);
     double& blocked_s = demands.operators[curve.io].blocked_s;
     const double longer_s = blocked_s * (curve.Slower(then, now) - 1);
     blocked_s += longer_s;

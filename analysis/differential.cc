@@ -74,7 +74,7 @@ std::optional<Measured> Measure(int64_t run_id, bool own, const std::vector<Wind
     if (drawn <= 0) return std::nullopt;
     measured.draws.push_back(drawn * std::exp(kBetweenRuns * random.Normal()));
   }
-  measured.run.rate_interval = CentralInterval(measured.draws, 0.9);
+  measured.run.rate_interval = IntervalAround(measured.run.rate, measured.draws, 0.9);
   return measured;
 }
 
@@ -88,8 +88,8 @@ Share ShareOf(const Measured& slow, const Measured* fast, const Measured& of) {
     // A run's own error counts once where it is in two places.
     draws.push_back(share(slow.draws[i], fast != nullptr ? fast->draws[i] : 0, of.draws[i]));
   }
-  return {share(slow.run.rate, fast != nullptr ? fast->run.rate : 0, of.run.rate),
-          CentralInterval(draws, 0.9)};
+  const double estimate = share(slow.run.rate, fast != nullptr ? fast->run.rate : 0, of.run.rate);
+  return {estimate, IntervalAround(estimate, draws, 0.9)};
 }
 
 // Whether a run from memory was slower than one from the device by more than two runs alike are.

@@ -276,7 +276,7 @@ class Planner {
     plan_.reached_probability = Reached(drawn);
     for (size_t b = 0; b < drawn.size(); ++b) {
       FleetBound& bound = plan_.bounds[b];
-      bound.interval = CentralInterval(drawn[b], 0.9);
+      bound.interval = IntervalAround(bound.rows_per_s, drawn[b], 0.9);
       bound.utilisation = bound.rows_per_s > 0 ? rate / bound.rows_per_s : 0;
       bound.probability = static_cast<double>(wins[b]) / static_cast<double>(draws);
     }

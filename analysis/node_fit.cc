@@ -233,7 +233,8 @@ NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& node
   fit.interval = CentralInterval(fit.draws, 0.9);
   for (size_t r = 0; r < bounds.size(); ++r) {
     if (!std::isfinite(bounds[r])) continue;
-    fit.bounds.push_back({kResources[r], bounds[r], CentralInterval(drawn[r], 0.9), wins[r]});
+    fit.bounds.push_back(
+        {kResources[r], bounds[r], IntervalAround(bounds[r], drawn[r], 0.9), wins[r]});
   }
   std::stable_sort(fit.bounds.begin(), fit.bounds.end(), [&](const auto& a, const auto& b) {
     return planned(a.resource, a.rows_per_s) < planned(b.resource, b.rows_per_s);

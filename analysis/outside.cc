@@ -992,7 +992,7 @@ Outside LookFromOutside(const RunView& run) {
     ++wins[judge.Decide(drawn).first];
     stalls.push_back(judge.Stall(drawn));
   }
-  if (all.size() >= 3) out.stall_interval = CentralInterval(stalls, 0.9);
+  if (all.size() >= 3) out.stall_interval = IntervalAround(out.stall_ratio, stalls, 0.9);
   const auto [limit, culprit] = judge.Decide(whole);
   // What is inferred from less is never certain; what was lost may say something else.
   const double most = out.knowledge >= OutsideKnowledge::kWakers   ? 1.0

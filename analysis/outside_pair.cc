@@ -191,13 +191,12 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
     row.setting_a = At(mean_a.main, name);
     row.setting_b = At(mean_b.main, name);
     row.throughput.value = PartOf(mean_a, mean_b, name);
-    row.throughput.interval = values.empty() ? Interval{row.throughput.value, row.throughput.value}
-                                             : CentralInterval(values, kLevel);
+    row.throughput.interval = IntervalAround(row.throughput.value, values, kLevel);
     row.told = row.throughput.interval.low > 0 || row.throughput.interval.high < 0;
     result.explained += row.throughput.value;
     result.rows.push_back(std::move(row));
   }
-  if (!ratios.empty()) result.log_ratio.interval = CentralInterval(ratios, kLevel);
+  if (!ratios.empty()) result.log_ratio.interval = IntervalAround(measured, ratios, kLevel);
   std::map<std::string, bool> names;
   for (const auto& [name, cost] : mean_a.groups) names[name] = true;
   for (const auto& [name, cost] : mean_b.groups) names[name] = true;
@@ -224,8 +223,8 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
   }
   const double left = measured - result.explained;
   CloseRows(options, measured, "another time than the recording's",
-            "not explained by the main thread",
-            {left, rests.empty() ? Interval{left, left} : CentralInterval(rests, kLevel)}, &result);
+            "not explained by the main thread", {left, IntervalAround(left, rests, kLevel)},
+            &result);
   result.method =
       "no operators: parts of the time of the thread that all wait for, differences over the "
       "logarithmic mean";

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -16,6 +18,13 @@ constexpr double kFarBeyondChance = 8;
 constexpr double kLeastCost = 0.15, kLeastBytes = 0.15, kLeastRate = 0.2, kLeastFill = 0.05;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// Of a window without a step half of one: it has too short a time for its rate, not none.
+double RateAtLeast(const WindowRow& window) {
+  return window.duration_ns > 0 ? std::max(0.5, static_cast<double>(window.steps.steps_count)) /
+                                      Seconds(window.duration_ns)
+                                : 1e-9;
+}
 
 double RateOf(const WindowRow& window) {
   return window.duration_ns > 0
@@ -110,7 +119,7 @@ size_t EndOfFill(const RunView& run, size_t first, size_t last) {
       fill += queue.mean_occupancy_ratio.value_or(0);
     }
     fills.push_back(fill / static_cast<double>(run.queues.size()));
-    rates.push_back(std::max(1e-9, RateOf(run.windows[w])));
+    rates.push_back(RateAtLeast(run.windows[w]));
   }
   const auto shift = FindShift(rates, kLeastFill, kFewest);
   if (!shift || shift->at > n / 2) return first;
@@ -176,6 +185,37 @@ size_t EndOfColdPass(const RunView& run, size_t first, size_t last, Phases* foun
   }
   if (fetched > 0) found->warm_device_ratio = device / fetched;
   return begin;
+}
+
+// Whether the windows [first, last) made more batches than all queues and threads of the pipeline
+// hold twice over: what fills them is long past.
+bool TakesMoreThanQueues(const RunView& run, size_t first, size_t last) {
+  constexpr int64_t kLeastNs = 1'000'000'000;
+  if (run.queues.empty() || last <= first) return false;
+  int64_t held = 0, steps = 0;
+  for (const QueueRow& queue : run.queues) held += queue.capacity_count;
+  for (const StageRow& stage : run.stages) held += stage.last_parallelism_count;
+  for (size_t w = first; w < last; ++w) steps += run.windows[w].steps.steps_count;
+  return steps > 2 * held && EndOf(run.windows[last - 1]) - run.windows[first].start_ns > kLeastNs;
+}
+
+void FindSlower(Phases* found) {
+  constexpr double kWorthAWord = 0.1;  // of the run
+  const auto rate = [](const Phase& phase) {
+    return static_cast<double>(phase.steps_count) / std::max(1e-9, Seconds(phase.time_ns));
+  };
+  int64_t all_ns = 0;
+  double steady = 0;
+  for (const Phase& phase : found->phases) {
+    all_ns += phase.time_ns;
+    if (phase.kind == PhaseKind::kSteady) steady = rate(phase);
+  }
+  for (const Phase& phase : found->phases) {
+    if (phase.kind != PhaseKind::kCold && phase.kind != PhaseKind::kSlow) continue;
+    const double share = all_ns > 0 ? Seconds(phase.time_ns) / Seconds(all_ns) : 0;
+    if (share < kWorthAWord || rate(phase) >= 0.9 * steady) continue;
+    found->slower = SlowerPart{phase.kind, phase.time_ns, share, rate(phase), steady};
+  }
 }
 
 // What the source had handed out by the end of each window.
@@ -376,11 +416,15 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
     Larger(computing, "consumer", &drift.cost);
   }
   if (!at) {
-    std::vector<double> rates;
-    for (const size_t w : windows) rates.push_back(std::max(1e-9, RateOf(run.windows[w])));
-    if (const auto shift = FindShift(rates, kLeastRate, kFewest)) {
-      at = windows[shift->at];
-      drift.rate = StageDrift{"", shift->before, shift->after};
+    // Windows with few steps are taken together: one without any has no rate to compare.
+    const auto shift =
+        ShiftOf(PerUnit(
+                    run, windows, steps,
+                    [](const WindowRow& window) { return Seconds(window.duration_ns); }, steps),
+                kLeastRate);
+    if (shift) {
+      at = shift->window;
+      drift.rate = StageDrift{"", shift->shift.before, shift->shift.after};
     }
   }
   if (!at) return std::nullopt;
@@ -421,8 +465,32 @@ void Assemble(const RunView& run, const std::vector<PhaseKind>& kinds, Phases* f
 
 const char* PhaseKindName(PhaseKind kind) {
   constexpr const char* kNames[] = {
-      "start", "fill", "cold pass", "before the change", "steady", "edges of epochs", "end"};
+      "start",           "fill", "cold pass", "slower beginning", "before the change", "steady",
+      "edges of epochs", "end"};
   return kNames[static_cast<int>(kind)];
+}
+
+std::string Words(const std::optional<SlowerPart>& slower) {
+  if (!slower) return "";
+  return fmt::format(
+      "the first {}, {} of the run, made {} instead of {}: {}; statements hold for the part after "
+      "it, so a job of one epoch is slower than they say",
+      FormatDuration(static_cast<double>(slower->time_ns)), FormatPercent(slower->time_ratio),
+      FormatRate(slower->rate, "batches"), FormatRate(slower->steady_rate, "batches"),
+      slower->kind == PhaseKind::kCold
+          ? "the table was read from its device, and from memory ever after"
+          : "that is more than queues take to fill, and what it was is not recorded");
+}
+
+std::optional<double> SteadyRate(RunView run) {
+  if (run.windows.empty()) return std::nullopt;
+  run.run.duration_ns = EndOf(run.windows.back());
+  double steps = 0, seconds = 0;
+  for (const size_t w : FindPhases(run).steady) {
+    steps += static_cast<double>(run.windows[w].steps.steps_count);
+    seconds += Seconds(run.windows[w].duration_ns);
+  }
+  return steps > 0 && seconds > 0 ? std::optional<double>(steps / seconds) : std::nullopt;
 }
 
 std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
@@ -508,7 +576,12 @@ Phases FindPhases(const RunView& run) {
   for (const WindowRow& window : windows) rates.push_back(RateOf(window));
   const auto [first, last] = SteadyRange(rates);
   const size_t filled = EndOfFill(run, first, last);
-  const size_t warm = EndOfColdPass(run, filled, last, &found);
+  size_t begun = 0;
+  while (begun < filled && windows[begun].steps.steps_count == 0) ++begun;
+  // A cold pass is slower than what follows, and looks like a long fill.
+  const size_t cold = EndOfColdPass(run, begun, last, &found);
+  const size_t warm = std::max(cold, filled);
+  const bool slow = TakesMoreThanQueues(run, begun, filled);
   std::vector<char> edge(windows.size(), 0);
   FindEdges(run, warm, last, &edge, &found.edges);
   std::vector<size_t> steady;
@@ -522,10 +595,10 @@ Phases FindPhases(const RunView& run) {
   for (size_t w = 0; w < windows.size(); ++w) {
     started = started || windows[w].steps.steps_count > 0;
     PhaseKind kind = PhaseKind::kSteady;
-    if (w < filled) {
-      kind = started ? PhaseKind::kFill : PhaseKind::kStart;
+    if (!started && w < filled) {
+      kind = PhaseKind::kStart;
     } else if (w < warm) {
-      kind = PhaseKind::kCold;
+      kind = cold > begun ? PhaseKind::kCold : slow ? PhaseKind::kSlow : PhaseKind::kFill;
     } else if (w >= last) {
       kind = PhaseKind::kEnd;
     } else if (cut && windows[w].start_ns < found.drift->at_ns) {
@@ -540,6 +613,7 @@ Phases FindPhases(const RunView& run) {
     found.first_ns = windows[found.steady.front()].start_ns;
     found.last_ns = EndOf(windows[found.steady.back()]);
   }
+  FindSlower(&found);
   return found;
 }
 

@@ -31,13 +31,14 @@ enum class PhaseKind : uint8_t {
   kStart,    // until the first step
   kFill,     // until rate and queues are as later on
   kCold,     // the first pass over a table that memory did not hold yet
+  kSlow,     // a slower beginning that took more batches than queues hold: no filling of queues
   kEarlier,  // before a lasting change
   kSteady,
   kEdge,  // around the ends of epochs, all together
   kEnd
 };
 const char* PhaseKindName(
-    PhaseKind kind);  // "start", "fill", "cold pass", "before the change", ...
+    PhaseKind kind);  // "start", "fill", "cold pass", "slower beginning", "before the change", ...
 
 struct Phase {
   PhaseKind kind = PhaseKind::kSteady;
@@ -72,17 +73,35 @@ struct Drift {
   bool used = false;  // the part after it is long enough: statements hold for that part
 };
 
+// A part before the steady one that is worth a word wherever the steady rate is said: a job of one
+// epoch has it, too.
+struct SlowerPart {
+  PhaseKind kind = PhaseKind::kCold;
+  int64_t time_ns = 0;
+  double time_ratio = 0;             // of the run
+  double rate = 0, steady_rate = 0;  // batches per second
+};
+
 struct Phases {
   std::vector<Phase> phases;          // in order of their start, without empty ones
   std::vector<size_t> steady;         // windows
   int64_t first_ns = 0, last_ns = 0;  // of the steady windows, what lies between included
   EpochEdges edges;
   std::optional<Drift> drift;
+  std::optional<SlowerPart> slower;
   // Where a cold first pass was set apart: of the bytes read after it, delivered by a device.
   std::optional<double> warm_device_ratio;
 };
 
 Phases FindPhases(const RunView& run);
+
+// Batches per second of the steady phase of a run of which the windows are known; none where it has
+// none, or no time. Takes the view as it changes its duration.
+std::optional<double> SteadyRate(RunView run);
+
+// "the first 5.2 s, 52 % of the run, made 45.7 batches/s instead of 88.3: ..."; empty where nothing
+// of the kind was found.
+std::string Words(const std::optional<SlowerPart>& slower);
 
 // The latest lasting change over all windows of a run that is known to be under way: without the
 // start, fill and cold pass that FindPhases sets apart, for which a pipeline that just became

@@ -49,6 +49,45 @@ std::optional<double> ElementCv(const std::vector<double>& times, const std::vec
   return std::clamp(std::sqrt(squares / used * groups / (groups - 1)) / mean, 0.0, 2.5);
 }
 
+// Of the time that threads of the stages had work for a core, the part that they had one; 1 where
+// that was not recorded.
+double ShareOfCores(const WindowRow& sum) {
+  double on_cpu_s = 0, runnable_s = 0;
+  for (const StageCounters& stage : sum.stages) {
+    if (!stage.on_cpu_ns || !stage.runnable_ns) continue;
+    on_cpu_s += Seconds(*stage.on_cpu_ns);
+    runnable_s += Seconds(*stage.runnable_ns);
+  }
+  return on_cpu_s > 0 ? on_cpu_s / (on_cpu_s + runnable_s) : 1;
+}
+
+bool HostIsFull(const RunView& run) {
+  constexpr double kFull = 0.95;
+  const HostRow* busy = run.FindHost("host_busy_cores");
+  const HostRow* total = run.FindHost("host_cores");
+  return busy != nullptr && total != nullptr && busy->mean_value && total->mean_value &&
+         *busy->mean_value >= kFull * *total->mean_value;
+}
+
+double Steps(const StepCounters& steps) { return static_cast<double>(steps.steps_count); }
+
+// CPU time of the process between two instants, in between its recorded points by their neighbours;
+// none where they do not reach that far.
+std::optional<double> ProcessSeconds(const RunView& run, int64_t from_ns, int64_t to_ns) {
+  const std::vector<HostPointRow>& points = run.process_cpu;
+  if (points.size() < 3 || points.back().at_ns < to_ns) return std::nullopt;
+  const auto at = [&](int64_t ns) {
+    size_t i = 0;
+    while (i + 1 < points.size() && points[i].at_ns < ns) ++i;
+    if (i == 0 || points[i].at_ns <= points[i - 1].at_ns) return points[i].value;
+    const double share = static_cast<double>(ns - points[i - 1].at_ns) /
+                         static_cast<double>(points[i].at_ns - points[i - 1].at_ns);
+    return points[i - 1].value +
+           std::clamp(share, 0.0, 1.0) * (points[i].value - points[i - 1].value);
+  };
+  return std::max(0.0, at(to_ns) - at(from_ns)) * 1e-9;
+}
+
 // Weights become shares of 1, none above its most as long as others have room.
 void ShareOut(const std::vector<double>& most, std::vector<std::pair<size_t, double>>* users) {
   std::vector<bool> full(users->size(), false);
@@ -152,11 +191,13 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
         "run " + run.run.name, "record longer");
   }
   ReadShape();
+  FindStagesOnConsumer();
   ReadTree();
   ReadOrder();
   ReadSplit();
   ChooseSteady();
   ReadVisits();
+  CountConsumers();
   ReadOtherThreads();
   LinkResources();
   AddStorage();
@@ -208,6 +249,52 @@ void PipelineModel::ReadShape() {
     current_.parallelism.push_back(stage.parallelism);
     current_.queue_capacity.push_back(
         stage.queue ? std::max(1, static_cast<int>(run_->queues[*stage.queue].capacity_count)) : 4);
+  }
+}
+
+// A stage that has no threads although its operators were at work ran on the thread that asked for
+// batches: the consumer's, which then waited for as long as they took.
+void PipelineModel::FindStagesOnConsumer() {
+  int64_t consumer_ns = 0;
+  for (const size_t row : consumer_rows_) consumer_ns += run_->stages[row].lifetime_ns;
+  if (consumer_ns <= 0) return;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    StageModel& stage = stages_[s];
+    if (stage.row == kNoStage || run_->stages[stage.row].lifetime_ns > 0) continue;
+    int64_t busy_ns = 0;
+    for (const size_t i : stage.operators) busy_ns += run_->operators[i].busy_ns;
+    constexpr double kWithin = 1.1;  // both are timed apart
+    if (busy_ns <= 0 ||
+        static_cast<double>(busy_ns) > kWithin * static_cast<double>(run_->steps.wait_ns)) {
+      continue;
+    }
+    stage.on_consumer = true;
+    current_.parallelism[s] = 0;
+  }
+}
+
+bool PipelineModel::loads_on_consumer() const {
+  return std::any_of(stages_.begin(), stages_.end(),
+                     [](const StageModel& stage) { return stage.on_consumer; });
+}
+
+// Several trainers in one recording wait and compute for more time than passes.
+void PipelineModel::CountConsumers() {
+  const WindowRow sum = Sum(steady_);
+  if (sum.duration_ns <= 0) return;
+  const double at_once = static_cast<double>(sum.steps.wait_ns + sum.steps.compute_ns) /
+                         static_cast<double>(sum.duration_ns);
+  constexpr double kMost = 4096;
+  if (!std::isfinite(at_once)) return;
+  consumers_ = static_cast<int>(std::lround(std::clamp(at_once, 1.0, kMost)));
+  // No more than the threads that they had, where these are known.
+  double threads = 0;
+  for (const size_t row : consumer_rows_) {
+    threads +=
+        static_cast<double>(sum.stages[row].lifetime_ns) / static_cast<double>(sum.duration_ns);
+  }
+  if (threads > 0) {
+    consumers_ = std::min(consumers_, std::max(1, static_cast<int>(std::lround(threads))));
   }
 }
 
@@ -390,19 +477,30 @@ void PipelineModel::ReadVisits() {
 }
 
 // CPU of threads outside every stage (a consumer that computes on the cores, a library's pool)
-// takes cores from the stages. Below a twentieth it is start-up and rounding.
+// takes cores from the stages. Below a twentieth it is rounding. What a program uses before its
+// first batch is no cost of batches, so the steady windows count where the course is known.
 void PipelineModel::ReadOtherThreads() {
   const HostRow* process = run_->FindHost("process_cpu_ns");
   if (process == nullptr || !process->last_value) return;
-  double stages_s = 0;
-  for (const StageRow& stage : run_->stages) {
-    if (!stage.on_cpu_ns) return;
-    stages_s += Seconds(*stage.on_cpu_ns);
+  const WindowRow sum = Sum(steady_);
+  double stages_s = 0, all_stages_s = 0;
+  for (size_t r = 0; r < run_->stages.size(); ++r) {
+    if (!run_->stages[r].on_cpu_ns || !sum.stages[r].on_cpu_ns) return;
+    all_stages_s += Seconds(*run_->stages[r].on_cpu_ns);
+    stages_s += Seconds(*sum.stages[r].on_cpu_ns);
   }
-  const double other_s = *process->last_value * 1e-9 - stages_s;
-  if (other_s > 0.05 * stages_s) {
-    other_cpu_s_ = other_s / static_cast<double>(run_->steps.steps_count);
+  double process_s = *process->last_value * 1e-9, steps = Steps(run_->steps);
+  const std::optional<double> steady_s = ProcessSeconds(*run_, first_ns_, last_ns_);
+  const int64_t within_ns = last_ns_ - first_ns_;
+  if (steady_s && within_ns > 0 && sum.duration_ns > 0) {
+    // Between the steady windows lie the edges of epochs.
+    process_s = *steady_s * static_cast<double>(sum.duration_ns) / static_cast<double>(within_ns);
+    steps = Steps(sum.steps);
+  } else {
+    stages_s = all_stages_s;
   }
+  const double other_s = process_s - stages_s;
+  if (other_s > 0.05 * stages_s && steps > 0) other_cpu_s_ = other_s / steps;
 }
 
 void PipelineModel::LinkResources() {
@@ -505,6 +603,99 @@ double PipelineModel::ConsumerComputeCpu(const Demands& demands) const {
   return std::min(demands.consumer_s, known ? cpu_s : demands.consumer_cpu_s);
 }
 
+// What the scheduler accounts to the stage's threads. A stage on the consumer's has its share of
+// that one, by the time it was busy.
+StageCounters PipelineModel::ThreadsOf(const StageModel& stage, const WindowRow& sum) const {
+  if (!stage.on_consumer) {
+    return stage.row < sum.stages.size() ? sum.stages[stage.row] : StageCounters();
+  }
+  double busy_ns = 0;
+  for (const size_t i : stage.operators) busy_ns += static_cast<double>(sum.operators[i].busy_ns);
+  const double all_ns = static_cast<double>(sum.steps.wait_ns + sum.steps.compute_ns);
+  const double share = all_ns > 0 ? std::min(1.0, busy_ns / all_ns) : 0;
+  StageCounters threads;
+  for (const size_t row : consumer_rows_) {
+    const auto add = [share](const Count& from, Count* to) {
+      if (from) *to = to->value_or(0) + std::llround(share * static_cast<double>(*from));
+    };
+    add(sum.stages[row].on_cpu_ns, &threads.on_cpu_ns);
+    add(sum.stages[row].runnable_ns, &threads.runnable_ns);
+  }
+  return threads;
+}
+
+// The consumer's c + b. How long it had no core inside its step (q) is known from its operators, or
+// lies between what its threads' account allows; where that is not readable and the machine is
+// full, it suffers at most what the stages do.
+void PipelineModel::EstimateConsumer(const WindowRow& sum, Demands* demands) const {
+  const double steps = std::max(1.0, Steps(sum.steps)) * consumers_;
+  const double compute_s = Seconds(sum.steps.compute_ns), wait_s = Seconds(sum.steps.wait_ns);
+  double q_s = 0, c_s = 0;
+  bool by_operator = false, known = true;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    if (operators_[i].stage != kNoStage) continue;
+    const OperatorCounters& op = sum.operators[i];
+    by_operator = true;
+    known = known && op.runnable_ns.has_value();
+    q_s += Seconds(op.runnable_ns);
+    c_s += Seconds(op.on_cpu_ns);
+  }
+  double least_q = q_s, most_q = q_s;
+  if (!by_operator || !known) {
+    Count threads;
+    for (const size_t row : consumer_rows_) {
+      if (!sum.stages[row].runnable_ns) {
+        threads.reset();
+        break;
+      }
+      threads = threads.value_or(0) + *sum.stages[row].runnable_ns;
+    }
+    q_s = least_q = most_q = 0;
+    if (threads) {
+      const double all_s = Seconds(threads);
+      least_q = std::max(0.0, all_s - wait_s);
+      most_q = std::min(all_s, std::max(0.0, compute_s - c_s));
+      q_s = compute_s + wait_s > 0 ? all_s * compute_s / (compute_s + wait_s) : 0;
+    } else if (HostIsFull(*run_)) {
+      most_q = compute_s * (1 - ShareOfCores(sum));
+    }
+  }
+  const auto left = [&](double q) {
+    return std::max({compute_s - q, std::min(c_s, compute_s), 0.0}) / steps;
+  };
+  demands->consumer_s = left(std::clamp(q_s, least_q, std::max(least_q, most_q)));
+  demands->consumer_least_s = left(std::max(least_q, most_q));
+  demands->consumer_most_s = left(least_q);
+}
+
+// Requests for batches that run on the consumer's thread take as long as its operators and what
+// they leave out, which is work of the loader like theirs. Of that, what the thread did not compute
+// may have been spent waiting for others.
+void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
+  size_t stage = 0;
+  while (stage < stages_.size() && !stages_[stage].on_consumer) ++stage;
+  if (stage == stages_.size()) return;
+  const double steps = std::max(1.0, Steps(sum.steps)) * consumers_;
+  double busy_s = 0, own_cpu_s = 0, q_s = 0, lifetime_s = 0;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    const size_t of = operators_[i].stage;
+    if (of == kNoStage) own_cpu_s += demands->operators[i].cpu_s;
+    if (of != kNoStage && stages_[of].on_consumer) busy_s += Seconds(sum.operators[i].busy_ns);
+  }
+  for (const size_t row : consumer_rows_) {
+    q_s += Seconds(sum.stages[row].runnable_ns);
+    lifetime_s += Seconds(sum.stages[row].lifetime_ns);
+  }
+  const double ran = lifetime_s > 0 ? std::clamp(1 - q_s / lifetime_s, 0.0, 1.0) : 1;
+  const double rest_s = ran * std::max(0.0, Seconds(sum.steps.wait_ns) - busy_s) / steps;
+  const double cpu_s = std::min(rest_s, std::max(0.0, demands->consumer_cpu_s - own_cpu_s));
+  demands->stage_s[stage] += rest_s;
+  demands->stage_cpu_s[stage] += cpu_s;
+  demands->consumer_cpu_s -= cpu_s;
+  demands->unattributed_cpu_s -= cpu_s;
+  demands->consumer_load_s = rest_s - cpu_s;
+}
+
 Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
                                 const std::vector<double>& places) const {
   const WindowRow sum = Sum(windows);
@@ -512,11 +703,10 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
   const double steps = std::max<double>(1, static_cast<double>(sum.steps.steps_count));
   demands.rate = sum.duration_ns > 0 ? steps / Seconds(sum.duration_ns) : 0;
   demands.rows = static_cast<double>(sum.steps.rows_count) / steps;
-  demands.consumer_s = Seconds(sum.steps.compute_ns) / steps;
   demands.operators.resize(operators_.size());
   demands.stage_s.resize(stages_.size());
   demands.stage_cpu_s.resize(stages_.size());
-  double stages_cpu_s = 0;
+  double stages_cpu_s = 0, on_consumer_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
     const std::vector<size_t>& members = stages_[s].operators;
     double busy = 0, off_cpu = 0;
@@ -531,9 +721,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       if (!places.empty()) stage_places.push_back(places[i]);
       split = split && told && (op.on_cpu_ns || op.on_cpu_low_ns);
     }
-    const StageCounters none;
-    const size_t row = stages_[s].row;
-    const StageCounters& threads = row < sum.stages.size() ? sum.stages[row] : none;
+    const StageCounters threads = ThreadsOf(stages_[s], sum);
     const bool scheduled = threads.on_cpu_ns.has_value();
     if (split) {
       ChooseMiddle(&cpu);
@@ -591,7 +779,13 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       demands.stage_cpu_s[s] += out.cpu_s;
     }
     demands.cpu_s += demands.stage_cpu_s[s];
-    stages_cpu_s += stage_on_cpu / steps;
+    // The rest of the consumer's thread is the consumer's.
+    if (stages_[s].on_consumer) {
+      stages_cpu_s += demands.stage_cpu_s[s];
+      on_consumer_s += demands.stage_cpu_s[s];
+    } else {
+      stages_cpu_s += stage_on_cpu / steps;
+    }
   }
   demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s) + other_cpu_s_;
   for (size_t i = 0; i < operators_.size(); ++i) {
@@ -602,9 +796,11 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
   // Its threads also wake for each batch and take it, outside of their operators.
   double threads_s = 0;
   for (size_t row : consumer_rows_) threads_s += Seconds(sum.stages[row].on_cpu_ns) / steps;
-  demands.consumer_cpu_s = std::max(demands.consumer_cpu_s, threads_s);
+  demands.consumer_cpu_s = std::max(demands.consumer_cpu_s, threads_s - on_consumer_s);
+  EstimateConsumer(sum, &demands);
   demands.unattributed_cpu_s += demands.consumer_cpu_s;
   demands.cpu_s += demands.unattributed_cpu_s;
+  EstimateLoad(sum, &demands);
   for (size_t r = 0; r < resources_.size(); ++r) {
     if (resources_[r].curve) {
       const DeviceCurve& curve = *resources_[r].curve;
@@ -616,7 +812,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       // for a lock is none.
       constexpr double kFull = 0.8;
       const size_t stage = operators_[curve.io].stage;
-      const double in_flight = curve.in_flight * current_.parallelism[stage];
+      const double in_flight = curve.in_flight * std::max(1, current_.parallelism[stage]);
       if (demands.rate * storage.hold_s > kFull && in_flight * curve.At(1) > curve.Most()) {
         const double alone = curve.Most() / (in_flight * curve.At(1));
         const double less_s =
@@ -668,7 +864,18 @@ void PipelineModel::ReadCores() {
   const HostRow* busy = run_->FindHost("host_busy_cores");
   const HostRow* total = run_->FindHost("host_cores");
   if (busy == nullptr || !busy->mean_value) return;
-  cores_other_ = std::max(0.0, *busy->mean_value - *cores_used_);
+  // Both over the whole run.
+  double own = *cores_used_;
+  const HostRow* process = run_->FindHost("process_cpu_ns");
+  if (process != nullptr && process->last_value && run_->run.duration_ns > 0) {
+    const double own_ns = *process->last_value;
+    double stages_ns = 0;
+    for (const StageRow& stage : run_->stages) {
+      stages_ns += static_cast<double>(stage.on_cpu_ns.value_or(0));
+    }
+    own = std::max(own_ns, stages_ns) / static_cast<double>(run_->run.duration_ns);
+  }
+  cores_other_ = std::max(0.0, *busy->mean_value - own);
   // The host counts by ticks; of the recording itself more is known.
   const HostRow* collector = run_->FindHost("collector_cpu_ns");
   if (collector != nullptr && collector->last_value && run_->run.duration_ns > 0) {
@@ -676,12 +883,77 @@ void PipelineModel::ReadCores() {
                             *collector->last_value / static_cast<double>(run_->run.duration_ns));
   }
   const double host = total != nullptr && total->mean_value ? *total->mean_value : cores_budget_;
+  ReadContention(host);
+  if (cores_contended()) {
+    Settings present = current_;
+    present.cores = cores_available_;
+    cores_available_ = std::clamp(SharedCores(present, demands_), 1e-3, cores_budget_);
+    return;
+  }
   // On a host with more cores than our budget the others may run elsewhere.
-  // Where others keep every core busy, nothing is idle, but they are not entitled to all of it:
-  // among threads of equal weight the scheduler would give this process about half if it asked.
-  const double fair_share = cores_budget_ / 2;
-  cores_available_ =
-      std::min(cores_budget_, std::max({host - *cores_other_, *cores_used_, fair_share}));
+  cores_available_ = std::min(cores_budget_, std::max(host - *cores_other_, *cores_used_));
+}
+
+// Where every core is busy and others keep some of them so, the threads' own accounts say what
+// share of a core one that wants it gets. Others' threads get as much each, so what they used tells
+// how many of them want a core.
+void PipelineModel::ReadContention(double host) {
+  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // of the cores
+  constexpr double kWaits = 0.85;                         // a share that is less than a core
+  constexpr double kAtQuota = 0.9;
+  const WindowRow sum = Sum(steady_);
+  const double share = ShareOfCores(sum);
+  // A quota stops threads on cores that are idle.
+  const std::string& bound_by = run_->run.cores_bound_by;
+  const bool quota =
+      bound_by.find("cgroup") != std::string::npos || bound_by.find("quota") != std::string::npos;
+  if (quota && *cores_used_ > kAtQuota * cores_budget_) return;
+  const double cores = quota ? host : std::min(host, cores_budget_);
+  // On fewer cores than the machine has, how much of the others is on these is not known; the
+  // threads that wait say that they are full.
+  const double others = cores < host - 0.5
+                            ? std::min(*cores_other_, std::max(0.0, cores - *cores_used_))
+                            : *cores_other_;
+  const double idle = cores - *cores_used_ - others;
+  if (others < kLeastOthers * cores || share > kWaits || idle > kMostIdle * cores) return;
+  contended_cores_ = cores;
+  others_used_ = others;
+  others_runnable_ = others / share;
+}
+
+// Whether the threads have the CPU time for `rate` batches per second if each gets that share of a
+// core while it wants one.
+bool PipelineModel::ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
+                                   double share) const {
+  double consumer_s = demands.consumer_cpu_s;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const double cpu_s = demands.stage_cpu_s[s];
+    if (settings.parallelism[s] <= 0) {
+      consumer_s += cpu_s;
+    } else if (rate * cpu_s > share * settings.parallelism[s]) {
+      return false;
+    }
+  }
+  return rate * consumer_s <= share * consumers_;
+}
+
+double PipelineModel::SharedCores(const Settings& settings, const Demands& demands) const {
+  if (!cores_contended() || demands.cpu_s <= 0) return settings.cores;
+  // The more this program takes, the less is left to each thread of the others, and as little to
+  // each of its own.
+  double low = 0, high = contended_cores_ / demands.cpu_s;
+  constexpr int kHalvings = 30;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double rate = (low + high) / 2;
+    const double share =
+        std::min(1.0, (contended_cores_ - rate * demands.cpu_s) / others_runnable_);
+    (share > 0 && ThreadsSustain(settings, demands, rate, share) ? low : high) = rate;
+  }
+  const double fair = low * demands.cpu_s;
+  const double kept = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
+  const double shared = fair > kept ? kept + demands.others_yield * (fair - kept) : fair;
+  // Cores that are added, or taken away, come on top of what the present settings have.
+  return std::max(1e-3, shared + settings.cores - cores_available_);
 }
 
 void PipelineModel::ReadSpread() {
@@ -728,6 +1000,7 @@ void PipelineModel::ReadSpread() {
     }
     const bool known = stage.row < sum.stages.size();
     double lifetime = known ? Seconds(sum.stages[stage.row].lifetime_ns) : 0;
+    if (stage.on_consumer) lifetime = Seconds(sum.steps.wait_ns + sum.steps.compute_ns);
     if (lifetime <= 0) lifetime = busy + wait_in + wait_out;
     if (lifetime <= 0) continue;
     stage.busy_ratio = std::min(1.0, busy / lifetime);
@@ -743,17 +1016,22 @@ void PipelineModel::ReadSpread() {
   if (consumer) consumer_cv_ = *consumer;
   for (size_t w : steady_) {
     const StepCounters& steps = run_->windows[w].steps;
-    const double total = static_cast<double>(steps.wait_ns + steps.compute_ns);
-    if (total > 0) stall_by_window_.push_back(static_cast<double>(steps.wait_ns) / total);
+    const double total = Seconds(steps.wait_ns + steps.compute_ns);
+    if (total > 0) stall_by_window_.push_back({Seconds(steps.wait_ns), total});
   }
   const double total = static_cast<double>(sum.steps.wait_ns + sum.steps.compute_ns);
   stall_ratio_ = total > 0 ? static_cast<double>(sum.steps.wait_ns) / total : 0;
   current_.cores = cores_available_;
+  const double compute_s = Seconds(sum.steps.compute_ns) / std::max(1.0, Steps(sum.steps));
+  if (compute_s > 0 && !consumer_rows_.empty() && demands_.consumer_most_s > 0) {
+    consumer_runnable_ratio_ =
+        std::clamp(1 - demands_.consumer_s * consumers_ / compute_s, 0.0, 1.0);
+  }
 }
 
 SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Demands& demands) const {
   SimulatedPipeline pipeline;
-  pipeline.cores = cores_known_ ? settings.cores : 1e6;
+  pipeline.cores = cores_known_ ? SharedCores(settings, demands) : 1e6;
   // What it computes on the cores is a part of its step.
   pipeline.consumer_s = demands.consumer_s - ConsumerComputeCpu(demands);
   pipeline.consumer_cpu_s = demands.consumer_cpu_s;
@@ -772,7 +1050,8 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
     const StageModel& model = stages_[s];
     const double together = grain(model.firings);
     const double firings = std::max(model.firings / together, 1e-6);
-    SimulatedStage stage{model.name, settings.parallelism[s], 1, {}};
+    const bool on_consumer = settings.parallelism[s] <= 0;
+    SimulatedStage stage{model.name, std::max(1, settings.parallelism[s]), 1, {}};
     stage.queue_capacity = std::max(
         1, static_cast<int>(std::lround(settings.queue_capacity[s] / grain(model.elements))));
     stage.emit = model.elements / grain(model.elements) / firings;
@@ -794,6 +1073,14 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
       squares += cost * cost;
     }
     const double cv = model.cv / std::sqrt(together) * (squares > 0 ? sum / std::sqrt(squares) : 1);
+    // Its work is a part of the consumer's step.
+    if (on_consumer) {
+      pipeline.consumer_cpu_s += demands.stage_cpu_s[s] * (1 + overhead);
+      pipeline.consumer_s += std::max(0.0, demands.stage_s[s] - demands.stage_cpu_s[s]);
+      stage.operators.push_back({});
+      pipeline.stages.push_back(std::move(stage));
+      continue;
+    }
     for (size_t i : model.operators) {
       const Demands::Operator& op = demands.operators[i];
       SimulatedOperator simulated;
@@ -813,6 +1100,19 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
         }
       }
       stage.operators.push_back(simulated);
+    }
+    if (model.on_consumer) {  // what its operators leave out
+      SimulatedOperator rest;
+      rest.cpu_s = demands.stage_cpu_s[s];
+      rest.blocked_s = demands.stage_s[s] - demands.stage_cpu_s[s];
+      for (size_t i : model.operators) {
+        rest.cpu_s -= demands.operators[i].cpu_s;
+        rest.blocked_s -= demands.operators[i].blocked_s;
+      }
+      rest.cpu_s = std::max(0.0, rest.cpu_s) * (1 + overhead) / firings;
+      rest.blocked_s = std::max(0.0, rest.blocked_s) / firings;
+      rest.cv = cv;
+      stage.operators.push_back(rest);
     }
     if (stage.operators.empty()) stage.operators.push_back({});
     pipeline.stages.push_back(std::move(stage));

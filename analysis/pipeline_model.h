@@ -5,6 +5,10 @@
 // waited for a lock, which is the lock's row; q (runnable but not running) is never a demand.
 // Threads limit c + b of their stage; cores limit the sum of c. See docs/measurements.md.
 //
+// A stage without threads of its own (a loader without workers) runs on the consumer's thread: it
+// has 0 threads in Settings, and that one thread loads and computes in turn. Cores that other
+// programs use as well are shared with them: more threads get a larger share (SharedCores).
+//
 // Times of the model are seconds; one batch is one step of the consumer.
 #pragma once
 #include <cstddef>
@@ -34,8 +38,11 @@ struct StageModel {
   std::string name;
   size_t row = kNoStage;  // index into RunView::stages
   std::vector<size_t> operators;
-  int parallelism = 1;           // at the end of the run
-  int max_parallelism = 0;       // 0: no limit
+  int parallelism = 1;      // at the end of the run
+  int max_parallelism = 0;  // 0: no limit
+  // It has no threads of its own: its operators run on the consumer's. Settings then have 0
+  // threads.
+  bool on_consumer = false;
   size_t last = 0;               // the last operator that elements pass through
   double visit_ratio = 1;        // of that
   double firings = 1;            // per batch: completions of the first one
@@ -62,6 +69,10 @@ struct ResourceModel {
   std::optional<double> network_s = std::nullopt;
 };
 
+// Other programs seldom yield all that a fair scheduler would take from them: they have several
+// threads, or greater weight.
+inline constexpr double kOthersYield = 0.75;
+
 // What one batch costs, over a chosen set of windows.
 struct Demands {
   struct Operator {
@@ -82,9 +93,18 @@ struct Demands {
   double cpu_s = 0;               // all CPU of the process, unattributed part included
   double unattributed_cpu_s = 0;  // of that, what no operator of a stage accounts for
   double consumer_cpu_s = 0;      // of that, of the consumer's threads
-  double consumer_s = 0;          // compute time of the consumer
-  double rate = 0;                // batches per second observed
-  double rows = 0;                // rows per batch
+  // Compute time of the consumer: c + b. Where there are several consumers at once, of all
+  // together.
+  double consumer_s = 0;
+  // Between which it lies, where it is not known how long the consumer waited for a core.
+  double consumer_least_s = 0, consumer_most_s = 0;
+  // Of the requests for a batch, what neither a core nor an operator of a stage on the consumer's
+  // thread accounts for; 0 where no stage runs there.
+  double consumer_load_s = 0;
+  // How far other programs yield cores to more threads: 1 as a fair scheduler makes them, 0 not.
+  double others_yield = kOthersYield;
+  double rate = 0;  // batches per second observed
+  double rows = 0;  // rows per batch
 };
 
 // The knobs of a pipeline and the cores it gets.
@@ -127,8 +147,21 @@ class PipelineModel {
   bool splits_cpu() const { return splits_cpu_; }
   const std::string& split_source() const { return split_source_; }
 
-  // Cores this process could get: the budget less what others were measured to use.
+  // Cores this process could get with the threads that it has: the budget less what others were
+  // measured to use, and of cores that are full its threads' share.
   double cores_available() const { return cores_available_; }
+  // Whether other programs keep the cores so full that this one's threads waited for them.
+  bool cores_contended() const { return others_runnable_ > 0; }
+  // Cores that the threads of those settings get beside other programs: settings.cores, unless the
+  // cores are contended. There, each thread that wants a core gets the share that one had, and more
+  // threads get more.
+  double SharedCores(const Settings& settings, const Demands& demands) const;
+  // Share of the consumer's step in which it was ready to compute and had no core; none: unknown.
+  std::optional<double> consumer_runnable_ratio() const { return consumer_runnable_ratio_; }
+  // Consumers that took batches at the same time, in this or in several processes.
+  int consumers() const { return consumers_; }
+  // Whether one thread loads and computes in turn: a stage runs on the consumer's thread.
+  bool loads_on_consumer() const;
   double cores_budget() const { return cores_budget_; }
   std::optional<double> cores_used() const { return cores_used_; }
   std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
@@ -136,8 +169,12 @@ class PipelineModel {
 
   double consumer_cv() const { return consumer_cv_; }
   double stall_ratio() const { return stall_ratio_; }
-  // Stall fraction of each steady window, for its interval.
-  const std::vector<double>& stall_by_window() const { return stall_by_window_; }
+  // What the consumer waited in each steady window, and what it waited and computed, in seconds: of
+  // their sums the stall fraction is made, and its interval.
+  struct StallWindow {
+    double wait_s = 0, all_s = 0;
+  };
+  const std::vector<StallWindow>& stall_by_window() const { return stall_by_window_; }
 
   // Whether elements leave every queue in order, and how far ahead of the one that is due another
   // may wait (0: no bound of its own), by the pipeline's text and command line.
@@ -157,6 +194,14 @@ class PipelineModel {
 
  private:
   void ReadShape();
+  void FindStagesOnConsumer();
+  void CountConsumers();
+  void EstimateConsumer(const WindowRow& sum, Demands* demands) const;
+  void EstimateLoad(const WindowRow& sum, Demands* demands) const;
+  StageCounters ThreadsOf(const StageModel& stage, const WindowRow& sum) const;
+  bool ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
+                      double share) const;
+  void ReadContention(double host);
   void ReadTree();
   void ReadOrder();
   void ReadSplit();
@@ -183,10 +228,15 @@ class PipelineModel {
   bool splits_cpu_ = false, splits_operators_ = false, cores_known_ = false;
   std::string split_source_;
   double other_cpu_s_ = 0;  // per batch, of threads outside the stages
+  int consumers_ = 1;
+  std::optional<double> consumer_runnable_ratio_;
+  // Of cores that are contended: how many there are for this and other programs, how many of the
+  // others' threads want one (0: not contended), and what the others used.
+  double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
   double cores_available_ = 1, cores_budget_ = 1;
   std::optional<double> cores_used_, cores_other_;
   double consumer_cv_ = 0.1, stall_ratio_ = 0;
-  std::vector<double> stall_by_window_;
+  std::vector<StallWindow> stall_by_window_;
   Settings current_;
   bool ordered_ = false;
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;

@@ -1,6 +1,7 @@
 #include "analysis/prediction.h"
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <limits>
 
@@ -46,28 +47,49 @@ double PriorErrorOf(LimitKind kind) {
   }
 }
 
+// Absolute deviations that 20 runs would have shown, were the prior true: what is seen is added to
+// them, and has replaced them once as many were seen.
+constexpr size_t kPriorRuns = 20;
+std::vector<double> PriorResiduals(double deviation) {
+  const boost::math::normal_distribution<double> normal;
+  std::vector<double> residuals;
+  for (size_t i = 0; i < kPriorRuns; ++i) {
+    const double level = 0.5 + 0.5 * (static_cast<double>(i) + 0.5) / double{kPriorRuns};
+    residuals.push_back(deviation * boost::math::quantile(normal, level));
+  }
+  return residuals;
+}
+
+// The conformal quantile of `residuals`, as the deviation of a normal distribution that has it.
+double ConformalDeviation(std::vector<double> residuals) {
+  std::sort(residuals.begin(), residuals.end());
+  const double seen = static_cast<double>(residuals.size());
+  const size_t rank = static_cast<size_t>(std::ceil((seen + 1) * 0.9));
+  return residuals[std::min(rank, residuals.size()) - 1] / kNormal90;
+}
+
 // With what predictions were seen to be wrong by on this machine: as a prior of twenty runs, until
 // as many of the kind were seen; then the conformal quantile of theirs, whatever their
-// distribution.
+// distribution. One that was far off counts for much, but for no more than kMostSquared in the mean
+// of squares; where more than a tenth were far off, the quantile says how far.
 double ErrorOf(LimitKind kind, const std::vector<PredictionRow>& earlier) {
-  constexpr double kPriorRuns = 20;
-  // More than fourfold is no error of a model, but another pipeline or another machine.
-  const double most = std::log(4.0);
+  constexpr double kMostSquared = 0.5;  // of a logarithm
   std::vector<double> residuals;
   for (const PredictionRow& row : earlier) {
-    if (row.limited_by_kind != LimitKindName(kind) || !row.observed) continue;
+    if (row.limited_by_kind != LimitKindName(kind) || !row.observed || row.other_pipeline) continue;
     const double residual = std::abs(std::log(*row.observed / row.predicted));
-    if (residual <= most) residuals.push_back(residual);  // not where it is no number
+    if (std::isfinite(residual)) residuals.push_back(residual);
   }
+  if (residuals.size() >= kPriorRuns) return ConformalDeviation(residuals);
   const double prior = PriorErrorOf(kind), seen = static_cast<double>(residuals.size());
-  if (seen >= kPriorRuns) {
-    std::sort(residuals.begin(), residuals.end());
-    const size_t rank = static_cast<size_t>(std::ceil((seen + 1) * 0.9));
-    return residuals[std::min(rank, residuals.size()) - 1] / kNormal90;
+  double squares = double{kPriorRuns} * prior * prior;
+  for (const double residual : residuals) {
+    squares += std::min(residual, kMostSquared) * std::min(residual, kMostSquared);
   }
-  double squares = kPriorRuns * prior * prior;
-  for (double residual : residuals) squares += residual * residual;
-  return std::sqrt(squares / (kPriorRuns + seen));
+  const double mean = std::sqrt(squares / (double{kPriorRuns} + seen));
+  std::vector<double> pooled = PriorResiduals(prior);
+  pooled.insert(pooled.end(), residuals.begin(), residuals.end());
+  return std::max(mean, seen > 0 ? ConformalDeviation(pooled) : 0);
 }
 
 double HostCores(const PipelineModel& model) {
@@ -87,16 +109,17 @@ Predictor::Predictor(const PipelineModel& model)
   for (const Demands& demands : BootstrapDemands(model, kDraws, kSeed)) {
     draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
   }
-  for (const LimitKind kind : {LimitKind::kConsumer, LimitKind::kCores, LimitKind::kStage,
-                               LimitKind::kLock, LimitKind::kDevice, LimitKind::kOrder}) {
+  for (const LimitKind kind :
+       {LimitKind::kConsumer, LimitKind::kCores, LimitKind::kStage, LimitKind::kLock,
+        LimitKind::kDevice, LimitKind::kOrder, LimitKind::kThread}) {
     errors_[kind] = ErrorOf(kind, model.run().earlier_predictions);
   }
   ChooseShape();
-  const std::optional<double> simulated =
-      Simulated(model.current(), model.demands(), kSimulatedSteps);
-  if (simulated && std::isfinite(*simulated) && *simulated > 0) {
+  simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
+  if (simulated_now_ && std::isfinite(*simulated_now_) && *simulated_now_ > 0) {
     // A part of that is particular to the present settings.
-    correction_ = std::clamp(std::pow(model.demands().rate / *simulated, kCarriedOver), 0.8, 1.25);
+    correction_ =
+        std::clamp(std::pow(model.demands().rate / *simulated_now_, kCarriedOver), 0.8, 1.25);
   }
 }
 
@@ -136,6 +159,18 @@ Demands Predictor::At(const Draw& draw, const Variant& variant) const {
                 variant.settings, draw.load, draw.contention);
 }
 
+// Workers beside the consumer were not seen at work: what handing over their batches costs is not
+// known.
+double Predictor::ErrorAt(LimitKind kind, const Settings& settings) const {
+  constexpr double kHandingOver = 0.15;
+  bool first_workers = false;
+  for (size_t s = 0; s < settings.parallelism.size(); ++s) {
+    first_workers =
+        first_workers || (model_.current().parallelism[s] <= 0 && settings.parallelism[s] > 0);
+  }
+  return first_workers ? std::hypot(errors_.at(kind), kHandingOver) : errors_.at(kind);
+}
+
 bool Predictor::IsCurrent(const Settings& settings) const { return settings == model_.current(); }
 
 double Predictor::Rate(const Settings& settings, const std::vector<Scale>& scales) const {
@@ -165,7 +200,7 @@ Prediction Predictor::Predict(const Settings& settings, const std::vector<Scale>
   if (ratios.empty()) ratios.push_back(1);
   const Interval sampled = CentralInterval(ratios, 0.9);
   const double prior =
-      current ? kSameError : errors_.at(prediction.limits[prediction.binding].kind);
+      current ? kSameError : ErrorAt(prediction.limits[prediction.binding].kind, settings);
   const auto widen = [&](double ratio, double sign) {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
     return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
@@ -196,8 +231,8 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   const LimitKind kind = limits[BindingRow(model_, demands, limits)].kind;
   const double middle = std::log1p(gain);
   const double error =
-      kNormal90 *
-      std::max(kLeastError, errors_.at(kind) * std::min(1.0, std::abs(middle) / kFullError));
+      kNormal90 * std::max(kLeastError, ErrorAt(kind, to.settings) *
+                                            std::min(1.0, std::abs(middle) / kFullError));
   return {std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
           std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
 }

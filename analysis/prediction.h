@@ -41,6 +41,9 @@ class Predictor {
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
   const Contention& contention() const { return contention_; }
+  // What the simulation makes of the present settings, before it is held against the observed rate;
+  // none where it would take too long.
+  const std::optional<double>& simulated_now() const { return simulated_now_; }
 
  private:
   // A sample of the demands and of contention, and the load at present settings.
@@ -54,12 +57,14 @@ class Predictor {
   std::optional<double> Simulated(const Settings& settings, const Demands& demands,
                                   int64_t steps) const;
   bool IsCurrent(const Settings& settings) const;
+  double ErrorAt(LimitKind kind, const Settings& settings) const;
 
   const PipelineModel& model_;
   Contention contention_;
   Draw middle_;
   double slow_ = 0;  // SimulatedOperator::slow
   double correction_ = 1;
+  std::optional<double> simulated_now_;
   std::vector<Draw> draws_;
   std::map<LimitKind, double> errors_;   // deviation of log(predicted / observed), by what limits
   mutable int64_t moves_ = 300'000'000;  // that simulations may still make

@@ -35,7 +35,7 @@ Outcome OutcomeOf(const Allocation& plan) {
 }
 
 const char* AdviceName(Advice advice) {
-  constexpr const char* kNames[] = {"fires", "does not fire", "cannot say"};
+  constexpr const char* kNames[] = {"fires", "may gain", "does not fire", "cannot say"};
   return kNames[static_cast<int>(advice)];
 }
 
@@ -191,6 +191,8 @@ std::string LimitText(const Limit& limit) {
     case LimitKind::kConsumer:
     case LimitKind::kOrder:
       return fmt::format("the {}", LimitKindName(limit.kind));
+    case LimitKind::kThread:
+      return Describe(limit);
     default:
       return fmt::format("{} {}", LimitKindName(limit.kind), limit.name);
   }
@@ -258,6 +260,19 @@ MoreCores PredictMoreCores(const Evidence& evidence) {
   return more;
 }
 
+namespace {
+
+// A gain that may be none is no advice. What would decide it is said instead.
+void Doubt(Recommendation* one) {
+  if (one->advice != Advice::kFires || !one->outcome) return;
+  const Interval& gain = one->outcome->gain_interval;
+  if (gain.low > 0 || gain.high < 0) return;
+  one->advice = Advice::kTry;
+  one->record = "a run with it, compared with one without";
+}
+
+}  // namespace
+
 std::vector<Recommendation> Recommend(const RunView& run, const Statements& statements) {
   std::vector<Recommendation> all;
   if (!statements.model || !statements.bottleneck) return all;
@@ -274,11 +289,15 @@ std::vector<Recommendation> Recommend(const RunView& run, const Statements& stat
       result.advice = Advice::kDoesNotFire;
       result.why += "; but the consumer limits, so a faster reader has no value";
     }
+    Doubt(&result);
     judged.emplace_back(rule.number, std::move(result));
   }
-  // What fires by gain, those whose gain is not a rate after them; the rest by number.
+  // What fires by gain, those whose gain is not a rate after them, more machines (R1) last; then
+  // what may gain; the rest by number.
   const auto place = [](const Recommendation& one) {
-    if (one.advice != Advice::kFires) return 2;
+    if (one.advice == Advice::kTry) return 3;
+    if (one.advice != Advice::kFires) return 4;
+    if (one.id == "R1") return 2;
     return one.outcome ? 0 : 1;
   };
   std::stable_sort(judged.begin(), judged.end(), [&](const auto& a, const auto& b) {

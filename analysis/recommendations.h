@@ -56,16 +56,17 @@ struct Effects {
   Effect trainer_stall;     // share of a step
 };
 
-enum class Advice : unsigned char { kFires, kDoesNotFire, kCannotSay };
-const char* AdviceName(Advice advice);  // "fires", "does not fire", "cannot say"
+// kTry: it would fire, but the interval of its gain holds 0; trying it decides.
+enum class Advice : unsigned char { kFires, kTry, kDoesNotFire, kCannotSay };
+const char* AdviceName(Advice advice);  // "fires", "may gain", "does not fire", "cannot say"
 
 struct Recommendation {
   std::string id;     // "R5"
   std::string title;  // "coalesce reads"
   Advice advice = Advice::kDoesNotFire;
   std::string why;      // the evidence with its figures; or why not; or what is not known
-  std::string record;   // cannot say: how to measure it
-  std::string act;      // fires: what to do
+  std::string record;   // cannot say, may gain: how to decide it
+  std::string act;      // fires, may gain: what to do
   std::string command;  // the same to be pasted; may be empty
   std::string only_if;  // what must hold that nothing measured; may be empty
   std::optional<Outcome> outcome;  // predicted; none where the rate is not what changes
@@ -168,7 +169,8 @@ struct MoreCores {
 };
 MoreCores PredictMoreCores(const Evidence& evidence);
 
-// All rules over the run: those that fire first, by gain; then the rest by number. Where the
+// All rules over the run: those that fire first, by gain; those that may gain; then the rest by
+// number. Where the
 // consumer limits, what speeds up the reader does not fire: its value is zero. Empty where the run
 // has no model (statements.withheld says why).
 std::vector<Recommendation> Recommend(const RunView& run, const Statements& statements);

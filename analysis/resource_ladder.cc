@@ -22,6 +22,8 @@ std::string WhyUnlimited(const PipelineModel& model, const Limit& limit) {
       return "no work was recorded in it";
     case LimitKind::kOrder:
       return "no stage waits for the order";
+    case LimitKind::kThread:
+      return "no stage runs on the consumer's thread";
     default:
       return "nothing was held";
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "analysis/phases.h"
 #include "base/error.h"
 #include "collectors/store/store_file.h"
 
@@ -274,6 +275,16 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
                            row.Real("maximum_value"), row.Real("last_value"), row.Text("subject"),
                            row.Text("cause")});
   });
+  if (database.Has("host_interval")) {
+    database.Each(
+        "SELECT start_ns + duration_ns AS at_ns, value FROM host_interval WHERE run_id = ?1 AND "
+        "metric = 'process_cpu_ns' ORDER BY start_ns",
+        id, [&](const Row& row) {
+          if (const Real value = row.Real("value")) {
+            view->process_cpu.push_back({row.Number("at_ns"), *value});
+          }
+        });
+  }
   database.EachOf("probe_status", id, "probe", [&](const Row& row) {
     view->probes.push_back({row.Text("probe"), row.Text("state"), row.Text("reason"),
                             row.Text("fix"), row.Text("affects")});
@@ -377,6 +388,8 @@ void ReadProcesses(Database& database, int64_t id, RunView* view) {
     process.has_accounts = row.Number("has_accounts") != 0;
     process.started_ns = row.Number("started_ns");
     process.ended_ns = row.Integer("ended_ns");
+    // One that ended before the collector saw that it had begun.
+    if (process.ended_ns) process.ended_ns = std::max(*process.ended_ns, process.started_ns);
     process.cpu_ns = row.Integer("cpu_ns");
     process.read_bytes = row.Integer("read_bytes");
     process.threads_count = row.Integer("threads_count");
@@ -466,20 +479,43 @@ void ReadCeilings(Database& database, int64_t id, RunView* view) {
       id, [&](const Row& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
 }
 
+// What the run did in its steady phase, as far as the course of its steps tells it; the store's own
+// figure where that is too short.
+Real ObservedBy(Database& database, int64_t id, Real stored) {
+  RunView steps;
+  database.Each(
+      "SELECT start_ns, duration_ns, steps_count FROM step_interval WHERE run_id = ?1 "
+      "ORDER BY start_ns",
+      id, [&](const Row& row) {
+        WindowRow& window = steps.windows.emplace_back();
+        window.start_ns = row.Number("start_ns");
+        window.duration_ns = row.Number("duration_ns");
+        window.steps.steps_count = row.Number("steps_count");
+      });
+  const Real steady = SteadyRate(std::move(steps));
+  return steady ? steady : stored;
+}
+
 void ReadPredictions(Database& database, int64_t id, RunView* view) {
-  const auto read = [](const Row& row) {
-    return PredictionRow{row.Real("batches_per_second").value_or(0),
-                         row.Real("low"),
-                         row.Real("high"),
-                         row.Real("observed_batches_per_second"),
-                         row.Text("limited_by"),
-                         row.Text("limited_by_kind")};
+  const auto read = [&](const Row& row) {
+    return PredictionRow{
+        row.Real("batches_per_second").value_or(0),
+        row.Real("low"),
+        row.Real("high"),
+        ObservedBy(database, row.Number("run_id"), row.Real("observed_batches_per_second")),
+        row.Text("limited_by"),
+        row.Text("limited_by_kind"),
+        row.Number("other_pipeline") != 0};
   };
-  database.Each("SELECT * FROM prediction_summary WHERE run_id = ?1", id,
+  database.Each("SELECT *, 0 AS other_pipeline FROM prediction_summary WHERE run_id = ?1", id,
                 [&](const Row& row) { view->prediction = read(row); });
   database.Each(
-      "SELECT p.* FROM run_summary AS r JOIN run_summary AS o USING (hostname, cpu_model) "
-      "JOIN prediction_summary AS p ON p.run_id = o.run_id WHERE r.run_id = ?1 AND o.run_id < ?1 "
+      "SELECT p.*, f.run_id IS NOT NULL AND (f.pipeline_text <> o.pipeline_text OR "
+      "COALESCE(f.table_text, '') <> COALESCE(o.table_text, '')) AS other_pipeline "
+      "FROM run_summary AS r JOIN run_summary AS o USING (hostname, cpu_model) "
+      "JOIN prediction_summary AS p ON p.run_id = o.run_id "
+      "LEFT JOIN run_summary AS f ON f.run_id = p.from_run_id WHERE r.run_id = ?1 AND o.run_id < "
+      "?1 "
       "AND o.state = 'complete' AND p.run_id IN (SELECT MAX(run_id) FROM prediction_summary "
       "WHERE run_id < ?1 GROUP BY from_run_id, batches_per_second) "
       "ORDER BY o.run_id DESC LIMIT 500",

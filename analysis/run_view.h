@@ -181,8 +181,11 @@ struct DetailRow {
 struct PredictionRow {
   double predicted = 0;  // batches per second
   Real low, high;        // 90 %
-  Real observed;
+  Real observed;         // in the steady phase, as predictions are of it
   std::string limited_by, limited_by_kind;
+  // The run that it was made from had another pipeline or another table: its error is not the
+  // model's.
+  bool other_pipeline = false;
 };
 
 // What a row cost at what load, in a run of the same pipeline on the same machine.
@@ -211,6 +214,12 @@ struct DeviceReadRow {
   double read_bytes = 0;
 };
 
+// A counter of the machine or the process, as it stood at that instant.
+struct HostPointRow {
+  int64_t at_ns = 0;  // since the run began
+  double value = 0;
+};
+
 struct RunView {
   RunRow run;
   std::vector<StageRow> stages;        // by stage_index
@@ -220,6 +229,7 @@ struct RunView {
   StepRow steps;
   std::vector<WindowRow> windows;  // by start_ns
   std::vector<HostRow> hosts;
+  std::vector<HostPointRow> process_cpu;  // ns, by time; empty where its course was not kept
   std::vector<ProbeRow> probes;
   std::vector<LossRow> losses;
   std::vector<ProcessRow> processes;         // by process_id

@@ -58,6 +58,10 @@ Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit
       settings.parallelism[limit.index] = more;
       break;
     }
+    case LimitKind::kThread:
+      relief.what = "a worker that loads while the consumer computes";
+      for (int& threads : settings.parallelism) threads = std::max(1, threads);
+      break;
     case LimitKind::kOrder:
       relief.what = fmt::format("queues and window {} times as long", kLonger);
       for (int& capacity : settings.queue_capacity) capacity = Longer(capacity);

@@ -15,6 +15,14 @@ void Doubt(const Differential& differential, Bottleneck* bottleneck) {
       "elsewhere: record all of them again, longer and with less other load on the machine";
 }
 
+std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
+  if (!run.prediction || run.prediction->predicted <= 0) return std::nullopt;
+  const Real observed = model != nullptr ? Real(model->demands().rate) : run.prediction->observed;
+  if (!observed || *observed <= 0) return std::nullopt;
+  return PlannedRate{run.prediction->predicted, run.prediction->low, run.prediction->high,
+                     *observed};
+}
+
 }  // namespace
 
 Statements MakeStatements(const RunView& run) {
@@ -37,6 +45,7 @@ Statements MakeStatements(const RunView& run) {
     if (error.code() != ExitCode::kInconclusive) throw;
     statements.withheld = error.fact();
   }
+  statements.planned = PlannedOf(run, statements.model.get());
   return statements;
 }
 

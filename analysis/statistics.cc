@@ -65,6 +65,12 @@ Interval CentralInterval(const std::vector<double>& values, double level) {
   return {Quantile(values, (1 - level) / 2), Quantile(values, (1 + level) / 2)};
 }
 
+Interval IntervalAround(double estimate, const std::vector<double>& values, double level) {
+  if (values.empty()) return {estimate, estimate};
+  const Interval central = CentralInterval(values, level);
+  return {std::min(central.low, estimate), std::max(central.high, estimate)};
+}
+
 std::vector<size_t> BlockResample(size_t num_windows, size_t block, Random& random) {
   std::vector<size_t> indices;
   if (num_windows == 0) return indices;

@@ -32,6 +32,9 @@ double Variance(std::span<const double> values);  // of the sample, n - 1; 0 bel
 // The q-quantile by linear interpolation between order statistics (type 7); `values` non-empty.
 double Quantile(std::vector<double> values, double q);
 Interval CentralInterval(const std::vector<double>& values, double level);
+// The same around an estimate of which `values` are draws. The draws of a skewed estimator may all
+// lie on one side of it; an interval that is said beside an estimate holds it.
+Interval IntervalAround(double estimate, const std::vector<double>& values, double level);
 
 // `count` window indices below `num_windows`: circular blocks of `block` neighbours, drawn with
 // replacement.

@@ -21,7 +21,6 @@ namespace {
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 constexpr double kLeastGain = 0.03;       // of a proposal
 constexpr double kLeastGainLater = 0.05;  // once the plan had stopped changing
-constexpr double kLikelyBetter = 0.01;    // kept where it cannot be told at the end
 constexpr double kFewerMayLose = 0.03;    // of the rate, for fewer threads, at its interval's end
 constexpr double kRateError = 0.02;       // of the rate that a plan is made of
 constexpr double kBlockError = 0.02;      // of a block's rate
@@ -139,6 +138,11 @@ struct Tuner::State {
     if (lengths.empty()) return;
     window_ns = std::max<int64_t>(1'000'000, std::llround(Quantile(lengths, 0.5)));
     now_ns = view.windows.back().start_ns + view.windows.back().duration_ns;
+    const HostRow* rss = view.FindHost("process_rss_bytes");
+    if (options.memory_bytes && rss != nullptr && rss->last_value) {
+      const double over = *rss->last_value - static_cast<double>(*options.memory_bytes);
+      result.over_memory_bytes = over > 0 ? std::optional<double>(over) : std::nullopt;
+    }
     // In the last window, at the settings in force.
     const std::vector<size_t> last = {view.windows.size() - 1};
     if (view.windows.back().start_ns < segments.back().settled_ns) return;
@@ -502,11 +506,8 @@ struct Tuner::State {
     if (trial->forced) return true;
     // More than that nobody asked for.
     if (trial->fewer && ReachesTarget(observed)) return true;
-    if (trial->fewer) {
-      return effect.interval.low > -kFewerMayLose ||
-             (!effect.clear && effect.ratio > -kFewerMayLose / 2);
-    }
-    return effect.clear ? effect.ratio > 0 : effect.ratio > kLikelyBetter;
+    if (trial->fewer) return effect.interval.low > -kFewerMayLose;
+    return effect.clear && effect.ratio > 0;
   }
 
   bool ReachesTarget(double observed) const {
@@ -535,6 +536,7 @@ struct Tuner::State {
     decision.verdict = keeps ? TuneVerdict::kKept : TuneVerdict::kReverted;
     unheard.push_back(t.decision);
     if (of_start || (keeps && t.against_start)) {
+      result.shown = effect.interval.low > (kept_fewer || t.fewer ? -kFewerMayLose : 0);
       result.effect = effect.ratio;
       result.effect_interval = effect.interval;
       result.pairs = effect.pairs;
@@ -560,19 +562,24 @@ struct Tuner::State {
 
   Move AfterVerify(const Effect& effect, double observed) {
     // Where threads were taken away, a little may be lost; beyond a target all that is above it.
-    const bool worse = effect.clear && effect.ratio < (kept_fewer ? -kFewerMayLose : 0) &&
-                       !(kept_fewer && ReachesTarget(observed));
+    const bool worse = (effect.clear && effect.ratio < (kept_fewer ? -kFewerMayLose : 0) &&
+                        !(kept_fewer && ReachesTarget(observed)));
+    // Each step was shown to be faster; all together must be.
+    const bool not_shown = !result.shown && !kept_fewer;
     std::string why =
         fmt::format("the plan has stopped changing; against the start {}", Words(effect));
-    if (worse) {
+    if (worse || not_shown) {
       // Steps that each looked better are not, together.
       Decision& decision =
-          Decide(TuneAction::kRevert, "slower than the start: back to its settings");
+          Decide(TuneAction::kRevert,
+                 worse ? "slower than the start: back to its settings"
+                       : "not shown to be faster than the start: back to its settings");
       decision.changes = ChangesBetween(incumbent, start);
       decision.settings = start;
       ++applied;
       incumbent = start;
       result.effect.reset();
+      result.shown = false;
       result.effect_note = "the settings are those of the start";
     }
     const KnobValues settings = incumbent;

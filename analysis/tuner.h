@@ -1,8 +1,9 @@
 // Tuner: the controller of `headrace tune`. It looks at the run so far, and says what to set next
 // and how long to wait: it plans from the windows recorded at the present settings (allocation.h),
-// compares the new settings with the old ones in interleaved blocks of windows (paired.h), keeps
-// what is faster and takes back what is not, until the plan changes nothing. Then it stops, or
-// watches for lasting changes of the pipeline and plans anew.
+// compares the new settings with the old ones in interleaved blocks of windows
+// (block_comparison.h), keeps what its interval shows to be faster, or to cost no more than a
+// little where it takes fewer threads, and takes back all else, until the plan changes nothing.
+// Then it stops, or watches for lasting changes of the pipeline and plans anew.
 //
 // It has no clock, no thread and no store: the same runs give the same decisions.
 //
@@ -48,12 +49,16 @@ struct TuneResult {
   KnobValues start, end;
   std::optional<double> effect;  // rate at `end` against `start`, less 1; none: not compared
   Interval effect_interval;      // 95 %
-  size_t pairs = 0;              // 0: not interleaved
-  std::optional<double> rate;    // batches per second at `end`
-  std::string effect_note;       // why there is none, or what it is not
-  std::string why;               // the stop
-  bool converged = false;        // the plan stopped changing
-  int applied = 0;               // decisions that turned knobs
+  bool shown = false;          // the interval holds no loss, or none to speak of for fewer threads
+  size_t pairs = 0;            // 0: not interleaved
+  std::optional<double> rate;  // batches per second at `end`
+  std::string effect_note;     // why there is none, or what it is not
+  std::string why;             // the stop
+  bool converged = false;      // the plan stopped changing
+  // By how much the process was above its memory budget when it was last seen; none: within it, or
+  // no budget.
+  std::optional<double> over_memory_bytes;
+  int applied = 0;  // decisions that turned knobs
 };
 
 class Tuner {

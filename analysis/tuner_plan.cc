@@ -172,8 +172,8 @@ class Draft {
     for (size_t s = 0; s < stage_s.size(); ++s) {
       const double wanted = std::ceil(stage_s[s] * Needed() * (1 + kMargin) - 1e-9);
       if (question_.turnable.contains(ThreadsKnob(model_.stages()[s]))) {
-        fewer.parallelism[s] =
-            std::clamp(static_cast<int>(std::min(wanted, 1e6)), 1, current.parallelism[s]);
+        fewer.parallelism[s] = std::clamp(static_cast<int>(std::min(wanted, 1e6)), 1,
+                                          std::max(1, current.parallelism[s]));
       }
     }
     const double least = std::min(predictor_.Rate(current), Needed()) * (1 - kMayLose);

@@ -59,9 +59,8 @@ class Splitter {
     const Quantity ratio = Quantity::Of(part(model_.demands()) / whole(model_.demands()),
                                         Unit::kRatio, Source::kAccount);
     if (ratios.empty()) return ratio;
-    const Interval interval = CentralInterval(ratios, 0.9);
-    return ratio.WithInterval(std::min(interval.low, ratio.value()),
-                              std::max(std::min(interval.high, 1.0), ratio.value()));
+    const Interval interval = IntervalAround(ratio.value(), ratios, 0.9);
+    return ratio.WithInterval(interval.low, std::max(std::min(interval.high, 1.0), ratio.value()));
   }
 
   const PipelineModel& model_;
@@ -194,10 +193,8 @@ CpuToConsumer CpuToConsumerOf(const PipelineModel& model) {
   }
   cpu.cores_wanted = Quantity::Of(now.cpu_s / now.consumer_s, Unit::kCores, Source::kEstimate);
   if (!wanted.empty()) {
-    const Interval interval = CentralInterval(wanted, 0.9);
-    cpu.cores_wanted =
-        cpu.cores_wanted.WithInterval(std::min(interval.low, cpu.cores_wanted.value()),
-                                      std::max(interval.high, cpu.cores_wanted.value()));
+    const Interval interval = IntervalAround(cpu.cores_wanted.value(), wanted, 0.9);
+    cpu.cores_wanted = cpu.cores_wanted.WithInterval(interval.low, interval.high);
   }
   return cpu;
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/allocation.h"
+#include "analysis/next_step.h"
 #include "analysis/run_view.h"
 #include "analysis/sensitivity.h"
 #include "analysis/what_if.h"
@@ -18,6 +19,7 @@
 #include "cli/plan_cache.h"
 #include "cli/plan_emit.h"
 #include "cli/plan_fleet.h"
+#include "cli/rates_text.h"
 #include "cli/target_option.h"
 #include "collectors/store/store.h"
 
@@ -102,6 +104,10 @@ nlohmann::ordered_json ObjectivesJson(const analysis::HostReport& program) {
   return out;
 }
 
+nlohmann::ordered_json RowsRate(double rate, double rows) {
+  return rows > 0 ? Finite(rate * rows) : nlohmann::ordered_json(nullptr);
+}
+
 // What a page of a plan is made of.
 struct Planned {
   const analysis::RunView& view;
@@ -158,12 +164,12 @@ std::string PlanJson(const Planned& about) {
                              {"budget_bytes", CacheBudgetMiB(cache) << 20}});
   }
   out["now"] = {{"batches_per_second", plan.now},
-                {"rows_per_second", plan.now * plan.rows_per_batch}};
+                {"rows_per_second", RowsRate(plan.now, plan.rows_per_batch)}};
   out["predicted"] = {{"batches_per_second", Finite(plan.predicted)},
                       {"low", Finite(plan.predicted_interval.low)},
                       {"high", Finite(plan.predicted_interval.high)},
                       {"level_ratio", 0.9},
-                      {"rows_per_second", Finite(plan.predicted * plan.rows_per_batch)}};
+                      {"rows_per_second", RowsRate(plan.predicted, plan.rows_per_batch)}};
   out["gain_ratio"] = Finite(plan.predicted / plan.now - 1);
   out["gain_interval"] = IntervalJson(plan.gain_interval);
   out["promise"] = {{"batches_per_second", Finite(plan.promise)}, {"probability", 0.9}};
@@ -232,13 +238,35 @@ void PrintProgram(const analysis::HostReport& program) {
       program.words);
 }
 
+// Whether what the budget leaves is surely slower than what ran, whatever is set.
+bool TooSlow(const analysis::Allocation& plan, const PlanOptions& options) {
+  return (options.cores > 0 || !options.memory.empty()) && plan.predicted_interval.high < plan.now;
+}
+
+void PrintTooSlow(const Planned& about) {
+  const analysis::Allocation& plan = about.plan;
+  std::string budget;
+  if (about.options.cores > 0) budget = fmt::format("{:g} cores", about.options.cores);
+  if (!about.options.memory.empty()) {
+    budget += (budget.empty() ? "" : " and ") + about.options.memory + " of memory";
+  }
+  fmt::print(
+      "infeasible at the present rate: {} allow {} at most, {:+.0f} % [{:.0f}, {:.0f}]; "
+      "limited by {}\n\n",
+      budget, FormatRate(plan.predicted, "batches"), 100 * (plan.predicted / plan.now - 1),
+      100 * plan.gain_interval.low, 100 * plan.gain_interval.high,
+      analysis::Describe(plan.limited_by));
+}
+
 void PrintTable(const Planned& about) {
   const auto& [view, model, options, plan, worths, over_cores, question, caches, emitted] = about;
+  if (TooSlow(plan, options)) PrintTooSlow(about);
   if (question != nullptr) PrintCacheVerdict(model, *question, plan, *caches);
   if (plan.changes.empty()) {
-    fmt::print(
-        "{}: {}\n", plan.caches.empty() ? "nothing to change" : "nothing else to change",
-        options.target.empty() ? "no setting gains 3 % or more" : "the target is met as it is");
+    fmt::print("{}: {}\n", plan.caches.empty() ? "nothing to change" : "nothing else to change",
+               TooSlow(plan, options)   ? "no setting makes up for the smaller budget"
+               : options.target.empty() ? "no setting gains 3 % or more"
+                                        : "the target is met as it is");
   } else {
     size_t knob = 4;
     for (const analysis::Change& change : plan.changes) knob = std::max(knob, change.knob.size());
@@ -255,11 +283,10 @@ void PrintTable(const Planned& about) {
     }
   }
   const analysis::Interval& range = plan.predicted_interval;
-  fmt::print("\nnow        {} ({})\n", FormatRate(plan.now, "batches"),
-             FormatRate(plan.now * plan.rows_per_batch, "rows"));
-  fmt::print("predicted  {} [{:.4g}, {:.4g}] ({}), {:+.0f} %\n",
-             FormatRate(plan.predicted, "batches"), range.low, range.high,
-             FormatRate(plan.predicted * plan.rows_per_batch, "rows"),
+  fmt::print("\nnow        {}\n", RatesText(plan.now, plan.rows_per_batch));
+  fmt::print("predicted  {}, {:+.0f} %\n",
+             RatesText(plan.predicted, plan.rows_per_batch,
+                       fmt::format(" [{:.4g}, {:.4g}]", range.low, range.high)),
              100 * (plan.predicted / plan.now - 1));
   if (!plan.changes.empty() || !plan.caches.empty()) {
     fmt::print("promise    nine of ten such plans reach {}; slower than now: {}\n",
@@ -289,6 +316,14 @@ void PrintTable(const Planned& about) {
   if (options.explain || options.price > 0 || options.watts > 0) PrintObjectives(plan, options);
   if (options.explain) PrintProgram(plan.program);
   if (plan.changes.empty() && plan.caches.empty()) return;
+  if (const std::string compare = analysis::CompareCommand(view, plan);
+      !plan.shown() && !compare.empty()) {
+    fmt::print(
+        "\nThe plan may gain nothing: its interval holds 0. A comparison decides:\n"
+        "next: {}\n",
+        compare);
+    return;
+  }
   const std::string file = options.output.empty() ? "plan.json" : ShellWord(options.output);
   fmt::print("\n");
   if (view.run.pipeline_path.empty()) {
@@ -313,9 +348,9 @@ std::string WhatIfJson(const analysis::RunView& view, const PlanOptions& options
   out["run"] = view.run.run_id;
   out["run_name"] = view.run.name;
   out["what_if"] = options.what_if;
-  out["now"] = {{"batches_per_second", now}, {"rows_per_second", now * rows}};
+  out["now"] = {{"batches_per_second", now}, {"rows_per_second", RowsRate(now, rows)}};
   out["predicted"] = {{"batches_per_second", prediction.rate},
-                      {"rows_per_second", prediction.rate * rows},
+                      {"rows_per_second", RowsRate(prediction.rate, rows)},
                       {"low", prediction.interval.low},
                       {"high", prediction.interval.high},
                       {"level_ratio", 0.9},
@@ -353,9 +388,7 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
         stdout);
     return static_cast<int>(ExitCode::kOk);
   }
-  const auto shown = [&](double rate) {
-    return fmt::format("{} ({})", FormatRate(rate, "batches"), FormatRate(rate * rows, "rows"));
-  };
+  const auto shown = [&](double rate) { return RatesText(rate, rows); };
   fmt::print("run {} as recorded        {}\n", view.run.run_id, shown(now));
   fmt::print("if {}  {}, 90 % of such predictions within [{:.4g}, {:.4g}]\n",
              Printable(fmt::format("{}", fmt::join(options.what_if, " "))), shown(prediction.rate),
@@ -506,7 +539,7 @@ int Run(const PlanOptions& options) {
   } else {
     PrintTable(about);
   }
-  return static_cast<int>(ExitCode::kOk);
+  return static_cast<int>(TooSlow(plan, options) ? ExitCode::kInconclusive : ExitCode::kOk);
 }
 
 HR_COMMAND(
@@ -520,7 +553,8 @@ HR_COMMAND(
          "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n"
          "  headrace plan latest --cache memory=8GiB --epoch-rows 3000000 --epochs 10\n"
          "  headrace plan latest --emit dataloader        # num_workers=..., to be pasted\n",
-     .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget, or the run has no operator data or "
+     .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget or keeps the rate within it, or the "
+                   "run has no operator data or "
                    "no input (--ceiling), 5 not a headrace database or no such run",
      .next = "headrace run PIPELINE --plan plan.json",
      .configure = [](CLI::App& app) -> std::function<int()> {

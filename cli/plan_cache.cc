@@ -194,7 +194,9 @@ void PrintCacheTable(const analysis::PipelineModel& model, const CacheOptions& o
         FormatBytes(option.stored_bytes), 100 * option.share, option.fill_rate, option.warm_rate,
         100 * (option.warm_rate / choice.rate - 1),
         fmt::format("[{:.0f}, {:.0f}]", 100 * option.warm_gain.low, 100 * option.warm_gain.high),
-        pays ? fmt::format("{:.0f} epochs", *pays) : std::string("never"),
+        pays                             ? fmt::format("{:.0f} epochs", *pays)
+        : option.warm_rate > choice.rate ? std::string("not sure")
+                                         : std::string("never"),
         Printable(option.then.name),
         !option.allowed ? std::string("; the reader keeps nothing there")
         : option.random.empty()

@@ -130,7 +130,8 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
   }
   if (options.quiet) return;
   const std::string rates =
-      fmt::format("{:.1f} s: {}, {:.1f} batches/s", seconds,
+      // The report's rate is of the steady phase.
+      fmt::format("{:.1f} s: {}, {:.1f} batches/s from start to end", seconds,
                   FormatRate(per_second(done.rows), "rows"), per_second(done.batches));
   if (repeats && done.batches > 0) {
     fmt::print(

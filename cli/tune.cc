@@ -27,6 +27,7 @@
 #include "cli/decision_text.h"
 #include "cli/device_cost.h"
 #include "cli/foreign_target.h"
+#include "cli/rates_text.h"
 #include "cli/recorded_pipeline.h"
 #include "cli/run_conditions.h"
 #include "cli/target_option.h"
@@ -99,7 +100,7 @@ struct Tuned {
 
 Json RateJson(const std::optional<double>& rate, double rows) {
   return {{"batches_per_second", rate ? Json(*rate) : Json(nullptr)},
-          {"rows_per_second", rate ? Json(*rate * rows) : Json(nullptr)}};
+          {"rows_per_second", rate && rows > 0 ? Json(*rate * rows) : Json(nullptr)}};
 }
 
 // The settings as a plan file: what was verified stands where a plan has its prediction.
@@ -199,13 +200,12 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
     set += " --set " + ShellWord(key + "=" + value);
   }
   if (result.effect) {
-    fmt::print("verified: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {} ({})\n",
-               100 * *result.effect, 100 * result.effect_interval.low,
-               100 * result.effect_interval.high,
+    fmt::print("{}: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {}\n",
+               result.shown ? "verified" : "not shown", 100 * *result.effect,
+               100 * result.effect_interval.low, 100 * result.effect_interval.high,
                result.pairs > 0 ? fmt::format("{} pairs of blocks", result.pairs)
                                 : std::string("before against after, not interleaved"),
-               FormatRate(result.rate.value_or(0), "batches"),
-               FormatRate(result.rate.value_or(0) * tuned.rows, "rows"));
+               result.rate ? RatesText(*result.rate, tuned.rows) : std::string("unknown"));
   } else {
     fmt::print("not verified: {}\n", result.effect_note);
   }
@@ -442,7 +442,15 @@ int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_fai
   } else if (!options.quiet) {
     PrintResult(tuned, options);
   }
-  return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+  if (Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
+  if (const std::optional<double> over = tuned.result.over_memory_bytes) {
+    say(
+        fmt::format("headrace tune: the process takes {} more than --memory {} allows, at the "
+                    "settings it has now: loosen --memory, or use smaller batches",
+                    FormatBytes(*over), options.memory));
+    return static_cast<int>(ExitCode::kInconclusive);
+  }
+  return 0;
 }
 
 // A running process of somebody else's, whose knobs the user's command sets.
@@ -586,7 +594,8 @@ HR_COMMAND(
          "of it\n",
      .exit_codes =
          "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file or "
-         "an option, 4 no settings satisfy the budget, or too little to plan by, 5 "
+         "an option, 4 no settings satisfy the budget, the process exceeds it at the end, or too "
+         "little to plan by, 5 "
          "damaged table or database, 7 out of disk or memory, 130 interrupted",
      .next = "headrace tune --explain latest",
      .configure = [](CLI::App& app) -> std::function<int()> {

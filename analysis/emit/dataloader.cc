@@ -164,6 +164,40 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
   return e;
 }
 
+std::string NoWorkerMeasured(const RunView& run) {
+  std::string note = "no worker was measured; each begins as a copy of the trainer's process";
+  const WorkerProcesses all = ResidentOf(run, {});
+  if (all.other_bytes) {
+    note += fmt::format(", which has {} resident", FormatBytes(*all.other_bytes));
+  }
+  return note;
+}
+
+// The number of workers that the plan gives a loader that has none, as every page of the run says.
+void PlanFirstWorkers(const PipelineModel& model, size_t s, const Budget& budget, Emitted* e) {
+  const Demands& d = model.demands();
+  const Allocation plan = Allocate(model, budget);
+  const int to = plan.settings.parallelism[s];
+  if (to == 0 || !plan.shown()) {
+    e->settings.push_back(Setting("num_workers", "0", "0",
+                                  to == 0 ? Waited(model) + "; workers gain less than 3 %"
+                                          : Waited(model) + "; that workers gain is not sure"));
+    e->gain_note = "nothing changes";
+    return;
+  }
+  e->settings.push_back(Setting(
+      "num_workers", std::to_string(to), "0",
+      fmt::format("{}: it makes each batch itself in {}, {} of it on a CPU, and uses it in {}; "
+                  "{:.1f} cores are there",
+                  Waited(model), FormatDuration(d.stage_s[s] * 1e9),
+                  FormatPercent(d.stage_s[s] > 0 ? d.stage_cpu_s[s] / d.stage_s[s] : 0),
+                  FormatDuration(d.consumer_s * 1e9), model.cores_available())));
+  e->predicted = plan.predicted;
+  e->predicted_interval = plan.predicted_interval;
+  e->gain_interval = plan.gain_interval;
+  e->gain_note = "no worker was seen at work; record again with these";
+}
+
 // num_workers=0: the trainer's thread makes its batches.
 Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageModel& stage,
                    const Budget& budget) {
@@ -174,6 +208,13 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
   Emitted e;
   e.basis = "operators of the trainer, which makes its batches itself";
   e.now = d.rate;
+  if (model.current().parallelism[s] == 0) {
+    PlanFirstWorkers(model, s, budget, &e);
+    e.unknown.push_back({"prefetch_factor", "there was no queue of batches in the run"});
+    AddCommon(run, {}, 0, &e);
+    e.memory_note = NoWorkerMeasured(run);
+    return e;
+  }
   const double wanted = std::ceil(makes / takes - 1e-9);
   const double room = std::floor(cores * makes / std::max(1e-9, d.stage_cpu_s[s]) + 1e-9);
   int to = static_cast<int>(std::clamp(std::min(wanted, room), 1.0, double(kMostWorkers)));
@@ -198,11 +239,7 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
   }
   e.unknown.push_back({"prefetch_factor", "there was no queue of batches in the run"});
   AddCommon(run, {}, 0, &e);
-  e.memory_note = "no worker was measured; each begins as a copy of the trainer's process";
-  const WorkerProcesses all = ResidentOf(run, {});
-  if (all.other_bytes) {
-    e.memory_note += fmt::format(", which has {} resident", FormatBytes(*all.other_bytes));
-  }
+  e.memory_note = NoWorkerMeasured(run);
   return e;
 }
 

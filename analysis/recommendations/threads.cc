@@ -15,6 +15,12 @@ constexpr double kSmallStall = 0.05;
 
 std::string Batches(double rate) { return FormatRate(rate, "batches"); }
 
+// What a stage on the consumer's thread (0 of its own) gets are workers.
+std::string WordOf(const std::string& knob, int from) {
+  if (knob != "parallelism") return knob;
+  return from == 0 ? "workers" : "threads";
+}
+
 // "decode threads 1 -> 5, decode queue 4 -> 8"; empty where the plan changes nothing.
 std::string AllSettings(const Allocation& plan) {
   std::string text;
@@ -22,13 +28,17 @@ std::string AllSettings(const Allocation& plan) {
     const size_t dot = change.knob.rfind('.');
     const std::string knob = dot == std::string::npos ? "" : change.knob.substr(dot + 1);
     text += fmt::format("{}{} {} {} -> {}", text.empty() ? "" : ", ", change.knob.substr(0, dot),
-                        knob == "parallelism" ? "threads" : knob, change.from, change.to);
+                        WordOf(knob, change.from), change.from, change.to);
   }
   return text;
 }
 
 Recommendation MoreWorkers(const Evidence& e) {
   const Demands& demands = e.model().demands();
+  if (e.run().run.pipeline_path.empty()) {
+    return DoesNotFire(
+        "this is a program of its own, which no other machine can feed; its workers are R2's");
+  }
   if (e.stall() < kSmallStall) {
     return DoesNotFire(fmt::format("the consumer waits {} of each step: no worker is missing",
                                    FormatPercent(e.stall())));
@@ -126,7 +136,7 @@ std::string SettingsText(const Allocation& plan, const std::string& knob) {
     if (!change.knob.ends_with("." + knob)) continue;
     const std::string stage = change.knob.substr(0, change.knob.size() - knob.size() - 1);
     text += fmt::format("{}{} {} {} -> {}", text.empty() ? "" : ", ", stage,
-                        knob == "parallelism" ? "threads" : knob, change.from, change.to);
+                        WordOf(knob, change.from), change.from, change.to);
   }
   return text;
 }
@@ -175,9 +185,15 @@ Recommendation Prefetch(const Evidence& e) {
   const PipelineModel& model = e.model();
   Variant all = e.Now();
   bool any = false;
-  for (int& capacity : all.settings.queue_capacity) {
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    if (model.stages()[s].on_consumer) continue;  // it has no queue
+    int& capacity = all.settings.queue_capacity[s];
     any = any || Deeper(capacity) != capacity;
     capacity = Deeper(capacity);
+  }
+  if (!any && model.loads_on_consumer()) {
+    return DoesNotFire(
+        "there is no queue: the consumer's thread makes each batch when it wants it");
   }
   double emptiest = -1;
   std::string evidence = "no queue was recorded";
@@ -193,6 +209,7 @@ Recommendation Prefetch(const Evidence& e) {
   // One queue alone, where that is nearly as good.
   for (size_t s = 0; s < model.stages().size() && outcome.gain >= kWorthwhileGain; ++s) {
     Variant one = e.Now();
+    if (model.stages()[s].on_consumer) continue;
     one.settings.queue_capacity[s] = Deeper(one.settings.queue_capacity[s]);
     const Outcome alone = e.Predict(one);
     if (alone.gain < 0.9 * outcome.gain) continue;

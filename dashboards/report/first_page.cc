@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/recommendations.h"
+#include "analysis/next_step.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"
@@ -78,7 +78,9 @@ class Picture {
   static constexpr size_t kMostStages = 40;  // more are no picture
 
   void Mark(const Finding& finding) {
-    if (finding.limit.kind == LimitKind::kConsumer) consumer_limits_ = true;
+    if (finding.limit.kind == LimitKind::kConsumer || finding.limit.kind == LimitKind::kThread) {
+      consumer_limits_ = true;
+    }
     if (finding.limit.kind == LimitKind::kStage || finding.limit.kind == LimitKind::kOrder) {
       limits_.push_back(finding.limit.index);
     }
@@ -166,7 +168,7 @@ std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck)
   const Finding* next = nullptr;
   for (const Finding& finding : bottleneck.findings) {
     if (&finding == &first || !std::isfinite(finding.limit.bound)) continue;
-    if (finding.limit.kind == LimitKind::kConsumer) continue;
+    if (finding.limit.kind == LimitKind::kConsumer || finding.within_first) continue;
     if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
   }
   std::string text;
@@ -202,6 +204,10 @@ std::string BoundText(const PipelineModel& model, const Finding& first) {
       return fmt::format("{} can deliver {} with {}", first.limit.name, rate,
                          Plural(stage.parallelism, "thread"));
     }
+    case LimitKind::kThread:
+      return fmt::format(
+          "one thread loads and computes in turn, and loads {} of the time: {} at most",
+          FormatPercent(model.stall_ratio()), rate);
     case LimitKind::kOrder: {
       const analysis::StageModel& stage = model.stages()[first.limit.index];
       return fmt::format(
@@ -222,6 +228,7 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
     text += "; " + others;
   }
   text += fmt::format(". Measured: {}.", Rate(model.demands().rate));
+  if (!bottleneck.loss.empty()) text += " The rest is lost: " + bottleneck.loss + ".";
   if (first.limit.kind == LimitKind::kStage && first.culprit) {
     text += WaitSentence(run, run.operators[*first.culprit]);
   }
@@ -230,66 +237,11 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
 
 // ---------------------------------------------------------------- fix and next
 
-// "fetch threads 1 -> 3", "num_workers 2 -> 8", "decode queue 4 -> 8".
-std::string ChangeWords(const RunView& run, const analysis::Change& change) {
-  std::string knob = change.knob;
-  if (run.run.pipeline_path.empty() && knob == "workers.parallelism") {
-    knob = "num_workers";
-  } else {
-    const size_t dot = knob.rfind('.');
-    if (dot != std::string::npos) {
-      const std::string what = knob.substr(dot + 1);
-      knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
-    }
-  }
-  return fmt::format("{} {} -> {}", knob, change.from, change.to);
-}
-
-std::string ChangesText(const RunView& run, const analysis::Allocation& plan) {
-  std::string text;
-  for (const analysis::Change& change : plan.changes) {
-    text += (text.empty() ? "" : ", ") + ChangeWords(run, change);
-  }
-  return text;
-}
-
-std::string FixCommand(const RunView& run) {
-  if (run.run.pipeline_path.empty()) {
-    const bool loader =
-        std::any_of(run.stages.begin(), run.stages.end(),
-                    [](const analysis::StageRow& stage) { return stage.name == "workers"; });
-    return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
-                       loader ? " --emit dataloader" : "", run.database_option);
-  }
-  return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
-}
-
-// A fix is advice only where its interval says that it helps: by as much as can be printed.
-constexpr double kLeastSureGain = 0.005;
-
 void AddFix(const RunView& run, const Statements& statements, FirstPage* page) {
-  const analysis::Allocation& plan = *statements.allocation;
-  const std::string on_condition = page->conditional ? " if the load stays as it is" : "";
-  if (plan.changes.empty()) {
-    page->lines.push_back({"fix", AdviceFor(run, statements)});
-    return;
-  }
-  std::string gain = fmt::format("{:+.0f} % {}", 100 * (plan.predicted / plan.now - 1),
-                                 PercentInterval(plan.gain_interval));
-  if (plan.gain_interval.low < kLeastSureGain) {
-    page->lines.push_back(
-        {"fix", fmt::format("No change is sure to help. {} may: {} predicted. Measure it:",
-                            ChangesText(run, plan), gain)});
-  } else {
-    std::string memory;
-    if (plan.memory_change_bytes && std::abs(*plan.memory_change_bytes) >= 1) {
-      const double bytes = *plan.memory_change_bytes;
-      memory = fmt::format(", {}{} memory", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
-    }
-    page->lines.push_back({"fix", fmt::format("{}: {} predicted{}{}", ChangesText(run, plan), gain,
-                                              on_condition, memory)});
-  }
-  page->lines.push_back({"", FixCommand(run), true});
+  const analysis::NextStep next = analysis::NextStepOf(run, statements);
+  const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
+  page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
+  if (!next.command.empty()) page->lines.push_back({"", next.command, true});
 }
 
 void AddNext(const Statements& statements, FirstPage* page) {
@@ -308,15 +260,15 @@ void AddNext(const Statements& statements, FirstPage* page) {
 }
 
 // What the plan that this run was started with had said, beside what came of it.
-void AddPlanned(const RunView& run, FirstPage* page) {
-  if (!run.prediction || !run.prediction->observed || run.prediction->predicted <= 0) return;
-  const analysis::PredictionRow& said = *run.prediction;
+void AddPlanned(const Statements& statements, FirstPage* page) {
+  if (!statements.planned) return;
+  const analysis::PlannedRate& said = *statements.planned;
   std::string text = fmt::format("predicted {}", Rate(said.predicted));
   if (said.low && said.high) text += fmt::format(" [{:.4g}, {:.4g}]", *said.low, *said.high);
-  const double off = said.predicted / *said.observed - 1;
   page->lines.push_back(
-      {"plan", fmt::format("{}, measured {}: the prediction was {:.1f} % too {}", text,
-                           Rate(*said.observed), 100 * std::abs(off), off < 0 ? "low" : "high")});
+      {"plan",
+       fmt::format("{}, measured {}: the prediction was {:.1f} % too {}", text, Rate(said.observed),
+                   100 * std::abs(said.error_ratio()), said.error_ratio() < 0 ? "low" : "high")});
 }
 
 // ---------------------------------------------------------------- conditions
@@ -340,6 +292,10 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
   if (statements.model == nullptr) return;
   if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {
     page->conditions.push_back("It changed while it ran: " + drift + ".");
+  }
+  if (const std::string slower = analysis::Words(statements.model->phases().slower);
+      !slower.empty()) {
+    page->conditions.push_back("NOT ALL OF THE RUN: " + slower + ".");
   }
 }
 
@@ -405,7 +361,7 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   if (statements.allocation) {
     AddFix(run, statements, page);
     AddNext(statements, page);
-    AddPlanned(run, page);
+    AddPlanned(statements, page);
   }
 }
 

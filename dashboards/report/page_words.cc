@@ -19,6 +19,8 @@ std::string LimitWord(const analysis::Limit& limit) {
       return limit.name;
     case LimitKind::kOrder:
       return "the order of the batches";
+    case LimitKind::kThread:
+      return "one thread that loads and computes in turn";
     default:
       return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
   }

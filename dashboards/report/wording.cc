@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "analysis/recommendations.h"
 #include "base/units.h"
 
 namespace headrace::dashboards {
-
-using analysis::LimitKind;
 
 const char* StallGrade(double stall_ratio) {
   if (stall_ratio < kModerateStall) return "NOT input-bound";
@@ -60,52 +57,6 @@ std::string DriftText(const analysis::Phases& phases) {
   return text + (drift.used ? "; statements hold for the part since then"
                             : "; too little was recorded since then, so statements are of both "
                               "parts together: record longer");
-}
-
-std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& statements) {
-  const analysis::PipelineModel& model = *statements.model;
-  const analysis::Finding& finding = statements.bottleneck->findings[0];
-  const std::string culprit = finding.culprit ? model.operators()[*finding.culprit].name : "";
-  switch (finding.limit.kind) {
-    case LimitKind::kConsumer:
-      // A trainer that limits and yet waits shows that something is in no row of the model.
-      if (model.stall_ratio() >= kModerateStall) {
-        return "No setting is known to help: what the trainer waits for is not in this run's "
-               "figures.";
-      }
-      return "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
-    case LimitKind::kCores: {
-      const analysis::MoreCores more =
-          analysis::PredictMoreCores(analysis::Evidence(run, statements));
-      std::string text = "No setting is faster: threads do not add cores.";
-      if (more.outcome.gain_interval.low > 0) {
-        text += fmt::format(" {:.0f} more core{} {:+.0f} % {} predicted.", more.cores,
-                            more.cores == 1 ? " gives" : "s give", 100 * more.outcome.gain,
-                            PercentInterval(more.outcome.gain_interval));
-      }
-      return text + (culprit.empty() ? "" : fmt::format(" Or make {} cheaper.", culprit));
-    }
-    case LimitKind::kLock:
-      return fmt::format(
-          "No setting helps: hold lock {} for less time, or split it. More threads only wait.",
-          finding.limit.name);
-    case LimitKind::kDevice:
-      return fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",
-                         finding.limit.name);
-    case LimitKind::kOrder:
-      return fmt::format(
-          "Give stage {} a longer queue, or set pipeline.order = \"any\" if the order of batches "
-          "does not matter.",
-          model.stages()[finding.limit.index].name);
-    case LimitKind::kStage:
-      break;
-  }
-  const analysis::StageModel& stage = model.stages()[finding.limit.index];
-  if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
-    return "No setting within the budget gains 3 % or more.";
-  }
-  return fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
-                     finding.limit.name, culprit.empty() ? "it" : culprit);
 }
 
 Quantity Number(std::optional<double> value, Unit unit, const std::string& reason) {

@@ -24,9 +24,6 @@ std::string PercentInterval(const analysis::Interval& interval);
 // hold: "from 12.4 s on decode takes 2.10 times as long a row ..."; empty where nothing did.
 std::string DriftText(const analysis::Phases& phases);
 
-// What helps when no knob does. `statements` must have a model and a bottleneck.
-std::string AdviceFor(const analysis::RunView& run, const analysis::Statements& statements);
-
 // Shorthand: measured by the accounts; a reason where there is nothing.
 Quantity Ratio(std::optional<double> value, const std::string& reason);
 Quantity Duration(std::optional<double> seconds, const std::string& reason);

@@ -117,5 +117,20 @@ TEST_F(Cache, ElementsAreMeasuredInTheQueue) {
   EXPECT_NEAR(*model.stages()[0].element_bytes, kElementBytes / 4, 0.01 * kElementBytes);
 }
 
+// A cache that may gain nothing pays nothing back.
+TEST_F(Cache, AGainThatMayBeNonePaysNever) {
+  // To read what is kept takes as long as to make it.
+  for (const double each_s : {0.011, 0.0115, 0.0119, 0.012}) {
+    const CacheChoice choice = Choose(0, {Disk(each_s)});
+    for (const CacheOption& option : choice.options) {
+      if (option.warm_gain.low > 0) continue;
+      EXPECT_FALSE(option.break_even_epochs.has_value()) << each_s;
+    }
+    if (choice.best) {
+      EXPECT_GT(choice.options[*choice.best].warm_gain.low, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headrace::analysis

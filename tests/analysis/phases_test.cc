@@ -291,5 +291,81 @@ TEST(Phases, AColdFirstPassIsNotMixedWithWhatFollows) {
   EXPECT_EQ(TimeIn(FindPhases(run), PhaseKind::kCold), 0);
 }
 
+// A cold first pass at half the rate, and more: it was once taken for the filling of queues.
+TEST(Phases, ASlowColdPassIsNoFill) {
+  RunView run = Joined(Record(Chain(0.012), 6, 3), Record(Chain(0.004), 8, 4));
+  for (OperatorRow& op : run.operators) {
+    if (op.name == "fetch") op.kind = "io";
+  }
+  RunView unknown = run;  // what was read from where is not recorded
+  for (int second = 0; second < 6; ++second) {
+    double bytes = 0;
+    for (const WindowRow& window : run.windows) {
+      if (window.start_ns / 1'000'000'000 == second) {
+        bytes += static_cast<double>(window.operators[0].bytes_out_bytes);
+      }
+    }
+    run.device_reads.push_back({Ns(second), Ns(1), bytes});
+  }
+  const Phases phases = FindPhases(run);
+  EXPECT_NEAR(static_cast<double>(TimeIn(phases, PhaseKind::kCold)), 6e9, 1.1e9);
+  EXPECT_LT(static_cast<double>(TimeIn(phases, PhaseKind::kFill)), 0.6e9);
+  ASSERT_TRUE(phases.slower.has_value());
+  EXPECT_EQ(phases.slower->kind, PhaseKind::kCold);
+  EXPECT_NEAR(phases.slower->time_ratio, 6.0 / 14, 0.08);
+  EXPECT_NEAR(phases.slower->rate, 1 / 0.012, 15);
+  EXPECT_NEAR(phases.slower->steady_rate, 1 / 0.004, 12);
+  EXPECT_NE(Words(phases.slower).find("of the run, made"), std::string::npos);
+  const Phases guessed = FindPhases(unknown);
+  EXPECT_LT(static_cast<double>(TimeIn(guessed, PhaseKind::kFill)), 0.6e9)
+      << "more batches than queues hold are no filling of queues";
+  ASSERT_TRUE(guessed.slower.has_value());
+  EXPECT_EQ(guessed.slower->kind, PhaseKind::kSlow);
+}
+
+// Windows without a step have no rate to be a multiple of.
+TEST(Phases, NoChangeIsTheMultipleOfNothing) {
+  RunView run = Record(Chain(0.004), 20, 3);
+  RunView few = run;
+  for (WindowRow& window : run.windows) {
+    const bool early = window.start_ns < Ns(8);
+    window.steps.steps_count = early && window.start_ns != 0 ? 0 : 4;
+  }
+  // One step in every fourth window, then in every other.
+  for (size_t w = 0; w < few.windows.size(); ++w) {
+    few.windows[w].steps.steps_count = w % (w < few.windows.size() / 2 ? 4 : 2) == 0 ? 1 : 0;
+  }
+  for (const RunView* one : {&run, &few}) {
+    const std::optional<Drift> drift = FindDrift(*one);
+    if (!drift || !drift->rate) continue;
+    EXPECT_GT(drift->rate->before, 0.1);
+    EXPECT_LT(drift->rate->after / drift->rate->before, 100);
+  }
+}
+
+TEST(SteadyRate, IsTheVerdicts) {
+  // The source became slower: what was before says nothing of a prediction for what follows.
+  RunView run = Joined(Record(Chain(0.002), 8, 3), Record(Chain(0.008), 12, 4));
+  const PipelineModel model(run);
+  RunView steps;
+  for (const WindowRow& window : run.windows) {
+    WindowRow& bare = steps.windows.emplace_back();
+    bare.start_ns = window.start_ns;
+    bare.duration_ns = window.duration_ns;
+    bare.steps.steps_count = window.steps.steps_count;
+  }
+  const std::optional<double> steady = SteadyRate(steps);
+  ASSERT_TRUE(steady.has_value());
+  EXPECT_NEAR(*steady / model.demands().rate, 1, 0.03);
+  EXPECT_NEAR(*steady, 1 / 0.008, 6);
+  EXPECT_FALSE(SteadyRate(RunView()).has_value());
+  // What a plan had said is held against that rate.
+  run.prediction = PredictionRow{1 / 0.008, 110, 140, 200, "decode", "stage", false};
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.planned.has_value());
+  EXPECT_DOUBLE_EQ(statements.planned->observed, statements.model->demands().rate);
+  EXPECT_NEAR(statements.planned->error_ratio(), 0, 0.05);
+}
+
 }  // namespace
 }  // namespace headrace::analysis

@@ -75,5 +75,43 @@ TEST(Prediction, WaitingForFullCoresIsNoDemand) {
   EXPECT_NEAR(model.demands().stage_s[1], 0.016, 0.001);
 }
 
+// Half the width of the interval around a prediction, in the logarithm, after these residuals of
+// plans that were limited by a stage.
+double HalfWidth(const std::vector<double>& factors, bool other_pipeline = false) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 8;
+  pipeline.stages = {{"fetch", 1, 8, {{"fetch", 0.0001, 0.01, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.0005;
+  RunView run = Record(pipeline, 20, 5);
+  for (const double factor : factors) {
+    run.earlier_predictions.push_back(
+        {100, 90.0, 110.0, 100 / factor, "fetch", "stage", other_pipeline});
+  }
+  const PipelineModel model(run);
+  Settings four = model.current();
+  four.parallelism[0] = 4;
+  const Prediction prediction = Predictor(model).Predict(four);
+  return std::log(prediction.rate / prediction.interval.low);
+}
+
+TEST(Prediction, LargeErrorsWidenWhatIsPromised) {
+  const double without = HalfWidth({});
+  const double small = HalfWidth({1.03, 0.98, 1.02});
+  EXPECT_NEAR(small / without, 1, 0.15);
+  // One that was eightfold off is noticed and does not decide all.
+  const double one = HalfWidth({8});
+  EXPECT_GT(one, 1.3 * without);
+  EXPECT_LT(one, 4 * without);
+  // Three such are what happens here.
+  EXPECT_GT(HalfWidth({8, 7, 6.5}), std::log(6));
+  // Among many that were right they are the rare case.
+  std::vector<double> many(40, 1.02);
+  many.push_back(8);
+  many.push_back(7);
+  EXPECT_LT(HalfWidth(many), 1.5 * without);
+  // A plan for another pipeline tells nothing of the model.
+  EXPECT_NEAR(HalfWidth({8, 7, 6.5}, true), without, 1e-9);
+}
+
 }  // namespace
 }  // namespace headrace::analysis

@@ -246,7 +246,9 @@ RunView Maps(double kept) {
 }
 
 TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
-  const Advice fires = Advice::kFires, silent = Advice::kDoesNotFire, unknown = Advice::kCannotSay;
+  // What may gain nothing is to be tried.
+  const Advice fires = Advice::kFires, tries = Advice::kTry, silent = Advice::kDoesNotFire,
+               unknown = Advice::kCannotSay;
   const std::string gap_auto = "[source]\ncoalesce_gap = \"auto\"\n";
   const struct {
     std::string id, name;
@@ -279,7 +281,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R4", "a fifth of the decoded is wanted", Maps(0.2), fires, "20.0 % of their bytes kept"},
       {"R4", "all of it is wanted", Maps(1), silent, "keeps 100 %"},
       {"R4", "no extract", Decoding(), unknown, "extract"},
-      {"R5", "small requests to a disk", Reading(0.05, 6, 20000, 0, kDisk), fires, "requests take"},
+      {"R5", "small requests to a disk", Reading(0.05, 6, 20000, 0, kDisk), tries, "requests take"},
       {"R5", "joined as they cost", Reading(0.05, 6, 20000, 0, gap_auto), silent, "auto"},
       {"R5", "the gap is far too large", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), fires,
        "over holes up to 128 KiB, and 50.0 % of what is read is over-read"},
@@ -290,9 +292,9 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R6", "a smaller gap does it", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), silent,
        "a smaller gap"},
       {"R5", "cost unknown", Reading(0.05, 6, 20000, 0, "[source]\n"), unknown, "not known"},
-      {"R6", "half is over-read", Reading(0.05, 2, 1e6, 0.5, "[source]\n"), fires, "50.0 %"},
+      {"R6", "half is over-read", Reading(0.05, 2, 1e6, 0.5, "[source]\n"), tries, "50.0 %"},
       {"R6", "little is over-read", Reading(0.05, 2, 1e6, 0.05, "[source]\n"), silent, "5.0 %"},
-      {"R7", "short streams on a disk", Reading(0.009, 1, 20000, 0, kDisk), fires, "64 rows"},
+      {"R7", "short streams on a disk", Reading(0.009, 1, 20000, 0, kDisk), tries, "64 rows"},
       {"R7", "long streams", Reading(0.06, 1, 8e6, 0, kDisk), silent, "as much as"},
       {"R8", "rows as maps", Computing("rowmap", "rowmap"), fires, "rowmap takes"},
       {"R8", "columns only", Decoding(), silent, "no operator converts"},
@@ -301,7 +303,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
             [](RunView* run) {
               AddStacks(run, "parse", {80, 20});
             }),
-       fires, "80.0 % of the CPU samples"},
+       tries, "80.0 % of the CPU samples"},
       {"R9", "a flat profile",
        With(Computing("parse", "spin"),
             [](RunView* run) {
@@ -325,11 +327,11 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R10", "memory keeps a thread from running", Tight(1'130'000'000), fires,
        "of memory in use"},
       {"R10", "memory is plenty", Tight(int64_t{1} << 40), silent, "keeps no thread"},
-      {"R11", "lists repeat four times", Duplicates(4), fires, "4.00 bytes of lists"},
+      {"R11", "lists repeat four times", Duplicates(4), tries, "4.00 bytes of lists"},
       {"R11", "lists hardly repeat", Duplicates(1.05), silent, "repeat too little"},
       {"R11", "nothing compared them", Decoding(), unknown, "not known"},
       {"R11", "they would repeat by session",
-       With(Duplicates(1.05), [](RunView* run) { run->run.clustered_dedup_ratio = 4; }), fires,
+       With(Duplicates(1.05), [](RunView* run) { run->run.clustered_dedup_ratio = 4; }), tries,
        "if rows lay by session, 4.00 bytes"},
       {"R11", "they would repeat more by session than they do",
        With(Duplicates(1.1),
@@ -337,7 +339,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
               run->run.clustered_dedup_ratio = 4.4;
               run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
             }),
-       fires, "left out already: 1.10"},
+       tries, "left out already: 1.10"},
       {"R11", "they lie by session already",
        With(Duplicates(4),
             [](RunView* run) {
@@ -351,7 +353,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
               run->run.clustered_dedup_ratio = 4;
               run->run.sample_dedup_ratio = 3.8;
             }),
-       fires, "in the order that the rows have, 3.80"},
+       tries, "in the order that the rows have, 3.80"},
       {"R11", "they lie by session, and what is left out is little",
        With(Duplicates(1.1),
             [](RunView* run) {
@@ -366,7 +368,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
               run->run.clustered_dedup_ratio = 4;
               run->run.sample_dedup_ratio = 2;
             }),
-       fires, "if rows lay by session, 4.00 bytes"},
+       tries, "if rows lay by session, 4.00 bytes"},
       {"R11", "nor would they by session",
        With(Decoding(), [](RunView* run) { run->run.clustered_dedup_ratio = 1.1; }), silent,
        "even if rows lay by session"},
@@ -398,7 +400,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R19", "alone", With(Decoding(), [](RunView* run) { run->same_pipeline_runs = 0; }), silent,
        "no other"},
       {"R20", "an idle accelerator",
-       With(Computing("ngram", "transform"), [](RunView* run) { AddAccelerator(run, 0.3); }), fires,
+       With(Computing("ngram", "transform"), [](RunView* run) { AddAccelerator(run, 0.3); }), tries,
        "busy 30.0 %"},
       {"R20", "a busy accelerator",
        With(Computing("ngram", "transform"), [](RunView* run) { AddAccelerator(run, 0.97); }),
@@ -423,7 +425,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
   }
   EXPECT_EQ(seen.size(), 23u);
   for (const auto& [id, advices] : seen) {
-    EXPECT_TRUE(advices.count(fires)) << id << " never fires";
+    EXPECT_TRUE(advices.count(fires) + advices.count(tries) > 0) << id << " never fires";
     EXPECT_GT(advices.size(), 1u) << id << " always says the same";
   }
 }
@@ -651,7 +653,7 @@ TEST(Recommendations, BetweenTwoEndsIsNotTheBetter) {
     SCOPED_TRACE(c.id);
     const Judged judged = Judge(c.run);
     const Recommendation& one = judged.Of(c.id);
-    ASSERT_EQ(one.advice, Advice::kFires) << one.why;
+    ASSERT_TRUE(one.advice == Advice::kFires || one.advice == Advice::kTry) << one.why;
     EXPECT_TRUE(one.outcome->between);
     const Evidence e(*judged.run, *judged.statements);
     const double best = e.Predict(c.best(e)).gain;

@@ -270,6 +270,51 @@ TEST(Tuner, TakesBackWhatDoesNotHelp) {
   EXPECT_LE(result.applied, 4);
 }
 
+// What is kept was shown to be faster by its own interval, and so is what is called verified.
+TEST(Tuner, KeepsNothingThatItsIntervalDoesNotShow) {
+  for (const double noise : {0.15, 0.3, 0.6}) {
+    for (const double ceiling : {125.0, 131.0, 150.0}) {
+      SCOPED_TRACE(testing::Message() << "noise " << noise << ", ceiling " << ceiling);
+      FakePipeline pipeline;
+      pipeline.noise = noise;
+      pipeline.ceiling = ceiling;  // threads gain little or nothing
+      const KnobValues start = pipeline.knobs();
+      const auto [result, heard] = TuneIt(&pipeline);
+      for (const auto& [index, decision] : heard.last) {
+        if (decision.action != TuneAction::kApply || decision.verdict != TuneVerdict::kKept) {
+          continue;
+        }
+        ASSERT_TRUE(decision.effect.has_value());
+        EXPECT_GT(decision.effect_interval.low, 0) << Describe(decision.changes);
+      }
+      if (result.effect && !result.shown) {
+        EXPECT_TRUE(result.end == start || result.effect_interval.low <= 0);
+      }
+      if (result.shown) {
+        EXPECT_GT(result.effect_interval.low, -0.03);
+      }
+    }
+  }
+}
+
+TEST(Tuner, SaysAtItsEndWhatTheProcessTakesTooMuch) {
+  FakePipeline pipeline;
+  pipeline.rest_bytes = 60e6;
+  pipeline.limit_bytes = int64_t{1} << 30;
+  TunerOptions options;
+  options.memory_bytes = 80'000'000;
+  options.continuous = true;
+  pipeline.before_window = [](FakePipeline* p) {
+    if (p->windows > 500) p->grown_bytes = 500e6;
+  };
+  const auto [result, heard] = TuneIt(&pipeline, options);
+  ASSERT_TRUE(result.over_memory_bytes.has_value()) << result.why;
+  EXPECT_GT(*result.over_memory_bytes, 400e6);
+  FakePipeline fits;
+  const auto [fine, decisions] = TuneIt(&fits, options);
+  EXPECT_FALSE(fine.over_memory_bytes.has_value());
+}
+
 TEST(Tuner, TakesBackWhatMakesItSlower) {
   FakePipeline pipeline;
   pipeline.ceiling = 125;

@@ -118,3 +118,22 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   jq -e '[.objectives[] | select(.optimal)] | length >= 3' plan.json
   jq -e '.cores_used >= 1 and .watts > 0' plan.json
 }
+
+@test "a budget that cannot keep the rate says so and exits 4" {
+  sed -i 's/elements = 40, rows = 8/elements = 0, rows = 8, bytes = "64KiB"/; s/spin = "1ms"/spin = "3ms"/' small.toml
+  "$HEADRACE" run small.toml --name first --duration 2500ms --quiet
+  run "$HEADRACE" plan first --cores 0.1
+  [ "$status" -eq 4 ] || { echo "$output"; false; }
+  [[ "$output" == "infeasible at the present rate: 0.1 cores allow"* ]] || { echo "$output"; false; }
+  [[ "$output" == *"no setting makes up for the smaller budget"* ]] || { echo "$output"; false; }
+}
+
+@test "a number of rows that was not recorded is not printed as 0" {
+  record
+  sqlite3 "$HEADRACE_DB" "UPDATE intervals SET step_rows_count = 0; UPDATE operators SET rows_count = 0;"
+  sqlite3 "$HEADRACE_DB" "UPDATE steps SET rows_count = 0"
+  run "$HEADRACE" plan first
+  [[ "$output" == *"now  "* ]] || { echo "$output"; false; }
+  [[ "$output" != *"(0 rows/s)"* ]] || { echo "$output"; false; }
+  "$HEADRACE" plan first --json | jq -e '.now.rows_per_second == null'
+}

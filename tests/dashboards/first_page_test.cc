@@ -182,6 +182,7 @@ TEST(FirstPage, AFixThatMayNotHelpIsNoAdvice) {
     return std::string();
   };
   EXPECT_THAT(fix(), testing::StartsWith("decode threads 1 -> "));
+  statements.allocation->predicted = 1.04 * statements.allocation->now;
   statements.allocation->gain_interval = {-0.12, 0.18};
   EXPECT_THAT(fix(), testing::StartsWith("No change is sure to help."));
 }

@@ -9,6 +9,8 @@ CREATE VIEW prediction_summary AS SELECT
   limited_by,
   limited_by_kind,              -- consumer, cores, stage, lock, device, order
   -- Between the first fifth of the run (a second at most) and its last interval; NULL: too short.
+  -- Predictions are of the steady phase, which the report finds: where the run changed for good, or
+  -- read a cold table first, this is another rate.
   (SELECT SUM(i.steps_count) * 1e9 / SUM(i.duration_ns) FROM step_interval AS i
    WHERE i.run_id = p.run_id AND i.start_ns >= MIN(r.duration_ns / 5, 1000000000)
      AND i.start_ns < (SELECT MAX(start_ns) FROM step_interval WHERE run_id = p.run_id))

@@ -11,9 +11,9 @@ CREATE VIEW process_summary AS SELECT
   p.command,
   p.role,          -- root, child
   p.has_accounts,  -- 1: keeps operator accounts
-  MIN(p.started_ns, COALESCE(p.ended_ns, p.started_ns))
-    AS started_ns,  -- since the run began; negative: before it
-  p.ended_ns,      -- NULL: alive at the end of the recording
+  p.started_ns,    -- since the run began; negative: before it
+  -- NULL: alive at the end of the recording. Seen to end before it was seen to begin: as it began.
+  MAX(p.ended_ns, p.started_ns) AS ended_ns,
   p.exit_text,     -- '' unknown or alive
   COALESCE(d.on_cpu_ns, d.read_cpu_ns) AS cpu_ns,  -- NULL not measured: it lived between readings
   COALESCE(d.minor_count, d.read_minor_count) AS minor_faults_count,

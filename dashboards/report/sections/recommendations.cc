@@ -96,7 +96,7 @@ void AddOthers(const std::vector<Recommendation>& all, Section* section) {
   size_t silent = 0;
   std::string unknown;
   for (const Recommendation& one : all) {
-    if (one.advice == Advice::kFires) continue;
+    if (one.advice == Advice::kFires || one.advice == Advice::kTry) continue;
     if (one.advice == Advice::kCannotSay) {
       unknown += (unknown.empty() ? "" : ", ") + one.id;
       continue;
@@ -221,7 +221,15 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
   if (fired == 0) {
     section.sentences.push_back(
         {"none", outside ? "nothing that can be seen from outside calls for a change"
-                         : "no recommendation gains 3 % or more by what this run measured"});
+                         : "no recommendation is sure to gain by what this run measured"});
+  }
+  for (const Recommendation& one : all) {
+    if (one.advice != Advice::kTry) continue;
+    section.sentences.push_back(
+        {one.id, fmt::format("{} may gain or not, {} {}{}: {}; {} decides", one.title,
+                             GainText(one), PercentInterval(one.outcome->gain_interval),
+                             one.outcome->over.empty() ? "" : " over " + one.outcome->over, one.act,
+                             one.record)});
   }
   AddOthers(all, &section);
   section.facts.push_back({"fired_count", Number(static_cast<double>(fired), Unit::kCount, "")});

@@ -19,19 +19,19 @@ using analysis::RunView;
 using analysis::Verdict;
 
 // What the plan that this run was started with had said, beside what came of it.
-void AddPlanned(const RunView& run, Section* section) {
-  if (!run.prediction || !run.prediction->observed || run.prediction->predicted <= 0) return;
-  const analysis::PredictionRow& said = *run.prediction;
+void AddPlanned(const analysis::Statements& statements, Section* section) {
+  if (!statements.planned) return;
+  const analysis::PlannedRate& said = *statements.planned;
   Quantity predicted = Quantity::Of(said.predicted, Unit::kPerSecond, Source::kEstimate);
   if (said.low && said.high) predicted = predicted.WithInterval(*said.low, *said.high);
   section->facts.push_back({"planned.batches_per_second", predicted});
-  section->facts.push_back({"planned.error_ratio", Quantity::Of(said.predicted / *said.observed - 1,
-                                                                Unit::kRatio, Source::kEstimate)});
+  section->facts.push_back(
+      {"planned.error_ratio", Quantity::Of(said.error_ratio(), Unit::kRatio, Source::kEstimate)});
 }
 
-void AddPlan(const RunView& run, const analysis::Statements& statements, Section* section) {
+void AddPlan(const analysis::Statements& statements, Section* section) {
   const analysis::Allocation& plan = *statements.allocation;
-  AddPlanned(run, section);
+  AddPlanned(statements, section);
   section->facts.push_back(
       {"predicted.batches_per_second",
        Quantity::Of(plan.predicted, Unit::kPerSecond, Source::kEstimate)
@@ -113,7 +113,7 @@ void AddWithheld(const analysis::Statements& statements, Section* section) {
   section->facts.push_back({"reason", why});
 }
 
-void AddBottleneck(const RunView& run, const analysis::Statements& statements, Section* section) {
+void AddBottleneck(const analysis::Statements& statements, Section* section) {
   const PipelineModel& model = *statements.model;
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
@@ -135,11 +135,14 @@ void AddBottleneck(const RunView& run, const analysis::Statements& statements, S
   if (bottleneck.verdict == Verdict::kUndecided) {
     section->facts.push_back({"measure", bottleneck.measure});
   }
+  if (const std::string slower = analysis::Words(model.phases().slower); !slower.empty()) {
+    section->facts.push_back({"slower_part", slower});
+  }
   if (!bottleneck.disagreement.empty()) {
     section->facts.push_back({"disagreement", bottleneck.disagreement});
   }
   if (statements.differential) AddThirdOpinion(bottleneck, *statements.differential, section);
-  if (statements.allocation) AddPlan(run, statements, section);
+  if (statements.allocation) AddPlan(statements, section);
   section->tables.push_back(Findings(model, bottleneck));
 }
 
@@ -148,7 +151,7 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
   if (run.run.kind == "ceiling") {
     AddCeiling(run, statements, &section);
   } else if (statements.bottleneck) {
-    AddBottleneck(run, statements, &section);
+    AddBottleneck(statements, &section);
   } else if (statements.outside && statements.outside->withheld.empty()) {
     AddOutsideFacts(run, *statements.outside, &section);
   } else {

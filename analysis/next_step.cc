@@ -1,0 +1,179 @@
+#include "analysis/next_step.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analysis/recommendations.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+// "+4 %", "+35 % [20, 51]"
+std::string Percents(double ratio, const Interval& interval) {
+  return fmt::format("{:+.0f} % [{:.0f}, {:.0f}]", 100 * ratio, 100 * interval.low,
+                     100 * interval.high);
+}
+
+// Runs the plan and compares it with before; of a program of the user's own, what to set in it.
+std::string ApplyCommand(const RunView& run) {
+  if (!run.run.pipeline_path.empty()) {
+    return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
+  }
+  bool loader = false;
+  for (const StageRow& stage : run.stages) {
+    loader = loader || stage.name == "workers" || stage.name == "loader";
+  }
+  return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
+                     loader ? " --emit dataloader" : "", run.database_option);
+}
+
+NextStep OfPlan(const RunView& run, const Allocation& plan) {
+  NextStep next;
+  const std::string words = ChangeWords(run, plan);
+  const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
+  next.command = ApplyCommand(run);
+  if (plan.shown()) {
+    next.kind = NextKind::kChange;
+    next.text = fmt::format("{}: {} predicted", words, gain);
+    if (plan.memory_change_bytes && std::abs(*plan.memory_change_bytes) >= 1) {
+      const double bytes = *plan.memory_change_bytes;
+      next.text +=
+          fmt::format(", {}{} memory", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
+    }
+    return next;
+  }
+  next.kind = NextKind::kCompare;
+  next.text =
+      fmt::format("No change is sure to help. {} may: {} predicted. {}", words, gain,
+                  run.run.pipeline_path.empty() ? "Try it, record that run and compare the two:"
+                                                : "Measure it:");
+  return next;
+}
+
+NextStep OfConsumer(const PipelineModel& model, const Bottleneck& bottleneck) {
+  if (model.stall_ratio() < kKeepsUpStall) {
+    return {NextKind::kNothing,
+            "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.", ""};
+  }
+  return {NextKind::kWork,
+          fmt::format(
+              "No setting gains 3 % or more. The trainer has the smallest bound and waits {} of "
+              "each step all the same{}",
+              FormatPercent(model.stall_ratio()),
+              bottleneck.loss.empty() ? std::string() : ": " + bottleneck.loss),
+          ""};
+}
+
+NextStep OfCores(const RunView& run, const Statements& statements, const std::string& culprit) {
+  constexpr double kLeastOthers = 0.2;  // of the cores
+  const PipelineModel& model = *statements.model;
+  const double others = model.cores_other().value_or(0);
+  std::string text;
+  if (others > kLeastOthers * model.cores_budget()) {
+    text = fmt::format(
+        "Stop the other programs on this machine, or move them: they use {:.1f} "
+        "cores.",
+        others);
+  } else {
+    text = "No setting is faster: threads do not add cores.";
+  }
+  const MoreCores more = PredictMoreCores(Evidence(run, statements));
+  if (more.outcome.gain_interval.low > 0) {
+    text += fmt::format(" {:.0f} more core{} {} predicted.", more.cores,
+                        more.cores == 1 ? " gives" : "s give",
+                        Percents(more.outcome.gain, more.outcome.gain_interval));
+  }
+  if (!culprit.empty()) {
+    const double share =
+        model.demands().cpu_s > 0
+            ? model.demands().operators[*statements.bottleneck->findings[0].culprit].cpu_s /
+                  model.demands().cpu_s
+            : 0;
+    constexpr double kWorthMaking = 0.1;
+    if (share >= kWorthMaking) text += fmt::format(" Or make {} cheaper.", culprit);
+  }
+  return {NextKind::kWork, text, ""};
+}
+
+}  // namespace
+
+std::string ChangeWords(const RunView& run, const Allocation& plan) {
+  std::string text;
+  for (const Change& change : plan.changes) {
+    std::string knob = change.knob;
+    if (const size_t dot = knob.rfind('.'); dot != std::string::npos) {
+      const std::string what = knob.substr(dot + 1);
+      knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
+    }
+    // A DataLoader of a program that headrace.wrap() accounts for.
+    const bool own = run.run.pipeline_path.empty();
+    if (own && (change.knob == "loader.parallelism" || change.knob == "workers.parallelism")) {
+      knob = "num_workers";
+    }
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, change.from, change.to);
+  }
+  return text;
+}
+
+std::string CompareCommand(const RunView& run, const Allocation& plan) {
+  if (run.run.pipeline_path.empty() || plan.changes.empty()) return "";
+  std::string a, b;
+  for (const Change& change : plan.changes) {
+    a += fmt::format(" --a {}={}", change.knob, change.from);
+    b += fmt::format(" --b {}={}", change.knob, change.to);
+  }
+  return fmt::format("{} compare {}{}{}{}", run.program, ShellWord(run.run.pipeline_path), a, b,
+                     run.database_option);
+}
+
+NextStep NextStepOf(const RunView& run, const Statements& statements) {
+  const PipelineModel& model = *statements.model;
+  if (statements.allocation && !statements.allocation->changes.empty()) {
+    return OfPlan(run, *statements.allocation);
+  }
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  const Finding& first = bottleneck.findings[0];
+  const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
+  switch (first.limit.kind) {
+    case LimitKind::kConsumer:
+      return OfConsumer(model, bottleneck);
+    case LimitKind::kCores:
+      return OfCores(run, statements, culprit);
+    case LimitKind::kLock:
+      return {NextKind::kWork,
+              fmt::format("No setting helps: hold lock {} for less time, or split it. More threads "
+                          "only wait.",
+                          first.limit.name),
+              ""};
+    case LimitKind::kDevice:
+      return {NextKind::kWork,
+              fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",
+                          first.limit.name),
+              ""};
+    case LimitKind::kOrder:
+      return {NextKind::kWork,
+              fmt::format("Give stage {} a longer queue, or set pipeline.order = \"any\" if the "
+                          "order of batches does not matter.",
+                          model.stages()[first.limit.index].name),
+              ""};
+    case LimitKind::kThread:
+      return {NextKind::kWork,
+              fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",
+                          culprit.empty() ? "the loading" : culprit),
+              ""};
+    case LimitKind::kStage:
+      break;
+  }
+  const StageModel& stage = model.stages()[first.limit.index];
+  if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
+    return {NextKind::kWork, "No setting within the budget gains 3 % or more.", ""};
+  }
+  return {NextKind::kWork,
+          fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
+                      first.limit.name, culprit.empty() ? "it" : culprit),
+          ""};
+}
+
+}  // namespace headrace::analysis
