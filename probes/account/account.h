@@ -664,13 +664,16 @@ static inline uint32_t hr_pid_namespace_(void) {
   return sscanf(text, "pid:[%u]", &inode) == 1 ? (uint32_t)inode : 0;
 }
 
+/* As <fcntl.h> has them with _GNU_SOURCE alone, which a program may not have defined. */
+enum { HR_F_SETSIG_ = 10, HR_F_SETLEASE_ = 1024 };
+
 /* Whether no process, in whatever container, has the file open or mapped for writing: only then
  * does the kernel grant a lease for reading. 0 also where it does not tell. */
 static inline int hr_nobody_writes_(int fd) {
   /* Somebody who opens the file in this moment would have the kernel send us a signal that kills.
    */
-  if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return 0;
-  fcntl(fd, F_SETLEASE, F_UNLCK);
+  if (fcntl(fd, HR_F_SETSIG_, SIGURG) != 0 || fcntl(fd, HR_F_SETLEASE_, F_RDLCK) != 0) return 0;
+  fcntl(fd, HR_F_SETLEASE_, F_UNLCK);
   return 1;
 }
 
