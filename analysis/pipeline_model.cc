@@ -952,8 +952,10 @@ double PipelineModel::SharedCores(const Settings& settings, const Demands& deman
   const double fair = low * demands.cpu_s;
   const double kept = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
   const double shared = fair > kept ? kept + demands.others_yield * (fair - kept) : fair;
-  // Cores that are added, or taken away, come on top of what the present settings have.
-  return std::max(1e-3, shared + settings.cores - cores_available_);
+  // Cores that are added come on top of what the present settings have; a budget of fewer holds.
+  const double got = settings.cores < cores_available_ ? std::min(shared, settings.cores)
+                                                       : shared + settings.cores - cores_available_;
+  return std::max(1e-3, got);
 }
 
 void PipelineModel::ReadSpread() {

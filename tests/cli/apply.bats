@@ -27,7 +27,9 @@ record() {
 
 @test "apply --json has the gain with its interval, measured and predicted" {
   record
-  "$HEADRACE" apply --pairs 2 --duration 1s --quiet --json > a.json || [ $? -eq 3 ] || [ $? -eq 4 ]
+  code=0
+  "$HEADRACE" apply --pairs 2 --duration 1s --quiet --json > a.json || code=$?
+  case $code in 0 | 3 | 4) ;; *) false ;; esac
   jq -e '.schema == "headrace.apply/1" and .settings[0] and .gain_ratio >= .gain_ratio_low and .gain_ratio <= .gain_ratio_high
          and .predicted_gain_ratio and .pairs_count == 2' a.json || { cat a.json; false; }
 }
