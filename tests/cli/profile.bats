@@ -347,7 +347,7 @@ child_of() { tr -d ' ' < "/proc/$1/task/$1/children"; }
   "$HEADRACE" profile -q -- true
   run "$HEADRACE" report latest --format json
   [ "$(jq -r .cost.machine_ratio <<< "$output")" = null ] || { jq .cost <<< "$output"; false; }
-  "$HEADRACE" report latest > page || true
+  "$HEADRACE" report latest --full > page || true
   grep -Eq 'COST +recording used [0-9.]+ m?s of CPU time' page || { grep COST page; false; }
   ! grep COST page | grep -q 'of the machine'
 }
