@@ -864,16 +864,12 @@ void PipelineModel::ReadCores() {
   const HostRow* busy = run_->FindHost("host_busy_cores");
   const HostRow* total = run_->FindHost("host_cores");
   if (busy == nullptr || !busy->mean_value) return;
-  // Both over the whole run.
+  // The machine's figure is of the whole run, with what the process used before its steady phase;
+  // no less than in that, as a start that idles makes no others.
   double own = *cores_used_;
-  const HostRow* process = run_->FindHost("process_cpu_ns");
-  if (process != nullptr && process->last_value && run_->run.duration_ns > 0) {
-    const double own_ns = *process->last_value;
-    double stages_ns = 0;
-    for (const StageRow& stage : run_->stages) {
-      stages_ns += static_cast<double>(stage.on_cpu_ns.value_or(0));
-    }
-    own = std::max(own_ns, stages_ns) / static_cast<double>(run_->run.duration_ns);
+  if (!run_->process_cpu.empty() && run_->run.duration_ns > 0) {
+    own =
+        std::max(own, run_->process_cpu.back().value / static_cast<double>(run_->run.duration_ns));
   }
   cores_other_ = std::max(0.0, *busy->mean_value - own);
   // The host counts by ticks; of the recording itself more is known.
