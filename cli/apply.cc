@@ -1,7 +1,6 @@
 // headrace apply: runs a pipeline as it was recorded and with the recommended plan, in turns, and
 // says what the plan gained and what limits now.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "analysis/run_view.h"
 #include "analysis/statements.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/ab_runner.h"
 #include "cli/command.h"
@@ -93,9 +93,8 @@ AbSide SideOf(const std::string& label, const Recommended& recommended, bool pla
   const reader::PipelineSpec spec = reader::LoadPipeline(side.pipeline, settings);
   if (spec.delivery.to.kind != reader::DeliveryKind::kInline) {
     throw Error(ExitCode::kUsage,
-                "delivers its batches to another process, which is not started "
-                "here",
-                side.pipeline, "apply the plan with 'headrace run --plan'");
+                "delivers its batches to another process, which is not started here", side.pipeline,
+                "apply the plan with 'headrace run --plan'");
   }
   return side;
 }
@@ -119,22 +118,41 @@ void AddNow(const Recommended& recommended, const ApplyOptions& options, int64_t
             dashboards::FirstPage* page) {
   const analysis::RunView now = analysis::LoadRun(options.database, std::to_string(run_id));
   const analysis::Statements statements = analysis::MakeStatements(now);
-  if (const auto load = dashboards::OtherLoadOf(now, statements); load && load->used_cores) {
+  if (const auto load = dashboards::OtherLoadOf(now, statements)) {
     page->conditional = true;
-    page->conditions.push_back(
-        fmt::format("BUSY MACHINE: other programs use {:.1f} of {:.0f} cores. These figures hold "
-                    "for that load only.",
-                    *load->used_cores, load->cores));
+    page->conditions.push_back(dashboards::BusySentence(*load));
   }
   if (!statements.bottleneck || !recommended.statements.model) return;
   page->lines.push_back(
-      {"waiting", fmt::format("the trainer waited {} before and {} after",
-                              FormatPercent(recommended.statements.model->stall_ratio()),
-                              FormatPercent(statements.model->stall_ratio()))});
+      {"waited",
+       fmt::format("{} of each step in run {}, {} with the plan",
+                   FormatPercent(recommended.statements.model->stall_ratio()),
+                   recommended.view.run.run_id, FormatPercent(statements.model->stall_ratio()))});
   const analysis::Finding& limit = statements.bottleneck->findings[0];
   page->lines.push_back(
       {"limit", fmt::format("{} now (probability {})", dashboards::LimitWord(limit.limit),
                             dashboards::ProbabilityText(limit.probability))});
+}
+
+// "The plan changed the rate by +96 % [+90, +101] in 4 pairs of runs."
+std::string GainSentence(const analysis::ComparedMetric& rate, size_t pairs) {
+  if (!rate.change) return "What the plan changed is not known: " + rate.reason + ".";
+  std::string interval;
+  if (std::isfinite(rate.interval.low) && std::isfinite(rate.interval.high)) {
+    interval = fmt::format(" [{:+.0f}, {:+.0f}]", 100 * std::expm1(rate.interval.low),
+                           100 * std::expm1(rate.interval.high));
+  }
+  return fmt::format("The plan changed the rate by {}{} in {} pairs of runs.",
+                     Percent(*rate.change), interval, pairs);
+}
+
+// Whether the pipeline file says something else by now.
+bool FileChanged(const analysis::RunRow& run) {
+  try {
+    return !run.pipeline_text.empty() && ReadWholeFile(run.pipeline_path) != run.pipeline_text;
+  } catch (const Error&) {
+    return false;  // that it cannot be read is said where it is run
+  }
 }
 
 dashboards::Report MakePage(const ApplyOptions& options, const Recommended& recommended,
@@ -163,10 +181,12 @@ dashboards::Report MakePage(const ApplyOptions& options, const Recommended& reco
       report.decided = false;
       break;
   }
-  page.verdict = fmt::format(
-      "The plan changed the rate by {} [{:+.0f}, {:+.0f}] in {} pairs of runs.",
-      rate.change ? Percent(*rate.change) : std::string("an unknown amount"),
-      100 * std::expm1(rate.interval.low), 100 * std::expm1(rate.interval.high), comparison.units);
+  page.verdict = GainSentence(rate, comparison.units);
+  if (FileChanged(recommended.view.run)) {
+    page.conditions.push_back(fmt::format("{} is not what it was when run {} was recorded.",
+                                          recommended.view.run.pipeline_path,
+                                          recommended.view.run.run_id));
+  }
   std::string changes;
   for (const analysis::Change& change : plan.changes) {
     changes += fmt::format("{}{} {} -> {}", changes.empty() ? "" : ", ", change.knob, change.from,

@@ -63,7 +63,8 @@ bool ShowInPager(const std::string& text) {
   if (wanted != nullptr && (*wanted == '\0' || std::strcmp(wanted, "cat") == 0)) return false;
   // Colours as they are; the page stays on the screen when it is left.
   setenv("LESS", "FRX", 0);
-  FILE* pager = popen(wanted != nullptr ? wanted : "less", "w");
+  constexpr const char* kLess = "command -v less > /dev/null || exit 127; exec less";
+  FILE* pager = popen(wanted != nullptr ? wanted : kLess, "w");
   if (pager == nullptr) return false;
   const bool written = std::fputs(text.c_str(), pager) >= 0 && std::fflush(pager) == 0;
   constexpr int kNotFound = 127;

@@ -75,7 +75,7 @@ std::string QueueText(const PicturePart& part, Detail detail, bool ascii) {
               : fmt::format("{0}{0}{1}", line, head);
 }
 
-// Stages of which one next to it, or itself, is drawn in any case: the ends and the limit.
+// Which stages are drawn where there is no room for all: the ends and the limit.
 std::vector<bool> Kept(const std::vector<PicturePart>& parts) {
   std::vector<size_t> stages;
   for (size_t i = 0; i < parts.size(); ++i) {

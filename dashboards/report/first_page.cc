@@ -87,20 +87,18 @@ class Picture {
   }
 
   void AddInputs(const std::vector<size_t>& inputs) {
-    const bool several = inputs.size() > 1;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (i > 0) parts_.push_back({PicturePart::Kind::kMerge, "+", 0, {}, false});
-      AddStage(inputs[i], several);
+      AddStage(inputs[i]);
     }
   }
 
-  void AddStage(size_t s, bool one_of_several) {
+  void AddStage(size_t s) {
     const analysis::StageModel& stage = model_.stages()[s];
     AddInputs(stage.inputs);
     const bool limit = std::find(limits_.begin(), limits_.end(), s) != limits_.end();
     parts_.push_back({PicturePart::Kind::kStage, stage.name, stage.parallelism,
                       std::clamp(stage.busy_ratio, 0.0, 1.0), limit});
-    if (one_of_several && stage.output == std::nullopt && !HasTrainer(model_)) return;
     std::optional<double> fill;
     if (stage.queue) fill = run_.queues[*stage.queue].mean_occupancy_ratio;
     if (stage.output || HasTrainer(model_)) {
@@ -280,14 +278,7 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
   }
   if (const std::optional<OtherLoad> load = OtherLoadOf(run, statements)) {
     page->conditional = true;
-    page->conditions.push_back(
-        load->used_cores
-            ? fmt::format("BUSY MACHINE: other programs use {:.1f} of {:.0f} cores. These figures "
-                          "hold for that load only.",
-                          *load->used_cores, load->cores)
-            : fmt::format("BUSY MACHINE: threads wait for a core {} of the time. These figures "
-                          "hold for that load only.",
-                          FormatPercent(*load->pressure_ratio)));
+    page->conditions.push_back(BusySentence(*load));
   }
   if (statements.model == nullptr) return;
   if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {

@@ -34,6 +34,15 @@ std::string Plural(int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string BusySentence(const OtherLoad& load) {
+  const std::string who =
+      load.used_cores
+          ? fmt::format("other programs use {:.1f} of {:.0f} cores", *load.used_cores, load.cores)
+          : fmt::format("threads wait for a core {} of the time",
+                        FormatPercent(load.pressure_ratio.value_or(0)));
+  return fmt::format("BUSY MACHINE: {}. These figures hold for that load only.", who);
+}
+
 Severity SeverityOf(double stall_ratio) {
   if (stall_ratio < kModerateStall) return Severity::kGood;
   return stall_ratio <= kHighStall ? Severity::kModerate : Severity::kHigh;

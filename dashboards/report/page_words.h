@@ -19,6 +19,9 @@ std::string ProbabilityText(double probability);
 // "1 thread", "3 threads".
 std::string Plural(int64_t count, const char* noun);
 
+// "BUSY MACHINE: other programs use 1.6 of 2 cores. ..."
+std::string BusySentence(const OtherLoad& load);
+
 // The trainer's wait as a grade's colour; thresholds as StallGrade.
 Severity SeverityOf(double stall_ratio);
 
