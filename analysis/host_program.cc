@@ -97,9 +97,9 @@ class Later {
               memory_matters, shares),
         report_(report) {
     const bool priced = problem.price_per_core_hour.has_value();
-    // A whole core is bought where other programs leave less than one.
+    // Cores are bought whole, where other programs leave a part of one too.
     cores_ = rows_.program().Column("cores", priced ? 1 : 0,
-                                    priced ? std::max(1.0, problem.cores) : problem.cores, priced);
+                                    priced ? std::ceil(problem.cores) : problem.cores, priced);
     rows_.AddRates(batch_s_, fill_s_, cores_);
   }
 

@@ -369,8 +369,10 @@ void HostRows::AddShared(Phase phase, const Sum& time, std::optional<size_t> cor
   };
   if (cores) {
     AtLeast(std::string("cores") + fill, {{*cores, time.constant}}, CoresLoad(phase));
-  } else if (std::isfinite(problem_.cores)) {
-    add("cores", problem_.cores, CoresLoad(phase));
+  }
+  // Whole cores that are bought can be more than those there are.
+  if (std::isfinite(problem_.cores) && (!cores || problem_.price_per_core_hour)) {
+    add(cores ? "cores_there" : "cores", problem_.cores, CoresLoad(phase));
   }
   for (const Capacity& capacity : problem_.capacities) {
     Sum load{capacity.other_s / unit_s_, {}};

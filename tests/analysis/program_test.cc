@@ -196,6 +196,21 @@ TEST(SolveHost, WholeCoresAreBoughtOnlyForTheRateThatTheConsumerTakes) {
   EXPECT_NEAR(report.objectives[2].value, 5 * 0.006 / 0.00201 * 0.99, 0.01);
 }
 
+TEST(SolveHost, WholeCoresAreBoughtForAPartOfACoreThatOtherProgramsLeave) {
+  HostProblem problem;
+  problem.stages.push_back({"parse", 0.006, 0.006, {}, {}, {{{4, 0, 4, 0}}}, 4, 1, 1, 0});
+  problem.memory_bytes = std::numeric_limits<double>::infinity();
+  problem.price_per_core_hour = 0.05;
+  problem.yielded = 0.01;
+  for (const auto& [cores, bought] : {std::pair(0.4, 1), {1.7, 2}, {2.0, 2}, {2.3, 3}}) {
+    problem.cores = cores;
+    const std::optional<HostSolution> solution = SolveHost(problem);
+    ASSERT_TRUE(solution) << cores;
+    EXPECT_NEAR(solution->batch_s, 0.006 / cores, 1e-8);
+    EXPECT_EQ(solution->cores, bought) << cores;
+  }
+}
+
 TEST(Program, InfeasibleIsAbsence) {
   Program program;
   const size_t x = program.Column("x", 0, 1, true);

@@ -292,6 +292,7 @@ HostProblem DrawHost(const HostSize& size, Dice* dice) {
   if (dice->Chance(0.3)) problem.price_per_core_hour = 0.05;
   if (dice->Chance(0.3)) problem.watts_per_core = 6;
   problem.yielded = problem.price_per_core_hour ? 0.01 : 1e-7;
+  if (dice->Chance(0.5)) problem.cores -= dice->Uniform();  // other programs leave a part of a core
   return problem;
 }
 

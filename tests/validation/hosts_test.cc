@@ -40,7 +40,8 @@ void EqualsTrying(const HostSize& size, int instances, uint64_t stream) {
       EXPECT_TRUE(objective.proof.optimal) << "instance " << i << ": " << objective.what;
     }
     EXPECT_LE(solution->average_s, *least / (1 - problem.yielded) * (1 + 1e-6)) << "instance " << i;
-    EXPECT_LE(solution->cores, problem.cores * (1 + 1e-9)) << "instance " << i;
+    const double most = problem.price_per_core_hour ? std::ceil(problem.cores) : problem.cores;
+    EXPECT_LE(solution->cores, most * (1 + 1e-9)) << "instance " << i;
     for (const double kept : solution->kept) cached += kept > 0;
     changed += ChangesOf(problem, *solution) > 0;
   }
