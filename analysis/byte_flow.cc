@@ -71,7 +71,7 @@ class Flow {
                     : Quantity::Unavailable("no duration was recorded", Unit::kBytesPerSecond);
     const ByteBorder* before = FindBorder(borders_, against);
     border.ratio = before == nullptr
-                       ? Quantity::Unavailable("the first border that is counted", Unit::kRatio)
+                       ? Quantity::Unavailable("the first boundary that is counted", Unit::kRatio)
                        : Divide(border.per_row, before->per_row, Unit::kRatio);
     borders_.push_back(std::move(border));
   }

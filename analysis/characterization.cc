@@ -201,7 +201,7 @@ class Maker {
         per_second ? headrace::Unit::kBytesPerSecond : headrace::Unit::kBytes;
     if (in_.worker == nullptr) return None(NoWorker(), unit);
     const ByteBorder* border = FindBorder(borders_, key);
-    if (border == nullptr) return None("no operator counts this border", unit);
+    if (border == nullptr) return None("no operator counts this stage boundary", unit);
     return per_second ? border->per_second : border->per_row;
   }
 
@@ -306,7 +306,7 @@ class Maker {
   }
 
   void AddBytes() {
-    Part("bytes", "Bytes at each border");
+    Part("bytes", "Bytes at each stage boundary");
     struct Row {
       const char *key, *border, *name, *told_by;
     };

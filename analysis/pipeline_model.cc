@@ -396,8 +396,8 @@ void PipelineModel::ReadSplit() {
   splits_operators_ = by_operator;
   split_source_ =
       by_operator && by_kernel ? "eBPF at context switches"
-      : by_operator            ? "per-thread CPU clock at operator borders"
-      : by_clock ? "per-thread CPU clock at operator borders, not told apart where visits are short"
+      : by_operator            ? "per-thread CPU clock at operator boundaries"
+      : by_clock ? "per-thread CPU clock at operator boundaries, not told apart where visits are short"
       : by_stage ? "the scheduler's account of each thread, not told apart by operator"
                  : "";
 }

@@ -111,7 +111,7 @@ Section PartSection(const Sheet& sheet, const FigurePart& part) {
     for (const char* model : analysis::kPublishedModels) table.columns.push_back({model, model});
     table.columns.push_back({"source", "published by"});
   }
-  table.columns.push_back({"told_by", "told by"});
+  table.columns.push_back({"told_by", "source"});
   for (const SheetFigure& figure : part.figures) {
     std::vector<Value> row = {figure.name, figure.here};
     const auto source = [](const PublishedFigure& published) {

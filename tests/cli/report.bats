@@ -87,7 +87,7 @@ assert causes["storage"] > 0.5, causes
 
 @test "text: recommendations stand behind the verdict block, and the other formats have them too" {
   run "$HEADRACE" report disk --db r.db --full
-  [[ "$output" == *"Recommendations"*"Resource ladder"*"Bytes at each border"*"Where the CPU time goes"* ]]
+  [[ "$output" == *"Recommendations"*"Resource ladder"*"Bytes at each stage boundary"*"Where the CPU time goes"* ]]
   [[ "$output" == *"effect   storage: "*" | reader: "*" | trainer: "* ]]
   [[ "${output%%Recommendations*}" == *" limit "*" cost "* ]]
   run "$HEADRACE" report disk --db r.db --format md

@@ -13,15 +13,15 @@ using analysis::RunView;
 std::optional<Section> Bytes(const RunView& run, const analysis::Statements& statements) {
   const std::vector<ByteBorder> borders = analysis::ByteFlow(run, statements.doubts);
   if (borders.empty()) return std::nullopt;
-  Section section{"byte_waterfall", "Bytes at each border (counted by the accounts)", {}, {}, {}};
+  Section section{"byte_waterfall", "Bytes at each stage boundary (counted by the accounts)", {}, {}, {}};
   Table table{"bytes",
               "",
-              {{"border", "border"},
+              {{"border", "boundary"},
                {"bytes_per_row", "a row"},
                {"ratio", "ratio"},
                {"against", "to"},
                {"bytes_per_second", "rate"},
-               {"told_by", "told by"},
+               {"told_by", "source"},
                {"bytes", "bytes"}},
               {}};
   for (const ByteBorder& border : borders) {

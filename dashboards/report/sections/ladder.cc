@@ -19,7 +19,7 @@ std::optional<Section> Ladder(const analysis::RunView&, const analysis::Statemen
                {"used_ratio", "used"},
                {"binding", "binds"},
                {"kind", "kind"},
-               {"note", "told by"}},
+               {"note", "source"}},
               {}};
   for (const analysis::Rung& rung :
        analysis::ResourceLadder(*statements.model, *statements.bottleneck)) {
