@@ -73,6 +73,19 @@ std::span<uint8_t> DecryptChunk(const ChunkContext& context, ChunkCipher* cipher
   return {out, payload.size() - cipher->tag_bytes()};
 }
 
+uint64_t MaxMetadataBytes(uint64_t stored) {
+  const uint64_t most = uint64_t{1} << 20;
+  return stored > kMaxMetadataBytes / 256 ? kMaxMetadataBytes
+                                          : std::min(kMaxMetadataBytes, most + 256 * stored);
+}
+
+void CheckMetadataBytes(uint64_t stored, const std::string& where, uint64_t offset) {
+  if (stored <= kMaxMetadataBytes) return;
+  throw Error(ExitCode::kBadData,
+              fmt::format("{} bytes where at most {} are supported", stored, kMaxMetadataBytes),
+              fmt::format("{} at byte {}", where, offset), "the file is damaged");
+}
+
 void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffer* out,
              uint64_t max_bytes) {
   out->Resize(0);

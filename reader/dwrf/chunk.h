@@ -40,6 +40,15 @@ inline ChunkHeader ParseChunkHeader(const uint8_t* p) {
 std::span<uint8_t> DecryptChunk(const ChunkContext& context, ChunkCipher* cipher, uint64_t position,
                                 bool original, std::span<const uint8_t> payload, uint8_t* out);
 
+// What a footer or a stripe footer may have, stored and unframed. Schemas of many thousand features
+// need megabytes; a length is only claimed, and protobuf counts in 31 bits.
+constexpr uint64_t kMaxMetadataBytes = 256 << 20;
+// The most that `stored` bytes of metadata unframe to: they pack to a tenth, not to a thousandth.
+uint64_t MaxMetadataBytes(uint64_t stored);
+// Throws Error kBadData for metadata, `where` at `offset` of the file, that is longer stored than
+// any is; to be called before its bytes are read.
+void CheckMetadataBytes(uint64_t stored, const std::string& where, uint64_t offset);
+
 // The whole section, unframed, into `out` (its size becomes the uncompressed length). `max_bytes`
 // bounds the result. Throws Error kBadData with the byte offset of the chunk that is wrong.
 void Unframe(std::span<const uint8_t> stored, const ChunkContext& context, Buffer* out,

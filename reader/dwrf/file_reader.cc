@@ -16,9 +16,6 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-// As for file footers: no honest one packs to a thousandth.
-uint64_t MaxStripeFooterBytes(uint64_t stored) { return (uint64_t{1} << 20) + 256 * stored; }
-
 bool Fits(int64_t number, TypeKind kind) {
   switch (kind) {
     case TypeKind::kByte:
@@ -295,6 +292,8 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index, ReadFigures* 
   const uint64_t footer_offset = info.offset() + info.index_length() + info.data_length();
 
   const auto mode = static_cast<CacheMode>(tail_.postscript.cache_mode());
+  const std::string where = fmt::format("{}: stripe {}, footer", source_->name(), index);
+  CheckMetadataBytes(info.footer_length(), where, footer_offset);
   std::optional<std::span<const uint8_t>> cached;
   if (mode == CacheMode::kFooter) cached = CacheSection(index);
   if (mode == CacheMode::kBoth) cached = CacheSection(2 * index + 1);
@@ -307,9 +306,8 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index, ReadFigures* 
     cached = read.span();
   }
   Buffer footer;
-  const std::string where = fmt::format("{}: stripe {}, footer", source_->name(), index);
   Unframe(*cached, {tail_.compression, tail_.block_size, where, footer_offset}, &footer,
-          MaxStripeFooterBytes(cached->size()));
+          MaxMetadataBytes(cached->size()));
   google::protobuf::Arena arena;  // thousands of small messages: made and freed together
   auto& message = *google::protobuf::Arena::CreateMessage<proto::StripeFooter>(&arena);
   if (!message.ParseFromArray(footer.data(), static_cast<int>(footer.size()))) {
@@ -348,7 +346,7 @@ proto::StripeEncryptionGroup FileReader::ReadGroupFooter(const Stripe& stripe, s
   context.place.ordinal = kFooterOrdinal;
   Buffer plain;
   Unframe({reinterpret_cast<const uint8_t*>(stored.data()), stored.size()}, context, &plain,
-          MaxStripeFooterBytes(stored.size()));
+          MaxMetadataBytes(stored.size()));
   proto::StripeEncryptionGroup message;
   if (!message.ParseFromArray(plain.data(), static_cast<int>(plain.size()))) {
     throw Error(ExitCode::kBadData,
@@ -374,7 +372,7 @@ std::vector<proto::FileStatistics> FileReader::ReadGroupStatistics(size_t group)
     context.place.ordinal = static_cast<uint32_t>(list.size());
     Buffer plain;
     Unframe({reinterpret_cast<const uint8_t*>(blob.data()), blob.size()}, context, &plain,
-            MaxStripeFooterBytes(blob.size()));
+            MaxMetadataBytes(blob.size()));
     if (!list.emplace_back().ParseFromArray(plain.data(), static_cast<int>(plain.size()))) {
       throw Error(ExitCode::kBadData,
                   fmt::format("the {} bytes of the statistics cannot be parsed", plain.size()),

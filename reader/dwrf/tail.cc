@@ -16,9 +16,6 @@ namespace {
 
 constexpr uint64_t kTailRead = 256 << 10;
 constexpr uint64_t kMaxBlockBytes = 64 << 20;
-// Unframed; schemas of many thousand features need megabytes, and pack to a tenth, not to a
-// thousandth.
-uint64_t MaxFooterBytes(uint64_t stored) { return (uint64_t{1} << 20) + 256 * stored; }
 
 Error At(const Source& source, uint64_t offset, const std::string& what,
          const std::string& fix = "the file is truncated or damaged") {
@@ -185,7 +182,7 @@ void LocateCache(FileTail* tail) {
   tail->cache_offset = tail->footer_offset - size;
   const auto& offsets = tail->footer.stripe_cache_offsets();
   const uint32_t mode = tail->postscript.cache_mode();
-  if (size == 0 || offsets.size() < 2 || mode == 0 || mode > 3) return;
+  if (size == 0 || size > kMaxMetadataBytes || offsets.size() < 2 || mode == 0 || mode > 3) return;
   if (offsets.Get(0) != 0 || offsets.Get(offsets.size() - 1) > size ||
       !std::is_sorted(offsets.begin(), offsets.end()))
     return;
@@ -239,12 +236,13 @@ FileTail ReadDwrfTail(const Source& source) {
              "the file is truncated, or not DWRF");
   tail.footer_length = ps.footer_length();
   tail.footer_offset = postscript_offset - tail.footer_length;
+  CheckMetadataBytes(tail.footer_length, source.name() + ": footer", tail.footer_offset);
   const Buffer framed =
       ReadRange(source, tail.footer_offset, tail.footer_length, tail_bytes.span(), tail_offset);
   Buffer footer;
   Unframe(framed.span(),
           {tail.compression, tail.block_size, source.name() + ": footer", tail.footer_offset},
-          &footer, MaxFooterBytes(tail.footer_length));
+          &footer, MaxMetadataBytes(tail.footer_length));
   if (!tail.footer.ParseFromArray(footer.data(), static_cast<int>(footer.size()))) {
     throw At(source, tail.footer_offset,
              fmt::format("the {} bytes of the footer cannot be parsed", footer.size()),

@@ -2,6 +2,7 @@
 // and checksums right, and must be found; sound files, ours and others', must pass.
 #include "reader/dwrf/verify.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -284,6 +285,67 @@ TEST(Verify, AnIndexOfOtherLengthIsFound) {
       Complaint(Rebuilt(std::move(file))),
       HasSubstr("stripe 0, column id (node 1 sequence 0): the row index has 2 entries, 1200 "
                 "rows in strides of 500 have 3"));
+}
+
+// A file of claimed lengths, of which the end alone is there: the rest is a hole.
+class SparseSource final : public Source {
+ public:
+  SparseSource(uint64_t size, std::string end) : size_(size), end_(std::move(end)) {}
+  const std::string& name() const override { return name_; }
+  uint64_t size() const override { return size_; }
+  void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    ASSERT_LT(out.size(), uint64_t{1} << 30) << "read at " << offset;
+    std::fill(out.begin(), out.end(), uint8_t{0});
+    const uint64_t begin = size_ - end_.size();
+    for (uint64_t i = 0; i < out.size(); ++i)
+      if (offset + i >= begin) out[i] = static_cast<uint8_t>(end_[offset + i - begin]);
+  }
+
+ private:
+  std::string name_ = "sparse.dwrf";
+  uint64_t size_;
+  std::string end_;
+};
+
+std::string SparseComplaint(uint64_t size, const std::string& end) {
+  try {
+    FileReader::Open(std::make_shared<SparseSource>(size, end))->ReadStripe(0);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
+    return error.what();
+  }
+}
+
+std::string PostScriptOf(uint64_t footer_length) {
+  proto::PostScript ps;
+  ps.set_footer_length(footer_length);
+  ps.set_compression(0);
+  const std::string bytes = ps.SerializeAsString();
+  return bytes + static_cast<char>(bytes.size());
+}
+
+TEST(Tail, AFooterIsNoLongerThanAnyFooterIs) {
+  for (const uint64_t length : {uint64_t{3} << 30, uint64_t{1} << 40}) {
+    EXPECT_THAT(SparseComplaint(uint64_t{1} << 41, PostScriptOf(length)),
+                HasSubstr(fmt::format("{} bytes where at most 268435456 are supported", length)));
+  }
+}
+
+TEST(StripeFooter, IsNoLongerThanAnyStripeFooterIs) {
+  proto::Footer footer;
+  footer.add_types()->set_kind(static_cast<uint32_t>(TypeKind::kStruct));
+  footer.set_row_index_stride(0);
+  proto::StripeInformation* stripe = footer.add_stripes();
+  stripe->set_offset(3);
+  stripe->set_index_length(0);
+  stripe->set_data_length(0);
+  stripe->set_footer_length(uint64_t{3} << 30);
+  stripe->set_number_of_rows(1);
+  const std::string bytes = footer.SerializeAsString();
+  EXPECT_THAT(SparseComplaint(uint64_t{1} << 41, bytes + PostScriptOf(bytes.size())),
+              HasSubstr("sparse.dwrf: stripe 0, footer at byte 3: 3221225472 bytes where at most "
+                        "268435456 are supported"));
 }
 
 // Of other writers: the figures each file carries, all of them true.
