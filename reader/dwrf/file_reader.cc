@@ -209,6 +209,7 @@ class StripeBuilder {
     for (auto& [map, keys] : pending_) {
       if (!stripe_->IsFlatMap(map))
         continue;  // a nested map below a flattened one repeats keys, harmlessly
+      CheckNotNested(map);
       std::sort(keys.begin(), keys.end(),
                 [](const FlatKey& a, const FlatKey& b) { return a.sequence < b.sequence; });
       CheckUnique(map, keys);
@@ -220,6 +221,16 @@ class StripeBuilder {
         }
       }
       stripe_->flat_keys[map] = std::move(keys);
+    }
+  }
+
+  // Keys are sequences of the whole map: one that is below another's keys has none of its own.
+  void CheckNotNested(uint32_t map) const {
+    for (uint32_t node = map; node != 0;) {
+      node = tail_.schema.node(node).parent;
+      if (tail_.schema.node(node).kind != TypeKind::kMap || !stripe_->IsFlatMap(node)) continue;
+      throw Bad(footer_offset(), fmt::format("map {} is flattened below the flattened map {}",
+                                             tail_.schema.Path(map), tail_.schema.Path(node)));
     }
   }
 

@@ -135,6 +135,32 @@ class TornFile {
     stripe.footer = footer.SerializeAsString();
   }
 
+  // Says of a map below a flattened one that it is flattened too, with a key at the sequence of a
+  // key above it that no row has. Its node; 0 where there is no such map.
+  uint32_t FlattenInner(size_t stripe_index) {
+    uint32_t inner = 0;
+    EditStripeFooter(stripe_index, [&](proto::StripeFooter* footer) {
+      for (const proto::ColumnEncoding& encoding : footer->encoding())
+        if (inner == 0 && encoding.kind() == static_cast<uint32_t>(dwrf::EncodingKind::kMapFlat))
+          inner = MapBelow(encoding.node());
+      if (inner == 0) return;
+      const uint32_t value = tail_.schema.node(inner).children[1];
+      Encoding(footer, inner, 0)->set_kind(static_cast<uint32_t>(dwrf::EncodingKind::kMapFlat));
+      const reader::TypeKind kind = tail_.schema.node(tail_.schema.node(inner).children[0]).kind;
+      if (kind == reader::TypeKind::kString) {
+        Encoding(footer, value, 1)->mutable_key()->set_bytes_key("inner");
+      } else {
+        Encoding(footer, value, 1)->mutable_key()->set_int_key(1);
+      }
+      proto::Stream* in_map = footer->add_streams();
+      in_map->set_kind(static_cast<uint32_t>(dwrf::StreamKind::kInMap));
+      in_map->set_node(value);
+      in_map->set_sequence(1);
+      in_map->set_length(0);
+    });
+    return inner;
+  }
+
   // The file put together: lengths, offsets and checksums as they are now.
   std::string Bytes(std::string* said) {
     std::string out = "ORC";
@@ -183,6 +209,27 @@ class TornFile {
       out += part;
     }
     return out;
+  }
+
+  // The first map below the value of the map `node`; 0 where there is none.
+  uint32_t MapBelow(uint32_t node) const {
+    if (node >= tail_.schema.size() || tail_.schema.node(node).kind != reader::TypeKind::kMap)
+      return 0;
+    for (uint32_t below = tail_.schema.node(node).children[1];
+         below <= tail_.schema.node(node).last; ++below)
+      if (tail_.schema.node(below).kind == reader::TypeKind::kMap) return below;
+    return 0;
+  }
+  // Of (node, sequence), added where there is none.
+  static proto::ColumnEncoding* Encoding(proto::StripeFooter* footer, uint32_t node,
+                                         uint32_t sequence) {
+    for (proto::ColumnEncoding& encoding : *footer->mutable_encoding())
+      if (encoding.node() == node && encoding.sequence() == sequence) return &encoding;
+    proto::ColumnEncoding* added = footer->add_encoding();
+    added->set_kind(static_cast<uint32_t>(dwrf::EncodingKind::kDirect));
+    added->set_node(node);
+    added->set_sequence(sequence);
+    return added;
   }
 
   // A row index or a data stream, drawn by the dice.

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "reader/dwrf/column_gather.h"
 #include "reader/dwrf/file_writer.h"
 #include "tests/fuzz/torn_file.h"
 #include "tests/reader/dwrf/test_files.h"
@@ -88,17 +89,19 @@ Column Rows() {
   return rows;
 }
 
-std::string Written(const WriterOptions& options) {
+std::string WrittenAs(const Schema& schema, const WriterOptions& options, const Column& rows) {
   const std::string path = (std::filesystem::temp_directory_path() /
                             ("headrace-verify-" + std::to_string(getpid()) + ".dwrf"))
                                .string();
-  FileWriter writer(path, kSchema, options, true);
-  writer.Write(Rows());
+  FileWriter writer(path, schema, options, true);
+  writer.Write(rows);
   writer.Close();
   std::string bytes = ReadWholeFile(path);
   std::filesystem::remove(path);
   return bytes;
 }
+
+std::string Written(const WriterOptions& options) { return WrittenAs(kSchema, options, Rows()); }
 
 WriterOptions Options() {
   WriterOptions options;
@@ -285,6 +288,29 @@ TEST(Verify, AnIndexOfOtherLengthIsFound) {
       Complaint(Rebuilt(std::move(file))),
       HasSubstr("stripe 0, column id (node 1 sequence 0): the row index has 2 entries, 1200 "
                 "rows in strides of 500 have 3"));
+}
+
+// Found by reading: "internal error: map::at" while the statistics of such keys were counted.
+TEST(StripeFooter, AMapBelowAFlattenedMapHasNoKeysOfItsOwn) {
+  const Schema schema = Schema::Parse("struct<m:map<int,map<int,float>>>");
+  Column rows = EmptyColumn(schema, 0);
+  Column& outer = rows.children[0];
+  Column& inner = outer.children[1];
+  outer.offsets = {0, 1};
+  outer.children[0].integers = {7};
+  inner.offsets = {0, 1};
+  inner.children[0].integers = {5};
+  inner.children[1].floats = {0.5F};
+  rows.rows = outer.rows = outer.children[0].rows = inner.rows = 1;
+  inner.children[0].rows = inner.children[1].rows = 1;
+  WriterOptions options = Options();
+  options.flat_maps = {"m"};
+  const std::string bytes = WrittenAs(schema, options, rows);
+  EXPECT_EQ(Complaint(bytes), "");
+  TornFile file(bytes);
+  EXPECT_EQ(file.FlattenInner(0), 3u);
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
+              HasSubstr("map m.value is flattened below the flattened map m"));
 }
 
 // A file of claimed lengths, of which the end alone is there: the rest is a hole.
