@@ -73,6 +73,7 @@ struct Site {
       origin->context.file_offset = stripe().offset;
     }
     origin->length = info != nullptr ? info->length : 0;
+    origin->unpacked = context->unpacked_bytes;
     return ByteStream(std::move(origin));
   }
   // Whether byte positions in the row index have two numbers.
@@ -551,10 +552,10 @@ class DictionaryStringReader final : public LeafReader<DictionaryStringState> {
   }
   // The number of entries of each stride's dictionary stands in the row index only.
   void LoadCounts() {
-    const proto::RowIndex index =
-        ReadRowIndex(*site_.context->file, site_.stripe(), site_.node, site_.sequence);
+    RowIndexReader index(*site_.context->file, site_.stripe(), site_.node, site_.sequence);
     const bool framed = site_.IsFramed();
-    for (const proto::RowIndexEntry& entry : index.entry()) {
+    proto::RowIndexEntry entry;
+    while (index.Next(&entry)) {
       const std::vector<uint64_t> numbers(entry.positions().begin(), entry.positions().end());
       Positions positions(numbers, framed, [this](const std::string& what) { site_.Throw(what); });
       if (flat_) positions.TakeBool();

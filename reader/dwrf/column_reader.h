@@ -51,6 +51,7 @@ struct StripeContext {
   std::shared_ptr<const FileReader> file;
   std::shared_ptr<const Stripe> stripe;
   Budget* budget = nullptr;
+  uint64_t* unpacked_bytes = nullptr;  // plain bytes made of stored ones; null: not counted
   uint64_t max_dictionary_bytes = 0;
   int64_t timestamp_base = 0;
   std::unordered_map<uint64_t, std::shared_ptr<IntegerDictionary>>

@@ -10,10 +10,33 @@
 
 namespace headrace::reader::dwrf {
 
-// The row index of (node, sequence), one entry per stride; without entries where the stripe has
-// none. Throws Error kBadData.
-proto::RowIndex ReadRowIndex(const FileReader& file, const Stripe& stripe, uint32_t node,
-                             uint32_t sequence);
+// The row index of (node, sequence), an entry per stride, one after the other: an entry may be 2
+// bytes unpacked and forty times that as a message, so that no more than one is ever taken apart.
+// Movable; file and stripe must outlive it. All functions throw Error kBadData.
+class RowIndexReader {
+ public:
+  // Without entries where the stripe has no index.
+  RowIndexReader(const FileReader& file, const Stripe& stripe, uint32_t node, uint32_t sequence);
+
+  // The next entry; false at the end.
+  bool Next(proto::RowIndexEntry* entry);
+  // Passes over the next entry without taking it apart; false at the end.
+  bool Skip();
+  // How many entries are left.
+  uint64_t CountLeft() const;
+  // Unpacked, which is about the memory that it takes.
+  uint64_t bytes() const { return bytes_.size(); }
+
+ private:
+  std::span<const uint8_t> Take(size_t* at) const;
+  [[noreturn]] void Throw(const std::string& what) const;
+
+  const FileReader* file_;
+  const Stripe* stripe_;
+  uint32_t node_, sequence_;
+  std::vector<uint8_t> bytes_;
+  size_t next_ = 0;  // where the entry after the last taken begins
+};
 
 // The positions of one stride. Throws Error kBadData where there is no entry for it.
 std::vector<uint64_t> ReadPositions(const FileReader& file, const Stripe& stripe, uint32_t node,

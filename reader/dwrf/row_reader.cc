@@ -48,9 +48,10 @@ Error UnknownColumn(const FileReader& file, const std::string& name) {
 class StripeRows {
  public:
   StripeRows(std::shared_ptr<const FileReader> file, std::shared_ptr<const Stripe> stripe,
-             const RowReaderOptions& options) {
+             const RowReaderOptions& options, uint64_t* unpacked_bytes = nullptr) {
     context_.file = std::move(file);
     context_.stripe = std::move(stripe);
+    context_.unpacked_bytes = unpacked_bytes;
     context_.budget = &budget_;
     context_.max_dictionary_bytes = options.max_row_bytes;
     context_.timestamp_base = options.timestamp_base;
@@ -215,6 +216,7 @@ struct RowReader::State {
   size_t end_stripe = 0;
   size_t next_stripe = 0;     // to open when `rows` is used up
   uint64_t skip_in_next = 0;  // rows to pass over there
+  uint64_t unpacked_bytes = 0;
   std::unique_ptr<StripeRows> rows;
   std::vector<std::unique_ptr<Selected>>
       kept;  // what skip_bad left of the columns; `rows` refers to it
@@ -330,7 +332,7 @@ bool RowReader::State::KeepReadable(const std::shared_ptr<const Stripe>& stripe,
 std::unique_ptr<StripeRows> RowReader::State::Open(size_t index) {
   if (options.verify_checksums) file->VerifyChecksum(index);
   const std::shared_ptr<const Stripe> stripe = file->ReadStripe(index);
-  auto opened = std::make_unique<StripeRows>(file, stripe, options);
+  auto opened = std::make_unique<StripeRows>(file, stripe, options, &unpacked_bytes);
   for (Selected& column : columns) {
     if (!options.skip_bad) {
       opened->Add(column);
@@ -378,6 +380,8 @@ RowReader::RowReader(std::shared_ptr<const FileReader> file, RowReaderOptions op
 RowReader::~RowReader() = default;
 
 const Schema& RowReader::schema() const { return state_->schema; }
+
+uint64_t RowReader::unpacked_bytes() const { return state_->unpacked_bytes; }
 
 uint64_t RowReader::row() const {
   const State& s = *state_;

@@ -65,6 +65,8 @@ class RowReader {
   bool NextBatch(uint64_t max_rows, uint64_t max_bytes, Column* out);
   // The file's row number of the next batch's first row.
   uint64_t row() const;
+  // Plain bytes that were made of stored ones so far, those that were made twice included.
+  uint64_t unpacked_bytes() const;
   // Continues at `row` of the file, through the row index where there is one, else by skipping.
   void SeekToRow(uint64_t row);
 

@@ -24,9 +24,10 @@ std::vector<T> Taken(const std::vector<T>& from, std::span<const uint64_t> rows)
 
 StrideStatistics::StrideStatistics(const Schema& schema, const Stripe& stripe,
                                    std::span<const uint32_t> columns)
-    : schema_(schema), columns_(columns), nodes_(schema.size()) {
+    : schema_(schema), columns_(columns), nodes_(schema.size()), of_flat_map_(schema.size()) {
   for (const auto& [map, keys] : stripe.flat_keys) {
     const uint32_t value = schema.node(map).children[1];
+    for (uint32_t node = map + 1; node <= schema.node(map).last; ++node) of_flat_map_[node] = true;
     FlatMap& flat = maps_[map];
     flat.width = schema.node(value).last - value + 1;
     flat.below.resize(keys.size() * flat.width);
@@ -37,7 +38,17 @@ StrideStatistics::StrideStatistics(const Schema& schema, const Stripe& stripe,
   }
 }
 
+uint64_t StrideStatistics::Size(const Schema& schema, const Stripe& stripe) {
+  uint64_t size = 0;
+  for (const auto& [map, keys] : stripe.flat_keys) {
+    const SchemaNode& value = schema.node(schema.node(map).children[1]);
+    size += keys.size() * (value.last - value.id + uint64_t{1});
+  }
+  return size;
+}
+
 void StrideStatistics::AddRows(const Column& batch) {
+  union_places_.clear();
   nodes_[0].num_values += batch.rows;
   std::vector<uint64_t> rows(batch.rows);
   std::iota(rows.begin(), rows.end(), uint64_t{0});
@@ -54,12 +65,6 @@ void StrideStatistics::MoveTo(std::vector<StatisticsBuilder>* file) {
       (*file)[value + i % flat.width].Add(flat.below[i]);
     std::fill(flat.below.begin(), flat.below.end(), StatisticsBuilder());
   }
-}
-
-bool StrideStatistics::OfFlatMap(uint32_t node) const {
-  for (const auto& [map, flat] : maps_)
-    if (node > map && node <= schema_.node(map).last) return true;
-  return false;
 }
 
 void StrideStatistics::Add(const Column& column, uint32_t node, Rows rows, const Place& to) {
@@ -143,9 +148,14 @@ void StrideStatistics::AddFlatMap(const Column& map, uint32_t node, Rows entries
 
 void StrideStatistics::AddUnion(const Column& column, uint32_t node, Rows values, const Place& to) {
   const std::vector<uint32_t>& children = schema_.node(node).children;
-  std::vector<uint64_t> next(children.size()), place(column.rows);
-  for (uint64_t row = 0; row < column.rows; ++row)
-    if (!column.IsNull(row)) place[row] = next[static_cast<size_t>(column.integers[row])]++;
+  const auto [found, is_new] = union_places_.try_emplace(&column);
+  std::vector<uint64_t>& place = found->second;
+  if (is_new) {
+    std::vector<uint64_t> next(children.size());
+    place.resize(column.rows);
+    for (uint64_t row = 0; row < column.rows; ++row)
+      if (!column.IsNull(row)) place[row] = next[static_cast<size_t>(column.integers[row])]++;
+  }
   for (size_t c = 0; c < children.size(); ++c) {
     std::vector<uint64_t> rows;
     for (const uint64_t row : values)

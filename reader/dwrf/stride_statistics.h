@@ -15,8 +15,12 @@ namespace headrace::reader::dwrf {
 
 class StrideStatistics {
  public:
-  // Of batches that hold the top-level `columns`. What it is made of must outlive it.
+  // Of batches that hold the top-level `columns`. What it is made of must outlive it. Memory:
+  // sizeof(StatisticsBuilder) for each of Size() and each node.
   StrideStatistics(const Schema& schema, const Stripe& stripe, std::span<const uint32_t> columns);
+
+  // The (node, sequence) below flattened maps.
+  static uint64_t Size(const Schema& schema, const Stripe& stripe);
 
   // Adds a batch of rows of the stripe.
   void AddRows(const Column& batch);
@@ -25,7 +29,7 @@ class StrideStatistics {
   template <class Step>
   void ForEach(Step step) const {
     for (const SchemaNode& node : schema_.nodes()) {
-      if (!OfFlatMap(node.id)) step(node.id, 0U, nodes_[node.id]);
+      if (!of_flat_map_[node.id]) step(node.id, 0U, nodes_[node.id]);
     }
     for (const auto& [map, flat] : maps_) {
       const uint32_t value = schema_.node(map).children[1];
@@ -52,9 +56,6 @@ class StrideStatistics {
     StatisticsBuilder& at(uint32_t node) const { return builders[node - first]; }
   };
 
-  // Key and value nodes of flattened maps have no index of sequence 0.
-  bool OfFlatMap(uint32_t node) const;
-
   // Adds the slots `rows` of `column`, which holds `node`.
   void Add(const Column& column, uint32_t node, Rows rows, const Place& to);
 
@@ -67,7 +68,11 @@ class StrideStatistics {
   const Schema& schema_;
   std::span<const uint32_t> columns_;
   std::vector<StatisticsBuilder> nodes_;  // but those below the values of flattened maps
+  std::vector<bool> of_flat_map_;  // per node: a key or value, which have no index of sequence 0
   std::map<uint32_t, FlatMap> maps_;
+  // Per row of a union's column in the batch: the row in its variant's. Each key of a flattened map
+  // comes by with a part of the rows.
+  std::map<const Column*, std::vector<uint64_t>> union_places_;
 };
 
 }  // namespace headrace::reader::dwrf

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "reader/dwrf/column_reader.h"
 #include "reader/dwrf/file_statistics.h"
 #include "reader/dwrf/row_index.h"
 #include "reader/dwrf/row_reader.h"
@@ -19,6 +20,23 @@ namespace headrace::reader::dwrf {
 namespace {
 
 constexpr uint64_t kBatchRows = 4096, kBatchBytes = 32 << 20;
+
+// An index without its bytes, in the map.
+constexpr uint64_t kIndexBytes = sizeof(RowIndexReader) + 64;
+
+// What a stripe may cost beyond reading its rows once, by the bytes it has in the file: a few of
+// them can claim any number of strides, keys and row indexes. Of 60,000 columns of keys, seven
+// strides and their row indexes stay under what the smallest stripe may have; each further one has
+// stored bytes of its own.
+uint64_t MaxMemoryBytes(uint64_t stored) {
+  return std::clamp<uint64_t>(64 * stored, 256 << 20, 1 << 30);
+}
+// Statistics of one (node, sequence) in one stride, and streams opened for one stride.
+uint64_t MaxParts(uint64_t stored) { return std::max<uint64_t>(2 << 20, 4 * stored); }
+// Unpacked to read the strides again.
+uint64_t MaxSeekBytes(uint64_t stored) { return (uint64_t{1} << 30) + 1024 * stored; }
+
+uint64_t StoredBytes(const Stripe& stripe) { return stripe.index_length + stripe.data_length; }
 
 // The canonical text of rows as one number, however they came in batches.
 class RowHash {
@@ -119,6 +137,7 @@ class Verifier {
     const std::shared_ptr<const Stripe> stripe = file_->ReadStripe(index);
     if (stripe->rows == 0 || !any_column_) return;
     result_.checksums += file_->VerifyChecksum(index) ? 1 : 0;
+    CheckStrides(*stripe);
     LoadIndexes(*stripe);
     const uint64_t strides = (stripe->rows + stride_rows_ - 1) / stride_rows_;
     RowReaderOptions options = options_;
@@ -161,33 +180,67 @@ class Verifier {
     }
   }
 
-  // The row indexes of the stripe, and what a stride of it is: without an index, all of its rows.
-  void LoadIndexes(const Stripe& stripe) {
-    indexes_.clear();
+  // What a stride of the stripe is: without an index, all of its rows.
+  void CheckStrides(const Stripe& stripe) {
     stride_rows_ = file_->tail().footer.row_index_stride();
-    if (stride_rows_ == 0) stride_rows_ = stripe.rows;
+    const bool has_index = std::ranges::any_of(
+        stripe.streams, [&](const StreamInfo& stream) { return HasIndex(stream); });
+    if (stride_rows_ == 0 || !has_index) stride_rows_ = stripe.rows;
     const uint64_t strides = (stripe.rows + stride_rows_ - 1) / stride_rows_;
-    for (const StreamInfo& stream : stripe.streams) {
-      if (stream.kind != StreamKind::kRowIndex || stream.length == 0 || !open_[stream.node])
-        continue;
-      proto::RowIndex index = ReadRowIndex(*file_, stripe, stream.node, stream.sequence);
-      if (static_cast<uint64_t>(index.entry_size()) != strides) {
-        Differ(fmt::format("stripe {}, {}", stripe.index, ColumnName(stream.node, stream.sequence)),
-               fmt::format("the row index has {} entries, {} rows in strides of {} have {}",
-                           index.entry_size(), stripe.rows, stride_rows_, strides));
-      }
-      indexes_.emplace(std::pair(stream.node, stream.sequence), std::move(index));
-    }
-    if (indexes_.empty()) stride_rows_ = stripe.rows;
+    const uint64_t parts =
+        schema_.size() + StrideStatistics::Size(schema_, stripe) + stripe.streams.size();
+    if (strides == 1 || strides <= MaxParts(StoredBytes(stripe)) / parts) return;
+    Differ(
+        fmt::format("stripe {}", stripe.index),
+        fmt::format("{} strides of {} rows, each of {} nodes, keys and streams, are more than its "
+                    "{} bytes can mean",
+                    strides, stride_rows_, parts, StoredBytes(stripe)));
+  }
+  bool HasIndex(const StreamInfo& stream) const {
+    return stream.kind == StreamKind::kRowIndex && stream.length > 0 && open_[stream.node];
   }
 
+  // The row indexes of the stripe.
+  void LoadIndexes(const Stripe& stripe) {
+    indexes_.clear();
+    index_bytes_ = 0;
+    const uint64_t strides = (stripe.rows + stride_rows_ - 1) / stride_rows_;
+    const uint64_t most = MaxMemoryBytes(StoredBytes(stripe));
+    Budget budget{most};
+    try {
+      budget.Charge(StrideStatistics::Size(schema_, stripe), sizeof(StatisticsBuilder));
+      for (const StreamInfo& stream : stripe.streams) {
+        if (!HasIndex(stream)) continue;
+        RowIndexReader index(*file_, stripe, stream.node, stream.sequence);
+        budget.Charge(1, index.bytes() + kIndexBytes);
+        index_bytes_ += index.bytes();
+        CheckEntries(stripe, stream, index.CountLeft(), strides);
+        indexes_.emplace(std::pair(stream.node, stream.sequence), std::move(index));
+      }
+    } catch (const BatchTooLarge&) {
+      Differ(
+          fmt::format("stripe {}", stripe.index),
+          fmt::format("its row indexes and the statistics of its keys need more than {} bytes of "
+                      "memory, {} bytes are stored",
+                      most, StoredBytes(stripe)));
+    }
+  }
+  void CheckEntries(const Stripe& stripe, const StreamInfo& stream, uint64_t entries,
+                    uint64_t strides) const {
+    if (entries == strides) return;
+    Differ(fmt::format("stripe {}, {}", stripe.index, ColumnName(stream.node, stream.sequence)),
+           fmt::format("the row index has {} entries, {} rows in strides of {} have {}", entries,
+                       stripe.rows, stride_rows_, strides));
+  }
+
+  // To be called once for each stride, in their order.
   void CompareStride(const Stripe& stripe, uint64_t stride, const StrideStatistics& statistics) {
     if (indexes_.empty()) return;
     statistics.ForEach([&](uint32_t node, uint32_t sequence, const StatisticsBuilder& decoded) {
       const auto index = indexes_.find(std::pair(node, sequence));
       if (index == indexes_.end()) return;
-      const proto::RowIndexEntry& entry = index->second.entry(static_cast<int>(stride));
-      if (!entry.has_statistics()) return;
+      proto::RowIndexEntry entry;
+      if (!index->second.Next(&entry) || !entry.has_statistics()) return;
       ++result_.index_entries;
       const auto differences = Compare(entry.statistics(), decoded, schema_.node(node).kind,
                                        trust_text_, &result_.figures);
@@ -198,12 +251,21 @@ class Verifier {
     });
   }
 
-  // Each stride again, from the positions that the row index gives.
+  // Each stride again, from the positions that the row index gives; as many as may be unpacked.
   void SeekStrides(const Stripe& stripe, std::span<const uint64_t> hashes, RowReader* rows) {
     RowHash hash(rows->schema());
     Column batch;
+    const uint64_t most = MaxSeekBytes(StoredBytes(stripe)), before = rows->unpacked_bytes();
     for (uint64_t stride = 1; stride < hashes.size(); ++stride) {
       const std::string where = StrideName(stripe, stride);
+      // A seek unpacks each index, and goes through its entries.
+      if (rows->unpacked_bytes() - before + 2 * stride * index_bytes_ > most) {
+        result_.not_checked.push_back(
+            fmt::format("positions from {} on: to read the strides again means to unpack more than "
+                        "{} bytes, the stripe has {}",
+                        where, most, StoredBytes(stripe)));
+        return;
+      }
       rows->SeekToRow(stripe.first_row + stride * stride_rows_);
       try {
         ReadStride(
@@ -219,34 +281,45 @@ class Verifier {
     }
   }
 
-  // The first column that reads otherwise through the row index, for the message.
-  std::string WrongColumn(const Stripe& stripe, uint64_t stride) {
-    for (size_t c = 0; c < nodes_.size(); ++c) {
-      RowReaderOptions options = options_;
-      const auto& names = schema_.root().field_names;
-      const auto& ids = schema_.root().children;
-      const auto at = std::find(ids.begin(), ids.end(), nodes_[c]) - ids.begin();
-      options.columns = {{names[static_cast<size_t>(at)], true, {}}};
-      options.first_stripe = stripe.index;
-      options.num_stripes = 1;
-      options.verify_checksums = false;
-      uint64_t hashes[2];
-      for (const bool seek : {false, true}) {
-        options.strict_seeks = seek;
-        RowReader rows(file_, options);
-        RowHash hash(rows.schema());
-        Column batch;
-        if (seek) rows.SeekToRow(stripe.first_row + stride * stride_rows_);
-        for (uint64_t s = seek ? stride : 0; s <= stride; ++s) {
-          hash.Take();
-          ReadStride(
-              &rows, stripe, s, [&] { hash.Add(batch); }, &batch);
-        }
-        hashes[seek ? 1 : 0] = hash.Take();
-      }
-      if (hashes[0] != hashes[1]) return ColumnName(nodes_[c], 0);
+  // The first column that reads otherwise through the row index, for the message: the half that it
+  // is in, and so on, which reads all columns twice.
+  std::string WrongColumn(const Stripe& stripe, uint64_t stride) const {
+    std::span<const uint32_t> left(nodes_);
+    while (left.size() > 1) {
+      const std::span<const uint32_t> half = left.first(left.size() / 2);
+      left = ReadsOtherwise(stripe, stride, half) ? half : left.subspan(half.size());
     }
-    return "some column";
+    if (left.empty() || !ReadsOtherwise(stripe, stride, left)) return "some column";
+    return ColumnName(left[0], 0);
+  }
+  bool ReadsOtherwise(const Stripe& stripe, uint64_t stride,
+                      std::span<const uint32_t> columns) const {
+    const SchemaNode& root = schema_.root();
+    RowReaderOptions options = options_;
+    options.columns.clear();
+    for (const uint32_t node : columns) {
+      const auto at = std::find(root.children.begin(), root.children.end(), node);
+      options.columns.push_back(
+          {root.field_names[static_cast<size_t>(at - root.children.begin())], true, {}});
+    }
+    options.first_stripe = stripe.index;
+    options.num_stripes = 1;
+    options.verify_checksums = false;
+    uint64_t hashes[2];
+    for (const bool seek : {false, true}) {
+      options.strict_seeks = seek;
+      RowReader rows(file_, options);
+      RowHash hash(rows.schema());
+      Column batch;
+      if (seek) rows.SeekToRow(stripe.first_row + stride * stride_rows_);
+      for (uint64_t s = seek ? stride : 0; s <= stride; ++s) {
+        hash.Take();
+        ReadStride(
+            &rows, stripe, s, [&] { hash.Add(batch); }, &batch);
+      }
+      hashes[seek ? 1 : 0] = hash.Take();
+    }
+    return hashes[0] != hashes[1];
   }
 
   void VerifyFooter() {
@@ -277,7 +350,9 @@ class Verifier {
   bool any_column_ = true, trust_text_ = true;
   uint64_t stride_rows_ = 0;  // of the stripe
   std::string seek_reason_;   // why positions are not checked
-  std::map<std::pair<uint32_t, uint32_t>, proto::RowIndex> indexes_;  // of the stripe
+  // Of the stripe, each at the stride that is compared next, and the bytes of all.
+  std::map<std::pair<uint32_t, uint32_t>, RowIndexReader> indexes_;
+  uint64_t index_bytes_ = 0;
   std::vector<StatisticsBuilder> totals_;
   Verification result_;
 };

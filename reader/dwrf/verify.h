@@ -26,7 +26,10 @@ struct Verification {
 // Reads every row of every column that is open, twice where there is a row index: in order, and
 // from each stride's positions. Throws Error kBadData naming file, stripe, column, and what was
 // expected and found, at the first difference; as RowReader does for damage. Memory: one batch of
-// about 32 MB, and statistics per key of the flattened maps of one stripe.
+// about 32 MB, and of one stripe the row indexes and statistics per key of the flattened maps: a
+// stripe of which these need more than 256 MB and more than 64 times its stored bytes, or more than
+// 1 GB, is kBadData, and so is one of more strides than its bytes can mean. Time: reading the
+// strides again ends where more than 1 GB and 1024 times the stripe's stored bytes were unpacked.
 Verification Verify(const std::shared_ptr<const FileReader>& file);
 
 // For people: "verified: ...", one line for each kind of thing.

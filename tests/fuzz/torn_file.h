@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "reader/dwrf/chunk.h"
+#include "reader/dwrf/encode/chunk_encoder.h"
 #include "reader/dwrf/stripe.h"
 #include "reader/dwrf/tail.h"
 #include "reader/source/source.h"
@@ -109,9 +110,10 @@ class TornFile {
   }
 
   // Replaces the unframed bytes of a stream by edit(them); its length in the stripe's footer and
-  // the places of the streams after it follow. Nothing where there is no such stream.
+  // the places of the streams after it follow. Nothing where there is no such stream. Not
+  // compressed, unless `packed`.
   void EditStream(size_t stripe_index, dwrf::StreamKind kind, uint32_t node, uint32_t sequence,
-                  const std::function<std::string(std::string)>& edit) {
+                  const std::function<std::string(std::string)>& edit, bool packed = false) {
     drop_cache_ = true;
     Stripe& stripe = stripes_[stripe_index];
     proto::StripeFooter footer;
@@ -126,13 +128,33 @@ class TornFile {
       stream.clear_offset();  // now one after another
       if (stream.kind() == static_cast<uint32_t>(kind) && stream.node() == node &&
           stream.sequence() == sequence) {
-        part = Framed(edit(Unframed(part)));
+        part = edit(Unframed(part));
+        part = packed ? Packed(part) : Framed(part);
         stream.set_length(part.size());
       }
       streams += part;
     }
     stripe.streams = std::move(streams);
     stripe.footer = footer.SerializeAsString();
+  }
+
+  // Makes all row indexes of a stripe one stored stream of the bytes `plain`, by its place, and
+  // compressed where the file is: a few stored bytes then stand for any number of long indexes.
+  void ShareIndex(size_t stripe_index, const std::string& plain) {
+    Stripe& stripe = stripes_[stripe_index];
+    const std::string stored = Packed(plain);
+    EditStripeFooter(stripe_index, [&](proto::StripeFooter* footer) {
+      uint64_t running = 0;
+      for (proto::Stream& stream : *footer->mutable_streams()) {
+        if (stream.has_offset()) running = stream.offset();
+        stream.set_offset(running);
+        running += stream.length();
+        if (stream.kind() != static_cast<uint32_t>(dwrf::StreamKind::kRowIndex)) continue;
+        stream.set_offset(stripe.streams.size());
+        stream.set_length(stored.size());
+      }
+    });
+    stripe.streams += stored;
   }
 
   // Says of a map below a flattened one that it is flattened too, with a key at the sequence of a
@@ -209,6 +231,20 @@ class TornFile {
       out += part;
     }
     return out;
+  }
+
+  // In compressed chunks, where there is an encoder for the file's compression.
+  std::string Packed(const std::string& plain) const {
+    using dwrf::CompressionKind;
+    if (tail_.compression == CompressionKind::kLzo || tail_.compression == CompressionKind::kGzip)
+      return Framed(plain);
+    dwrf::WriterOptions options;
+    options.compression = tail_.compression;
+    options.block_size = std::clamp<uint64_t>(tail_.block_size, 1, (8 << 20) - 1);
+    dwrf::ByteSink sink;
+    dwrf::ChunkEncoder(options).Encode(
+        {reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &sink);
+    return {reinterpret_cast<const char*>(sink.data()), sink.size()};
   }
 
   // The first map below the value of the map `node`; 0 where there is none.

@@ -92,6 +92,7 @@ bool ByteStream::Load() {
       }
     }
     const uint64_t size = static_cast<uint64_t>(end_ - begin_);
+    if (origin_->unpacked != nullptr) *origin_->unpacked += size;
     if (pending_ > size) {
       begin_ = end_;
       Throw(fmt::format("position {} in a chunk of {} bytes", pending_, size));

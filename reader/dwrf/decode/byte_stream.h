@@ -22,7 +22,8 @@ namespace headrace::reader::dwrf {
 struct StreamOrigin {
   std::shared_ptr<const Source> source;
   ChunkContext context;
-  uint64_t length = 0;  // stored bytes
+  uint64_t length = 0;           // stored bytes
+  uint64_t* unpacked = nullptr;  // if given: plain bytes are counted there as they are made
 };
 
 class ByteStream {

@@ -290,6 +290,122 @@ TEST(Verify, AnIndexOfOtherLengthIsFound) {
                 "rows in strides of 500 have 3"));
 }
 
+// An index of `strides` entries, the first of which has `numbers` positions.
+std::string LongIndex(int strides, int numbers) {
+  proto::RowIndex index;
+  for (int i = 0; i < strides; ++i) index.add_entry();
+  index.mutable_entry(0)->mutable_positions()->Resize(numbers, 0);
+  return index.SerializeAsString();
+}
+
+// Row indexes of sequences that no key has.
+void AddIndexes(TornFile* file, uint32_t count) {
+  file->EditStripeFooter(0, [&](proto::StripeFooter* footer) {
+    for (uint32_t i = 0; i < count; ++i) {
+      proto::Stream* stream = footer->add_streams();
+      stream->set_kind(static_cast<uint32_t>(StreamKind::kRowIndex));
+      stream->set_node(15);
+      stream->set_sequence(1000 + i);
+      stream->set_length(0);
+    }
+  });
+}
+
+// A few hundred stored bytes, which any number of columns share, would be gigabytes of numbers.
+TEST(Verify, RowIndexesThatShareTheirBytesAreRefusedBeforeTheyFillTheMemory) {
+  TornFile file(Written(Options()));
+  AddIndexes(&file, 400);
+  file.ShareIndex(0, LongIndex(3, 1 << 20));
+  EXPECT_THAT(
+      Complaint(Rebuilt(std::move(file))),
+      HasSubstr("t.dwrf: stripe 0: its row indexes and the statistics of its keys need more "
+                "than 268435456 bytes of memory"));
+}
+
+TEST(Verify, EntriesOfARowIndexAreCountedBeforeTheyAreTakenApart) {
+  TornFile file(Written(Options()));
+  std::string entries;
+  for (int i = 0; i < 1 << 19; ++i) entries += std::string("\x0a\0", 2);
+  file.ShareIndex(0, entries);
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
+              HasSubstr("the row index has 524288 entries, 1200 rows in strides of 500 have 3"));
+}
+
+TEST(Verify, ARowIndexThatIsNoMessageIsFound) {
+  for (const std::string& bytes : {std::string("\x0a\x05\0", 3), std::string("\x0a"),
+                                   std::string("\0", 1), std::string("\x0a\x02\x0a\x05", 4)}) {
+    SCOPED_TRACE(Printable(bytes));
+    TornFile file(Written(Options()));
+    file.ShareIndex(0, bytes);
+    EXPECT_THAT(Complaint(Rebuilt(std::move(file))), HasSubstr("t.dwrf: stripe 0, "));
+  }
+}
+
+// A wide type below many keys of a few bytes each: two million nodes.
+std::string ManyKeysOfAWideType() {
+  std::string inner;
+  for (int i = 0; i < 2000; ++i) inner += fmt::format("{}f{}:int", i == 0 ? "" : ",", i);
+  const Schema schema = Schema::Parse("struct<m:map<int,struct<" + inner + ">>>");
+  Column rows = EmptyColumn(schema, 0);
+  rows.rows = rows.children[0].rows = 1;
+  rows.children[0].offsets = {0, 0};
+  WriterOptions options = Options();
+  options.flat_maps = {"m"};
+  TornFile file(WrittenAs(schema, options, rows));
+  file.EditStripeFooter(0, [&](proto::StripeFooter* footer) {
+    for (uint32_t key = 1; key <= 1000; ++key) {
+      proto::ColumnEncoding* encoding = footer->add_encoding();
+      encoding->set_kind(0);
+      encoding->set_node(3);
+      encoding->set_sequence(key);
+      encoding->mutable_key()->set_int_key(key);
+      proto::Stream* in_map = footer->add_streams();
+      in_map->set_kind(static_cast<uint32_t>(StreamKind::kInMap));
+      in_map->set_node(3);
+      in_map->set_sequence(key);
+      in_map->set_length(0);
+    }
+  });
+  return Rebuilt(std::move(file));
+}
+
+// Every key has statistics of its own.
+TEST(Verify, KeysTimesNodesAreRefusedBeforeTheyFillTheMemory) {
+  EXPECT_THAT(
+      Complaint(ManyKeysOfAWideType()),
+      HasSubstr("t.dwrf: stripe 0: its row indexes and the statistics of its keys need more "
+                "than 268435456 bytes of memory"));
+}
+
+TEST(Verify, MoreStridesThanTheBytesCanMeanAreRefused) {
+  TornFile file(Written(Options()));
+  AddIndexes(&file, 2000);
+  file.ShareIndex(0, LongIndex(static_cast<int>(kStripeRows), 0));
+  file.footer()->set_row_index_stride(1);
+  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
+              HasSubstr("t.dwrf: stripe 0: 1200 strides of 1 rows, each of "));
+}
+
+// A seek unpacks a chunk from its beginning: a long chunk of equal values in many strides.
+TEST(Verify, SeekingEndsWhereMoreIsUnpackedThanTheBytesCanMean) {
+  WriterOptions options = Options();
+  options.row_index_stride = 10;
+  options.block_size = (8 << 20) - 1;
+  TornFile file(Written(options));
+  for (const uint32_t node : {3U, 10U})  // 120 seeks of 16 MB
+    file.EditStream(
+        0, StreamKind::kData, node, 0,
+        [](std::string plain) { return plain + std::string(7 << 20, '\0'); }, true);
+  const Verification v = VerifyBytes(Rebuilt(std::move(file)));
+  EXPECT_EQ(v.rows, kRows);
+  EXPECT_GT(v.seeks, 130u + 60u);  // the other stripes have 119 and 9
+  EXPECT_LT(v.seeks, 247u);
+  EXPECT_THAT(v.not_checked,
+              testing::ElementsAre(testing::AllOf(
+                  HasSubstr("positions from stripe 0, rows "),
+                  HasSubstr("to read the strides again means to unpack more than"))));
+}
+
 // Found by reading: "internal error: map::at" while the statistics of such keys were counted.
 TEST(StripeFooter, AMapBelowAFlattenedMapHasNoKeysOfItsOwn) {
   const Schema schema = Schema::Parse("struct<m:map<int,map<int,float>>>");
