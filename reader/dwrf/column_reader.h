@@ -53,6 +53,7 @@ struct StripeContext {
   Budget* budget = nullptr;
   uint64_t* unpacked_bytes = nullptr;  // plain bytes made of stored ones; null: not counted
   uint64_t max_dictionary_bytes = 0;
+  uint64_t key_nodes = 0;  // that readers of keys of flattened maps were made for
   int64_t timestamp_base = 0;
   std::unordered_map<uint64_t, std::shared_ptr<IntegerDictionary>>
       dictionaries;  // by node << 32 | sequence

@@ -377,6 +377,19 @@ TEST(Verify, KeysTimesNodesAreRefusedBeforeTheyFillTheMemory) {
                 "than 268435456 bytes of memory"));
 }
 
+TEST(RowReader, KeysTimesNodesAreRefusedBeforeTheyFillTheMemory) {
+  RowReader rows(FileReader::Open(MemorySource("t.dwrf", ManyKeysOfAWideType())));
+  Column batch;
+  try {
+    rows.NextBatch(1, 1 << 20, &batch);
+    FAIL() << "two million readers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("t.dwrf: stripe 0, column m (node 1 sequence 0), "));
+    EXPECT_THAT(error.what(), HasSubstr("keys of 2001 nodes each need more than 1073741824 bytes"));
+  }
+}
+
 TEST(Verify, MoreStridesThanTheBytesCanMeanAreRefused) {
   TornFile file(Written(Options()));
   AddIndexes(&file, 2000);
