@@ -22,9 +22,9 @@ struct Disagreement {
 
 // Holds the figures that `stored` has against `decoded`, the values of a node of type `kind`, adds
 // their names to `compared`, and returns those that differ. Sums of floating numbers may differ by
-// rounding. Not held: estimated sizes, bounds of floats where a value is NaN, and string bounds
-// that `trust_text` forbids or that are longer than what is kept
-// (StatisticsBuilder::kMaxBoundBytes).
+// rounding; of string bounds the first StatisticsBuilder::kMaxBoundBytes + 1 bytes are compared.
+// Not held: estimated sizes, bounds of floats where a value is NaN, and string bounds without
+// `trust_text`.
 std::vector<Disagreement> Compare(const proto::ColumnStatistics& stored,
                                   const StatisticsBuilder& decoded, TypeKind kind, bool trust_text,
                                   std::set<std::string>* compared);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "reader/dwrf/column_gather.h"
+#include "reader/dwrf/file_statistics.h"
 #include "reader/dwrf/file_writer.h"
 #include "tests/fuzz/torn_file.h"
 #include "tests/reader/dwrf/test_files.h"
@@ -501,6 +502,23 @@ TEST(StripeFooter, IsNoLongerThanAnyStripeFooterIs) {
   EXPECT_THAT(SparseComplaint(uint64_t{1} << 41, bytes + PostScriptOf(bytes.size())),
               HasSubstr("sparse.dwrf: stripe 0, footer at byte 3: 3221225472 bytes where at most "
                         "268435456 are supported"));
+}
+
+// Bounds longer than what is kept of values are compared as far as that goes.
+TEST(Statistics, LongTextBoundsAreComparedAsFarAsTheyAreKept) {
+  StatisticsBuilder decoded;
+  decoded.num_values = 1;
+  decoded.AddString(std::string(100, 'a'), 1);
+  const auto differs = [&](const std::string& bound) {
+    proto::ColumnStatistics stored;
+    stored.mutable_string_statistics()->set_minimum(bound);
+    std::set<std::string> compared;
+    return !Compare(stored, decoded, TypeKind::kString, true, &compared).empty();
+  };
+  EXPECT_FALSE(differs(std::string(100, 'a')));
+  EXPECT_FALSE(differs(std::string(65, 'a') + "b"));
+  EXPECT_TRUE(differs(std::string(64, 'a') + "b"));
+  EXPECT_TRUE(differs(std::string(64, 'a')));
 }
 
 // Of other writers: the figures each file carries, all of them true.
