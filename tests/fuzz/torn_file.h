@@ -41,7 +41,7 @@ class TornFile {
 
   // One damage of a kind drawn by the dice; what it is.
   std::string Damage(Dice* dice) {
-    const uint64_t kind = Below(dice, stripes_.empty() ? 3 : 10);
+    const uint64_t kind = Below(dice, stripes_.empty() ? 3 : 12);
     if (kind == 0) {
       mutate_postscript_ = [dice](const std::string& b, std::string* s) {
         return Mutate(b, dice, s);
@@ -60,6 +60,14 @@ class TornFile {
       said += " footer";
       stripe.footer = Mutate(stripe.footer, dice, &said);
       return said;
+    }
+    if (kind == 10) {
+      BloatIndex(index, dice, &said);
+      return said;
+    }
+    if (kind == 11) {
+      const uint32_t inner = FlattenInner(index);
+      if (inner != 0) return said + fmt::format(" map {} flattened below another", inner);
     }
     // Two of three: a row index; else data.
     MutateStream(index, kind < 9, dice, &said);
@@ -266,6 +274,22 @@ class TornFile {
     added->set_node(node);
     added->set_sequence(sequence);
     return added;
+  }
+
+  // A long row index for all columns of the stripe, of as many entries as it has rows or strides:
+  // short ones, or with numbers that take eight times their bytes in memory.
+  void BloatIndex(size_t stripe, Dice* dice, std::string* said) {
+    const uint64_t rows = tail_.footer.stripes(static_cast<int>(stripe)).number_of_rows();
+    if (Below(dice, 2) == 0) tail_.footer.set_row_index_stride(1);
+    const uint64_t stride = std::max<uint64_t>(tail_.footer.row_index_stride(), 1);
+    const uint64_t entries = std::min<uint64_t>((rows + stride - 1) / stride, 1 << 20);
+    proto::RowIndex index;
+    for (uint64_t i = 0; i < entries; ++i) index.add_entry();
+    if (entries > 0 && Below(dice, 2) == 0)
+      index.mutable_entry(0)->mutable_positions()->Resize(1 << 19, 0);
+    ShareIndex(stripe, index.SerializeAsString());
+    *said += fmt::format(" one row index of {} bytes in strides of {} for all columns",
+                         index.ByteSizeLong(), stride);
   }
 
   // A row index or a data stream, drawn by the dice.
