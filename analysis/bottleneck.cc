@@ -8,6 +8,7 @@
 
 #include "analysis/sensitivity.h"
 #include "base/error.h"
+#include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
@@ -416,9 +417,10 @@ size_t SmallestListed(const std::vector<Finding>& findings) {
   return least;
 }
 
-void Undecided(Bottleneck* bottleneck, std::string measure) {
+void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = true) {
   bottleneck->verdict = Verdict::kUndecided;
   bottleneck->measure = std::move(measure);
+  bottleneck->unexplained = unexplained;
 }
 
 void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
@@ -439,13 +441,13 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(
         bottleneck,
         fmt::format("time is lost where nothing was recorded: by what its operators cost, the "
-                    "pipeline would do {:.2g} times the observed rate; add operators to what "
-                    "the consumer waits for, or record with less other load on the machine",
-                    *simulated / rate));
+                    "pipeline would do {} times the observed rate; add operators to what the "
+                    "trainer waits for, or record with less other load on the machine",
+                    FormatCount(*simulated / rate)));
   } else if (first.kind == LimitKind::kThread &&
              2 * model.demands().consumer_load_s * rate > model.stall_ratio()) {
     Undecided(bottleneck,
-              "most of what the consumer waits for is in no operator, and its thread does not "
+              "most of what the trainer waits for is in no operator, and its thread does not "
               "compute meanwhile: add operators to the loader");
   } else if (findings[0].probability < kSure && second.bound < 1.05 * first.bound) {
     bottleneck->verdict = Verdict::kBalanced;
@@ -453,14 +455,15 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(bottleneck,
               model.steady_windows().size() < 10
                   ? "record longer: the windows of this run are too few to tell them apart"
-                  : "change one of the two alone and compare the rates");
+                  : "change one of the two alone and compare the rates",
+              false);
   } else if (bottleneck->unexplained_ratio > 1.5 && !bottleneck->disagreement.empty()) {
     Undecided(
         bottleneck,
-        fmt::format("the smallest bound is {:.2g} times the observed rate, so time is lost where "
-                    "no row of the model looks; record longer and with less other load on the "
-                    "machine",
-                    bottleneck->unexplained_ratio));
+        fmt::format("the costs that were recorded allow {} times the measured rate, so time is "
+                    "lost where nothing was recorded; record longer and with less other load on "
+                    "the machine",
+                    FormatCount(bottleneck->unexplained_ratio)));
   } else if (const size_t smaller = SmallestListed(findings); smaller != 0) {
     // What relieving gains most has not the smallest bound: neither limits alone.
     bottleneck->verdict = Verdict::kBalanced;
@@ -505,6 +508,12 @@ Bottleneck FindBottleneck(const PipelineModel& model) {
                      if (a.probability != b.probability) return a.probability > b.probability;
                      return a.limit.bound < b.limit.bound;
                    });
+  // So few windows are not drawn anew: what is sure of them is sure of that moment.
+  constexpr double kMostOfFewWindows = 0.95;
+  if (model.steady_windows().size() < 3) {
+    double& probability = bottleneck.findings[0].probability;
+    probability = std::min(probability, kMostOfFewWindows);
+  }
   const Predictor predictor(model);
   TryReliefs(model, predictor, &bottleneck.findings);
   MarkWithin(model, least, &bottleneck.findings);
@@ -514,8 +523,11 @@ Bottleneck FindBottleneck(const PipelineModel& model) {
   bottleneck.witness = Witness(model);
   const Limit& first = bottleneck.findings[0].limit;
   if (bottleneck.witness && !Agrees(model, first, *bottleneck.witness)) {
-    bottleneck.disagreement = fmt::format("the waits and queues point at {}, the demands at {}",
-                                          Describe(*bottleneck.witness), Describe(first));
+    const auto word = [](const Limit& limit) {
+      return limit.kind == LimitKind::kConsumer ? std::string("the trainer") : Describe(limit);
+    };
+    bottleneck.disagreement = fmt::format("the waits and queues point at {}, the costs at {}",
+                                          word(*bottleneck.witness), word(first));
   }
   Decide(model, predictor.simulated_now(), &bottleneck);
   return bottleneck;

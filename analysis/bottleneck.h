@@ -75,6 +75,8 @@ struct Bottleneck {
   Verdict verdict = Verdict::kUndecided;
   std::vector<Finding> findings;  // by probability, then by bound
   std::string measure;            // for kUndecided: what would decide it
+  // For kUndecided: what was measured does not explain the rate, so no prediction from it holds.
+  bool unexplained = false;
   // What the observed rate stays below the smallest bound for; empty where it hardly does. "costs
   // vary by up to 95 % and queues hold 1 to 4 elements, which takes 33 % of the rate"
   std::string loss;

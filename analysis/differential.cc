@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "analysis/phases.h"
-#include "analysis/pipeline_setting.h"
+#include "analysis/recorded_settings.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -101,27 +100,11 @@ bool Contrary(const Measured& warm, const Measured& cold) {
 
 // The command that would make a run that differs from this one in `option` alone.
 std::string RunCommand(const RunView& run, const std::string& option) {
-  std::string text =
-      fmt::format("{} run {}{}", run.program, ShellWord(run.run.pipeline_path), option);
-  std::istringstream settings(run.run.settings_text.value_or(""));
-  for (std::string line; std::getline(settings, line);) text += " --set " + ShellWord(line);
+  std::string text = fmt::format("{} run {}{}{}", run.program, ShellWord(run.run.pipeline_path),
+                                 option, RecordedOptions(run.run));
   if (run.run.accounting_level == 1) text += " --level 1";
   if (run.run.deep != 0) text += " --deep";
   return text + " --duration 10s" + run.database_option;
-}
-
-// What the file says if the run set nothing else. The command is left out: of what compares,
-// RunRow::settings_text has all that it and a plan set.
-std::string InForce(const RunView& run, const std::string& key) {
-  RunRow without = run.run;
-  without.command.clear();
-  std::string value = SettingOf(without, key).value_or("");
-  std::istringstream settings(run.run.settings_text.value_or(""));
-  for (std::string line; std::getline(settings, line);) {
-    if (line.starts_with(key + "=")) value = line.substr(key.size() + 1);
-  }
-  std::erase_if(value, [](char c) { return c == '"' || c == '\''; });
-  return value;
 }
 
 std::string Named(const DifferentialRun& run) {
@@ -156,8 +139,8 @@ bool Contradicts(const PipelineModel& model, const Differential& found, const Li
 // Commands that would be refused, or make no run of the kind that is missing, are left out.
 void AddMissing(const RunView& run, Differential* found) {
   if (run.run.pipeline_path.empty() || !run.run.settings_text) return;
-  const bool direct = InForce(run, "source.direct") == "true";
-  const std::string to = InForce(run, "delivery.to");
+  const bool direct = SettingInForce(run.run, "source.direct") == "true";
+  const std::string to = SettingInForce(run.run, "delivery.to");
   const std::string& work = run.added_work;
   const bool writes = !work.empty() && work != "--checksum";
   const auto add = [&](const std::string& what, const std::string& none,
@@ -181,7 +164,8 @@ void AddMissing(const RunView& run, Differential* found) {
   constexpr const char* kDirect = "reads go past the page cache, source.direct";
   if (!found->warm) {
     add("a run with the table in memory, for the prep stall", direct ? kDirect : file,
-        option + (InForce(run, "source.cold") == "true" ? " --set source.cold=false" : ""));
+        option +
+            (SettingInForce(run.run, "source.cold") == "true" ? " --set source.cold=false" : ""));
   }
   if (!found->cold) {
     add("a run that reads from the device, for the fetch stall", direct ? kDirect : file,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/recommendations.h"
+#include "analysis/recorded_settings.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -18,12 +19,14 @@ std::string Percents(double ratio, const Interval& interval) {
 
 // Runs the plan and compares it with before; of a program of the user's own, what to set in it.
 std::string ApplyCommand(const RunView& run) {
-  if (!run.run.pipeline_path.empty()) {
+  if (CannotApply(run.run).empty()) {
     return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
   }
+  // A DataLoader that headrace.wrap() accounts for.
   bool loader = false;
-  for (const StageRow& stage : run.stages) {
-    loader = loader || stage.name == "workers" || stage.name == "loader";
+  for (const OperatorRow& op : run.operators) {
+    const bool its = op.stage == "workers" || op.stage == "loader";
+    loader = loader || (its && (op.name == "getitem" || op.name == "collate"));
   }
   return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
                      loader ? " --emit dataloader" : "", run.database_option);
@@ -37,6 +40,7 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
   if (plan.shown()) {
     next.kind = NextKind::kChange;
     next.text = fmt::format("{}: {} predicted", words, gain);
+    if (plan.predicted < plan.now) next.text += ", to stay within the budget";
     if (plan.memory_change_bytes && std::abs(*plan.memory_change_bytes) >= 1) {
       const double bytes = *plan.memory_change_bytes;
       next.text +=
@@ -45,9 +49,10 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
     return next;
   }
   next.kind = NextKind::kCompare;
+  if (run.run.pipeline_path.empty()) next.command.clear();  // the plan itself advises no change
   next.text =
       fmt::format("No change is sure to help. {} may: {} predicted. {}", words, gain,
-                  run.run.pipeline_path.empty() ? "Try it, record that run and compare the two:"
+                  run.run.pipeline_path.empty() ? "Try it, record that run and compare the two."
                                                 : "Measure it:");
   return next;
 }
@@ -69,7 +74,7 @@ NextStep OfConsumer(const PipelineModel& model, const Bottleneck& bottleneck) {
 NextStep OfCores(const RunView& run, const Statements& statements, const std::string& culprit) {
   constexpr double kLeastOthers = 0.2;  // of the cores
   const PipelineModel& model = *statements.model;
-  const double others = model.cores_other().value_or(0);
+  const double others = model.cores_other_here().value_or(0);
   std::string text;
   if (others > kLeastOthers * model.cores_budget()) {
     text = fmt::format(
@@ -99,6 +104,14 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
 
 }  // namespace
 
+std::string CannotApply(const RunRow& run) {
+  if (run.pipeline_path.empty()) return "its settings are in its own code";
+  if (!run.settings_text) return "its pipeline was run by another program";
+  const std::string to = SettingInForce(run, "delivery.to");
+  if (!to.empty() && to != "inline") return "it delivers its batches to another process";
+  return "";
+}
+
 std::string ChangeWords(const RunView& run, const Allocation& plan) {
   std::string text;
   for (const Change& change : plan.changes) {
@@ -124,12 +137,15 @@ std::string CompareCommand(const RunView& run, const Allocation& plan) {
     a += fmt::format(" --a {}={}", change.knob, change.from);
     b += fmt::format(" --b {}={}", change.knob, change.to);
   }
-  return fmt::format("{} compare {}{}{}{}", run.program, ShellWord(run.run.pipeline_path), a, b,
+  return fmt::format("{} compare {}{}{}{}", run.program, PipelineArguments(run.run), a, b,
                      run.database_option);
 }
 
 NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const PipelineModel& model = *statements.model;
+  if (statements.bottleneck->unexplained) {
+    return {NextKind::kWork, "First " + statements.bottleneck->measure, ""};
+  }
   if (statements.allocation && !statements.allocation->changes.empty()) {
     return OfPlan(run, *statements.allocation);
   }

@@ -24,6 +24,9 @@ struct NextStep {
 // kKeepsUpStall of its step or more.
 NextStep NextStepOf(const RunView& run, const Statements& statements);
 
+// Why `headrace apply` cannot run this again with a plan; empty where it can.
+std::string CannotApply(const RunRow& run);
+
 // What the plan changes: "decode threads 1 -> 5, decode queue 4 -> 8"; of a program's own
 // workers in its words: "num_workers 0 -> 2".
 std::string ChangeWords(const RunView& run, const Allocation& plan);

@@ -49,16 +49,17 @@ std::optional<double> ElementCv(const std::vector<double>& times, const std::vec
   return std::clamp(std::sqrt(squares / used * groups / (groups - 1)) / mean, 0.0, 2.5);
 }
 
-// Of the time that threads of the stages had work for a core, the part that they had one; 1 where
-// that was not recorded.
-double ShareOfCores(const WindowRow& sum) {
+// Of the time that threads of the stages had work for a core, the part that they had one; none
+// where that was not recorded.
+std::optional<double> ShareOfCores(const WindowRow& sum) {
   double on_cpu_s = 0, runnable_s = 0;
   for (const StageCounters& stage : sum.stages) {
     if (!stage.on_cpu_ns || !stage.runnable_ns) continue;
     on_cpu_s += Seconds(*stage.on_cpu_ns);
     runnable_s += Seconds(*stage.runnable_ns);
   }
-  return on_cpu_s > 0 ? on_cpu_s / (on_cpu_s + runnable_s) : 1;
+  if (on_cpu_s <= 0) return std::nullopt;
+  return on_cpu_s / (on_cpu_s + runnable_s);
 }
 
 bool HostIsFull(const RunView& run) {
@@ -254,6 +255,21 @@ void PipelineModel::ReadShape() {
 
 // A stage that has no threads although its operators were at work ran on the thread that asked for
 // batches: the consumer's, which then waited for as long as they took.
+// Whether another stage's threads lived so much longer than their operators were visited that they
+// may have done this stage's work: a thread belongs to the stage of the operator it enters first.
+bool PipelineModel::OtherThreadsHaveTime(size_t s, int64_t busy_ns) const {
+  for (size_t t = 0; t < stages_.size(); ++t) {
+    if (t == s || stages_[t].row == kNoStage) continue;
+    int64_t free_ns = run_->stages[stages_[t].row].lifetime_ns;
+    for (const size_t i : stages_[t].operators) {
+      const OperatorRow& op = run_->operators[i];
+      free_ns -= op.busy_ns + op.wait_in_ns + op.wait_out_ns;
+    }
+    if (free_ns >= busy_ns) return true;
+  }
+  return false;
+}
+
 void PipelineModel::FindStagesOnConsumer() {
   int64_t consumer_ns = 0;
   for (const size_t row : consumer_rows_) consumer_ns += run_->stages[row].lifetime_ns;
@@ -265,7 +281,8 @@ void PipelineModel::FindStagesOnConsumer() {
     for (const size_t i : stage.operators) busy_ns += run_->operators[i].busy_ns;
     constexpr double kWithin = 1.1;  // both are timed apart
     if (busy_ns <= 0 ||
-        static_cast<double>(busy_ns) > kWithin * static_cast<double>(run_->steps.wait_ns)) {
+        static_cast<double>(busy_ns) > kWithin * static_cast<double>(run_->steps.wait_ns) ||
+        OtherThreadsHaveTime(s, busy_ns)) {
       continue;
     }
     stage.on_consumer = true;
@@ -397,7 +414,8 @@ void PipelineModel::ReadSplit() {
   split_source_ =
       by_operator && by_kernel ? "eBPF at context switches"
       : by_operator            ? "per-thread CPU clock at operator boundaries"
-      : by_clock ? "per-thread CPU clock at operator boundaries, not told apart where visits are short"
+      : by_clock
+          ? "per-thread CPU clock at operator boundaries, not told apart where visits are short"
       : by_stage ? "the scheduler's account of each thread, not told apart by operator"
                  : "";
 }
@@ -657,7 +675,7 @@ void PipelineModel::EstimateConsumer(const WindowRow& sum, Demands* demands) con
       most_q = std::min(all_s, std::max(0.0, compute_s - c_s));
       q_s = compute_s + wait_s > 0 ? all_s * compute_s / (compute_s + wait_s) : 0;
     } else if (HostIsFull(*run_)) {
-      most_q = compute_s * (1 - ShareOfCores(sum));
+      most_q = compute_s * (1 - ShareOfCores(sum).value_or(1));
     }
   }
   const auto left = [&](double q) {
@@ -883,22 +901,34 @@ void PipelineModel::ReadCores() {
   if (cores_contended()) {
     Settings present = current_;
     present.cores = cores_available_;
-    cores_available_ = std::clamp(SharedCores(present, demands_), 1e-3, cores_budget_);
+    const double shared = SharedCores(present, demands_);
+    // What is in use is there: a stage whose threads get more than the mean share leaves less.
+    const double left = contended_cores_ - shared;
+    if (*cores_used_ > shared && left > 0) {
+      others_keep_ = std::max(0.0, contended_cores_ - *cores_used_) / left;
+    }
+    cores_available_ = std::clamp(std::max(shared, *cores_used_), 1e-3, cores_budget_);
+    cores_other_here_ = others_used_;
     return;
   }
   // On a host with more cores than our budget the others may run elsewhere.
   cores_available_ = std::min(cores_budget_, std::max(host - *cores_other_, *cores_used_));
+  constexpr double kMore = 0.5;
+  cores_other_here_ =
+      host > cores_budget_ + kMore ? cores_budget_ - cores_available_ : *cores_other_;
 }
 
 // Where every core is busy and others keep some of them so, the threads' own accounts say what
 // share of a core one that wants it gets. Others' threads get as much each, so what they used tells
-// how many of them want a core.
+// how many of them want a core. A program that hardly waits gets nearly all of one: others fill
+// what it leaves.
 void PipelineModel::ReadContention(double host) {
   constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // of the cores
   constexpr double kWaits = 0.85;                         // a share that is less than a core
   constexpr double kAtQuota = 0.9;
   const WindowRow sum = Sum(steady_);
-  const double share = ShareOfCores(sum);
+  const std::optional<double> share = ShareOfCores(sum);
+  if (!share) return;
   // A quota stops threads on cores that are idle.
   const std::string& bound_by = run_->run.cores_bound_by;
   const bool quota =
@@ -907,14 +937,15 @@ void PipelineModel::ReadContention(double host) {
   const double cores = quota ? host : std::min(host, cores_budget_);
   // On fewer cores than the machine has, how much of the others is on these is not known; the
   // threads that wait say that they are full.
-  const double others = cores < host - 0.5
-                            ? std::min(*cores_other_, std::max(0.0, cores - *cores_used_))
-                            : *cores_other_;
+  const bool part = cores < host - 0.5;
+  if (part && *share > kWaits) return;
+  const double others =
+      part ? std::min(*cores_other_, std::max(0.0, cores - *cores_used_)) : *cores_other_;
   const double idle = cores - *cores_used_ - others;
-  if (others < kLeastOthers * cores || share > kWaits || idle > kMostIdle * cores) return;
+  if (others < kLeastOthers * cores || idle > kMostIdle * cores) return;
   contended_cores_ = cores;
   others_used_ = others;
-  others_runnable_ = others / share;
+  others_runnable_ = others / *share;
 }
 
 // Whether the threads have the CPU time for `rate` batches per second if each gets that share of a
@@ -947,7 +978,8 @@ double PipelineModel::SharedCores(const Settings& settings, const Demands& deman
   }
   const double fair = low * demands.cpu_s;
   const double kept = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
-  const double shared = fair > kept ? kept + demands.others_yield * (fair - kept) : fair;
+  double shared = fair > kept ? kept + demands.others_yield * (fair - kept) : fair;
+  shared = contended_cores_ - others_keep_ * (contended_cores_ - shared);
   // Cores that are added come on top of what the present settings have; a budget of fewer holds.
   const double got = settings.cores < cores_available_ ? std::min(shared, settings.cores)
                                                        : shared + settings.cores - cores_available_;

@@ -165,6 +165,8 @@ class PipelineModel {
   double cores_budget() const { return cores_budget_; }
   std::optional<double> cores_used() const { return cores_used_; }
   std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
+  // Of the budget: on a host with more cores, what others are known to use of those.
+  std::optional<double> cores_other_here() const { return cores_other_here_; }
   bool cores_known() const { return cores_known_; }
 
   double consumer_cv() const { return consumer_cv_; }
@@ -194,6 +196,7 @@ class PipelineModel {
 
  private:
   void ReadShape();
+  bool OtherThreadsHaveTime(size_t s, int64_t busy_ns) const;
   void FindStagesOnConsumer();
   void CountConsumers();
   void EstimateConsumer(const WindowRow& sum, Demands* demands) const;
@@ -233,8 +236,9 @@ class PipelineModel {
   // Of cores that are contended: how many there are for this and other programs, how many of the
   // others' threads want one (0: not contended), and what the others used.
   double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
+  double others_keep_ = 1;  // of what a fair scheduler leaves to others, what they were left
   double cores_available_ = 1, cores_budget_ = 1;
-  std::optional<double> cores_used_, cores_other_;
+  std::optional<double> cores_used_, cores_other_, cores_other_here_;
   double consumer_cv_ = 0.1, stall_ratio_ = 0;
   std::vector<StallWindow> stall_by_window_;
   Settings current_;

@@ -10,8 +10,9 @@ void Doubt(const Differential& differential, Bottleneck* bottleneck) {
   if (differential.disagreement.empty() || bottleneck->disagreement.empty()) return;
   if (!differential.against_witness) return;
   bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->unexplained = true;
   bottleneck->measure =
-      "the demands, the waits and queues, and the runs with and without input each point "
+      "the costs, the waits and queues, and the runs with and without input each point "
       "elsewhere: record all of them again, longer and with less other load on the machine";
 }
 

@@ -7,9 +7,10 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "analysis/comparison.h"
+#include "analysis/next_step.h"
+#include "analysis/recorded_settings.h"
 #include "analysis/run_view.h"
 #include "analysis/statements.h"
 #include "base/error.h"
@@ -44,16 +45,6 @@ struct Recommended {
   const analysis::Allocation& plan() const { return *statements.allocation; }
 };
 
-// The settings that the run was made with, but for how long it lasted.
-std::vector<std::string> SettingsOf(const analysis::RunRow& run) {
-  std::vector<std::string> settings;
-  std::istringstream lines(run.settings_text.value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.empty() && line.rfind("source.epochs=", 0) != 0) settings.push_back(line);
-  }
-  return settings;
-}
-
 // Throws Error for a run that has no plan, or none that this program can apply.
 void Recommend(const ApplyOptions& options, Recommended* found) {
   { collectors::ReadStore ready(options.database); }
@@ -62,9 +53,8 @@ void Recommend(const ApplyOptions& options, Recommended* found) {
   view.program = ShellWord(ProgramName());
   view.database_option = DatabaseOption(options.database);
   const std::string where = fmt::format("run {} '{}'", view.run.run_id, Printable(view.run.name));
-  if (view.run.pipeline_path.empty()) {
-    throw Error(ExitCode::kUsage, "was recorded from a program whose settings are in its own code",
-                where,
+  if (const std::string why = analysis::CannotApply(view.run); !why.empty()) {
+    throw Error(ExitCode::kUsage, "cannot be run again here: " + why, where,
                 fmt::format("'{} plan {}{}' says what to set there", view.program, view.run.run_id,
                             view.database_option));
   }
@@ -82,7 +72,7 @@ AbSide SideOf(const std::string& label, const Recommended& recommended, bool pla
   AbSide side;
   side.label = label;
   side.pipeline = recommended.view.run.pipeline_path;
-  side.settings = SettingsOf(recommended.view.run);
+  side.settings = analysis::RecordedSettings(recommended.view.run);
   if (planned) {
     side.settings.insert(side.settings.end(), recommended.settings.begin(),
                          recommended.settings.end());
@@ -105,10 +95,7 @@ std::string Percent(double log_ratio) {
 
 std::string KeepCommand(const Recommended& recommended) {
   std::string text = fmt::format("{} run {}", recommended.view.program,
-                                 ShellWord(recommended.view.run.pipeline_path));
-  for (const std::string& setting : SettingsOf(recommended.view.run)) {
-    text += " --set " + ShellWord(setting);
-  }
+                                 analysis::PipelineArguments(recommended.view.run));
   for (const std::string& setting : recommended.settings) text += " --set " + ShellWord(setting);
   return text + recommended.view.database_option;
 }
@@ -123,15 +110,15 @@ void AddNow(const Recommended& recommended, const ApplyOptions& options, int64_t
     page->conditions.push_back(dashboards::BusySentence(*load));
   }
   if (!statements.bottleneck || !recommended.statements.model) return;
+  if (dashboards::HasTrainer(*statements.model)) {
+    page->lines.push_back(
+        {"waited",
+         fmt::format("{} of each step in run {}, {} with the plan",
+                     FormatPercent(recommended.statements.model->stall_ratio()),
+                     recommended.view.run.run_id, FormatPercent(statements.model->stall_ratio()))});
+  }
   page->lines.push_back(
-      {"waited",
-       fmt::format("{} of each step in run {}, {} with the plan",
-                   FormatPercent(recommended.statements.model->stall_ratio()),
-                   recommended.view.run.run_id, FormatPercent(statements.model->stall_ratio()))});
-  const analysis::Finding& limit = statements.bottleneck->findings[0];
-  page->lines.push_back(
-      {"limit", fmt::format("{} now (probability {})", dashboards::LimitWord(limit.limit),
-                            dashboards::ProbabilityText(limit.probability))});
+      {"limit", "now " + dashboards::LimitLine(*statements.model, *statements.bottleneck)});
 }
 
 // "The plan changed the rate by +96 % [+90, +101] in 4 pairs of runs."
@@ -202,18 +189,33 @@ dashboards::Report MakePage(const ApplyOptions& options, const Recommended& reco
   if (rate.verdict == analysis::ChangeVerdict::kFaster) {
     page.lines.push_back({"keep", KeepCommand(recommended), true});
   } else if (rate.verdict == analysis::ChangeVerdict::kCannotTell) {
-    page.lines.push_back({"check",
-                          fmt::format("{} apply {} --pairs {}{}", recommended.view.program,
-                                      recommended.view.run.run_id, 3 * options.pairs,
-                                      recommended.view.database_option),
-                          true});
+    page.lines.push_back(
+        {"check",
+         fmt::format("{} apply {} --pairs {} --duration {}{}", recommended.view.program,
+                     recommended.view.run.run_id, 3 * options.pairs, ShellWord(options.duration),
+                     recommended.view.database_option),
+         true});
   }
   page.lines.push_back(
-      {"more",
+      {"detail",
        fmt::format("{0} compare tag:{1}-before tag:{1}-after{2}", recommended.view.program,
                    runs.name, recommended.view.database_option),
        true});
   return report;
+}
+
+// What is known before anything ran.
+nlohmann::ordered_json JsonOf(const Recommended& recommended) {
+  nlohmann::ordered_json out;
+  out["schema"] = "headrace.apply/1";
+  out["run"] = recommended.view.run.run_id;
+  out["pipeline"] = recommended.view.run.pipeline_path;
+  out["settings"] = recommended.settings;
+  return out;
+}
+
+std::string TextOf(const nlohmann::ordered_json& out) {
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string Json(const Recommended& recommended, const analysis::Comparison& comparison,
@@ -223,11 +225,7 @@ std::string Json(const Recommended& recommended, const analysis::Comparison& com
   const auto number = [](double value) {
     return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
   };
-  nlohmann::ordered_json out;
-  out["schema"] = "headrace.apply/1";
-  out["run"] = recommended.view.run.run_id;
-  out["pipeline"] = recommended.view.run.pipeline_path;
-  out["settings"] = recommended.settings;
+  nlohmann::ordered_json out = JsonOf(recommended);
   out["pairs_count"] = comparison.units;
   out["verdict"] = rate.word;
   out["before_rows_per_second"] = number(rate.a);
@@ -239,7 +237,35 @@ std::string Json(const Recommended& recommended, const analysis::Comparison& com
   out["predicted_gain_ratio_low"] = number(plan.gain_interval.low);
   out["predicted_gain_ratio_high"] = number(plan.gain_interval.high);
   out["conditional"] = report.first.conditional;
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return TextOf(out);
+}
+
+// Nothing is run: the page of the run says what limits it, and why no setting helps.
+int NothingToApply(const ApplyOptions& options, const Recommended& recommended) {
+  dashboards::Report report;
+  report.title = fmt::format("run {} '{}'", recommended.view.run.run_id, recommended.view.run.name);
+  report.first = dashboards::MakeFirstPage(recommended.view, recommended.statements);
+  report.first.conditions.insert(report.first.conditions.begin(),
+                                 "Nothing to apply: no setting is known to be faster.");
+  WritePage(options.page, report, [&] {
+    nlohmann::ordered_json out = JsonOf(recommended);
+    out["pairs_count"] = 0;
+    out["verdict"] = "nothing to apply";
+    return TextOf(out);
+  });
+  return static_cast<int>(ExitCode::kOk);
+}
+
+// "apply-3"; "apply-3-2" where runs are called that already.
+std::string SessionName(const ApplyOptions& options, int64_t run_id) {
+  collectors::ReadStore store(options.database);
+  const std::string name = fmt::format("apply-{}", run_id);
+  for (int64_t i = 1;; ++i) {
+    const std::string session = i == 1 ? name : fmt::format("{}-{}", name, i);
+    const collectors::SqlResult runs = store.Query(
+        fmt::format("SELECT 1 FROM run_summary WHERE name LIKE '{}-before-%' LIMIT 1", session));
+    if (runs.rows.empty()) return session;
+  }
 }
 
 int Exit(const analysis::Comparison& comparison) {
@@ -263,11 +289,7 @@ int Apply(const ApplyOptions& options) {
     Recommend(options, &recommended);
   }
   if (recommended.settings.empty()) {
-    fmt::print("nothing to apply: no setting of run {} is known to be faster\n",
-               recommended.view.run.run_id);
-    std::fputs(FirstPageOf(options.database, recommended.view.run.run_id, STDOUT_FILENO).c_str(),
-               stdout);
-    return 0;
+    return NothingToApply(options, recommended);
   }
   AbOptions runs;
   runs.a = SideOf("before", recommended, false);
@@ -275,7 +297,7 @@ int Apply(const ApplyOptions& options) {
   runs.pairs = options.pairs;
   runs.duration_ns = duration_ns;
   runs.database = options.database;
-  runs.name = fmt::format("apply-{}", recommended.view.run.run_id);
+  runs.name = SessionName(options, recommended.view.run.run_id);
   runs.quiet = options.quiet;
   analysis::ComparisonInput input;
   input.a = {"before", "as recorded", {}};
@@ -311,7 +333,7 @@ HR_COMMAND(
                  "  headrace apply nightly --pairs 10   # surer\n",
      .exit_codes = "0 the plan is faster, or there is nothing to change; 2 not a run of a pipeline "
                    "file; 3 it is not faster; 4 cannot tell, or no plan; 5 no such run; 130 "
-                   "interrupted",
+                   "interrupted; else that of a run that failed (headrace run --help)",
      .next = "headrace run PIPELINE --set ... (it prints the command)",
      .configure = [](CLI::App& app) -> std::function<int()> {
        auto options = std::make_shared<ApplyOptions>();

@@ -19,6 +19,7 @@
 #include "analysis/comparability.h"
 #include "analysis/comparison.h"
 #include "analysis/outliers.h"
+#include "analysis/recorded_settings.h"
 #include "analysis/run_view.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -663,19 +664,9 @@ ComparedSide SideOf(const std::string& label, const std::string& said,
 std::string RunAgainCommand(const CompareOptions& options, const analysis::RunRow& a,
                             const analysis::RunRow& b) {
   if (a.pipeline_path.empty() || b.pipeline_path.empty()) return "";
-  std::string text = ShellWord(ProgramName()) + " compare " + ShellWord(a.pipeline_path) + " " +
-                     ShellWord(b.pipeline_path);
-  const auto add = [&](const char* option, const analysis::RunRow& run) {
-    std::istringstream lines(run.settings_text.value_or(""));
-    for (std::string line; std::getline(lines, line);) {
-      // How long a run lasts is no setting of the pipeline here.
-      if (line.empty() || line.rfind("source.epochs=", 0) == 0) continue;
-      text += fmt::format(" {} {}", option, ShellWord(line));
-    }
-  };
-  add("--a", a);
-  add("--b", b);
-  return text + DatabaseOption(options.database);
+  return fmt::format("{} compare {} {}{}{}{}", ShellWord(ProgramName()), ShellWord(a.pipeline_path),
+                     ShellWord(b.pipeline_path), analysis::RecordedOptions(a, "--a"),
+                     analysis::RecordedOptions(b, "--b"), DatabaseOption(options.database));
 }
 
 // Options that say how sides are run, where none is.

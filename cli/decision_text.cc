@@ -22,7 +22,8 @@ analysis::Real NumberOf(const nlohmann::json& in, const char* key) {
 }
 
 std::string Range(const analysis::Real& low, const analysis::Real& high) {
-  return low && high ? fmt::format(" [{:.4g}, {:.4g}]", *low, *high) : std::string();
+  return low && high ? fmt::format(" [{}, {}]", FormatCount(*low), FormatCount(*high))
+                     : std::string();
 }
 
 std::string ObservedWords(const analysis::DecisionRow& decision, const DecisionDetail& detail) {

@@ -9,6 +9,7 @@
 
 #include "analysis/allocation.h"
 #include "analysis/next_step.h"
+#include "analysis/recorded_settings.h"
 #include "analysis/run_view.h"
 #include "analysis/sensitivity.h"
 #include "analysis/what_if.h"
@@ -69,7 +70,7 @@ nlohmann::ordered_json WorthsJson(const std::vector<analysis::Worth>& worths) {
 }
 
 void PrintWorths(const std::vector<analysis::Worth>& worths) {
-  fmt::print("\nworth of more, each alone\n");
+  fmt::print("\ngain from one more, each alone\n");
   size_t name = 0, what = 0;
   for (const analysis::Worth& worth : worths) {
     name = std::max(name, analysis::Describe(worth.limit).size());
@@ -143,7 +144,13 @@ std::string PlanJson(const Planned& about) {
   out["pipeline"] = view.run.pipeline_path;
   // Of a plan for other cores than the run had.
   out["cores"] = cores > 0 ? nlohmann::ordered_json(cores) : nlohmann::ordered_json(nullptr);
+  // The plan holds for the pipeline as it was run, with what that run had set.
   out["settings"] = nlohmann::ordered_json::object();
+  for (const std::string& setting : analysis::RecordedSettings(view.run)) {
+    if (const size_t at = setting.find('='); at != std::string::npos) {
+      out["settings"][setting.substr(0, at)] = setting.substr(at + 1);
+    }
+  }
   out["changes"] = nlohmann::ordered_json::array();
   for (const analysis::Change& change : plan.changes) {
     out["settings"][change.knob] = change.to;
@@ -258,6 +265,27 @@ void PrintTooSlow(const Planned& about) {
       analysis::Describe(plan.limited_by));
 }
 
+// The options that a plan was made with, so that a command makes it again.
+std::string BudgetText(const PlanOptions& options) {
+  std::string text;
+  const auto number = [&](const char* option, double value) {
+    if (value > 0) text += fmt::format(" {} {:.15g}", option, value);
+  };
+  const auto word = [&](const char* option, const std::string& value) {
+    if (!value.empty()) text += fmt::format(" {} {}", option, ShellWord(value));
+  };
+  number("--cores", options.cores);
+  word("--memory", options.memory);
+  word("--target", options.target);
+  number("--max-threads", options.max_threads);
+  number("--price-per-core-hour", options.price);
+  number("--watts-per-core", options.watts);
+  for (const std::string& tier : options.cache.tiers) word("--cache", tier);
+  number("--epoch-rows", options.cache.epoch_rows);
+  number("--epochs", options.cache.epochs);
+  return text;
+}
+
 void PrintTable(const Planned& about) {
   const auto& [view, model, options, plan, worths, over_cores, question, caches, emitted] = about;
   if (TooSlow(plan, options)) PrintTooSlow(about);
@@ -286,7 +314,7 @@ void PrintTable(const Planned& about) {
   fmt::print("\nnow        {}\n", RatesText(plan.now, plan.rows_per_batch));
   fmt::print("predicted  {}, {:+.0f} %\n",
              RatesText(plan.predicted, plan.rows_per_batch,
-                       fmt::format(" [{:.4g}, {:.4g}]", range.low, range.high)),
+                       fmt::format(" [{}, {}]", FormatCount(range.low), FormatCount(range.high))),
              100 * (plan.predicted / plan.now - 1));
   if (!plan.changes.empty() || !plan.caches.empty()) {
     fmt::print("promise    nine of ten such plans reach {}; slower than now: {}\n",
@@ -307,7 +335,8 @@ void PrintTable(const Planned& about) {
   if (over_cores != nullptr) {
     fmt::print("  with");
     for (const auto& [number, rate] : over_cores->points) {
-      fmt::print("{} {} core{} {:.4g}", number > 1 ? "," : "", number, number > 1 ? "s" : "", rate);
+      fmt::print("{} {} core{} {}", number > 1 ? "," : "", number, number > 1 ? "s" : "",
+                 FormatCount(rate));
     }
     fmt::print(" batches/s: more than {} gain{} under 2 %\n", over_cores->knee,
                over_cores->knee == 1 ? "s" : "");
@@ -316,6 +345,7 @@ void PrintTable(const Planned& about) {
   if (options.explain || options.price > 0 || options.watts > 0) PrintObjectives(plan, options);
   if (options.explain) PrintProgram(plan.program);
   if (plan.changes.empty() && plan.caches.empty()) return;
+  if (TooSlow(plan, options)) return;
   if (const std::string compare = analysis::CompareCommand(view, plan);
       !plan.shown() && !compare.empty()) {
     fmt::print(
@@ -332,8 +362,8 @@ void PrintTable(const Planned& about) {
     return;
   }
   if (options.output.empty()) {
-    fmt::print("next: {} plan {}{} -o {}\n", view.program, view.run.run_id, view.database_option,
-               file);
+    fmt::print("next: {} plan {}{}{} -o {}\n", view.program, view.run.run_id, BudgetText(options),
+               view.database_option, file);
   }
   fmt::print("next: {} run {}{} --plan {}\n", view.program, ShellWord(view.run.pipeline_path),
              view.database_option, file);
@@ -390,9 +420,9 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
   }
   const auto shown = [&](double rate) { return RatesText(rate, rows); };
   fmt::print("run {} as recorded        {}\n", view.run.run_id, shown(now));
-  fmt::print("if {}  {}, 90 % of such predictions within [{:.4g}, {:.4g}]\n",
+  fmt::print("if {}  {}, 90 % of such predictions within [{}, {}]\n",
              Printable(fmt::format("{}", fmt::join(options.what_if, " "))), shown(prediction.rate),
-             prediction.interval.low, prediction.interval.high);
+             FormatCount(prediction.interval.low), FormatCount(prediction.interval.high));
   fmt::print("gain {:+.0f} % [{:.0f}, {:.0f}]; limited by {} then\n", 100 * gain, 100 * range.low,
              100 * range.high, analysis::Describe(prediction.limits[prediction.binding]));
   if (const std::string dearer = analysis::Words(predictor.contention(), prediction.cpu_cost);

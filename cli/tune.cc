@@ -234,9 +234,10 @@ class SpokenDecisions : public analysis::DecisionSink {
                       decision.changes.empty() ? "" : " ", analysis::Describe(decision.changes),
                       decision.reason));
       if (decision.predicted) {
-        Say(fmt::format("        predicted {} [{:.4g}, {:.4g}] instead of {}",
-                        FormatRate(*decision.predicted, "batches"), decision.predicted_interval.low,
-                        decision.predicted_interval.high,
+        Say(fmt::format("        predicted {} [{}, {}] instead of {}",
+                        FormatRate(*decision.predicted, "batches"),
+                        FormatCount(decision.predicted_interval.low),
+                        FormatCount(decision.predicted_interval.high),
                         FormatRate(decision.now.value_or(0), "batches")));
       }
     } else if (decision.effect && decision.verdict != TuneVerdict::kOpen) {

@@ -58,8 +58,21 @@ enum class Detail : uint8_t { kAll, kNoQueues, kNoThreads, kFewStages };
 
 std::string Percent(double ratio) { return fmt::format("{:.0f}%", 100 * ratio); }
 
+// Whole, or its beginning and its end.
+std::string ShortName(const std::string& name) {
+  constexpr size_t kMost = 24, kEnd = 8;
+  if (name.size() <= kMost) return name;
+  const auto continues = [&](size_t at) {
+    return (static_cast<unsigned char>(name[at]) & 0xC0) == 0x80;
+  };
+  size_t head = kMost - kEnd - 2, tail = name.size() - kEnd;
+  while (head > 0 && continues(head)) --head;
+  while (tail < name.size() && continues(tail)) ++tail;
+  return name.substr(0, head) + ".." + name.substr(tail);
+}
+
 std::string StageText(const PicturePart& part, Detail detail, bool ascii) {
-  std::string text = part.name;
+  std::string text = ShortName(part.name);
   if (part.threads > 0 && detail < Detail::kNoThreads) {
     text += (ascii ? " x" : " ×") + std::to_string(part.threads);
   }
@@ -107,7 +120,7 @@ std::vector<Word> Words(const std::vector<PicturePart>& parts, Detail detail, bo
     }
     if (detail == Detail::kFewStages && hidden > 0 && !stage) continue;
     if (hidden > 0) {
-      words.push_back({fmt::format("({} stages)", hidden)});
+      words.push_back({hidden == 1 ? "(1 stage)" : fmt::format("({} stages)", hidden)});
       words.push_back({ascii ? "-->" : "──▶"});
       hidden = 0;
     }
@@ -162,15 +175,18 @@ std::vector<std::string> DrawPicture(const std::vector<PicturePart>& parts, size
 
 // ---------------------------------------------------------------- lines
 
+// Lines of one statement, not painted yet.
 struct Block {
   std::string label;
   std::vector<std::string> lines;
+  size_t width = 0;    // of each line
+  bool whole = false;  // a command, or the picture: all of it or nothing
 };
 
-std::vector<std::string> Layout(const PageLine& line, size_t width, const Painter& paint) {
-  if (line.command) return {paint(kBold, line.text)};
-  return Wrap(line.text, width - kLabelWidth);
-}
+constexpr const char* kTitle = "(title)";
+constexpr const char* kVerdict = "(verdict)";
+constexpr const char* kCondition = "(condition)";
+constexpr const char* kPicture = "(picture)";
 
 size_t Count(const std::vector<Block>& blocks) {
   size_t count = 0;
@@ -178,42 +194,81 @@ size_t Count(const std::vector<Block>& blocks) {
   return count;
 }
 
+void Drop(const std::string& label, std::vector<Block>* blocks) {
+  blocks->erase(std::remove_if(blocks->begin(), blocks->end(),
+                               [&](const Block& block) { return block.label == label; }),
+                blocks->end());
+}
+
+// Leaves the first `lines` lines, of which the last then ends with " ...".
+void Cut(size_t lines, Block* block) {
+  constexpr const char* kMore = " ...";
+  if (block->lines.size() <= lines) return;
+  block->lines.resize(lines);
+  std::string& last = block->lines.back();
+  while (Columns(last) + 4 > block->width) {
+    const size_t space = last.rfind(' ');
+    last.resize(space != std::string::npos ? space : block->width - 4);
+  }
+  last += kMore;
+}
+
 // What a reader misses least goes first, until `most` lines are left.
 void Shorten(std::vector<Block>* blocks, size_t most) {
   for (const char* label : {"unseen", "basis", "also", "plan"}) {
     if (Count(*blocks) <= most) return;
-    blocks->erase(std::remove_if(blocks->begin(), blocks->end(),
-                                 [&](const Block& block) { return block.label == label; }),
-                  blocks->end());
+    Drop(label, blocks);
   }
-  constexpr size_t kKept = 3;
-  for (const char* label : {"why", "but", "check", "fix", "limit"}) {
-    for (Block& block : *blocks) {
-      while (block.label == label && block.lines.size() > kKept && Count(*blocks) > most) {
-        block.lines.pop_back();
-        block.lines.back() += block.lines.back().ends_with("...") ? "" : " ...";
+  for (const size_t kept : {size_t{3}, size_t{2}, size_t{1}}) {
+    for (const char* label :
+         {"why", "but", "check", "fix", "next", "limit", kTitle, kCondition, kVerdict}) {
+      for (Block& block : *blocks) {
+        if (block.label == label && !block.whole && Count(*blocks) > most) {
+          const size_t over = Count(*blocks) - most;
+          const size_t lines = block.lines.size();
+          Cut(std::max(kept, lines > over ? lines - over : 1), &block);
+        }
       }
     }
   }
+  for (const char* label : {kPicture, "but", kCondition}) {
+    if (Count(*blocks) > most) Drop(label, blocks);
+  }
 }
 
-std::vector<std::string> Head(const std::string& title, const FirstPage& page, size_t width,
-                              const Painter& paint) {
-  std::vector<std::string> lines = Wrap(title, width);
-  for (std::string& line : lines) line = paint(kDim, line);
+std::vector<Block> Blocks(const std::string& title, const FirstPage& page, size_t width,
+                          std::vector<std::string> picture, bool whole) {
+  std::vector<Block> blocks;
+  blocks.push_back({kTitle, Wrap(title, width), width});
   // The badge is a part of the sentence, so that the two wrap together.
-  const std::string badge = " " + page.badge + " ";
-  std::vector<std::string> verdict = Wrap(page.verdict, width - Columns(badge) - 1);
-  for (size_t i = 0; i < verdict.size(); ++i) {
-    lines.push_back(i == 0 ? paint(BadgeColor(page.severity), badge) + " " + verdict[i]
-                           : std::string(Columns(badge) + 1, ' ') + verdict[i]);
-  }
+  const size_t verdict = width - Columns(page.badge) - 3;
+  blocks.push_back({kVerdict, Wrap(page.verdict, verdict), verdict});
   for (const std::string& condition : page.conditions) {
-    for (const std::string& line : Wrap(condition, width - 1)) {
-      lines.push_back(" " + paint(kYellow, line));
-    }
+    blocks.push_back({kCondition, Wrap(condition, width - 1), width - 1});
   }
-  return lines;
+  if (!picture.empty()) blocks.push_back({kPicture, std::move(picture), width, true});
+  for (const PageLine& line : page.lines) {
+    if (whole && line.label == "more") continue;
+    const size_t room = width - kLabelWidth;
+    blocks.push_back({line.label, line.command ? std::vector{line.text} : Wrap(line.text, room),
+                      room, line.command});
+  }
+  return blocks;
+}
+
+// The line as it is shown: its margin or label, and its colour.
+std::string Paint(const Block& block, size_t i, const FirstPage& page, const Painter& paint) {
+  const std::string& line = block.lines[i];
+  if (block.label == kTitle) return paint(kDim, line);
+  if (block.label == kCondition) return " " + paint(kYellow, line);
+  if (block.label == kPicture) return line;
+  if (block.label == kVerdict) {
+    const std::string badge = " " + page.badge + " ";
+    return (i == 0 ? paint(BadgeColor(page.severity), badge) : std::string(Columns(badge), ' ')) +
+           " " + line;
+  }
+  const std::string label = fmt::format(" {:<{}}", i == 0 ? block.label : "", kLabelWidth - 1);
+  return paint(kDim, label) + (block.whole ? paint(kBold, line) : line);
 }
 
 }  // namespace
@@ -223,27 +278,18 @@ std::string RenderFirstPage(const std::string& title, const FirstPage& page,
   const Painter paint(options.color);
   const size_t width =
       std::clamp(static_cast<size_t>(std::max(0, options.width)), kLeastWidth, kMostWidth);
-  std::vector<std::string> lines = Head(title, page, width, paint);
   std::vector<std::string> picture = DrawPicture(page.picture, width - 1, options.ascii, paint);
   if (!picture.empty()) {
-    lines.emplace_back();
-    for (std::string& line : picture) lines.push_back(" " + line);
-    lines.emplace_back();
+    for (std::string& line : picture) line.insert(0, " ");
+    picture.insert(picture.begin(), "");
+    picture.emplace_back();
   }
-  std::vector<Block> blocks;
-  for (const PageLine& line : page.lines) {
-    if (whole && line.label == "more") continue;
-    blocks.push_back({line.label, Layout(line, width, paint)});
-  }
-  if (!whole && lines.size() < kFirstPageLines) Shorten(&blocks, kFirstPageLines - lines.size());
-  for (const Block& block : blocks) {
-    for (size_t i = 0; i < block.lines.size(); ++i) {
-      const std::string label = fmt::format(" {:<{}}", i == 0 ? block.label : "", kLabelWidth - 1);
-      lines.push_back(paint(kDim, label) + block.lines[i]);
-    }
-  }
+  std::vector<Block> blocks = Blocks(title, page, width, std::move(picture), whole);
+  if (!whole) Shorten(&blocks, kFirstPageLines);
   std::string out;
-  for (const std::string& line : lines) out += line + "\n";
+  for (const Block& block : blocks) {
+    for (size_t i = 0; i < block.lines.size(); ++i) out += Paint(block, i, page, paint) + "\n";
+  }
   return out;
 }
 

@@ -150,6 +150,14 @@ std::vector<std::string> Wrap(const std::string& text, size_t width) {
   std::vector<std::string> lines(1);
   std::istringstream words(text);
   for (std::string word; words >> word;) {
+    // A word that is wider than a line is broken, between characters.
+    while (word.size() > width && width > 0) {
+      size_t end = width;
+      while (end > 1 && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) --end;
+      if (!lines.back().empty()) lines.emplace_back();
+      lines.back() = word.substr(0, end);
+      word.erase(0, end);
+    }
     if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width)
       lines.emplace_back();
     lines.back() += (lines.back().empty() ? "" : " ") + word;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/next_step.h"
+#include "analysis/recorded_settings.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"
@@ -25,11 +26,6 @@ using analysis::Statements;
 using analysis::Verdict;
 
 std::string Rate(double batches_per_second) { return FormatRate(batches_per_second, "batches"); }
-
-// Whether the trainer computes at all: a pipeline may be run to see how fast it is alone.
-bool HasTrainer(const PipelineModel& model) {
-  return model.demands().consumer_s * model.demands().rate >= 0.001;
-}
 
 // ---------------------------------------------------------------- the verdict
 
@@ -55,6 +51,7 @@ class Picture {
     const Bottleneck& bottleneck = *statements.bottleneck;
     if (bottleneck.verdict == Verdict::kUndecided) return;
     Mark(bottleneck.findings[0]);
+    if (bottleneck.findings[0].limit.kind == LimitKind::kThread) MarkConsumersStages();
     if (bottleneck.verdict == Verdict::kBalanced && bottleneck.findings.size() > 1) {
       Mark(bottleneck.findings[1]);
     }
@@ -83,6 +80,13 @@ class Picture {
     }
     if (finding.limit.kind == LimitKind::kStage || finding.limit.kind == LimitKind::kOrder) {
       limits_.push_back(finding.limit.index);
+    }
+  }
+
+  // One thread does the trainer's work and theirs.
+  void MarkConsumersStages() {
+    for (size_t s = 0; s < model_.stages().size(); ++s) {
+      if (model_.stages()[s].on_consumer) limits_.push_back(s);
     }
   }
 
@@ -133,19 +137,26 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
   return "";
 }
 
-std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {
+std::string WhoLimits(const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
   const auto named = [&](const Finding& finding) {
     return fmt::format("{} (probability {})", LimitWord(finding.limit),
                        ProbabilityText(finding.probability));
   };
   const bool two = bottleneck.findings.size() > 1;
+  if (bottleneck.unexplained) {
+    return std::isfinite(first.limit.bound)
+               ? fmt::format("undecided; by their costs alone it would be {}",
+                             LimitWord(first.limit))
+               : std::string("undecided: nothing that was measured limits it");
+  }
   if (bottleneck.verdict == Verdict::kUndecided) {
     return two ? fmt::format("undecided: {} or {}", named(first), named(bottleneck.findings[1]))
                : fmt::format("undecided: {}", named(first));
   }
   if (bottleneck.verdict == Verdict::kBalanced && two) {
-    return fmt::format("{} and {} alike", named(first), named(bottleneck.findings[1]));
+    return fmt::format("{} and {} together", LimitWord(first.limit),
+                       LimitWord(bottleneck.findings[1].limit));
   }
   std::string name = LimitWord(first.limit);
   if (first.culprit) {
@@ -185,7 +196,8 @@ std::string BoundText(const PipelineModel& model, const Finding& first) {
   switch (first.limit.kind) {
     case LimitKind::kConsumer:
       return fmt::format("the trainer computes {} per step: {} at most",
-                         FormatDuration(model.demands().consumer_s * 1e9), rate);
+                         FormatDuration(model.demands().consumer_s * model.consumers() * 1e9),
+                         rate);
     case LimitKind::kCores: {
       std::string text = fmt::format("CPU cores allow {}: {:.2f} of {:.2f} cores are in use", rate,
                                      model.cores_used().value_or(0), model.cores_available());
@@ -221,6 +233,9 @@ std::string BoundText(const PipelineModel& model, const Finding& first) {
 
 std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
+  if (!std::isfinite(first.limit.bound)) {
+    return fmt::format("measured: {}; no operator's work explains it.", Rate(model.demands().rate));
+  }
   std::string text = BoundText(model, first);
   if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
     text += "; " + others;
@@ -236,6 +251,11 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
 // ---------------------------------------------------------------- fix and next
 
 void AddFix(const RunView& run, const Statements& statements, FirstPage* page) {
+  if (statements.bottleneck->unexplained) return;  // "check" has what comes first
+  if (!statements.allocation) {
+    if (!statements.withheld.empty()) page->lines.push_back({"fix", statements.withheld});
+    return;
+  }
   const analysis::NextStep next = analysis::NextStepOf(run, statements);
   const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
   page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
@@ -243,14 +263,16 @@ void AddFix(const RunView& run, const Statements& statements, FirstPage* page) {
 }
 
 void AddNext(const Statements& statements, FirstPage* page) {
+  if (!statements.allocation || statements.bottleneck->unexplained) return;
   const analysis::Allocation& plan = *statements.allocation;
   // Without a change nothing else can become the limit.
   if (plan.changes.empty() && statements.bottleneck->verdict == Verdict::kConsumer) return;
-  std::string text = fmt::format("{} will limit it{}", LimitWord(plan.limited_by),
-                                 plan.changes.empty() ? " still" : "");
+  const bool sure = plan.changes.empty() || plan.shown();
+  std::string text = fmt::format("{} {} limit it{}", LimitWord(plan.limited_by),
+                                 sure ? "will" : "would", plan.changes.empty() ? " still" : "");
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
     const double room = plan.next_bound / plan.limited_by.bound - 1;
-    text += room < 0.005 ? fmt::format(", as will {}", LimitWord(plan.next))
+    text += room < 0.005 ? fmt::format(", as {} {}", sure ? "will" : "would", LimitWord(plan.next))
                          : fmt::format(", then {} at a rate {:.0f} % higher", LimitWord(plan.next),
                                        100 * room);
   }
@@ -262,7 +284,9 @@ void AddPlanned(const Statements& statements, FirstPage* page) {
   if (!statements.planned) return;
   const analysis::PlannedRate& said = *statements.planned;
   std::string text = fmt::format("predicted {}", Rate(said.predicted));
-  if (said.low && said.high) text += fmt::format(" [{:.4g}, {:.4g}]", *said.low, *said.high);
+  if (said.low && said.high) {
+    text += fmt::format(" [{}, {}]", FormatCount(*said.low), FormatCount(*said.high));
+  }
   page->lines.push_back(
       {"plan",
        fmt::format("{}, measured {}: the prediction was {:.1f} % too {}", text, Rate(said.observed),
@@ -302,11 +326,14 @@ void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* p
   for (size_t i = 1; i < std::min(doubts.size(), kMostDoubts); ++i) {
     page->lines.push_back({"also", doubts[i]});
   }
-  if (!run.run.pipeline_path.empty()) {
+  if (statements.doubts.any()) {
+    page->lines.push_back(
+        {"fix", "Mend the program's instrumentation: figures that cannot be true decide nothing."});
+  } else if (!run.run.pipeline_path.empty()) {
     page->lines.push_back({"fix", "record it for longer:"});
     page->lines.push_back({"",
                            fmt::format("{} run {} --duration 10s{}", run.program,
-                                       ShellWord(run.run.pipeline_path), run.database_option),
+                                       analysis::PipelineArguments(run.run), run.database_option),
                            true});
   }
 }
@@ -349,14 +376,20 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   if (statements.differential && !statements.differential->disagreement.empty()) {
     page->lines.push_back({"but", statements.differential->disagreement});
   }
-  if (statements.allocation) {
-    AddFix(run, statements, page);
-    AddNext(statements, page);
-    AddPlanned(statements, page);
-  }
+  AddFix(run, statements, page);
+  AddNext(statements, page);
+  AddPlanned(statements, page);
 }
 
 }  // namespace
+
+bool HasTrainer(const PipelineModel& model) {
+  return model.demands().consumer_s * model.demands().rate >= 0.001;
+}
+
+std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {
+  return WhoLimits(model, bottleneck);
+}
 
 std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& statements) {
   constexpr double kMuch = 0.2;      // of the cores
@@ -364,10 +397,11 @@ std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& state
   OtherLoad load;
   std::optional<double> others;
   if (statements.model) {
-    others = statements.model->cores_other();
+    others = statements.model->cores_other_here();
     load.cores = statements.model->cores_budget();
   } else if (statements.outside) {
-    others = statements.outside->cores_others;
+    // On fewer cores than the machine has, whose cores they use is not known.
+    if (statements.outside->cores_free) others = statements.outside->cores_others;
     load.cores = run.run.cores_count.value_or(0);
   }
   if (others) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/bottleneck.h"
 #include "base/units.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
@@ -176,6 +177,9 @@ std::string Advice(const RunView& run, const Outside& seen) {
     case OutsideLimit::kSleep:
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer: {
+      if (seen.stall_ratio >= analysis::kKeepsUpStall) {
+        return "a cheaper training step; its waits are bursts that a longer queue may take away";
+      }
       std::string text = "nothing in the loading: it keeps up";
       if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
         for (const Unit& other : seen.units) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/units.h"
 #include "dashboards/report/wording.h"
 
@@ -35,25 +37,41 @@ std::string Plural(int64_t count, const char* noun) {
 }
 
 std::string BusySentence(const OtherLoad& load) {
-  const std::string who =
-      load.used_cores
-          ? fmt::format("other programs use {:.1f} of {:.0f} cores", *load.used_cores, load.cores)
-          : fmt::format("threads wait for a core {} of the time",
-                        FormatPercent(load.pressure_ratio.value_or(0)));
-  return fmt::format("BUSY MACHINE: {}. These figures hold for that load only.", who);
+  if (!load.used_cores) {
+    return fmt::format(
+        "THE CORES ARE FULL: {} of the time a thread, of this program or another, waits for one. "
+        "These figures hold for that load only.",
+        FormatPercent(load.pressure_ratio.value_or(0)));
+  }
+  return fmt::format(
+      "BUSY MACHINE: other programs use {:.1f} of {:.3g} cores. These figures hold for that load "
+      "only.",
+      *load.used_cores, load.cores);
 }
 
 Severity SeverityOf(double stall_ratio) {
-  if (stall_ratio < kModerateStall) return Severity::kGood;
-  return stall_ratio <= kHighStall ? Severity::kModerate : Severity::kHigh;
+  constexpr Severity kSeverities[] = {Severity::kGood, Severity::kModerate, Severity::kHigh};
+  return kSeverities[static_cast<size_t>(GradeOf(stall_ratio))];
 }
+
+namespace {
+
+// Never a figure that has another grade: 4.98 % is not "5.0 %".
+std::string StallText(double stall_ratio) {
+  const double printed = std::round(1000 * stall_ratio) / 1000;
+  if (GradeOf(printed) == GradeOf(stall_ratio)) return FormatPercent(stall_ratio);
+  return GradeOf(stall_ratio) == Stall::kHardly ? "just under 5 %" : "just over 20 %";
+}
+
+}  // namespace
 
 std::string StallSentence(const std::string& who, const std::string& of_what, double stall_ratio,
                           const std::optional<analysis::Interval>& interval) {
-  const char* grades[] = {"", "under 5 %: not", "5 to 20 %: moderately", "over 20 %: highly"};
-  return fmt::format("{} waited {} {}{} ({}).", who, FormatPercent(stall_ratio), of_what,
+  constexpr const char* kGrades[] = {"under 5 %: not", "5 to 20 %: moderately",
+                                     "over 20 %: highly"};
+  return fmt::format("{} waited {} {}{} ({}).", who, StallText(stall_ratio), of_what,
                      interval ? " " + PercentInterval(*interval) : "",
-                     grades[static_cast<size_t>(SeverityOf(stall_ratio))]);
+                     kGrades[static_cast<size_t>(GradeOf(stall_ratio))]);
 }
 
 }  // namespace headrace::dashboards

@@ -6,17 +6,21 @@
 
 namespace headrace::dashboards {
 
+Stall GradeOf(double stall_ratio) {
+  if (stall_ratio < kModerateStall) return Stall::kHardly;
+  return stall_ratio <= kHighStall ? Stall::kModerate : Stall::kHigh;
+}
+
 const char* StallGrade(double stall_ratio) {
-  if (stall_ratio < kModerateStall) return "NOT input-bound";
-  return stall_ratio <= kHighStall ? "MODERATELY input-bound" : "HIGHLY input-bound";
+  constexpr const char* kGrades[] = {"NOT input-bound", "MODERATELY input-bound",
+                                     "HIGHLY input-bound"};
+  return kGrades[static_cast<size_t>(GradeOf(stall_ratio))];
 }
 
 const char* StallGradeKey(double stall_ratio) {
-  if (stall_ratio < kModerateStall) return "not";
-  return stall_ratio <= kHighStall ? "moderate" : "high";
+  constexpr const char* kKeys[] = {"not", "moderate", "high"};
+  return kKeys[static_cast<size_t>(GradeOf(stall_ratio))];
 }
-
-const char* StallThresholds() { return "(grades: <5 not, 5-20 moderately, >20 highly)"; }
 
 std::string PercentInterval(const analysis::Interval& interval) {
   // An interval narrower than two points says nothing in whole points: "[38, 38]".

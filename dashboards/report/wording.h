@@ -1,6 +1,7 @@
 // Every fixed phrase of the reports, once: grades with their thresholds, advice, and shorthand for
 // quantities.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,9 +14,10 @@ namespace headrace::dashboards {
 // Share of a step's time spent waiting for data: under 5 % "not", up to 20 % "moderately", above
 // "highly" (the grades of the XProf input pipeline page, which users know).
 inline constexpr double kModerateStall = 0.05, kHighStall = 0.20;
+enum class Stall : uint8_t { kHardly, kModerate, kHigh };
+Stall GradeOf(double stall_ratio);
 const char* StallGrade(double stall_ratio);     // "NOT input-bound", "MODERATELY input-bound", ...
 const char* StallGradeKey(double stall_ratio);  // "not", "moderate", "high"
-const char* StallThresholds();                  // "(grades: <5 no, 5-20 moderate, >20 high)"
 
 // "[44, 48]" in per cent.
 std::string PercentInterval(const analysis::Interval& interval);

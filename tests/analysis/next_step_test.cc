@@ -19,7 +19,9 @@ RunView Fetching(double consumer_s) {
   pipeline.stages = {{"fetch", 1, 4, {{"fetch", 0.0002, 0.008, 0, 0, 0.2, -1}}},
                      {"decode", 1, 4, {{"decode", 0.002, 0, 0, 0, 0.2, -1}}}};
   pipeline.consumer_s = consumer_s;
-  return Record(pipeline, 10, 3);
+  RunView run = Record(pipeline, 10, 3);
+  run.run.settings_text = "";
+  return run;
 }
 
 TEST(NextStep, AClearGainIsAdvised) {
@@ -48,6 +50,43 @@ TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
     EXPECT_EQ(one.advice, Advice::kTry);
     EXPECT_THAT(one.record, HasSubstr("compared"));
   }
+}
+
+// A command that is printed is one that works.
+TEST(NextStep, ApplyIsNamedOnlyWhereItCanRunThePipelineAgain) {
+  const auto command = [](auto change) {
+    RunView run = Fetching(0.002);
+    change(&run.run);
+    return NextStepOf(run, MakeStatements(run)).command;
+  };
+  EXPECT_THAT(command([](RunRow*) {}), HasSubstr(" apply 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->pipeline_path.clear(); }), HasSubstr(" plan 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->settings_text.reset(); }), HasSubstr(" plan 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->settings_text = "delivery.to=unix:/tmp/s"; }),
+              HasSubstr(" plan 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->settings_text = "decode.parallelism=2"; }),
+              HasSubstr(" apply 1"));
+}
+
+TEST(NextStep, AComparisonHasWhatTheRunHadSet) {
+  RunView run = Fetching(0.002);
+  run.run.settings_text = "consumer.step=5ms\nname=it's";
+  const Statements statements = MakeStatements(run);
+  EXPECT_THAT(CompareCommand(run, *statements.allocation),
+              HasSubstr(" --set consumer.step=5ms --set 'name=it'"));
+}
+
+// What was measured does not explain the rate: then no prediction from it is advice.
+TEST(NextStep, WithoutAnExplanationNothingIsAdvised) {
+  const RunView run = Fetching(0.002);
+  Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.allocation->shown());
+  statements.bottleneck->verdict = Verdict::kUndecided;
+  statements.bottleneck->unexplained = true;
+  statements.bottleneck->measure = "record one pipeline at a time";
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_THAT(next.text, HasSubstr("record one pipeline at a time"));
+  EXPECT_EQ(next.command, "");
 }
 
 TEST(NextStep, NothingIsToDoOnlyWhereThePipelineKeepsUp) {

@@ -853,6 +853,7 @@ TEST(WorkSplit, SharesAddUpAndSayWhatWasNotSplit) {
 TEST(ReadCost, FromACalibrationOfTheTablesFolder) {
   RunView run = Reading(0.05, 6, 20000, 0, "[source]\ntable = \".\"\n");
   run.run.pipeline_path = "/data/rm1/pipeline.toml";
+  run.run.settings_text = "";
   EXPECT_FALSE(ReadCostOf(run));
   // 1 ms a request and 10 ns a byte.
   for (const double size : {4096.0, 65536.0, 1048576.0}) {

@@ -60,6 +60,57 @@ TEST(SharedCores, WithoutOthersTheyAreOnesOwn) {
   EXPECT_NEAR(model.cores_available(), 2, 0.05);
 }
 
+// Others fill what this program leaves, and give way to it: what it uses is not all that it may
+// get.
+TEST(SharedCores, ProgramsThatGiveWayTakeNoCoreFromOneThatSleeps) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 2;
+  pipeline.stages = {{"load", 1, 4, {{"load", 0.0001, 0.006, 0, 0, 0.05, -1}}},
+                     {"parse", 1, 4, {{"parse", 0.001, 0, 0, 0, 0.05, -1}}}};
+  pipeline.consumer_s = 0.001;
+  RunView run = RecordBeside(pipeline, 0, 30, 1);
+  for (HostRow& row : run.hosts) {
+    if (row.metric == "host_busy_cores") row.mean_value = 2;
+  }
+  const PipelineModel model(run);
+  EXPECT_GT(model.cores_available(), 2 * model.cores_used().value());
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_EQ(bottleneck.findings[0].limit.name, "load");
+  EXPECT_GT(bottleneck.findings[0].probability, 0.9);
+  EXPECT_THAT(NextStepOf(run, MakeStatements(run)).text, HasSubstr("load threads 1 ->"));
+}
+
+// Threads that wait for a core more than they have one use what there is, and no less.
+TEST(SharedCores, WhatIsInUseIsThere) {
+  RunView run = RecordBeside(Parsing(1), 6, 30, 1);
+  // The stage that computes gets more than the mean share: the other waits longer.
+  for (WindowRow& window : run.windows) {
+    window.stages[0].runnable_ns = *window.stages[0].runnable_ns + window.duration_ns / 2;
+  }
+  const PipelineModel model(run);
+  ASSERT_TRUE(model.cores_contended());
+  EXPECT_GE(model.cores_available(), model.cores_used().value());
+  for (const Limit& limit : Bounds(model, model.demands(), model.current())) {
+    if (limit.kind == LimitKind::kCores) {
+      EXPECT_GE(limit.bound, 0.999 * model.demands().rate);
+    }
+  }
+}
+
+// On a part of a large machine it is not known whose cores the others use.
+TEST(SharedCores, OthersElsewhereOnTheMachineAreNotOnTheseCores) {
+  RunView run = RecordBeside(Parsing(2), 0, 30, 1);
+  for (HostRow& row : run.hosts) {
+    if (row.metric == "host_cores") row.mean_value = 64;
+    if (row.metric == "host_busy_cores") row.mean_value = 14;
+  }
+  const PipelineModel model(run);
+  EXPECT_FALSE(model.cores_contended());
+  EXPECT_NEAR(model.cores_available(), 2, 0.01);
+  EXPECT_NEAR(model.cores_other_here().value(), 0, 0.01);
+  EXPECT_THAT(NextStepOf(run, MakeStatements(run)).text, Not(HasSubstr("other programs")));
+}
+
 // The same, seen from the consumer: cv of 0, half its step without a core.
 RunView BusyConsumer(bool by_operator) {
   SimulatedPipeline pipeline;

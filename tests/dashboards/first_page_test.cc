@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 #include "analysis/statements.h"
@@ -63,6 +64,7 @@ SimulatedPipeline OfManyStages() {
 RunView Recorded(const SimulatedPipeline& pipeline, double others = 0.1) {
   RunView run = analysis::Record(pipeline, 8, 3);
   run.run.pipeline_path = "p.toml";
+  run.run.settings_text = "";
   double own = 0;
   for (const analysis::StageRow& stage : run.stages) {
     own += static_cast<double>(stage.on_cpu_ns.value_or(0));
@@ -109,9 +111,21 @@ TEST(FirstPage, AsPeopleReadIt) {
 TEST(FirstPage, FitsASmallTerminal) {
   RunView interrupted = Recorded(Decoding(), 1.5);
   interrupted.run.state = "interrupted";
-  const RunView runs[] = {Recorded(Decoding()),       Recorded(Consuming()),
-                          Recorded(WithoutTrainer()), Recorded(OfManyStages()),
-                          interrupted,                analysis::Record(Decoding(), 0.1, 3)};
+  SimulatedPipeline named = OfManyStages();
+  for (auto& stage : named.stages) {
+    stage.name += std::string(40, 'x');
+    stage.operators[0].name = "op_" + stage.name;
+  }
+  RunView worst = Recorded(named, 1.5);
+  worst.run.state = "interrupted";
+  worst.run.name = std::string(300, 'n');
+  const RunView runs[] = {Recorded(Decoding()),
+                          Recorded(Consuming()),
+                          Recorded(WithoutTrainer()),
+                          Recorded(OfManyStages()),
+                          interrupted,
+                          analysis::Record(Decoding(), 0.1, 3),
+                          worst};
   for (const RunView& run : runs) {
     for (const int width : {60, 80, 120}) {
       const std::string page = Page(Make(run), width);
@@ -122,6 +136,52 @@ TEST(FirstPage, FitsASmallTerminal) {
         if (line.find("headrace ") != std::string::npos) continue;
         EXPECT_LE(line.size(), static_cast<size_t>(std::min(width, 100))) << line;
       }
+    }
+  }
+}
+
+// Every line that a page can have, each as long as a sentence gets.
+TEST(FirstPage, ShortensWhatIsTooLong) {
+  std::string sentence;
+  for (int i = 0; i < 60; ++i) sentence += "of everything that could be said of it ";
+  Report report = Make(Recorded(Decoding()));
+  report.title = sentence;
+  FirstPage& page = report.first;
+  page.verdict = sentence;
+  page.conditions = {sentence, sentence, sentence, sentence};
+  page.lines.clear();
+  for (const char* label : {"limit", "why", "but", "check", "fix", "next", "plan", "also"}) {
+    page.lines.push_back({label, sentence});
+  }
+  page.lines.push_back({"", "headrace apply 1", true});
+  page.lines.push_back({"more", "headrace report 1 --full", true});
+  for (const int width : {60, 80, 120}) {
+    const std::string text = Page(report, width);
+    SCOPED_TRACE(text);
+    const std::vector<std::string> lines = Lines(text);
+    EXPECT_LE(lines.size(), kFirstPageLines);
+    for (const std::string& line : lines) EXPECT_LE(line.size(), static_cast<size_t>(width));
+    for (const char* kept : {" limit ", " why ", " fix ", " next ", "headrace apply 1", "--full"}) {
+      EXPECT_THAT(text, HasSubstr(kept));
+    }
+    EXPECT_THAT(text, HasSubstr(" ..."));
+  }
+}
+
+TEST(FirstPage, AVerdictWithoutAnExplanationAdvisesNothing) {
+  const RunView run = Recorded(Decoding());
+  analysis::Statements statements = analysis::MakeStatements(run);
+  analysis::Bottleneck& bottleneck = *statements.bottleneck;
+  bottleneck.verdict = analysis::Verdict::kUndecided;
+  bottleneck.unexplained = true;
+  bottleneck.measure = "record one pipeline at a time";
+  for (const double bound : {100.0, std::numeric_limits<double>::infinity()}) {
+    bottleneck.findings[0].limit.bound = bound;
+    for (const PageLine& line : MakeFirstPage(run, statements).lines) {
+      EXPECT_THAT(line.text, Not(HasSubstr("0.99")));
+      EXPECT_THAT(line.text, Not(HasSubstr("inf ")));
+      EXPECT_NE(line.label, "fix");
+      EXPECT_NE(line.label, "next");
     }
   }
 }
@@ -163,7 +223,8 @@ TEST(FirstPage, HasColoursOnlyWhereTheyAreAskedFor) {
 TEST(FirstPage, NeverShowsRulesThatDidNotFireNorReaderMachines) {
   for (const RunView& run : {Recorded(Decoding()), Recorded(Consuming())}) {
     const std::string page = Page(Make(run), 80);
-    for (const char* word : {"reported elsewhere", "not worth it", "workers like this one", "R1 "}) {
+    for (const char* word :
+         {"reported elsewhere", "not worth it", "workers like this one", "R1 "}) {
       EXPECT_THAT(page, Not(HasSubstr(word)));
     }
   }

@@ -51,6 +51,7 @@ SimulatedPipeline Locked() {
 
 RunView Recorded(const SimulatedPipeline& pipeline) {
   RunView run = analysis::Record(pipeline, 8, 3);
+  run.run.settings_text = "";
   run.hosts = {{"collector_cpu_ns", "ns", "counter", {}, {}, {}, 48e6},
                {"collector_rss_bytes", "bytes", "counter", 9e6, 9e6, 9437184, 9e6},
                {"host_busy_cores", "cores", "counter", 1.1, 0.9, 1.4, 1.1}};

@@ -5,23 +5,45 @@ consistency.py FILE...       golden pages as people read them (text, Markdown); 
 of_report(report)            the same for a report as JSON (schema headrace.report/1), for the truth suites
 
 A page contradicts itself where it says "input-bound" beside "keeps up", gives an estimate outside its own interval, names a
-limit that is not the smallest of the bounds beside it, names the cores as used up that are not, or has two values for one
-quantity.
+limit that is not the smallest of the bounds beside it, names the cores as used up that are not, uses more cores than there are,
+has two values for one quantity, is undecided and sure, or grades a figure as another.
 """
 import re
 import sys
 
-NUMBER = r"[+-]?\d+(?:\.\d+)?"
+NUMBER = r"[+-]?\d+(?:\.\d+)?(?: [kMG](?![A-Za-z]))?"
 # "48.8 % of each step [48.3, 49.4]", "+96 % [77, 101]", "122 batches/s [118, 125]": a figure, at most three words, its interval.
-INTERVAL = re.compile(rf"({NUMBER})(?: k| M)? ?(?:%|[A-Za-z/]+)?(?: of (?:each step|the time))? \[({NUMBER}), ({NUMBER})\]")
+INTERVAL = re.compile(rf"({NUMBER}) ?(?:%|[A-Za-z/]+)?(?: of (?:each step|the time))? \[({NUMBER}), ({NUMBER})\]")
 CORES = re.compile(r"(\d+\.\d+) of (\d+\.\d+) cores are in use")
+RATE = re.compile(rf"({NUMBER}) batches/s")
+GRADES = {"not": (0, 5), "moderately": (5, 20), "highly": (20, 100)}  # % of each step
 USED_UP = 0.8  # of the cores: less than that is not used up
 BOUND_MARGIN = 1.05  # bounds are estimates: so far apart they may be taken for each other
 
 
+def value_of(text):
+    """ "12.4 k" is 12400."""
+    number, _, scale = text.partition(" ")
+    return float(number) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[scale]
+
+
 def rounding(text):
     """Half a unit in the last place that was printed."""
-    return 0.5 * 10 ** -len(text.partition(".")[2]) if "." in text else 0.5
+    number, _, scale = text.partition(" ")
+    places = len(number.partition(".")[2]) if "." in number else 0
+    return 0.5 * value_of(f"1 {scale}".strip()) * 10 ** -places
+
+
+def bounds_beside(flat):
+    """Contradictions of the sentence that says why: what limits comes first, and has the smallest bound."""
+    why = re.search(r" why (.*?)Measured: ", flat)
+    decided = re.search(r" limit (?!undecided)(?!.*? together )", flat)
+    if not why or not decided or " but " in flat or "waits for the slowest" in why[1]:
+        return []
+    rates = [value_of(rate) for rate in RATE.findall(why[1])]
+    if len(rates) > 1 and rates[0] > BOUND_MARGIN * min(rates[1:]):
+        return [f"the limit allows {rates[0]:g}, another {min(rates[1:]):g} batches/s"]
+    return []
 
 
 def of_text(text):
@@ -31,13 +53,25 @@ def of_text(text):
         found.append("input-bound beside 'keeps up'")
     for value, low, high in INTERVAL.findall(flat):
         slack = rounding(value) + max(rounding(low), rounding(high))
-        if not float(low) - slack <= float(value) <= float(high) + slack:
+        if not value_of(low) - slack <= value_of(value) <= value_of(high) + slack:
             found.append(f"{value} lies outside [{low}, {high}]")
+    for used, cores in CORES.findall(flat):
+        if float(used) > float(cores) + 0.01:
+            found.append(f"{used} of {cores} cores are in use")
+    if re.search(r"limit undecided[^.]*> 0\.99", flat) or re.search(r"> 0\.99\) (?:alike|together)", flat):
+        found.append("undecided, and sure")
+    if "No change is sure" in flat and re.search(r" next [^.]*? will limit it(?! still)", flat):
+        found.append("what will limit it after a change that is not advised")
+    for percent, grade in re.findall(r"waited ([\d.]+) %[^()]*\([^:()]*: (\w+)\)", flat):
+        low, high = GRADES[grade]
+        if not low <= float(percent) <= high or (float(percent) == high and grade == "not"):
+            found.append(f"{percent} % graded as {grade}")
+    found += bounds_beside(flat)
     for limit in re.findall(r"limit CPU cores .*?(?= limit |$)", flat):
         for used, cores in CORES.findall(limit)[:1]:
             if float(used) < USED_UP * float(cores) and "other programs" not in flat:
                 found.append(f"the cores limit at {used} of {cores}")
-    measured = re.findall(r"Measured: ([\d.]+ ?[kM]?) batches/s", flat)
+    measured = re.findall(rf"[Mm]easured:? ({NUMBER}) batches/s", flat)
     if len(set(measured)) > 1:
         found.append(f"measured rates {sorted(set(measured))}")
     return found
@@ -51,8 +85,9 @@ def of_report(report):
     words += [f"{line['label']} {line['text']}" for line in page.get("lines", [])]
     found = of_text("\n".join(words))
     labels = [line["label"] for line in page.get("lines", [])]
+    # A stage within the limit (a lock that it waits for, a core that it computes on) has that bound too.
     bounds = {row["name"]: row["bound_batches_per_second"] for row in report.get("findings", [])
-              if row.get("bound_batches_per_second")}
+              if row.get("bound_batches_per_second") and row.get("within_limit") != "yes"}
     limit = verdict.get("limit", {}).get("name")
     if verdict.get("state") == "limited" and limit in bounds and "but" not in labels:
         least = min(bounds, key=bounds.get)

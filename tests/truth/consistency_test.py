@@ -34,6 +34,11 @@ class Consistency(unittest.TestCase):
                 ("48.8 % of each step", "51.2 % of each step", "outside"),
                 ("+96 % [77, 101]", "+4 % [-12, 2]", "outside"),
                 ("limit   fetch (probability > 0.99)", "limit   CPU cores (probability 0.98): 0.61 of 1.00 cores are in use", "cores limit"),
+                ("1 thread. Measured", "1 thread; parse could do 107 batches/s. Measured", "another 107"),
+                ("1 thread. Measured", "1 thread; 0.80 of 0.78 cores are in use. Measured", "0.80 of 0.78"),
+                ("limit   fetch (", "limit   undecided: fetch (", "undecided, and sure"),
+                ("48.8 % of each step [48.3, 49.4] (over", "4.8 % of each step [4.3, 5.4] (over", "graded"),
+                ("fetch can deliver 122 batches/s", "fetch can deliver 11.2 k batches/s [12.3 k, 12.9 k]", "outside"),
                 ("Measured: 119 batches/s.", "Measured: 119 batches/s. Measured: 103 batches/s.", "measured rates")]:
             with self.subTest(new):
                 self.assertIn(old, GOOD)

@@ -58,7 +58,8 @@ Table Findings(const PipelineModel& model, const Bottleneck& bottleneck) {
                {"operator", "operator"},
                {"probability", "probability"},
                {"bound_batches_per_second", "bound"},
-               {"utilisation_ratio", "used"}},
+               {"utilisation_ratio", "used"},
+               {"within_limit", "within the limit"}},
               {},
               true};
   for (const Finding& finding : bottleneck.findings) {
@@ -70,7 +71,8 @@ Table Findings(const PipelineModel& model, const Bottleneck& bottleneck) {
     table.rows.push_back({finding.limit.name, analysis::LimitKindName(finding.limit.kind),
                           finding.culprit ? model.operators()[*finding.culprit].name : "",
                           Quantity::Of(finding.probability, Unit::kRatio, Source::kEstimate), bound,
-                          Ratio(finding.utilisation, "")});
+                          Ratio(finding.utilisation, ""),
+                          std::string(finding.within_first ? "yes" : "no")});
   }
   return table;
 }
@@ -83,7 +85,7 @@ void AddThirdOpinion(const Bottleneck& bottleneck, const analysis::Differential&
   section->sentences.push_back(
       {"opinions",
        fmt::format(
-           "demands: {}; waits and queues: {}; runs with and without input: {} ({})",
+           "costs: {}; waits and queues: {}; runs with and without input: {} ({})",
            bottleneck.verdict == Verdict::kUndecided ? std::string("undecided")
                                                      : LimitWord(bottleneck.findings[0].limit),
            bottleneck.witness ? LimitWord(*bottleneck.witness) : std::string("nothing stands out"),
