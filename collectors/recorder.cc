@@ -250,8 +250,7 @@ class RecorderLoop {
     runner_.Stop();
     result_.state = Died() ? RunState::kInterrupted : RunState::kComplete;
     if (!result_.database.empty()) store_.FinishRun(result_.run_id, result_.state);
-    for (const auto& [pid, path] : accounts_.left_behind())
-      unlink(path.c_str());  // nobody else will
+    for (const auto& [pid, file] : accounts_.left_behind()) Remove(file);  // nobody else will
   }
 
   // Whether the target ended in disorder: it left its accounts behind, attached to or not, or a
@@ -262,11 +261,11 @@ class RecorderLoop {
     const TreeProcess* root = tree_.Find(options_.pid);
     std::optional<int64_t> began_ns;
     if (root && root->start_ticks != 0) began_ns = root->row.started_ns;
-    const std::string overlooked =
-        level() > 0 ? accounts_.Overlooked(options_.pid, began_ns) : std::string();
-    if (!overlooked.empty()) {
-      unlink(overlooked.c_str());
-      return true;
+    if (level() > 0) {
+      if (const auto overlooked = accounts_.Overlooked(options_.pid, began_ns)) {
+        Remove(*overlooked);
+        return true;
+      }
     }
     return root && !accounts_.closed(options_.pid) && IsCrash(root->row.exit_text);
   }

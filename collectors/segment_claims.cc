@@ -74,18 +74,10 @@ class Numbers {
 };
 
 // "" if the living process `pid` stands behind the file.
-std::string WhyNot(int64_t pid, const struct stat& file, const hr_header& header) {
+std::string WhyNot(int64_t pid, int fd, const hr_header& header) {
   const auto stat = probes::ReadProcessStat(pid);
-  const auto ids = probes::ReadProcessIds(pid);
-  if (!stat || !ids) return fmt::format("nothing can be read of process {}", pid);
-  const auto mapped = probes::ReadMappedAt(pid, file.st_ino);
-  const bool owned = file.st_uid == ids->real_uid && file.st_uid == ids->effective_uid;
-  // What root wrote, a process that has given up being root may have as its own.
-  if (!owned && !(file.st_uid == 0 && mapped.value_or(0) != 0)) {
-    return fmt::format("written by user {}, process {} is user {}'s", file.st_uid, pid,
-                       ids->real_uid);
-  }
-  if (mapped && *mapped == 0) return fmt::format("process {} does not have it open", pid);
+  if (!stat) return fmt::format("nothing can be read of process {}", pid);
+  if (std::string refusal = WhyNotItsWord(fd, pid); !refusal.empty()) return refusal;
   const int64_t began_ns = probes::StartedMonotonicNs(stat->start_ticks);
   if (static_cast<int64_t>(header.base_monotonic_ns) < began_ns - kStartErrorNs) {
     return fmt::format("older than process {}", pid);
@@ -109,7 +101,6 @@ std::string WhatIsWrong(int fd, int64_t named_pid, const struct stat& file, hr_h
       file.st_size != static_cast<off_t>(sizeof(hr_segment))) {
     return fmt::format("of another version ({}), or cut", header->abi_version);
   }
-  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others than its owner may write it";
   if (header->pid != named_pid) {
     return fmt::format("its name says process {}, its content {}", named_pid, header->pid);
   }
@@ -118,6 +109,23 @@ std::string WhatIsWrong(int fd, int64_t named_pid, const struct stat& file, hr_h
 }
 
 }  // namespace
+
+std::string WhyNotItsWord(int fd, int64_t pid, const std::optional<probes::ProcessIds>& last_ids) {
+  struct stat file = {};
+  if (fstat(fd, &file) != 0) return std::strerror(errno);
+  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others than its owner may write it";
+  const auto mapped = probes::ReadMappedAt(pid, fd);
+  auto ids = probes::ReadProcessIds(pid);
+  if (!ids) ids = last_ids;
+  if (!ids) return fmt::format("nothing can be read of process {}", pid);
+  const bool owned = file.st_uid == ids->real_uid && file.st_uid == ids->effective_uid;
+  if (!owned && !(file.st_uid == 0 && mapped.value_or(0) != 0)) {
+    return fmt::format("written by user {}, process {} is user {}'s", file.st_uid, pid,
+                       ids->real_uid);
+  }
+  if (mapped && *mapped == 0) return fmt::format("process {} does not have it open", pid);
+  return "";
+}
 
 std::vector<SegmentClaim> ReadSegmentClaims() {
   const std::vector<int64_t> processes = probes::ListProcesses();
@@ -138,13 +146,13 @@ std::vector<SegmentClaim> ReadSegmentClaims() {
       bool skip = false;
       claim.refusal = fstat(fd, &info) != 0 ? std::string(std::strerror(errno))
                                             : WhatIsWrong(fd, file.pid, info, &header, &skip);
-      close(fd);
       if (claim.refusal.empty() && !skip) {
         const int64_t pid = numbers.Find(header.pid_namespace, header.pid);
         skip = pid == 0 || !probes::IsAlive(pid);
-        if (!skip) claim.refusal = WhyNot(pid, info, header);
+        if (!skip) claim.refusal = WhyNot(pid, fd, header);
         if (claim.refusal.empty()) claim.pid = pid;
       }
+      close(fd);
       if (!skip) claims.push_back(std::move(claim));
     }
   }
