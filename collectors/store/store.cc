@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/temporary.h"
+#include "collectors/store/as_current.h"
 #include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store_file.h"
@@ -93,7 +94,7 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
 }
 
 void RunStore::Prepare() {
-  CheckVersion(database_);
+  if (CheckVersion(database_) > 0) CheckTables(database_);
   // WAL: readers and the writer do not wait for each other, and a killed process loses nothing that
   // was committed. NORMAL: a power failure may lose the newest transactions, never the file.
   // Of a new file only: room of removed runs can be given back to the disk.
