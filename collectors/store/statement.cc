@@ -21,7 +21,8 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// SQLite would wait at a pipe for its other end, and read a device without an end.
+// SQLite would wait at a pipe for its other end, and read a device without an end. It opens the
+// files beside a database by itself.
 void CheckKind(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
@@ -162,7 +163,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
     throw Error(ExitCode::kBadData, "no such database", path,
                 "record a run first, or name another file with --db");
   }
-  CheckKind(path);
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) CheckKind(path + suffix);
   const bool immutable = mode == Mode::kImmutable;
   const bool reads = mode == Mode::kReadOnly || immutable;
   const int flags = reads                      ? SQLITE_OPEN_READONLY

@@ -241,6 +241,23 @@ TEST_F(StoreFile, WhatIsNoFileIsRefused) {
   EXPECT_THAT(Refusal([&] { RunStore store(folder_); }), HasSubstr("is a folder"));
 }
 
+TEST_F(StoreFile, APipeBesideAStoreIsNotWaitedAt) {
+  {
+    RunStore store(path_);
+    store.database().Execute("PRAGMA journal_mode = DELETE");
+  }
+  alarm(60);  // instead of for ever
+  for (const char* suffix : {"-journal", "-wal", "-shm"}) {
+    const std::string beside = path_ + suffix;
+    ASSERT_EQ(mkfifo(beside.c_str(), 0600), 0);
+    const std::string said = beside + ": is a pipe";
+    EXPECT_THAT(Refusal([&] { ReadStore store(path_); }), HasSubstr(said));
+    EXPECT_THAT(Refusal([&] { RunStore store(path_); }), HasSubstr(said));
+    std::filesystem::remove(beside);
+  }
+  alarm(0);
+}
+
 TEST_F(StoreFile, ACopyIsNotWrittenThroughALinkAndHasThePermissionsOfItsSource) {
   int64_t run = 0;
   {
