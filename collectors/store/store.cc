@@ -921,14 +921,14 @@ bool RunStore::IsDisplaced() {
   return true;
 }
 
-std::string RunStore::MoveBeside(int64_t run_id) {
-  const std::string path = database_.path() + ".recovered-" + RandomDigits().substr(0, 8);
-  collectors::CopyRun(database_, run_id, path, mode_);
+void RunStore::MoveBeside(int64_t run_id, std::string* path) {
+  const std::string beside = database_.path() + ".recovered-" + RandomDigits().substr(0, 8);
+  collectors::CopyRun(database_, run_id, beside, mode_);
+  *path = beside;
   prepared_.clear();
   rolled_up_.clear();  // what was merged is merged again unchanged
-  database_ = Database(path, Database::Mode::kReadWrite);
+  database_ = Database(beside, Database::Mode::kReadWrite);
   Prepare();
-  return path;
 }
 
 }  // namespace headrace::collectors

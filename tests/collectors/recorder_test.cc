@@ -272,6 +272,17 @@ TEST_F(Recorder, AFileOfSomebodyElseDoesNotMakeARunInterrupted) {
   }
 }
 
+TEST_F(Recorder, ARunThatCouldNotBeSavedIsNotComplete) {
+  options_.pid = StartPipeline(30);
+  options_.database = folder_ + "/taken/t.db";
+  std::filesystem::create_directory(folder_ + "/taken");
+  options_.ready = [&](int64_t, bool) { std::filesystem::remove_all(folder_ + "/taken"); };
+  const Recording result = Record(options_);
+  EXPECT_EQ(result.state, RunState::kInterrupted);
+  EXPECT_EQ(result.database, "");
+  EXPECT_THAT(result.displaced, HasSubstr("is lost"));
+}
+
 TEST_F(Recorder, PipelineThatEndsInOrderIsComplete) {
   const pid_t pid = StartPipeline(0.8);
   options_.pid = pid;
