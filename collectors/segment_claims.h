@@ -21,7 +21,11 @@ struct SegmentClaim {
 //
 // Believed is a regular file that is the word (WhyNotItsWord) of the living process it names, made
 // after that process began.
-std::vector<SegmentClaim> ReadSegmentClaims();
+//
+// A look takes kMostClaims files, and of one user other than root half of them: who makes files
+// must not be able to keep this program busy. `*left_out`, if given, is how many there are more.
+constexpr size_t kMostClaims = 4096;
+std::vector<SegmentClaim> ReadSegmentClaims(size_t* left_out = nullptr);
 
 // Why the file open as `fd` is not the word of process `pid`, "" if it is: only its owner may write
 // it, its owner is the process's user, and the process has it mapped. Where its mappings may not be

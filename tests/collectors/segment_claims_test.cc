@@ -159,6 +159,27 @@ TEST_F(SegmentClaims, ARecordingAttachesToTheProcessesOwnWordOnly) {
   EXPECT_FALSE(accounts.Overlooked(child, {})) << "of another user";
 }
 
+TEST_F(SegmentClaims, ALookTakesSoManyFilesAndHalfOfThemOfOneUser) {
+  const auto make = [&](int64_t first, size_t count, uint32_t user) {
+    for (size_t i = 0; i < count; i++) {
+      const std::string path = Path(first + static_cast<int64_t>(i));
+      const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      ASSERT_TRUE(write(fd, "x", 1) == 1 && fchown(fd, user, user) == 0);
+      close(fd);
+    }
+  };
+  size_t left_out = 1;
+  ReadSegmentClaims(&left_out);
+  EXPECT_EQ(left_out, 0u);
+  if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  make(10'000'000, kMostClaims / 2 + 10, kNobody);
+  ReadSegmentClaims(&left_out);
+  EXPECT_EQ(left_out, 10u) << "of one user";
+  make(20'000'000, kMostClaims / 2 + 5, 0);
+  ReadSegmentClaims(&left_out);
+  EXPECT_EQ(left_out, 15u) << "of all";
+}
+
 // Whose a file is, its own descriptor tells: the name may be gone, or another's.
 TEST_F(SegmentClaims, TheOwnerIsThatOfTheFileThatIsRead) {
   if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
