@@ -64,8 +64,7 @@ class Database {
   template <typename Use>
   void Each(const std::string& sql, int64_t run_id, Use use) {
     sqlite3_stmt* prepared = nullptr;
-    if (sqlite3_prepare_v2(database_.handle(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
-      Fail();
+    if (database_.Prepare(sql, &prepared) != SQLITE_OK) Fail();
     const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared,
                                                                           sqlite3_finalize);
     if (sqlite3_bind_parameter_count(prepared) > 0) sqlite3_bind_int64(prepared, 1, run_id);
@@ -74,7 +73,8 @@ class Database {
       columns[sqlite3_column_name(prepared, i)] = i;
     }
     int code;
-    while ((code = sqlite3_step(prepared)) == SQLITE_ROW) use(Row(prepared, &columns));
+    int64_t spent_ns = 0;
+    while ((code = database_.Step(prepared, &spent_ns)) == SQLITE_ROW) use(Row(prepared, &columns));
     if (code != SQLITE_DONE) Fail();
   }
 
@@ -97,6 +97,7 @@ class Database {
 
  private:
   [[noreturn]] void Fail() {
+    if (database_.stopped()) database_.Fail("");
     const std::string message = sqlite3_errmsg(database_.handle());
     if (message.find("no such table") != std::string::npos ||
         message.find("not a database") != std::string::npos) {

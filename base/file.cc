@@ -18,30 +18,46 @@ namespace {
 
 constexpr int kMaxAttempts = 16;  // a name that is taken is no chance, but it costs nothing
 
-// The descriptor of this process that a name such as /dev/stdout or /dev/fd/3 means, or -1.
-int DescriptorOf(std::string path) {
-  for (int links = 0; links < 8; ++links) {
-    for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"}) {
-      if (!path.starts_with(folder)) continue;
-      int number = -1;
-      const char* const end = path.data() + path.size();
-      const auto [next, failed] = std::from_chars(path.data() + folder.size(), end, number);
-      if (failed == std::errc() && next == end && number >= 0) return number;
-    }
-    char target[256];
-    const ssize_t n = readlink(path.c_str(), target, sizeof target);
-    if (n <= 0 || n == sizeof target) return -1;
-    const std::string next(target, static_cast<size_t>(n));
-    path = next[0] == '/' ? next : FolderOf(path) + "/" + next;
+// The descriptor of this process that a name such as /dev/stdout or /dev/fd/3 means, or -1. Only
+// the name itself counts: a link to such a name is not what a user asked for.
+int DescriptorOf(std::string_view path) {
+  constexpr std::string_view kNamed[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (int number = 0; number < 3; ++number) {
+    if (path == kNamed[number]) return number;
+  }
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    int number = -1;
+    const char* const end = path.data() + path.size();
+    const auto [next, failed] = std::from_chars(path.data() + folder.size(), end, number);
+    if (failed == std::errc() && next == end && number >= 0) return number;
   }
   return -1;
 }
 
-// Whether `path` is something that a file cannot take the place of.
-bool IsWrittenDirectly(const std::string& path) {
-  struct stat info;
-  return DescriptorOf(path) >= 0 ||
-         (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+int Duplicate(int number, const std::string& path) {
+  const int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) throw ErrnoError(errno, "write", path);
+  return fd;
+}
+
+// Where the links at `path` lead. Throws Error at one that is neither this user's nor root's.
+std::string FollowOwnLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::string at = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    struct stat info;
+    char target[4096];
+    if (lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return at;
+    if (info.st_uid != geteuid() && info.st_uid != 0)
+      throw Error(ExitCode::kPrivilege, fmt::format("is a link of another user ({})", info.st_uid),
+                  at, "name another file");
+    const ssize_t n = readlink(at.c_str(), target, sizeof target);
+    if (n <= 0 || n == sizeof target) return at;
+    const std::string next(target, static_cast<size_t>(n));
+    at = next[0] == '/' ? next : FolderOf(at) + "/" + next;
+  }
+  throw ErrnoError(ELOOP, "open", path);
 }
 
 // A pipe that another user put into a folder where all may make files, such as /tmp, is not what
@@ -55,20 +71,45 @@ void CheckPipe(const std::string& path, const struct stat& pipe) {
               path, "name another file");
 }
 
-// A descriptor for what is written directly; -1 for what is replaced by a rename.
-int OpenDirect(const std::string& path) {
-  if (const int number = DescriptorOf(path); number >= 0) {
-    const int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) throw ErrnoError(errno, "write", path);
-    return fd;
-  }
-  struct stat info;
-  if (!IsWrittenDirectly(path) || stat(path.c_str(), &info) != 0) return -1;
+// Throws Error for what may not be written in place.
+void CheckDirect(const std::string& path, const struct stat& info) {
   if (S_ISBLK(info.st_mode))
     throw Error(ExitCode::kUsage, "is a disk, not a file", path, "name another file");
   if (S_ISFIFO(info.st_mode)) CheckPipe(path, info);
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-  if (fd < 0) throw ErrnoError(errno, "write", path);
+}
+
+// A descriptor (O_PATH) of what `path` leads to if a file cannot take the place of that, else -1.
+// Nothing is opened for it: a pipe is not waited at, a reader sees no end.
+int FindDirect(const std::string& path) {
+  const std::string target = FollowOwnLinks(path);
+  const int fd = open(target.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  struct stat info;
+  const bool known = fstat(fd, &info) == 0;
+  if (!known || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode) || S_ISLNK(info.st_mode)) {
+    close(fd);
+    return -1;
+  }
+  try {
+    CheckDirect(target, info);
+  } catch (const Error&) {
+    close(fd);
+    throw;
+  }
+  return fd;
+}
+
+// A descriptor for what is written directly; -1 for what is replaced by a rename.
+int OpenDirect(const std::string& path) {
+  if (const int number = DescriptorOf(path); number >= 0) return Duplicate(number, path);
+  const int found = FindDirect(path);
+  if (found < 0) return -1;
+  // The very thing that was looked at, whatever has its name now.
+  const int fd =
+      open(fmt::format("/proc/self/fd/{}", found).c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  const int error = errno;
+  close(found);
+  if (fd < 0) throw ErrnoError(error, "write", path);
   return fd;
 }
 
@@ -156,8 +197,12 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Check(const std::string& path, bool replace) {
-  // What a reader waits for must not be opened and closed in vain.
-  if (!IsWrittenDirectly(path)) AtomicFile(path, replace);
+  if (DescriptorOf(path) >= 0) return;
+  if (const int direct = FindDirect(path); direct >= 0) {
+    close(direct);  // what a reader waits for must not be opened and closed in vain
+  } else {
+    AtomicFile(path, replace);
+  }
 }
 
 void AtomicFile::Write(std::span<const uint8_t> bytes) {
@@ -198,17 +243,20 @@ void AtomicFile::Commit(bool sync) {
 }
 
 int OpenGrowingFile(const std::string& path, int flags) {
-  flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
-  int fd = open(path.c_str(), flags | O_NOFOLLOW, AtomicFile::kUsual);
-  if (fd < 0 && errno == ELOOP) {
-    struct stat info;
-    if (lstat(path.c_str(), &info) != 0) throw ErrnoError(errno, "open", path);
-    if (S_ISLNK(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
-      throw Error(ExitCode::kPrivilege, fmt::format("is a link of another user ({})", info.st_uid),
-                  path, "name another file");
-    fd = open(path.c_str(), flags, AtomicFile::kUsual);
-  }
+  if (const int number = DescriptorOf(path); number >= 0) return Duplicate(number, path);
+  const std::string target = FollowOwnLinks(path);
+  flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
+  const int fd = open(target.c_str(), flags | O_NONBLOCK, AtomicFile::kUsual);
   if (fd < 0) throw ErrnoError(errno, "create", path);
+  try {
+    struct stat info;
+    if (fstat(fd, &info) != 0) throw ErrnoError(errno, "create", path);
+    CheckDirect(target, info);
+  } catch (const Error&) {
+    close(fd);
+    throw;
+  }
+  fcntl(fd, F_SETFL, flags & O_APPEND);  // writing may wait
   return fd;
 }
 

@@ -37,7 +37,8 @@ class AtomicFile {
   // Creates a temporary file beside `path` (base/temporary.h), with permissions `mode` less the
   // process's umask; with kUsual a file of this user that it replaces keeps its own. A pipe, a
   // device, and names of an open descriptor (/dev/stdout, /dev/fd/3) are written directly, as
-  // nothing can be renamed to them. Throws Error; kUsage when `path` exists and !replace.
+  // nothing can be renamed to them. Throws Error; kUsage when `path` exists and !replace,
+  // kPrivilege for a link that is neither this user's nor root's.
   AtomicFile(std::string path, bool replace, uint32_t mode = kUsual);
   ~AtomicFile();  // removes the temporary file unless committed
   AtomicFile(const AtomicFile&) = delete;
@@ -66,8 +67,9 @@ class AtomicFile {
 };
 
 // Opens a file that grows in place, such as a log, for writing; made with permissions 0666 less the
-// umask where there is none. `flags`: O_APPEND or 0. A link in its place is followed only when it
-// belongs to this user or to root. The caller closes the descriptor. Throws Error.
+// umask where there is none. `flags`: O_APPEND or 0. Links in its place are followed only where
+// they belong to this user or to root. The caller closes the descriptor. Throws Error, also at once
+// for a pipe that nobody reads.
 int OpenGrowingFile(const std::string& path, int flags = 0);
 
 // The whole file as text, at most `max_bytes`. Throws Error.

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "cli/decision_record.h"
 
 namespace headrace::cli {
@@ -51,6 +52,13 @@ bool IsLeftOver(const sockaddr_un& address) {
       errno == ECONNREFUSED;
   close(fd);
   return refused;
+}
+
+// What may reach a terminal of a line: names are other programs'. The same JSON.
+std::string Shown(const std::string& line) {
+  TerminalFilter filter;
+  const std::string most = filter.Pass(line);
+  return most + filter.Finish();
 }
 
 }  // namespace
@@ -155,6 +163,7 @@ void DecisionFeed::Wake() {
 // ---- standard output ----------------------------------------------------------------------------
 
 void DecisionFeed::Write() {
+  const bool terminal = isatty(STDOUT_FILENO);
   std::unique_lock lock(mutex_);
   while (true) {
     more_.wait(lock, [&] { return stopping_ || !lines_.empty(); });
@@ -162,7 +171,7 @@ void DecisionFeed::Write() {
     const std::string line = std::move(lines_.front());
     lines_.pop_front();
     lock.unlock();
-    const bool written = WriteLine(line);
+    const bool written = WriteLine(terminal ? Shown(line) : line);
     lock.lock();
     if (!written) {
       lost_ += 1 + lines_.size();

@@ -1,13 +1,12 @@
 #include "collectors/account_tree.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "probes/process.h"
+#include "collectors/segment_claims.h"
 #include "probes/process_identity.h"
 
 namespace headrace::collectors {
@@ -80,41 +79,38 @@ void AddSteps(StepSample* sum, const StepSample& s) {
   sum->durations_ns.insert(sum->durations_ns.end(), s.durations_ns.begin(), s.durations_ns.end());
 }
 
-// Where `pid` has the file of that inode mapped; 0 if it is not to be seen.
-uint64_t MappedAt(int64_t pid, uint64_t inode) {
-  return probes::ReadMappedAt(pid, inode).value_or(0);
+// Where `pid` has its segment mapped; 0 if that is not to be seen.
+uint64_t MappedAt(int64_t pid, const account::AccountSegment& segment) {
+  return probes::ReadMappedAt(pid, segment.descriptor()).value_or(0);
 }
 
 }  // namespace
 
 bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   if (const auto it = samplers_.find(pid); it != samplers_.end()) {
-    if (it->second.address == 0) it->second.address = MappedAt(pid, it->second.inode);
+    Attached& attached = it->second;
+    if (attached.address == 0) attached.address = MappedAt(pid, attached.sampler->segment());
     return true;
   }
   if (refused_.count(pid)) return false;
-  const std::string path = searches_.try_emplace(pid, pid).first->second.Find();
+  SegmentSearch& search = searches_.try_emplace(pid, pid).first->second;
+  const std::string path = search.Find();
   if (path.empty()) return false;
   auto segment = account::AccountSegment::AttachAt(path);
   if (!segment) return false;
-  struct stat file = {};
-  stat(segment->path().c_str(), &file);
-  const uint64_t inode = file.st_ino;
-  if (const auto old = forgotten_.find(pid); old != forgotten_.end() && old->second == inode) {
+  const FileId file = IdOf(segment->descriptor());
+  if (const auto old = forgotten_.find(pid); old != forgotten_.end() && old->second == file) {
     return false;
   }
   if (segment->opened_monotonic_ns() - start_ns_ < process_began_ns - kStartErrorNs) return false;
-  Attached attached;
-  attached.inode = inode;
-  attached.address = MappedAt(pid, inode);
-  // The folder is everybody's: what a process neither has mapped nor owns is not its word.
-  const auto owner = alive ? probes::ReadOwner(pid) : std::nullopt;
-  if (attached.address == 0 && owner && file.st_uid != *owner && file.st_uid != 0) {
-    throw Error(ExitCode::kBadData,
-                fmt::format("operator accounts for process {} written by user {}, not by it", pid,
-                            file.st_uid),
+  if (const std::string refusal = WhyNotItsWord(segment->descriptor(), pid, search.ids());
+      !refusal.empty()) {
+    foreign_.insert(file);
+    throw Error(ExitCode::kBadData, "not the accounts of the process it names: " + refusal,
                 segment->path(), "remove the file");
   }
+  Attached attached;
+  attached.address = MappedAt(pid, *segment);
   attached.mark = RecordedMark(segment->path());
   attached.sampler =
       std::make_unique<Sampler>(pid, start_ns_, std::move(*segment), alive, use_clock_);
@@ -126,19 +122,27 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   return true;
 }
 
-std::string AccountTree::Overlooked(int64_t pid, std::optional<int64_t> process_began_ns) {
+std::optional<NamedFile> AccountTree::Overlooked(int64_t pid,
+                                                 std::optional<int64_t> process_began_ns) {
   if (samplers_.count(pid) || closed_.count(pid) || left_behind_.count(pid) ||
       refused_.count(pid) || forgotten_.count(pid)) {
-    return "";
+    return std::nullopt;
   }
-  const std::string path = searches_.try_emplace(pid, pid).first->second.Find();
+  SegmentSearch& search = searches_.try_emplace(pid, pid).first->second;
+  const std::string path = search.FindWhole();
   try {
-    const auto segment = path.empty() ? std::nullopt : account::AccountSegment::AttachAt(path);
-    if (!segment) return "";
+    auto segment = path.empty() ? std::nullopt : account::AccountSegment::AttachAt(path);
+    if (!segment) return std::nullopt;
+    const NamedFile file{path, IdOf(segment->descriptor())};
     const int64_t opened_ns = segment->opened_monotonic_ns() - start_ns_;
-    return opened_ns >= process_began_ns.value_or(opened_ns) - kStartErrorNs ? path : "";
+    const bool older = opened_ns < process_began_ns.value_or(opened_ns) - kStartErrorNs;
+    if (older || foreign_.count(file.id) || segment->Read(false, nullptr).closed ||
+        !WhyNotItsWord(segment->descriptor(), pid, search.ids()).empty()) {
+      return std::nullopt;
+    }
+    return file;
   } catch (const Error&) {
-    return "";
+    return std::nullopt;
   }
 }
 
@@ -153,8 +157,9 @@ void AccountTree::ImageChanged(int64_t pid) {
   searches_.erase(pid);
   const auto it = samplers_.find(pid);
   if (it == samplers_.end() || access(fmt::format("/proc/{}/maps", pid).c_str(), R_OK) != 0) return;
-  if (MappedAt(pid, it->second.inode) != 0) return;  // the new image's own
-  forgotten_[pid] = it->second.inode;
+  const account::AccountSegment& segment = it->second.sampler->segment();
+  if (MappedAt(pid, segment) != 0) return;  // the new image's own
+  forgotten_[pid] = IdOf(segment.descriptor());
   Drop(pid);
 }
 
@@ -230,7 +235,8 @@ IntervalSample AccountTree::Take(const std::function<bool(int64_t pid)>& alive,
     }
     if (sampler.closed()) closed_[pid] = true;
     if (!lives) {
-      if (!sampler.closed()) left_behind_[pid] = sampler.segment().path();
+      const account::AccountSegment& segment = sampler.segment();
+      if (!sampler.closed()) left_behind_[pid] = {segment.path(), IdOf(segment.descriptor())};
       ended.push_back(pid);
     }
   }

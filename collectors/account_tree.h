@@ -6,9 +6,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "collectors/left_behind.h"
 #include "collectors/recorded_mark.h"
 #include "collectors/sampler.h"
 #include "collectors/segment_search.h"
@@ -36,11 +38,11 @@ class AccountTree {
 
   // Attaches to the accounts of a process if they have appeared. `process_began_ns` (since the
   // run's start): a segment older than its process is another's, left behind. Throws Error as
-  // AccountSegment does.
+  // AccountSegment does, and kBadData for a file that is not the process's word (WhyNotItsWord).
   bool TryAttach(int64_t pid, bool alive, int64_t process_began_ns);
-  // The segment of a process that died before it was attached to, so that none of its figures are
-  // in the run: its path, "" if there is none. `process_began_ns` as for TryAttach, if known.
-  std::string Overlooked(int64_t pid, std::optional<int64_t> process_began_ns);
+  // The open segment of a process that died before it was attached to, so that none of its figures
+  // are in the run; absent if there is none. `process_began_ns` as for TryAttach, if known.
+  std::optional<NamedFile> Overlooked(int64_t pid, std::optional<int64_t> process_began_ns);
   // Forgets where the accounts of processes other than these were looked for.
   void KeepSearches(const std::vector<int64_t>& pids);
   // The process executed another image: accounts it has not mapped any more are history.
@@ -60,7 +62,7 @@ class AccountTree {
   // Closed in order, or ended in disorder (its segment file remains).
   bool closed(int64_t pid) const { return closed_.count(pid) > 0; }
   // Files of processes that died without removing them.
-  const std::map<int64_t, std::string>& left_behind() const { return left_behind_; }
+  const std::map<int64_t, NamedFile>& left_behind() const { return left_behind_; }
   const std::map<int64_t, std::string>& refused() const { return refused_; }
   const Moment& moment() const { return moment_; }
   Sampler::Losses losses() const;
@@ -72,7 +74,6 @@ class AccountTree {
  private:
   struct Attached {
     std::unique_ptr<Sampler> sampler;
-    uint64_t inode = 0;
     uint64_t address = 0;  // where the process has its segment mapped; 0 unknown
     RecordedMark mark;
   };
@@ -85,9 +86,11 @@ class AccountTree {
   std::map<int64_t, SegmentSearch> searches_;  // of those not found yet, by pid
   std::map<int64_t, Attached> samplers_;       // by pid
   std::vector<int64_t> order_;                 // in which they were attached
-  std::map<int64_t, uint64_t> forgotten_;      // inodes of histories
+  std::map<int64_t, FileId> forgotten_;        // histories
+  std::set<FileId> foreign_;                   // named like those of processes that disown them
   std::map<int64_t, bool> closed_;
-  std::map<int64_t, std::string> left_behind_, refused_;
+  std::map<int64_t, NamedFile> left_behind_;
+  std::map<int64_t, std::string> refused_;
   std::map<std::string, int64_t> stages_, queues_, resources_;
   std::map<std::pair<int64_t, std::string>, int64_t> operators_;  // (stage, name)
   std::map<std::pair<int64_t, uint32_t>, int64_t> operator_ids_;  // (pid, index)

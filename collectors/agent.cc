@@ -59,7 +59,7 @@ Agent Agent::Start(const AgentOptions& options) {
   const int64_t root = options.pid ? options.pid : getpid();
   // Until the collector has marked them itself, which takes a while: else an always-on collector
   // may come first, and the process be recorded twice.
-  const RecordedMark mark(SegmentSearch(root).Find());
+  const RecordedMark mark(SegmentSearch(root).FindWhole());
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) throw ErrnoError(errno, "make a pipe to", "the collector");
   const std::string executable = options.executable.empty() ? "/proc/self/exe" : options.executable;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -22,7 +23,6 @@ namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kRetryNs = 60'000'000'000;  // a process that could not be recorded
-constexpr size_t kMostPipelines = 32;         // at the same time
 
 std::string Image(int64_t pid) {
   char target[4096];
@@ -70,7 +70,14 @@ class Discovery {
     int64_t next_retain_ns = 0;
     while (!Stopped()) {
       EndRecordings();
-      const std::vector<SegmentClaim> claims = ReadSegmentClaims();
+      size_t left_out = 0;
+      const std::vector<SegmentClaim> claims = ReadSegmentClaims(&left_out);
+      if (left_out > 0) {
+        SayLimit(fmt::format("{} files named like operator accounts are not looked at: the limit "
+                             "is {}, and half of that for one user",
+                             left_out, kMostClaims),
+                 &files_said_);
+      }
       std::vector<std::string> foreign;
       for (const SegmentClaim& claim : claims) {
         if (claim.pid != 0) continue;
@@ -100,12 +107,13 @@ class Discovery {
 
   void EndRecordings() {
     for (auto it = agents_.begin(); it != agents_.end();) {
-      if (!it->second.ended()) {
+      Agent& agent = it->second.agent;
+      if (!agent.ended()) {
         ++it;
         continue;
       }
       try {
-        Log(fmt::format("run {} of process {} is recorded", it->second.Stop(), it->first));
+        Log(fmt::format("run {} of process {} is recorded", agent.Stop(), it->first));
       } catch (const Error& error) {
         Log(fmt::format("process {}: {}", it->first, error.what()));
         refused_[it->first] = MonotonicNs() + kRetryNs;
@@ -116,35 +124,69 @@ class Discovery {
 
   // Has the pipeline of a process recorded that keeps accounts, unless somebody does it already.
   void Consider(const SegmentClaim& claim) {
-    for (const auto& [root, agent] : agents_) {
+    for (const auto& [root, recorded] : agents_) {
       if (IsAncestor(root, claim.pid)) return;
     }
     const int64_t root = PipelineRoot(claim.pid);
     const auto wait = refused_.find(root);
     if (wait != refused_.end() && MonotonicNs() < wait->second) return;
-    if (agents_.size() >= kMostPipelines || IsBeingRecorded(claim.path)) return;
+    if (IsBeingRecorded(claim.path)) return;
+    const auto ids = probes::ReadProcessIds(root);
+    if (!ids || !HasRoom(root, ids->real_uid)) return;
     AgentOptions agent;
     agent.executable = options_.executable;
     agent.pid = root;
     agent.database = options_.database;
     agent.arguments = options_.arguments;
     try {
-      const auto started = agents_.emplace(root, Agent::Start(agent)).first;
-      Log(fmt::format("recording process {} as run {}", root, started->second.run_id()));
-      if (!foreign_note_.empty()) {
-        store_->SetProbe(started->second.run_id(), "discovery", "degraded", foreign_note_,
-                         "remove the files", "");
-      }
+      agents_.emplace(root, Recorded{Agent::Start(agent), ids->real_uid});
     } catch (const Error& error) {
       Log(fmt::format("process {} cannot be recorded: {}", root, error.what()));
       refused_[root] = MonotonicNs() + kRetryNs;
+      return;
     }
+    const int64_t run_id = agents_.at(root).agent.run_id();
+    Log(fmt::format("recording process {} as run {}", root, run_id));
+    try {
+      Note(run_id);
+    } catch (const Error& error) {
+      Log(fmt::format("run {}: what was seen beside it is not noted: {}", run_id, error.what()));
+    }
+  }
+
+  bool HasRoom(int64_t root, uint32_t user) {
+    size_t of_user = 0;
+    for (const auto& [pid, recorded] : agents_) of_user += recorded.user == user;
+    const size_t most_of_user =
+        user == 0 ? options_.most_pipelines : std::max<size_t>(1, options_.most_pipelines / 2);
+    if (agents_.size() < options_.most_pipelines && of_user < most_of_user) return true;
+    SayLimit(fmt::format("process {} waits: {} pipelines are recorded, {} of them of its user {}; "
+                         "the limit is {}, and half of that for one user",
+                         root, agents_.size(), of_user, user, options_.most_pipelines),
+             &room_said_);
+    return false;
+  }
+
+  // A limit that was met: once in the log, and in the runs that begin from then on.
+  void SayLimit(const std::string& text, bool* said) {
+    if (std::exchange(*said, true)) return;
+    Log(text);
+    limits_note_ += (limits_note_.empty() ? "" : "; ") + text;
+  }
+
+  void Note(int64_t run_id) {
+    const std::string between = foreign_note_.empty() || limits_note_.empty() ? "" : "; ";
+    const std::string note = foreign_note_ + between + limits_note_;
+    if (note.empty()) return;
+    store_->SetProbe(run_id, "discovery", "degraded", note,
+                     foreign_note_.empty() ? "" : "remove the files", "");
   }
 
   // Files that are no process's accounts: said when the first are seen, and when there are more,
   // but not at every look; who makes them must not be able to fill the journal.
   void SayForeign(const std::vector<std::string>& files, bool due) {
     foreign_note_.clear();
+    said_ = std::min(said_, files.size());  // where there are more again, that is said again
     if (files.empty()) return;
     foreign_note_ =
         fmt::format("{} named like operator accounts {} no process's, and ignored: {}{}",
@@ -170,11 +212,17 @@ class Discovery {
   }
 
   const DiscoveryOptions& options_;
-  std::optional<RunStore> store_;       // always one: made anew where its file is gone
-  std::map<int64_t, Agent> agents_;     // by the root's pid
+  std::optional<RunStore> store_;  // always one: made anew where its file is gone
+  struct Recorded {
+    Agent agent;
+    uint32_t user;
+  };
+  std::map<int64_t, Recorded> agents_;  // by the root's pid
   std::map<int64_t, int64_t> refused_;  // when to try again
   std::string foreign_note_;            // "" while there are none
   size_t said_ = 0;                     // of how many foreign files
+  std::string limits_note_;             // "" while none was met
+  bool files_said_ = false, room_said_ = false;
 };
 
 }  // namespace

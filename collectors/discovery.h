@@ -4,6 +4,7 @@
 // stands behind it (segment_claims.h); others are counted, said in the log, and in probe_status of
 // the runs that begin meanwhile.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,6 +19,7 @@ struct DiscoveryOptions {
   std::string database;
   std::vector<std::string> arguments;  // further options of the collectors
   Retention retention;
+  size_t most_pipelines = 32;  // at the same time, and of one user other than root half as many
   int64_t poll_ns = 2'000'000'000;
   int64_t retain_ns = 60'000'000'000;
   std::function<bool()> stop;

@@ -44,13 +44,14 @@ bool NobodyWrites(int fd) {
   return true;
 }
 
-bool IsLeftBehind(int fd, int64_t pid, int64_t least_age_ns, struct stat* info) {
-  if (fstat(fd, info) != 0 || !S_ISREG(info->st_mode)) return false;
-  if (info->st_uid != geteuid() && geteuid() != 0) return false;
-  const int64_t made_ns = info->st_mtim.tv_sec * int64_t{1'000'000'000} + info->st_mtim.tv_nsec;
+bool IsLeftBehind(int fd, int64_t pid, int64_t least_age_ns) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  if (info.st_uid != geteuid() && geteuid() != 0) return false;
+  const int64_t made_ns = info.st_mtim.tv_sec * int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
   if (RealtimeNs() - made_ns < least_age_ns) return false;
   hr_header header = {};
-  if (!IsOurs(fd, *info, pid, &header)) return false;
+  if (!IsOurs(fd, info, pid, &header)) return false;
   // In another pid namespace the number says nothing here.
   const auto own_namespace = probes::ReadNamespace(getpid(), "pid");
   const bool foreign = header.pid_namespace != 0 && own_namespace.value_or(0) != 0 &&
@@ -62,17 +63,23 @@ bool IsLeftBehind(int fd, int64_t pid, int64_t least_age_ns, struct stat* info) 
 
 }  // namespace
 
+FileId IdOf(int fd) {
+  struct stat info = {};
+  return fstat(fd, &info) == 0 ? FileId{info.st_dev, info.st_ino} : FileId{};
+}
+
+bool Remove(const NamedFile& file) {
+  struct stat now = {};
+  return lstat(file.path.c_str(), &now) == 0 && FileId{now.st_dev, now.st_ino} == file.id &&
+         unlink(file.path.c_str()) == 0;
+}
+
 int RemoveLeftBehind(int64_t least_age_ns) {
   int removed = 0;
   for (const auto& [path, pid] : account::AccountSegment::List(account::AccountSegment::Folder())) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
-    struct stat info, now;
-    // A process that got the number meanwhile has made a file of its own.
-    if (IsLeftBehind(fd, pid, least_age_ns, &info) && lstat(path.c_str(), &now) == 0 &&
-        now.st_ino == info.st_ino && now.st_dev == info.st_dev && unlink(path.c_str()) == 0) {
-      removed++;
-    }
+    if (IsLeftBehind(fd, pid, least_age_ns) && Remove({path, IdOf(fd)})) removed++;
     close(fd);
   }
   return removed;

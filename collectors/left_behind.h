@@ -1,9 +1,29 @@
 // Segments of operator accounts that killed processes left behind. Nobody else removes them: a
 // process that is killed cannot, and its number may not come again for a long time.
 #pragma once
+#include <sys/types.h>
+
+#include <compare>
 #include <cstdint>
+#include <string>
 
 namespace headrace::collectors {
+
+// A file, whatever its name is.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const FileId&) const = default;
+};
+FileId IdOf(int fd);
+
+struct NamedFile {
+  std::string path;
+  FileId id;
+};
+// Removes the file unless its name is another's by now: a process that has got the number of a dead
+// one has made a file of its own. Returns whether it did.
+bool Remove(const NamedFile& file);
 
 // Removes segments in AccountSegment::Folder() that nobody writes any more; returns how many.
 //

@@ -8,7 +8,7 @@ namespace headrace::collectors {
 class RecordedMark {
  public:
   RecordedMark() = default;
-  // Marks the accounts at `path` until destroyed; marks nothing if there are none.
+  // Marks the accounts at `path` until destroyed; marks nothing if there is no regular file.
   explicit RecordedMark(const std::string& path);
   RecordedMark(RecordedMark&& other) noexcept;
   RecordedMark& operator=(RecordedMark&& other) noexcept;

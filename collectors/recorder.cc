@@ -248,10 +248,12 @@ class RecorderLoop {
       next_tick = std::max(next_tick + tick_ns, MonotonicNs() + tick_ns / 4);
     }
     runner_.Stop();
-    result_.state = Died() ? RunState::kInterrupted : RunState::kComplete;
-    if (!result_.database.empty()) store_.FinishRun(result_.run_id, result_.state);
-    for (const auto& [pid, path] : accounts_.left_behind())
-      unlink(path.c_str());  // nobody else will
+    const bool died = Died();
+    if (!result_.database.empty()) {
+      result_.state = died ? RunState::kInterrupted : RunState::kComplete;
+      store_.FinishRun(result_.run_id, result_.state);
+    }
+    for (const auto& [pid, file] : accounts_.left_behind()) Remove(file);  // nobody else will
   }
 
   // Whether the target ended in disorder: it left its accounts behind, attached to or not, or a
@@ -262,11 +264,11 @@ class RecorderLoop {
     const TreeProcess* root = tree_.Find(options_.pid);
     std::optional<int64_t> began_ns;
     if (root && root->start_ticks != 0) began_ns = root->row.started_ns;
-    const std::string overlooked =
-        level() > 0 ? accounts_.Overlooked(options_.pid, began_ns) : std::string();
-    if (!overlooked.empty()) {
-      unlink(overlooked.c_str());
-      return true;
+    if (level() > 0) {
+      if (const auto overlooked = accounts_.Overlooked(options_.pid, began_ns)) {
+        Remove(*overlooked);
+        return true;
+      }
     }
     return root && !accounts_.closed(options_.pid) && IsCrash(root->row.exit_text);
   }
@@ -278,15 +280,21 @@ class RecorderLoop {
     const bool gone = access(result_.database.c_str(), F_OK) != 0;
     const std::string what =
         fmt::format("{} while it was recorded into", gone ? "deleted or renamed" : "replaced");
+    std::string saved;
     try {
-      result_.database = store_.MoveBeside(result_.run_id);
-      result_.displaced =
-          fmt::format("{}: run {} is saved in {}", what, result_.run_id, result_.database);
+      store_.MoveBeside(result_.run_id, &saved);
+      result_.database = saved;
+      result_.displaced = fmt::format("{}: run {} is saved in {}", what, result_.run_id, saved);
     } catch (const Error& error) {
       result_.database.clear();
       result_.state = RunState::kInterrupted;
-      result_.displaced = fmt::format("{}: run {} is lost, as it could not be saved beside it ({})",
-                                      what, result_.run_id, error.fact());
+      result_.displaced =
+          saved.empty() ? fmt::format("{}: run {} is lost, as it could not be saved beside it ({})",
+                                      what, result_.run_id, error.fact())
+                        : fmt::format(
+                              "{}: run {} is saved up to then in {}, which cannot be "
+                              "written on ({})",
+                              what, result_.run_id, saved, error.fact());
     }
   }
 

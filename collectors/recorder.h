@@ -51,7 +51,7 @@ struct Recording {
   int64_t duration_ns = 0;
   int64_t steps = 0;  // of the consumer
   // The database that holds the run: the one that was asked for or, where that was displaced, the
-  // one the run was saved in beside it. Empty: none does.
+  // one the run was saved in beside it. Empty: none does up to its end.
   std::string database;
   // Where the database was deleted, renamed or replaced meanwhile: that, and what became of the
   // run, as one sentence for users. Else empty.

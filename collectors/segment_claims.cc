@@ -74,18 +74,10 @@ class Numbers {
 };
 
 // "" if the living process `pid` stands behind the file.
-std::string WhyNot(int64_t pid, const struct stat& file, const hr_header& header) {
+std::string WhyNot(int64_t pid, int fd, const hr_header& header) {
   const auto stat = probes::ReadProcessStat(pid);
-  const auto ids = probes::ReadProcessIds(pid);
-  if (!stat || !ids) return fmt::format("nothing can be read of process {}", pid);
-  const auto mapped = probes::ReadMappedAt(pid, file.st_ino);
-  const bool owned = file.st_uid == ids->real_uid && file.st_uid == ids->effective_uid;
-  // What root wrote, a process that has given up being root may have as its own.
-  if (!owned && !(file.st_uid == 0 && mapped.value_or(0) != 0)) {
-    return fmt::format("written by user {}, process {} is user {}'s", file.st_uid, pid,
-                       ids->real_uid);
-  }
-  if (mapped && *mapped == 0) return fmt::format("process {} does not have it open", pid);
+  if (!stat) return fmt::format("nothing can be read of process {}", pid);
+  if (std::string refusal = WhyNotItsWord(fd, pid); !refusal.empty()) return refusal;
   const int64_t began_ns = probes::StartedMonotonicNs(stat->start_ticks);
   if (static_cast<int64_t>(header.base_monotonic_ns) < began_ns - kStartErrorNs) {
     return fmt::format("older than process {}", pid);
@@ -109,7 +101,6 @@ std::string WhatIsWrong(int fd, int64_t named_pid, const struct stat& file, hr_h
       file.st_size != static_cast<off_t>(sizeof(hr_segment))) {
     return fmt::format("of another version ({}), or cut", header->abi_version);
   }
-  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others than its owner may write it";
   if (header->pid != named_pid) {
     return fmt::format("its name says process {}, its content {}", named_pid, header->pid);
   }
@@ -119,12 +110,41 @@ std::string WhatIsWrong(int fd, int64_t named_pid, const struct stat& file, hr_h
 
 }  // namespace
 
-std::vector<SegmentClaim> ReadSegmentClaims() {
+std::string WhyNotItsWord(int fd, int64_t pid, const std::optional<probes::ProcessIds>& last_ids) {
+  struct stat file = {};
+  if (fstat(fd, &file) != 0) return std::strerror(errno);
+  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others than its owner may write it";
+  const auto mapped = probes::ReadMappedAt(pid, fd);
+  auto ids = probes::ReadProcessIds(pid);
+  if (!ids) ids = last_ids;
+  if (!ids) return fmt::format("nothing can be read of process {}", pid);
+  const bool owned = file.st_uid == ids->real_uid && file.st_uid == ids->effective_uid;
+  if (!owned && !(file.st_uid == 0 && mapped.value_or(0) != 0)) {
+    return fmt::format("written by user {}, process {} is user {}'s", file.st_uid, pid,
+                       ids->real_uid);
+  }
+  if (mapped && *mapped == 0) return fmt::format("process {} does not have it open", pid);
+  return "";
+}
+
+std::vector<SegmentClaim> ReadSegmentClaims(size_t* left_out) {
+  size_t ignored = 0;
+  size_t looked_at = 0;
+  std::map<uint32_t, size_t> by_owner;
   const std::vector<int64_t> processes = probes::ListProcesses();
   Numbers numbers(processes);
   std::vector<SegmentClaim> claims;
   for (const std::string& folder : Folders(processes)) {
     for (const account::SegmentFile& file : account::AccountSegment::List(folder)) {
+      struct stat info = {};
+      if (lstat(file.path.c_str(), &info) != 0) continue;
+      size_t& of_owner = by_owner[info.st_uid];
+      if (looked_at == kMostClaims || (info.st_uid != 0 && of_owner == kMostClaims / 2)) {
+        ignored++;
+        continue;
+      }
+      looked_at++;
+      of_owner++;
       SegmentClaim claim{file.path, 0, ""};
       const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
       if (fd < 0) {
@@ -133,21 +153,21 @@ std::vector<SegmentClaim> ReadSegmentClaims() {
         claims.push_back(std::move(claim));
         continue;
       }
-      struct stat info = {};
       hr_header header = {};
       bool skip = false;
       claim.refusal = fstat(fd, &info) != 0 ? std::string(std::strerror(errno))
                                             : WhatIsWrong(fd, file.pid, info, &header, &skip);
-      close(fd);
       if (claim.refusal.empty() && !skip) {
         const int64_t pid = numbers.Find(header.pid_namespace, header.pid);
         skip = pid == 0 || !probes::IsAlive(pid);
-        if (!skip) claim.refusal = WhyNot(pid, info, header);
+        if (!skip) claim.refusal = WhyNot(pid, fd, header);
         if (claim.refusal.empty()) claim.pid = pid;
       }
+      close(fd);
       if (!skip) claims.push_back(std::move(claim));
     }
   }
+  if (left_out) *left_out = ignored;
   return claims;
 }
 

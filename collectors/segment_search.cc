@@ -24,7 +24,7 @@ constexpr uint64_t kLeastBytes = offsetof(hr_segment, slots) + sizeof(hr_slot);
 
 enum class Content { kAbsent, kBeingMade, kUnreadable, kDamaged, kWhole };
 
-Content Look(const std::string& path, hr_header* header) {
+Content ContentOf(const std::string& path, hr_header* header) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
     return errno == ENOENT || errno == ENOTDIR ? Content::kAbsent : Content::kUnreadable;
@@ -44,6 +44,7 @@ Content Look(const std::string& path, hr_header* header) {
 void SegmentSearch::FindPlaces() {
   const auto ids = probes::ReadProcessIds(pid_);
   if (!ids && own_pid_ != 0) return;  // it has ended: what was known stays
+  ids_ = ids;
   own_pid_ = ids ? ids->own_pid : pid_;
   pid_namespace_ = probes::ReadNamespace(pid_, "pid").value_or(0);
   const auto mounts = probes::ReadNamespace(pid_, "mnt");
@@ -67,22 +68,27 @@ void SegmentSearch::FindPlaces() {
 }
 
 std::string SegmentSearch::Find() {
+  std::string faulty;
+  const std::string whole = Look(&faulty);
+  return whole.empty() ? faulty : whole;
+}
+
+std::string SegmentSearch::Look(std::string* faulty) {
   const int64_t now = MonotonicNs();
   if (now >= next_look_ns_) {
     next_look_ns_ = now + kLookNs;
     FindPlaces();
   }
-  std::string faulty;
   for (const std::string& path : paths_) {
     hr_header header = {};
-    const Content content = Look(path, &header);
+    const Content content = ContentOf(path, &header);
     if (content == Content::kUnreadable || content == Content::kDamaged) {
-      if (faulty.empty()) faulty = path;
+      if (faulty && faulty->empty()) *faulty = path;
     } else if (content == Content::kWhole && IsIts(header)) {
       return path;
     }
   }
-  return faulty;
+  return "";
 }
 
 bool SegmentSearch::IsIts(const hr_header& header) const {
@@ -125,7 +131,7 @@ SegmentSearch::Obstacle SegmentSearch::FindObstacle() {
   }
   for (const std::string& path : paths_) {
     hr_header header = {};
-    const Content content = Look(path, &header);
+    const Content content = ContentOf(path, &header);
     if (content == Content::kAbsent || content == Content::kBeingMade) return {};
     if (content == Content::kWhole && IsIts(header)) return {};
   }

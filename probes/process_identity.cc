@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "probes/host.h"
 
@@ -22,6 +24,34 @@ std::string LineOf(const std::string& status, const std::string& key) {
   const size_t begin = at + key.size() + 1;
   return status.substr(begin, status.find('\n', begin) - begin);
 }
+
+// The lines of a maps file.
+class Maps {
+ public:
+  explicit Maps(const std::string& path) : file_(std::fopen(path.c_str(), "re"), Close) {}
+  struct Mapping {
+    uint64_t begin = 0, offset = 0, inode = 0;
+    std::pair<unsigned, unsigned> device;
+  };
+  // Absent at the end, and where it cannot be read.
+  std::optional<Mapping> Next() {
+    char line[4608];
+    while (file_ && std::fgets(line, sizeof line, file_.get())) {
+      unsigned long long begin, offset, inode;
+      unsigned major, minor;
+      if (std::sscanf(line, "%llx-%*x %*s %llx %x:%x %llu", &begin, &offset, &major, &minor,
+                      &inode) == 5) {
+        return Mapping{begin, offset, inode, {major, minor}};
+      }
+    }
+    return std::nullopt;
+  }
+  bool failed() const { return !file_ || std::ferror(file_.get()); }
+
+ private:
+  static void Close(FILE* file) { std::fclose(file); }
+  std::unique_ptr<FILE, void (*)(FILE*)> file_;
+};
 
 int64_t BootOffsetNs() {
   timespec boot{}, monotonic{};
@@ -86,19 +116,25 @@ std::optional<std::string> ReadEnvironment(int64_t pid, const std::string& name,
   return std::nullopt;
 }
 
-std::optional<uint64_t> ReadMappedAt(int64_t pid, uint64_t inode, const std::string& root) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> maps(
-      std::fopen(fmt::format("{}/{}/maps", root, pid).c_str(), "re"), std::fclose);
-  if (!maps) return std::nullopt;
-  char line[4608];
-  while (std::fgets(line, sizeof line, maps.get())) {
-    unsigned long long begin, offset, number;
-    if (std::sscanf(line, "%llx-%*x %*s %llx %*s %llu", &begin, &offset, &number) == 3 &&
-        number == inode && offset == 0) {
-      return begin;
+std::optional<uint64_t> ReadMappedAt(int64_t pid, int fd, const std::string& root) {
+  Maps theirs(fmt::format("{}/{}/maps", root, pid));
+  auto mapping = theirs.Next();
+  if (!mapping) return std::nullopt;
+  // Mapped here as well: what maps calls its device, fstat may call otherwise (overlayfs, btrfs).
+  constexpr size_t kLength = 1;
+  void* const here = mmap(nullptr, kLength, PROT_NONE, MAP_SHARED, fd, 0);
+  if (here == MAP_FAILED) return std::nullopt;
+  Maps ours("/proc/self/maps");
+  auto own = ours.Next();
+  while (own && own->begin != reinterpret_cast<uintptr_t>(here)) own = ours.Next();
+  munmap(here, kLength);
+  if (!own) return std::nullopt;
+  for (; mapping; mapping = theirs.Next()) {
+    if (mapping->offset == 0 && mapping->device == own->device && mapping->inode == own->inode) {
+      return mapping->begin;
     }
   }
-  return std::ferror(maps.get()) ? std::nullopt : std::optional<uint64_t>(0);
+  return theirs.failed() ? std::nullopt : std::optional<uint64_t>(0);
 }
 
 bool IgnoresSignal(int64_t pid, int number, const std::string& root) {

@@ -26,10 +26,9 @@ std::optional<uint64_t> ReadNamespace(int64_t pid, const std::string& kind,
 std::optional<std::string> ReadEnvironment(int64_t pid, const std::string& name,
                                            const std::string& root = "/proc");
 
-// Where the process has the file of that inode mapped, from the file's begin on; 0: nowhere. Needs
-// the right to trace it.
-std::optional<uint64_t> ReadMappedAt(int64_t pid, uint64_t inode,
-                                     const std::string& root = "/proc");
+// Where the process has the file open as `fd` here mapped, from the file's begin on; 0: nowhere.
+// Absent without the right to trace it, and where it has nothing mapped at all: it is ending.
+std::optional<uint64_t> ReadMappedAt(int64_t pid, int fd, const std::string& root = "/proc");
 
 // Whether the process ignores a signal.
 bool IgnoresSignal(int64_t pid, int number, const std::string& root = "/proc");

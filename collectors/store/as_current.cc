@@ -1,6 +1,7 @@
 #include "collectors/store/as_current.h"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "collectors/store/embedded_sql.h"
 #include "collectors/store/store_file.h"
 
@@ -25,13 +27,21 @@ struct Column {
 using Tables = std::map<std::string, std::vector<Column>>;
 
 // What all migrations together make.
-Tables CurrentTables() {
-  Database empty(Database::InMemory{});
-  for (const SqlFile& file : SchemaFiles()) empty.Execute(std::string(file.text));
-  Tables tables;
-  Statement columns(empty, kColumnsSql);
-  while (columns.Step()) tables[columns.text(0)].push_back({columns.text(1), columns.text(2)});
-  return tables;
+const Tables& CurrentTables() {
+  static const Tables current = [] {
+    Database empty(Database::InMemory{});
+    for (const SqlFile& file : SchemaFiles()) empty.Execute(std::string(file.text));
+    Tables tables;
+    Statement columns(empty, kColumnsSql);
+    while (columns.Step()) tables[columns.text(0)].push_back({columns.text(1), columns.text(2)});
+    return tables;
+  }();
+  return current;
+}
+
+Error NotOurs(Database& database, const std::string& what) {
+  return Error(ExitCode::kBadData, what + ": no headrace wrote this file", database.path(),
+               "name another file with --db");
 }
 
 std::set<std::pair<std::string, std::string>> PresentColumns(Database& database) {
@@ -65,15 +75,40 @@ void Shadow(Database& database, const std::string& table, const std::vector<Colu
 
 }  // namespace
 
+void CheckTables(Database& database) {
+  // What SQLite makes of an entry, the statement in it decides; its type is only said.
+  Statement entries(
+      database,
+      "SELECT name FROM sqlite_master WHERE sql NOT NULL AND NOT CASE type "
+      "WHEN 'table' THEN sql GLOB 'CREATE TABLE *' "
+      "WHEN 'view' THEN sql GLOB 'CREATE VIEW *' "
+      "WHEN 'trigger' THEN sql GLOB 'CREATE TRIGGER *' "
+      "WHEN 'index' THEN sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *' "
+      "ELSE 0 END");
+  if (entries.Step()) {
+    throw NotOurs(database, fmt::format("'{}' is a virtual table, or not what its entry in the "
+                                        "schema says",
+                                        Printable(entries.text(0), 80)));
+  }
+  Statement columns(database, "SELECT COUNT(*), TOTAL(hidden) FROM pragma_table_xinfo(?1, 'main')");
+  for (const auto& [table, unused] : CurrentTables()) {
+    const bool is_table =
+        sqlite3_table_column_metadata(database.handle(), "main", table.c_str(), nullptr, nullptr,
+                                      nullptr, nullptr, nullptr, nullptr) == SQLITE_OK;
+    columns.Bind(std::string_view(table)).Step();
+    const bool absent = columns.integer(0) == 0, computes = columns.real(1) != 0;
+    columns.Reset();
+    if (!is_table && !absent) throw NotOurs(database, fmt::format("'{}' is no table", table));
+    if (computes) throw NotOurs(database, fmt::format("'{}' has computed columns", table));
+  }
+}
+
 void ShowAsCurrent(Database& database, int64_t version) {
   const bool older = version < static_cast<int64_t>(SchemaFiles().size());
-  Tables tables;
+  const Tables& tables = CurrentTables();
   std::set<std::pair<std::string, std::string>> present;
   const auto look = [&] {
-    if (tables.empty()) {
-      tables = CurrentTables();
-      present = PresentColumns(database);
-    }
+    if (present.empty()) present = PresentColumns(database);
   };
   if (older) {
     look();

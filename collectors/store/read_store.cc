@@ -7,7 +7,6 @@
 #include <cctype>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
@@ -84,8 +83,6 @@ namespace {
 
 struct Guard {
   std::string refused;  // what was asked for and is not allowed
-  int64_t deadline_ns = 0;
-  bool expired = false;
 };
 
 const char* ActionName(int action) {
@@ -153,12 +150,6 @@ int Authorize(void* guard, int action, const char* first, const char* second, co
   return SQLITE_DENY;
 }
 
-int CheckDeadline(void* guard) {
-  auto* g = static_cast<Guard*>(guard);
-  g->expired = MonotonicNs() > g->deadline_ns;
-  return g->expired;
-}
-
 // "DROP TABLE runs" -> "DROP".
 std::string FirstWord(const std::string& sql) {
   std::string word;
@@ -176,16 +167,12 @@ std::string FirstWord(const std::string& sql) {
 
 SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
   Guard guard;
-  guard.deadline_ns = MonotonicNs() + limit_ns;
   sqlite3* handle = database_.handle();
   sqlite3_set_authorizer(handle, Authorize, &guard);
-  // A value of a gigabyte is a mistake or an attack; no view holds more than a pipeline file.
-  const int value_limit = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 64 << 20);
-  sqlite3_progress_handler(handle, 10'000, CheckDeadline, &guard);
-  const auto release = [handle, value_limit] {
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, value_limit);
+  const int64_t usual_ns = database_.LimitStatements(limit_ns);
+  const auto release = [this, handle, usual_ns] {
     sqlite3_set_authorizer(handle, nullptr, nullptr);
-    sqlite3_progress_handler(handle, 0, nullptr, nullptr);
+    database_.LimitStatements(usual_ns);
   };
   const auto refuse = [](const std::string& what) {
     return Error(ExitCode::kUsage, fmt::format("read-only: {} is not allowed here", what), "SQL",
@@ -195,7 +182,7 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
   try {
     sqlite3_stmt* statement = nullptr;
     const char* rest = nullptr;
-    const int code = sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, &rest);
+    const int code = database_.Prepare(sql, &statement, &rest);
     const bool reads = statement && sqlite3_stmt_readonly(statement);
     const bool empty = code == SQLITE_OK && !statement;
     sqlite3_finalize(statement);
@@ -227,7 +214,7 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
     return result;
   } catch (const Error& error) {
     release();
-    if (guard.expired) {
+    if (database_.stopped()) {
       throw Error(ExitCode::kFailure,
                   fmt::format("stopped after {} s", static_cast<double>(limit_ns) / 1e9), "SQL",
                   "narrow it with WHERE run_id = ... or LIMIT");

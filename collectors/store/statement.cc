@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace headrace::collectors {
@@ -20,7 +21,8 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// SQLite would wait at a pipe for its other end, and read a device without an end.
+// SQLite would wait at a pipe for its other end, and read a device without an end. It opens the
+// files beside a database by itself.
 void CheckKind(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
@@ -107,6 +109,9 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
                      "free space, use --db elsewhere, or see 'ulimit -f'");
       }
       return Error(ExitCode::kFailure, "input or output failed: " + message, path);
+    case SQLITE_INTERRUPT:
+      return Error(ExitCode::kBadData, "reading it takes too long: it is damaged, or was made so",
+                   path);
     case SQLITE_ERROR:
       return Error(ExitCode::kBadData,
                    "the database refused a statement: " + message +
@@ -117,7 +122,40 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
   }
 }
 
+constexpr int64_t kMostReadNs = 60'000'000'000;  // of one statement of a file that may be anyone's
+constexpr int kMostValueBytes = 64 << 20;        // no view holds more than a pipeline file
+constexpr int kStepsPerLook = 10'000;            // of SQLite's machine, about 0.1 ms
+
 }  // namespace
+
+struct Database::Limits {
+  int64_t statement_ns = 0;
+  int64_t deadline_ns = INT64_MAX;
+  bool stopped = false;
+
+  static int Look(void* self) {
+    auto* limits = static_cast<Limits*>(self);
+    return limits->stopped = MonotonicNs() > limits->deadline_ns;
+  }
+};
+
+// While SQLite works for a statement.
+class Database::AtWork {
+ public:
+  AtWork(Limits* limits, int64_t spent_ns) : limits_(limits) {
+    if (limits_->statement_ns == 0) return;
+    begin_ns_ = MonotonicNs();
+    limits_->stopped = false;
+    limits_->deadline_ns = begin_ns_ + limits_->statement_ns - spent_ns;
+  }
+  ~AtWork() { limits_->deadline_ns = INT64_MAX; }
+  AtWork(const AtWork&) = delete;
+  int64_t spent_ns() const { return begin_ns_ == 0 ? 0 : MonotonicNs() - begin_ns_; }
+
+ private:
+  Limits* limits_;
+  int64_t begin_ns_ = 0;
+};
 
 Database::Database(const std::string& path, Mode mode) : path_(path) {
   if (path.empty()) throw Error(ExitCode::kUsage, "the name of the database is empty", "--db");
@@ -125,7 +163,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
     throw Error(ExitCode::kBadData, "no such database", path,
                 "record a run first, or name another file with --db");
   }
-  CheckKind(path);
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) CheckKind(path + suffix);
   const bool immutable = mode == Mode::kImmutable;
   const bool reads = mode == Mode::kReadOnly || immutable;
   const int flags = reads                      ? SQLITE_OPEN_READONLY
@@ -134,6 +172,9 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
   // "./": a file may be named ":memory:".
   const std::string name = path[0] == '/' ? path : "./" + path;
   Open(immutable ? ImmutableUri(name) : name, flags | (immutable ? SQLITE_OPEN_URI : 0));
+  if (!reads) return;
+  sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kMostValueBytes);
+  LimitStatements(kMostReadNs);
 }
 
 Database::Database(InMemory) : path_(":memory:") {
@@ -141,6 +182,7 @@ Database::Database(InMemory) : path_(":memory:") {
 }
 
 void Database::Open(const std::string& name, int flags) {
+  limits_ = std::make_unique<Limits>();
   const int code = sqlite3_open_v2(name.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) {
     const Error error = StoreError(handle_, code, path_, "open");
@@ -158,10 +200,13 @@ void Database::Open(const std::string& name, int flags) {
 Database::~Database() { sqlite3_close_v2(handle_); }
 
 Database::Database(Database&& other) noexcept
-    : path_(std::move(other.path_)), handle_(std::exchange(other.handle_, nullptr)) {}
+    : path_(std::move(other.path_)),
+      limits_(std::move(other.limits_)),
+      handle_(std::exchange(other.handle_, nullptr)) {}
 
 Database& Database::operator=(Database&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(limits_, other.limits_);
   std::swap(handle_, other.handle_);
   return *this;
 }
@@ -170,7 +215,27 @@ void Database::Fail(std::string_view sql) {
   throw StoreError(handle_, sqlite3_extended_errcode(handle_), path_, sql);
 }
 
+int64_t Database::LimitStatements(int64_t limit_ns) {
+  sqlite3_progress_handler(handle_, limit_ns > 0 ? kStepsPerLook : 0, Limits::Look, limits_.get());
+  return std::exchange(limits_->statement_ns, limit_ns);
+}
+
+bool Database::stopped() const { return limits_->stopped; }
+
+int Database::Step(sqlite3_stmt* statement, int64_t* spent_ns) {
+  const AtWork work(limits_.get(), *spent_ns);
+  const int code = sqlite3_step(statement);
+  *spent_ns += work.spent_ns();
+  return code;
+}
+
+int Database::Prepare(std::string_view sql, sqlite3_stmt** statement, const char** rest) {
+  const AtWork work(limits_.get(), 0);
+  return sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), statement, rest);
+}
+
 void Database::Execute(const std::string& sql) {
+  const AtWork work(limits_.get(), 0);
   if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) Fail(sql);
 }
 
@@ -190,10 +255,7 @@ int64_t Database::last_id() { return sqlite3_last_insert_rowid(handle_); }
 int64_t Database::changes() { return sqlite3_changes64(handle_); }
 
 Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
-  if (sqlite3_prepare_v2(database.handle(), sql.data(), static_cast<int>(sql.size()), &handle_,
-                         nullptr) != SQLITE_OK) {
-    database.Fail(sql);
-  }
+  if (database.Prepare(sql, &handle_) != SQLITE_OK) database.Fail(sql);
 }
 
 Statement::~Statement() { sqlite3_finalize(handle_); }
@@ -201,7 +263,8 @@ Statement::~Statement() { sqlite3_finalize(handle_); }
 Statement::Statement(Statement&& other) noexcept
     : database_(other.database_),
       handle_(std::exchange(other.handle_, nullptr)),
-      next_parameter_(other.next_parameter_) {}
+      next_parameter_(other.next_parameter_),
+      spent_ns_(other.spent_ns_) {}
 
 Statement& Statement::Bind(int64_t value) {
   sqlite3_bind_int64(handle_, next_parameter_++, value);
@@ -233,7 +296,7 @@ Statement& Statement::BindColumn(const Statement& row, int column) {
 }
 
 bool Statement::Step() {
-  const int code = sqlite3_step(handle_);
+  const int code = database_->Step(handle_, &spent_ns_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
   try {
@@ -254,6 +317,7 @@ void Statement::Reset() {
   sqlite3_reset(handle_);
   sqlite3_clear_bindings(handle_);
   next_parameter_ = 1;
+  spent_ns_ = 0;
 }
 
 int Statement::num_columns() const { return sqlite3_column_count(handle_); }

@@ -3,6 +3,7 @@
 // thread per Database.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ class Database {
   // kImmutable reads a file that nobody can be writing, in a folder that may not be written.
   enum class Mode { kReadOnly, kImmutable, kReadWrite, kCreate };
   // Waits up to ten seconds for other writers at each statement. Throws Error; kBadData at once for
-  // what is no regular file.
+  // what is no regular file. What is opened to be read may be anyone's: its values are limited to
+  // 64 MiB, its statements as LimitStatements says to a minute.
   Database(const std::string& path, Mode mode);
   struct InMemory {};
   explicit Database(InMemory);  // an empty one, gone with the object
@@ -32,15 +34,25 @@ class Database {
   // First column of the first row. Throws Error; kBadData when there is no row.
   int64_t Integer(const std::string& sql);
   std::string Text(const std::string& sql);
+  // Stops every statement that is at work for longer, with an Error kBadData; the time between its
+  // rows does not count. Returns the limit there was; 0: none.
+  int64_t LimitStatements(int64_t limit_ns);
+  bool stopped() const;  // the statement that failed last was stopped so
+  // As sqlite3_step; the statement has been at work for `*spent_ns`, and this is added to it.
+  int Step(sqlite3_stmt* statement, int64_t* spent_ns);
+  int Prepare(std::string_view sql, sqlite3_stmt** statement, const char** rest = nullptr);
   int64_t last_id();
   int64_t changes();
   // Throws the Error of the connection's last failure; `sql` is what was tried.
   [[noreturn]] void Fail(std::string_view sql);
 
  private:
+  struct Limits;
+  class AtWork;
   void Open(const std::string& name, int flags);
 
   std::string path_;
+  std::unique_ptr<Limits> limits_;  // SQLite has its address
   sqlite3* handle_ = nullptr;
 };
 
@@ -80,6 +92,7 @@ class Statement {
   Database* database_;
   sqlite3_stmt* handle_ = nullptr;
   int next_parameter_ = 1;
+  int64_t spent_ns_ = 0;
 };
 
 // BEGIN IMMEDIATE ... COMMIT; rolls back unless committed.

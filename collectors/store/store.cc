@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/temporary.h"
+#include "collectors/store/as_current.h"
 #include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store_file.h"
@@ -93,7 +94,7 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
 }
 
 void RunStore::Prepare() {
-  CheckVersion(database_);
+  if (CheckVersion(database_) > 0) CheckTables(database_);
   // WAL: readers and the writer do not wait for each other, and a killed process loses nothing that
   // was committed. NORMAL: a power failure may lose the newest transactions, never the file.
   // Of a new file only: room of removed runs can be given back to the disk.
@@ -920,14 +921,14 @@ bool RunStore::IsDisplaced() {
   return true;
 }
 
-std::string RunStore::MoveBeside(int64_t run_id) {
-  const std::string path = database_.path() + ".recovered-" + RandomDigits().substr(0, 8);
-  collectors::CopyRun(database_, run_id, path, mode_);
+void RunStore::MoveBeside(int64_t run_id, std::string* path) {
+  const std::string beside = database_.path() + ".recovered-" + RandomDigits().substr(0, 8);
+  collectors::CopyRun(database_, run_id, beside, mode_);
+  *path = beside;
   prepared_.clear();
   rolled_up_.clear();  // what was merged is merged again unchanged
-  database_ = Database(path, Database::Mode::kReadWrite);
+  database_ = Database(beside, Database::Mode::kReadWrite);
   Prepare();
-  return path;
 }
 
 }  // namespace headrace::collectors

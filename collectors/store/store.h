@@ -297,8 +297,9 @@ class RunStore {
   // would replay into the file that took its place, is removed.
   bool IsDisplaced();
   // Saves a run as a database of its own beside the store's path, "PATH.recovered-RANDOM", and goes
-  // on in that one. Returns its path. Throws Error.
-  std::string MoveBeside(int64_t run_id);
+  // on in that one. `*path` is its path once the run is saved, also when it then cannot be gone on
+  // with. Throws Error.
+  void MoveBeside(int64_t run_id, std::string* path);
 
   Database& database() { return database_; }
 

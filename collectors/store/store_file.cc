@@ -130,6 +130,7 @@ Database OpenToRead(const std::string& path, Foreign foreign) {
     throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
                 "record a run first, or name another file with --db");
   }
+  CheckTables(database);
   ShowAsCurrent(database, version);
   return database;
 }

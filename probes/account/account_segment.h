@@ -110,6 +110,7 @@ class AccountSegment {
 
   const std::string& program() const { return program_; }
   const std::string& path() const { return path_; }
+  int descriptor() const { return fd_; }
   int64_t pid() const { return pid_; }
   int level() const { return level_; }
   int64_t opened_monotonic_ns() const { return opened_ns_; }  // when the process made it

@@ -210,6 +210,51 @@ TEST_F(FileTest, APipeOfAnotherUserInASharedFolderIsRefused) {
   close(reader);
 }
 
+// Nor are links that lead to what is written directly, at whatever length.
+TEST_F(FileTest, NothingIsWrittenThroughAnothersLink) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to make a link of another user";
+  const int log = open(Path("log").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const std::string targets[] = {"/dev/null", fmt::format("/dev/fd/{}", log), "absent"};
+  for (const std::string& target : targets) {
+    SCOPED_TRACE(target);
+    ASSERT_EQ(symlink(target.c_str(), Path("planted").c_str()), 0);
+    ASSERT_EQ(lchown(Path("planted").c_str(), 65534, 65534), 0);
+    ASSERT_EQ(symlink("planted", Path("own").c_str()), 0);
+    for (const char* name : {"planted", "own"}) {
+      EXPECT_THROW(AtomicFile(Path(name), true), Error);
+      EXPECT_THROW(AtomicFile::Check(Path(name), true), Error);
+      EXPECT_THROW(OpenGrowingFile(Path(name)), Error);
+    }
+    fs::remove(Path("planted"));
+    fs::remove(Path("own"));
+  }
+  EXPECT_EQ(FilesInFolder(), 1u);
+  close(log);
+}
+
+TEST_F(FileTest, ADescriptorIsMeantByItsOwnNameOnly) {
+  const int log = open(Path("log").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(symlink(fmt::format("/dev/fd/{}", log).c_str(), Path("link").c_str()), 0);
+  AtomicFile file(Path("link"), true);
+  file.Write(std::string_view("page"));
+  file.Commit();
+  EXPECT_EQ(ReadWholeFile(Path("log")), "");
+  EXPECT_EQ(ReadWholeFile(Path("link")), "page") << "the link is replaced, as others are";
+  close(log);
+}
+
+TEST_F(FileTest, AGrowingFileDoesNotWaitForAReader) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  alarm(60);  // instead of for ever
+  EXPECT_THROW(OpenGrowingFile(Path("pipe")), Error);
+  const int reader = open(Path("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int fd = OpenGrowingFile(Path("pipe"));
+  EXPECT_EQ(fcntl(fd, F_GETFL) & O_NONBLOCK, 0) << "writing waits for room";
+  close(fd);
+  close(reader);
+  alarm(0);
+}
+
 TEST_F(FileTest, AGrowingFileIsNotOpenedThroughAnothersLink) {
   std::ofstream(Path("real")) << "1";
   ASSERT_EQ(symlink(Path("real").c_str(), Path("own").c_str()), 0);

@@ -2,6 +2,7 @@
 #include "cli/decision_feed.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -215,6 +216,31 @@ TEST(DecisionFeed, StandardOutputIsALineADecision) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_EQ(nlohmann::json::parse(line)["decision"], expected++);
   }
+}
+
+TEST(DecisionFeed, NoNameIsObeyedByATerminal) {
+  int terminal = -1, program = -1;
+  ASSERT_EQ(openpty(&terminal, &program, nullptr, nullptr, nullptr), 0);
+  std::fflush(stdout);
+  const int saved = dup(STDOUT_FILENO);
+  dup2(program, STDOUT_FILENO);
+  {
+    DecisionFeed feed("-");
+    analysis::Decision decision = Numbered(1);
+    decision.reason = "right \u202e left \u009b2J";
+    feed.Take(decision);
+  }
+  dup2(saved, STDOUT_FILENO);
+  close(saved);
+  close(program);
+  std::string text;
+  char bytes[4096];
+  for (ssize_t n; (n = read(terminal, bytes, sizeof(bytes))) > 0;) {
+    text.append(bytes, static_cast<size_t>(n));
+  }
+  close(terminal);
+  EXPECT_NE(text.find("right \\u202e left \\u009b2J"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(text)["reason"], "right \u202e left \u009b2J");
 }
 
 TEST(DecisionFeed, AClosedOutputIsNotTheEndOfTheProgram) {

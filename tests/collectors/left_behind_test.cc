@@ -163,5 +163,20 @@ TEST_F(LeftBehind, WhatIsRecordedOrNotOursStays) {
   EXPECT_EQ(RemoveLeftBehind(0), 1) << "recorded no more";
 }
 
+TEST_F(LeftBehind, AFileThatHasTakenTheNameMeanwhileStays) {
+  const pid_t child = Start(false);
+  ASSERT_GT(child, 0);
+  const int fd = open(Path(child).c_str(), O_RDONLY | O_CLOEXEC);
+  const NamedFile file{Path(child), IdOf(fd)};
+  std::filesystem::rename(Path(child), Path(child) + ".old");
+  std::filesystem::copy_file(Path(child) + ".old", Path(child));
+  EXPECT_FALSE(Remove(file));
+  EXPECT_TRUE(Exists(child));
+  std::filesystem::rename(Path(child) + ".old", Path(child));
+  EXPECT_TRUE(Remove(file));
+  EXPECT_FALSE(Exists(child));
+  close(fd);
+}
+
 }  // namespace
 }  // namespace headrace::collectors

@@ -23,6 +23,7 @@
 #include "probes/account/scope.h"
 #include "probes/probe.h"
 #include "probes/process.h"
+#include "tests/collectors/planted_segment.h"
 
 namespace headrace::collectors {
 namespace {
@@ -246,6 +247,40 @@ TEST_F(Recorder, HowATargetWithoutAccountsEndedDecidesItsState) {
               c.state);  // it is a zombie meanwhile, which tells how it ended
     End(child);
   }
+}
+
+// Anybody may put a file under the number of a process that ends.
+TEST_F(Recorder, AFileOfSomebodyElseDoesNotMakeARunInterrupted) {
+  for (const Planted& file : {Planted{.state = HR_STATE_CLOSED}, Planted{.user = kNobody}}) {
+    SCOPED_TRACE(file.user);
+    if (file.user != 0 && geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+    const pid_t child = fork();
+    if (child == 0) {
+      pause();
+      _exit(0);
+    }
+    children_.push_back(child);
+    const std::string path = fmt::format("{}/headrace.{}", folder_, child);
+    options_.pid = child;
+    options_.ready = [&](int64_t, bool) {
+      PlantSegment(path, child, file);
+      kill(child, SIGTERM);
+    };
+    EXPECT_EQ(Record(options_).state, RunState::kComplete);
+    EXPECT_TRUE(std::filesystem::exists(path)) << "it is not ours to remove";
+    End(child);
+  }
+}
+
+TEST_F(Recorder, ARunThatCouldNotBeSavedIsNotComplete) {
+  options_.pid = StartPipeline(30);
+  options_.database = folder_ + "/taken/t.db";
+  std::filesystem::create_directory(folder_ + "/taken");
+  options_.ready = [&](int64_t, bool) { std::filesystem::remove_all(folder_ + "/taken"); };
+  const Recording result = Record(options_);
+  EXPECT_EQ(result.state, RunState::kInterrupted);
+  EXPECT_EQ(result.database, "");
+  EXPECT_THAT(result.displaced, HasSubstr("is lost"));
 }
 
 TEST_F(Recorder, PipelineThatEndsInOrderIsComplete) {
@@ -799,22 +834,25 @@ TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
 
 // The image changes, the process stays; the segment of the old image is history.
 TEST_F(Recorder, ATargetThatExecutesAnotherImageIsFollowed) {
-  int fds[2];
+  int fds[2], seen[2];
   ASSERT_EQ(pipe(fds), 0);
+  ASSERT_EQ(pipe(seen), 0);
   const pid_t child = fork();
+  char x;
   if (child == 0) {
     hr_account_open("first");
     const uint32_t op = hr_operator("old", "sleep", hr_stage("work", 1, 0));
-    [[maybe_unused]] const ssize_t n = write(fds[1], "x", 1);
+    [[maybe_unused]] ssize_t n = write(fds[1], "x", 1);
+    n = read(seen[0], &x, 1);
     hr_enter(op);
     SleepUntilNs(MonotonicNs() + 400 * kMs);
     execlp("sleep", "sleep", "0.6", nullptr);
     _exit(127);
   }
   children_.push_back(child);
-  char x;
   ASSERT_EQ(read(fds[0], &x, 1), 1);
   options_.pid = child;
+  options_.ready = [&](int64_t, bool) { ASSERT_EQ(write(seen[1], "x", 1), 1); };
   const Recording result = Record(options_);
   End(child);
   EXPECT_TRUE(result.has_accounts);

@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,15 +17,15 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/account_tree.h"
 #include "collectors/segment_search.h"
 #include "probes/account/account.h"
 #include "probes/process_identity.h"
+#include "tests/collectors/planted_segment.h"
 
 namespace headrace::collectors {
 namespace {
-
-constexpr uint32_t kNobody = 65534;
 
 class SegmentClaims : public testing::Test {
  protected:
@@ -62,24 +65,7 @@ class SegmentClaims : public testing::Test {
     return ready ? child : 0;
   }
   std::string Path(int64_t pid) const { return fmt::format("{}/headrace.{}", folder_, pid); }
-  // A whole segment that says it is of `pid`.
-  void Plant(int64_t pid, uint32_t user = 0, mode_t mode = 0600) {
-    hr_header header = {};
-    header.magic = HR_ACCOUNT_MAGIC;
-    header.abi_version = HR_ACCOUNT_ABI;
-    header.segment_size = sizeof(hr_segment);
-    header.state = HR_STATE_OPEN;
-    header.pid = static_cast<uint32_t>(pid);
-    header.pid_namespace = hr_pid_namespace_();
-    header.level = 1;
-    header.base_monotonic_ns = static_cast<uint64_t>(MonotonicNs());
-    const int fd = open(Path(pid).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-    ASSERT_EQ(write(fd, &header, sizeof header), static_cast<ssize_t>(sizeof header));
-    ASSERT_EQ(ftruncate(fd, sizeof(hr_segment)), 0);
-    ASSERT_EQ(fchmod(fd, mode), 0);
-    ASSERT_TRUE(user == 0 || fchown(fd, user, user) == 0);
-    close(fd);
-  }
+  void Plant(int64_t pid, const Planted& planted = {}) { PlantSegment(Path(pid), pid, planted); }
   // Why the only file is refused, or "believed"; "" when it is left out.
   std::string Verdict() {
     const auto claims = ReadSegmentClaims();
@@ -112,7 +98,7 @@ TEST_F(SegmentClaims, WhatIsNoSegmentOfTheProcessItNamesIsRefused) {
   ASSERT_GT(child, 0);
   Plant(child);
   EXPECT_EQ(Verdict(), fmt::format("process {} does not have it open", child));
-  Plant(child, 0, 0622);
+  Plant(child, {.mode = 0622});
   EXPECT_EQ(Verdict(), "others than its owner may write it");
   Plant(child);
   std::filesystem::rename(Path(child), Path(child + 1));
@@ -136,12 +122,72 @@ TEST_F(SegmentClaims, WhatIsNoSegmentOfTheProcessItNamesIsRefused) {
 
 TEST_F(SegmentClaims, AnotherUsersWordForAProcessIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
-  Plant(1, kNobody);
+  Plant(1, {.user = kNobody});
   EXPECT_EQ(Verdict(), "written by user 65534, process 1 is user 0's");
   std::filesystem::remove(Path(1));
   const pid_t theirs = Start(true, kNobody);
   ASSERT_GT(theirs, 0);
   EXPECT_EQ(Verdict(), "believed") << "another user's own";
+}
+
+// A collector that was told of a process believes no more than one that looks for processes.
+TEST_F(SegmentClaims, ARecordingAttachesToTheProcessesOwnWordOnly) {
+  const pid_t child = Start(false);
+  ASSERT_GT(child, 0);
+  Plant(child);
+  AccountTree accounts(0, false);
+  const auto refusal = [&]() -> std::string {
+    try {
+      return accounts.TryAttach(child, true, 0) ? "attached" : "none yet";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal(), testing::HasSubstr(fmt::format("{} does not have it open", child)));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  children_.clear();
+  EXPECT_FALSE(accounts.Overlooked(child, {})) << "what it disowned as it lived";
+  Plant(child, {.state = HR_STATE_CLOSED});
+  EXPECT_FALSE(accounts.Overlooked(child, {})) << "it had ended in order";
+  std::filesystem::remove(Path(child));
+  Plant(child);
+  const auto overlooked = accounts.Overlooked(child, {});
+  ASSERT_TRUE(overlooked) << "another file, of its user";
+  if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  ASSERT_EQ(chown(Path(child).c_str(), kNobody, kNobody), 0);
+  EXPECT_FALSE(accounts.Overlooked(child, {})) << "of another user";
+}
+
+TEST_F(SegmentClaims, ALookTakesSoManyFilesAndHalfOfThemOfOneUser) {
+  const auto make = [&](int64_t first, size_t count, uint32_t user) {
+    for (size_t i = 0; i < count; i++) {
+      const std::string path = Path(first + static_cast<int64_t>(i));
+      const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      ASSERT_TRUE(write(fd, "x", 1) == 1 && fchown(fd, user, user) == 0);
+      close(fd);
+    }
+  };
+  size_t left_out = 1;
+  ReadSegmentClaims(&left_out);
+  EXPECT_EQ(left_out, 0u);
+  if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  make(10'000'000, kMostClaims / 2 + 10, kNobody);
+  ReadSegmentClaims(&left_out);
+  EXPECT_EQ(left_out, 10u) << "of one user";
+  make(20'000'000, kMostClaims / 2 + 5, 0);
+  ReadSegmentClaims(&left_out);
+  EXPECT_EQ(left_out, 15u) << "of all";
+}
+
+// Whose a file is, its own descriptor tells: the name may be gone, or another's.
+TEST_F(SegmentClaims, TheOwnerIsThatOfTheFileThatIsRead) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  Plant(1, {.user = kNobody});
+  const int fd = open(Path(1).c_str(), O_RDONLY | O_CLOEXEC);
+  std::filesystem::remove(Path(1));
+  EXPECT_EQ(WhyNotItsWord(fd, 1), "written by user 65534, process 1 is user 0's");
+  close(fd);
 }
 
 // What RecordsARun and profile use: names are where to look, contents decide.
@@ -195,13 +241,43 @@ TEST(ProcessIdentity, SaysWhoAProcessIs) {
   EXPECT_EQ(probes::ReadOwnTids(getpid()).at(getpid()), getpid());
   EXPECT_FALSE(probes::ReadProcessIds(4'194'303));
   EXPECT_FALSE(probes::ReadNamespace(4'194'303, "pid"));
-  EXPECT_EQ(probes::ReadMappedAt(getpid(), 0x7fffffffffff), 0u);
-  EXPECT_FALSE(probes::ReadMappedAt(4'194'303, 1));
+  const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  EXPECT_GT(probes::ReadMappedAt(getpid(), fd), 0u);
+  EXPECT_FALSE(probes::ReadMappedAt(4'194'303, fd));
+  close(fd);
   const auto before = signal(SIGHUP, SIG_IGN);
   EXPECT_TRUE(probes::IgnoresSignal(getpid(), SIGHUP));
   signal(SIGHUP, before);
   EXPECT_FALSE(probes::IgnoresSignal(getpid(), SIGKILL));
   EXPECT_THAT(probes::ListProcesses(), testing::Contains(getpid()));
+}
+
+// Inodes are numbers of one file system.
+TEST(ProcessIdentity, AFileOfTheSameInodeElsewhereIsNotMapped) {
+  const pid_t child = fork();  // whose mounts are its own
+  if (child == 0) {
+    int fds[2];
+    uint64_t inodes[2];
+    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0)
+      _exit(2);
+    for (int i = 0; i < 2; i++) {
+      if (mount("none", "/mnt", "tmpfs", 0, nullptr) != 0) _exit(2);
+      fds[i] = open("/mnt/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+      struct stat info = {};
+      if (ftruncate(fds[i], 4096) != 0 || fstat(fds[i], &info) != 0) _exit(2);
+      inodes[i] = info.st_ino;
+    }
+    if (inodes[0] != inodes[1]) _exit(2);
+    if (mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fds[0], 0) == MAP_FAILED) _exit(2);
+    const bool told = probes::ReadMappedAt(getpid(), fds[0]).value_or(0) != 0 &&
+                      probes::ReadMappedAt(getpid(), fds[1]) == uint64_t{0};
+    _exit(told ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no file systems can be mounted here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,12 +175,87 @@ TEST_F(StoreFile, AViewPutIntoAStoreIsNotRead) {
   EXPECT_TRUE(ReadStore(path_).Query("SELECT * FROM run_summary").rows.empty());
 }
 
+// Reading a table must not run a statement of the file's: these have no end.
+TEST_F(StoreFile, AStoreThatBringsStatementsUnderTheNamesOfTablesIsRefused) {
+  constexpr const char* kEndless =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i)";
+  const struct {
+    const char* name;
+    std::string sql;
+    const char* said;
+  } cases[] = {
+      {"view",
+       fmt::format("DROP TABLE runs; CREATE VIEW runs AS {} AS run_id, 1 AS collector_pid, 1 AS "
+                   "collector_start, 'recording' AS state, '' AS hostname FROM n",
+                   kEndless),
+       "'runs' is no table"},
+      {"view of another case",
+       fmt::format("DROP TABLE comparisons; CREATE VIEW COMPARISONS AS {} "
+                   "AS comparison_id FROM n",
+                   kEndless),
+       "'comparisons' is no table"},
+      {"view under another name",
+       fmt::format("DROP TABLE runs; CREATE VIEW other AS {} AS run_id FROM n; PRAGMA "
+                   "writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'other', "
+                   "'runs') WHERE name = 'other'",
+                   kEndless),
+       "malformed database schema"},
+      {"virtual table", "DROP TABLE runs; CREATE VIRTUAL TABLE runs USING fts5(run_id, state)",
+       "'runs' is a virtual table"},
+      {"computed column",
+       "ALTER TABLE runs ADD COLUMN more INTEGER AS (length(hex(zeroblob(400000000)))) VIRTUAL",
+       "'runs' has computed columns"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::string path = fmt::format("{}/{}.db", folder_, c.name);
+    MakeStore(path, SchemaFiles().size());
+    {
+      Database database(path, Database::Mode::kReadWrite);
+      sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+      database.Execute(c.sql);
+    }
+    EXPECT_THAT(Refusal([&] { ReadStore store(path); }), HasSubstr(c.said));
+    EXPECT_THAT(Refusal([&] { RunStore store(path); }), HasSubstr(c.said));
+  }
+}
+
+TEST_F(StoreFile, AStatementThatReadsWithoutAnEndIsStopped) {
+  { RunStore store(path_); }
+  Database database = OpenToRead(path_);
+  EXPECT_GT(database.LimitStatements(100'000'000), 0) << "by itself";
+  EXPECT_THAT(Refusal([&] {
+                database.Integer(
+                    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) "
+                    "FROM n");
+              }),
+              HasSubstr("takes too long"));
+  EXPECT_EQ(database.Integer("SELECT 1"), 1) << "the others go on";
+  EXPECT_THROW(database.Text("SELECT hex(zeroblob(70 << 20))"), Error);
+}
+
 TEST_F(StoreFile, WhatIsNoFileIsRefused) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(Refusal([&] { ReadStore store(path_); }), HasSubstr("is a pipe, not a database"));
   EXPECT_THAT(Refusal([&] { RunStore store(path_); }), HasSubstr("is a pipe, not a database"));
   EXPECT_THAT(Refusal([&] { ReadStore store("/dev/zero"); }), HasSubstr("is a device"));
   EXPECT_THAT(Refusal([&] { RunStore store(folder_); }), HasSubstr("is a folder"));
+}
+
+TEST_F(StoreFile, APipeBesideAStoreIsNotWaitedAt) {
+  {
+    RunStore store(path_);
+    store.database().Execute("PRAGMA journal_mode = DELETE");
+  }
+  alarm(60);  // instead of for ever
+  for (const char* suffix : {"-journal", "-wal", "-shm"}) {
+    const std::string beside = path_ + suffix;
+    ASSERT_EQ(mkfifo(beside.c_str(), 0600), 0);
+    const std::string said = beside + ": is a pipe";
+    EXPECT_THAT(Refusal([&] { ReadStore store(path_); }), HasSubstr(said));
+    EXPECT_THAT(Refusal([&] { RunStore store(path_); }), HasSubstr(said));
+    std::filesystem::remove(beside);
+  }
+  alarm(0);
 }
 
 TEST_F(StoreFile, ACopyIsNotWrittenThroughALinkAndHasThePermissionsOfItsSource) {
