@@ -419,6 +419,7 @@ class Judge {
         const double waits =
             time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
         if (total > 0 && !(waits > 0.8 * total && time.on_cpu_s < 0.02 * total)) break;
+        if (MakesRoomFor(*kind, *child, totals)) break;
       }
       kind = child;
     }
@@ -431,6 +432,23 @@ class Judge {
       if (!best || totals.times[g].on_cpu_s > totals.times[*best].on_cpu_s) best = g;
     }
     return best;
+  }
+
+  // Whether threads of `below` spend much of their time waiting for what `kind` ends: a launcher
+  // only waits for its children, and a consumer that sleeps takes what they made.
+  bool MakesRoomFor(size_t kind, size_t below, const Totals& totals) const {
+    constexpr double kMuch = 0.05;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (out_->groups[g].kind != below) continue;
+      double waited = 0;
+      for (size_t e = 0; e < out_->edges.size(); ++e) {
+        const WakeEdge& edge = out_->edges[e];
+        if (edge.wakee != g || !edge.waker || !EndedByThreads(edge.cause)) continue;
+        if (out_->groups[*edge.waker].kind == kind) waited += totals.waits[e];
+      }
+      if (waited > kMuch * totals.times[g].total()) return true;
+    }
+    return false;
   }
 
   std::optional<size_t> MainGroup(size_t kind) const {

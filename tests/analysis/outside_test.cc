@@ -147,6 +147,24 @@ TEST(Outside, LooksBelowALauncher) {
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
 }
 
+// A consumer whose step sleeps looks like a launcher, but for the waits of its workers that it
+// ends.
+TEST(Outside, AConsumerThatSleepsIsNoLauncher) {
+  OutsideRun run;
+  run.Process(100, 1, "python", "python plain.py");
+  run.OnCpu(100, "python (main)", 0.012).Blocked(100, "python (main)", "sleep", 0.95);
+  for (const int64_t pid : {int64_t{200}, int64_t{201}}) {
+    run.Process(pid, 100, "python");
+    run.OnCpu(pid, "python (main)", 0.03).Runnable(pid, "python (main)", 0.05);
+    run.Waits(pid, "python (main)", "lock", 0.9, "100/python (main)");
+    run.Waits(100, "python (main)", "pipe", 0.01, std::to_string(pid) + "/python (main)");
+  }
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_LT(seen.stall_ratio, 0.1);
+  EXPECT_EQ(seen.culprit, 0u);
+}
+
 TEST(Outside, AToolThatRanForAMomentFeedsNobody) {
   OutsideRun run;
   run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.98);
