@@ -178,7 +178,9 @@ std::string Advice(const RunView& run, const Outside& seen) {
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer: {
       if (seen.stall_ratio >= analysis::kKeepsUpStall) {
-        return "a cheaper training step; its waits are bursts that a longer queue may take away";
+        return fmt::format(
+            "a cheaper step of {}; its waits are bursts, which a longer queue may take away",
+            ConsumerWord(seen));
       }
       std::string text = "nothing in the loading: it keeps up";
       if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
