@@ -195,6 +195,8 @@ void Database::Open(const std::string& name, int flags) {
   // effects.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  // Stores have none; a file of others may.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
 }
 
 Database::~Database() { sqlite3_close_v2(handle_); }

@@ -219,6 +219,19 @@ TEST_F(StoreFile, AStoreThatBringsStatementsUnderTheNamesOfTablesIsRefused) {
   }
 }
 
+TEST_F(StoreFile, ATriggerThatAStoreBringsDoesNotRun) {
+  { RunStore store(path_); }
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &handle), SQLITE_OK);
+  ASSERT_EQ(
+      sqlite3_exec(handle, "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+                   nullptr, nullptr, nullptr),
+      SQLITE_OK);
+  sqlite3_close(handle);
+  { RunStore(path_).BeginRun({}); }
+  EXPECT_EQ(OpenToRead(path_).Integer("SELECT COUNT(*) FROM runs"), 1);
+}
+
 TEST_F(StoreFile, AStatementThatReadsWithoutAnEndIsStopped) {
   { RunStore store(path_); }
   Database database = OpenToRead(path_);
