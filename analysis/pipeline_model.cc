@@ -180,7 +180,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
                 "see what writes these accounts (docs/accounts.md)");
   }
   if (run.steps.steps_count == 0) {
-    throw Error(ExitCode::kInconclusive, "no step was recorded: the consumer took no batch",
+    throw Error(ExitCode::kInconclusive, "no step was recorded: the trainer took no batch",
                 "run " + run.run.name, "record longer");
   }
   if (run.run.duration_ns < 2'000'000'000 && run.steps.steps_count < 20) {

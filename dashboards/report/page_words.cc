@@ -67,8 +67,8 @@ std::string StallText(double stall_ratio) {
 
 std::string StallSentence(const std::string& who, const std::string& of_what, double stall_ratio,
                           const std::optional<analysis::Interval>& interval) {
-  constexpr const char* kGrades[] = {"under 5 %: not", "5 to 20 %: moderately",
-                                     "over 20 %: highly"};
+  constexpr const char* kGrades[] = {"NOT means under 5 %", "MODERATELY means 5 to 20 %",
+                                     "HIGHLY means over 20 %"};
   return fmt::format("{} waited {} {}{} ({}).", who, StallText(stall_ratio), of_what,
                      interval ? " " + PercentInterval(*interval) : "",
                      kGrades[static_cast<size_t>(GradeOf(stall_ratio))]);

@@ -25,7 +25,7 @@ std::string BusySentence(const OtherLoad& load);
 // The trainer's wait as a grade's colour; thresholds as StallGrade.
 Severity SeverityOf(double stall_ratio);
 
-// "The trainer waited 48.8 % of each step [48.3, 49.4] (over 20 %: highly)."
+// "The trainer waited 48.8 % of each step [48.3, 49.4] (HIGHLY means over 20 %)."
 std::string StallSentence(const std::string& who, const std::string& of_what, double stall_ratio,
                           const std::optional<analysis::Interval>& interval);
 

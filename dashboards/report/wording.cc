@@ -41,7 +41,8 @@ std::string DriftText(const analysis::Phases& phases) {
   std::string text = fmt::format("from {} on ", FormatDuration(static_cast<double>(drift.at_ns)));
   if (drift.cost) {
     text += fmt::format(
-        "{} takes {} the time a row", drift.cost->stage,
+        "{} takes {} the time a row",
+        drift.cost->stage == "consumer" ? std::string("the trainer") : drift.cost->stage,
         from_to(*drift.cost, [](double seconds) { return FormatDuration(seconds * 1e9); }));
     if (drift.stages > 2) {
       text += fmt::format(", and {} stages changed alike: that is the machine rather than the data",

@@ -16,7 +16,7 @@ NUMBER = r"[+-]?\d+(?:\.\d+)?(?: [kMG](?![A-Za-z]))?"
 INTERVAL = re.compile(rf"({NUMBER}) ?(?:%|[A-Za-z/]+)?(?: of (?:each step|the time))? \[({NUMBER}), ({NUMBER})\]")
 CORES = re.compile(r"(\d+\.\d+) of (\d+\.\d+) cores are in use")
 RATE = re.compile(rf"({NUMBER}) batches/s")
-GRADES = {"not": (0, 5), "moderately": (5, 20), "highly": (20, 100)}  # % of each step
+GRADES = {"NOT": (0, 5), "MODERATELY": (5, 20), "HIGHLY": (20, 100)}  # % of each step
 USED_UP = 0.8  # of the cores: less than that is not used up
 BOUND_MARGIN = 1.05  # bounds are estimates: so far apart they may be taken for each other
 
@@ -62,9 +62,9 @@ def of_text(text):
         found.append("undecided, and sure")
     if "No change is sure" in flat and re.search(r" next [^.]*? will limit it(?! still)", flat):
         found.append("what will limit it after a change that is not advised")
-    for percent, grade in re.findall(r"waited ([\d.]+) %[^()]*\([^:()]*: (\w+)\)", flat):
+    for percent, grade in re.findall(r"waited ([\d.]+) %[^()]*\((\w+) means", flat):
         low, high = GRADES[grade]
-        if not low <= float(percent) <= high or (float(percent) == high and grade == "not"):
+        if not low <= float(percent) <= high or (float(percent) == high and grade == "NOT"):
             found.append(f"{percent} % graded as {grade}")
     found += bounds_beside(flat)
     for limit in re.findall(r"limit CPU cores .*?(?= limit |$)", flat):

@@ -4,7 +4,7 @@ import unittest
 
 import consistency
 
-GOOD = """ HIGHLY input-bound  The trainer waited 48.8 % of each step [48.3, 49.4] (over 20 %: highly).
+GOOD = """ HIGHLY input-bound  The trainer waited 48.8 % of each step [48.3, 49.4] (HIGHLY means over 20 %).
  limit   fetch (probability > 0.99)
  why     fetch can deliver 122 batches/s with 1 thread. Measured: 119 batches/s.
  fix     fetch threads 1 -> 3: +96 % [77, 101] predicted
@@ -37,7 +37,7 @@ class Consistency(unittest.TestCase):
                 ("1 thread. Measured", "1 thread; parse could do 107 batches/s. Measured", "another 107"),
                 ("1 thread. Measured", "1 thread; 0.80 of 0.78 cores are in use. Measured", "0.80 of 0.78"),
                 ("limit   fetch (", "limit   undecided: fetch (", "undecided, and sure"),
-                ("48.8 % of each step [48.3, 49.4] (over", "4.8 % of each step [4.3, 5.4] (over", "graded"),
+                ("48.8 % of each step [48.3, 49.4]", "4.8 % of each step [4.3, 5.4]", "graded"),
                 ("fetch can deliver 122 batches/s", "fetch can deliver 11.2 k batches/s [12.3 k, 12.9 k]", "outside"),
                 ("Measured: 119 batches/s.", "Measured: 119 batches/s. Measured: 103 batches/s.", "measured rates")]:
             with self.subTest(new):
