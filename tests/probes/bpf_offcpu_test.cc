@@ -507,8 +507,15 @@ TEST_F(OffCpu, AnExecByAnyThreadIsFollowed) {
   const Collected seen = Read();
   EXPECT_GE(seen.Sum("off_cpu_ns", std::nullopt, "sleep", child), 49e6);
   const double on_cpu = seen.Sum("on_cpu_ns", std::nullopt, "", child);
-  EXPECT_GE(on_cpu, 4e6);
-  EXPECT_LE(on_cpu, lifetime);
+  std::string all;
+  for (const auto& [key, value] : seen.values) {
+    if (key.second.pid != child) continue;
+    all +=
+        fmt::format("{} '{}' {} {:.0f}\n", key.first, key.second.thread, key.second.cause, value);
+  }
+  for (const auto& [what, count] : seen.lost) all += fmt::format("lost {} {}\n", what, count);
+  EXPECT_GE(on_cpu, 4e6) << all;
+  EXPECT_LE(on_cpu, lifetime) << all;
 }
 
 TEST_F(OffCpu, TimeBeforeAnExecKeepsItsThreadsName) {
