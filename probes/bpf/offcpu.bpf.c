@@ -113,8 +113,10 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   return 0;
 }
 
+/* `tid` is the number that `t` was found by: that of a first thread which ends may be another's by
+ * now, if that executes an image. */
 static __noinline int switched_out(struct hr_thread_state* t, struct task_struct* task, __u64 now,
-                                   int preempted) {
+                                   int preempted, __u32 tid) {
   if (!t || !task) return 0;
   unsigned int state = task_state(task);
   __u64 ran = task->se.sum_exec_runtime;
@@ -142,7 +144,6 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
   hr_take_name(t, task); /* it may have given itself another one */
   if (state & kTaskDead) {
     fold(t);
-    __u32 tid = task->pid;
     bpf_map_delete_elem(&threads, &tid);
     return 0;
   }
@@ -167,10 +168,11 @@ static __always_inline void switched_in(struct hr_thread_state* t, __u64 now) {
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
   __u64 now = 0;
+  __u32 tid = prev->pid;
   struct hr_thread_state* t = hr_target_thread(prev);
   if (t) {
     now = bpf_ktime_get_ns();
-    switched_out(t, prev, now, preempt);
+    switched_out(t, prev, now, preempt, tid);
   }
   t = hr_target_thread(next);
   if (t) switched_in(t, now ? now : bpf_ktime_get_ns());
