@@ -3,6 +3,8 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
+fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
+
 # A stage that sleeps on one thread limits on any machine, however loaded; more threads help.
 record() {
   sed -i 's/sleep = "1ms"/sleep = "6ms"/' small.toml
@@ -32,6 +34,25 @@ record() {
   case $code in 0 | 3 | 4) ;; *) false ;; esac
   jq -e '.schema == "headrace.apply/1" and .settings[0] and .gain_ratio >= .gain_ratio_low and .gain_ratio <= .gain_ratio_high
          and .predicted_gain_ratio and .pairs_count == 2' a.json || { cat a.json; false; }
+  fits_schema apply a.json
+  # A second time its runs have names of their own.
+  "$HEADRACE" apply first --pairs 2 --duration 500ms --quiet > /dev/null || [ $? -le 4 ]
+  "$HEADRACE" runs --json | jq -e '[.. | .name? // empty] | any(startswith("apply-1-2-before"))'
+}
+
+@test "apply says what limits where there is nothing to apply, as text, as JSON and in a file" {
+  # The trainer is the limit, however loaded the machine.
+  sed -i 's/sleep = "1ms"/sleep = "40ms"/' small.toml
+  "$HEADRACE" run small.toml --set load.parallelism=8 --set consumer.step=60ms --name slow --duration 4s --quiet
+  run "$HEADRACE" apply slow --json
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  echo "$output" > a.json
+  fits_schema apply a.json
+  jq -e '.settings == [] and .pairs_count == 0 and .verdict == "nothing to apply"' a.json
+  "$HEADRACE" apply slow -o page.txt 2> said
+  grep -q 'wrote page.txt' said
+  grep -q 'Nothing to apply' page.txt
+  grep -q '^ limit ' page.txt
 }
 
 @test "apply refuses what it cannot run" {
