@@ -144,7 +144,7 @@ std::string CompareCommand(const RunView& run, const Allocation& plan) {
 NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const PipelineModel& model = *statements.model;
   if (statements.bottleneck->unexplained) {
-    return {NextKind::kWork, "First " + statements.bottleneck->measure, ""};
+    return {NextKind::kWork, statements.bottleneck->measure, ""};
   }
   if (statements.allocation && !statements.allocation->changes.empty()) {
     return OfPlan(run, *statements.allocation);

@@ -137,40 +137,6 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
   return "";
 }
 
-std::string WhoLimits(const PipelineModel& model, const Bottleneck& bottleneck) {
-  const Finding& first = bottleneck.findings[0];
-  const auto named = [&](const Finding& finding) {
-    return fmt::format("{} (probability {})", LimitWord(finding.limit),
-                       ProbabilityText(finding.probability));
-  };
-  const bool two = bottleneck.findings.size() > 1;
-  if (bottleneck.unexplained) {
-    return std::isfinite(first.limit.bound)
-               ? fmt::format("undecided; by their costs alone it would be {}",
-                             LimitWord(first.limit))
-               : std::string("undecided: nothing that was measured limits it");
-  }
-  if (bottleneck.verdict == Verdict::kUndecided) {
-    return two ? fmt::format("undecided: {} or {}", named(first), named(bottleneck.findings[1]))
-               : fmt::format("undecided: {}", named(first));
-  }
-  if (bottleneck.verdict == Verdict::kBalanced && two) {
-    return fmt::format("{} and {} together", LimitWord(first.limit),
-                       LimitWord(bottleneck.findings[1].limit));
-  }
-  std::string name = LimitWord(first.limit);
-  if (first.culprit) {
-    const std::string& op = model.operators()[*first.culprit].name;
-    const bool one_of_many = first.limit.kind != LimitKind::kStage ||
-                             model.stages()[first.limit.index].operators.size() > 1;
-    if (one_of_many && first.limit.kind != LimitKind::kCores &&
-        first.limit.kind != LimitKind::kConsumer) {
-      name += fmt::format(", operator {}", op);
-    }
-  }
-  return fmt::format("{} (probability {})", name, ProbabilityText(first.probability));
-}
-
 // The rows that do not limit: the tightest of them, and the trainer.
 std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
@@ -388,7 +354,37 @@ bool HasTrainer(const PipelineModel& model) {
 }
 
 std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {
-  return WhoLimits(model, bottleneck);
+  const Finding& first = bottleneck.findings[0];
+  const auto named = [&](const Finding& finding) {
+    return fmt::format("{} (probability {})", LimitWord(finding.limit),
+                       ProbabilityText(finding.probability));
+  };
+  const bool two = bottleneck.findings.size() > 1;
+  if (bottleneck.unexplained) {
+    return std::isfinite(first.limit.bound)
+               ? fmt::format("undecided; by their costs alone it would be {}",
+                             LimitWord(first.limit))
+               : std::string("undecided: nothing that was measured limits it");
+  }
+  if (bottleneck.verdict == Verdict::kUndecided) {
+    return two ? fmt::format("undecided: {} or {}", named(first), named(bottleneck.findings[1]))
+               : fmt::format("undecided: {}", named(first));
+  }
+  if (bottleneck.verdict == Verdict::kBalanced && two) {
+    return fmt::format("{} and {} together", LimitWord(first.limit),
+                       LimitWord(bottleneck.findings[1].limit));
+  }
+  std::string name = LimitWord(first.limit);
+  if (first.culprit) {
+    const std::string& op = model.operators()[*first.culprit].name;
+    const bool one_of_many = first.limit.kind != LimitKind::kStage ||
+                             model.stages()[first.limit.index].operators.size() > 1;
+    if (one_of_many && first.limit.kind != LimitKind::kCores &&
+        first.limit.kind != LimitKind::kConsumer) {
+      name += fmt::format(", operator {}", op);
+    }
+  }
+  return fmt::format("{} (probability {})", name, ProbabilityText(first.probability));
 }
 
 std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& statements) {

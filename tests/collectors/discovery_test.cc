@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "base/clock.h"
+#include "tests/collectors/account_folder.h"
 #include "tests/collectors/planted_segment.h"
 
 namespace headrace::collectors {
@@ -22,27 +23,15 @@ namespace {
 
 using testing::HasSubstr;
 
-class Discovering : public testing::Test {
+class Discovering : public AccountFolder {
  protected:
   void SetUp() override {
-    char folder[] = "/dev/shm/headrace-discovery-XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
-    folder_ = folder;
-    ASSERT_EQ(chmod(folder, 0777), 0);
-    setenv("HEADRACE_ACCOUNT_DIR", folder, 1);
+    AccountFolder::SetUp();
     options_.executable = HEADRACE_BINARY_DIR "/headrace";
     options_.database = folder_ + "/t.db";
     options_.arguments = {"--level", "1"};
     options_.poll_ns = options_.retain_ns = 20'000'000;
     options_.log = [this](const std::string& line) { log_.push_back(line); };
-  }
-  void TearDown() override {
-    for (const pid_t child : children_) {
-      kill(child, SIGKILL);
-      waitpid(child, nullptr, 0);
-    }
-    std::filesystem::remove_all(folder_);
-    unsetenv("HEADRACE_ACCOUNT_DIR");
   }
   size_t Said(const std::string& what) const {
     return static_cast<size_t>(std::count_if(log_.begin(), log_.end(), [&](const auto& line) {
@@ -69,10 +58,8 @@ class Discovering : public testing::Test {
     close(fds[1]);
   }
 
-  std::string folder_;
   DiscoveryOptions options_;
   std::vector<std::string> log_;
-  std::vector<pid_t> children_;
 };
 
 TEST_F(Discovering, ForeignFilesAreSaidAgainWhenThereAreMoreAgain) {

@@ -22,28 +22,14 @@
 #include "collectors/segment_search.h"
 #include "probes/account/account.h"
 #include "probes/process_identity.h"
+#include "tests/collectors/account_folder.h"
 #include "tests/collectors/planted_segment.h"
 
 namespace headrace::collectors {
 namespace {
 
-class SegmentClaims : public testing::Test {
+class SegmentClaims : public AccountFolder {
  protected:
-  void SetUp() override {
-    char folder[] = "/dev/shm/headrace-claims-XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
-    folder_ = folder;
-    ASSERT_EQ(chmod(folder, 0777), 0);
-    setenv("HEADRACE_ACCOUNT_DIR", folder, 1);
-  }
-  void TearDown() override {
-    for (const pid_t child : children_) {
-      kill(child, SIGKILL);
-      waitpid(child, nullptr, 0);
-    }
-    std::filesystem::remove_all(folder_);
-    unsetenv("HEADRACE_ACCOUNT_DIR");
-  }
   // A process of a user (0: ours), with accounts or without; 0 if it could not be had.
   pid_t Start(bool with_accounts, uint32_t user = 0) {
     int fds[2];
@@ -76,8 +62,6 @@ class SegmentClaims : public testing::Test {
     }
     return "";
   }
-  std::string folder_;
-  std::vector<pid_t> children_;
 };
 
 TEST_F(SegmentClaims, AProcessesOwnSegmentIsBelieved) {

@@ -5,132 +5,19 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
 
-#include "base/error.h"
-#include "base/file.h"
 #include "reader/dwrf/column_gather.h"
 #include "reader/dwrf/file_statistics.h"
-#include "reader/dwrf/file_writer.h"
-#include "tests/fuzz/torn_file.h"
-#include "tests/reader/dwrf/test_files.h"
+#include "tests/reader/dwrf/torn_rows.h"
 
 namespace headrace::reader::dwrf {
 namespace {
 
 using fuzz::TornFile;
 using ::testing::HasSubstr;
-
-const Schema kSchema = Schema::Parse(
-    "struct<id:int,name:string,score:double,flag:boolean,blob:binary,at:timestamp,"
-    "items:list<bigint>,inner:struct<a:float,b:smallint>,sparse:map<int,list<bigint>>>");
-// Nodes in pre-order: 0 row, 1 id, 2 name, 3 score, 4 flag, 5 blob, 6 at, 7 items, 8 element, 9
-// inner, 10 a, 11 b, 12 sparse, 13 key, 14 value, 15 element.
-constexpr uint64_t kRows = 2500, kStride = 500, kStripeRows = 1200;
-
-void SetRows(Column* column, uint64_t rows) {
-  column->rows = rows;
-  for (Column& child : column->children)
-    if (column->kind == TypeKind::kStruct) SetRows(&child, rows);
-}
-
-// Values that differ in every stride, nulls in some.
-Column Rows() {
-  const auto of = [](TypeKind kind) {
-    Column column;
-    column.kind = kind;
-    return column;
-  };
-  Column id = of(TypeKind::kInt), name = of(TypeKind::kString), score = of(TypeKind::kDouble);
-  Column flag = of(TypeKind::kBoolean), blob = of(TypeKind::kBinary), at = of(TypeKind::kTimestamp);
-  Column items = of(TypeKind::kList), element = of(TypeKind::kLong), inner = of(TypeKind::kStruct);
-  Column a = of(TypeKind::kFloat), b = of(TypeKind::kShort), sparse = of(TypeKind::kMap);
-  Column key = of(TypeKind::kInt), value = of(TypeKind::kList), inside = of(TypeKind::kLong);
-  for (Column* column : {&name, &blob, &items, &sparse, &value}) column->offsets = {0};
-  for (uint64_t row = 0; row < kRows; ++row) {
-    const auto n = static_cast<int64_t>(row);
-    id.integers.push_back(n * 7 % 1000 - 300);
-    name.present.push_back(row % 11 != 0);
-    if (row % 11 != 0) name.bytes += "name " + std::to_string(row * 13 % 700);
-    name.offsets.push_back(name.bytes.size());
-    score.doubles.push_back(static_cast<double>(n) * 0.37 - 200);
-    flag.integers.push_back(row % 3 == 0);
-    blob.bytes += std::string(row % 5, 'x');
-    blob.offsets.push_back(blob.bytes.size());
-    at.integers.push_back(1'500'000'000 + n);
-    at.nanos.push_back(static_cast<int32_t>(row));
-    for (uint64_t i = 0; i < row % 4; ++i)
-      element.integers.push_back(n * 10 + static_cast<int64_t>(i));
-    items.offsets.push_back(element.integers.size());
-    inner.present.push_back(row % 7 != 0);
-    a.floats.push_back(row % 7 != 0 ? static_cast<float>(row) : 0);
-    b.integers.push_back(row % 7 != 0 ? n % 100 : 0);
-    for (const int64_t k : {3, 17}) {
-      if (n % k == 1) continue;
-      key.integers.push_back(k);
-      for (int64_t i = 0; i < n % 3; ++i) inside.integers.push_back(n * k + i);
-      value.offsets.push_back(inside.integers.size());
-    }
-    sparse.offsets.push_back(key.integers.size());
-  }
-  element.rows = element.integers.size();
-  inside.rows = inside.integers.size();
-  key.rows = value.rows = key.integers.size();
-  a.present = b.present = inner.present;
-  items.children = {element};
-  value.children = {inside};
-  sparse.children = {key, value};
-  inner.children = {a, b};
-  Column rows = of(TypeKind::kStruct);
-  rows.children = {id, name, score, flag, blob, at, items, inner, sparse};
-  SetRows(&rows, kRows);
-  return rows;
-}
-
-std::string WrittenAs(const Schema& schema, const WriterOptions& options, const Column& rows) {
-  const std::string path = (std::filesystem::temp_directory_path() /
-                            ("headrace-verify-" + std::to_string(getpid()) + ".dwrf"))
-                               .string();
-  FileWriter writer(path, schema, options, true);
-  writer.Write(rows);
-  writer.Close();
-  std::string bytes = ReadWholeFile(path);
-  std::filesystem::remove(path);
-  return bytes;
-}
-
-std::string Written(const WriterOptions& options) { return WrittenAs(kSchema, options, Rows()); }
-
-WriterOptions Options() {
-  WriterOptions options;
-  options.stripe_rows = kStripeRows;
-  options.row_index_stride = kStride;
-  options.flat_maps = {"sparse"};
-  return options;
-}
-
-Verification VerifyBytes(std::string bytes) {
-  return Verify(FileReader::Open(MemorySource("t.dwrf", std::move(bytes))));
-}
-
-// The complaint about the file; "" where there is none.
-std::string Complaint(const std::string& bytes) {
-  try {
-    VerifyBytes(bytes);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
-    return error.what();
-  }
-}
-
-std::string Rebuilt(TornFile file) {
-  std::string said;
-  return file.Bytes(&said);
-}
 
 TEST(Verify, OurOwnFilesPassWithEveryFigure) {
   for (const CompressionKind compression :
@@ -291,135 +178,6 @@ TEST(Verify, AnIndexOfOtherLengthIsFound) {
                 "rows in strides of 500 have 3"));
 }
 
-// An index of `strides` entries, the first of which has `numbers` positions.
-std::string LongIndex(int strides, int numbers) {
-  proto::RowIndex index;
-  for (int i = 0; i < strides; ++i) index.add_entry();
-  index.mutable_entry(0)->mutable_positions()->Resize(numbers, 0);
-  return index.SerializeAsString();
-}
-
-// Row indexes of sequences that no key has.
-void AddIndexes(TornFile* file, uint32_t count) {
-  file->EditStripeFooter(0, [&](proto::StripeFooter* footer) {
-    for (uint32_t i = 0; i < count; ++i) {
-      proto::Stream* stream = footer->add_streams();
-      stream->set_kind(static_cast<uint32_t>(StreamKind::kRowIndex));
-      stream->set_node(15);
-      stream->set_sequence(1000 + i);
-      stream->set_length(0);
-    }
-  });
-}
-
-// A few hundred stored bytes, which any number of columns share, would be gigabytes of numbers.
-TEST(Verify, RowIndexesThatShareTheirBytesAreRefusedBeforeTheyFillTheMemory) {
-  TornFile file(Written(Options()));
-  AddIndexes(&file, 400);
-  file.ShareIndex(0, LongIndex(3, 1 << 20));
-  EXPECT_THAT(
-      Complaint(Rebuilt(std::move(file))),
-      HasSubstr("t.dwrf: stripe 0: its row indexes and the statistics of its keys need more "
-                "than 268435456 bytes of memory"));
-}
-
-TEST(Verify, EntriesOfARowIndexAreCountedBeforeTheyAreTakenApart) {
-  TornFile file(Written(Options()));
-  std::string entries;
-  for (int i = 0; i < 1 << 19; ++i) entries += std::string("\x0a\0", 2);
-  file.ShareIndex(0, entries);
-  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
-              HasSubstr("the row index has 524288 entries, 1200 rows in strides of 500 have 3"));
-}
-
-TEST(Verify, ARowIndexThatIsNoMessageIsFound) {
-  for (const std::string& bytes : {std::string("\x0a\x05\0", 3), std::string("\x0a"),
-                                   std::string("\0", 1), std::string("\x0a\x02\x0a\x05", 4)}) {
-    SCOPED_TRACE(Printable(bytes));
-    TornFile file(Written(Options()));
-    file.ShareIndex(0, bytes);
-    EXPECT_THAT(Complaint(Rebuilt(std::move(file))), HasSubstr("t.dwrf: stripe 0, "));
-  }
-}
-
-// A wide type below many keys of a few bytes each: two million nodes.
-std::string ManyKeysOfAWideType() {
-  std::string inner;
-  for (int i = 0; i < 2000; ++i) inner += fmt::format("{}f{}:int", i == 0 ? "" : ",", i);
-  const Schema schema = Schema::Parse("struct<m:map<int,struct<" + inner + ">>>");
-  Column rows = EmptyColumn(schema, 0);
-  rows.rows = rows.children[0].rows = 1;
-  rows.children[0].offsets = {0, 0};
-  WriterOptions options = Options();
-  options.flat_maps = {"m"};
-  TornFile file(WrittenAs(schema, options, rows));
-  file.EditStripeFooter(0, [&](proto::StripeFooter* footer) {
-    for (uint32_t key = 1; key <= 1000; ++key) {
-      proto::ColumnEncoding* encoding = footer->add_encoding();
-      encoding->set_kind(0);
-      encoding->set_node(3);
-      encoding->set_sequence(key);
-      encoding->mutable_key()->set_int_key(key);
-      proto::Stream* in_map = footer->add_streams();
-      in_map->set_kind(static_cast<uint32_t>(StreamKind::kInMap));
-      in_map->set_node(3);
-      in_map->set_sequence(key);
-      in_map->set_length(0);
-    }
-  });
-  return Rebuilt(std::move(file));
-}
-
-// Every key has statistics of its own.
-TEST(Verify, KeysTimesNodesAreRefusedBeforeTheyFillTheMemory) {
-  EXPECT_THAT(
-      Complaint(ManyKeysOfAWideType()),
-      HasSubstr("t.dwrf: stripe 0: its row indexes and the statistics of its keys need more "
-                "than 268435456 bytes of memory"));
-}
-
-TEST(RowReader, KeysTimesNodesAreRefusedBeforeTheyFillTheMemory) {
-  RowReader rows(FileReader::Open(MemorySource("t.dwrf", ManyKeysOfAWideType())));
-  Column batch;
-  try {
-    rows.NextBatch(1, 1 << 20, &batch);
-    FAIL() << "two million readers";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kResources) << error.what();
-    EXPECT_THAT(error.what(), HasSubstr("t.dwrf: stripe 0, column m (node 1 sequence 0), "));
-    EXPECT_THAT(error.what(), HasSubstr("keys of 2001 nodes each need more than 1073741824 bytes"));
-  }
-}
-
-TEST(Verify, MoreStridesThanTheBytesCanMeanAreRefused) {
-  TornFile file(Written(Options()));
-  AddIndexes(&file, 2000);
-  file.ShareIndex(0, LongIndex(static_cast<int>(kStripeRows), 0));
-  file.footer()->set_row_index_stride(1);
-  EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
-              HasSubstr("t.dwrf: stripe 0: 1200 strides of 1 rows, each of "));
-}
-
-// A seek unpacks a chunk from its beginning: a long chunk of equal values in many strides.
-TEST(Verify, SeekingEndsWhereMoreIsUnpackedThanTheBytesCanMean) {
-  WriterOptions options = Options();
-  options.row_index_stride = 10;
-  options.block_size = (8 << 20) - 1;
-  TornFile file(Written(options));
-  for (const uint32_t node : {3U, 10U})  // 120 seeks of 16 MB
-    file.EditStream(
-        0, StreamKind::kData, node, 0,
-        [](std::string plain) { return plain + std::string(7 << 20, '\0'); }, true);
-  const Verification v = VerifyBytes(Rebuilt(std::move(file)));
-  EXPECT_EQ(v.rows, kRows);
-  EXPECT_GT(v.seeks, 130u + 60u);  // the other stripes have 119 and 9
-  EXPECT_LT(v.seeks, 247u);
-  EXPECT_THAT(v.not_checked,
-              testing::ElementsAre(testing::AllOf(
-                  HasSubstr("positions from stripe 0, rows "),
-                  HasSubstr("to read the strides again means to unpack more than"))));
-}
-
 // Found by reading: "internal error: map::at" while the statistics of such keys were counted.
 TEST(StripeFooter, AMapBelowAFlattenedMapHasNoKeysOfItsOwn) {
   const Schema schema = Schema::Parse("struct<m:map<int,map<int,float>>>");
@@ -441,67 +199,6 @@ TEST(StripeFooter, AMapBelowAFlattenedMapHasNoKeysOfItsOwn) {
   EXPECT_EQ(file.FlattenInner(0), 3u);
   EXPECT_THAT(Complaint(Rebuilt(std::move(file))),
               HasSubstr("map m.value is flattened below the flattened map m"));
-}
-
-// A file of claimed lengths, of which the end alone is there: the rest is a hole.
-class SparseSource final : public Source {
- public:
-  SparseSource(uint64_t size, std::string end) : size_(size), end_(std::move(end)) {}
-  const std::string& name() const override { return name_; }
-  uint64_t size() const override { return size_; }
-  void ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
-    ASSERT_LT(out.size(), uint64_t{1} << 30) << "read at " << offset;
-    std::fill(out.begin(), out.end(), uint8_t{0});
-    const uint64_t begin = size_ - end_.size();
-    for (uint64_t i = 0; i < out.size(); ++i)
-      if (offset + i >= begin) out[i] = static_cast<uint8_t>(end_[offset + i - begin]);
-  }
-
- private:
-  std::string name_ = "sparse.dwrf";
-  uint64_t size_;
-  std::string end_;
-};
-
-std::string SparseComplaint(uint64_t size, const std::string& end) {
-  try {
-    FileReader::Open(std::make_shared<SparseSource>(size, end))->ReadStripe(0);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
-    return error.what();
-  }
-}
-
-std::string PostScriptOf(uint64_t footer_length) {
-  proto::PostScript ps;
-  ps.set_footer_length(footer_length);
-  ps.set_compression(0);
-  const std::string bytes = ps.SerializeAsString();
-  return bytes + static_cast<char>(bytes.size());
-}
-
-TEST(Tail, AFooterIsNoLongerThanAnyFooterIs) {
-  for (const uint64_t length : {uint64_t{3} << 30, uint64_t{1} << 40}) {
-    EXPECT_THAT(SparseComplaint(uint64_t{1} << 41, PostScriptOf(length)),
-                HasSubstr(fmt::format("{} bytes where at most 268435456 are supported", length)));
-  }
-}
-
-TEST(StripeFooter, IsNoLongerThanAnyStripeFooterIs) {
-  proto::Footer footer;
-  footer.add_types()->set_kind(static_cast<uint32_t>(TypeKind::kStruct));
-  footer.set_row_index_stride(0);
-  proto::StripeInformation* stripe = footer.add_stripes();
-  stripe->set_offset(3);
-  stripe->set_index_length(0);
-  stripe->set_data_length(0);
-  stripe->set_footer_length(uint64_t{3} << 30);
-  stripe->set_number_of_rows(1);
-  const std::string bytes = footer.SerializeAsString();
-  EXPECT_THAT(SparseComplaint(uint64_t{1} << 41, bytes + PostScriptOf(bytes.size())),
-              HasSubstr("sparse.dwrf: stripe 0, footer at byte 3: 3221225472 bytes where at most "
-                        "268435456 are supported"));
 }
 
 // Bounds longer than what is kept of values are compared as far as that goes.
