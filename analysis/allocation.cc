@@ -8,10 +8,9 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/memory_bandwidth.h"
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/prediction.h"
 #include "analysis/queue_loss.h"
-#include "analysis/what_if.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -23,7 +22,6 @@ constexpr double kHeadroom =
     0.2;  // capacity above the planned rate: variance, dearer work on busy cores
 constexpr double kWorthwhile = 0.03;  // a change that gains less is not proposed
 constexpr int kMaxCapacity = 32;
-constexpr const char* kTraffic = "memory_bandwidth";
 constexpr int kMostChoices = 512;    // numbers of threads of a stage in the program
 constexpr double kQueueLoss = 0.05;  // that a queue may cost before the memory takes places of it
 constexpr double kYielded = 0.01;    // of the rate, for a lower price or less power
@@ -105,7 +103,7 @@ class Search {
 
   void Begin(const Settings& settings) {
     plan_ = settings;
-    rate_ = predictor_.Rate(settings, scales_);
+    rate_ = RateOf(settings);
   }
 
   // Takes back changes that gain next to nothing, as long as all of them together lose little.
@@ -117,7 +115,7 @@ class Search {
         (without.*member)[s] = (current.*member)[s];
         if ((without.*member)[s] == (plan_.*member)[s]) continue;
         if (!fits_(without) || !WithinMost(most_, without)) continue;
-        const double rate = predictor_.Rate(without, scales_);
+        const double rate = RateOf(without);
         if (rate < needed) continue;
         plan_ = without;
         rate_ = rate;
@@ -146,7 +144,7 @@ class Search {
       Settings best = plan_;
       double most = rate_ * (1 + kWorthwhile / 2);
       for (const Settings& step : Steps()) {
-        const double rate = predictor_.Rate(step, scales_);
+        const double rate = RateOf(step);
         if (rate <= most) continue;
         most = rate;
         best = step;
@@ -161,8 +159,10 @@ class Search {
   static constexpr int kRounds = 6;
   static constexpr size_t kMostSteps = 20;  // tried in a round
 
+  double RateOf(const Settings& settings) const { return predictor_.Rate({settings, scales_}); }
+
   bool Try(const Settings& settings) {
-    const double rate = predictor_.Rate(settings, scales_);
+    const double rate = RateOf(settings);
     if (rate < rate_ * (1 + kWorthwhile / 2)) return false;
     plan_ = settings;
     rate_ = rate;
@@ -265,38 +265,10 @@ class Host {
 
  private:
   void AddCapacities() {
-    const size_t n = model_.stages().size();
-    for (size_t r = 0; r < model_.resources().size(); ++r) {
-      const ResourceModel& resource = model_.resources()[r];
-      Capacity capacity{resource.name, static_cast<double>(resource.servers), 0,
-                        std::vector<double>(n, 0)};
-      const double demand = std::max(demands_.resources[r].hold_s, demands_.resources[r].limiter_s);
-      capacity.other_s = demand;
-      for (const auto& [op, share] : resource.users) {
-        const size_t stage = model_.operators()[op].stage;
-        if (stage == kNoStage) continue;
-        capacity.stage_s[stage] += share * demand;
-        capacity.other_s = std::max(0.0, capacity.other_s - share * demand);
-      }
-      if (demand > 0) problem_.capacities.push_back(std::move(capacity));
+    for (SharedLoad& load : SharedLoads(model_, demands_)) {
+      problem_.capacities.push_back(
+          {std::move(load.name), load.servers, load.other_s, std::move(load.stage_s)});
     }
-    AddMemoryBandwidth();
-  }
-
-  // Traffic to memory as it was counted, or estimated by cache misses, against the best that the
-  // machine was measured to read; taken to go with the CPU time of stages. What operators account
-  // for mostly stays in caches, and is no such measurement.
-  void AddMemoryBandwidth() {
-    const Real per_batch = MemorySecondsPerBatch(model_.run(), demands_.rate);
-    if (!per_batch || demands_.cpu_s <= 0) return;
-    const double seconds = *per_batch;
-    Capacity capacity{kTraffic, 1, seconds, {}};
-    for (const double cpu_s : demands_.stage_cpu_s) {
-      const double share = std::clamp(cpu_s / demands_.cpu_s, 0.0, 1.0);
-      capacity.stage_s.push_back(seconds * share);
-      capacity.other_s = std::max(0.0, capacity.other_s - seconds * share);
-    }
-    problem_.capacities.push_back(std::move(capacity));
   }
 
   // The reorder window, where the pipeline has one that holds it back.
@@ -450,9 +422,7 @@ struct Candidate {
   Settings settings;
   std::vector<Scale> warm, fill;
   double rate = 0, fill_rate = 0;
-  double average_s = 0;             // what is compared
-  double traffic_rate = kInfinite;  // that memory bandwidth allows
-  double shared_rate = kInfinite;   // that the caches' disks allow
+  double average_s = 0;  // what is compared
 };
 
 // PlannedCache::most_bytes: what is left of a tier and of the memory, in equal parts.
@@ -474,43 +444,6 @@ void GiveRoom(const CacheQuestion& question, double memory_left,
     }
     cache.most_bytes = cache.bytes + std::max(0.0, more);
   }
-}
-
-// What memory bandwidth, which predictions know nothing of, allows with these shares kept.
-double TrafficRate(const HostProblem& problem, const HostSolution& solution) {
-  double rate = kInfinite;
-  for (const Capacity& capacity : problem.capacities) {
-    if (capacity.name != kTraffic) continue;
-    double seconds = capacity.other_s;
-    for (size_t s = 0; s < problem.stages.size(); ++s) {
-      double left = 1;
-      for (std::optional<size_t> at = s; at; at = problem.stages[*at].output) {
-        for (size_t k = 0; k < problem.sites.size(); ++k) {
-          if (problem.sites[k].stage == *at) left -= solution.kept[k];
-        }
-      }
-      seconds += left * capacity.stage_s[s];
-    }
-    if (seconds > 0) rate = std::min(rate, capacity.servers / seconds);
-  }
-  return rate;
-}
-
-double SharedRate(const PipelineModel& model, const CacheQuestion& question,
-                  const std::vector<PlannedCache>& caches, bool reading) {
-  std::vector<double> tier_s(question.tiers.size(), 0);
-  for (const PlannedCache& cache : caches) {
-    const CacheTier& tier = question.tiers[cache.tier];
-    if (!tier.shared) continue;
-    const StageModel& stage = model.stages()[cache.stage];
-    tier_s[cache.tier] += cache.share * *stage.element_bytes * stage.elements /
-                          (reading ? tier.read_bytes_per_second : tier.write_bytes_per_second);
-  }
-  double rate = kInfinite;
-  for (const double seconds : tier_s) {
-    if (seconds > 0) rate = std::min(rate, 1 / seconds);
-  }
-  return rate;
 }
 
 }  // namespace
@@ -605,7 +538,7 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
       for (const bool reading : {true, false}) {
         const double each_s = share * (reading ? site.read_s : site.write_s);
         const std::vector<Scale> scales =
-            CacheScales(model, site.stage, reading ? 1 - share : 1, each_s, tier.uses_cpu);
+            CacheScales(model, site.stage, reading ? 1 - share : 1, each_s, tier, site.tier);
         std::vector<Scale>& all = reading ? candidate.warm : candidate.fill;
         all.insert(all.end(), scales.begin(), scales.end());
       }
@@ -621,36 +554,27 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     const auto fits = [&, cache_bytes](const Settings& settings) {
       return base_bytes + cache_bytes + QueueMemory(model, settings).value_or(0) <= limit_bytes;
     };
-    candidate.traffic_rate = TrafficRate(problem, *solution);
-    Search search(model, predictor, most, candidate.warm, fits,
-                  std::min(budget.target.value_or(kInfinite), candidate.traffic_rate));
+    Search search(model, predictor, most, candidate.warm, fits, budget.target.value_or(kInfinite));
     search.Begin(start);
     search.Undo(current);
     search.Deepen();
     search.Climb();
     search.Undo(current);
     candidate.settings = search.plan();
-    candidate.rate = candidate.fill_rate = std::min(search.rate(), candidate.traffic_rate);
-    // A plan that gains nothing worth a change, over what was seen as over what is predicted of it,
-    // changes nothing.
-    const double before = std::max(predictor.Rate(current), demands.rate);
-    if (candidate.caches.empty() && same_cores && candidate.rate < before * (1 + kWorthwhile) &&
-        fits(current) && WithinMost(most, current)) {
+    candidate.rate = candidate.fill_rate = search.rate();
+    // A plan that gains nothing worth a change changes nothing.
+    if (candidate.caches.empty() && same_cores &&
+        candidate.rate < demands.rate * (1 + kWorthwhile) && fits(current) &&
+        WithinMost(most, current)) {
       candidate.settings = current;
       candidate.rate = candidate.fill_rate = demands.rate;
     }
     candidate.average_s = 1 / candidate.rate;
     if (candidate.caches.empty()) return candidate;
     const CacheQuestion& question = *budget.cache;
-    candidate.shared_rate = SharedRate(model, question, candidate.caches, true);
-    candidate.rate = std::min(candidate.rate, candidate.shared_rate);
-    // The first epoch does all the work, and moves as much as without a cache.
-    HostSolution nothing_kept = *solution;
-    nothing_kept.kept.assign(nothing_kept.kept.size(), 0);
-    candidate.fill_rate = std::min(
-        {TrafficRate(problem, nothing_kept), predictor.Rate(candidate.settings, candidate.fill),
-         predictor.Rate(candidate.settings), SharedRate(model, question, candidate.caches, false)});
-    candidate.average_s = 1 / candidate.rate;
+    // The first epoch does all the work.
+    candidate.fill_rate = std::min(predictor.Rate({candidate.settings, candidate.fill}),
+                                   predictor.Rate({candidate.settings, {}}));
     if (question.epochs > 0) {
       candidate.average_s =
           (1 / candidate.fill_rate + (question.epochs - 1) / candidate.rate) / question.epochs;
@@ -698,10 +622,8 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   allocation.settings = plan;
   allocation.now = demands.rate;
   allocation.rows_per_batch = demands.rows;
-  // Rows that no setting moves bound the one as the other.
-  const double most_rate = std::min(chosen->traffic_rate, chosen->shared_rate);
   const auto gain_over = [&](const Settings& without) {
-    return rate / std::min(predictor.Rate(without, warm), most_rate) - 1;
+    return rate / predictor.Rate({without, warm}) - 1;
   };
   const auto with_without = [&](auto member, size_t s) {
     Change& change = allocation.changes.back();
@@ -750,20 +672,8 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
   }
   Settings predicted = plan;
   if (same_cores) predicted.cores = current.cores;
-  Prediction prediction = PredictChange(model, predictor, {predicted, warm});
-  // A row that predictions have not.
-  const auto bound_by = [&](const char* name, double most_rate) {
-    if (most_rate >= prediction.rate) return;
-    const double less = most_rate / prediction.rate;
-    prediction.interval = {less * prediction.interval.low, less * prediction.interval.high};
-    prediction.rate = most_rate;
-    prediction.limits.push_back({LimitKind::kDevice, 0, name, most_rate});
-    prediction.binding = prediction.limits.size() - 1;
-  };
-  if (!chosen->caches.empty()) {
-    allocation.predicted_fill = chosen->fill_rate;
-    bound_by("cache disk", chosen->shared_rate);
-  }
+  const Prediction prediction = predictor.Predict({predicted, warm});
+  if (!chosen->caches.empty()) allocation.predicted_fill = chosen->fill_rate;
   const bool changes = predicted != current || !warm.empty();
   allocation.predicted = prediction.rate;
   allocation.predicted_interval = prediction.interval;
@@ -791,14 +701,12 @@ Allocation Allocate(const PipelineModel& model, const Budget& budget) {
     allocation.memory_change_bytes = *allocation.memory_bytes - *queues_now;
   }
   if (budget.target && allocation.predicted < *budget.target * (1 - kWorthwhile)) {
-    const std::string by = allocation.limited_by.kind == LimitKind::kStage
-                               ? "stage " + allocation.limited_by.name
-                               : allocation.limited_by.name;
     throw Error(ExitCode::kInconclusive,
                 fmt::format("no plan reaches {}: the most is {}, {} short, limited by {}",
                             FormatRate(*budget.target, "batches"),
                             FormatRate(allocation.predicted, "batches"),
-                            FormatPercent(1 - allocation.predicted / *budget.target), by),
+                            FormatPercent(1 - allocation.predicted / *budget.target),
+                            Describe(allocation.limited_by)),
                 "target", "lower --target, or make that part cheaper");
   }
   return allocation;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/sensitivity.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -19,65 +20,14 @@ constexpr uint64_t kSeed = 20240611;
 // The model's own error of one demand, as a deviation of its logarithm; two rows closer than this
 // cannot be told apart however long the run.
 constexpr double kModelError = 0.02;
+constexpr double kCeilingError = 0.05;
 constexpr double kSure = 0.7;
-constexpr double kOrderMatters = 0.85;
-
-double Bound(double capacity, double demand) {
-  return demand > 1e-12 ? capacity / demand : kInfinite;
-}
-
-std::optional<size_t> Largest(const std::vector<size_t>& members,
-                              const std::vector<double>& values) {
-  std::optional<size_t> best;
-  for (size_t i : members) {
-    if (!best || values[i] > values[*best]) best = i;
-  }
-  return best;
-}
-
-std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) {
-  const std::vector<Demands::Operator>& demands = model.demands().operators;
-  std::vector<double> busy, cpu;
-  std::vector<size_t> all;
-  for (size_t i = 0; i < demands.size(); ++i) {
-    busy.push_back(demands[i].cpu_s + demands[i].blocked_s + demands[i].lock_wait_s);
-    cpu.push_back(demands[i].cpu_s);
-    all.push_back(i);
-  }
-  switch (limit.kind) {
-    case LimitKind::kConsumer:
-      return std::nullopt;
-    case LimitKind::kCores:
-      return Largest(all, cpu);
-    case LimitKind::kThread: {
-      std::vector<size_t> there;
-      for (const StageModel& stage : model.stages()) {
-        if (!stage.on_consumer) continue;
-        there.insert(there.end(), stage.operators.begin(), stage.operators.end());
-      }
-      return Largest(there, busy);
-    }
-    case LimitKind::kStage:
-    case LimitKind::kOrder:
-      return Largest(model.stages()[limit.index].operators, busy);
-    default:
-      std::optional<size_t> best;
-      double most = 0;
-      for (const auto& [index, share] : model.resources()[limit.index].users) {
-        if (!best || share > most) {
-          best = index;
-          most = share;
-        }
-      }
-      return best;
-  }
-}
 
 // Occupation, queues and waits only; no demand is looked at.
 std::optional<Limit> Witness(const PipelineModel& model) {
   const RunView& run = model.run();
   if (model.stall_ratio() < 0.05 && model.demands().consumer_s > 0) {
-    return Limit{LimitKind::kConsumer, 0, "consumer", 0};
+    return LimitOfConsumer(0);
   }
   std::optional<size_t> best;
   double best_score = 0;
@@ -101,161 +51,21 @@ std::optional<Limit> Witness(const PipelineModel& model) {
     }
   }
   if (!best || best_score < 0.5) return std::nullopt;
-  return Limit{LimitKind::kStage, *best, model.stages()[*best].name, 0};
+  return LimitOfStage(model, *best);
 }
 
 // Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
 // uses it most, or as busy stages everywhere.
 bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness) {
-  if (found.kind == LimitKind::kConsumer || witness.kind == LimitKind::kConsumer) {
-    return found.kind == witness.kind;
-  }
-  if (found.kind == LimitKind::kThread) return model.stages()[witness.index].on_consumer;
-  if (found.kind == LimitKind::kStage || found.kind == LimitKind::kOrder) {
-    return found.index == witness.index;
-  }
-  if (found.kind == LimitKind::kCores) {
-    const double runnable = model.stages()[witness.index].runnable_ratio.value_or(1);
-    return runnable > 0.05 ||
-           model.demands().stage_cpu_s[witness.index] > 0.3 * model.demands().cpu_s;
-  }
-  const ResourceModel& resource = model.resources()[found.index];
-  if (resource.users.empty()) return true;
-  for (const auto& [index, share] : resource.users) {
-    if (model.operators()[index].stage == witness.index) return true;
-  }
-  return false;
+  if (found.Is(kConsumerLimit) || witness.Is(kConsumerLimit)) return found.kind == witness.kind;
+  return found.kind->ShowsAt(model, found, witness.index);
 }
 
 }  // namespace
-
-const char* LimitKindName(LimitKind kind) {
-  constexpr const char* kNames[] = {"consumer", "cores", "stage", "lock",
-                                    "device",   "order", "thread"};
-  return kNames[static_cast<int>(kind)];
-}
-
-std::string Describe(const Limit& limit) {
-  switch (limit.kind) {
-    case LimitKind::kConsumer:
-      return "the consumer";
-    case LimitKind::kCores:
-      return "the cores";
-    case LimitKind::kStage:
-      return "stage " + Printable(limit.name);
-    case LimitKind::kOrder:
-      return "the order";
-    case LimitKind::kThread:
-      return "the thread that loads and computes in turn";
-    default:
-      return fmt::format("{} {}", LimitKindName(limit.kind), Printable(limit.name));
-  }
-}
 
 const char* VerdictName(Verdict verdict) {
   constexpr const char* kNames[] = {"limited", "consumer bound", "balanced", "undecided"};
   return kNames[static_cast<int>(verdict)];
-}
-
-std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
-                          const Settings& settings) {
-  std::vector<Limit> limits;
-  limits.push_back({LimitKind::kConsumer, 0, "consumer", Bound(1, demands.consumer_s)});
-  limits.push_back({LimitKind::kCores, 0, "cores",
-                    model.cores_known() ? Bound(model.SharedCores(settings, demands), demands.cpu_s)
-                                        : kInfinite});
-  double loads_s = 0;  // on the consumer's thread
-  for (size_t s = 0; s < model.stages().size(); ++s) {
-    const int threads = settings.parallelism[s];
-    if (threads <= 0) loads_s += demands.stage_s[s];
-    limits.push_back({LimitKind::kStage, s, model.stages()[s].name,
-                      threads > 0 ? Bound(threads, demands.stage_s[s]) : kInfinite});
-  }
-  for (size_t r = 0; r < model.resources().size(); ++r) {
-    const ResourceModel& resource = model.resources()[r];
-    const double bound = Bound(
-        resource.servers, std::max(demands.resources[r].hold_s, demands.resources[r].limiter_s));
-    limits.push_back({resource.kind == "device" ? LimitKind::kDevice : LimitKind::kLock, r,
-                      resource.name, bound});
-  }
-  if (model.ordered() && !model.stages().empty()) {
-    Limit order{LimitKind::kOrder, 0, "order", kInfinite};
-    for (size_t s = 0; s < model.stages().size(); ++s) {
-      if (settings.parallelism[s] <= 1) continue;
-      const double share = model.OrderShare(s, settings);
-      const double bound = share * Bound(settings.parallelism[s], demands.stage_s[s]);
-      if (bound < order.bound) {
-        order.bound = bound;
-        order.index = s;
-      }
-    }
-    limits.push_back(order);
-  }
-  if (model.loads_on_consumer()) {
-    limits.push_back({LimitKind::kThread, 0, "thread",
-                      loads_s > 0 ? Bound(1, loads_s + demands.consumer_s) : kInfinite});
-  }
-  return limits;
-}
-
-namespace {
-
-// A thread that loads and computes in turn needs all the cores that there are: a worker would take
-// its time from it.
-size_t CoresInstead(const PipelineModel& model, const Demands& demands,
-                    const std::vector<Limit>& limits, size_t thread) {
-  double cpu_s = model.ConsumerComputeCpu(demands);
-  for (size_t s = 0; s < model.stages().size(); ++s) {
-    if (model.stages()[s].on_consumer) cpu_s += demands.stage_cpu_s[s];
-  }
-  for (size_t i = 0; i < limits.size(); ++i) {
-    if (limits[i].kind == LimitKind::kCores && limits[i].bound < 1.1 * limits[thread].bound &&
-        cpu_s > 0.7 * demands.cpu_s) {
-      return i;
-    }
-  }
-  return thread;
-}
-
-}  // namespace
-
-size_t BindingRow(const PipelineModel& model, const Demands& demands,
-                  const std::vector<Limit>& limits) {
-  size_t least = 0;
-  std::optional<size_t> order;
-  for (size_t i = 1; i < limits.size(); ++i) {
-    if (limits[i].kind == LimitKind::kOrder) {
-      order = i;
-    } else if (limits[i].bound < limits[least].bound) {
-      least = i;
-    }
-  }
-  // The order always costs its stage something; it is to blame where that is worth the room.
-  if (order && limits[*order].bound < kOrderMatters * limits[least].bound) return *order;
-  const Limit& binding = limits[least];
-  if (binding.kind == LimitKind::kThread) return CoresInstead(model, demands, limits, least);
-  if (binding.kind != LimitKind::kStage) return least;
-  const double stage_s = demands.stage_s[binding.index];
-  std::optional<size_t> shared;
-  for (size_t i = 0; i < limits.size(); ++i) {
-    const Limit& limit = limits[i];
-    bool same = false;
-    if (limit.kind == LimitKind::kLock || limit.kind == LimitKind::kDevice) {
-      double held_s = 0;
-      for (const auto& [index, share] : model.resources()[limit.index].users) {
-        if (model.operators()[index].stage == binding.index) {
-          held_s += share * demands.resources[limit.index].hold_s;
-        }
-      }
-      same = limit.bound < 1.2 * binding.bound && held_s > 0.8 * stage_s;
-    } else if (limit.kind == LimitKind::kCores) {
-      const double stage_cpu_s = demands.stage_cpu_s[binding.index];
-      same = limit.bound < 1.1 * binding.bound && stage_cpu_s > 0.7 * demands.cpu_s &&
-             stage_cpu_s > 0.8 * stage_s;
-    }
-    if (same && (!shared || limit.bound < limits[*shared].bound)) shared = i;
-  }
-  return shared.value_or(least);
 }
 
 std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed) {
@@ -279,8 +89,10 @@ std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, 
     // Fewer windows say less of the spread, so the model's own error takes more of the interval.
     const double error = steady.size() >= 3 ? kModelError : 2 * kModelError;
     for (double& stage_s : demands.stage_s) stage_s *= std::exp(error * random.Normal());
-    for (Demands::Resource& resource : demands.resources) {
-      resource.hold_s *= std::exp(error * random.Normal());
+    for (size_t r = 0; r < demands.resources.size(); ++r) {
+      // A ceiling that was measured apart from the run is known less well.
+      const double of_row = model.resources()[r].counted_s ? std::max(error, kCeilingError) : error;
+      demands.resources[r].hold_s *= std::exp(of_row * random.Normal());
     }
     demands.cpu_s *= std::exp(error * random.Normal());
     // How long the consumer waited for a core inside its step may not be known.
@@ -311,8 +123,8 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   double least = kInfinite;
   for (const Finding& finding : *findings) least = std::min(least, finding.limit.bound);
   for (const Finding& finding : *findings) {
-    const bool order = finding.limit.kind == LimitKind::kOrder;
-    if (finding.limit.bound <= kClose * least && (order || close.size() < kMost)) {
+    const bool always = finding.limit.kind->estimated();
+    if (finding.limit.bound <= kClose * least && (always || close.size() < kMost)) {
       close.push_back(finding.limit);
     }
   }
@@ -321,9 +133,7 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
        SensitivityOf(model, predictor, {model.current(), {}}, close, Step::kQuarter)) {
     for (size_t i = 0; i < findings->size(); ++i) {
       Finding& finding = (*findings)[i];
-      if (finding.limit.kind != worth.limit.kind || finding.limit.index != worth.limit.index) {
-        continue;
-      }
+      if (!SameRow(finding.limit, worth.limit)) continue;
       finding.relief_gain = worth.gain;
       if (worth.gain > (*findings)[best].relief_gain.value_or(-1)) best = i;
     }
@@ -364,22 +174,10 @@ std::optional<Interval> StallInterval(const PipelineModel& model) {
 
 // Rows whose bounds are consequences of the first one's.
 void MarkWithin(const PipelineModel& model, double least, std::vector<Finding>* findings) {
-  const Limit first = findings->front().limit;
-  const bool shared = first.kind == LimitKind::kCores || first.kind == LimitKind::kLock ||
-                      first.kind == LimitKind::kDevice;
+  const Limit& first = findings->front().limit;
   for (size_t i = 1; i < findings->size(); ++i) {
     Finding& finding = (*findings)[i];
-    const Limit& limit = finding.limit;
-    // Order always costs its stage something.
-    if (limit.kind == LimitKind::kOrder) {
-      finding.within_first = limit.bound >= kOrderMatters * least;
-    } else if (shared && (limit.kind == LimitKind::kStage || limit.kind == LimitKind::kThread) &&
-               limit.bound < first.bound) {
-      std::vector<Limit> two = {limit, first};
-      finding.within_first = BindingRow(model, model.demands(), two) == 1;
-    } else if (first.kind == LimitKind::kOrder) {
-      finding.within_first = limit.kind == LimitKind::kStage && limit.index == first.index;
-    }
+    finding.within_first = IsWithin(model, first, finding.limit, least);
   }
 }
 
@@ -444,7 +242,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
                     "pipeline would do {} times the observed rate; add operators to what the "
                     "trainer waits for, or record with less other load on the machine",
                     FormatCount(*simulated / rate)));
-  } else if (first.kind == LimitKind::kThread &&
+  } else if (first.Is(kThreadLimit) &&
              2 * model.demands().consumer_load_s * rate > model.stall_ratio()) {
     Undecided(bottleneck,
               "most of what the trainer waits for is in no operator, and its thread does not "
@@ -469,7 +267,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     bottleneck->verdict = Verdict::kBalanced;
     std::rotate(findings.begin() + 1, findings.begin() + static_cast<long>(smaller),
                 findings.begin() + static_cast<long>(smaller) + 1);
-  } else if (first.kind == LimitKind::kConsumer) {
+  } else if (first.Is(kConsumerLimit)) {
     bottleneck->verdict =
         model.stall_ratio() < kKeepsUpStall ? Verdict::kConsumer : Verdict::kBalanced;
   } else {
@@ -500,7 +298,7 @@ Bottleneck FindBottleneck(const PipelineModel& model) {
     finding.probability = static_cast<double>(wins[i]) / static_cast<double>(kDraws);
     finding.utilisation =
         std::isfinite(limits[i].bound) ? model.demands().rate / limits[i].bound : 0;
-    finding.culprit = Culprit(model, limits[i]);
+    finding.culprit = limits[i].kind->Culprit(model, limits[i]);
     bottleneck.findings.push_back(std::move(finding));
   }
   std::stable_sort(bottleneck.findings.begin(), bottleneck.findings.end(),
@@ -524,7 +322,7 @@ Bottleneck FindBottleneck(const PipelineModel& model) {
   const Limit& first = bottleneck.findings[0].limit;
   if (bottleneck.witness && !Agrees(model, first, *bottleneck.witness)) {
     const auto word = [](const Limit& limit) {
-      return limit.kind == LimitKind::kConsumer ? std::string("the trainer") : Describe(limit);
+      return limit.Is(kConsumerLimit) ? std::string("the trainer") : Describe(limit);
     };
     bottleneck.disagreement = fmt::format("the waits and queues point at {}, the costs at {}",
                                           word(*bottleneck.witness), word(first));

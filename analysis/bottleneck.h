@@ -1,50 +1,21 @@
 // Bottleneck: which row of the model limits the run, with what probability, and what limits next.
 //
-// Rows (bounds on X, batches per second): cores C / sum c; each stage p / (c + b); each lock and
-// device servers / hold; the consumer 1 / compute; order, where elements must leave in the order in
-// which they came: what the threads of the stage that loses most by waiting for the slowest do; the
-// consumer's thread 1 / (load + compute) where it loads as well. The smallest binds. Windows are
-// resampled (block bootstrap, fixed seed) and a row's probability is its share of the draws in
-// which it binds. The rows that come close are then relieved one by one in simulation: where
-// another than the smallest would gain clearly more (what variance, order and short queues cost is
-// in no bound), that one is named, and less surely.
+// Of the rows of analysis/model/limits the smallest binds. Windows are resampled (block bootstrap,
+// fixed seed) and a row's probability is its share of the draws in which it binds. The rows that
+// come close are then relieved one by one in simulation: where another than the smallest would gain
+// clearly more (what variance, order and short queues cost is in no bound), that one is named, and
+// less surely.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/model/limits/limit.h"
 #include "analysis/pipeline_model.h"
 #include "analysis/statistics.h"
 
 namespace headrace::analysis {
-
-// kThread: the consumer's thread, where it loads and computes in turn.
-enum class LimitKind : uint8_t { kConsumer, kCores, kStage, kLock, kDevice, kOrder, kThread };
-// "consumer", "cores", "stage", "lock", "device", "order", "thread"
-const char* LimitKindName(LimitKind kind);
-
-// One row: what it is and the rate it allows (batches per second, infinite when it limits nothing).
-struct Limit {
-  LimitKind kind = LimitKind::kStage;
-  size_t index = 0;  // of the stage or resource; order: of the stage that loses most by it
-  std::string name;  // "decode", "table", "cores", "consumer", "order", "thread"
-  double bound = 0;
-};
-
-// "the consumer", "the cores", "stage decode", "device disk", "the thread that loads and computes
-// in turn"; safe to print.
-std::string Describe(const Limit& limit);
-
-// All rows of `model` at these settings and demands, in fixed order.
-std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
-                          const Settings& settings);
-
-// Index of the row that is to be blamed. It is the smallest bound, except that a stage whose time
-// is nearly all spent holding a resource, or nearly all of the cores' work, is limited by that
-// shared row when the row follows closely: more threads there would gain next to nothing.
-size_t BindingRow(const PipelineModel& model, const Demands& demands,
-                  const std::vector<Limit>& limits);
 
 struct Finding {
   Limit limit;

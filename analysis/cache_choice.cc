@@ -41,12 +41,13 @@ std::vector<std::string> RandomBefore(const PipelineModel& model, size_t stage) 
 }
 
 std::vector<Scale> CacheScales(const PipelineModel& model, size_t stage, double left,
-                               double added_s, bool added_cpu) {
+                               double added_s, const CacheTier& tier, size_t tier_index) {
   std::vector<Scale> scales;
   for (size_t from : UpTo(model, stage)) scales.push_back({Scaled::kStage, from, left});
   Scale added{Scaled::kAdded, model.stages()[stage].last, added_s};
-  added.cpu = added_cpu;
+  added.cpu = tier.uses_cpu;
   scales.push_back(added);
+  if (tier.shared && added_s > 0) scales.push_back({Scaled::kCacheDisk, tier_index, added_s});
   return scales;
 }
 
@@ -57,8 +58,6 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
                 "cache", "give --epoch-rows N and --cache memory=8GiB");
   }
   const Settings now = model.current();
-  // Predictions are taken relative to that of what runs now, whose rate is known.
-  const double known = model.demands().rate / predictor.Rate(now);
   CacheChoice choice;
   choice.rate = model.demands().rate;
   const double batches = question.epoch_batches;
@@ -83,30 +82,17 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
       option.share = std::min(1.0, tier.budget_bytes / option.stored_bytes);
       if (!(option.share > 0)) continue;
       const double kept_bytes = option.share * batch_bytes;
-      const auto rate_of = [&](double left, double bytes_per_second, Prediction* prediction) {
-        const Variant variant{
-            now, CacheScales(model, s, left, kept_bytes / bytes_per_second, tier.uses_cpu)};
-        Prediction said = predictor.Predict(variant.settings, variant.scales);
-        said.rate *= known;
-        if (prediction != nullptr) {
-          *prediction = said;
-          option.warm_gain = predictor.Gain({now, {}}, variant, said.rate / choice.rate - 1);
-        }
-        const double most = tier.shared ? bytes_per_second / kept_bytes : said.rate;
-        return std::min(said.rate, most);
+      const auto variant_of = [&](double left, double bytes_per_second) {
+        return Variant{now, CacheScales(model, s, left, kept_bytes / bytes_per_second, tier, t)};
       };
-      Prediction warm;
-      option.warm_rate = rate_of(1 - option.share, tier.read_bytes_per_second, &warm);
-      option.then = warm.limits[warm.binding];
-      option.warm = CacheScales(model, s, 1 - option.share, kept_bytes / tier.read_bytes_per_second,
-                                tier.uses_cpu);
-      if (option.warm_rate < warm.rate) {
-        option.then = {LimitKind::kDevice, 0, tier.name, option.warm_rate};
-        const double less = option.warm_rate / warm.rate;
-        option.warm_gain = {(1 + option.warm_gain.low) * less - 1,
-                            (1 + option.warm_gain.high) * less - 1};
-      }
-      option.fill_rate = std::min(choice.rate, rate_of(1, tier.write_bytes_per_second, nullptr));
+      const Variant warm = variant_of(1 - option.share, tier.read_bytes_per_second);
+      const Prediction said = predictor.Predict(warm);
+      option.warm_rate = said.rate;
+      option.warm_gain = predictor.Gain({now, {}}, warm, said.rate / choice.rate - 1);
+      option.then = said.limits[said.binding];
+      option.warm = warm.scales;
+      option.fill_rate =
+          std::min(choice.rate, predictor.Rate(variant_of(1, tier.write_bytes_per_second)));
       // A gain that may be none pays nothing back.
       if (option.warm_rate > choice.rate && option.warm_gain.low > 0) {
         option.break_even_epochs = (1 / option.fill_rate - 1 / option.warm_rate) /

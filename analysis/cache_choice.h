@@ -49,7 +49,7 @@ struct CacheOption {
   Interval warm_gain;                       // 90 %, of warm_rate over the present rate, less 1
   std::optional<double> break_even_epochs;  // none: it never pays, or may not
   std::optional<double> total_s;            // of the question's epochs
-  Limit then;               // what limits the warm rate; a disk by its own reads: kDevice
+  Limit then;                               // what limits the warm rate
   std::vector<Scale> warm;  // what it makes of the pipeline's costs, from the second epoch on
   bool allowed = true;      // by the question; one that is not is never chosen
   // Operators before it whose name or kind says that they draw at random: their draws would be
@@ -72,9 +72,9 @@ struct CacheChoice {
 std::vector<std::string> RandomBefore(const PipelineModel& model, size_t stage);
 
 // What a cache behind `stage` does to costs: all operators up to it at `left` of their cost, and
-// `added_s` a batch on the last of them, as computing or blocked.
+// `added_s` a batch on the last of them and on the tier, number `tier_index`, if that is shared.
 std::vector<Scale> CacheScales(const PipelineModel& model, size_t stage, double left,
-                               double added_s, bool added_cpu);
+                               double added_s, const CacheTier& tier, size_t tier_index);
 
 // Throws Error kUsage when the question has no batches an epoch or no tier.
 CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,

@@ -8,6 +8,7 @@
 
 #include "analysis/byte_flow.h"
 #include "analysis/memory_bandwidth.h"
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/pipeline_setting.h"
 #include "analysis/reads.h"
 #include "analysis/statements.h"
@@ -80,39 +81,6 @@ double SettingBytes(const RunRow& run, const std::string& key) {
   } catch (const Error&) {
     return 0;
   }
-}
-
-bool IsSet(const RunRow& run, const std::string& key) {
-  const auto text = SettingOf(run, key);
-  return text && *text != "0";
-}
-
-// A bandwidth and nothing else: a link. A device that seeks or counts requests is a storage.
-bool IsLink(const RunRow& run) {
-  return IsSet(run, "source.throttle.bandwidth") && !IsSet(run, "source.throttle.iops") &&
-         !IsSet(run, "source.throttle.seek") && !SettingOf(run, "source.throttle.preset");
-}
-
-std::string ResourceOf(const RunView& run, const PipelineModel& model, const Limit& limit) {
-  switch (limit.kind) {
-    case LimitKind::kConsumer:
-      return "consumer";
-    case LimitKind::kCores:
-      return "cores";
-    case LimitKind::kStage:
-    case LimitKind::kThread:
-      return "stage";
-    case LimitKind::kLock:
-      return "lock";
-    case LimitKind::kOrder:
-      return "order";
-    case LimitKind::kDevice:
-      if (limit.index < model.resources().size() &&
-          model.resources()[limit.index].network_s.has_value())
-        return "nic_ingress";
-      return limit.name == "throttle" && IsLink(run.run) ? "nic_ingress" : "storage";
-  }
-  return "undecided";
 }
 
 std::string WordsOf(const std::string& resource, const Limit& limit) {
@@ -361,7 +329,7 @@ class Maker {
     if (!worker_.model) return false;
     const auto& resources = worker_.model->resources();
     return std::any_of(resources.begin(), resources.end(),
-                       [](const auto& resource) { return resource.network_s.has_value(); });
+                       [](const auto& resource) { return resource.kind == kNetworkResource; });
   }
 
   Quantity NicUse() const {
@@ -746,14 +714,13 @@ WorkerLimit FindWorkerLimit(const RunView& run) {
         Describe(first.limit), bottleneck.unexplained_ratio);
     return limit;
   }
-  limit.resource = ResourceOf(run, *statements.model, first.limit);
+  limit.resource = first.limit.kind->ResourceClass(*statements.model, first.limit);
   limit.words = WordsOf(limit.resource, first.limit);
   limit.probability = first.probability;
   limit.evidence =
-      fmt::format("{} allow{} {}; observed {}", Describe(first.limit),
-                  first.limit.kind == LimitKind::kCores ? "" : "s",
+      fmt::format("{} allows {}; observed {}", Describe(first.limit),
                   FormatRate(first.limit.bound, "batches"), FormatRate(observed, "batches"));
-  if (first.limit.kind == LimitKind::kCores && statements.model->cores_used())
+  if (first.limit.Is(kCoresLimit) && statements.model->cores_used())
     limit.evidence +=
         fmt::format("; {:.2f} of {:.2f} cores in use", *statements.model->cores_used(),
                     statements.model->cores_available());

@@ -29,12 +29,6 @@ constexpr double kPriorDeviation = 0.03;
 // Lotus (IISWC 2024) shows between 8 and 28 workers.
 constexpr double kFitDeviation = 0.06;
 
-double LeastBound(const std::vector<Limit>& limits) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Limit& limit : limits) least = std::min(least, limit.bound);
-  return least;
-}
-
 void ScaleCpu(const PipelineModel& model, double factor, Demands* demands) {
   // Of what it is before: a part of the consumer's step.
   demands->consumer_s += model.ConsumerComputeCpu(*demands) * (factor - 1);

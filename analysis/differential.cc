@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/phases.h"
 #include "analysis/recorded_settings.h"
 #include "base/error.h"
@@ -113,9 +114,11 @@ std::string Named(const DifferentialRun& run) {
 
 // Whether the row works on bytes from the storage: a device, or the stage that fetches.
 bool IsStorage(const PipelineModel& model, const Limit& limit) {
-  if (limit.kind == LimitKind::kDevice) return true;
-  if (limit.kind != LimitKind::kStage && limit.kind != LimitKind::kOrder) return false;
-  for (const size_t i : model.stages()[limit.index].operators) {
+  const std::string resource = limit.kind->ResourceClass(model, limit);
+  if (resource == "storage" || resource == "nic_ingress") return true;
+  const std::optional<size_t> stage = limit.kind->StageOf(limit);
+  if (!stage) return false;
+  for (const size_t i : model.stages()[*stage].operators) {
     const std::string& kind = model.operators()[i].kind;
     if (kind == "fetch" || kind == "read" || kind == "io") return true;
   }
@@ -123,7 +126,7 @@ bool IsStorage(const PipelineModel& model, const Limit& limit) {
 }
 
 bool Contradicts(const PipelineModel& model, const Differential& found, const Limit& limit) {
-  const bool consumer = limit.kind == LimitKind::kConsumer;
+  const bool consumer = limit.Is(kConsumerLimit);
   switch (*found.opinion) {
     case InputOpinion::kConsumer:
       return !consumer;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/recommendations.h"
 #include "analysis/recorded_settings.h"
 #include "base/units.h"
@@ -57,11 +58,8 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
   return next;
 }
 
-NextStep OfConsumer(const PipelineModel& model, const Bottleneck& bottleneck) {
-  if (model.stall_ratio() < kKeepsUpStall) {
-    return {NextKind::kNothing,
-            "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.", ""};
-  }
+// The trainer has the smallest bound and waits all the same.
+NextStep OfWaitingConsumer(const PipelineModel& model, const Bottleneck& bottleneck) {
   return {NextKind::kWork,
           fmt::format(
               "No setting gains 3 % or more. The trainer has the smallest bound and waits {} of "
@@ -82,7 +80,8 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
         "cores.",
         others);
   } else {
-    text = "No setting is faster: threads do not add cores.";
+    const Limit& cores = statements.bottleneck->findings[0].limit;
+    text = cores.kind->WithoutSetting(model, cores, culprit);
   }
   const MoreCores more = PredictMoreCores(Evidence(run, statements));
   if (more.outcome.gain_interval.low > 0) {
@@ -152,44 +151,13 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
-  switch (first.limit.kind) {
-    case LimitKind::kConsumer:
-      return OfConsumer(model, bottleneck);
-    case LimitKind::kCores:
-      return OfCores(run, statements, culprit);
-    case LimitKind::kLock:
-      return {NextKind::kWork,
-              fmt::format("No setting helps: hold lock {} for less time, or split it. More threads "
-                          "only wait.",
-                          first.limit.name),
-              ""};
-    case LimitKind::kDevice:
-      return {NextKind::kWork,
-              fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",
-                          first.limit.name),
-              ""};
-    case LimitKind::kOrder:
-      return {NextKind::kWork,
-              fmt::format("Give stage {} a longer queue, or set pipeline.order = \"any\" if the "
-                          "order of batches does not matter.",
-                          model.stages()[first.limit.index].name),
-              ""};
-    case LimitKind::kThread:
-      return {NextKind::kWork,
-              fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",
-                          culprit.empty() ? "the loading" : culprit),
-              ""};
-    case LimitKind::kStage:
-      break;
+  if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kKeepsUpStall) {
+    return OfWaitingConsumer(model, bottleneck);
   }
-  const StageModel& stage = model.stages()[first.limit.index];
-  if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
-    return {NextKind::kWork, "No setting within the budget gains 3 % or more.", ""};
-  }
-  return {NextKind::kWork,
-          fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
-                      first.limit.name, culprit.empty() ? "it" : culprit),
-          ""};
+  if (first.limit.Is(kCoresLimit)) return OfCores(run, statements, culprit);
+  const bool keeps_up = first.limit.Is(kConsumerLimit);
+  return {keeps_up ? NextKind::kNothing : NextKind::kWork,
+          first.limit.kind->WithoutSetting(model, first.limit, culprit), ""};
 }
 
 }  // namespace headrace::analysis

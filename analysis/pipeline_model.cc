@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "analysis/counter_sums.h"
+#include "analysis/memory_bandwidth.h"
 #include "analysis/phases.h"
 #include "analysis/plausibility.h"
 #include "analysis/statistics.h"
@@ -203,7 +204,9 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   LinkResources();
   AddStorage();
   AddNetwork();
+  AddMemoryBandwidth();
   demands_ = Estimate(steady_);
+  ShareMemoryBandwidth();
   ReadCores();
   ReadSpread();
 }
@@ -523,8 +526,11 @@ void PipelineModel::ReadOtherThreads() {
 
 void PipelineModel::LinkResources() {
   for (const ResourceRow& row : run_->resources) {
-    ResourceModel resource{
-        row.name, row.kind, std::max(1, static_cast<int>(row.servers_count)), {}};
+    // What is no device is held by one after the other.
+    ResourceModel resource{row.name,
+                           row.kind == "device" ? "device" : "lock",
+                           std::max(1, static_cast<int>(row.servers_count)),
+                           {}};
     // A device is used as long as its users are at it; a critical section is taken to be as long
     // for one who enters as for another, but no longer than all that its user does.
     std::vector<double> most;
@@ -562,10 +568,36 @@ void PipelineModel::AddNetwork() {
   constexpr double kLeastUse = 0.05;
   for (const MeasurementRow& row : run_->measurements) {
     if (row.metric != "nic_use_ratio" || !row.value || *row.value < kLeastUse) continue;
-    ResourceModel link{fmt::format("network {} {}", row.subject, row.cause), "device", 1, {}};
-    link.network_s =
+    ResourceModel link{
+        fmt::format("network {} {}", row.subject, row.cause), kNetworkResource, 1, {}};
+    link.counted_s =
         *row.value * Seconds(run_->run.duration_ns) / static_cast<double>(run_->steps.steps_count);
     resources_.push_back(std::move(link));
+  }
+}
+
+// Traffic to memory as it was counted, or estimated by cache misses, of the best that the machine
+// was measured to read. What operators account for mostly stays in caches, and is no such figure.
+void PipelineModel::AddMemoryBandwidth() {
+  const double seconds = Seconds(run_->run.duration_ns);
+  const double steps = static_cast<double>(run_->steps.steps_count);
+  if (seconds <= 0) return;
+  const Real per_batch = MemorySecondsPerBatch(*run_, steps / seconds);
+  if (!per_batch || *per_batch <= 0) return;
+  ResourceModel memory{"memory bandwidth", kMemoryBandwidthResource, 1, {}};
+  memory.counted_s = *per_batch;
+  resources_.push_back(std::move(memory));
+}
+
+// It is taken to go with the CPU time of operators.
+void PipelineModel::ShareMemoryBandwidth() {
+  if (demands_.cpu_s <= 0) return;
+  for (ResourceModel& resource : resources_) {
+    if (resource.kind != kMemoryBandwidthResource) continue;
+    for (size_t i = 0; i < operators_.size(); ++i) {
+      const double share = demands_.operators[i].cpu_s / demands_.cpu_s;
+      if (operators_[i].stage != kNoStage && share > 0) resource.users.push_back({i, share});
+    }
   }
 }
 
@@ -841,8 +873,12 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       demands.resources.push_back(storage);
       continue;
     }
-    if (resources_[r].network_s) {
-      demands.resources.emplace_back().hold_s = *resources_[r].network_s;
+    // It cannot be less than what passed: the phase may be faster than the run, which is what the
+    // counters are of.
+    if (resources_[r].counted_s) {
+      demands.resources.emplace_back().hold_s =
+          demands.rate > 0 ? std::min(*resources_[r].counted_s, 1 / demands.rate)
+                           : *resources_[r].counted_s;
       continue;
     }
     const ResourceCounters& counters = sum.resources[r];
@@ -1120,7 +1156,7 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
       simulated.cv = cv;
       for (size_t r = 0; r < resources_.size(); ++r) {
         for (const auto& [user, share] : resources_[r].users) {
-          if (user != i || simulated.resource >= 0) continue;
+          if (user != i || simulated.resource >= 0 || resources_[r].counted_s) continue;
           const double hold = demands.resources[r].hold_s * share / firings;
           simulated.resource = static_cast<int>(r);
           simulated.held_blocked_s = std::min(simulated.blocked_s, hold);

@@ -64,10 +64,15 @@ struct ResourceModel {
   // say, so it is inferred from lock waits and operator kinds. May be empty.
   std::vector<std::pair<size_t, double>> users;
   // Of those that the accounts do not know as resources, behind all that they do: the storage under
-  // the table, and seconds a batch of each direction of a network interface.
+  // the table; seconds a batch of what the machine counts, a link or memory bandwidth, for which no
+  // thread is seen to wait.
   std::optional<DeviceCurve> curve = std::nullopt;
-  std::optional<double> network_s = std::nullopt;
+  std::optional<double> counted_s = std::nullopt;
 };
+// ResourceModel::kind of each direction of a network interface, and of memory bandwidth; of others
+// it is what the accounts say: "lock", "device".
+inline constexpr const char* kNetworkResource = "network";
+inline constexpr const char* kMemoryBandwidthResource = "memory bandwidth";
 
 // Other programs seldom yield all that a fair scheduler would take from them: they have several
 // threads, or greater weight.
@@ -90,9 +95,10 @@ struct Demands {
   std::vector<double> stage_s;      // c + b of the stage's operators
   std::vector<double> stage_cpu_s;  // c of them
   std::vector<Resource> resources;
-  double cpu_s = 0;               // all CPU of the process, unattributed part included
-  double unattributed_cpu_s = 0;  // of that, what no operator of a stage accounts for
-  double consumer_cpu_s = 0;      // of that, of the consumer's threads
+  std::vector<double> cache_disk_s;  // by tier of a cache that is thought of; empty: none
+  double cpu_s = 0;                  // all CPU of the process, unattributed part included
+  double unattributed_cpu_s = 0;     // of that, what no operator of a stage accounts for
+  double consumer_cpu_s = 0;         // of that, of the consumer's threads
   // Compute time of the consumer: c + b. Where there are several consumers at once, of all
   // together.
   double consumer_s = 0;
@@ -215,6 +221,8 @@ class PipelineModel {
   void LinkResources();
   void AddStorage();
   void AddNetwork();
+  void AddMemoryBandwidth();
+  void ShareMemoryBandwidth();
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;

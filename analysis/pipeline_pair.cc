@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
@@ -178,7 +179,7 @@ void PipelinePair::Match() {
 void PipelinePair::MatchResources() {
   const auto add = [&](const PipelineModel& model, bool is_a) {
     for (const ResourceModel& resource : model.resources()) {
-      const bool device = resource.kind == "device";
+      const bool device = resource.kind != "lock";
       auto known = std::find_if(resources_.begin(), resources_.end(), [&](const PairResource& one) {
         return one.name == resource.name && one.device == device;
       });
@@ -220,7 +221,7 @@ void PipelinePair::Place(Side* side, bool is_a) {
     for (size_t m = 0; m < model.resources().size(); ++m) {
       const ResourceModel& resource = model.resources()[m];
       if (resource.name != resources_[r].name ||
-          (resource.kind == "device") != resources_[r].device) {
+          (resource.kind != "lock") != resources_[r].device) {
         continue;
       }
       side->links.back() = m;
@@ -302,7 +303,7 @@ PairFigures PipelinePair::Read(const PipelineModel& model, const Demands& demand
     size_t m = 0;
     for (; m < model.resources().size() && resource == nullptr; ++m) {
       const ResourceModel& one = model.resources()[m];
-      if (one.name == resources_[r].name && (one.kind == "device") == resources_[r].device) {
+      if (one.name == resources_[r].name && (one.kind != "lock") == resources_[r].device) {
         resource = &one;
       }
     }
@@ -729,15 +730,6 @@ void SetServers(const PairResource& resource, From from, int* servers) {
   *servers = from == From::kB ? resource.servers_b : resource.servers_a;
 }
 
-// Rows that nothing can exceed; what order allows is an estimate by simulation.
-double LeastOf(const std::vector<Limit>& limits) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Limit& limit : limits) {
-    if (limit.kind != LimitKind::kOrder) least = std::min(least, limit.bound);
-  }
-  return least;
-}
-
 }  // namespace
 
 double PipelinePair::Simulated(const std::vector<From>& from, int64_t steps) const {
@@ -756,12 +748,11 @@ double PipelinePair::Simulated(const std::vector<From>& from, int64_t steps) con
       SetServers(resources_[r], from[*device_changes_[r]],
                  &pipeline.resources[side->links[r]].servers);
       for (Limit& limit : limits) {
-        const bool shared = limit.kind == LimitKind::kLock || limit.kind == LimitKind::kDevice;
-        if (!shared || limit.index != side->links[r]) continue;
+        if (limit.kind->ResourceOf(limit) != side->links[r]) continue;
         limit.bound *= static_cast<double>(pipeline.resources[side->links[r]].servers) / before;
       }
     }
-    const double least = LeastOf(limits);
+    const double least = LeastBound(limits);
     const std::optional<double> rate = SimulatedRate(pipeline, steps, kSimulationSeed);
     sum +=
         std::log(std::max(kLeast, rate && *rate > 0 ? std::min(*rate, least) : least) * side->rows);
@@ -780,7 +771,7 @@ double PipelinePair::Bounded(const std::vector<From>& from, const Draw& draw,
     std::vector<Limit> limits = Bounds(model, DemandsOf(*side, figures), settings);
     double least = std::numeric_limits<double>::infinity();
     for (Limit& limit : limits) {
-      const bool shared = limit.kind == LimitKind::kLock || limit.kind == LimitKind::kDevice;
+      const bool shared = limit.kind->ResourceOf(limit).has_value();
       for (size_t r = 0; shared && r < resources_.size(); ++r) {
         if (!device_changes_[r] || side->links[r] != limit.index) continue;
         int servers = model.resources()[limit.index].servers;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/model/limits/limit_kind.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -22,30 +24,6 @@ constexpr double kFullError = 0.2;      // of the logarithm: a change of rate th
 constexpr double kLeastError = 0.01;    // of it, where anything changes
 constexpr size_t kDraws = 200;
 constexpr uint64_t kSeed = 20240612;
-
-// Of the rows that nothing can exceed. What order allows is itself an estimate by simulation.
-double LeastBound(const std::vector<Limit>& limits) {
-  double least = kInfinite;
-  for (const Limit& limit : limits) {
-    if (limit.kind != LimitKind::kOrder) least = std::min(least, limit.bound);
-  }
-  return least;
-}
-
-// Deviation of log(predicted / observed) at other settings, by what limits there: from the fitting
-// seeds of the validation bench.
-double PriorErrorOf(LimitKind kind) {
-  switch (kind) {
-    case LimitKind::kCores:
-      return 0.09;
-    case LimitKind::kOrder:
-      return 0.08;
-    case LimitKind::kLock:
-      return 0.065;
-    default:
-      return 0.05;
-  }
-}
 
 // Absolute deviations that 20 runs would have shown, were the prior true: what is seen is added to
 // them, and has replaced them once as many were seen.
@@ -72,16 +50,16 @@ double ConformalDeviation(std::vector<double> residuals) {
 // as many of the kind were seen; then the conformal quantile of theirs, whatever their
 // distribution. One that was far off counts for much, but for no more than kMostSquared in the mean
 // of squares; where more than a tenth were far off, the quantile says how far.
-double ErrorOf(LimitKind kind, const std::vector<PredictionRow>& earlier) {
+double ErrorOf(const LimitKind& kind, const std::vector<PredictionRow>& earlier) {
   constexpr double kMostSquared = 0.5;  // of a logarithm
   std::vector<double> residuals;
   for (const PredictionRow& row : earlier) {
-    if (row.limited_by_kind != LimitKindName(kind) || !row.observed || row.other_pipeline) continue;
+    if (row.limited_by_kind != kind.name() || !row.observed || row.other_pipeline) continue;
     const double residual = std::abs(std::log(*row.observed / row.predicted));
     if (std::isfinite(residual)) residuals.push_back(residual);
   }
   if (residuals.size() >= kPriorRuns) return ConformalDeviation(residuals);
-  const double prior = PriorErrorOf(kind), seen = static_cast<double>(residuals.size());
+  const double prior = kind.prediction_error(), seen = static_cast<double>(residuals.size());
   double squares = double{kPriorRuns} * prior * prior;
   for (const double residual : residuals) {
     squares += std::min(residual, kMostSquared) * std::min(residual, kMostSquared);
@@ -109,10 +87,8 @@ Predictor::Predictor(const PipelineModel& model)
   for (const Demands& demands : BootstrapDemands(model, kDraws, kSeed)) {
     draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
   }
-  for (const LimitKind kind :
-       {LimitKind::kConsumer, LimitKind::kCores, LimitKind::kStage, LimitKind::kLock,
-        LimitKind::kDevice, LimitKind::kOrder, LimitKind::kThread}) {
-    errors_[kind] = ErrorOf(kind, model.run().earlier_predictions);
+  for (const LimitKind* kind : LimitKinds()) {
+    errors_[kind] = ErrorOf(*kind, model.run().earlier_predictions);
   }
   ChooseShape();
   simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
@@ -121,6 +97,10 @@ Predictor::Predictor(const PipelineModel& model)
     correction_ =
         std::clamp(std::pow(model.demands().rate / *simulated_now_, kCarriedOver), 0.8, 1.25);
   }
+  least_now_ = LeastBound(Bounds(model, model.demands(), model.current()));
+  const double bound =
+      LeastBound(Bounds(model, At(middle_, {model.current(), {}}), model.current()));
+  before_ = simulated_now_ ? std::min(bound, *simulated_now_ * correction_) : bound;
 }
 
 std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands,
@@ -161,7 +141,7 @@ Demands Predictor::At(const Draw& draw, const Variant& variant) const {
 
 // Workers beside the consumer were not seen at work: what handing over their batches costs is not
 // known.
-double Predictor::ErrorAt(LimitKind kind, const Settings& settings) const {
+double Predictor::ErrorAt(const LimitKind* kind, const Settings& settings) const {
   constexpr double kHandingOver = 0.15;
   bool first_workers = false;
   for (size_t s = 0; s < settings.parallelism.size(); ++s) {
@@ -171,42 +151,73 @@ double Predictor::ErrorAt(LimitKind kind, const Settings& settings) const {
   return first_workers ? std::hypot(errors_.at(kind), kHandingOver) : errors_.at(kind);
 }
 
-bool Predictor::IsCurrent(const Settings& settings) const { return settings == model_.current(); }
-
-double Predictor::Rate(const Settings& settings, const std::vector<Scale>& scales) const {
-  const Demands demands = At(middle_, {settings, scales});
-  const double least = LeastBound(Bounds(model_, demands, settings));
-  const std::optional<double> simulated = Simulated(settings, demands, kSimulatedSteps);
-  return simulated ? std::min(least, *simulated * correction_) : least;
+bool Predictor::IsCurrent(const Variant& variant) const {
+  return variant.scales.empty() && variant.settings == model_.current();
 }
 
-Prediction Predictor::Predict(const Settings& settings, const std::vector<Scale>& scales) const {
+double CorrectedRate(double rate, double before, double seen) {
+  constexpr double kFar = 0.2;  // of the logarithm of the rate: a change that errs as any other
+  // A correction that fell off by more than the rate moves would turn the order of two changes.
+  constexpr double kSteepest = 0.5;
+  const double moved = std::abs(std::log(rate / before)), step = std::log(seen / before);
+  const double far = std::max(kFar, std::abs(step) / kSteepest);
+  return rate * std::exp(step * std::max(0.0, 1 - moved / far));
+}
+
+double Predictor::Corrected(double predicted, double least) const {
+  const double seen = model_.demands().rate;
+  const bool known = std::isfinite(predicted) && predicted > 0 && std::isfinite(before_) &&
+                     before_ > 0 && seen > 0;
+  if (!known) return predicted;
+  // What was observed above the least bound is above it still.
+  return std::min(CorrectedRate(predicted, before_, seen),
+                  least * std::max(1.0, seen / least_now_));
+}
+
+Predictor::Point Predictor::PointAt(const Variant& variant) const {
+  const bool current = IsCurrent(variant);
+  Point point;
+  point.demands = current ? model_.demands() : At(middle_, variant);
+  point.limits = Bounds(model_, point.demands, variant.settings);
+  point.least = LeastBound(point.limits);
+  if (current) {
+    point.rate = model_.demands().rate;
+    return point;
+  }
+  const std::optional<double> simulated =
+      Simulated(variant.settings, point.demands, kSimulatedSteps);
+  point.rate = Corrected(simulated ? std::min(point.least, *simulated * correction_) : point.least,
+                         point.least);
+  return point;
+}
+
+double Predictor::Rate(const Variant& variant) const { return PointAt(variant).rate; }
+
+Prediction Predictor::Predict(const Variant& variant) const {
+  const bool current = IsCurrent(variant);
+  Point point = PointAt(variant);
   Prediction prediction;
-  const bool current = scales.empty() && IsCurrent(settings);
-  prediction.rate = current ? model_.demands().rate : Rate(settings, scales);
-  const Demands scaled = Apply(model_, model_.demands(), scales);
-  const Demands demands = current ? scaled : At(middle_, {settings, scales});
-  if (scaled.cpu_s > 0) prediction.cpu_cost = demands.cpu_s / scaled.cpu_s;
-  prediction.limits = Bounds(model_, demands, settings);
-  prediction.binding = BindingRow(model_, demands, prediction.limits);
-  const double least = LeastBound(prediction.limits);
+  prediction.rate = point.rate;
+  const Demands scaled = Apply(model_, model_.demands(), variant.scales);
+  if (scaled.cpu_s > 0) prediction.cpu_cost = point.demands.cpu_s / scaled.cpu_s;
+  prediction.limits = std::move(point.limits);
+  prediction.binding = BindingRow(model_, point.demands, prediction.limits);
   std::vector<double> ratios;
   for (const Draw& draw : draws_) {
-    if (!std::isfinite(least)) break;
-    const Demands drawn =
-        current ? Apply(model_, draw.demands, scales) : At(draw, {settings, scales});
-    ratios.push_back(LeastBound(Bounds(model_, drawn, settings)) / least);
+    if (!std::isfinite(point.least)) break;
+    const Demands drawn = current ? draw.demands : At(draw, variant);
+    ratios.push_back(LeastBound(Bounds(model_, drawn, variant.settings)) / point.least);
   }
   if (ratios.empty()) ratios.push_back(1);
   const Interval sampled = CentralInterval(ratios, 0.9);
   const double prior =
-      current ? kSameError : ErrorAt(prediction.limits[prediction.binding].kind, settings);
+      current ? kSameError : ErrorAt(prediction.limits[prediction.binding].kind, variant.settings);
   const auto widen = [&](double ratio, double sign) {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
     return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
   };
   // However wrong the rest, the rate cannot exceed the bound.
-  const double ceiling = std::max(prediction.rate, least * std::max(1.0, sampled.high));
+  const double ceiling = std::max(prediction.rate, point.least * std::max(1.0, sampled.high));
   prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
   return prediction;
 }
@@ -228,7 +239,7 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   if (from == to) return {gain, gain};
   // The model's error is of the way from one to the other.
   const Demands demands = At(middle_, to);
-  const LimitKind kind = limits[BindingRow(model_, demands, limits)].kind;
+  const LimitKind* kind = limits[BindingRow(model_, demands, limits)].kind;
   const double middle = std::log1p(gain);
   const double error =
       kNormal90 * std::max(kLeastError, ErrorAt(kind, to.settings) *

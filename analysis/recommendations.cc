@@ -43,7 +43,6 @@ Evidence::Evidence(const RunView& run, const Statements& statements)
     : run_(run),
       statements_(statements),
       predictor_(*statements.model),
-      rate_now_(predictor_.Rate(statements.model->current())),
       bytes_(ByteFlow(run, statements.doubts)),
       reads_(ReadsOf(run)),
       read_cost_(ReadCostOf(run)) {}
@@ -81,18 +80,17 @@ Outcome Evidence::Predict(const Variant& change) const {
   const double now = model().demands().rate;
   const Variant present = Now();
   Outcome outcome;
-  const double predicted = predictor_.Rate(change.settings, change.scales);
-  outcome.gain = rate_now_ > 0 ? predicted / rate_now_ - 1 : 0;
+  outcome.gain = now > 0 ? predictor_.Rate(change) / now - 1 : 0;
   const bool cheaper = change.settings == present.settings;
   if (cheaper) outcome.gain = std::max(0.0, outcome.gain);
   // The observed rate is the better known one; no gain leads beyond the least bound.
   const Demands demands = Apply(model(), model().demands(), change.scales);
   const std::vector<Limit> limits = Bounds(model(), demands, change.settings);
   outcome.limited_by = limits[BindingRow(model(), demands, limits)];
-  double least = std::numeric_limits<double>::infinity(), most = least;
+  const double least = LeastBound(limits);
+  double most = std::numeric_limits<double>::infinity();
   for (const Limit& limit : limits) {
-    if (limit.kind != LimitKind::kOrder) least = std::min(least, limit.bound);
-    if (limit.kind == LimitKind::kConsumer) most = std::max(now, limit.bound);
+    if (limit.Is(kConsumerLimit)) most = std::max(now, limit.bound);
   }
   const auto capped = [&](double gain, double bound) { return std::min(bound / now - 1, gain); };
   outcome.gain = capped(outcome.gain, std::max(now, least));
@@ -184,20 +182,6 @@ std::string Evidence::RunWith(const std::string& setting) const {
   return Command(fmt::format("run {} --set {}", ShellWord(run_.run.pipeline_path), setting));
 }
 
-std::string LimitText(const Limit& limit) {
-  switch (limit.kind) {
-    case LimitKind::kCores:
-      return "the number of cores";
-    case LimitKind::kConsumer:
-    case LimitKind::kOrder:
-      return fmt::format("the {}", LimitKindName(limit.kind));
-    case LimitKind::kThread:
-      return Describe(limit);
-    default:
-      return fmt::format("{} {}", LimitKindName(limit.kind), limit.name);
-  }
-}
-
 void SetThen(Effect* effect, std::optional<double> value, const std::string& reason) {
   if (!effect->now.available()) {
     effect->then =
@@ -243,10 +227,8 @@ Recommendation IfWorthwhile(const Evidence& evidence, const Outcome& outcome, st
   if (outcome.gain >= kWorthwhileGain) return result;
   result.advice = Advice::kDoesNotFire;
   result.why += fmt::format("; it would gain {} here", Percent(std::max(0.0, outcome.gain)));
-  if (outcome.limited_by.kind == LimitKind::kConsumer) {
-    result.why += ", as the consumer limits then";
-  } else if (!outcome.limited_by.name.empty()) {
-    result.why += fmt::format(", as {} limits then", LimitText(outcome.limited_by));
+  if (outcome.limited_by.kind != nullptr) {
+    result.why += fmt::format(", as {} limits then", Describe(outcome.limited_by));
   }
   return result;
 }

@@ -127,7 +127,6 @@ class Evidence {
   const RunView& run_;
   const Statements& statements_;
   Predictor predictor_;
-  double rate_now_;  // as the predictor has it
   std::vector<ByteBorder> bytes_;
   std::optional<Reads> reads_;
   std::optional<ReadCost> read_cost_;
@@ -135,9 +134,6 @@ class Evidence {
 
 // Sets what `effect` becomes: `value`, if that and the present figure are known, else why not.
 void SetThen(Effect* effect, std::optional<double> value, const std::string& reason);
-
-// "stage decode", "device disk", "the number of cores", "the consumer", "the order".
-std::string LimitText(const Limit& limit);
 
 // Verdicts of a rule.
 Recommendation Fires(const Evidence& evidence, const Outcome& outcome, std::string why,

@@ -212,7 +212,8 @@ void ReadProcessLimit(const PipelineModel& model, RowCost* cost) {
   for (size_t r = 0; r < model.resources().size(); ++r) {
     const ResourceModel& resource = model.resources()[r];
     if (demands.resources[r].hold_s <= 0) continue;
-    if (resource.kind == "device") {
+    if (resource.kind == kMemoryBandwidthResource) continue;  // memory_traffic_bytes has it
+    if (resource.kind != "lock") {
       cost->assumptions.push_back(
           fmt::format("the device '{}' of the recorded machine is not part of the fleet; say what "
                       "its storage can do under [storage]",

@@ -37,7 +37,10 @@ void ScaleOperator(const PipelineModel& model, size_t op, double factor, Demands
 
 void ScaleResource(const PipelineModel& model, size_t resource, double factor, Demands* demands) {
   const double less_s = demands->resources[resource].hold_s * (1 - factor);
-  for (const auto& [op, share] : model.resources()[resource].users) {
+  const ResourceModel& scaled = model.resources()[resource];
+  // Nobody is known to wait for what only the machine counts.
+  const auto users = scaled.counted_s ? decltype(scaled.users){} : scaled.users;
+  for (const auto& [op, share] : users) {
     const Demands::Operator& cost = demands->operators[op];
     // What holds a resource is taken to be blocked first, as the simulation takes it.
     const double blocked_s = std::min(cost.blocked_s, less_s * share);
@@ -82,6 +85,10 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
         break;
       case Scaled::kConsumer:
         ScaleConsumer(model, scale.factor, &demands);
+        break;
+      case Scaled::kCacheDisk:
+        demands.cache_disk_s.resize(std::max(demands.cache_disk_s.size(), scale.index + 1));
+        demands.cache_disk_s[scale.index] += scale.factor;
         break;
     }
   }

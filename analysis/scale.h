@@ -8,14 +8,16 @@
 
 namespace headrace::analysis {
 
-enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer, kAdded };
+enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer, kAdded, kCacheDisk };
 
 struct Scale {
   Scaled part = Scaled::kStage;
-  size_t index = 0;   // of the operator, stage or resource; of no meaning for the consumer
-  double factor = 1;  // its cost multiplied by this, 0 and more; kAdded: seconds a batch added to
-                      // an operator
-  bool cpu = true;    // kAdded: computing, else blocked
+  // Of the operator, stage or resource, or of the cache's tier; of no meaning for the consumer.
+  size_t index = 0;
+  // Its cost multiplied by this, 0 and more. kAdded: seconds a batch added to an operator;
+  // kCacheDisk: to a disk that is not in the pipeline as recorded.
+  double factor = 1;
+  bool cpu = true;  // kAdded: computing, else blocked
   bool operator==(const Scale&) const = default;
 };
 

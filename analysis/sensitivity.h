@@ -10,19 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/prediction.h"
 
 namespace headrace::analysis {
 
 // A gain below this is called none.
 inline constexpr double kZeroWorth = 0.01;
-
-// How much more of each.
-enum class Step : uint8_t {
-  kUnit,    // one thread, one core; locks, devices and the consumer a tenth faster
-  kTenth,   // a tenth more threads and cores, one at least; the others a tenth faster
-  kQuarter  // a quarter more threads and cores, one at least; the others in 0.8 of the time
-};
 
 struct Worth {
   Limit limit;        // the row that is relieved

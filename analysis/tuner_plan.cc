@@ -66,7 +66,7 @@ class Draft {
 
   Proposal Make() {
     if (!proposal_.forced && Needed() < kInfinite) {
-      proposal_.limited_by = {LimitKind::kConsumer, 0, "consumer", Needed()};
+      proposal_.limited_by = LimitOfConsumer(Needed());
       if (Take(Fewer())) {
         proposal_.fewer_threads = true;
         proposal_.reason =
@@ -176,8 +176,8 @@ class Draft {
                                           std::max(1, current.parallelism[s]));
       }
     }
-    const double least = std::min(predictor_.Rate(current), Needed()) * (1 - kMayLose);
-    while (fewer != current && predictor_.Rate(fewer) < least) {
+    const double least = std::min(predictor_.Rate({current, {}}), Needed()) * (1 - kMayLose);
+    while (fewer != current && predictor_.Rate({fewer, {}}) < least) {
       size_t tightest = stage_s.size();
       double room = kInfinite;
       for (size_t s = 0; s < stage_s.size(); ++s) {
@@ -295,7 +295,7 @@ class Draft {
         }
       }
     }
-    const Prediction prediction = PredictChange(model_, predictor_, {settings, {}});
+    const Prediction prediction = predictor_.Predict({settings, {}});
     proposal_.predicted = prediction.rate;
     proposal_.predicted_interval = prediction.interval;
     proposal_.then = prediction.limits[prediction.binding];

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <optional>
 
-#include "analysis/memory_bandwidth.h"
 #include "base/error.h"
 #include "base/registry.h"
 
@@ -202,64 +200,12 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
   }
 }
 
-// Of the rows that nothing can exceed; what order allows is itself an estimate.
-double LeastBound(const std::vector<Limit>& limits) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Limit& limit : limits) {
-    if (limit.kind != LimitKind::kOrder) least = std::min(least, limit.bound);
-  }
-  return least;
-}
-
 }  // namespace
 
 Variant ParseWhatIf(const PipelineModel& model, const std::vector<std::string>& words) {
   Variant what{model.current(), {}};
   for (const std::string& word : words) ApplyWord(model, word, &what);
   return what;
-}
-
-double CorrectedRate(double rate, double before, double seen) {
-  constexpr double kFar = 0.2;  // of the logarithm of the rate: a change that errs as any other
-  // A correction that fell off by more than the rate moves would turn the order of two changes.
-  constexpr double kSteepest = 0.5;
-  const double moved = std::abs(std::log(rate / before)), step = std::log(seen / before);
-  const double far = std::max(kFar, std::abs(step) / kSteepest);
-  return rate * std::exp(step * std::max(0.0, 1 - moved / far));
-}
-
-Prediction PredictChange(const PipelineModel& model, const Predictor& predictor,
-                         const Variant& what) {
-  Prediction prediction = predictor.Predict(what.settings, what.scales);
-  const Demands& demands = model.demands();
-  const double seen = demands.rate;
-  const double least = LeastBound(prediction.limits);
-  const double least_now = LeastBound(Bounds(model, demands, model.current()));
-  double most = least * std::max(1.0, seen / least_now);
-  const size_t memory = prediction.limits.size();
-  const Real memory_s = MemorySecondsPerBatch(model.run(), seen);
-  double most_by_memory = std::numeric_limits<double>::infinity();
-  if (memory_s && demands.cpu_s > 0) {
-    const double seconds = *memory_s * Apply(model, demands, what.scales).cpu_s / demands.cpu_s;
-    if (seconds > 0) {
-      prediction.limits.push_back({LimitKind::kDevice, 0, "memory bandwidth", 1 / seconds});
-      most_by_memory = std::max(1.0, seen * *memory_s) / seconds;
-    }
-  }
-  const double before = predictor.Rate(model.current());
-  if (!std::isfinite(prediction.rate) || prediction.rate <= 0 || before <= 0 || seen <= 0) {
-    return prediction;
-  }
-  if (what == Variant{model.current(), {}}) return prediction;  // is what was observed
-  double rate = std::min(CorrectedRate(prediction.rate, before, seen), most);
-  if (most_by_memory < rate) {
-    rate = most_by_memory;
-    prediction.binding = memory;
-  }
-  const double factor = rate / prediction.rate;
-  prediction.rate = rate;
-  prediction.interval = {prediction.interval.low * factor, prediction.interval.high * factor};
-  return prediction;
 }
 
 }  // namespace headrace::analysis

@@ -46,9 +46,8 @@ std::string DecisionJson(const analysis::Decision& decision) {
     for (const auto& [key, value] : decision.start_settings) out["start_settings"][key] = value;
   }
   out["limited_by"] = decision.limited_by ? Json(decision.limited_by->name) : Json(nullptr);
-  out["limited_by_kind"] = decision.limited_by
-                               ? Json(analysis::LimitKindName(decision.limited_by->kind))
-                               : Json(nullptr);
+  out["limited_by_kind"] =
+      decision.limited_by ? Json(decision.limited_by->kind_name()) : Json(nullptr);
   out["then_limited_by"] =
       decision.then_limited_by.empty() ? Json(nullptr) : Json(decision.then_limited_by);
   out["now_batches_per_second"] = Number(decision.now);
@@ -77,7 +76,7 @@ collectors::DecisionRow DecisionRowOf(const analysis::Decision& decision) {
   row.action = analysis::TuneActionName(decision.action);
   if (decision.limited_by) {
     row.limited_by = decision.limited_by->name;
-    row.limited_by_kind = analysis::LimitKindName(decision.limited_by->kind);
+    row.limited_by_kind = decision.limited_by->kind_name();
   }
   row.now_rate = decision.now;
   if (decision.predicted) {

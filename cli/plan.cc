@@ -47,7 +47,7 @@ nlohmann::ordered_json Whole(const std::optional<double>& value) {
 
 nlohmann::ordered_json LimitJson(const analysis::Limit& limit) {
   return {{"name", limit.name},
-          {"kind", analysis::LimitKindName(limit.kind)},
+          {"kind", limit.kind_name()},
           {"batches_per_second", Finite(limit.bound)}};
 }
 
@@ -59,7 +59,7 @@ nlohmann::ordered_json WorthsJson(const std::vector<analysis::Worth>& worths) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const analysis::Worth& worth : worths) {
     out.push_back({{"resource", worth.limit.name},
-                   {"kind", analysis::LimitKindName(worth.limit.kind)},
+                   {"kind", worth.limit.kind_name()},
                    {"change", worth.what},
                    {"batches_per_second", worth.rate},
                    {"gain_ratio", worth.gain},
@@ -184,7 +184,7 @@ std::string PlanJson(const Planned& about) {
                                             ? nlohmann::ordered_json(*plan.slower_probability)
                                             : nlohmann::ordered_json(nullptr)}};
   out["then_limited_by"] = plan.limited_by.name;
-  out["then_limited_by_kind"] = analysis::LimitKindName(plan.limited_by.kind);
+  out["then_limited_by_kind"] = plan.limited_by.kind_name();
   out["memory_bytes"] = Whole(plan.memory_bytes);
   out["memory_change_bytes"] = Whole(plan.memory_change_bytes);
   if (question != nullptr) {
@@ -401,7 +401,7 @@ int PrintWhatIf(const analysis::RunView& view, const analysis::PipelineModel& mo
                 const PlanOptions& options) {
   const analysis::Variant what = analysis::ParseWhatIf(model, options.what_if);
   const analysis::Predictor predictor(model);
-  const analysis::Prediction prediction = analysis::PredictChange(model, predictor, what);
+  const analysis::Prediction prediction = predictor.Predict(what);
   if (!std::isfinite(prediction.rate)) {
     throw Error(ExitCode::kInconclusive, "nothing that was recorded limits the rate then",
                 "--what-if", "leave some cost to the pipeline");

@@ -182,7 +182,7 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
   decision.settings = what.knobs;
   decision.at_ns = run.run.duration_ns;
   decision.now = plan.now;
-  const analysis::Prediction present = predictor.Predict(model.current());
+  const analysis::Prediction present = predictor.Predict({model.current(), {}});
   decision.limited_by = present.limits[present.binding];
   const std::string after = plan.caches.empty() ? "" : CacheAfter(model, plan.caches.front().stage);
   if (after.empty()) {

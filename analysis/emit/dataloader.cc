@@ -107,7 +107,7 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
     to = std::clamp(static_cast<int>(std::ceil(now * stage.busy_ratio / kSpareWork)), 1, now);
     Settings fewer = plan.settings;
     fewer.parallelism[s] = to;
-    const double rate = PredictChange(model, predictor, {fewer, {}}).rate;
+    const double rate = predictor.Rate({fewer, {}});
     if (rate < 0.98 * model.demands().rate) to = now;
   }
   to = WithinMemory(run, budget, workers, to, &e.memory_note);
@@ -154,7 +154,7 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
     e.predicted_interval = {*e.now, *e.now};
     e.gain_interval = {0, 0};
   } else {
-    const Prediction prediction = PredictChange(model, predictor, what);
+    const Prediction prediction = predictor.Predict(what);
     e.predicted = prediction.rate;
     e.predicted_interval = prediction.interval;
     e.gain_interval =

@@ -367,9 +367,9 @@ Recommendation Place(const Evidence& e) {
     if (model->operators()[i].stage == kNoStage) consumer_s += model->demands().operators[i].cpu_s;
   }
   const Finding& first = e.bottleneck().findings[0];
-  if (first.limit.kind != LimitKind::kCores) {
+  if (!first.limit.Is(kCoresLimit)) {
     return DoesNotFire(fmt::format("{}; {} limits, so the place of the reader does not matter",
-                                   cores, LimitText(first.limit)));
+                                   cores, Describe(first.limit)));
   }
   const double others = model->cores_budget() - available;
   if (consumer_s < 0.1 * model->demands().cpu_s && others < 0.1 * model->cores_budget()) {
@@ -460,13 +460,13 @@ Recommendation Hardware(const Evidence& e) {
   }
   Variant change = e.Now();
   std::string why, act;
-  if (first.limit.kind == LimitKind::kCores) {
+  if (first.limit.Is(kCoresLimit)) {
     const MoreCores more = PredictMoreCores(e);
     return IfWorthwhile(e, more.outcome,
                         fmt::format("{:.2f} of {:.2f} cores in use, and the cores limit",
                                     model->cores_used().value_or(0), model->cores_available()),
                         fmt::format("{:.0f} more core{}", more.cores, more.cores == 1 ? "" : "s"));
-  } else if (first.limit.kind == LimitKind::kDevice) {
+  } else if (first.limit.Is(kDeviceLimit)) {
     change.scales.push_back({Scaled::kResource, first.limit.index, 0.5});
     why = fmt::format("device {} is held {} of the time, and it limits", first.limit.name,
                       FormatPercent(std::min(1.0, first.utilisation)));
@@ -482,7 +482,7 @@ Recommendation Hardware(const Evidence& e) {
     }
     return DoesNotFire("memory is nearly full, but more of it gains nothing");
   } else {
-    return DoesNotFire(fmt::format("{} limits, which no hardware row is", LimitText(first.limit)));
+    return DoesNotFire(fmt::format("{} limits, which no hardware row is", Describe(first.limit)));
   }
   return IfWorthwhile(e, e.Predict(change), why, act);
 }

@@ -56,7 +56,7 @@ Recommendation MoreWorkers(const Evidence& e) {
                     "consumer wants {}",
                     Batches(one.rate), Batches(wanted)));
   }
-  if (one.limited_by.kind == LimitKind::kDevice) {
+  if (one.limited_by.Is(kDeviceLimit)) {
     return DoesNotFire(fmt::format(
         "stop adding: device {} limits all workers together ({}), whatever their number",
         one.limited_by.name, Batches(one.limited_by.bound)));
@@ -74,7 +74,7 @@ Recommendation MoreWorkers(const Evidence& e) {
       e.statements().allocation ? AllSettings(*e.statements().allocation) : "";
   Interval wants = {wanted, wanted};
   for (const Finding& finding : e.bottleneck().findings) {
-    if (finding.limit.kind != LimitKind::kConsumer) continue;
+    if (!finding.limit.Is(kConsumerLimit)) continue;
     wants = {std::min(wanted, finding.bound_interval.low),
              std::max(wanted, finding.bound_interval.high)};
   }
@@ -94,7 +94,7 @@ Recommendation MoreWorkers(const Evidence& e) {
                std::max(0.0, std::min(wants.low, kAlone * workers * most) / most - 1)),
       std::max(outcome.gain, std::min(wants.high / least, workers) - 1)};
   if (!settings.empty()) outcome.over = "the plan of R2";
-  outcome.limited_by = Limit{LimitKind::kConsumer, 0, "consumer", wanted};
+  outcome.limited_by = LimitOfConsumer(wanted);
   std::string command;
   if (!e.run().run.pipeline_path.empty()) {
     const std::string run = e.Command(fmt::format("run {}{} --set delivery.to=unix:batches.sock",
@@ -116,7 +116,7 @@ Recommendation MoreWorkers(const Evidence& e) {
                   "by {}",
                   FormatPercent(e.stall()), Batches(wanted),
                   settings.empty() ? "like this" : "with the settings of R2", Batches(one.rate),
-                  LimitText(one.limited_by)),
+                  Describe(one.limited_by)),
       fmt::format("{:.0f} workers{}, each with its own cores", workers,
                   settings.empty() ? " like this one"
                                    : fmt::format(" with the settings of R2 ({})", settings)),
@@ -150,7 +150,7 @@ Recommendation Parallelism(const Evidence& e) {
   const Limit& limit = e.bottleneck().findings[0].limit;
   if (threads.empty()) {
     return DoesNotFire(fmt::format("no other number of threads gains {:.0f} % or more; {} limits",
-                                   100 * kWorthwhileGain, LimitText(limit)));
+                                   100 * kWorthwhileGain, Describe(limit)));
   }
   std::string why;
   for (const Change& change : plan.changes) {
@@ -307,15 +307,15 @@ Recommendation ModelBound(const Evidence& e) {
       return DoesNotFire("the consumer computes nothing: it takes what comes");
     }
     return DoesNotFire(fmt::format("the consumer waits {} of each step; {} limits",
-                                   FormatPercent(e.stall()), LimitText(first.limit)));
+                                   FormatPercent(e.stall()), Describe(first.limit)));
   }
   double next = 0;
   std::string name;
   for (const Finding& finding : e.bottleneck().findings) {
-    if (finding.limit.kind == LimitKind::kConsumer || !std::isfinite(finding.limit.bound)) continue;
+    if (finding.limit.Is(kConsumerLimit) || !std::isfinite(finding.limit.bound)) continue;
     if (name.empty() || finding.limit.bound < next) {
       next = finding.limit.bound;
-      name = LimitText(finding.limit);
+      name = Describe(finding.limit);
     }
   }
   Recommendation result;

@@ -118,10 +118,8 @@ Recommendation LocalFixes(const Evidence& e) {
   constexpr int64_t kLeastSamples = 200;  // a share of 20 % is then known to 5 points
   if (!e.model().splits_cpu()) return CannotSay(kNoSplit, kSplit);
   const Finding& first = e.bottleneck().findings[0];
-  if (!first.culprit ||
-      (first.limit.kind != LimitKind::kCores && first.limit.kind != LimitKind::kStage)) {
-    return DoesNotFire(
-        fmt::format("{} limits, not an operator's CPU time", LimitText(first.limit)));
+  if (!first.culprit || (!first.limit.Is(kCoresLimit) && !first.limit.Is(kStageLimit))) {
+    return DoesNotFire(fmt::format("{} limits, not an operator's CPU time", Describe(first.limit)));
   }
   const size_t op = *first.culprit;
   const Demands::Operator& demand = e.model().demands().operators[op];

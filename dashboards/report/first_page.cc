@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/next_step.h"
 #include "analysis/recorded_settings.h"
 #include "base/units.h"
@@ -19,7 +20,6 @@ namespace {
 using analysis::Bottleneck;
 using analysis::Finding;
 using analysis::Limit;
-using analysis::LimitKind;
 using analysis::PipelineModel;
 using analysis::RunView;
 using analysis::Statements;
@@ -51,7 +51,6 @@ class Picture {
     const Bottleneck& bottleneck = *statements.bottleneck;
     if (bottleneck.verdict == Verdict::kUndecided) return;
     Mark(bottleneck.findings[0]);
-    if (bottleneck.findings[0].limit.kind == LimitKind::kThread) MarkConsumersStages();
     if (bottleneck.verdict == Verdict::kBalanced && bottleneck.findings.size() > 1) {
       Mark(bottleneck.findings[1]);
     }
@@ -75,19 +74,10 @@ class Picture {
   static constexpr size_t kMostStages = 40;  // more are no picture
 
   void Mark(const Finding& finding) {
-    if (finding.limit.kind == LimitKind::kConsumer || finding.limit.kind == LimitKind::kThread) {
-      consumer_limits_ = true;
-    }
-    if (finding.limit.kind == LimitKind::kStage || finding.limit.kind == LimitKind::kOrder) {
-      limits_.push_back(finding.limit.index);
-    }
-  }
-
-  // One thread does the trainer's work and theirs.
-  void MarkConsumersStages() {
-    for (size_t s = 0; s < model_.stages().size(); ++s) {
-      if (model_.stages()[s].on_consumer) limits_.push_back(s);
-    }
+    const analysis::LimitKind& kind = *finding.limit.kind;
+    consumer_limits_ = consumer_limits_ || kind.AtConsumer();
+    const std::vector<size_t> stages = kind.StagesAt(model_, finding.limit);
+    limits_.insert(limits_.end(), stages.begin(), stages.end());
   }
 
   void AddInputs(const std::vector<size_t>& inputs) {
@@ -143,58 +133,18 @@ std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck)
   const Finding* next = nullptr;
   for (const Finding& finding : bottleneck.findings) {
     if (&finding == &first || !std::isfinite(finding.limit.bound)) continue;
-    if (finding.limit.kind == LimitKind::kConsumer || finding.within_first) continue;
+    if (finding.limit.Is(analysis::kConsumerLimit) || finding.within_first) continue;
     if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
   }
   std::string text;
   if (next != nullptr) {
     text = fmt::format("{} could do {}", LimitWord(next->limit), Rate(next->limit.bound));
   }
-  if (HasTrainer(model) && first.limit.kind != LimitKind::kConsumer) {
+  if (HasTrainer(model) && !first.limit.Is(analysis::kConsumerLimit)) {
     text += fmt::format("{}the trainer could take {}", text.empty() ? "" : ", ",
                         Rate(1 / model.demands().consumer_s));
   }
   return text;
-}
-
-std::string BoundText(const PipelineModel& model, const Finding& first) {
-  const std::string rate = Rate(first.limit.bound);
-  switch (first.limit.kind) {
-    case LimitKind::kConsumer:
-      return fmt::format("the trainer computes {} per step: {} at most",
-                         FormatDuration(model.demands().consumer_s * model.consumers() * 1e9),
-                         rate);
-    case LimitKind::kCores: {
-      std::string text = fmt::format("CPU cores allow {}: {:.2f} of {:.2f} cores are in use", rate,
-                                     model.cores_used().value_or(0), model.cores_available());
-      if (first.culprit && model.demands().cpu_s > 0) {
-        text += fmt::format(
-            ", {} of it by {}",
-            FormatPercent(model.demands().operators[*first.culprit].cpu_s / model.demands().cpu_s),
-            model.operators()[*first.culprit].name);
-      }
-      return text;
-    }
-    case LimitKind::kStage: {
-      const analysis::StageModel& stage = model.stages()[first.limit.index];
-      return fmt::format("{} can deliver {} with {}", first.limit.name, rate,
-                         Plural(stage.parallelism, "thread"));
-    }
-    case LimitKind::kThread:
-      return fmt::format(
-          "one thread loads and computes in turn, and loads {} of the time: {} at most",
-          FormatPercent(model.stall_ratio()), rate);
-    case LimitKind::kOrder: {
-      const analysis::StageModel& stage = model.stages()[first.limit.index];
-      return fmt::format(
-          "batches leave in order, the {} of {} wait for the slowest, and the queue is too short "
-          "for the others: {} at most",
-          Plural(stage.parallelism, "thread"), stage.name, rate);
-    }
-    default:
-      return fmt::format("{} is held {} of the time: {} at most", LimitWord(first.limit),
-                         FormatPercent(std::min(1.0, first.utilisation)), rate);
-  }
 }
 
 std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottleneck& bottleneck) {
@@ -202,13 +152,13 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
   if (!std::isfinite(first.limit.bound)) {
     return fmt::format("measured: {}; no operator's work explains it.", Rate(model.demands().rate));
   }
-  std::string text = BoundText(model, first);
+  std::string text = first.limit.kind->Because(model, first.limit, first.utilisation);
   if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
     text += "; " + others;
   }
   text += fmt::format(". Measured: {}.", Rate(model.demands().rate));
   if (!bottleneck.loss.empty()) text += " The rest is lost: " + bottleneck.loss + ".";
-  if (first.limit.kind == LimitKind::kStage && first.culprit) {
+  if (first.limit.Is(analysis::kStageLimit) && first.culprit) {
     text += WaitSentence(run, run.operators[*first.culprit]);
   }
   return text;
@@ -377,10 +327,10 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
   std::string name = LimitWord(first.limit);
   if (first.culprit) {
     const std::string& op = model.operators()[*first.culprit].name;
-    const bool one_of_many = first.limit.kind != LimitKind::kStage ||
+    const bool one_of_many = !first.limit.Is(analysis::kStageLimit) ||
                              model.stages()[first.limit.index].operators.size() > 1;
-    if (one_of_many && first.limit.kind != LimitKind::kCores &&
-        first.limit.kind != LimitKind::kConsumer) {
+    if (one_of_many && !first.limit.Is(analysis::kCoresLimit) &&
+        !first.limit.Is(analysis::kConsumerLimit)) {
       name += fmt::format(", operator {}", op);
     }
   }

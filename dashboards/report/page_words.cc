@@ -4,28 +4,14 @@
 
 #include <cmath>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "base/units.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
 
-using analysis::LimitKind;
-
 std::string LimitWord(const analysis::Limit& limit) {
-  switch (limit.kind) {
-    case LimitKind::kConsumer:
-      return "the trainer";
-    case LimitKind::kCores:
-      return "CPU cores";
-    case LimitKind::kStage:
-      return limit.name;
-    case LimitKind::kOrder:
-      return "the order of the batches";
-    case LimitKind::kThread:
-      return "one thread that loads and computes in turn";
-    default:
-      return fmt::format("{} {}", analysis::LimitKindName(limit.kind), limit.name);
-  }
+  return limit.kind != nullptr ? limit.kind->ShortName(limit) : std::string("nothing");
 }
 
 std::string ProbabilityText(double probability) {

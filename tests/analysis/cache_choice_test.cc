@@ -53,7 +53,7 @@ TEST_F(Cache, AllThatFitsIsReadBackAndTheNextStageLimits) {
   // After the last stage nothing is left to do but to read: the consumer limits at 1000.
   EXPECT_EQ(best.stage, 2u);
   EXPECT_NEAR(best.warm_rate, 1000, 60);
-  EXPECT_EQ(best.then.kind, LimitKind::kConsumer);
+  EXPECT_EQ(best.then.kind_name(), kConsumerLimit);
   EXPECT_NEAR(choice.rate, 1 / 0.0121, 2);
   // 1 filling epoch and 9 warm ones.
   EXPECT_NEAR(*best.total_s, 1000 / best.fill_rate + 9 * 1000 / best.warm_rate, 1e-9);
@@ -83,7 +83,7 @@ TEST_F(Cache, ADiskDeliversNoMoreThanItDoes) {
   const CacheChoice fast = Choose(30, {Disk(0.005)});
   ASSERT_TRUE(fast.best);
   EXPECT_NEAR(fast.options[*fast.best].warm_rate, 200, 8);
-  EXPECT_EQ(fast.options[*fast.best].then.name, "disk");
+  EXPECT_EQ(fast.options[*fast.best].then.name, "cache disk");
 }
 
 TEST_F(Cache, RandomDrawsAreNotKept) {

@@ -69,12 +69,11 @@ class Contradictions {
   void CheckUsedUp() {
     const Bottleneck& b = *statements_.bottleneck;
     const Finding& first = b.findings[0];
-    const bool shared = first.limit.kind == LimitKind::kCores ||
-                        first.limit.kind == LimitKind::kLock ||
-                        first.limit.kind == LimitKind::kDevice;
+    const bool shared =
+        first.limit.Is(kCoresLimit) || first.limit.Is(kLockLimit) || first.limit.Is(kDeviceLimit);
     if (b.verdict != Verdict::kLimited || !shared || first.utilisation >= 0.9) return;
     if (!b.loss.empty()) return;
-    if (first.limit.kind == LimitKind::kCores && statements_.model->cores_contended()) return;
+    if (first.limit.Is(kCoresLimit) && statements_.model->cores_contended()) return;
     Say(fmt::format("{} is blamed and used {:.2f}", Describe(first.limit), first.utilisation));
   }
 

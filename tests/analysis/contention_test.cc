@@ -110,7 +110,7 @@ TEST(Contention, MakesMoreBusyCoresGainLess) {
     const PipelineModel model(run);
     four = model.current();
     four.parallelism[0] = 4;
-    const Prediction prediction = Predictor(model).Predict(four);
+    const Prediction prediction = Predictor(model).Predict({four, {}});
     EXPECT_LT(prediction.interval.low, prediction.rate);
     return prediction;
   };
@@ -126,7 +126,7 @@ TEST(Contention, ChangesNothingAtPresentSettings) {
   const PipelineModel model(run);
   const Predictor predictor(model);
   EXPECT_TRUE(predictor.contention().fitted());
-  EXPECT_NEAR(predictor.Rate(model.current()) / model.demands().rate, 1, 0.02);
+  EXPECT_NEAR(predictor.Rate({model.current(), {}}) / model.demands().rate, 1, 0.02);
   const Demands same =
       AtLoad(model, model.demands(), model.current(),
              ExpectedLoad(model, model.demands(), model.current()), predictor.contention());
@@ -134,7 +134,7 @@ TEST(Contention, ChangesNothingAtPresentSettings) {
   // Half the threads make each cheaper.
   Settings two = model.current();
   two.parallelism[0] = 2;
-  EXPECT_NEAR(predictor.Rate(two), 200 * 1.3 / 1.1, 12);
+  EXPECT_NEAR(predictor.Rate({two, {}}), 200 * 1.3 / 1.1, 12);
 }
 
 // The consumer's thread works 2 ms a batch, of which its operator knows nothing.

@@ -79,7 +79,7 @@ class ReadingRun : public testing::Test {
     const PipelineModel model(run_);
     Settings settings = model.current();
     settings.parallelism[0] = threads;
-    return Predictor(model).Predict(settings).rate;
+    return Predictor(model).Predict({settings, {}}).rate;
   }
   RunView run_;
 };
@@ -96,8 +96,8 @@ TEST_F(ReadingRun, ThreadsHaveNoMoreThanTheDeviceGives) {
   const PipelineModel model(run_);
   Settings settings = model.current();
   settings.parallelism[0] = 8;
-  const Prediction prediction = Predictor(model).Predict(settings);
-  EXPECT_EQ(prediction.limits[prediction.binding].kind, LimitKind::kDevice);
+  const Prediction prediction = Predictor(model).Predict({settings, {}});
+  EXPECT_EQ(prediction.limits[prediction.binding].kind_name(), kDeviceLimit);
   EXPECT_EQ(prediction.limits[prediction.binding].name, "storage");
 }
 
@@ -206,7 +206,7 @@ TEST_F(ReadingRun, ALinkCarriesNoMoreThanItCan) {
   EXPECT_NEAR(RateWith(8), 250, 13);
   Settings settings = model.current();
   settings.parallelism[0] = 8;
-  const Prediction prediction = Predictor(model).Predict(settings);
+  const Prediction prediction = Predictor(model).Predict({settings, {}});
   EXPECT_EQ(prediction.limits[prediction.binding].name, "network eth0 received");
 }
 

@@ -43,7 +43,7 @@ TEST(OneThread, LoadsAndComputesInTurn) {
     ASSERT_TRUE(model.loads_on_consumer());
     const Bottleneck bottleneck = FindBottleneck(model);
     EXPECT_EQ(bottleneck.verdict, Verdict::kLimited);
-    EXPECT_EQ(bottleneck.findings[0].limit.kind, LimitKind::kThread);
+    EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kThreadLimit);
     EXPECT_NEAR(bottleneck.findings[0].limit.bound, 1 / 0.0055, 4);
     EXPECT_NEAR(bottleneck.findings[0].utilisation, 1, 0.02);
     EXPECT_TRUE(bottleneck.disagreement.empty()) << bottleneck.disagreement;
@@ -84,7 +84,7 @@ TEST(OneThread, WhatAWorkerGainsIsWithinItsInterval) {
   apart.consumer_cpu_s = 0.002;
   Settings one = model.current();
   one.parallelism[0] = 1;
-  const Prediction prediction = Predictor(model).Predict(one);
+  const Prediction prediction = Predictor(model).Predict({one, {}});
   const double truth = SimulatedRate(apart, 20000, 3).value();
   EXPECT_LE(prediction.interval.low, truth);
   EXPECT_GE(prediction.interval.high, truth);
@@ -98,7 +98,7 @@ TEST(OneThread, WorkersGainNothingOnOneCore) {
   costs.cores = 1;
   const RunView run = RecordOneThread(costs, 10, 1);
   const Statements statements = MakeStatements(run);
-  EXPECT_EQ(statements.bottleneck->findings[0].limit.kind, LimitKind::kCores);
+  EXPECT_EQ(statements.bottleneck->findings[0].limit.kind_name(), kCoresLimit);
   EXPECT_TRUE(statements.allocation->changes.empty());
   EXPECT_EQ(EmitDataLoader(run, {}).settings[0].value, "0");
 }
@@ -114,7 +114,7 @@ TEST(OneThread, WorkOutsideOperatorsMovesWithTheLoader) {
   EXPECT_NEAR(model.demands().cpu_s, 0.0055, 0.0002);
   EXPECT_NEAR(model.demands().consumer_cpu_s, 0.002, 0.0002);
   const Bottleneck bottleneck = FindBottleneck(model);
-  EXPECT_EQ(bottleneck.findings[0].limit.kind, LimitKind::kThread);
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kThreadLimit);
   EXPECT_EQ(bottleneck.verdict, Verdict::kLimited);
 }
 

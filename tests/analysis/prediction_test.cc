@@ -53,7 +53,7 @@ TEST(Prediction, LearnsTheShapeOfCostsFromThePresentRate) {
   Settings sixteen = model.current();
   sixteen.parallelism[0] = 16;
   const double truth = SimulatedRate(Ordered(16), 20000, 9).value();
-  const Prediction prediction = Predictor(model).Predict(sixteen);
+  const Prediction prediction = Predictor(model).Predict({sixteen, {}});
   EXPECT_NEAR(prediction.rate / truth, 1, 0.06);
   EXPECT_GT(prediction.rate, 1.25 * model.demands().rate);
 }
@@ -90,7 +90,7 @@ double HalfWidth(const std::vector<double>& factors, bool other_pipeline = false
   const PipelineModel model(run);
   Settings four = model.current();
   four.parallelism[0] = 4;
-  const Prediction prediction = Predictor(model).Predict(four);
+  const Prediction prediction = Predictor(model).Predict({four, {}});
   return std::log(prediction.rate / prediction.interval.low);
 }
 

@@ -30,7 +30,7 @@ TEST(SharedCores, AThreadsShareIsMeasuredAndNotHalfOfTheCores) {
   EXPECT_NEAR(model.cores_available() / model.cores_used().value(), 1, 0.15)
       << "its threads have what they can get, which is far from half of two cores";
   const Bottleneck bottleneck = FindBottleneck(model);
-  EXPECT_EQ(bottleneck.findings[0].limit.kind, LimitKind::kCores);
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kCoresLimit);
   EXPECT_GT(bottleneck.findings[0].utilisation, 0.85);
 }
 
@@ -43,7 +43,7 @@ TEST(SharedCores, ASecondThreadTakesASecondShare) {
   EXPECT_GT(truth, 1.3 * model.demands().rate);
   Settings two = model.current();
   two.parallelism[1] = 2;
-  const Prediction prediction = Predictor(model).Predict(two);
+  const Prediction prediction = Predictor(model).Predict({two, {}});
   EXPECT_LE(prediction.interval.low, truth);
   EXPECT_GE(prediction.interval.high, truth);
   EXPECT_NEAR(prediction.rate / truth, 1, 0.2);
@@ -91,7 +91,7 @@ TEST(SharedCores, WhatIsInUseIsThere) {
   ASSERT_TRUE(model.cores_contended());
   EXPECT_GE(model.cores_available(), model.cores_used().value());
   for (const Limit& limit : Bounds(model, model.demands(), model.current())) {
-    if (limit.kind == LimitKind::kCores) {
+    if (limit.Is(kCoresLimit)) {
       EXPECT_GE(limit.bound, 0.999 * model.demands().rate);
     }
   }
@@ -166,7 +166,7 @@ TEST(BusyConsumer, WaitingForACoreIsNoDemandOfTheConsumer) {
   const Bottleneck bottleneck = FindBottleneck(model);
   EXPECT_EQ(bottleneck.findings[0].limit.name, "fetch");
   for (const Finding& finding : bottleneck.findings) {
-    if (finding.limit.kind == LimitKind::kConsumer) {
+    if (finding.limit.Is(kConsumerLimit)) {
       EXPECT_NEAR(finding.limit.bound, 333, 10);
     }
   }
@@ -178,7 +178,7 @@ TEST(BusyConsumer, WhatIsNotKnownOfItsWaitIsInTheInterval) {
   EXPECT_LE(model.demands().consumer_least_s, 0.0031);
   EXPECT_GE(model.demands().consumer_most_s, model.demands().consumer_s);
   for (const Finding& finding : FindBottleneck(model).findings) {
-    if (finding.limit.kind != LimitKind::kConsumer) continue;
+    if (!finding.limit.Is(kConsumerLimit)) continue;
     EXPECT_LE(finding.bound_interval.low, finding.limit.bound);
     EXPECT_GE(finding.bound_interval.high, 0.95 / 0.003)
         << "it may have waited for as long as its thread did";
@@ -218,7 +218,7 @@ TEST(BusyConsumer, SeveralConsumersTakeSeveralTimesAsMuch) {
   const PipelineModel model(run);
   EXPECT_EQ(model.consumers(), 3);
   for (const Finding& finding : FindBottleneck(model).findings) {
-    if (finding.limit.kind != LimitKind::kConsumer) continue;
+    if (!finding.limit.Is(kConsumerLimit)) continue;
     EXPECT_NEAR(finding.limit.bound, 3 / 0.008, 10);
     EXPECT_LT(finding.utilisation, 1.02) << "no more is observed than is allowed";
   }

@@ -169,7 +169,7 @@ TEST_F(WhatIf, PredictionsComeTrue) {
     make(&changed);
     const double truth = SimulatedRate(changed, 5000, 77).value();
     const Variant what = Parsed({word});
-    const Prediction said = predictor.Predict(what.settings, what.scales);
+    const Prediction said = predictor.Predict(what);
     EXPECT_NEAR(said.rate, truth, 0.05 * truth) << word;
     EXPECT_LE(said.interval.low, truth * 1.01) << word;
     EXPECT_GE(said.interval.high, truth * 0.99) << word;
@@ -210,15 +210,14 @@ TEST_F(WhatIf, AChangeOfNothingGainsNothing) {
   // The last stage has room: neither a thread nor a place more there is of any use.
   for (const char* words : {"join.parallelism=1", "decode.parallelism=8", "fetch.cost=1"}) {
     const Variant what = Parsed({words});
-    EXPECT_NEAR(PredictChange(model_, predictor, what).rate / now, 1, 0.002) << words;
+    EXPECT_NEAR(predictor.Predict(what).rate / now, 1, 0.002) << words;
   }
   // The cores that the run had, by their number.
   const std::string same = "cores=" + std::to_string(static_cast<int>(model_.cores_budget()));
   EXPECT_EQ(Parsed({same}).settings, model_.current());
-  // What moves the rate is predicted as it was.
+  // One question has one answer, with an interval or without.
   const Variant moves = Parsed({"fetch.parallelism=3"});
-  EXPECT_DOUBLE_EQ(PredictChange(model_, predictor, moves).rate,
-                   predictor.Predict(moves.settings, moves.scales).rate);
+  EXPECT_DOUBLE_EQ(predictor.Predict(moves).rate, predictor.Rate(moves));
 }
 
 TEST_F(WhatIf, TheKneeIsWhereMoreThreadsStopPaying) {
@@ -248,7 +247,7 @@ TEST(CorrectedRate, ABetterChangeIsNeverPredictedLower) {
 
 // The settings of a plan, asked for in words, are predicted as the plan is; memory bandwidth is a
 // row of both.
-TEST(PredictChange, APlanAndTheWhatIfOfItsSettingsAgree) {
+TEST(Predict, APlanAndTheWhatIfOfItsSettingsAgree) {
   for (const double ceiling : {0.0, 2e9, 2e11}) {
     SimulatedPipeline pipeline = Mixed();
     RunView run = Record(pipeline, 20, 5);
@@ -272,10 +271,13 @@ TEST(PredictChange, APlanAndTheWhatIfOfItsSettingsAgree) {
     for (const Change& change : plan.changes) {
       words.push_back(change.knob + "=" + std::to_string(change.to));
     }
-    const Prediction said = PredictChange(model, Predictor(model), ParseWhatIf(model, words));
+    const Prediction said = Predictor(model).Predict(ParseWhatIf(model, words));
     EXPECT_DOUBLE_EQ(said.rate, plan.predicted) << ceiling;
     EXPECT_EQ(said.limits[said.binding].name, plan.limited_by.name) << ceiling;
-    EXPECT_EQ(said.limits.back().name == "memory bandwidth", ceiling > 0);
+    const bool row = std::any_of(said.limits.begin(), said.limits.end(), [](const Limit& limit) {
+      return limit.Is(kMemoryBandwidthLimit);
+    });
+    EXPECT_EQ(row, ceiling > 0);
     EXPECT_EQ(plan.limited_by.name == "memory bandwidth", ceiling == 2e9);
   }
 }
@@ -311,7 +313,7 @@ TEST_F(WhatIf, IntervalsLearnFromPlansThatRan) {
     }
     const PipelineModel model(run);
     const Variant what = ParseWhatIf(model, {"fetch.parallelism=2"});
-    const Prediction said = Predictor(model).Predict(what.settings, what.scales);
+    const Prediction said = Predictor(model).Predict(what);
     return std::log(said.rate / said.interval.low);  // no bound is in the way down
   };
   const double prior = width_with(0, 0, "stage");
@@ -328,7 +330,7 @@ TEST_F(WhatIf, IntervalsLearnFromPlansThatRan) {
   run.earlier_predictions.assign(50, {100, 95, 105, std::nullopt, "x", "stage"});
   const PipelineModel model(run);
   const Variant what = ParseWhatIf(model, {"fetch.parallelism=2"});
-  const Prediction said = Predictor(model).Predict(what.settings, what.scales);
+  const Prediction said = Predictor(model).Predict(what);
   EXPECT_NEAR(std::log(said.rate / said.interval.low), prior, 1e-12);
 }
 

@@ -86,12 +86,12 @@ std::vector<PredictTrial> TryPredictions(uint64_t seed) {
       }
     }
     if (!enough) break;
-    const analysis::Prediction prediction = predictor.Predict(settings);
+    const analysis::Prediction prediction = predictor.Predict({settings, {}});
     trial.now = model.demands().rate;
     trial.predicted = prediction.rate;
     trial.low = prediction.interval.low;
     trial.high = prediction.interval.high;
-    trial.limited_by = analysis::LimitKindName(prediction.limits[prediction.binding].kind);
+    trial.limited_by = prediction.limits[prediction.binding].kind_name();
     trial.observed = LongRate(changed, seed + kTruthSeed);
     trials.push_back(trial);
   }
@@ -145,13 +145,13 @@ std::vector<PredictTrial> TryContention(uint64_t seed) {
     for (size_t s = 0; s < changed.stations.size(); ++s) {
       settings.parallelism[s] = changed.stations[s].threads;
     }
-    const analysis::Prediction prediction = predictor.Predict(settings);
+    const analysis::Prediction prediction = predictor.Predict({settings, {}});
     trials.push_back({seed, alone ? "one run" : "three runs",
                       fmt::format("threads x4, contention {:.3f} taken for {:.3f}",
                                   planted.world.contention, predictor.contention().each),
                       planted.level, model.demands().rate, prediction.rate, prediction.interval.low,
                       prediction.interval.high, observed,
-                      analysis::LimitKindName(prediction.limits[prediction.binding].kind)});
+                      prediction.limits[prediction.binding].kind_name()});
   }
   return trials;
 }
@@ -566,8 +566,7 @@ std::string Show(uint64_t seed, bool small) {
                       1e3 * world.consumer_s, world.consumer_cv, 1e3 * model.demands().consumer_s,
                       model.consumer_cv());
   for (const analysis::Limit& limit : analysis::Bounds(model, model.demands(), model.current())) {
-    text += fmt::format("  {} {} {:.2f}\n", analysis::LimitKindName(limit.kind), limit.name,
-                        limit.bound);
+    text += fmt::format("  {} {} {:.2f}\n", limit.kind_name(), limit.name, limit.bound);
   }
   const double simulated =
       analysis::SimulatedRate(model.Simulated(model.current(), model.demands()), 8000, seed)

@@ -68,7 +68,7 @@ Table Findings(const PipelineModel& model, const Bottleneck& bottleneck) {
       bound = Quantity::Of(finding.limit.bound, Unit::kPerSecond, Source::kAccount)
                   .WithInterval(finding.bound_interval.low, finding.bound_interval.high);
     }
-    table.rows.push_back({finding.limit.name, analysis::LimitKindName(finding.limit.kind),
+    table.rows.push_back({finding.limit.name, finding.limit.kind_name(),
                           finding.culprit ? model.operators()[*finding.culprit].name : "",
                           Quantity::Of(finding.probability, Unit::kRatio, Source::kEstimate), bound,
                           Ratio(finding.utilisation, ""),
@@ -128,7 +128,7 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
       {"grade", StallGradeKey(model.stall_ratio())},
       {"stall_ratio", stall},
       {"limit.name", first.limit.name},
-      {"limit.kind", analysis::LimitKindName(first.limit.kind)},
+      {"limit.kind", first.limit.kind_name()},
       {"limit.operator", first.culprit ? model.operators()[*first.culprit].name : ""},
       {"limit.probability", Quantity::Of(first.probability, Unit::kRatio, Source::kEstimate)},
       {"observed.batches_per_second", Number(model.demands().rate, Unit::kPerSecond, "")},

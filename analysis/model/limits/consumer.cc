@@ -1,0 +1,49 @@
+// The consumer: a step of it takes as long as it computes, whatever the pipeline does.
+#include <fmt/format.h>
+
+#include "analysis/model/limits/limit_kind.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+class Consumer final : public LimitKind {
+ public:
+  Consumer() : LimitKind(std::string(kConsumerLimit), 10) {}
+
+  void AddRows(const PipelineModel& /*model*/, const Demands& demands, const Settings& /*settings*/,
+               std::vector<Limit>* rows) const override {
+    rows->push_back({this, 0, name(), BoundOf(1, demands.consumer_s)});
+  }
+
+  std::string Describe(const Limit& /*limit*/) const override { return "the consumer"; }
+  std::string ShortName(const Limit& /*limit*/) const override { return "the trainer"; }
+  std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
+    return limit.name;
+  }
+  std::string Because(const PipelineModel& model, const Limit& limit,
+                      double /*used_ratio*/) const override {
+    return fmt::format("the trainer computes {} per step: {} at most",
+                       FormatDuration(model.demands().consumer_s * model.consumers() * 1e9),
+                       FormatRate(limit.bound, "batches"));
+  }
+  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+                             const std::string& /*culprit*/) const override {
+    return "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
+  }
+  std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
+    return "the consumer computes nothing";
+  }
+
+  bool AtConsumer() const override { return true; }
+
+  Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,
+                 Step step) const override {
+    return Faster(at, Scaled::kConsumer, 0, step);
+  }
+};
+
+HR_LIMIT(Consumer);
+
+}  // namespace
+}  // namespace headrace::analysis

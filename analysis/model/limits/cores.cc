@@ -1,0 +1,98 @@
+// The cores: what a batch computes, on all threads, of the cores that this process gets.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "analysis/model/limits/limit_kind.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+class Cores final : public LimitKind {
+ public:
+  Cores() : LimitKind(std::string(kCoresLimit), 20) {}
+
+  void AddRows(const PipelineModel& model, const Demands& demands, const Settings& settings,
+               std::vector<Limit>* rows) const override {
+    rows->push_back({this, 0, name(),
+                     model.cores_known()
+                         ? BoundOf(model.SharedCores(settings, demands), demands.cpu_s)
+                         : std::numeric_limits<double>::infinity()});
+  }
+
+  std::string Describe(const Limit& /*limit*/) const override { return "the number of cores"; }
+  std::string ShortName(const Limit& /*limit*/) const override { return "CPU cores"; }
+  std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
+    return limit.name;
+  }
+  std::string Because(const PipelineModel& model, const Limit& limit,
+                      double /*used_ratio*/) const override {
+    std::string text = fmt::format("CPU cores allow {}: {:.2f} of {:.2f} cores are in use",
+                                   FormatRate(limit.bound, "batches"),
+                                   model.cores_used().value_or(0), model.cores_available());
+    const std::optional<size_t> culprit = Culprit(model, limit);
+    if (culprit && model.demands().cpu_s > 0) {
+      text += fmt::format(
+          ", {} of it by {}",
+          FormatPercent(model.demands().operators[*culprit].cpu_s / model.demands().cpu_s),
+          model.operators()[*culprit].name);
+    }
+    return text;
+  }
+  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+                             const std::string& /*culprit*/) const override {
+    return "No setting is faster: threads do not add cores.";
+  }
+  std::string WhyUnlimited(const PipelineModel& model) const override {
+    return model.splits_cpu() ? "the core budget was not recorded"
+                              : "CPU time was not split from waiting";
+  }
+
+  std::optional<size_t> Culprit(const PipelineModel& model, const Limit& /*limit*/) const override {
+    std::optional<size_t> most;
+    const std::vector<Demands::Operator>& operators = model.demands().operators;
+    for (size_t i = 0; i < operators.size(); ++i) {
+      if (!most || operators[i].cpu_s > operators[*most].cpu_s) most = i;
+    }
+    return most;
+  }
+
+  Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,
+                 Step step) const override {
+    Relief relief{at, {}};
+    const double cores = at.settings.cores;
+    relief.variant.settings.cores += More(cores, step);
+    relief.what =
+        fmt::format("{:.3g} cores instead of {:.3g}", relief.variant.settings.cores, cores);
+    return relief;
+  }
+  // A stage whose threads compute nearly all that is computed gains nothing by more of them; one
+  // thread that loads and computes in turn and needs all the cores gains nothing by a worker, which
+  // would take its time from it.
+  bool Explains(const PipelineModel& model, const Demands& demands, const Limit& limit,
+                const Limit& other) const override {
+    if (limit.bound >= 1.1 * other.bound) return false;
+    if (other.Is(kThreadLimit)) {
+      double cpu_s = model.ConsumerComputeCpu(demands);
+      for (size_t s = 0; s < model.stages().size(); ++s) {
+        if (model.stages()[s].on_consumer) cpu_s += demands.stage_cpu_s[s];
+      }
+      return cpu_s > 0.7 * demands.cpu_s;
+    }
+    if (!other.Is(kStageLimit)) return false;
+    const double stage_cpu_s = demands.stage_cpu_s[other.index];
+    return stage_cpu_s > 0.7 * demands.cpu_s && stage_cpu_s > 0.8 * demands.stage_s[other.index];
+  }
+  // Full cores show as a stage that waits for one, or as the stage that computes most.
+  bool ShowsAt(const PipelineModel& model, const Limit& /*limit*/, size_t stage) const override {
+    return model.stages()[stage].runnable_ratio.value_or(1) > 0.05 ||
+           model.demands().stage_cpu_s[stage] > 0.3 * model.demands().cpu_s;
+  }
+  double prediction_error() const override { return 0.09; }
+};
+
+HR_LIMIT(Cores);
+
+}  // namespace
+}  // namespace headrace::analysis

@@ -1,0 +1,209 @@
+#include "analysis/model/limits/limit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/model/limits/limit_kind.h"
+#include "base/terminal_text.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// An estimated row always costs something; it is to blame where it allows less than this of the
+// least other bound.
+constexpr double kEstimateMatters = 0.85;
+
+}  // namespace
+
+const std::vector<const LimitKind*>& LimitKinds() {
+  static const std::vector<const LimitKind*> kinds = [] {
+    std::vector<const LimitKind*> all;
+    for (const auto& [name, kind] :
+         Registry<std::shared_ptr<const LimitKind>>::Global().entries()) {
+      all.push_back(kind.get());
+    }
+    std::stable_sort(all.begin(), all.end(), [](const LimitKind* a, const LimitKind* b) {
+      return a->place() < b->place();
+    });
+    return all;
+  }();
+  return kinds;
+}
+
+// ---------------------------------------------------------------- kinds
+
+std::string LimitKind::Describe(const Limit& limit) const {
+  return fmt::format("{} {}", name_, Printable(limit.name));
+}
+
+std::string LimitKind::SizedName(const PipelineModel& /*model*/, const Limit& limit) const {
+  return fmt::format("{} {}", name_, limit.name);
+}
+
+std::string LimitKind::Because(const PipelineModel& /*model*/, const Limit& limit,
+                               double used_ratio) const {
+  return fmt::format("{} is held {} of the time: {} at most", ShortName(limit),
+                     FormatPercent(std::min(1.0, used_ratio)), FormatRate(limit.bound, "batches"));
+}
+
+std::string LimitKind::WithoutSetting(const PipelineModel& /*model*/, const Limit& limit,
+                                      const std::string& /*culprit*/) const {
+  return fmt::format("No setting helps: use less of {}, or get more of it.", ShortName(limit));
+}
+
+std::string LimitKind::WhyUnlimited(const PipelineModel& /*model*/) const {
+  return "nothing was held";
+}
+
+std::string LimitKind::ResourceClass(const PipelineModel& /*model*/, const Limit& /*limit*/) const {
+  return name_;
+}
+
+std::vector<size_t> LimitKind::StagesAt(const PipelineModel& /*model*/, const Limit& limit) const {
+  const std::optional<size_t> stage = StageOf(limit);
+  return stage ? std::vector<size_t>{*stage} : std::vector<size_t>();
+}
+
+bool LimitKind::ShowsAt(const PipelineModel& /*model*/, const Limit& limit, size_t stage) const {
+  const std::optional<size_t> own = StageOf(limit);
+  return own && *own == stage;
+}
+
+double FactorOf(Step step) { return step == Step::kQuarter ? 0.8 : 1 / 1.1; }
+
+std::string FasterText(double factor) {
+  return fmt::format("{:.0f} % faster", 100 * (1 / factor - 1));
+}
+
+Relief Faster(const Variant& at, Scaled part, size_t index, Step step) {
+  const double factor = FactorOf(step);
+  Relief relief{at, FasterText(factor)};
+  relief.variant.scales.push_back({part, index, factor});
+  return relief;
+}
+
+int More(double number, Step step) {
+  if (step == Step::kUnit) return 1;
+  const double share = step == Step::kQuarter ? 0.25 : 0.1;
+  return std::max(1, static_cast<int>(std::lround(number * share)));
+}
+
+double BoundOf(double capacity, double demand) {
+  return demand > 1e-12 ? capacity / demand : kInfinite;
+}
+
+std::optional<size_t> LargestOf(const std::vector<size_t>& members,
+                                const std::vector<double>& values) {
+  std::optional<size_t> best;
+  for (size_t i : members) {
+    if (!best || values[i] > values[*best]) best = i;
+  }
+  return best;
+}
+
+std::vector<double> OperatorSeconds(const Demands& demands) {
+  std::vector<double> seconds;
+  for (const Demands::Operator& op : demands.operators) {
+    seconds.push_back(op.cpu_s + op.blocked_s + op.lock_wait_s);
+  }
+  return seconds;
+}
+
+// ---------------------------------------------------------------- rows
+
+bool Limit::Is(std::string_view name_of_kind) const {
+  return kind != nullptr && kind->name() == name_of_kind;
+}
+
+const std::string& Limit::kind_name() const {
+  static const std::string none;
+  return kind != nullptr ? kind->name() : none;
+}
+
+bool SameRow(const Limit& a, const Limit& b) { return a.kind == b.kind && a.index == b.index; }
+
+namespace {
+
+const LimitKind* KindNamed(std::string_view name) {
+  return Registry<std::shared_ptr<const LimitKind>>::Global().Find(name)->get();
+}
+
+}  // namespace
+
+Limit LimitOfConsumer(double batches_per_second) {
+  return {KindNamed(kConsumerLimit), 0, std::string(kConsumerLimit), batches_per_second};
+}
+
+Limit LimitOfStage(const PipelineModel& model, size_t stage) {
+  return {KindNamed(kStageLimit), stage, model.stages()[stage].name, 0};
+}
+
+std::string Describe(const Limit& limit) {
+  return limit.kind != nullptr ? limit.kind->Describe(limit) : std::string("nothing");
+}
+
+std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
+                          const Settings& settings) {
+  std::vector<Limit> rows;
+  for (const LimitKind* kind : LimitKinds()) {
+    const size_t before = rows.size();
+    kind->AddRows(model, demands, settings, &rows);
+    for (size_t i = before; i < rows.size(); ++i) rows[i].kind = kind;
+  }
+  return rows;
+}
+
+double LeastBound(const std::vector<Limit>& limits) {
+  double least = kInfinite;
+  for (const Limit& limit : limits) {
+    if (!limit.kind->estimated()) least = std::min(least, limit.bound);
+  }
+  return least;
+}
+
+size_t BindingRow(const PipelineModel& model, const Demands& demands,
+                  const std::vector<Limit>& limits) {
+  size_t least = 0;
+  std::optional<size_t> estimate;
+  for (size_t i = 1; i < limits.size(); ++i) {
+    if (limits[i].kind->estimated()) {
+      estimate = i;
+    } else if (limits[i].bound < limits[least].bound) {
+      least = i;
+    }
+  }
+  if (estimate && limits[*estimate].bound < kEstimateMatters * limits[least].bound) {
+    return *estimate;
+  }
+  std::optional<size_t> shared;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (i == least || !limits[i].kind->Explains(model, demands, limits[i], limits[least])) continue;
+    if (!shared || limits[i].bound < limits[*shared].bound) shared = i;
+  }
+  return shared.value_or(least);
+}
+
+bool IsWithin(const PipelineModel& model, const Limit& first, const Limit& limit, double least) {
+  if (limit.kind->estimated()) return limit.bound >= kEstimateMatters * least;
+  if (first.kind->estimated()) {
+    return limit.Is(kStageLimit) && limit.kind->StageOf(limit) == first.kind->StageOf(first);
+  }
+  return limit.bound < first.bound && first.kind->Explains(model, model.demands(), first, limit);
+}
+
+double SharedLoad::seconds() const {
+  return std::accumulate(stage_s.begin(), stage_s.end(), other_s);
+}
+
+std::vector<SharedLoad> SharedLoads(const PipelineModel& model, const Demands& demands) {
+  std::vector<SharedLoad> loads;
+  for (const LimitKind* kind : LimitKinds()) kind->AddLoads(model, demands, &loads);
+  return loads;
+}
+
+}  // namespace headrace::analysis

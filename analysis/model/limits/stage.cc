@@ -1,0 +1,74 @@
+// A stage: its threads work on so many batches at once, and each takes c + b of its operators.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "analysis/model/limits/limit_kind.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+class Stage final : public LimitKind {
+ public:
+  Stage() : LimitKind(std::string(kStageLimit), 30) {}
+
+  void AddRows(const PipelineModel& model, const Demands& demands, const Settings& settings,
+               std::vector<Limit>* rows) const override {
+    for (size_t s = 0; s < model.stages().size(); ++s) {
+      const int threads = settings.parallelism[s];
+      rows->push_back({this, s, model.stages()[s].name,
+                       threads > 0 ? BoundOf(threads, demands.stage_s[s])
+                                   : std::numeric_limits<double>::infinity()});
+    }
+  }
+
+  std::string ShortName(const Limit& limit) const override { return limit.name; }
+  std::string SizedName(const PipelineModel& model, const Limit& limit) const override {
+    return fmt::format("stage {} ({})", limit.name, Threads(model, limit));
+  }
+  std::string Because(const PipelineModel& model, const Limit& limit,
+                      double /*used_ratio*/) const override {
+    return fmt::format("{} can deliver {} with {}", limit.name, FormatRate(limit.bound, "batches"),
+                       Threads(model, limit));
+  }
+  std::string WithoutSetting(const PipelineModel& model, const Limit& limit,
+                             const std::string& culprit) const override {
+    const StageModel& stage = model.stages()[limit.index];
+    if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
+      return "No setting within the budget gains 3 % or more.";
+    }
+    return fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
+                       limit.name, culprit.empty() ? "it" : culprit);
+  }
+  std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
+    return "no work was recorded in it";
+  }
+
+  std::optional<size_t> StageOf(const Limit& limit) const override { return limit.index; }
+  std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) const override {
+    return LargestOf(model.stages()[limit.index].operators, OperatorSeconds(model.demands()));
+  }
+
+  Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit,
+                 Step step) const override {
+    const int threads = at.settings.parallelism[limit.index];
+    const int more = threads + More(threads, step);
+    const int most = model.stages()[limit.index].max_parallelism;
+    if (most > 0 && more > most) return Faster(at, Scaled::kStage, limit.index, step);
+    Relief relief{at, fmt::format("{} threads instead of {}", more, threads)};
+    relief.variant.settings.parallelism[limit.index] = more;
+    return relief;
+  }
+
+ private:
+  static std::string Threads(const PipelineModel& model, const Limit& limit) {
+    const int threads = model.stages()[limit.index].parallelism;
+    return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+  }
+};
+
+HR_LIMIT(Stage);
+
+}  // namespace
+}  // namespace headrace::analysis

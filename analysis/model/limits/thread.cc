@@ -1,0 +1,87 @@
+// The consumer's thread, where it loads and computes in turn: a loader without workers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/model/limits/limit_kind.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+class Thread final : public LimitKind {
+ public:
+  Thread() : LimitKind(std::string(kThreadLimit), 60) {}
+
+  void AddRows(const PipelineModel& model, const Demands& demands, const Settings& settings,
+               std::vector<Limit>* rows) const override {
+    if (!model.loads_on_consumer()) return;
+    double loads_s = 0;
+    for (size_t s = 0; s < model.stages().size(); ++s) {
+      if (settings.parallelism[s] <= 0) loads_s += demands.stage_s[s];
+    }
+    rows->push_back({this, 0, name(),
+                     loads_s > 0 ? BoundOf(1, loads_s + demands.consumer_s)
+                                 : std::numeric_limits<double>::infinity()});
+  }
+
+  std::string Describe(const Limit& /*limit*/) const override {
+    return "the thread that loads and computes in turn";
+  }
+  std::string ShortName(const Limit& /*limit*/) const override {
+    return "one thread that loads and computes in turn";
+  }
+  std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
+    return limit.name;
+  }
+  std::string Because(const PipelineModel& model, const Limit& limit,
+                      double /*used_ratio*/) const override {
+    return fmt::format(
+        "one thread loads and computes in turn, and loads {} of the time: {} at most",
+        FormatPercent(model.stall_ratio()), FormatRate(limit.bound, "batches"));
+  }
+  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+                             const std::string& culprit) const override {
+    return fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",
+                       culprit.empty() ? "the loading" : culprit);
+  }
+  std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
+    return "no stage runs on the consumer's thread";
+  }
+  std::string ResourceClass(const PipelineModel& /*model*/, const Limit& /*limit*/) const override {
+    return std::string(kStageLimit);
+  }
+
+  std::vector<size_t> StagesAt(const PipelineModel& model, const Limit& /*limit*/) const override {
+    std::vector<size_t> stages;
+    for (size_t s = 0; s < model.stages().size(); ++s) {
+      if (model.stages()[s].on_consumer) stages.push_back(s);
+    }
+    return stages;
+  }
+  bool AtConsumer() const override { return true; }
+  std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) const override {
+    std::vector<size_t> there;
+    for (const size_t s : StagesAt(model, limit)) {
+      const std::vector<size_t>& operators = model.stages()[s].operators;
+      there.insert(there.end(), operators.begin(), operators.end());
+    }
+    return LargestOf(there, OperatorSeconds(model.demands()));
+  }
+
+  Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,
+                 Step /*step*/) const override {
+    Relief relief{at, "a worker that loads while the consumer computes"};
+    for (int& threads : relief.variant.settings.parallelism) threads = std::max(1, threads);
+    return relief;
+  }
+  bool ShowsAt(const PipelineModel& model, const Limit& /*limit*/, size_t stage) const override {
+    return model.stages()[stage].on_consumer;
+  }
+};
+
+HR_LIMIT(Thread);
+
+}  // namespace
+}  // namespace headrace::analysis
