@@ -5,26 +5,13 @@
 // searched by prediction from its solution; where the prediction of a plan without a cache is as
 // good, there is none.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "analysis/bottleneck.h"
-#include "analysis/cache_choice.h"
-#include "analysis/host_program.h"
+#include "analysis/program/candidate.h"
 
 namespace headrace::analysis {
-
-struct Budget {
-  std::optional<double> cores;           // none: what the run had
-  std::optional<uint64_t> memory_bytes;  // none: the run's own limit
-  std::optional<double> target;          // batches per second; none: as many as possible
-  int max_threads = 0;                   // per stage; 0: max(8, 4 per core, what it has)
-  std::optional<CacheQuestion> cache;    // none: no output may be kept
-  bool one_cache = false;                // the pipeline has room for one in all
-  std::optional<double> price_per_core_hour, watts_per_core;
-};
 
 struct Change {
   std::string knob;  // "decode.parallelism", "decode.queue"
@@ -32,16 +19,6 @@ struct Change {
   std::string why;
   double gain = 0;                     // of the plan's rate against the plan without this change
   std::optional<double> memory_bytes;  // what it adds, queues full
-};
-
-// An output that the plan keeps between epochs.
-struct PlannedCache {
-  size_t stage = 0, tier = 0;  // of the model, of the question
-  double share = 0;            // of the elements
-  double bytes = 0;            // of the tier
-  // What it may grow to if elements come out larger: within the tier, and in memory within what
-  // the memory budget leaves beside the rest of the plan.
-  double most_bytes = 0;
 };
 
 struct Allocation {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/program/memory_budget.h"
 #include "analysis/what_if.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -25,26 +26,6 @@ constexpr double kWorthFewer = 0.2;  // of all threads, that fewer must save
 std::string ThreadsKnob(const StageModel& stage) { return stage.name + ".parallelism"; }
 std::string QueueKnob(const StageModel& stage) { return stage.name + ".queue"; }
 
-double ElementBytes(const PipelineModel& model, size_t stage) {
-  return model.stages()[stage].element_bytes.value_or(0);
-}
-
-// Queues full, and an element in each thread.
-double FullBytes(const PipelineModel& model, const Settings& settings) {
-  double bytes = 0;
-  for (size_t s = 0; s < model.stages().size(); ++s) {
-    bytes += ElementBytes(model, s) *
-             (static_cast<double>(settings.queue_capacity[s]) + settings.parallelism[s]);
-  }
-  return bytes;
-}
-
-double MemoryLimit(const PipelineModel& model, const TunerOptions& budget) {
-  if (budget.memory_bytes) return static_cast<double>(*budget.memory_bytes);
-  if (model.run().run.memory_bytes) return static_cast<double>(*model.run().run.memory_bytes);
-  return kInfinite;
-}
-
 // One proposal in the making.
 class Draft {
  public:
@@ -52,7 +33,7 @@ class Draft {
       : model_(model),
         question_(question),
         predictor_(model),
-        limit_bytes_(MemoryLimit(model, question.budget)),
+        limit_bytes_(MemoryLimit(model, question.budget.memory_bytes)),
         knobs_(KnobsOf(model, model.current())) {
     const Demands& demands = model.demands();
     proposal_.now = demands.rate;
@@ -84,7 +65,7 @@ class Draft {
     settings = NotTried(Fitted(settings));
     if (!Take(settings)) {
       if (proposal_.reason.empty()) {
-        proposal_.reason = fmt::format("{} limits, and no setting that fits gains more",
+        proposal_.reason = fmt::format("{} is the limit; no setting within the budget is faster",
                                        analysis::Describe(proposal_.limited_by));
       }
       return std::move(proposal_);
@@ -130,13 +111,13 @@ class Draft {
 
   std::optional<double> MemoryOf(const Settings& settings) const {
     if (!question_.rest_bytes) return std::nullopt;
-    return *question_.rest_bytes + FullBytes(model_, settings);
+    return *question_.rest_bytes + QueueMemory(model_, settings).value_or(0);
   }
   // What takes no more than what runs now is no worse for the memory; what takes more must fit with
   // room for what the rest of the process is not known to.
   bool Fits(const Settings& settings) const {
-    if (!proposal_.forced &&
-        FullBytes(model_, settings) <= FullBytes(model_, model_.current()) * (1 + 1e-9))
+    if (!proposal_.forced && QueueMemory(model_, settings).value_or(0) <=
+                                 QueueMemory(model_, model_.current()).value_or(0) * (1 + 1e-9))
       return true;
     return MemoryOf(settings).value_or(0) <= limit_bytes_ - Margin();
   }
@@ -204,7 +185,7 @@ class Draft {
     budget.target = question_.budget.target;
     budget.max_threads = question_.budget.max_threads;
     if (!std::isfinite(limit_bytes_)) return budget;
-    const double full = FullBytes(model_, model_.current());
+    const double full = QueueMemory(model_, model_.current()).value_or(0);
     const HostRow* rss = model_.run().FindHost("process_rss_bytes");
     const double size = rss != nullptr ? rss->maximum_value.value_or(0) : 0;
     const double taken = std::max(0.0, size - full);

@@ -1,0 +1,24 @@
+// ModelProgram: the integer program of a recorded pipeline within a budget.
+#pragma once
+#include <vector>
+
+#include "analysis/host_program.h"
+#include "analysis/program/budget.h"
+#include "analysis/program/memory_budget.h"
+
+namespace headrace::analysis {
+
+// Capacity above the planned rate that is wanted of each stage: for variance, and for work that is
+// dearer on busy cores.
+inline constexpr double kHeadroom = 0.2;
+
+struct ModelProgram {
+  HostProblem problem;
+  std::vector<int> most;  // threads of each stage
+};
+
+// `base`: the settings that a plan starts from, with the cores it may use.
+ModelProgram ProgramOf(const PipelineModel& model, const Budget& budget, const Settings& base,
+                       const MemoryBudget& memory);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,54 @@
+// Search: what the integer program does not know, found by predicting: which of its changes pay,
+// what longer queues and a few threads more gain where costs vary. Every step must fit the memory.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "analysis/prediction.h"
+
+namespace headrace::analysis {
+
+// A change that gains less is not proposed.
+inline constexpr double kWorthwhile = 0.03;
+// The longest queue that costs which vary ask for.
+inline constexpr int kMaxCapacity = 32;
+// Of an ordered queue, for each thread that fills it.
+inline constexpr int kOrderedPlaces = 4;
+
+// Whether no stage has more threads than that.
+bool WithinMost(const std::vector<int>& most, const Settings& settings);
+
+class Search {
+ public:
+  // `most`: threads of each stage. All but `target` and `scales` must outlive it.
+  Search(const PipelineModel& model, const Predictor& predictor, const std::vector<int>& most,
+         std::vector<Scale> scales, std::function<bool(const Settings&)> fits, double target);
+
+  const Settings& plan() const { return plan_; }
+  double rate() const { return rate_; }
+
+  // From `start` to the best settings found; changes against `current` that gain next to nothing
+  // are taken back.
+  void Run(const Settings& start, const Settings& current);
+
+ private:
+  void Undo(const Settings& current);
+  void Deepen();
+  void Climb();
+  double RateOf(const Settings& settings) const;
+  int Places(size_t s) const;
+  void AddSteps(size_t s, std::vector<std::pair<double, Settings>>* steps) const;
+  std::vector<Settings> Steps() const;
+
+  const PipelineModel& model_;
+  const Predictor& predictor_;
+  const std::vector<int>& most_;
+  std::vector<Scale> scales_;
+  Demands demands_;
+  std::function<bool(const Settings&)> fits_;
+  double target_;
+  Settings plan_;
+  double rate_ = 0;
+};
+
+}  // namespace headrace::analysis
