@@ -2,7 +2,6 @@
 // says what the plan gained and what limits now.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "base/units.h"
 #include "cli/ab_runner.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
@@ -335,24 +335,29 @@ HR_COMMAND(
                    "file; 3 it is not faster; 4 cannot tell, or no plan; 5 no such run; 130 "
                    "interrupted; else that of a run that failed (headrace run --help)",
      .next = "headrace run PIPELINE --set ... (it prints the command)",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ApplyOptions>();
-       app.add_option("RUN", options->run, "Apply the plan of this run: an id, a name, or latest")
-           ->capture_default_str();
-       app.add_option("--pairs", options->pairs, "Run it so many times with and without the plan")
-           ->check(CLI::Range(size_t{2}, size_t{1000}))
-           ->type_name("N")
-           ->capture_default_str();
-       app.add_option("-d,--duration", options->duration, "Length of each run")
-           ->capture_default_str();
-       AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.apply/1)");
-       app.add_option("-o,--output", options->page.file,
-                      "Write to this file instead of standard output; appears complete or not at "
-                      "all");
-       app.add_flag("-f,--force", options->page.replace, "Replace the output file if it exists");
-       app.add_option("--db", options->database,
-                      "Read and record in this database [$HEADRACE_DB or ./headrace.db]");
-       app.add_flag("-q,--quiet", options->quiet, "No progress");
+       command_line
+           .AddOption("RUN", options->run, "Apply the plan of this run: an id, a name, or latest")
+           ->ShowDefault();
+       command_line
+           .AddOption("--pairs", options->pairs, "Run it so many times with and without the plan")
+           ->Check(InRange(size_t{2}, size_t{1000}))
+           ->TypeName("N")
+           ->ShowDefault();
+       command_line.AddOption("-d,--duration", options->duration, "Length of each run")
+           ->ShowDefault();
+       AddFormatOptions(&command_line, &options->page,
+                        "Write one JSON object (schema headrace.apply/1)");
+       command_line.AddOption(
+           "-o,--output", options->page.file,
+           "Write to this file instead of standard output; appears complete or not at "
+           "all");
+       command_line.AddFlag("-f,--force", options->page.replace,
+                            "Replace the output file if it exists");
+       command_line.AddOption("--db", options->database,
+                              "Read and record in this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddFlag("-q,--quiet", options->quiet, "No progress");
        return [options] { return Apply(*options); };
      }});
 

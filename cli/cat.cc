@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <memory>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/keys_option.h"
 #include "cli/remote_option.h"
 #include "reader/dwrf/row_reader.h"
@@ -129,33 +129,39 @@ HR_COMMAND(
                    "that cannot be, 5 damaged or foreign data, 6 an encrypted column without its "
                    "key, or access denied, 7 a row too large",
      .next = "headrace inspect FILE",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<CatOptions>();
-       AddKeysOption(&app, &options->keys);
-       app.add_option("file", options->file,
+       AddKeysOption(&command_line, &options->keys);
+       command_line
+           .AddOption("file", options->file,
                       "DWRF file to read, also http://, https:// or s3://BUCKET/KEY")
-           ->required()
-           ->type_name("FILE");
-       AddRemoteOptions(&app, &options->source);
-       app.add_option("--columns", options->columns, "print only these: a,b,map1[17],map1[key]")
-           ->type_name("NAMES")
-           ->allow_extra_args(false);
-       app.add_option("--limit", options->limit, "stop after N rows")->type_name("N");
-       app.add_option("--offset", options->offset, "start at row N")->type_name("N");
-       app.add_option("--format", options->format,
+           ->Required()
+           ->TypeName("FILE");
+       AddRemoteOptions(&command_line, &options->source);
+       command_line
+           .AddOption("--columns", options->columns, "print only these: a,b,map1[17],map1[key]")
+           ->TypeName("NAMES")
+           ->OneValueEach();
+       command_line.AddOption("--limit", options->limit, "stop after N rows")->TypeName("N");
+       command_line.AddOption("--offset", options->offset, "start at row N")->TypeName("N");
+       command_line
+           .AddOption("--format", options->format,
                       "write ndjson (maps as arrays of [key, value], binary as {\"hex\"}) or "
                       "canonical (exact, hashable)")
-           ->check(CLI::IsMember({"ndjson", "canonical"}))
-           ->capture_default_str();
-       auto* verify = app.add_flag("--verify", options->verify,
-                                   "first hold row counts, statistics and row indexes against all "
-                                   "rows; print none where they differ");
-       app.add_flag("--skip-bad", options->skip_bad,
+           ->Check(OneOf({"ndjson", "canonical"}))
+           ->ShowDefault();
+       auto* verify =
+           command_line.AddFlag("--verify", options->verify,
+                                "first hold row counts, statistics and row indexes against all "
+                                "rows; print none where they differ");
+       command_line
+           .AddFlag("--skip-bad", options->skip_bad,
                     "leave out damaged stripes; with --no-verify only damaged columns (null) and "
                     "keys (absent)")
-           ->excludes(verify);
-       app.add_flag("--no-verify", options->no_verify, "read without comparing stripe checksums")
-           ->excludes(verify);
+           ->Excludes(verify);
+       command_line
+           .AddFlag("--no-verify", options->no_verify, "read without comparing stripe checksums")
+           ->Excludes(verify);
        return [options] { return Cat(*options); };
      }});
 

@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <sys/utsname.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -25,6 +24,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/edited_pipeline.h"
 #include "cli/ladder.h"
 #include "cli/page_output.h"
@@ -512,63 +512,77 @@ HR_COMMAND(
          "sign, 4 a limit is undecided, 5 damaged table, 7 no "
          "room, 130 interrupted (the same command goes on)",
      .next = "headrace plan RUN --db characterization/runs.db",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<StudyOptions>();
        auto page = std::make_shared<PageOutput>();
-       app.add_option("target", options->targets,
+       command_line
+           .AddOption("target", options->targets,
                       "Characterize these: rm1, rm2, rm3, a spec file; or one table of yours "
                       "(default: rm1 rm2 rm3)")
-           ->type_name("WORKLOAD|TABLE");
-       app.add_option("--pipeline", options->pipeline,
+           ->TypeName("WORKLOAD|TABLE");
+       command_line
+           .AddOption("--pipeline", options->pipeline,
                       "Take what the model reads of your table from this file (default "
                       "TABLE/pipeline.toml)")
-           ->type_name("FILE");
-       app.add_option("--coread", options->coread,
+           ->TypeName("FILE");
+       command_line
+           .AddOption("--coread", options->coread,
                       "Take the popularity of your features from this log of jobs")
-           ->type_name("FILE");
-       app.add_option("-o,--output", options->folder,
+           ->TypeName("FILE");
+       command_line
+           .AddOption("-o,--output", options->folder,
                       "Keep tables, runs, results and pages in this folder; a study that was "
                       "interrupted goes on from it")
-           ->type_name("DIR")
-           ->capture_default_str();
-       app.add_flag("--fresh", options->fresh, "Take no result from the folder");
-       AddFormatOptions(&app, page.get(), "Print JSON (schema headrace.characterization/1)");
-       app.add_flag("--quick", options->quick, "Make small tables and short runs");
-       auto* only =
-           app.add_flag("--ladder-only", options->ladder_only,
-                        "Climb the optimisation ladder of the first workload, nothing else");
-       app.add_flag("--no-ladder", options->no_ladder, "Leave the ladder out")->excludes(only);
-       app.add_option("--pairs", options->pairs,
+           ->TypeName("DIR")
+           ->ShowDefault();
+       command_line.AddFlag("--fresh", options->fresh, "Take no result from the folder");
+       AddFormatOptions(&command_line, page.get(),
+                        "Print JSON (schema headrace.characterization/1)");
+       command_line.AddFlag("--quick", options->quick, "Make small tables and short runs");
+       auto* only = command_line.AddFlag(
+           "--ladder-only", options->ladder_only,
+           "Climb the optimisation ladder of the first workload, nothing else");
+       command_line.AddFlag("--no-ladder", options->no_ladder, "Leave the ladder out")
+           ->Excludes(only);
+       command_line
+           .AddOption("--pairs", options->pairs,
                       "Run so many pairs for each rung of the ladder (default 6)")
-           ->check(CLI::Range(size_t{2}, size_t{1000}));
-       app.add_option("--rows", options->rows, "Generate so many rows")
-           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
-       app.add_option("--features", options->features,
-                      "Scale the published feature counts by this fraction (default 0.125)");
-       app.add_option("--seed", options->seed, "Start all random draws here")
-           ->capture_default_str();
-       app.add_option("-d,--duration", options->duration, "Run a worker this long (default 8s)");
-       app.add_option("--set", options->set,
+           ->Check(InRange(size_t{2}, size_t{1000}));
+       command_line.AddOption("--rows", options->rows, "Generate so many rows")
+           ->Check(InRange(uint64_t{1}, uint64_t{1} << 32));
+       command_line.AddOption(
+           "--features", options->features,
+           "Scale the published feature counts by this fraction (default 0.125)");
+       command_line.AddOption("--seed", options->seed, "Start all random draws here")
+           ->ShowDefault();
+       command_line.AddOption("-d,--duration", options->duration,
+                              "Run a worker this long (default 8s)");
+       command_line
+           .AddOption("--set", options->set,
                       "Change one knob of every run but the ladder's, KEY=VALUE")
-           ->allow_extra_args(false);
-       app.add_option("--nic-rate", options->nic_rate,
+           ->OneValueEach();
+       command_line
+           .AddOption("--nic-rate", options->nic_rate,
                       "Model a NIC of this rate between storage and worker: 400MB/s (default: for "
                       "workloads scaled by rm1, for tables none)")
-           ->type_name("RATE");
-       app.add_option("--memory", options->memory, "Give the worker so much memory")
-           ->type_name("SIZE");
-       app.add_option("--core-hour-price", options->prices.core_hour,
+           ->TypeName("RATE");
+       command_line.AddOption("--memory", options->memory, "Give the worker so much memory")
+           ->TypeName("SIZE");
+       command_line
+           .AddOption("--core-hour-price", options->prices.core_hour,
                       "Say what a million rows cost at this price of a core for an hour")
-           ->type_name("P")
-           ->check(CLI::NonNegativeNumber);
-       app.add_option("--watts-per-core", options->prices.watts_per_core,
+           ->TypeName("P")
+           ->Check(NotNegative());
+       command_line
+           .AddOption("--watts-per-core", options->prices.watts_per_core,
                       "Estimate energy by this power of a busy core, where no counter can be read")
-           ->type_name("W")
-           ->check(CLI::NonNegativeNumber);
-       app.add_option("--kwh-price", options->prices.energy_kwh, "Price energy at this for a kWh")
-           ->type_name("P")
-           ->check(CLI::NonNegativeNumber);
-       app.add_flag("-q,--quiet", options->quiet, "Print no progress");
+           ->TypeName("W")
+           ->Check(NotNegative());
+       command_line
+           .AddOption("--kwh-price", options->prices.energy_kwh, "Price energy at this for a kWh")
+           ->TypeName("P")
+           ->Check(NotNegative());
+       command_line.AddFlag("-q,--quiet", options->quiet, "Print no progress");
        return [options, page] { return Characterize(*options, *page); };
      }});
 

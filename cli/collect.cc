@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/verdict.h"
 #include "collectors/discovery.h"
 #include "collectors/recorder.h"
@@ -90,40 +90,43 @@ int Collect(Options& options) {
   }
 }
 
-HR_COMMAND(
-    "collect",
-    {.summary = "records a process into the run store until it ends",
-     .examples = "  headrace collect --pid 4242 --db headrace.db --name nightly\n"
-                 "  headrace collect --discover --db headrace.db --max-size 4GiB\n",
-     .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full, or "
-                   "the database was deleted or replaced meanwhile",
-     .next = "headrace report latest",
-     .configure = [](CLI::App& app) -> std::function<int()> {
-       auto options = std::make_shared<Options>();
-       options->recorder.database = DefaultDatabase();
-       app.add_option("--pid", options->recorder.pid, "Record this process")->check(Positive);
-       app.add_flag("--discover", options->discover,
-                    "Record every pipeline that keeps operator accounts, until stopped; a new "
-                    "database is its owner's alone to read");
-       app.add_option("--older-than", options->older_than,
-                      "With --discover: remove runs that began longer ago, e.g. 7d");
-       app.add_option("--keep", options->keep,
-                      "With --discover: keep only so many of the newest runs")
-           ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-       app.add_option("--max-size", options->max_size,
-                      "With --discover: remove the oldest runs to stay below, e.g. 4GiB");
-       app.add_option("--db", options->recorder.database, "Write to this database");
-       app.add_option("--name", options->recorder.run_name, "Name the run");
-       app.add_option("--pipeline", options->recorder.pipeline_path,
-                      "Keep this pipeline file with the run");
-       app.add_option("--commit-every", options->commit,
-                      "Store what was recorded so often (default: 1s)");
-       options->measure.AddTo(&app);
-       app.add_option("--ready-fd", options->ready_fd,
-                      "Say on this descriptor when recording has begun");
-       return [options] { return Collect(*options); };
-     },
-     .hidden = true});
+HR_COMMAND("collect",
+           {.summary = "records a process into the run store until it ends",
+            .examples = "  headrace collect --pid 4242 --db headrace.db --name nightly\n"
+                        "  headrace collect --discover --db headrace.db --max-size 4GiB\n",
+            .exit_codes = "0 ok, 5 no such process or bad database, 6 not allowed, 7 disk full, or "
+                          "the database was deleted or replaced meanwhile",
+            .next = "headrace report latest",
+            .configure = [](CommandLine& command_line) -> std::function<int()> {
+              auto options = std::make_shared<Options>();
+              options->recorder.database = DefaultDatabase();
+              command_line.AddOption("--pid", options->recorder.pid, "Record this process")
+                  ->Check(Positive);
+              command_line.AddFlag(
+                  "--discover", options->discover,
+                  "Record every pipeline that keeps operator accounts, until stopped; a new "
+                  "database is its owner's alone to read");
+              command_line.AddOption("--older-than", options->older_than,
+                                     "With --discover: remove runs that began longer ago, e.g. 7d");
+              command_line
+                  .AddOption("--keep", options->keep,
+                             "With --discover: keep only so many of the newest runs")
+                  ->Check(InRange(int64_t{0}, int64_t{1} << 40));
+              command_line.AddOption(
+                  "--max-size", options->max_size,
+                  "With --discover: remove the oldest runs to stay below, e.g. 4GiB");
+              command_line.AddOption("--db", options->recorder.database, "Write to this database");
+              command_line.AddOption("--name", options->recorder.run_name, "Name the run");
+              command_line.AddOption("--pipeline", options->recorder.pipeline_path,
+                                     "Keep this pipeline file with the run");
+              command_line.AddOption("--commit-every", options->commit,
+                                     "Store what was recorded so often (default: 1s)");
+              options->measure.AddTo(&command_line);
+              command_line.AddOption("--ready-fd", options->ready_fd,
+                                     "Say on this descriptor when recording has begun");
+              return [options] { return Collect(*options); };
+            },
+            .hidden = true});
 
 }  // namespace
 }  // namespace headrace::cli

@@ -9,13 +9,11 @@
 #include "base/error.h"
 #include "base/registry.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
 
-// A command builds its options on a CLI11 app and returns what runs after parsing. The returned
+class CommandLine;
+
+// A command adds its options to a command line and returns what runs after parsing. The returned
 // function gives the exit code, or throws Error.
 struct Command {
   std::string summary;   // one line, starts with a verb: "says what limits a recorded run, and what
@@ -23,7 +21,7 @@ struct Command {
   std::string examples;  // lines "headrace report latest      # the verdict, then the evidence"
   std::string exit_codes;  // "0 ok, 4 undecided (says what to measure), 5 not a run file"
   std::string next;        // "headrace plan RUN"
-  std::function<std::function<int()>(CLI::App&)> configure;
+  std::function<std::function<int()>(CommandLine&)> configure;
   bool hidden = false;  // internal roles such as `collect`
 };
 

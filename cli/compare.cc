@@ -2,7 +2,6 @@
 // interleaved pairs, or runs recorded before.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -27,6 +26,7 @@
 #include "base/units.h"
 #include "cli/ab_runner.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
@@ -863,60 +863,73 @@ HR_COMMAND(
      .exit_codes = "0 ok, 1 a side failed, 2 usage, 3 --fail-on holds, 4 cannot tell, 5 no such "
                    "run or not comparable, 7 out of disk, 130 interrupted",
      .next = "headrace report RUN",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<CompareOptions>();
-       app.add_option("SIDES", options->sides,
+       command_line
+           .AddOption("SIDES", options->sides,
                       "One or two pipeline files, or two runs (id, name), or two tag:NAME")
-           ->type_name("SIDE");
-       app.add_option("--a", options->a,
+           ->TypeName("SIDE");
+       command_line
+           .AddOption("--a", options->a,
                       "Setting of side A, KEY=VALUE (may be given several times)")
-           ->allow_extra_args(false);
-       app.add_option("--b", options->b, "Setting of side B")->allow_extra_args(false);
-       app.add_option("--set", options->set, "Setting of both sides")->allow_extra_args(false);
-       app.add_option("--a-cmd", options->a_command, "Compare this shell command ...")
-           ->type_name("CMD");
-       app.add_option("--b-cmd", options->b_command, "... with this one")->type_name("CMD");
-       app.add_option("--pairs", options->pairs, "Run so many pairs at most (12)")
-           ->check(CLI::Range(size_t{1}, analysis::kMostPairs))
-           ->type_name("N");
-       app.add_option("-d,--duration", options->duration, "Length of each run (2s)");
-       app.add_option("--time", options->time, "Begin no pair that would end after this long");
-       app.add_option("--margin", options->margin, "A change by less is none: same within so much")
-           ->capture_default_str();
-       app.add_option("--seed", options->seed, "Draw orders and resamples by it (printed)")
-           ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 53))
-           ->type_name("N");
-       app.add_flag("--cold", options->cold,
-                    "Make the page cache forget the pipeline's own table before each run");
-       app.add_option("--warmup", options->warmup, "Run each side so often before, uncounted")
-           ->check(CLI::Range(size_t{0}, size_t{1000}))
-           ->type_name("N");
-       app.add_option("--level", options->level,
+           ->OneValueEach();
+       command_line.AddOption("--b", options->b, "Setting of side B")->OneValueEach();
+       command_line.AddOption("--set", options->set, "Setting of both sides")->OneValueEach();
+       command_line.AddOption("--a-cmd", options->a_command, "Compare this shell command ...")
+           ->TypeName("CMD");
+       command_line.AddOption("--b-cmd", options->b_command, "... with this one")->TypeName("CMD");
+       command_line.AddOption("--pairs", options->pairs, "Run so many pairs at most (12)")
+           ->Check(InRange(size_t{1}, analysis::kMostPairs))
+           ->TypeName("N");
+       command_line.AddOption("-d,--duration", options->duration, "Length of each run (2s)");
+       command_line.AddOption("--time", options->time,
+                              "Begin no pair that would end after this long");
+       command_line
+           .AddOption("--margin", options->margin, "A change by less is none: same within so much")
+           ->ShowDefault();
+       command_line.AddOption("--seed", options->seed, "Draw orders and resamples by it (printed)")
+           ->Check(InRange(uint64_t{0}, uint64_t{1} << 53))
+           ->TypeName("N");
+       command_line.AddFlag("--cold", options->cold,
+                            "Make the page cache forget the pipeline's own table before each run");
+       command_line
+           .AddOption("--warmup", options->warmup, "Run each side so often before, uncounted")
+           ->Check(InRange(size_t{0}, size_t{1000}))
+           ->TypeName("N");
+       command_line
+           .AddOption("--level", options->level,
                       "Measure up to this level (run --level): 2 begins a run half a second sooner")
-           ->check(CLI::Range(0, 4));
-       app.add_option("--prepare", options->prepare, "Run this shell command before each run")
-           ->type_name("CMD");
-       app.add_flag("--no-early-stop", options->no_early_stop,
-                    "Run all pairs even when the answer is sure before");
-       app.add_flag("--force", options->force,
-                    "Compare sides that are not comparable; the page is marked");
-       app.add_option("--fail-on", options->fail_on,
+           ->Check(InRange(0, 4));
+       command_line
+           .AddOption("--prepare", options->prepare, "Run this shell command before each run")
+           ->TypeName("CMD");
+       command_line.AddFlag("--no-early-stop", options->no_early_stop,
+                            "Run all pairs even when the answer is sure before");
+       command_line.AddFlag("--force", options->force,
+                            "Compare sides that are not comparable; the page is marked");
+       command_line
+           .AddOption("--fail-on", options->fail_on,
                       "Exit 3 when this holds for sure, 4 when it may: 'rows_per_s<-3%' (may be "
                       "given several times)")
-           ->allow_extra_args(false)
-           ->type_name("GATE");
-       AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.compare/1)");
-       app.add_option("-o,--output", options->page.file,
-                      "Write to this file, complete or not at all");
-       app.add_flag("--overwrite", options->page.replace, "Replace the output file if it exists");
-       auto* list = app.add_flag("--list", options->list, "List the comparisons of the database");
-       app.add_option("--show", options->show, "Print a comparison of the database again")
-           ->type_name("ID")
-           ->excludes(list);
-       app.add_option("--name", options->name, "Name the comparison and its runs (date and time)");
-       app.add_option("--db", options->database,
-                      "Record into, or read, this database [$HEADRACE_DB or ./headrace.db]");
-       app.add_flag("-q,--quiet", options->quiet, "No progress");
+           ->OneValueEach()
+           ->TypeName("GATE");
+       AddFormatOptions(&command_line, &options->page,
+                        "Write one JSON object (schema headrace.compare/1)");
+       command_line.AddOption("-o,--output", options->page.file,
+                              "Write to this file, complete or not at all");
+       command_line.AddFlag("--overwrite", options->page.replace,
+                            "Replace the output file if it exists");
+       auto* list =
+           command_line.AddFlag("--list", options->list, "List the comparisons of the database");
+       command_line.AddOption("--show", options->show, "Print a comparison of the database again")
+           ->TypeName("ID")
+           ->Excludes(list);
+       command_line.AddOption("--name", options->name,
+                              "Name the comparison and its runs (date and time)");
+       command_line.AddOption(
+           "--db", options->database,
+           "Record into, or read, this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddFlag("-q,--quiet", options->quiet, "No progress");
        return [options] { return Compare(*options); };
      }});
 

@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
 #include "workloads/trainer.h"
 
@@ -112,26 +112,32 @@ HR_COMMAND(
      .exit_codes = "0 all producers came to their end, 1 a producer went away before, 2 usage or "
                    "address taken, 5 bytes that are no batch, 130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<Options>();
-       app.add_option("ADDRESS", options->address,
+       command_line
+           .AddOption("ADDRESS", options->address,
                       "Listen there: unix:PATH, or shm:PATH for a ring in shared memory")
-           ->required();
-       app.add_option("--step-time", options->step_time,
+           ->Required();
+       command_line
+           .AddOption("--step-time", options->step_time,
                       "Compute this long for each batch: 5ms (0: as fast as they come)")
-           ->capture_default_str();
-       app.add_flag("--spin", options->spin, "Burn CPU for the step instead of sleeping");
-       app.add_option("--producers", options->producers,
+           ->ShowDefault();
+       command_line.AddFlag("--spin", options->spin, "Burn CPU for the step instead of sleeping");
+       command_line
+           .AddOption("--producers", options->producers,
                       "Wait for this many, and end when all came to their end")
-           ->check(CLI::Range(1, 1024))
-           ->capture_default_str();
-       app.add_option("--queue", options->queue,
+           ->Check(InRange(1, 1024))
+           ->ShowDefault();
+       command_line
+           .AddOption("--queue", options->queue,
                       "Keep up to this many received batches before the consumer")
-           ->check(CLI::Range(1, 65536))
-           ->capture_default_str();
-       app.add_flag("--checksum", options->checksum, "Hash every row consumed and print the sums");
-       app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
-       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.consume/1)");
+           ->Check(InRange(1, 65536))
+           ->ShowDefault();
+       command_line.AddFlag("--checksum", options->checksum,
+                            "Hash every row consumed and print the sums");
+       command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
+       command_line.AddFlag("--json", options->json,
+                            "Print one JSON object (schema headrace.consume/1)");
        return [options] { return Consume(*options); };
      }});
 

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +21,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/held_interrupts.h"
 
 namespace headrace::cli {
@@ -141,14 +141,14 @@ HR_COMMAND(
                  "  headrace demo --folder /tmp/d --db /tmp/d.db\n",
      .exit_codes = "0 ok, else the code of the step that failed",
      .next = "headrace apply",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<DemoOptions>();
        options->database = DefaultDatabase();
-       app.add_option("--folder", options->folder, "Write the table here")->capture_default_str();
-       app.add_option("--db", options->database, "Record the run in this database")
-           ->capture_default_str();
-       app.add_option("-d,--duration", options->duration, "Run the pipeline this long")
-           ->capture_default_str();
+       command_line.AddOption("--folder", options->folder, "Write the table here")->ShowDefault();
+       command_line.AddOption("--db", options->database, "Record the run in this database")
+           ->ShowDefault();
+       command_line.AddOption("-d,--duration", options->duration, "Run the pipeline this long")
+           ->ShowDefault();
        return [options] { return Demo(*options); };
      }});
 

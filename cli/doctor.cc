@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "collectors/environment.h"
 #include "collectors/store/store.h"
 #include "probes/bpf/limits.h"
@@ -259,19 +259,21 @@ HR_COMMAND("doctor",
                         "  headrace doctor --calibrate --folder /data  # ceilings, under 20 s\n",
             .exit_codes = "0 usable, 6 nothing can be measured, 130 interrupted",
             .next = "headrace demo",
-            .configure = [](CLI::App& app) -> std::function<int()> {
+            .configure = [](CommandLine& command_line) -> std::function<int()> {
               auto options = std::make_shared<DoctorOptions>();
-              app.add_flag("--json", options->json,
-                           "Print one JSON object (schema headrace.doctor/1)");
-              app.add_flag("--calibrate", options->calibrate,
-                           "Measure and store the machine's ceilings: memory, storage, codecs, "
-                           "hashes, ciphers, clocks");
-              app.add_option("--folder", options->folder,
-                             "Measure the storage of this folder (default the database's): a file "
-                             "of at most 256 MiB is made there and removed");
-              app.add_option("--db", options->database,
-                             "Store the ceilings in this database (default $HEADRACE_DB or "
-                             "./headrace.db)");
+              command_line.AddFlag("--json", options->json,
+                                   "Print one JSON object (schema headrace.doctor/1)");
+              command_line.AddFlag(
+                  "--calibrate", options->calibrate,
+                  "Measure and store the machine's ceilings: memory, storage, codecs, "
+                  "hashes, ciphers, clocks");
+              command_line.AddOption(
+                  "--folder", options->folder,
+                  "Measure the storage of this folder (default the database's): a file "
+                  "of at most 256 MiB is made there and removed");
+              command_line.AddOption("--db", options->database,
+                                     "Store the ceilings in this database (default $HEADRACE_DB or "
+                                     "./headrace.db)");
               return [options] { return Doctor(*options); };
             }});
 

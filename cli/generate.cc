@@ -1,7 +1,6 @@
 // headrace generate: writes a recommendation training table and the pipeline that reads it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "workloads/generator.h"
 
 namespace headrace::cli {
@@ -103,36 +103,43 @@ HR_COMMAND(
                    "key, 7 disk "
                    "full",
      .next = "headrace run DIR/pipeline.toml",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<GenerateOptions>();
-       app.add_option("workload", options->workload, "Make this: rm1, rm2, rm3 or a spec file")
-           ->required();
-       app.add_option("-o,--output", options->folder,
+       command_line
+           .AddOption("workload", options->workload, "Make this: rm1, rm2, rm3 or a spec file")
+           ->Required();
+       command_line
+           .AddOption("-o,--output", options->folder,
                       "Write into this folder; it appears complete or not at all")
-           ->required();
-       app.add_option("--rows", options->rows, "Write this many rows (default 16384)");
-       app.add_option("--features", options->features,
-                      "Scale the published feature counts by this fraction (default 0.0625)");
-       app.add_option("--seed", options->seed, "Start all random draws here (default 1)");
-       app.add_option("--partitions", options->partitions,
-                      "Split the rows into this many files (default 1)");
-       app.add_option("--stripe-rows", options->stripe_rows,
-                      "End a stripe after this many rows (default 2048)");
-       app.add_option("--compression", options->compression,
-                      "Compress with zstd, lz4, snappy, zlib or none (default zstd)");
-       app.add_flag("--clustered", options->clustered,
-                    "Put the rows of a session next to each other (default: rows in time order)");
-       app.add_option("--encrypt", options->encrypt,
+           ->Required();
+       command_line.AddOption("--rows", options->rows, "Write this many rows (default 16384)");
+       command_line.AddOption(
+           "--features", options->features,
+           "Scale the published feature counts by this fraction (default 0.0625)");
+       command_line.AddOption("--seed", options->seed, "Start all random draws here (default 1)");
+       command_line.AddOption("--partitions", options->partitions,
+                              "Split the rows into this many files (default 1)");
+       command_line.AddOption("--stripe-rows", options->stripe_rows,
+                              "End a stripe after this many rows (default 2048)");
+       command_line.AddOption("--compression", options->compression,
+                              "Compress with zstd, lz4, snappy, zlib or none (default zstd)");
+       command_line.AddFlag(
+           "--clustered", options->clustered,
+           "Put the rows of a session next to each other (default: rows in time order)");
+       command_line
+           .AddOption("--encrypt", options->encrypt,
                       "Encrypt columns: NAME=COLUMN[,COLUMN]:KEY_ID[:CIPHER], a group each "
                       "(aes128-gcm, aes256-gcm, aes128-ctr, aes256-ctr; default aes256-gcm)")
-           ->type_name("GROUP")
-           ->allow_extra_args(false);
-       app.add_option(
-              "--keys", options->keys,
-              "Take keys from this file (lines: id, key in hexadecimal; mode 0600), or from "
-              "env:NAME")
-           ->type_name("PLACE");
-       app.add_flag("-f,--force", options->replace, "Replace the table in an existing folder");
+           ->TypeName("GROUP")
+           ->OneValueEach();
+       command_line
+           .AddOption(
+               "--keys", options->keys,
+               "Take keys from this file (lines: id, key in hexadecimal; mode 0600), or from "
+               "env:NAME")
+           ->TypeName("PLACE");
+       command_line.AddFlag("-f,--force", options->replace,
+                            "Replace the table in an existing folder");
        return [options] { return Generate(*options); };
      }});
 

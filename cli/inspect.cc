@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/keys_option.h"
 #include "cli/remote_option.h"
 #include "reader/dwrf/verify.h"
@@ -61,19 +61,23 @@ HR_COMMAND(
          "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, 6 "
          "keys that cannot be used, or access denied",
      .next = "headrace cat FILE --limit 3",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<InspectOptions>();
-       AddKeysOption(&app, &options->keys);
-       app.add_option("file", options->file,
+       AddKeysOption(&command_line, &options->keys);
+       command_line
+           .AddOption("file", options->file,
                       "DWRF file to look at, also http://, https:// or s3://BUCKET/KEY")
-           ->required()
-           ->type_name("FILE");
-       AddRemoteOptions(&app, &options->source);
-       app.add_flag("--json", options->json, "print everything as JSON (headrace.inspect/1)");
-       app.add_flag("--verify", options->verify,
-                    "hold row counts, statistics and row indexes against all rows; 5 where they "
-                    "differ");
-       app.add_flag("--streams", options->streams, "list every stream instead of sums by kind");
+           ->Required()
+           ->TypeName("FILE");
+       AddRemoteOptions(&command_line, &options->source);
+       command_line.AddFlag("--json", options->json,
+                            "print everything as JSON (headrace.inspect/1)");
+       command_line.AddFlag(
+           "--verify", options->verify,
+           "hold row counts, statistics and row indexes against all rows; 5 where they "
+           "differ");
+       command_line.AddFlag("--streams", options->streams,
+                            "list every stream instead of sums by kind");
        return [options] { return Inspect(*options); };
      }});
 

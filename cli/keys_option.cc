@@ -1,14 +1,15 @@
 #include "cli/keys_option.h"
 
-#include <CLI/CLI.hpp>
+#include "cli/command_line.h"
 
 namespace headrace::cli {
 
-void AddKeysOption(CLI::App* app, std::string* place) {
-  app->add_option("--keys", *place,
+void AddKeysOption(CommandLine* command_line, std::string* place) {
+  command_line
+      ->AddOption("--keys", *place,
                   "Open encrypted columns with keys from this file (lines: id, key in hexadecimal; "
                   "mode 0600), or from env:NAME")
-      ->type_name("PLACE");
+      ->TypeName("PLACE");
 }
 
 reader::dwrf::OpenOptions OpenWithKeys(const std::string& place) {

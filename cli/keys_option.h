@@ -4,13 +4,11 @@
 
 #include "reader/dwrf/file_reader.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
 
-void AddKeysOption(CLI::App* app, std::string* place);
+class CommandLine;
+
+void AddKeysOption(CommandLine* command_line, std::string* place);
 
 // An empty place means no keys: encrypted columns stay locked.
 reader::dwrf::OpenOptions OpenWithKeys(const std::string& place);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/device_cost.h"
 #include "cli/keys_option.h"
 #include "cli/layout_dedup.h"
@@ -167,53 +167,61 @@ HR_COMMAND(
                    "mistake in the pipeline file, 5 not a DWRF table, 6 the projection wants an "
                    "encrypted column, or access denied",
      .next = "headrace run TABLE/pipeline.toml --set source.coalesce_gap=SIZE",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<LayoutCommandOptions>();
-       app.add_option("table", options->table,
+       command_line
+           .AddOption("table", options->table,
                       "Look at this folder of DWRF files, or one file; also http://, https:// or "
                       "s3://BUCKET/FOLDER")
-           ->required()
-           ->type_name("TABLE");
-       AddRemoteOptions(&app, &options->source);
-       auto* pipeline = app.add_option("--pipeline", options->pipeline,
-                                       "Take the projection and the joining of reads from this "
-                                       "pipeline file");
-       pipeline->type_name("FILE");
-       app.add_option("--projection", options->projection,
+           ->Required()
+           ->TypeName("TABLE");
+       AddRemoteOptions(&command_line, &options->source);
+       auto* pipeline =
+           command_line.AddOption("--pipeline", options->pipeline,
+                                  "Take the projection and the joining of reads from this "
+                                  "pipeline file");
+       pipeline->TypeName("FILE");
+       command_line
+           .AddOption("--projection", options->projection,
                       "Read these: columns, keys map[17], whole flattened maps")
-           ->type_name("NAMES")
-           ->delimiter(',')
-           ->allow_extra_args(false)
-           ->excludes(pipeline);
-       app.add_option("--gap", options->gap,
+           ->TypeName("NAMES")
+           ->Delimiter(',')
+           ->OneValueEach()
+           ->Excludes(pipeline);
+       command_line
+           .AddOption("--gap", options->gap,
                       "Join reads over holes up to this long (default 128KiB)")
-           ->type_name("SIZE");
-       app.add_option("--max", options->max, "Make no joined read longer (default 8MiB)")
-           ->type_name("SIZE");
-       AddKeysOption(&app, &options->key_place);
-       app.add_flag("--features", options->features,
-                    "List every key of every flattened map, in file order");
-       auto* dedup = app.add_flag("--dedup", options->dedup,
-                                  "Say how often rows repeat by groups of features, now and if "
-                                  "clustered by session");
-       app.add_option("--session", options->session,
+           ->TypeName("SIZE");
+       command_line.AddOption("--max", options->max, "Make no joined read longer (default 8MiB)")
+           ->TypeName("SIZE");
+       AddKeysOption(&command_line, &options->key_place);
+       command_line.AddFlag("--features", options->features,
+                            "List every key of every flattened map, in file order");
+       auto* dedup =
+           command_line.AddFlag("--dedup", options->dedup,
+                                "Say how often rows repeat by groups of features, now and if "
+                                "clustered by session");
+       command_line
+           .AddOption("--session", options->session,
                       "Take rows with equal values of this column as one session")
-           ->type_name("COLUMN")
-           ->capture_default_str()
-           ->needs(dedup);
-       app.add_option("--time", options->time, "Take a session's rows in the order of this column")
-           ->type_name("COLUMN")
-           ->capture_default_str()
-           ->needs(dedup);
-       app.add_option("--rows", options->rows, "Read at most so many rows for --dedup")
-           ->type_name("N")
-           ->capture_default_str()
-           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
-           ->needs(dedup);
-       app.add_flag("--json", options->json, "Print everything as JSON (headrace.layout/1)");
-       return [options, given = &app] {
-         options->endpoint_given = given->count("--endpoint") > 0;
-         options->region_given = given->count("--region") > 0;
+           ->TypeName("COLUMN")
+           ->ShowDefault()
+           ->Needs(dedup);
+       command_line
+           .AddOption("--time", options->time, "Take a session's rows in the order of this column")
+           ->TypeName("COLUMN")
+           ->ShowDefault()
+           ->Needs(dedup);
+       command_line.AddOption("--rows", options->rows, "Read at most so many rows for --dedup")
+           ->TypeName("N")
+           ->ShowDefault()
+           ->Check(InRange(uint64_t{1}, uint64_t{1} << 32))
+           ->Needs(dedup);
+       command_line.AddFlag("--json", options->json,
+                            "Print everything as JSON (headrace.layout/1)");
+       return [options, given = &command_line] {
+         options->endpoint_given = given->Count("--endpoint") > 0;
+         options->region_given = given->Count("--region") > 0;
          return Layout(*options);
        };
      }});

@@ -2,19 +2,16 @@
 // exit code.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/guarded_output.h"
 #include "cli/main.h"
 #include "cli/version.h"
@@ -64,15 +61,6 @@ std::string Footer(const Command& command) {
   return text;
 }
 
-// The option names of `app`, for suggestions: "--limit", "-o".
-std::vector<std::string> OptionNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
 int UsageError(const std::string& command, const std::string& message) {
   std::fputs(
       fmt::format("headrace {}: {}; try 'headrace {} --help'\n", command, message, command).c_str(),
@@ -90,74 +78,18 @@ int UnknownCommand(const std::string& name) {
   return static_cast<int>(ExitCode::kUsage);
 }
 
-// What went wrong in parsing, in one line, with the nearest option where one was mistyped.
-std::string Explain(const CLI::App& app, const CLI::ParseError& error,
-                    const std::vector<std::string>& arguments) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (const std::string& argument : arguments) {
-      if (argument.rfind("--", 0) != 0) continue;
-      const std::string name = argument.substr(0, argument.find('='));
-      const std::vector<std::string> names = OptionNames(app);
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const std::string nearest = NearestName(name, names);
-      return fmt::format("unknown option '{}'{}", Printable(name),
-                         nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest));
-    }
-  }
-  std::string text = error.what();
-  for (char& c : text) {
-    if (c == '\n') c = ' ';
-  }
-  return Printable(text, 300);
-}
-
-// The library turns "-5" into 2^64 - 5 and words its refusals for programmers: every option that
-// takes a number is checked here first.
-void CheckNumbers(CLI::App* app) {
-  for (CLI::Option* option : app->get_options()) {
-    const std::string type = option->get_type_name();
-    const bool natural = type.rfind("UINT", 0) == 0;
-    const bool whole = natural || type.rfind("INT", 0) == 0;
-    if (!whole && type.rfind("FLOAT", 0) != 0) continue;
-    option->check([natural, whole](const std::string& text) -> std::string {
-      const std::string shown = "'" + Printable(text, 60) + "' ";
-      errno = 0;
-      char* end = nullptr;
-      if (!whole) {
-        const double value = std::strtod(text.c_str(), &end);
-        return text.empty() || *end != '\0' || !std::isfinite(value) ? shown + "is not a number"
-                                                                     : "";
-      }
-      std::strtoll(text.c_str(), &end, 10);
-      if (text.empty() || *end != '\0' || text[0] == ' ') return shown + "is not a whole number";
-      if (natural && text[0] == '-') return shown + "is negative";
-      if (errno != ERANGE) return "";
-      errno = 0;
-      std::strtoull(text.c_str(), &end, 10);
-      return natural && errno != ERANGE ? "" : shown + "is too large";
-    });
-  }
-}
-
 int RunCommand(const std::string& name, const Command& command, int argc, char** argv) {
-  CLI::App app(fmt::format("headrace {}: {}", name, command.summary), "headrace " + name);
-  app.footer(Footer(command));
-  app.get_formatter()->column_width(30);
-  const std::function<int()> run = command.configure(app);
+  CommandLine command_line(fmt::format("headrace {}: {}", name, command.summary),
+                           "headrace " + name, Footer(command));
+  const std::function<int()> run = command.configure(command_line);
   std::string color = "auto";
-  app.add_option("--color", color, "Colour the output: auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->type_name("WHEN");
-  CheckNumbers(&app);
-  std::vector<std::string> arguments(argv + 2, argv + argc);
+  command_line.AddOption("--color", color, "Colour the output: auto, always or never")
+      ->Check(OneOf({"auto", "always", "never"}))
+      ->TypeName("WHEN");
   try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return UsageError(name, Explain(app, error, arguments));
+    if (!command_line.Parse({argv + 2, argv + argc})) return 0;
+  } catch (const UsageFault& fault) {
+    return UsageError(name, fault.what);
   }
   SetColorMode(color == "always"  ? ColorMode::kAlways
                : color == "never" ? ColorMode::kNever

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/terminal_text.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/verdict.h"
 
 namespace headrace::cli {
@@ -36,11 +36,11 @@ std::string Page(const PageOutput& output, const dashboards::Report& report,
 
 }  // namespace
 
-void AddFormatOptions(CLI::App* app, PageOutput* output, const std::string& json_help) {
-  app->add_option("--format", output->format, "Write text, md, html or json")
-      ->check(CLI::IsMember({"text", "md", "html", "json"}))
-      ->capture_default_str();
-  app->add_flag("--json", output->json, json_help);
+void AddFormatOptions(CommandLine* command_line, PageOutput* output, const std::string& json_help) {
+  command_line->AddOption("--format", output->format, "Write text, md, html or json")
+      ->Check(OneOf({"text", "md", "html", "json"}))
+      ->ShowDefault();
+  command_line->AddFlag("--json", output->json, json_help);
 }
 
 void WritePage(const PageOutput& output, const dashboards::Report& report,

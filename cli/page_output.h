@@ -5,11 +5,9 @@
 
 #include "dashboards/render/render.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
+
+class CommandLine;
 
 struct PageOutput {
   std::string format = "text";  // or md, html, json
@@ -21,7 +19,7 @@ struct PageOutput {
 };
 
 // Adds --format and --json, with this help.
-void AddFormatOptions(CLI::App* app, PageOutput* output, const std::string& json_help);
+void AddFormatOptions(CommandLine* command_line, PageOutput* output, const std::string& json_help);
 
 // Prints the page, or writes it to the file, whole or not at all, and says so on standard error.
 // `json` makes the page as JSON; `after_text` follows it as text. Throws Error as AtomicFile does.

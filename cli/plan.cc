@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/plan_cache.h"
 #include "cli/plan_emit.h"
 #include "cli/plan_fleet.h"
@@ -587,47 +587,56 @@ HR_COMMAND(
                    "run has no operator data or "
                    "no input (--ceiling), 5 not a headrace database or no such run",
      .next = "headrace run PIPELINE --plan plan.json",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<PlanOptions>();
-       app.add_option("RUN", options->run, "Plan for this run: an id, a name, or latest")
-           ->capture_default_str();
-       app.add_option("--cores", options->cores, "Plan for this many cores [those of the run]")
-           ->check(Positive);
-       app.add_option("--memory", options->memory,
-                      "Stay within this much memory: 100M, 4GiB [the run's limit]");
-       app.add_option("--target", options->target,
-                      "Reach this rate with the fewest changes: 500, 282000rows/s [as fast as "
-                      "the consumer can use]");
-       app.add_option("--max-threads", options->max_threads,
+       command_line.AddOption("RUN", options->run, "Plan for this run: an id, a name, or latest")
+           ->ShowDefault();
+       command_line
+           .AddOption("--cores", options->cores, "Plan for this many cores [those of the run]")
+           ->Check(Positive);
+       command_line.AddOption("--memory", options->memory,
+                              "Stay within this much memory: 100M, 4GiB [the run's limit]");
+       command_line.AddOption(
+           "--target", options->target,
+           "Reach this rate with the fewest changes: 500, 282000rows/s [as fast as "
+           "the consumer can use]");
+       command_line
+           .AddOption("--max-threads", options->max_threads,
                       "Allow this many threads per stage [8, or 4 per core]")
-           ->check(Positive);
-       app.add_option("--price-per-core-hour", options->price,
+           ->Check(Positive);
+       command_line
+           .AddOption("--price-per-core-hour", options->price,
                       "Buy the fewest whole cores that keep the rate, at this price each")
-           ->check(Positive);
-       app.add_option("--watts-per-core", options->watts,
+           ->Check(Positive);
+       command_line
+           .AddOption("--watts-per-core", options->watts,
                       "Then take the least power, at this much for a core in use")
-           ->check(Positive);
-       app.add_flag("--json", options->json, "Print the plan as JSON (schema headrace.plan/1)");
-       app.add_option("-o,--output", options->output,
-                      "Write the plan as JSON to this file; appears complete or not at all");
-       app.add_option("--lp", options->lp,
-                      "Write the integer program to this file, in the LP format that CBC, GLPK and "
-                      "HiGHS read");
-       app.add_flag("-f,--force", options->force, "Replace the output files if they exist");
-       app.add_flag("--explain", options->explain,
-                    "Print the objectives and the integer program, too");
-       app.add_option("--what-if", options->what_if,
+           ->Check(Positive);
+       command_line.AddFlag("--json", options->json,
+                            "Print the plan as JSON (schema headrace.plan/1)");
+       command_line.AddOption(
+           "-o,--output", options->output,
+           "Write the plan as JSON to this file; appears complete or not at all");
+       command_line.AddOption(
+           "--lp", options->lp,
+           "Write the integer program to this file, in the LP format that CBC, GLPK and "
+           "HiGHS read");
+       command_line.AddFlag("-f,--force", options->force, "Replace the output files if they exist");
+       command_line.AddFlag("--explain", options->explain,
+                            "Print the objectives and the integer program, too");
+       command_line
+           .AddOption("--what-if", options->what_if,
                       "Predict the rate at these settings instead of planning: "
                       "STAGE.parallelism=4, STAGE.queue=16, cores=8, NAME.cost=0.5 (a stage, an "
                       "operator, a lock, a device or consumer at half its cost)")
-           ->type_name("KEY=VALUE...")
-           ->excludes("--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
-                      "--explain", "--price-per-core-hour", "--watts-per-core");
-       AddFleetOptions(&app, &options->nodes, &options->format);
-       AddCacheOptions(&app, &options->cache);
-       AddEmitOption(&app, &options->emit);
-       app.add_option("--db", options->database,
-                      "Read this database [$HEADRACE_DB or ./headrace.db]");
+           ->TypeName("KEY=VALUE...")
+           ->Excludes({"--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
+                       "--explain", "--price-per-core-hour", "--watts-per-core"});
+       AddFleetOptions(&command_line, &options->nodes, &options->format);
+       AddCacheOptions(&command_line, &options->cache);
+       AddEmitOption(&command_line, &options->emit);
+       command_line.AddOption("--db", options->database,
+                              "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };
      }});
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 
 namespace headrace::cli {
 namespace {
@@ -71,19 +71,21 @@ bool KeptByReader(const std::string& op) {
 
 }  // namespace
 
-void AddCacheOptions(CLI::App* app, CacheOptions* options) {
-  auto* cache = app->add_option("--cache", options->tiers,
+void AddCacheOptions(CommandLine* command_line, CacheOptions* options) {
+  auto* cache = command_line
+                    ->AddOption("--cache", options->tiers,
                                 "Answer instead whether to keep a stage's output between epochs, "
                                 "and where: memory=8GiB, disk=200GiB@1.5GB/s, or both")
-                    ->type_name("TIER=BUDGET[@RATE]...")
-                    ->excludes("--what-if", "--nodes");
-  app->add_option("--epoch-rows", options->epoch_rows, "Rows of one epoch, for --cache")
-      ->check(Positive)
-      ->needs(cache);
-  app->add_option("--epochs", options->epochs,
+                    ->TypeName("TIER=BUDGET[@RATE]...")
+                    ->Excludes({"--what-if", "--nodes"});
+  command_line->AddOption("--epoch-rows", options->epoch_rows, "Rows of one epoch, for --cache")
+      ->Check(Positive)
+      ->Needs(cache);
+  command_line
+      ->AddOption("--epochs", options->epochs,
                   "Epochs that the job makes, for --cache [says after how many it pays]")
-      ->check(Positive)
-      ->needs(cache);
+      ->Check(Positive)
+      ->Needs(cache);
 }
 
 void CheckCacheTiers(const CacheOptions& options) {

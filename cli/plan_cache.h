@@ -8,11 +8,9 @@
 #include "analysis/cache_choice.h"
 #include "analysis/pipeline_model.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
+
+class CommandLine;
 
 struct CacheOptions {
   std::vector<std::string> tiers;  // "memory=8GiB", "disk=200GiB@1.5GB/s"
@@ -20,7 +18,7 @@ struct CacheOptions {
 };
 
 // --cache, --epoch-rows and --epochs, after the options that do not go with them.
-void AddCacheOptions(CLI::App* app, CacheOptions* options);
+void AddCacheOptions(CommandLine* command_line, CacheOptions* options);
 
 // Throws Error kUsage for tiers that cannot be.
 void CheckCacheTiers(const CacheOptions& options);

@@ -1,8 +1,9 @@
 #include "cli/plan_emit.h"
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "cli/command_line.h"
 
 namespace headrace::cli {
 namespace {
@@ -74,15 +75,16 @@ std::string Dump(const Json& json) {
 
 }  // namespace
 
-void AddEmitOption(CLI::App* app, std::string* target) {
-  CLI::Option* emit =
-      app->add_option("--emit", *target,
+void AddEmitOption(CommandLine* command_line, std::string* target) {
+  CommandOption* emit =
+      command_line
+          ->AddOption("--emit", *target,
                       "Say it as arguments of torch.utils.data.DataLoader, or options of tf.data, "
                       "to be pasted; also of runs seen from outside (docs/plan.md)")
-          ->check(CLI::IsMember({"dataloader", "tfdata"}));
+          ->Check(OneOf({"dataloader", "tfdata"}));
   for (const char* other : {"--what-if", "--nodes", "--cache", "--lp", "--explain",
                             "--price-per-core-hour", "--watts-per-core"}) {
-    emit->excludes(app->get_option(other));
+    emit->Excludes(command_line->Find(other));
   }
 }
 

@@ -4,14 +4,12 @@
 
 #include "analysis/emit/emit.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
 
+class CommandLine;
+
 // --emit, after the options that do not go with it.
-void AddEmitOption(CLI::App* app, std::string* target);
+void AddEmitOption(CommandLine* command_line, std::string* target);
 
 // `target` as the option has it: "dataloader" or "tfdata".
 analysis::Emitted EmitFor(const std::string& target, const analysis::RunView& view,

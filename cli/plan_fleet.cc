@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "analysis/fleet.h"
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "cli/command_line.h"
 #include "cli/verdict.h"
 #include "dashboards/fleet.h"
 #include "dashboards/render/render.h"
@@ -27,18 +27,18 @@ void WriteFile(const std::string& path, bool force, const std::string& text) {
 
 }  // namespace
 
-void AddFleetOptions(CLI::App* app, std::string* nodes, std::string* format) {
-  CLI::Option* file = app->add_option(
+void AddFleetOptions(CommandLine* command_line, std::string* nodes, std::string* format) {
+  CommandOption* file = command_line->AddOption(
       "--nodes", *nodes,
       "Size a fleet of these nodes for the target, or for what its clients demand (docs/fleet.md)");
   for (const char* other : {"--cores", "--memory", "--max-threads", "--what-if",
                             "--price-per-core-hour", "--watts-per-core"}) {
-    file->excludes(app->get_option(other));
+    file->Excludes(command_line->Find(other));
   }
-  app->add_option("--format", *format, "With --nodes: print the page as this")
-      ->check(CLI::IsMember({"text", "md", "json"}))
-      ->capture_default_str()
-      ->needs(file);
+  command_line->AddOption("--format", *format, "With --nodes: print the page as this")
+      ->Check(OneOf({"text", "md", "json"}))
+      ->ShowDefault()
+      ->Needs(file);
 }
 
 int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& model,

@@ -6,11 +6,9 @@
 #include "analysis/pipeline_model.h"
 #include "analysis/run_view.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
+
+class CommandLine;
 
 struct FleetOptions {
   std::string nodes;                  // the nodes file
@@ -21,7 +19,7 @@ struct FleetOptions {
 };
 
 // --nodes and --format, after the options that do not go with them.
-void AddFleetOptions(CLI::App* app, std::string* nodes, std::string* format);
+void AddFleetOptions(CommandLine* command_line, std::string* nodes, std::string* format);
 
 // Prints the page. Returns the exit code; throws Error kInconclusive, after printing, when no fleet
 // reaches the target.

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/verdict.h"
 #include "collectors/child.h"
 #include "collectors/process_tree.h"
@@ -30,24 +30,20 @@ struct Options {
   MeasureOptions measure;
   std::string duration;
   bool quiet = false;
-  const CLI::App* app = nullptr;
+  const CommandLine* command_line = nullptr;
 };
 
 void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 // What was given after "--", or without a dash before it.
 std::vector<std::string> CommandOf(const Options& options) {
-  std::vector<std::string> command = options.app->remaining();
+  std::vector<std::string> command = options.command_line->Remaining();
   if (!command.empty() && command[0] == "--") {
     command.erase(command.begin());
     return command;
   }
   if (!command.empty() && !command[0].empty() && command[0][0] == '-') {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : options.app->get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-    const std::string near = NearestName(command[0], names);
+    const std::string near = NearestName(command[0], options.command_line->LongNames());
     throw Error(ExitCode::kUsage,
                 fmt::format("unknown option '{}'{}", Printable(command[0]),
                             near.empty() ? "" : fmt::format(". Did you mean '{}'?", near)),
@@ -295,24 +291,26 @@ HR_COMMAND(
          "ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk full "
          "or the database deleted or replaced, 130 interrupted (what was recorded is kept)",
      .next = "headrace report latest",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<Options>();
-       options->app = &app;
+       options->command_line = &command_line;
        options->recorder.database = DefaultDatabase();
-       app.prefix_command();  // what follows the options is the command, untouched
-       app.add_option("-p,--pid", options->recorder.pid, "Record this process and all it starts")
-           ->check(Positive);
-       app.add_option("-d,--duration", options->duration,
-                      "Stop recording after this long, e.g. 10s, 2m (default: when the process "
-                      "ends)");
-       app.add_option("--db", options->recorder.database,
-                      "Write to this database (default $HEADRACE_DB or ./headrace.db)");
-       app.add_option("--name", options->recorder.run_name,
-                      "Name the run (default: program and time)");
-       app.add_option("--pipeline", options->recorder.pipeline_path,
-                      "Keep this pipeline file with the run");
-       options->measure.AddTo(&app);
-       app.add_flag("-q,--quiet", options->quiet, "Say nothing but errors");
+       command_line.LeaveTheRest();  // what follows the options is the command, untouched
+       command_line
+           .AddOption("-p,--pid", options->recorder.pid, "Record this process and all it starts")
+           ->Check(Positive);
+       command_line.AddOption(
+           "-d,--duration", options->duration,
+           "Stop recording after this long, e.g. 10s, 2m (default: when the process "
+           "ends)");
+       command_line.AddOption("--db", options->recorder.database,
+                              "Write to this database (default $HEADRACE_DB or ./headrace.db)");
+       command_line.AddOption("--name", options->recorder.run_name,
+                              "Name the run (default: program and time)");
+       command_line.AddOption("--pipeline", options->recorder.pipeline_path,
+                              "Keep this pipeline file with the run");
+       options->measure.AddTo(&command_line);
+       command_line.AddFlag("-q,--quiet", options->quiet, "Say nothing but errors");
        return [options] { return Profile(*options); };
      }});
 

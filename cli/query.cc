@@ -1,7 +1,6 @@
 // headrace query: read-only SQL over the run store.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/guarded_output.h"
 #include "collectors/store/store.h"
 
@@ -137,15 +137,17 @@ HR_COMMAND(
          "is\n",
      .exit_codes = "0 ok, 1 took longer than 5 s, 2 wrong or writing SQL, 5 not a run store",
      .next = "docs/store.md lists views and columns",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<Options>();
        options->database = DefaultDatabase();
-       app.add_option("SQL", options->sql, "Run this SELECT")->required();
-       app.add_option("--db", options->database,
-                      "Read this database (default $HEADRACE_DB or ./headrace.db)");
-       app.add_option("--format", options->format, "Print as table, csv or json (default table)")
-           ->check(CLI::IsMember({"table", "csv", "json"}));
-       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.query/1)");
+       command_line.AddOption("SQL", options->sql, "Run this SELECT")->Required();
+       command_line.AddOption("--db", options->database,
+                              "Read this database (default $HEADRACE_DB or ./headrace.db)");
+       command_line
+           .AddOption("--format", options->format, "Print as table, csv or json (default table)")
+           ->Check(OneOf({"table", "csv", "json"}));
+       command_line.AddFlag("--json", options->json,
+                            "Print one JSON object (schema headrace.query/1)");
        return [options] { return Query(*options); };
      }});
 

@@ -1,17 +1,19 @@
 #include "cli/remote_option.h"
 
-#include <CLI/CLI.hpp>
+#include "cli/command_line.h"
 
 namespace headrace::cli {
 
-void AddRemoteOptions(CLI::App* app, reader::SourceOptions* options) {
-  app->add_option("--endpoint", options->remote.endpoint,
+void AddRemoteOptions(CommandLine* command_line, reader::SourceOptions* options) {
+  command_line
+      ->AddOption("--endpoint", options->remote.endpoint,
                   "Ask this store for s3:// places (default AWS); keys come from the environment")
-      ->type_name("URL");
-  app->add_option("--region", options->remote.region,
+      ->TypeName("URL");
+  command_line
+      ->AddOption("--region", options->remote.region,
                   "Sign requests for s3:// places for this region")
-      ->type_name("NAME")
-      ->capture_default_str();
+      ->TypeName("NAME")
+      ->ShowDefault();
 }
 
 }  // namespace headrace::cli

@@ -3,12 +3,10 @@
 #pragma once
 #include "reader/source/options.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
 
-void AddRemoteOptions(CLI::App* app, reader::SourceOptions* options);
+class CommandLine;
+
+void AddRemoteOptions(CommandLine* command_line, reader::SourceOptions* options);
 
 }  // namespace headrace::cli

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
@@ -129,30 +129,36 @@ HR_COMMAND(
                    "a headrace "
                    "database or no such run",
      .next = "headrace plan RUN",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ReportOptions>();
-       app.add_option("RUN", options->run, "Report this run: an id, a name, or latest")
-           ->capture_default_str();
-       app.add_option("SECTION", options->sections,
+       command_line.AddOption("RUN", options->run, "Report this run: an id, a name, or latest")
+           ->ShowDefault();
+       command_line
+           .AddOption("SECTION", options->sections,
                       "Print only these parts of the evidence: " + Names())
-           ->type_name("NAME");
+           ->TypeName("NAME");
        auto* full =
-           app.add_flag("--full", options->full, "Print all evidence after the first page");
-       app.add_flag("--open", options->open, "Write the page as HTML and show it in the browser")
-           ->excludes(full);
-       app.add_flag("--no-pager", options->no_pager,
-                    "Print at once what is longer than the screen (default: through $PAGER)");
-       AddFormatOptions(&app, &options->page, "Write one JSON object (schema headrace.report/1)");
-       app.add_option(
+           command_line.AddFlag("--full", options->full, "Print all evidence after the first page");
+       command_line
+           .AddFlag("--open", options->open, "Write the page as HTML and show it in the browser")
+           ->Excludes(full);
+       command_line.AddFlag(
+           "--no-pager", options->no_pager,
+           "Print at once what is longer than the screen (default: through $PAGER)");
+       AddFormatOptions(&command_line, &options->page,
+                        "Write one JSON object (schema headrace.report/1)");
+       command_line.AddOption(
            "-o,--output", options->page.file,
            "Write to this file instead of standard output; appears complete or not at all");
-       app.add_flag("-f,--force", options->page.replace, "Replace the output file if it exists");
-       app.add_option("--core-hour-price", options->core_hour_price,
+       command_line.AddFlag("-f,--force", options->page.replace,
+                            "Replace the output file if it exists");
+       command_line
+           .AddOption("--core-hour-price", options->core_hour_price,
                       "Say what a million rows cost at this price of one core for one hour")
-           ->type_name("P")
-           ->check(Price);
-       app.add_option("--db", options->database,
-                      "Read this database [$HEADRACE_DB or ./headrace.db]");
+           ->TypeName("P")
+           ->Check(Price);
+       command_line.AddOption("--db", options->database,
+                              "Read this database [$HEADRACE_DB or ./headrace.db]");
        return [options] { return Run(*options); };
      }});
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/keys_option.h"
 
 namespace headrace::cli {
@@ -121,46 +121,57 @@ HR_COMMAND(
      .exit_codes = "0 ok, 2 a mistake in an option or the folder is not empty, 5 damaged table or "
                    "log, 6 an encrypted column without its key, 7 disk full",
      .next = "headrace layout DIR --pipeline DIR/pipeline.toml",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<RewriteCommandOptions>();
        workloads::RewriteOptions* rewrite = &options->rewrite;
-       app.add_option("table", options->source, "Read this folder of DWRF files, or one file")
-           ->required()
-           ->type_name("TABLE");
-       app.add_option("-o,--output", options->folder,
+       command_line
+           .AddOption("table", options->source, "Read this folder of DWRF files, or one file")
+           ->Required()
+           ->TypeName("TABLE");
+       command_line
+           .AddOption("-o,--output", options->folder,
                       "Write into this folder; it appears complete or not at all")
-           ->required();
-       app.add_option("--layout", options->layout,
+           ->Required();
+       command_line
+           .AddOption("--layout", options->layout,
                       "Write maps flat (one sub-column a key), as map, or keep what they are")
-           ->check(CLI::IsMember({"keep", "flat", "map"}))
-           ->capture_default_str();
-       app.add_option("--order", options->order,
+           ->Check(OneOf({"keep", "flat", "map"}))
+           ->ShowDefault();
+       command_line
+           .AddOption("--order", options->order,
                       "Lay features out as declared (by key), random, by popularity, or keep")
-           ->check(CLI::IsMember({"keep", "declared", "random", "popularity"}))
-           ->capture_default_str();
-       app.add_option("--coread", options->coread, "Take popularity from this log of reads")
-           ->type_name("FILE");
-       app.add_option("--seed", rewrite->seed, "Start a random order here")->capture_default_str();
-       app.add_option("--stripe-rows", rewrite->stripe_rows, "End a stripe after this many rows");
-       app.add_option("--compression", rewrite->compression,
-                      "Compress with zstd, lz4, snappy, zlib or none");
-       app.add_option("--level", rewrite->level, "Compress at this level (zstd 1-19, zlib 1-12)");
-       app.add_option("--min-ratio", rewrite->min_ratio,
-                      "Keep a chunk compressed only where it shrinks by this factor");
-       app.add_option("--column", options->columns,
+           ->Check(OneOf({"keep", "declared", "random", "popularity"}))
+           ->ShowDefault();
+       command_line
+           .AddOption("--coread", options->coread, "Take popularity from this log of reads")
+           ->TypeName("FILE");
+       command_line.AddOption("--seed", rewrite->seed, "Start a random order here")->ShowDefault();
+       command_line.AddOption("--stripe-rows", rewrite->stripe_rows,
+                              "End a stripe after this many rows");
+       command_line.AddOption("--compression", rewrite->compression,
+                              "Compress with zstd, lz4, snappy, zlib or none");
+       command_line.AddOption("--level", rewrite->level,
+                              "Compress at this level (zstd 1-19, zlib 1-12)");
+       command_line.AddOption("--min-ratio", rewrite->min_ratio,
+                              "Keep a chunk compressed only where it shrinks by this factor");
+       command_line
+           .AddOption("--column", options->columns,
                       "Choose for the streams of one column: PATH=raw, PATH=level:N, PATH=ratio:X, "
                       "PATH=dictionary:auto, never, always or shared")
-           ->type_name("CHOICE")
-           ->allow_extra_args(false);
-       app.add_option("--cluster", rewrite->cluster,
+           ->TypeName("CHOICE")
+           ->OneValueEach();
+       command_line
+           .AddOption("--cluster", rewrite->cluster,
                       "Put rows of equal values of this column next to each other, file by file")
-           ->type_name("COLUMN");
-       app.add_option("--encrypt", options->encrypt,
+           ->TypeName("COLUMN");
+       command_line
+           .AddOption("--encrypt", options->encrypt,
                       "Encrypt columns: NAME=COLUMN[,COLUMN]:KEY_ID[:CIPHER], a group each")
-           ->type_name("GROUP")
-           ->allow_extra_args(false);
-       AddKeysOption(&app, &options->keys);
-       app.add_flag("-f,--force", options->replace, "Replace the table in an existing folder");
+           ->TypeName("GROUP")
+           ->OneValueEach();
+       AddKeysOption(&command_line, &options->keys);
+       command_line.AddFlag("-f,--force", options->replace,
+                            "Replace the table in an existing folder");
        return [options] { return Rewrite(options.get()); };
      }});
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/device_cost.h"
 #include "cli/layout_dedup.h"
 #include "cli/plan_file.h"
@@ -379,60 +379,74 @@ HR_COMMAND(
          "or an option, 5 damaged table, 6 a column without its key or access denied, 7 "
          "out of disk or memory, or the database was deleted or replaced, 130 interrupted",
      .next = "headrace report latest",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<RunOptions>();
        options->database = DefaultDatabase();
-       app.add_option("PIPELINE", options->pipeline, "Pipeline file (TOML)")->required();
-       app.add_option("--db", options->database, "Record into this database")
-           ->capture_default_str();
-       app.add_option("--name", options->name, "Name the run (default: the pipeline's name)");
-       auto* duration = app.add_option("-d,--duration", options->duration,
-                                       "Run this long: 10s, 2m; a table is read again and again");
-       app.add_option("--epochs", options->epochs,
+       command_line.AddOption("PIPELINE", options->pipeline, "Pipeline file (TOML)")->Required();
+       command_line.AddOption("--db", options->database, "Record into this database")
+           ->ShowDefault();
+       command_line.AddOption("--name", options->name,
+                              "Name the run (default: the pipeline's name)");
+       auto* duration =
+           command_line.AddOption("-d,--duration", options->duration,
+                                  "Run this long: 10s, 2m; a table is read again and again");
+       command_line
+           .AddOption("--epochs", options->epochs,
                       "Read the table this many times (default: the file's)")
-           ->excludes(duration);
-       app.add_option("--set", options->set,
+           ->Excludes(duration);
+       command_line
+           .AddOption("--set", options->set,
                       "Change one knob, KEY=VALUE: decode.parallelism=2, consumer.step=5ms")
-           ->allow_extra_args(false);
-       app.add_option("--plan", options->plan, "Apply the settings of a plan file");
-       app.add_option("--log-reads", options->log_reads,
+           ->OneValueEach();
+       command_line.AddOption("--plan", options->plan, "Apply the settings of a plan file");
+       command_line
+           .AddOption("--log-reads", options->log_reads,
                       "Append the features read to this log, for rewrite --order popularity")
-           ->type_name("FILE");
-       auto* checkpoint = app.add_option("--checkpoint", options->checkpoint.path,
+           ->TypeName("FILE");
+       auto* checkpoint = command_line
+                              .AddOption("--checkpoint", options->checkpoint.path,
                                          "Keep in this file which rows were delivered")
-                              ->type_name("FILE");
-       app.add_option("--checkpoint-every", options->checkpoint.every,
+                              ->TypeName("FILE");
+       command_line
+           .AddOption("--checkpoint-every", options->checkpoint.every,
                       "Write it after so many batches, and at the end")
-           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
-           ->needs(checkpoint)
-           ->type_name("N")
-           ->capture_default_str();
-       app.add_flag("--resume", options->checkpoint.resume,
+           ->Check(InRange(uint64_t{1}, uint64_t{1} << 40))
+           ->Needs(checkpoint)
+           ->TypeName("N")
+           ->ShowDefault();
+       command_line
+           .AddFlag("--resume", options->checkpoint.resume,
                     "Go on from the checkpoint, if there is one, with the rows not yet delivered")
-           ->needs(checkpoint);
-       app.add_option("--row-log", options->row_log,
+           ->Needs(checkpoint);
+       command_line
+           .AddOption("--row-log", options->row_log,
                       "Write a line EPOCH ROW HASH for each row delivered")
-           ->type_name("FILE");
-       app.add_option("--dump-tensors", options->dump_tensors,
+           ->TypeName("FILE");
+       command_line
+           .AddOption("--dump-tensors", options->dump_tensors,
                       "Write every batch as .npy arrays below this new folder (docs/dedup.md)")
-           ->type_name("DIR");
-       auto* ceiling =
-           app.add_flag("--ceiling", options->ceiling,
-                        "Repeat the first batch: what the consumer takes if input costs nothing "
-                        "(5 s, or --duration)");
-       app.add_flag("--cold", options->cold,
+           ->TypeName("DIR");
+       auto* ceiling = command_line.AddFlag(
+           "--ceiling", options->ceiling,
+           "Repeat the first batch: what the consumer takes if input costs nothing "
+           "(5 s, or --duration)");
+       command_line
+           .AddFlag("--cold", options->cold,
                     "Make the page cache forget the table first, and in every epoch (source.cold)")
-           ->excludes(ceiling);
+           ->Excludes(ceiling);
        for (const char* other :
             {"--epochs", "--checkpoint", "--row-log", "--dump-tensors", "--log-reads"}) {
-         ceiling->excludes(app.get_option(other));
+         ceiling->Excludes(command_line.Find(other));
        }
-       app.add_flag("--no-record", options->no_record, "Do not record; accounts are switched off");
-       options->measure.AddTo(&app);
-       app.add_flag("--checksum", options->checksum, "Hash every row delivered and print the sums")
-           ->excludes(ceiling);
-       app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
-       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.run/1)");
+       command_line.AddFlag("--no-record", options->no_record,
+                            "Do not record; accounts are switched off");
+       options->measure.AddTo(&command_line);
+       command_line
+           .AddFlag("--checksum", options->checksum, "Hash every row delivered and print the sums")
+           ->Excludes(ceiling);
+       command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
+       command_line.AddFlag("--json", options->json,
+                            "Print one JSON object (schema headrace.run/1)");
        return [options] { return Run(*options); };
      }});
 

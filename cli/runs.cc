@@ -1,7 +1,6 @@
 // headrace runs: lists recorded runs; removes, tags, copies them.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 
@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> runs;
   std::string run;
   bool json = false;
-  CLI::App *remove = nullptr, *tag = nullptr, *copy = nullptr;
+  CommandLine *remove = nullptr, *tag = nullptr, *copy = nullptr;
 };
 
 std::string LocalTime(int64_t realtime_ns) {
@@ -96,13 +96,13 @@ int Copy(const Options& options) {
 }
 
 int Runs(const Options& options) {
-  if (!options.remove->parsed() && !options.tag->parsed() && !options.copy->parsed()) {
+  if (!options.remove->Parsed() && !options.tag->Parsed() && !options.copy->Parsed()) {
     return List(options);
   }
-  if (options.copy->parsed()) return Copy(options);
+  if (options.copy->Parsed()) return Copy(options);
   { collectors::ReadStore exists(options.database); }  // never makes a database by a typing error
   collectors::RunStore store(options.database);
-  if (options.remove->parsed()) {
+  if (options.remove->Parsed()) {
     const collectors::Retention retention =
         MakeRetention(options.older_than, options.keep, options.max_size);
     const bool any = retention.older_than_ns || retention.keep || retention.max_bytes;
@@ -135,33 +135,35 @@ HR_COMMAND(
                  "  headrace runs rm --older-than 7d --keep 20\n",
      .exit_codes = "0 ok, 2 usage, 5 no such run or not a run store",
      .next = "headrace report RUN",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<Options>();
        options->database = DefaultDatabase();
-       app.add_option("--db", options->database,
-                      "Use this database (default $HEADRACE_DB or ./headrace.db)");
-       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.runs/1)");
-       app.fallthrough();  // --db may stand after rm, tag, copy
-       options->remove = app.add_subcommand("rm", "removes runs");
-       options->remove->fallthrough();
-       options->remove->add_option("RUN", options->runs, "Remove these: id, name or latest");
-       options->remove->add_option("--older-than", options->older_than,
-                                   "Remove finished runs that began longer ago, e.g. 7d, 12h");
+       command_line.AddOption("--db", options->database,
+                              "Use this database (default $HEADRACE_DB or ./headrace.db)");
+       command_line.AddFlag("--json", options->json,
+                            "Print one JSON object (schema headrace.runs/1)");
+       command_line.Fallthrough();  // --db may stand after rm, tag, copy
+       options->remove = command_line.AddSubcommand("rm", "removes runs");
+       options->remove->Fallthrough();
+       options->remove->AddOption("RUN", options->runs, "Remove these: id, name or latest");
+       options->remove->AddOption("--older-than", options->older_than,
+                                  "Remove finished runs that began longer ago, e.g. 7d, 12h");
        options->remove
-           ->add_option("--keep", options->keep, "Remove finished runs but the newest of them")
-           ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-       options->remove->add_option(
+           ->AddOption("--keep", options->keep, "Remove finished runs but the newest of them")
+           ->Check(InRange(int64_t{0}, int64_t{1} << 40));
+       options->remove->AddOption(
            "--max-size", options->max_size,
            "Remove the oldest finished runs until the database is no larger, e.g. 2GiB");
-       options->tag = app.add_subcommand("tag", "sets the tags of a run");
-       options->tag->fallthrough();
-       options->tag->add_option("RUN", options->run, "Tag this: id, name or latest")->required();
-       options->tag->add_option("TAGS", options->tags, "Words separated by blanks; '' removes them")
-           ->required();
-       options->copy = app.add_subcommand("copy", "copies one run into a database of its own");
-       options->copy->fallthrough();
-       options->copy->add_option("RUN", options->run, "Copy this: id, name or latest")->required();
-       options->copy->add_option("-o", options->output, "Write this new file")->required();
+       options->tag = command_line.AddSubcommand("tag", "sets the tags of a run");
+       options->tag->Fallthrough();
+       options->tag->AddOption("RUN", options->run, "Tag this: id, name or latest")->Required();
+       options->tag->AddOption("TAGS", options->tags, "Words separated by blanks; '' removes them")
+           ->Required();
+       options->copy =
+           command_line.AddSubcommand("copy", "copies one run into a database of its own");
+       options->copy->Fallthrough();
+       options->copy->AddOption("RUN", options->run, "Copy this: id, name or latest")->Required();
+       options->copy->AddOption("-o", options->output, "Write this new file")->Required();
        return [options] { return Runs(*options); };
      }});
 

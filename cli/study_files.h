@@ -34,8 +34,8 @@ int64_t ParseRun(const std::string& json);
 struct RungPairs {
   std::vector<std::pair<int64_t, int64_t>> runs;  // run ids, A and B; empty: left out
   std::string left_out;                           // why
-  // Bytes of the process: the budget of a rung that is measured within one, and what the rung before
-  // it takes without.
+  // Bytes of the process: the budget of a rung that is measured within one, and what the rung
+  // before it takes without.
   std::optional<double> memory_bytes, unbounded_bytes;
 };
 std::string PairsJson(const RungPairs& pairs);

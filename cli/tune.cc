@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -22,6 +21,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/decision_feed.h"
 #include "cli/decision_record.h"
 #include "cli/decision_text.h"
@@ -599,94 +599,115 @@ HR_COMMAND(
          "little to plan by, 5 "
          "damaged table or database, 7 out of disk or memory, 130 interrupted",
      .next = "headrace tune --explain latest",
-     .configure = [](CLI::App& app) -> std::function<int()> {
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<TuneOptions>();
-       app.add_option("PIPELINE", options->pipeline, "Pipeline file (TOML)");
-       auto* pid = app.add_option("-p,--pid", options->pid,
+       command_line.AddOption("PIPELINE", options->pipeline, "Pipeline file (TOML)");
+       auto* pid = command_line
+                       .AddOption("-p,--pid", options->pid,
                                   "Tune this running process instead, which keeps operator "
                                   "accounts (docs/tune-foreign.md)")
-                       ->check(Positive);
-       app.add_option("--apply-cmd", options->apply_command,
+                       ->Check(Positive);
+       command_line
+           .AddOption("--apply-cmd", options->apply_command,
                       "Run this by sh to set knobs of the process: one decision as JSON on its "
                       "standard input, HEADRACE_KNOB_... in its environment; exit 0: done")
-           ->type_name("CMD")
-           ->needs(pid);
-       app.add_option("--apply-timeout", options->apply_timeout, "Wait so long for it, then end it")
-           ->capture_default_str()
-           ->needs(pid);
-       app.add_option("--knob", options->knobs,
+           ->TypeName("CMD")
+           ->Needs(pid);
+       command_line
+           .AddOption("--apply-timeout", options->apply_timeout, "Wait so long for it, then end it")
+           ->ShowDefault()
+           ->Needs(pid);
+       command_line
+           .AddOption("--knob", options->knobs,
                       "Turn only these knobs of the process: decode.parallelism [all]")
-           ->allow_extra_args(false)
-           ->needs(pid);
-       app.add_flag("--no-interleave", options->no_interleave,
+           ->OneValueEach()
+           ->Needs(pid);
+       command_line
+           .AddFlag("--no-interleave", options->no_interleave,
                     "Compare before with after, where a change disturbs the process for long; "
                     "otherwise old and new settings take turns until the difference is clear")
-           ->needs(pid);
+           ->Needs(pid);
        auto* cache =
-           app.add_option("--cache", options->cache.tiers,
+           command_line
+               .AddOption("--cache", options->cache.tiers,
                           "Then decide whether to keep a stage's output between epochs: "
                           "memory=8GiB; where filling it does not take too long, the pipeline is "
                           "started again with it and compared (docs/tune-cache.md)")
-               ->type_name("TIER=BUDGET[@RATE]");
-       app.add_option("--epoch-rows", options->cache.epoch_rows,
+               ->TypeName("TIER=BUDGET[@RATE]");
+       command_line
+           .AddOption("--epoch-rows", options->cache.epoch_rows,
                       "Rows of one epoch, for --cache [those of the table]")
-           ->check(Positive)
-           ->needs(cache);
-       app.add_option("--cache-verify", options->cache_verify,
+           ->Check(Positive)
+           ->Needs(cache);
+       command_line
+           .AddOption("--cache-verify", options->cache_verify,
                       "Run it with the cache for so long at most; 0s: only decide")
-           ->capture_default_str()
-           ->needs(cache);
-       app.add_option("--checkpoint", options->checkpoint,
+           ->ShowDefault()
+           ->Needs(cache);
+       command_line
+           .AddOption("--checkpoint", options->checkpoint,
                       "Keep account of the rows delivered in this file, and go on from it with "
                       "the cache; 'run --checkpoint FILE --resume' goes on from there")
-           ->needs(cache);
-       app.add_option("--feed", options->feed,
+           ->Needs(cache);
+       command_line
+           .AddOption("--feed", options->feed,
                       "Write each decision as a line of JSON (schema headrace.decision/1) to "
                       "standard output (-), or to all who connect to a socket (unix:PATH)")
-           ->type_name("-|unix:PATH");
-       auto* once = app.add_flag("--once", options->once,
-                                 "Stop tuning when the plan changes nothing any more (default); "
-                                 "with --duration the pipeline runs on");
-       app.add_flag("--continuous", options->continuous,
+           ->TypeName("-|unix:PATH");
+       auto* once =
+           command_line.AddFlag("--once", options->once,
+                                "Stop tuning when the plan changes nothing any more (default); "
+                                "with --duration the pipeline runs on");
+       command_line
+           .AddFlag("--continuous", options->continuous,
                     "Watch on, and plan anew when the pipeline changes")
-           ->excludes(once);
-       app.add_option("-d,--duration", options->duration, "Run the pipeline this long: 60s, 10m");
-       app.add_option("--epochs", options->epochs,
-                      "Read the table this many times (default: again and again)");
-       app.add_option("--cores", options->cores,
+           ->Excludes(once);
+       command_line.AddOption("-d,--duration", options->duration,
+                              "Run the pipeline this long: 60s, 10m");
+       command_line.AddOption("--epochs", options->epochs,
+                              "Read the table this many times (default: again and again)");
+       command_line
+           .AddOption("--cores", options->cores,
                       "Use this many cores and no more [those this process may use]")
-           ->check(Positive);
-       app.add_option("--memory", options->memory,
-                      "Keep the process within this much memory: 100M, 4GiB [its limit]");
-       app.add_option("--target", options->target,
-                      "Reach this rate and no more: 500, 282000rows/s [as fast as the consumer "
-                      "can use]");
-       app.add_option("--max-threads", options->max_threads,
+           ->Check(Positive);
+       command_line.AddOption("--memory", options->memory,
+                              "Keep the process within this much memory: 100M, 4GiB [its limit]");
+       command_line.AddOption(
+           "--target", options->target,
+           "Reach this rate and no more: 500, 282000rows/s [as fast as the consumer "
+           "can use]");
+       command_line
+           .AddOption("--max-threads", options->max_threads,
                       "Allow this many threads per stage [8, or 4 per core]")
-           ->check(Positive);
-       app.add_option("--max-decisions", options->max_decisions,
+           ->Check(Positive);
+       command_line
+           .AddOption("--max-decisions", options->max_decisions,
                       "Stop after turning knobs so often [no limit]")
-           ->check(Positive);
-       app.add_flag("--dry-run", options->dry_run, "Decide once, say it, and set nothing");
-       app.add_option("--set", options->set,
+           ->Check(Positive);
+       command_line.AddFlag("--dry-run", options->dry_run, "Decide once, say it, and set nothing");
+       command_line
+           .AddOption("--set", options->set,
                       "Begin with one knob changed, KEY=VALUE: decode.parallelism=2")
-           ->allow_extra_args(false);
-       app.add_option("--explain", options->explain,
+           ->OneValueEach();
+       command_line
+           .AddOption("--explain", options->explain,
                       "Print the decisions of this run [latest] instead of tuning")
-           ->expected(0, 1)
-           ->type_name("RUN");
-       app.add_option("-o,--output", options->output,
-                      "Write the settings as a plan (schema headrace.plan/1) to this file");
-       app.add_flag("-f,--force", options->force, "Replace the output file if it exists");
-       app.add_option("--db", options->database, "Record into this database")
-           ->capture_default_str();
-       app.add_option("--name", options->name, "Name the run (default: the pipeline's name)");
-       options->measure.AddTo(&app);
-       app.add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
-       app.add_flag("--json", options->json, "Print one JSON object (schema headrace.tune/1)");
-       const CLI::App* command = &app;
+           ->Values(0, 1)
+           ->TypeName("RUN");
+       command_line.AddOption("-o,--output", options->output,
+                              "Write the settings as a plan (schema headrace.plan/1) to this file");
+       command_line.AddFlag("-f,--force", options->force, "Replace the output file if it exists");
+       command_line.AddOption("--db", options->database, "Record into this database")
+           ->ShowDefault();
+       command_line.AddOption("--name", options->name,
+                              "Name the run (default: the pipeline's name)");
+       options->measure.AddTo(&command_line);
+       command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
+       command_line.AddFlag("--json", options->json,
+                            "Print one JSON object (schema headrace.tune/1)");
+       const CommandLine* command = &command_line;
        return [options, command] {
-         options->explains = command->count("--explain") > 0;
+         options->explains = command->Count("--explain") > 0;
          if (options->explain.empty()) options->explain = "latest";
          return Run(*options);
        };

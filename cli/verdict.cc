@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <cstring>
 
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "collectors/probe_runner.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/report.h"
@@ -74,21 +74,25 @@ collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
   return retention;
 }
 
-void MeasureOptions::AddTo(CLI::App* app) {
-  app->add_option("--level", level,
+void MeasureOptions::AddTo(CommandLine* command_line) {
+  command_line
+      ->AddOption("--level", level,
                   "Measure up to this level: 0 outside, 1 accounts and /proc, 2 CPU clock, 3 eBPF, "
                   "4 hardware counters (default: all that works)")
-      ->check(CLI::Range(0, collectors::kMostLevel));
-  app->add_flag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
-  app->add_option("--without", without,
+      ->Check(InRange(0, collectors::kMostLevel));
+  command_line->AddFlag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
+  command_line
+      ->AddOption("--without", without,
                   "Leave a probe out (may be given several times); headrace doctor names them")
-      ->allow_extra_args(false);
-  app->add_option("--ring", ring,
-                  "Keep full detail only this long before and after the trigger (default with "
-                  "--trigger: 30s)");
-  app->add_option("--trigger", trigger,
-                  "What makes detail be kept, e.g. 'step > 1s', 'queue:ready < 10%' (default with "
-                  "--ring: 'stall > 200ms')");
+      ->OneValueEach();
+  command_line->AddOption(
+      "--ring", ring,
+      "Keep full detail only this long before and after the trigger (default with "
+      "--trigger: 30s)");
+  command_line->AddOption(
+      "--trigger", trigger,
+      "What makes detail be kept, e.g. 'step > 1s', 'queue:ready < 10%' (default with "
+      "--ring: 'stall > 200ms')");
 }
 
 void MeasureOptions::Apply(collectors::RecorderOptions* options) const {

@@ -7,11 +7,9 @@
 #include "collectors/recorder.h"
 #include "dashboards/render/render.h"
 
-namespace CLI {
-class App;
-}
-
 namespace headrace::cli {
+
+class CommandLine;
 
 // True when the locale does not ask for UTF-8.
 bool AsciiOnly();
@@ -32,7 +30,7 @@ struct MeasureOptions {
   std::string ring, trigger;
   std::vector<std::string> without;
 
-  void AddTo(CLI::App* app);
+  void AddTo(CommandLine* command_line);
   // Checks them and puts them into a recorder's. Throws Error kUsage.
   void Apply(collectors::RecorderOptions* options) const;
   // For a pipeline about to start: below level 2 it does without its threads' CPU clock, unless

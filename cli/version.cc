@@ -57,8 +57,7 @@ void PrintVersion(bool json) {
   fmt::print("headrace {}\n", HEADRACE_VERSION);
   fmt::print("commit        {}\n", HEADRACE_COMMIT);
   fmt::print("build         {}, {}, {}{}\n", HEADRACE_BUILD_TYPE, HEADRACE_COMPILER,
-             HEADRACE_ARCHITECTURE,
-             sanitizers.empty() ? "" : ", sanitizers: " + sanitizers);
+             HEADRACE_ARCHITECTURE, sanitizers.empty() ? "" : ", sanitizers: " + sanitizers);
   fmt::print("features      {}\n", fmt::join(features, ", "));
   fmt::print("store schema  {}\n", schema);
   fmt::print("account ABI   {}\n", HR_ACCOUNT_ABI);
