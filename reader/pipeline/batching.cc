@@ -40,14 +40,18 @@ class Waiting {
   std::shared_ptr<MemoryCharge> charge_;
 };
 
+// Puts the rows of windows of shuffle_rows rows into a random order that depends on the seed, the
+// epoch and the rows alone. With file order a window is rows [k W, (k + 1) W) of the table,
+// whatever was dropped of them: the order is the same in every run, also in one that goes on from a
+// checkpoint. Otherwise it is W rows as they come to the thread.
 class ShuffleOperator final : public Operator {
  public:
-  ShuffleOperator(const PipelineSpec& spec, MemoryLedger* ledger)
-      : waiting_(ledger),
-        window_(spec.shuffle_rows),
-        chunk_(WorkerRows(spec)),
-        by_row_number_(spec.file_order),
-        seed_(MixBits(spec.seed ^ 0x73687566666c65)) {}
+  ShuffleOperator(const OperatorPlan&, const OperatorContext& context)
+      : waiting_(context.memory),
+        window_(context.spec->shuffle_rows),
+        chunk_(WorkerRows(*context.spec)),
+        by_row_number_(context.spec->file_order),
+        seed_(MixBits(context.spec->seed ^ 0x73687566666c65)) {}
 
   bool TakesEmpty() const override { return true; }
 
@@ -133,10 +137,18 @@ class ShuffleOperator final : public Operator {
   std::pair<uint64_t, uint64_t> pending_window_;  // epoch and number, with file order
 };
 
+HR_OPERATOR("shuffle", ShuffleOperator,
+            {.order = 80,
+             .takes = ElementForm::kRows,
+             .makes = ElementForm::kRows,
+             .presence = "optional",
+             .joins_rows = true});
+
+// Joins and cuts the tensor batches of the workers to batch_rows.
 class RebatchOperator final : public Operator {
  public:
-  RebatchOperator(const PipelineSpec& spec, MemoryLedger* ledger)
-      : waiting_(ledger), rebatcher_(spec.batch_rows) {}
+  RebatchOperator(const OperatorPlan&, const OperatorContext& context)
+      : waiting_(context.memory), rebatcher_(context.spec->batch_rows) {}
 
   bool TakesEmpty() const override { return true; }
 
@@ -170,22 +182,21 @@ class RebatchOperator final : public Operator {
   uint64_t sequence_ = 0;
 };
 
+HR_OPERATOR("rebatch", RebatchOperator,
+            {.order = 110,
+             .takes = ElementForm::kTensors,
+             .makes = ElementForm::kTensors,
+             .presence = "optional, behind tensorize",
+             .joins_rows = true});
+
 }  // namespace
-
-std::unique_ptr<Operator> MakeShuffle(const OperatorContext& context) {
-  return std::make_unique<ShuffleOperator>(*context.spec, context.memory);
-}
-
-std::unique_ptr<Operator> MakeRebatch(const OperatorContext& context) {
-  return std::make_unique<RebatchOperator>(*context.spec, context.memory);
-}
 
 uint64_t WorkerRows(const PipelineSpec& spec) {
   return spec.worker_rows != 0 ? spec.worker_rows : spec.batch_rows;
 }
 
 bool CachesWholeSplits(const PipelineSpec& spec) {
-  return spec.cache.enabled() && spec.cache.after != OperatorKindName(OperatorKind::kExtract);
+  return spec.cache.enabled() && spec.cache.after != "extract";
 }
 
 uint64_t SliceRows(const PipelineSpec& spec) {

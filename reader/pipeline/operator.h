@@ -3,13 +3,16 @@
 // may keep state without locks; what instances must share (a lock, a device, a table) they get from
 // the OperatorContext.
 #pragma once
+#include <any>
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "base/registry.h"
 #include "reader/dwrf/projection.h"
 #include "reader/pipeline/dictionaries.h"
 #include "reader/pipeline/element.h"
@@ -37,6 +40,7 @@ class Operator {
 };
 
 class BatchCache;
+class SpecValue;
 
 // What operators of one pipeline share. Owned by the pipeline, which outlives its operators.
 struct OperatorContext {
@@ -81,10 +85,61 @@ struct OperatorPlan {
       transform_accounts;  // `transform` only: one account per entry of the TransformPlan
 };
 
-// A new instance for one thread. Throws Error kUsage for a spec that cannot work.
-std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan,
-                                                const OperatorContext& context);
-std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
-                                            const OperatorContext& context);
+// What the elements between two operators of a table are.
+enum class ElementForm : uint8_t {
+  kAny,      // of a synthetic operator, which stands anywhere and looks at no payload
+  kSplit,    // which stripe it is; nothing is read
+  kStored,   // bytes as they are stored
+  kPlain,    // streams as they were encoded
+  kDecoded,  // values that are not in rows yet
+  kRows,     // FlatMap batch
+  kTensors   // tensor batch
+};
+
+// What an operator is, told once at the end of its own file (HR_OPERATOR).
+struct OperatorEntry {
+  // Where it stands among all operators, when errors list them. Those of a table stand in this
+  // order in a pipeline too, each behind one that makes what it takes.
+  int order = 0;
+  ElementForm takes = ElementForm::kAny, makes = ElementForm::kAny;
+  const char* presence = "";  // as errors say it of an operator that need not be there: "optional"
+  // Its elements are made of rows of several splits: with order = "file" it runs on one thread.
+  bool joins_rows = false;
+  // An operator with keys is a table { KIND = ..., KEY = ... }. `keys` are those beside its kind
+  // and `name`; `needs` ends the sentence "'KIND' needs ..." for one without its table; `parse`
+  // reads and checks them for OperatorSpec::keys, and throws Error kUsage.
+  std::vector<std::string> keys = {};
+  const char* needs = "";
+  std::any (*parse)(const SpecValue& table, const std::string& kind) = nullptr;
+  // A new instance for one thread. Throws Error kUsage for a spec that cannot work.
+  std::unique_ptr<Operator> (*make)(const OperatorPlan&, const OperatorContext&) = nullptr;
+};
+using OperatorRegistry = Registry<OperatorEntry>;
+
+const OperatorEntry& EntryOf(const OperatorSpec& op);
+inline bool IsSynthetic(const OperatorEntry& entry) { return entry.takes == ElementForm::kAny; }
+std::vector<std::pair<std::string, const OperatorEntry*>> OperatorsInOrder();
+
+std::unique_ptr<Operator> MakeOperator(const OperatorPlan& plan, const OperatorContext& context);
+
+// Registers `Class`, which is made from a plan and a context, or from nothing:
+//   HR_OPERATOR("fetch", FetchOperator, {.order = 10, ...});
+#define HR_OPERATOR(name, Class, ...)                                 \
+  [[maybe_unused]] static const bool hr_operator_registered_##Class = \
+      ::headrace::reader::RegisterOperator<Class>(name,               \
+                                                  ::headrace::reader::OperatorEntry __VA_ARGS__)
+
+template <typename Class>
+bool RegisterOperator(const char* name, OperatorEntry entry) {
+  entry.make = [](const OperatorPlan& plan,
+                  const OperatorContext& context) -> std::unique_ptr<Operator> {
+    if constexpr (std::is_default_constructible_v<Class>) {
+      return std::make_unique<Class>();
+    } else {
+      return std::make_unique<Class>(plan, context);
+    }
+  };
+  return OperatorRegistry::Global().Add(name, std::move(entry));
+}
 
 }  // namespace headrace::reader

@@ -169,10 +169,7 @@ bool MustBeRead(const PipelineSpec& spec, const std::string& column) {
 // why for the first one.
 LockedColumns CheckEncryption(const Table& table, const PipelineSpec& spec) {
   LockedColumns locked;
-  bool decrypts = false;
-  for (const StageSpec& stage : spec.stages)
-    for (const OperatorSpec& op : stage.operators)
-      decrypts = decrypts || op.kind == OperatorKind::kDecrypt;
+  const bool decrypts = HasOperator(spec, "decrypt");
   const std::vector<std::string> names = dwrf::TopLevelColumns(spec.projection);
   for (const auto& file : table.files) {
     for (const std::string& name : names) {
@@ -399,9 +396,7 @@ void Pipeline::State::OpenSource() {
     uint64_t holders = 0;
     for (const StageSpec& stage : spec.stages) {
       for (const OperatorSpec& op : stage.operators) {
-        if (op.kind == OperatorKind::kBatch || op.kind == OperatorKind::kShuffle ||
-            op.kind == OperatorKind::kRebatch)
-          holders += stage.parallelism;
+        if (EntryOf(op).joins_rows) holders += stage.parallelism;
       }
     }
     memory = std::make_unique<MemoryLedger>(MemoryOptions{
@@ -427,9 +422,8 @@ constexpr uint32_t kMaxQueue = 65536;  // elements in a queue behind a stage
 // has no more than kMostAhead of them.
 void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) const {
   if (!spec.file_order || !table || SliceRows(spec) == 0) return;
-  const bool has_extract =
-      std::any_of(stage.operators.begin(), stage.operators.end(),
-                  [](const OperatorSpec& op) { return op.kind == OperatorKind::kExtract; });
+  const bool has_extract = std::any_of(stage.operators.begin(), stage.operators.end(),
+                                       [](const OperatorSpec& op) { return op.kind == "extract"; });
   if (!has_extract) return;
   uint64_t most = 0;
   for (const Split& split : table->splits)
@@ -472,7 +466,7 @@ void Pipeline::State::BuildStages() {
       OperatorPlan plan;
       plan.spec = op;
       // Before its operator: the last operator of a stage is the one that completes elements.
-      if (op.kind == OperatorKind::kFetch) {
+      if (op.kind == "fetch") {
         plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
         plan.footer_account = hr_operator((op.name + ".footer").c_str(), "io", stage->account);
         plan.stored_account = hr_operator((op.name + ".stored").c_str(), "stored", stage->account);
@@ -496,17 +490,16 @@ void Pipeline::State::BuildStages() {
         if (IsRemote(spec.table))
           plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
       }
-      if (op.kind == OperatorKind::kDecode && context.dedup)
+      if (op.kind == "decode" && context.dedup)
         dedup_accounts = DedupAccounts(*context.dedup, stage->account);
-      if (op.kind == OperatorKind::kDecode || op.kind == OperatorKind::kExtract)
-        plan.dedup_accounts = dedup_accounts;
-      if (op.kind == OperatorKind::kTensorize)
+      if (op.kind == "decode" || op.kind == "extract") plan.dedup_accounts = dedup_accounts;
+      if (op.kind == "tensorize")
         plan.copy_account = hr_operator((op.name + ".copy").c_str(), "copy", stage->account);
-      if (op.kind == OperatorKind::kTransform && context.dictionaries)
+      if (op.kind == "transform" && context.dictionaries)
         plan.dictionary_account =
             hr_operator((op.name + ".dictionary").c_str(), "dictionary", stage->account);
-      plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
-      if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
+      plan.account = hr_operator(op.name.c_str(), op.kind.c_str(), stage->account);
+      if (op.kind == "transform" && context.transforms != nullptr) {
         // Transforms of one kind share an account: a report of hundreds of features reads by what
         // they do.
         for (size_t i = 0; i < context.transforms->size(); ++i) {
@@ -653,9 +646,7 @@ void Pipeline::State::Work(size_t index) {
   Stage& stage = *stages[index];
   std::vector<std::unique_ptr<Operator>> operators;
   for (const OperatorPlan& plan : stage.operators) {
-    operators.push_back(IsSynthetic(plan.spec.kind) ? MakeSyntheticOperator(plan, context)
-                                                    : MakeTableOperator(plan, context));
-    operators.back() = WithCache(plan, context, std::move(operators.back()));
+    operators.push_back(WithCache(plan, context, MakeOperator(plan, context)));
   }
   // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope
   // stops its clock.
@@ -738,7 +729,8 @@ void Pipeline::State::Work(size_t index) {
 void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& element,
                               const Emit& emit) {
   // Operators up to extract take a stripe apart; later ones hold rows of several.
-  if (!spec.skip_corrupt || plan.spec.kind > OperatorKind::kExtract)
+  const OperatorEntry& entry = EntryOf(plan.spec);
+  if (!spec.skip_corrupt || IsSynthetic(entry) || entry.takes >= ElementForm::kRows)
     return op->Process(std::move(element), emit);
   Element empty;
   empty.sequence = element.sequence;
@@ -785,7 +777,7 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
     // Not the whole split, so that no cache keeps it.
     empty.wanted = std::make_shared<const std::vector<RowSpan>>(std::move(left));
     empty.payload = std::move(nothing);
-    if (plan.spec.kind != OperatorKind::kExtract) return emit(std::move(empty));
+    if (entry.makes != ElementForm::kRows) return emit(std::move(empty));
     // Behind extract a stripe has as many places as it has slices.
     const uint64_t slices = dwrf::NumSlices(origin.count, SliceRows(spec));
     for (; slice < slices; ++slice) {
@@ -964,7 +956,7 @@ Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
   // read).
   for (const auto& stage : state_->stages) {
     for (const OperatorPlan& plan : stage->operators) {
-      if (IsSynthetic(plan.spec.kind)) MakeSyntheticOperator(plan, state_->context);
+      if (IsSynthetic(EntryOf(plan.spec))) MakeOperator(plan, state_->context);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "base/registry.h"
 #include "base/toml_depth.h"
 #include "reader/pipeline/delivery/ring.h"
+#include "reader/pipeline/operator.h"
 #include "reader/pipeline/spec/value.h"
 #include "reader/source/open.h"
 
@@ -21,112 +22,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::pair<OperatorKind, const char*> kKinds[] = {
-    {OperatorKind::kFetch, "fetch"},
-    {OperatorKind::kDecrypt, "decrypt"},
-    {OperatorKind::kDecompress, "decompress"},
-    {OperatorKind::kDecode, "decode"},
-    {OperatorKind::kExtract, "extract"},
-    {OperatorKind::kRowMap, "rowmap"},
-    {OperatorKind::kTransform, "transform"},
-    {OperatorKind::kShuffle, "shuffle"},
-    {OperatorKind::kBatch, "batch"},
-    {OperatorKind::kTensorize, "tensorize"},
-    {OperatorKind::kRebatch, "rebatch"},
-    {OperatorKind::kSpin, "spin"},
-    {OperatorKind::kSleep, "sleep"},
-    {OperatorKind::kTouch, "touch"},
-    {OperatorKind::kLock, "lock"},
-    {OperatorKind::kRead, "read"}};
 constexpr uint32_t kMaxParallelism = 256, kMaxQueue = 65536;
 constexpr int64_t kMaxWidth = 65536;  // of a model's layer
 constexpr size_t kMaxLayers = 32;
 
-bool HasKind(const PipelineSpec& spec, OperatorKind kind) {
-  for (const StageSpec& stage : spec.stages) {
-    for (const OperatorSpec& op : stage.operators) {
-      if (op.kind == kind) return true;
-    }
+// An operator without keys, by its kind alone.
+OperatorSpec PlainOperator(const SpecValue& node, const std::string& kind) {
+  const OperatorEntry* entry = OperatorRegistry::Global().Find(kind);
+  if (entry == nullptr) {
+    std::vector<std::string> kinds;
+    for (const auto& [name, other] : OperatorsInOrder()) kinds.push_back(name);
+    node.Fail(fmt::format("unknown operator '{}'{}", Printable(kind, 60), DidYouMean(kind, kinds)));
   }
-  return false;
-}
-
-void ParseRandomness(const SpecValue& table, Cost* cost) {
-  const std::string name = table.Text("distribution", "");
-  const double cv = table.Number("cv", name == "exponential" ? 1 : 0);
-  if (cv < 0 || cv > 10) table["cv"].Fail("cv must be from 0 to 10");
-  cost->cv = cv;
-  const std::vector<std::string> names = {"fixed", "uniform", "exponential", "lognormal"};
-  if (name.empty()) {
-    cost->distribution = cv > 0 ? Distribution::kLognormal : Distribution::kFixed;
-    return;
-  }
-  auto it = std::find(names.begin(), names.end(), name);
-  if (it == names.end())
-    table["distribution"].Fail(
-        fmt::format("unknown distribution '{}'{}", Printable(name, 40), DidYouMean(name, names)));
-  cost->distribution = static_cast<Distribution>(it - names.begin());
+  if (entry->parse != nullptr) node.Fail(fmt::format("'{}' needs {}", kind, entry->needs));
+  return {kind, kind, {}};
 }
 
 OperatorSpec Operator(const SpecValue& node) {
-  std::vector<std::string> names;
-  for (const auto& [kind, name] : kKinds) names.push_back(name);
-  OperatorSpec spec;
-  if (const auto name_alone = node.AsText()) {
-    spec.name = *name_alone;
-    for (const auto& [kind, name] : kKinds) {
-      if (spec.name != name) continue;
-      if (IsSynthetic(kind))
-        node.Fail(fmt::format("'{}' needs a cost: write {{ {} = \"...\" }}", name, name));
-      spec.kind = kind;
-      return spec;
-    }
-    node.Fail(fmt::format("unknown operator '{}'{}", Printable(spec.name, 60),
-                          DidYouMean(spec.name, names)));
-  }
+  if (const auto kind = node.AsText()) return PlainOperator(node, *kind);
   if (!node.is_table()) node.Fail("an operator is a name or a table such as { spin = \"2ms\" }");
-  const char* found = nullptr;
-  for (const auto& [kind, name] : kKinds) {
-    if (!IsSynthetic(kind) || !node[name]) continue;
-    if (found != nullptr) node.Fail("an operator has one of spin, sleep, touch, lock, read");
-    found = name;
-    spec.kind = kind;
+  std::vector<std::string> kinds;  // that are written as tables
+  for (const auto& [name, entry] : OperatorsInOrder())
+    if (entry->parse != nullptr) kinds.push_back(name);
+  std::string kind;
+  for (const std::string& name : kinds) {
+    if (!node[name]) continue;
+    if (!kind.empty()) node.Fail(fmt::format("an operator has one of {}", fmt::join(kinds, ", ")));
+    kind = name;
   }
-  if (found == nullptr) {
+  if (kind.empty()) {
     for (const auto& [key, value] : node.Members()) {
-      const std::string nearest = NearestName(key, {"spin", "sleep", "touch", "lock", "read"});
+      const std::string nearest = NearestName(key, kinds);
       if (!nearest.empty())
         value.Fail(
             fmt::format("unknown operator '{}', did you mean '{}'?", Printable(key, 60), nearest));
     }
-    node.Fail("an operator table has one of spin, sleep, touch, lock, read");
+    node.Fail(fmt::format("an operator table has one of {}", fmt::join(kinds, ", ")));
   }
-  const SpecValue& table = node;
-  const SpecValue cost = table[found];
-  const std::string kind = OperatorKindName(spec.kind);
-  std::vector<std::string> keys = {kind, "name", "cv", "distribution"};
-  if (spec.kind == OperatorKind::kLock) keys.insert(keys.end(), {"lock_name", "hold"});
-  if (spec.kind == OperatorKind::kRead) keys.insert(keys.end(), {"file", "rate", "device"});
-  table.CheckKeys("operator " + kind, keys);
-  const bool in_bytes = spec.kind == OperatorKind::kTouch || spec.kind == OperatorKind::kRead;
-  spec.cost.mean = in_bytes ? cost.Bytes(kind) : cost.Duration(kind);
-  ParseRandomness(table, &spec.cost);
-  spec.name = table.Text("name", "");
-  if (spec.kind == OperatorKind::kLock) {
-    spec.resource = table.Text("lock_name", spec.name.empty() ? "lock" : spec.name);
-    const std::string hold = table.Text("hold", "spin");
-    if (hold != "spin" && hold != "sleep") table["hold"].Fail("hold is \"spin\" or \"sleep\"");
-    spec.hold_sleeps = hold == "sleep";
-  }
-  if (spec.kind == OperatorKind::kRead) {
-    spec.resource = table.Text("device", spec.name.empty() ? "device" : spec.name);
-    const SpecValue rate = table["rate"];
-    if (!rate) node.Fail("read needs a rate such as rate = \"200MB/s\"");
-    spec.bytes_per_second = rate.Rate("rate");
-    const std::string file = table.Text("file", "");
-    if (!file.empty()) spec.file = table.Path(file);
-  }
-  return spec;
+  const OperatorEntry& entry = *OperatorRegistry::Global().Find(kind);
+  std::vector<std::string> keys = {kind, "name"};
+  keys.insert(keys.end(), entry.keys.begin(), entry.keys.end());
+  node.CheckKeys("operator " + kind, keys);
+  std::any parsed = entry.parse(node, kind);
+  return {kind, node.Text("name", ""), std::move(parsed)};
 }
 
 void Stages(const SpecValue& root, PipelineSpec* spec) {
@@ -161,8 +99,7 @@ void Stages(const SpecValue& root, PipelineSpec* spec) {
     for (const SpecValue& op : items) {
       OperatorSpec parsed = Operator(op);
       if (parsed.name.empty())
-        parsed.name =
-            items.size() == 1 ? stage.name : stage.name + "." + OperatorKindName(parsed.kind);
+        parsed.name = items.size() == 1 ? stage.name : stage.name + "." + parsed.kind;
       std::string unique = parsed.name;
       for (int n = 2; !operator_names.insert(unique).second; ++n)
         unique = fmt::format("{}.{}", parsed.name, n);
@@ -173,43 +110,44 @@ void Stages(const SpecValue& root, PipelineSpec* spec) {
   }
 }
 
-// The operators of a table source follow one order; each names what must come before it.
+// "fetch, decrypt (optional), ...": the order of a table's operators.
+std::string TableOrder() {
+  std::vector<std::string> parts;
+  for (const auto& [kind, entry] : OperatorsInOrder()) {
+    if (entry->takes == ElementForm::kAny) continue;
+    const std::string presence = entry->presence;
+    parts.push_back(presence.empty() ? kind : fmt::format("{} ({})", kind, presence));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string SyntheticKinds() {
+  std::vector<std::string> kinds;
+  for (const auto& [kind, entry] : OperatorsInOrder())
+    if (entry->takes == ElementForm::kAny) kinds.push_back(kind);
+  return fmt::format("{}", fmt::join(kinds, ", "));
+}
+
+// The operators of a table source follow one order, each behind one that makes what it takes.
 void CheckOrder(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue place = root["stage"];
-  int last = -1;
-  const char* last_name = "";
-  bool has_table_operator = false;
+  const OperatorEntry* last = nullptr;
+  std::string last_kind = "the source";
   for (StageSpec& stage : spec->stages) {
     for (const OperatorSpec& op : stage.operators) {
-      if (IsSynthetic(op.kind)) continue;
-      has_table_operator = true;
-      const int rank = static_cast<int>(op.kind);
-      if (!spec->synthetic && last == -1 && op.kind != OperatorKind::kFetch)
+      const OperatorEntry& entry = EntryOf(op);
+      if (IsSynthetic(entry)) continue;
+      const bool is_first = entry.takes == ElementForm::kSplit;
+      if (!spec->synthetic && last == nullptr && !is_first)
         place.Fail(fmt::format("the first operator of a table is fetch, not {}", op.name));
-      const bool next = op.kind == OperatorKind::kDecompress
-                            ? last == static_cast<int>(OperatorKind::kFetch) ||
-                                  last == static_cast<int>(OperatorKind::kDecrypt)
-                        : op.kind == OperatorKind::kTransform
-                            ? last == static_cast<int>(OperatorKind::kExtract) ||
-                                  last == static_cast<int>(OperatorKind::kRowMap)
-                        : op.kind == OperatorKind::kShuffle || op.kind == OperatorKind::kBatch
-                            ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
-                        : op.kind == OperatorKind::kTensorize
-                            ? last >= static_cast<int>(OperatorKind::kExtract) && last < rank
-                            : rank == last + 1;
-      if (!next) {
-        place.Fail(
-            fmt::format("operator {} cannot follow {}; the order is fetch, decrypt (optional), "
-                        "decompress, decode, extract, rowmap (optional), transform (optional), "
-                        "shuffle (optional), batch (optional), tensorize (optional), rebatch "
-                        "(optional, behind tensorize)",
-                        op.name, last == -1 ? "the source" : last_name));
-      }
-      last = rank;
-      last_name = OperatorKindName(op.kind);
-      const bool joins = op.kind == OperatorKind::kShuffle || op.kind == OperatorKind::kBatch ||
-                         op.kind == OperatorKind::kRebatch;
-      if (joins && spec->file_order) {
+      const bool fits =
+          last == nullptr ? is_first : last->order < entry.order && last->makes == entry.takes;
+      if (!fits)
+        place.Fail(fmt::format("operator {} cannot follow {}; the order is {}", op.name, last_kind,
+                               TableOrder()));
+      last = &entry;
+      last_kind = op.kind;
+      if (entry.joins_rows && spec->file_order) {
         if (stage.parallelism > 1)
           place.Fail(fmt::format("with order = \"file\" the stage of {} ('{}') has parallelism 1",
                                  op.name, stage.name));
@@ -217,28 +155,27 @@ void CheckOrder(const SpecValue& root, PipelineSpec* spec) {
       }
     }
   }
-  if (spec->synthetic && has_table_operator)
-    place.Fail(
-        "a synthetic source has no data to fetch or decode: use spin, sleep, touch, lock, read");
-  if (!spec->synthetic && !has_table_operator)
+  if (spec->synthetic && last != nullptr)
+    place.Fail("a synthetic source has no data to fetch or decode: use " + SyntheticKinds());
+  if (!spec->synthetic && last == nullptr)
     place.Fail("a table needs fetch, decompress, decode and extract");
-  if (!spec->transforms.empty() && !HasKind(*spec, OperatorKind::kTransform))
+  if (!spec->transforms.empty() && !HasOperator(*spec, "transform"))
     root["transform"].Fail("there are transforms, but no stage has the operator transform");
-  if (!spec->filters.empty() && !HasKind(*spec, OperatorKind::kExtract))
+  if (!spec->filters.empty() && !HasOperator(*spec, "extract"))
     root["filter"].Fail("there are filters, but no stage has the operator extract");
 }
 
 // Keys of [pipeline] that need an operator, and operators that need a key.
 void CheckBatching(const SpecValue& root, const PipelineSpec& spec) {
   const SpecValue place = root.Table("pipeline");
-  if (spec.worker_rows != 0 && !HasKind(spec, OperatorKind::kRebatch))
+  if (spec.worker_rows != 0 && !HasOperator(spec, "rebatch"))
     place.Fail("worker_rows is for the operator rebatch, and no stage has it");
   if (spec.worker_rows > spec.batch_rows)
     place.Fail(
         fmt::format("worker_rows {} exceeds batch_rows {}", spec.worker_rows, spec.batch_rows));
-  if (spec.worker_rows != 0 && !HasKind(spec, OperatorKind::kBatch))
+  if (spec.worker_rows != 0 && !HasOperator(spec, "batch"))
     place.Fail("worker_rows is what the operator batch makes, and no stage has it");
-  if (HasKind(spec, OperatorKind::kShuffle) != (spec.shuffle_rows != 0))
+  if (HasOperator(spec, "shuffle") != (spec.shuffle_rows != 0))
     place.Fail(spec.shuffle_rows != 0
                    ? "shuffle_rows is for the operator shuffle, and no stage has it"
                    : "the operator shuffle needs pipeline.shuffle_rows, the rows of its window");
@@ -523,10 +460,7 @@ void Cache(const SpecValue& root, PipelineSpec* spec) {
   CacheOptions& cache = spec->cache;
   cache.after = table.Text("after", "");
   const std::vector<std::string> places = {"extract", "rowmap", "transform"};
-  bool is_there = false;
-  for (const StageSpec& stage : spec->stages)
-    for (const OperatorSpec& op : stage.operators)
-      is_there = is_there || (!IsSynthetic(op.kind) && OperatorKindName(op.kind) == cache.after);
+  const bool is_there = HasOperator(*spec, cache.after);
   if (std::find(places.begin(), places.end(), cache.after) == places.end() || !is_there) {
     table["after"].Fail(
         fmt::format("a cache comes after extract, rowmap or transform, whichever the pipeline "
@@ -564,7 +498,7 @@ void Delivery(const SpecValue& root, PipelineSpec* spec) {
       ring.Fail("ring must be from 64KiB to 4GiB");
   }
   delivery.window = table.Count("window", delivery.window, 0, 1u << 20);
-  if (delivery.to.kind != DeliveryKind::kInline && !HasKind(*spec, OperatorKind::kTensorize))
+  if (delivery.to.kind != DeliveryKind::kInline && !HasOperator(*spec, "tensorize"))
     table["to"].Fail(
         "only tensor batches go to another process: the last operator must be tensorize");
 }
@@ -600,7 +534,7 @@ void Dedup(const SpecValue& root, PipelineSpec* spec) {
   }
   if (dedup.mode == DedupMode::kOff) return;
   if (spec->synthetic) table.Fail("a synthetic source has no features to deduplicate");
-  if (HasKind(*spec, OperatorKind::kRowMap))
+  if (HasOperator(*spec, "rowmap"))
     table.Fail(
         "rowmap takes rows one by one, which deduplicated features are not: leave out "
         "one of the two");
@@ -664,7 +598,7 @@ void Consumer(const SpecValue& root, PipelineSpec* spec) {
     table["step"].Fail(fmt::format(
         "a step time is of the emulated consumer; \"{}\" takes the time it takes", kind));
   if (spec->consumer.kind == ConsumerKind::kTrainer &&
-      (!HasKind(*spec, OperatorKind::kTensorize) || spec->label.empty()))
+      (!HasOperator(*spec, "tensorize") || spec->label.empty()))
     table["kind"].Fail(
         "the trainer needs the operator tensorize and a label in "
         "[projection]");
@@ -909,7 +843,12 @@ std::optional<size_t> Culprit(const std::string& text, const std::string& path,
 
 }  // namespace
 
-const char* OperatorKindName(OperatorKind kind) { return kKinds[static_cast<size_t>(kind)].second; }
+bool HasOperator(const PipelineSpec& spec, std::string_view kind) {
+  return std::any_of(spec.stages.begin(), spec.stages.end(), [&](const StageSpec& stage) {
+    return std::any_of(stage.operators.begin(), stage.operators.end(),
+                       [&](const OperatorSpec& op) { return op.kind == kind; });
+  });
+}
 
 PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
                            const std::string& folder, const Settings& settings) {

@@ -4,9 +4,8 @@
 //   the work sleep  blocks, as on a remote call touch  reads and writes this many bytes of memory
 //   lock   holds a named lock shared by all threads
 //   read   reads bytes of a file through a named device of limited rate
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <any>
 #include <cstring>
 #include <functional>
 
@@ -16,9 +15,24 @@
 #include "base/file.h"
 #include "probes/account/account.h"
 #include "reader/pipeline/operator.h"
+#include "reader/pipeline/spec/value.h"
 
 namespace headrace::reader {
 namespace {
+
+// The cost of an operator that takes time, and of one that takes bytes.
+Cost ParseTime(const SpecValue& table, const std::string& kind) {
+  Cost cost;
+  cost.mean = table[kind].Duration(kind);
+  ParseRandomness(table, &cost);
+  return cost;
+}
+Cost ParseSize(const SpecValue& table, const std::string& kind) {
+  Cost cost;
+  cost.mean = table[kind].Bytes(kind);
+  ParseRandomness(table, &cost);
+  return cost;
+}
 
 // Burns `cpu_ns` of this thread's CPU time, or until stopped. Polls the CPU clock about every 20 us
 // of work.
@@ -34,10 +48,8 @@ void Spin(double cpu_ns, const StopSignal& stop) {
 
 class SyntheticOperator : public Operator {
  public:
-  SyntheticOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : cost_(plan.spec.cost),
-        stop_(context.stop),
-        stream_(std::hash<std::string>{}(plan.spec.name)) {}
+  SyntheticOperator(const Cost& cost, const OperatorPlan& plan, const OperatorContext& context)
+      : cost_(cost), stop_(context.stop), stream_(std::hash<std::string>{}(plan.spec.name)) {}
 
   void Process(Element&& element, const Emit& emit) final {
     Work(cost_.Draw(element.seed, stream_), &element);
@@ -56,17 +68,45 @@ class SyntheticOperator : public Operator {
 };
 
 class SpinOperator final : public SyntheticOperator {
-  using SyntheticOperator::SyntheticOperator;
+ public:
+  SpinOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : SyntheticOperator(std::any_cast<const Cost&>(plan.spec.keys), plan, context) {}
+
+ private:
   void Work(double amount, Element*) override { Spin(amount, *stop()); }
 };
 
+HR_OPERATOR("spin", SpinOperator,
+            {.order = 1000,
+             .keys = {"cv", "distribution"},
+             .needs = "a cost: write { spin = \"...\" }",
+             .parse = [](const SpecValue& table, const std::string& kind) -> std::any {
+               return ParseTime(table, kind);
+             }});
+
 class SleepOperator final : public SyntheticOperator {
-  using SyntheticOperator::SyntheticOperator;
+ public:
+  SleepOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : SyntheticOperator(std::any_cast<const Cost&>(plan.spec.keys), plan, context) {}
+
+ private:
   void Work(double amount, Element*) override { stop()->SleepFor(static_cast<int64_t>(amount)); }
 };
 
+HR_OPERATOR("sleep", SleepOperator,
+            {.order = 1010,
+             .keys = {"cv", "distribution"},
+             .needs = "a cost: write { sleep = \"...\" }",
+             .parse = [](const SpecValue& table, const std::string& kind) -> std::any {
+               return ParseTime(table, kind);
+             }});
+
 class TouchOperator final : public SyntheticOperator {
-  using SyntheticOperator::SyntheticOperator;
+ public:
+  TouchOperator(const OperatorPlan& plan, const OperatorContext& context)
+      : SyntheticOperator(std::any_cast<const Cost&>(plan.spec.keys), plan, context) {}
+
+ private:
   void Work(double amount, Element*) override {
     const auto bytes = static_cast<size_t>(amount);
     if (memory_.size() < bytes) memory_.Resize(bytes);
@@ -76,14 +116,42 @@ class TouchOperator final : public SyntheticOperator {
   Buffer memory_;
 };
 
+HR_OPERATOR("touch", TouchOperator,
+            {.order = 1020,
+             .keys = {"cv", "distribution"},
+             .needs = "a cost: write { touch = \"...\" }",
+             .parse = [](const SpecValue& table, const std::string& kind) -> std::any {
+               return ParseSize(table, kind);
+             }});
+
+struct LockKeys {
+  Cost cost;
+  std::string lock;     // shared by all operators that name it
+  bool sleeps = false;  // instead of spinning while it holds the lock
+};
+
+std::any ParseLock(const SpecValue& table, const std::string& kind) {
+  LockKeys keys;
+  keys.cost = ParseTime(table, kind);
+  const std::string name = table.Text("name", "");
+  keys.lock = table.Text("lock_name", name.empty() ? "lock" : name);
+  const std::string hold = table.Text("hold", "spin");
+  if (hold != "spin" && hold != "sleep") table["hold"].Fail("hold is \"spin\" or \"sleep\"");
+  keys.sleeps = hold == "sleep";
+  return keys;
+}
+
 class LockOperator final : public SyntheticOperator {
  public:
   LockOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : SyntheticOperator(plan, context),
-        lock_(context.resources->Lock(plan.spec.resource)),
-        sleeps_(plan.spec.hold_sleeps) {}
+      : LockOperator(std::any_cast<const LockKeys&>(plan.spec.keys), plan, context) {}
 
  private:
+  LockOperator(const LockKeys& keys, const OperatorPlan& plan, const OperatorContext& context)
+      : SyntheticOperator(keys.cost, plan, context),
+        lock_(context.resources->Lock(keys.lock)),
+        sleeps_(keys.sleeps) {}
+
   void Work(double amount, Element*) override {
     hr_resource_wait_begin(lock_->account);
     std::lock_guard guard(lock_->mutex);
@@ -99,19 +167,46 @@ class LockOperator final : public SyntheticOperator {
   bool sleeps_;
 };
 
+HR_OPERATOR("lock", LockOperator,
+            {.order = 1030,
+             .keys = {"cv", "distribution", "lock_name", "hold"},
+             .needs = "a cost: write { lock = \"...\" }",
+             .parse = ParseLock});
+
+struct ReadKeys {
+  Cost cost;
+  std::string device;  // shared by all operators that name it
+  double bytes_per_second = 0;
+  std::string file;  // absolute, or empty
+};
+
+std::any ParseRead(const SpecValue& table, const std::string& kind) {
+  ReadKeys keys;
+  keys.cost = ParseSize(table, kind);
+  const std::string name = table.Text("name", "");
+  keys.device = table.Text("device", name.empty() ? "device" : name);
+  const SpecValue rate = table["rate"];
+  if (!rate) table.Fail("read needs a rate such as rate = \"200MB/s\"");
+  keys.bytes_per_second = rate.Rate("rate");
+  const std::string file = table.Text("file", "");
+  if (!file.empty()) keys.file = table.Path(file);
+  return keys;
+}
+
 class ReadOperator final : public SyntheticOperator {
  public:
   ReadOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : SyntheticOperator(plan, context),
-        device_(context.resources->Device(plan.spec.resource, plan.spec.bytes_per_second)) {
-    if (!plan.spec.file.empty()) {
-      file_ = std::make_unique<File>(plan.spec.file);
-      if (file_->size() == 0)
-        throw Error(ExitCode::kBadData, "0 bytes, nothing to read", plan.spec.file);
-    }
-  }
+      : ReadOperator(std::any_cast<const ReadKeys&>(plan.spec.keys), plan, context) {}
 
  private:
+  ReadOperator(const ReadKeys& keys, const OperatorPlan& plan, const OperatorContext& context)
+      : SyntheticOperator(keys.cost, plan, context),
+        device_(context.resources->Device(keys.device, keys.bytes_per_second)) {
+    if (keys.file.empty()) return;
+    file_ = std::make_unique<File>(keys.file);
+    if (file_->size() == 0) throw Error(ExitCode::kBadData, "0 bytes, nothing to read", keys.file);
+  }
+
   void Work(double amount, Element* element) override {
     const auto bytes = static_cast<uint64_t>(amount);
     if (!device_->Serve(bytes, stop())) return;
@@ -136,25 +231,11 @@ class ReadOperator final : public SyntheticOperator {
   Buffer memory_;
 };
 
+HR_OPERATOR("read", ReadOperator,
+            {.order = 1040,
+             .keys = {"cv", "distribution", "file", "rate", "device"},
+             .needs = "a cost: write { read = \"...\" }",
+             .parse = ParseRead});
+
 }  // namespace
-
-std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan,
-                                                const OperatorContext& context) {
-  switch (plan.spec.kind) {
-    case OperatorKind::kSpin:
-      return std::make_unique<SpinOperator>(plan, context);
-    case OperatorKind::kSleep:
-      return std::make_unique<SleepOperator>(plan, context);
-    case OperatorKind::kTouch:
-      return std::make_unique<TouchOperator>(plan, context);
-    case OperatorKind::kLock:
-      return std::make_unique<LockOperator>(plan, context);
-    case OperatorKind::kRead:
-      return std::make_unique<ReadOperator>(plan, context);
-    default:
-      throw Error(ExitCode::kUsage,
-                  fmt::format("'{}' is not a synthetic operator", plan.spec.name));
-  }
-}
-
 }  // namespace headrace::reader

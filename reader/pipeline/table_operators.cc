@@ -128,6 +128,9 @@ class FetchOperator final : public Operator {
   const OperatorContext& context_;
 };
 
+HR_OPERATOR("fetch", FetchOperator,
+            {.order = 10, .takes = ElementForm::kSplit, .makes = ElementForm::kStored});
+
 class DecryptOperator final : public Operator {
  public:
   void Process(Element&& element, const Emit& emit) override {
@@ -135,6 +138,12 @@ class DecryptOperator final : public Operator {
     emit(std::move(element));
   }
 };
+
+HR_OPERATOR("decrypt", DecryptOperator,
+            {.order = 20,
+             .takes = ElementForm::kStored,
+             .makes = ElementForm::kStored,
+             .presence = "optional"});
 
 class DecompressOperator final : public Operator {
  public:
@@ -145,6 +154,9 @@ class DecompressOperator final : public Operator {
     emit(std::move(element));
   }
 };
+
+HR_OPERATOR("decompress", DecompressOperator,
+            {.order = 30, .takes = ElementForm::kStored, .makes = ElementForm::kPlain});
 
 class DecodeOperator final : public Operator {
  public:
@@ -204,6 +216,9 @@ class DecodeOperator final : public Operator {
   const OperatorContext& context_;
   std::optional<dwrf::GroupRequests> groups_;
 };
+
+HR_OPERATOR("decode", DecodeOperator,
+            {.order = 40, .takes = ElementForm::kPlain, .makes = ElementForm::kDecoded});
 
 // Deduplicates what the decoding could not, each group under its own account.
 class Deduplicator {
@@ -335,11 +350,14 @@ class ExtractOperator final : public Operator {
   uint64_t slice_ = 0;
 };
 
+HR_OPERATOR("extract", ExtractOperator,
+            {.order = 50, .takes = ElementForm::kDecoded, .makes = ElementForm::kRows});
+
 // Takes every batch apart into a map per row and together again: what readers paid that handed rows
 // on as maps. The batch stays as it is.
 class RowMapOperator final : public Operator {
  public:
-  explicit RowMapOperator(const OperatorContext& context) {
+  RowMapOperator(const OperatorPlan&, const OperatorContext& context) {
     const Schema& schema = context.table->files[0]->schema();
     for (const dwrf::FeatureRequest& feature : context.projection.features) {
       if (feature.key.is_text)
@@ -387,6 +405,12 @@ class RowMapOperator final : public Operator {
   std::vector<Map> maps_;  // runs of features of one map
 };
 
+HR_OPERATOR("rowmap", RowMapOperator,
+            {.order = 60,
+             .takes = ElementForm::kRows,
+             .makes = ElementForm::kRows,
+             .presence = "optional"});
+
 // Runs the whole transform list; each kind of transform has its own account, nested in this
 // operator's.
 class TransformOperator final : public Operator {
@@ -421,11 +445,17 @@ class TransformOperator final : public Operator {
   const bool has_dictionaries_;
 };
 
+HR_OPERATOR("transform", TransformOperator,
+            {.order = 70,
+             .takes = ElementForm::kRows,
+             .makes = ElementForm::kRows,
+             .presence = "optional"});
+
 // Cuts and joins rows into batches of batch_rows, or of worker_rows before rebatch. With file order
 // it runs on one thread and numbers its batches.
 class BatchOperator final : public Operator {
  public:
-  explicit BatchOperator(const OperatorContext& context)
+  BatchOperator(const OperatorPlan&, const OperatorContext& context)
       : batch_rows_(WorkerRows(*context.spec)), ledger_(context.memory) {}
   void Process(Element&& element, const Emit& emit) override {
     FlatMapBatch rows = Take<FlatMapBatch>(&element);
@@ -475,6 +505,13 @@ class BatchOperator final : public Operator {
   FlatMapBatch pending_;
 };
 
+HR_OPERATOR("batch", BatchOperator,
+            {.order = 90,
+             .takes = ElementForm::kRows,
+             .makes = ElementForm::kRows,
+             .presence = "optional",
+             .joins_rows = true});
+
 class TensorizeOperator final : public Operator {
  public:
   TensorizeOperator(const OperatorPlan& plan, const OperatorContext& context)
@@ -510,37 +547,11 @@ class TensorizeOperator final : public Operator {
   const OperatorContext& context_;
 };
 
+HR_OPERATOR("tensorize", TensorizeOperator,
+            {.order = 100,
+             .takes = ElementForm::kRows,
+             .makes = ElementForm::kTensors,
+             .presence = "optional"});
+
 }  // namespace
-
-std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
-                                            const OperatorContext& context) {
-  switch (plan.spec.kind) {
-    case OperatorKind::kFetch:
-      return std::make_unique<FetchOperator>(plan, context);
-    case OperatorKind::kDecrypt:
-      return std::make_unique<DecryptOperator>();
-    case OperatorKind::kDecompress:
-      return std::make_unique<DecompressOperator>();
-    case OperatorKind::kDecode:
-      return std::make_unique<DecodeOperator>(plan, context);
-    case OperatorKind::kExtract:
-      return std::make_unique<ExtractOperator>(plan, context);
-    case OperatorKind::kRowMap:
-      return std::make_unique<RowMapOperator>(context);
-    case OperatorKind::kTransform:
-      return std::make_unique<TransformOperator>(plan, context);
-    case OperatorKind::kShuffle:
-      return MakeShuffle(context);
-    case OperatorKind::kRebatch:
-      return MakeRebatch(context);
-    case OperatorKind::kBatch:
-      return std::make_unique<BatchOperator>(context);
-    case OperatorKind::kTensorize:
-      return std::make_unique<TensorizeOperator>(plan, context);
-    default:
-      throw Error(ExitCode::kUsage,
-                  fmt::format("'{}' is not an operator of a table", plan.spec.name));
-  }
-}
-
 }  // namespace headrace::reader

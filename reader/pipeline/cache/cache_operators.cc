@@ -116,7 +116,7 @@ class KeepOperator final : public Operator {
 };
 
 bool IsAfter(const OperatorPlan& plan, const PipelineSpec& spec) {
-  return !IsSynthetic(plan.spec.kind) && OperatorKindName(plan.spec.kind) == spec.cache.after;
+  return plan.spec.kind == spec.cache.after;
 }
 
 void AddFile(const Source& source, Description* text) {
@@ -178,7 +178,7 @@ std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& tab
 std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorContext& context,
                                     std::unique_ptr<Operator> op) {
   if (context.cache == nullptr) return op;
-  if (plan.spec.kind == OperatorKind::kFetch)
+  if (EntryOf(plan.spec).takes == ElementForm::kSplit)
     return std::make_unique<FindOperator>(plan, context.cache, std::move(op));
   if (IsAfter(plan, *context.spec)) return std::make_unique<KeepOperator>(context, std::move(op));
   return op;

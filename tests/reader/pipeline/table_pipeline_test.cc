@@ -152,9 +152,9 @@ TEST_F(TablePipeline, FilesWithoutChecksumsAreNotReadWhole) {
     context.projection = spec.projection;
     context.unchecked_stripes = &unchecked;
     OperatorPlan plan;
-    plan.spec.kind = OperatorKind::kFetch;
+    plan.spec.kind = "fetch";
     plan.account = plan.io_account = UINT32_MAX;
-    const auto fetch = MakeTableOperator(plan, context);
+    const auto fetch = MakeOperator(plan, context);
     Element element;
     element.payload = Split(context.table->splits[0]);
     fetch->Process(std::move(element), [&](Element&& out) {
