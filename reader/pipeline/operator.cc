@@ -3,8 +3,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "probes/account/account.h"
 
 namespace headrace::reader {
+
+void OperatorPlan::AddAccount(const std::string& name, const char* kind, bool is_kept) {
+  accounts.push_back(is_kept ? hr_operator(name.c_str(), kind, stage) : UINT32_MAX);
+}
 
 const OperatorEntry& EntryOf(const OperatorSpec& op) {
   const OperatorEntry* entry = OperatorRegistry::Global().Find(op.kind);

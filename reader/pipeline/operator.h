@@ -51,10 +51,12 @@ struct OperatorContext {
   std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
   std::shared_ptr<const DedupPlan> dedup;                   // null without groups
+  std::vector<uint32_t> dedup_accounts;                     // of each group
   std::shared_ptr<const DictionaryPlan> dictionaries;       // null: all ids are looked up
   std::atomic<uint64_t>* looked_up_dictionaries = nullptr;  // DictionaryPlan::CountLookedUp
   StreamTier* tier = nullptr;                               // null without [source.tier]
   BatchCache* cache = nullptr;                              // null without [[cache]]
+  bool has_locked = false;  // some column is null for want of its key
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
   // them: as much as `tensorize` found missing. First that of features without a group, then that
   // of each group of `dedup`.
@@ -69,20 +71,17 @@ struct OperatorContext {
 // One operator of a stage, registered with the accounts before threads start.
 struct OperatorPlan {
   OperatorSpec spec;
-  uint32_t account = 0;
-  uint32_t io_account = 0;                 // `fetch` only: the requests to the storage
-  uint32_t retry_account = UINT32_MAX;     // those that repeat a failed one: remote storage only
-  uint32_t footer_account = UINT32_MAX;    // `fetch`: reads of the stripes' directories
-  uint32_t stored_account = UINT32_MAX;    // `fetch`: what the stripes hold, wanted or not
-  uint32_t locked_account = UINT32_MAX;    // `fetch`: what is null for want of a key
-  uint32_t checksum_account = UINT32_MAX;  // `fetch` with source.checksum: reading it all once more
-  uint32_t copy_account = UINT32_MAX;      // `tensorize`: ids and weights copied since decoded
-  uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
-  uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
-  std::vector<uint32_t> dedup_accounts;  // `decode` and `extract`: of each group of the DedupPlan
-  uint32_t dictionary_account = UINT32_MAX;  // `transform`: what was done on dictionaries
-  std::vector<uint32_t>
-      transform_accounts;  // `transform` only: one account per entry of the TransformPlan
+  uint32_t stage = 0;    // its stage's account
+  uint32_t account = 0;  // its own
+  // Those that it has beside its own, in an order that its file knows.
+  std::vector<uint32_t> accounts;
+
+  // Registers one more; where it is not kept in this run there is a place without one.
+  void AddAccount(const std::string& name, const char* kind, bool is_kept = true);
+  // UINT32_MAX: this run does not keep it.
+  uint32_t Account(size_t place) const {
+    return place < accounts.size() ? accounts[place] : UINT32_MAX;
+  }
 };
 
 // What the elements between two operators of a table are.
@@ -111,6 +110,11 @@ struct OperatorEntry {
   std::vector<std::string> keys = {};
   const char* needs = "";
   std::any (*parse)(const SpecValue& table, const std::string& kind) = nullptr;
+  // Adds the plan's accounts. Those of `add_accounts` are registered before its own: the last
+  // operator of a stage is the one that completes elements. Those of `add_inner_accounts` come
+  // behind it.
+  void (*add_accounts)(OperatorContext*, OperatorPlan*) = nullptr;
+  void (*add_inner_accounts)(OperatorContext*, OperatorPlan*) = nullptr;
   // A new instance for one thread. Throws Error kUsage for a spec that cannot work.
   std::unique_ptr<Operator> (*make)(const OperatorPlan&, const OperatorContext&) = nullptr;
 };

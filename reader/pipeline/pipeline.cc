@@ -248,19 +248,6 @@ std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& tabl
   return make(std::nullopt);
 }
 
-// An account for each group, for as many as a report can show; the others share one.
-std::vector<uint32_t> DedupAccounts(const DedupPlan& plan, uint32_t stage) {
-  constexpr size_t kOwn = 48;
-  std::vector<uint32_t> accounts;
-  for (size_t g = 0; g < plan.groups.size(); ++g) {
-    const std::string name = g < kOwn || plan.groups.size() == kOwn + 1
-                                 ? "dedup." + plan.groups[g].name
-                                 : "dedup.others";
-    accounts.push_back(hr_operator(name.c_str(), "dedup", stage));
-  }
-  return accounts;
-}
-
 }  // namespace
 
 struct Pipeline::State {
@@ -353,6 +340,7 @@ void Pipeline::State::OpenSource() {
                           spec.projection);
     locked = CheckEncryption(*table, spec);
     progress.locked_columns = locked.names;
+    context.has_locked = !locked.names.empty();
     CheckFilters(table->files[0]->schema(), spec);
   }
   if (!spec.transforms.empty()) {
@@ -456,7 +444,6 @@ void Pipeline::State::CheckSlices() const {
 void Pipeline::State::BuildStages() {
   hr_account_open(spec.name.c_str());
   if (sources.throttle) sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
-  std::vector<uint32_t> dedup_accounts;
   for (const StageSpec& stage_spec : spec.stages) {
     auto stage = std::make_unique<Stage>();
     stage->spec = stage_spec;
@@ -465,48 +452,11 @@ void Pipeline::State::BuildStages() {
     for (const OperatorSpec& op : stage_spec.operators) {
       OperatorPlan plan;
       plan.spec = op;
-      // Before its operator: the last operator of a stage is the one that completes elements.
-      if (op.kind == "fetch") {
-        plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
-        plan.footer_account = hr_operator((op.name + ".footer").c_str(), "io", stage->account);
-        plan.stored_account = hr_operator((op.name + ".stored").c_str(), "stored", stage->account);
-        if (!locked.names.empty())
-          plan.locked_account =
-              hr_operator((op.name + ".locked").c_str(), "locked", stage->account);
-        if (spec.verify_checksums)
-          plan.checksum_account =
-              hr_operator((op.name + ".checksum").c_str(), "io", stage->account);
-        if (tier) {
-          plan.hit_account = hr_operator("tier.hit", "cache", stage->account);
-          plan.miss_account = hr_operator("tier.miss", "cache", stage->account);
-        }
-        if (spec.tier.on_disk() && tier)
-          tier->SetAccounts(hr_operator("tier.io", "tier", stage->account),
-                            hr_operator("tier.fill", "tier", stage->account));
-        if (cache) {
-          plan.cache_hit_account = hr_operator("cache.hit", "cache", stage->account);
-          plan.cache_miss_account = hr_operator("cache.miss", "cache", stage->account);
-        }
-        if (IsRemote(spec.table))
-          plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
-      }
-      if (op.kind == "decode" && context.dedup)
-        dedup_accounts = DedupAccounts(*context.dedup, stage->account);
-      if (op.kind == "decode" || op.kind == "extract") plan.dedup_accounts = dedup_accounts;
-      if (op.kind == "tensorize")
-        plan.copy_account = hr_operator((op.name + ".copy").c_str(), "copy", stage->account);
-      if (op.kind == "transform" && context.dictionaries)
-        plan.dictionary_account =
-            hr_operator((op.name + ".dictionary").c_str(), "dictionary", stage->account);
+      plan.stage = stage->account;
+      const OperatorEntry& entry = EntryOf(op);
+      if (entry.add_accounts != nullptr) entry.add_accounts(&context, &plan);
       plan.account = hr_operator(op.name.c_str(), op.kind.c_str(), stage->account);
-      if (op.kind == "transform" && context.transforms != nullptr) {
-        // Transforms of one kind share an account: a report of hundreds of features reads by what
-        // they do.
-        for (size_t i = 0; i < context.transforms->size(); ++i) {
-          plan.transform_accounts.push_back(
-              hr_operator(context.transforms->name(i).c_str(), "transform", stage->account));
-        }
-      }
+      if (entry.add_inner_accounts != nullptr) entry.add_inner_accounts(&context, &plan);
       stage->operators.push_back(std::move(plan));
     }
     stages.push_back(std::move(stage));

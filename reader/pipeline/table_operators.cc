@@ -15,6 +15,7 @@
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/slices.h"
 #include "reader/pipeline/batching.h"
+#include "reader/pipeline/cache/batch_cache.h"
 #include "reader/pipeline/operator.h"
 
 namespace headrace::reader {
@@ -23,6 +24,38 @@ namespace {
 template <typename T>
 T Take(Element* element) {
   return std::move(element->payload.As<T>());
+}
+
+// The accounts of `fetch` beside its own.
+enum FetchAccount : size_t {
+  kIo,        // requests to the storage
+  kFooter,    // reads of the stripes' directories
+  kStored,    // what the stripes hold, wanted or not
+  kLocked,    // what is null for want of a key
+  kChecksum,  // with source.checksum: reading it all once more
+  kTierHit,
+  kTierMiss,
+  kRetry  // requests that repeat a failed one: remote storage only
+};
+
+void AddFetchAccounts(OperatorContext* context, OperatorPlan* plan) {
+  const PipelineSpec& spec = *context->spec;
+  const std::string& name = plan->spec.name;
+  plan->AddAccount(name + ".io", "io");
+  plan->AddAccount(name + ".footer", "io");
+  plan->AddAccount(name + ".stored", "stored");
+  plan->AddAccount(name + ".locked", "locked", context->has_locked);
+  plan->AddAccount(name + ".checksum", "io", spec.verify_checksums);
+  plan->AddAccount("tier.hit", "cache", context->tier != nullptr);
+  plan->AddAccount("tier.miss", "cache", context->tier != nullptr);
+  if (context->tier != nullptr && spec.tier.on_disk())
+    context->tier->SetAccounts(hr_operator("tier.io", "tier", plan->stage),
+                               hr_operator("tier.fill", "tier", plan->stage));
+  if (context->cache != nullptr) {
+    const uint32_t hits = hr_operator("cache.hit", "cache", plan->stage);
+    context->cache->SetAccounts(hits, hr_operator("cache.miss", "cache", plan->stage));
+  }
+  plan->AddAccount(name + ".retry", "io", IsRemote(spec.table));
 }
 
 class FetchOperator final : public Operator {
@@ -44,14 +77,14 @@ class FetchOperator final : public Operator {
       if (in_one_read) Verify(*file, split.stripe, {});  // perhaps because it is damaged
       throw;
     }
-    if (plan_.locked_account != UINT32_MAX && plan.num_locked > 0)
-      hr_done(plan_.locked_account, plan.num_locked, split.rows, 0, 0);
+    if (plan_.Account(kLocked) != UINT32_MAX && plan.num_locked > 0)
+      hr_done(plan_.Account(kLocked), plan.num_locked, split.rows, 0, 0);
     plan.first_row = split.first_row;  // of the table, where the plan knows the file only
     FetchedStripe fetched =
         ReadStreams(std::move(plan), file->source(), in_one_read ? all : ByteRange());
     if (in_one_read) {
       Verify(*file, split.stripe, fetched.whole);
-      account::OperatorScope scope(plan_.io_account);
+      account::OperatorScope scope(plan_.Account(kIo));
       OfferTo(context_.tier, file->source(), &fetched);
     }
     element.received_bytes = fetched.read_bytes;
@@ -67,17 +100,17 @@ class FetchOperator final : public Operator {
   dwrf::StripePlan Plan(const dwrf::FileReader& file, uint32_t index) const {
     std::shared_ptr<const dwrf::Stripe> stripe;
     {
-      Counted counted(plan_.footer_account, UINT32_MAX);
+      Counted counted(plan_.Account(kFooter), UINT32_MAX);
       stripe = file.ReadStripe(index, &counted.figures);
     }
-    hr_done(plan_.stored_account, 1, 0, 0, stripe->data_length);
+    hr_done(plan_.Account(kStored), 1, 0, 0, stripe->data_length);
     return dwrf::MakePlan(file, std::move(stripe), context_.projection);
   }
 
   // Of `bytes`, or where there are none, of all that is read for it.
   void Verify(const dwrf::FileReader& file, uint32_t stripe, std::span<const uint8_t> bytes) const {
-    account::OperatorScope scope(plan_.checksum_account);
-    Counted counted(plan_.checksum_account, UINT32_MAX);
+    account::OperatorScope scope(plan_.Account(kChecksum));
+    Counted counted(plan_.Account(kChecksum), UINT32_MAX);
     try {
       const bool has_checksum = bytes.empty() ? file.VerifyChecksum(stripe, &counted.figures)
                                               : file.VerifyChecksum(stripe, bytes);
@@ -91,8 +124,8 @@ class FetchOperator final : public Operator {
 
   FetchedStripe ReadStreams(dwrf::StripePlan plan, const Source& source,
                             const ByteRange& whole) const {
-    account::OperatorScope scope(plan_.io_account);
-    Counted counted(plan_.io_account, plan_.retry_account);
+    account::OperatorScope scope(plan_.Account(kIo));
+    Counted counted(plan_.Account(kIo), plan_.Account(kRetry));
     FetchOptions options = context_.spec->fetch;
     options.whole = whole;
     FetchedStripe fetched =
@@ -102,12 +135,12 @@ class FetchOperator final : public Operator {
       const uint64_t others = fetched.read_bytes - fetched.wanted_bytes;
       fetched.read_bytes -= others;
       counted.figures.bytes -= std::min(others, counted.figures.bytes);
-      hr_done(plan_.checksum_account, 0, 0, 0, others);
+      hr_done(plan_.Account(kChecksum), 0, 0, 0, others);
     }
     if (context_.tier != nullptr) {
       const TierFigures& tier = fetched.tier;
-      hr_done(plan_.hit_account, tier.hits, 0, 0, tier.hit_bytes);
-      hr_done(plan_.miss_account, tier.misses, 0, 0, tier.miss_bytes);
+      hr_done(plan_.Account(kTierHit), tier.hits, 0, 0, tier.hit_bytes);
+      hr_done(plan_.Account(kTierMiss), tier.misses, 0, 0, tier.miss_bytes);
     }
     return fetched;
   }
@@ -129,7 +162,10 @@ class FetchOperator final : public Operator {
 };
 
 HR_OPERATOR("fetch", FetchOperator,
-            {.order = 10, .takes = ElementForm::kSplit, .makes = ElementForm::kStored});
+            {.order = 10,
+             .takes = ElementForm::kSplit,
+             .makes = ElementForm::kStored,
+             .add_accounts = AddFetchAccounts});
 
 class DecryptOperator final : public Operator {
  public:
@@ -158,15 +194,28 @@ class DecompressOperator final : public Operator {
 HR_OPERATOR("decompress", DecompressOperator,
             {.order = 30, .takes = ElementForm::kStored, .makes = ElementForm::kPlain});
 
+// An account for each group, for as many as a report can show; the others share one.
+std::vector<uint32_t> DedupAccounts(const DedupPlan& plan, uint32_t stage) {
+  constexpr size_t kOwn = 48;
+  std::vector<uint32_t> accounts;
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const std::string name = g < kOwn || plan.groups.size() == kOwn + 1
+                                 ? "dedup." + plan.groups[g].name
+                                 : "dedup.others";
+    accounts.push_back(hr_operator(name.c_str(), "dedup", stage));
+  }
+  return accounts;
+}
+
 class DecodeOperator final : public Operator {
  public:
-  DecodeOperator(const OperatorPlan& plan, const OperatorContext& context) : context_(context) {
+  DecodeOperator(const OperatorPlan&, const OperatorContext& context) : context_(context) {
     if (!context.dedup) return;
     groups_.emplace();
     groups_->scope = context.dedup->scope;
     for (size_t g = 0; g < context.dedup->groups.size(); ++g) {
       const DedupFactor& group = context.dedup->groups[g];
-      groups_->groups.push_back({group.name, group.keys, plan.dedup_accounts[g]});
+      groups_->groups.push_back({group.name, group.keys, context.dedup_accounts[g]});
     }
   }
   void Process(Element&& element, const Emit& emit) override {
@@ -218,13 +267,19 @@ class DecodeOperator final : public Operator {
 };
 
 HR_OPERATOR("decode", DecodeOperator,
-            {.order = 40, .takes = ElementForm::kPlain, .makes = ElementForm::kDecoded});
+            {.order = 40,
+             .takes = ElementForm::kPlain,
+             .makes = ElementForm::kDecoded,
+             .add_accounts = [](OperatorContext* context, OperatorPlan* plan) {
+               if (context->dedup)
+                 context->dedup_accounts = DedupAccounts(*context->dedup, plan->stage);
+             }});
 
 // Deduplicates what the decoding could not, each group under its own account.
 class Deduplicator {
  public:
-  Deduplicator(const OperatorPlan& plan, const OperatorContext& context)
-      : accounts_(plan.dedup_accounts), plan_(context.dedup) {}
+  explicit Deduplicator(const OperatorContext& context)
+      : accounts_(context.dedup_accounts), plan_(context.dedup) {}
   void Run(FlatMapBatch* batch) const {
     for (size_t g = 0; plan_ && g < plan_->groups.size(); ++g) {
       if (HasGroup(*batch, plan_->groups[g].name)) continue;
@@ -262,8 +317,8 @@ class Deduplicator {
 // One batch of a stripe, or one of each of its slices.
 class ExtractOperator final : public Operator {
  public:
-  ExtractOperator(const OperatorPlan& plan, const OperatorContext& context)
-      : deduplicate_(plan, context), context_(context), spec_(*context.spec) {}
+  ExtractOperator(const OperatorPlan&, const OperatorContext& context)
+      : deduplicate_(context), context_(context), spec_(*context.spec) {}
   void Process(Element&& element, const Emit& emit) override {
     slice_ = 0;
     const uint64_t slices = dwrf::NumSlices(element.origin.count, SliceRows(spec_));
@@ -411,6 +466,12 @@ HR_OPERATOR("rowmap", RowMapOperator,
              .makes = ElementForm::kRows,
              .presence = "optional"});
 
+// The accounts of `transform` beside its own.
+enum TransformAccount : size_t {
+  kDictionary,  // what was done on dictionaries
+  kTransforms   // and on: of each entry of the TransformPlan
+};
+
 // Runs the whole transform list; each kind of transform has its own account, nested in this
 // operator's.
 class TransformOperator final : public Operator {
@@ -423,15 +484,15 @@ class TransformOperator final : public Operator {
     auto& batch = element.payload.As<FlatMapBatch>();
     DictionaryFigures figures;
     for (size_t i = 0; transforms_ && i < transforms_->size(); ++i) {
-      account::OperatorScope scope(plan_.transform_accounts[i]);
+      account::OperatorScope scope(plan_.Account(kTransforms + i));
       transforms_->Apply(i, batch, BestInstructionSet(), &figures);
       scope.Done(batch.rows, 0, 0);
     }
     if (has_dictionaries_) {
-      account::OperatorScope scope(plan_.dictionary_account);
+      account::OperatorScope scope(plan_.Account(kDictionary));
       transforms_->Finish(batch);
       // Steps; bytes in: of the ids they were for; out: of the entries that they transformed.
-      hr_done(plan_.dictionary_account, figures.steps, figures.steps > 0 ? batch.rows : 0,
+      hr_done(plan_.Account(kDictionary), figures.steps, figures.steps > 0 ? batch.rows : 0,
               figures.ids * sizeof(int64_t), figures.entries * sizeof(int64_t));
     }
     element.rows = batch.rows;
@@ -449,7 +510,19 @@ HR_OPERATOR("transform", TransformOperator,
             {.order = 70,
              .takes = ElementForm::kRows,
              .makes = ElementForm::kRows,
-             .presence = "optional"});
+             .presence = "optional",
+             .add_accounts =
+                 [](OperatorContext* context, OperatorPlan* plan) {
+                   plan->AddAccount(plan->spec.name + ".dictionary", "dictionary",
+                                    context->dictionaries != nullptr);
+                 },
+             // Transforms of one kind share an account: a report of hundreds of features reads by
+             // what they do.
+             .add_inner_accounts =
+                 [](OperatorContext* context, OperatorPlan* plan) {
+                   for (size_t i = 0; context->transforms && i < context->transforms->size(); ++i)
+                     plan->AddAccount(context->transforms->name(i), "transform");
+                 }});
 
 // Cuts and joins rows into batches of batch_rows, or of worker_rows before rebatch. With file order
 // it runs on one thread and numbers its batches.
@@ -512,6 +585,9 @@ HR_OPERATOR("batch", BatchOperator,
              .presence = "optional",
              .joins_rows = true});
 
+// The account of `tensorize` beside its own: ids and weights copied since they were decoded.
+constexpr size_t kCopy = 0;
+
 class TensorizeOperator final : public Operator {
  public:
   TensorizeOperator(const OperatorPlan& plan, const OperatorContext& context)
@@ -522,7 +598,7 @@ class TensorizeOperator final : public Operator {
     std::vector<double> spare = {batch.slabs.spare};  // as the pipeline's: and of each group
     for (const Slabs& slabs : batch.group_slabs) spare.push_back(slabs.spare);
     TensorBatch tensors = Tensorize(Take<FlatMapBatch>(&element), context_.spec->label, &figures);
-    hr_done(plan_.copy_account, figures.copied_bytes > 0, 0, 0, figures.copied_bytes);
+    hr_done(plan_.Account(kCopy), figures.copied_bytes > 0, 0, 0, figures.copied_bytes);
     if (figures.missing_spare > 0) MakeRoom(0, spare[0], figures.missing_spare);
     for (size_t g = 0; g < figures.group_missing.size(); ++g)
       if (figures.group_missing[g] > 0) MakeRoom(1 + g, spare[1 + g], figures.group_missing[g]);
@@ -551,7 +627,10 @@ HR_OPERATOR("tensorize", TensorizeOperator,
             {.order = 100,
              .takes = ElementForm::kRows,
              .makes = ElementForm::kTensors,
-             .presence = "optional"});
+             .presence = "optional",
+             .add_accounts = [](OperatorContext*, OperatorPlan* plan) {
+               plan->AddAccount(plan->spec.name + ".copy", "copy");
+             }});
 
 }  // namespace
 }  // namespace headrace::reader

@@ -19,16 +19,16 @@ namespace {
 // Before fetch: a split that is kept goes on as what was kept.
 class FindOperator final : public Operator {
  public:
-  FindOperator(const OperatorPlan& plan, BatchCache* cache, std::unique_ptr<Operator> fetch)
-      : plan_(plan), cache_(cache), fetch_(std::move(fetch)) {}
+  FindOperator(BatchCache* cache, std::unique_ptr<Operator> fetch)
+      : cache_(cache), fetch_(std::move(fetch)) {}
   void Process(Element&& element, const Emit& emit) override {
     const Split& split = element.payload.As<Split>();
     auto found = element.wanted ? nullptr : cache_->Find(split.id);
     if (!found) {
-      hr_done(plan_.cache_miss_account, 1, split.rows, 0, 0);
+      hr_done(cache_->miss_account(), 1, split.rows, 0, 0);
       return fetch_->Process(std::move(element), emit);
     }
-    hr_done(plan_.cache_hit_account, 1, split.rows, 0, found->bytes.size());
+    hr_done(cache_->hit_account(), 1, split.rows, 0, found->bytes.size());
     element.bytes = 0;  // nothing was read
     // It may have come in after the split was admitted.
     if (element.memory) element.memory->FoundInCache();
@@ -38,7 +38,6 @@ class FindOperator final : public Operator {
   void Finish(const Emit& emit) override { fetch_->Finish(emit); }
 
  private:
-  const OperatorPlan& plan_;
   BatchCache* cache_;
   std::unique_ptr<Operator> fetch_;
 };
@@ -179,7 +178,7 @@ std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorCont
                                     std::unique_ptr<Operator> op) {
   if (context.cache == nullptr) return op;
   if (EntryOf(plan.spec).takes == ElementForm::kSplit)
-    return std::make_unique<FindOperator>(plan, context.cache, std::move(op));
+    return std::make_unique<FindOperator>(context.cache, std::move(op));
   if (IsAfter(plan, *context.spec)) return std::make_unique<KeepOperator>(context, std::move(op));
   return op;
 }

@@ -153,7 +153,7 @@ TEST_F(TablePipeline, FilesWithoutChecksumsAreNotReadWhole) {
     context.unchecked_stripes = &unchecked;
     OperatorPlan plan;
     plan.spec.kind = "fetch";
-    plan.account = plan.io_account = UINT32_MAX;
+    plan.account = UINT32_MAX;
     const auto fetch = MakeOperator(plan, context);
     Element element;
     element.payload = Split(context.table->splits[0]);
