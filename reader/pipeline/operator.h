@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/registry.h"
-#include "reader/dwrf/projection.h"
 #include "reader/pipeline/dictionaries.h"
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/shared_resource.h"
@@ -42,30 +41,34 @@ class Operator {
 class BatchCache;
 class SpecValue;
 
+// What operators count for the sentences at the end of a run.
+struct RunCounts {
+  // Stripes that layout "direct" could not take, as their maps are not flattened.
+  std::atomic<uint64_t> ordinary_stripes{0};
+  std::atomic<uint64_t> filtered_rows{0};           // that [[filter]] dropped
+  std::atomic<uint64_t> unchecked_stripes{0};       // without a checksum to compare with
+  std::atomic<uint64_t> looked_up_dictionaries{0};  // DictionaryPlan::CountLookedUp
+};
+
 // What operators of one pipeline share. Owned by the pipeline, which outlives its operators.
 struct OperatorContext {
   StopSignal* stop = nullptr;
   const PipelineSpec* spec = nullptr;
-  std::shared_ptr<const Table> table;  // null for synthetic sources
-  dwrf::Projection projection;
-  std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
-  std::shared_ptr<const DedupPlan> dedup;                   // null without groups
-  std::vector<uint32_t> dedup_accounts;                     // of each group
-  std::shared_ptr<const DictionaryPlan> dictionaries;       // null: all ids are looked up
-  std::atomic<uint64_t>* looked_up_dictionaries = nullptr;  // DictionaryPlan::CountLookedUp
-  StreamTier* tier = nullptr;                               // null without [source.tier]
-  BatchCache* cache = nullptr;                              // null without [[cache]]
-  bool has_locked = false;  // some column is null for want of its key
+  RunCounts* counts = nullptr;
+  MemoryLedger* memory = nullptr;                      // null: no budget
+  std::shared_ptr<const Table> table;                  // null for synthetic sources
+  bool has_locked = false;                             // some column is null for want of its key
+  StreamTier* tier = nullptr;                          // null without [source.tier]
+  BatchCache* cache = nullptr;                         // null without [[cache]]
+  std::shared_ptr<const TransformPlan> transforms;     // null without [[transform]]
+  std::shared_ptr<const DictionaryPlan> dictionaries;  // null: all ids are looked up
+  std::shared_ptr<const DedupPlan> dedup;              // null without groups
+  std::vector<uint32_t> dedup_accounts;                // of each group
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
   // them: as much as `tensorize` found missing. First that of features without a group, then that
   // of each group of `dedup`.
   std::atomic<uint32_t>* slab_spare = nullptr;
-  // Stripes that layout "direct" could not take, as their maps are not flattened.
-  std::atomic<uint64_t>* ordinary_stripes = nullptr;
-  std::atomic<uint64_t>* filtered_rows = nullptr;      // that [[filter]] dropped
-  std::atomic<uint64_t>* unchecked_stripes = nullptr;  // without a checksum to compare with
-  MemoryLedger* memory = nullptr;                      // null: no budget
 };
 
 // One operator of a stage, registered with the accounts before threads start.

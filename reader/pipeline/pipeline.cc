@@ -262,8 +262,7 @@ struct Pipeline::State {
   std::shared_ptr<Table> table;
   OperatorContext context;
   std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;
-  std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0}, unchecked_stripes{0};
-  std::atomic<uint64_t> looked_up_dictionaries{0};
+  RunCounts counts;
   std::unique_ptr<MemoryLedger> memory;  // null: no budget
   std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
@@ -360,18 +359,14 @@ void Pipeline::State::OpenSource() {
   }
   if (table && context.transforms)
     context.dictionaries = PlanDictionaries(spec, *context.transforms, context.dedup.get());
-  context.looked_up_dictionaries = &looked_up_dictionaries;
   const size_t groups = context.dedup ? context.dedup->groups.size() : 0;
   slab_spare = std::make_unique<std::atomic<uint32_t>[]>(1 + groups);  // zeros
   context.slab_spare = slab_spare.get();
-  context.ordinary_stripes = &ordinary_stripes;
-  context.filtered_rows = &filtered_rows;
-  context.unchecked_stripes = &unchecked_stripes;
+  context.counts = &counts;
   BlockPool::Get().SetHugePages(spec.huge_pages);
   context.stop = &stop;
   context.spec = &spec;
   context.table = table;
-  context.projection = spec.projection;
   context.resources = &resources;
   if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
   context.tier = tier.get();
@@ -1048,9 +1043,9 @@ std::vector<std::string> Pipeline::notes() const {
         "{}",
         fmt::join(names, ", "), locked.why));
   }
-  if (const uint64_t rows = state_->filtered_rows.load(); rows > 0)
+  if (const uint64_t rows = state_->counts.filtered_rows.load(); rows > 0)
     notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));
-  if (const uint64_t stripes = state_->unchecked_stripes.load(); stripes > 0)
+  if (const uint64_t stripes = state_->counts.unchecked_stripes.load(); stripes > 0)
     notes.push_back(
         fmt::format("source.checksum had nothing to look at in {} stripes: their files have no "
                     "checksums, or of a kind that is not known",
@@ -1067,7 +1062,7 @@ std::vector<std::string> Pipeline::notes() const {
                       state_->spec.cache.after +
                       ", and direct cuts them before; with after = "
                       "\"extract\" it can be direct");
-    else if (const uint64_t stripes = state_->ordinary_stripes.load(); stripes > 0)
+    else if (const uint64_t stripes = state_->counts.ordinary_stripes.load(); stripes > 0)
       notes.push_back(
           fmt::format("layout flatmap was taken for {} stripes: their maps are not flattened, "
                       "which direct needs; 'headrace rewrite' can flatten them",
@@ -1075,7 +1070,7 @@ std::vector<std::string> Pipeline::notes() const {
   }
   if (state_->context.dictionaries) {
     std::string note =
-        DictionaryNote(*state_->context.dictionaries, state_->looked_up_dictionaries);
+        DictionaryNote(*state_->context.dictionaries, state_->counts.looked_up_dictionaries);
     if (!note.empty()) notes.push_back(std::move(note));
   }
   for (const auto& file : state_->table->files) {

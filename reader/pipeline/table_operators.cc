@@ -104,7 +104,7 @@ class FetchOperator final : public Operator {
       stripe = file.ReadStripe(index, &counted.figures);
     }
     hr_done(plan_.Account(kStored), 1, 0, 0, stripe->data_length);
-    return dwrf::MakePlan(file, std::move(stripe), context_.projection);
+    return dwrf::MakePlan(file, std::move(stripe), context_.spec->projection);
   }
 
   // Of `bytes`, or where there are none, of all that is read for it.
@@ -114,7 +114,7 @@ class FetchOperator final : public Operator {
     try {
       const bool has_checksum = bytes.empty() ? file.VerifyChecksum(stripe, &counted.figures)
                                               : file.VerifyChecksum(stripe, bytes);
-      if (!has_checksum) context_.unchecked_stripes->fetch_add(1, std::memory_order_relaxed);
+      if (!has_checksum) context_.counts->unchecked_stripes.fetch_add(1, std::memory_order_relaxed);
     } catch (const Error& error) {
       if (error.code() != ExitCode::kBadData) throw;
       throw Error(error.code(), error.fact(), error.where(),
@@ -223,10 +223,10 @@ class DecodeOperator final : public Operator {
     const bool wants_slices = SliceRows(*context_.spec) > 0;
     const bool is_ordinary = !unpacked.plan.maps.empty();
     if (wants_slices && is_ordinary)
-      context_.ordinary_stripes->fetch_add(1, std::memory_order_relaxed);
+      context_.counts->ordinary_stripes.fetch_add(1, std::memory_order_relaxed);
     if (context_.dictionaries) {
       if (const uint64_t features = context_.dictionaries->CountLookedUp(unpacked.plan))
-        context_.looked_up_dictionaries->fetch_add(features, std::memory_order_relaxed);
+        context_.counts->looked_up_dictionaries.fetch_add(features, std::memory_order_relaxed);
     }
     dwrf::DecodedStripe decoded =
         wants_slices && !is_ordinary
@@ -396,7 +396,7 @@ class ExtractOperator final : public Operator {
   }
 
   void CountDropped(uint64_t rows) const {
-    if (rows > 0) context_.filtered_rows->fetch_add(rows, std::memory_order_relaxed);
+    if (rows > 0) context_.counts->filtered_rows.fetch_add(rows, std::memory_order_relaxed);
   }
 
   Deduplicator deduplicate_;
@@ -414,7 +414,7 @@ class RowMapOperator final : public Operator {
  public:
   RowMapOperator(const OperatorPlan&, const OperatorContext& context) {
     const Schema& schema = context.table->files[0]->schema();
-    for (const dwrf::FeatureRequest& feature : context.projection.features) {
+    for (const dwrf::FeatureRequest& feature : context.spec->projection.features) {
       if (feature.key.is_text)
         throw Error(ExitCode::kUsage,
                     fmt::format("the keys of map '{}' are texts; rowmap takes integers",

@@ -48,7 +48,7 @@ class KeepOperator final : public Operator {
   KeepOperator(const OperatorContext& context, std::unique_ptr<Operator> last)
       : cache_(context.cache),
         spec_(*context.spec),
-        filtered_rows_(CountsFiltered(context) ? context.filtered_rows : nullptr),
+        filtered_rows_(CountsFiltered(context) ? &context.counts->filtered_rows : nullptr),
         last_(std::move(last)) {}
 
   void Process(Element&& element, const Emit& emit) override {
