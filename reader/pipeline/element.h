@@ -85,6 +85,12 @@ struct Element {
   Payload payload;
 };
 
+// The payload, which must be a T; the element's place for it stays.
+template <typename T>
+T Take(Element* element) {
+  return std::move(element->payload.As<T>());
+}
+
 // To be called by the operator that turns a stripe, or some consecutive rows of it, into a batch:
 // gives the batch its spans and split_id, and drops the rows that are not wanted. `batch` has all
 // its rows, by first_row.
