@@ -399,8 +399,6 @@ void Pipeline::State::OpenSource() {
   source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
 }
 
-constexpr uint32_t kMaxQueue = 65536;  // elements in a queue behind a stage
-
 // In file order every slice of a split that a thread holds is a place in the queue behind it, which
 // has no more than kMostAhead of them.
 void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) const {

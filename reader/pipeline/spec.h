@@ -29,6 +29,8 @@ struct OperatorSpec {
   std::any keys;     // what the kind reads from the operator's table; empty where it has none
 };
 
+constexpr uint32_t kMaxQueue = 65536;  // elements in a queue behind a stage
+
 struct StageSpec {
   std::string name;
   std::vector<OperatorSpec> operators;
