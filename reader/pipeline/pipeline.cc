@@ -285,9 +285,7 @@ struct Pipeline::State {
   std::exception_ptr error;
   bool started = false;
 
-  mutable std::mutex progress_mutex;
-  PipelineProgress progress;
-  std::string first_skipped;  // why the first stripe was left out
+  Progress progress;
   LockedColumns locked;
 
   void OpenSource();
@@ -338,7 +336,7 @@ void Pipeline::State::OpenSource() {
     dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
                           spec.projection);
     locked = CheckEncryption(*table, spec);
-    progress.locked_columns = locked.names;
+    progress.SetLocked(locked.names);
     context.has_locked = !locked.names.empty();
     CheckFilters(table->files[0]->schema(), spec);
   }
@@ -710,11 +708,7 @@ void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& 
       part.rows = 0;
       if (part.count > 0) nothing.spans.push_back(part);
     }
-    {
-      std::lock_guard lock(progress_mutex);
-      if (++progress.skipped_stripes == 1) first_skipped = error.what();
-      progress.skipped_rows += rows;
-    }
+    progress.LeftOut(rows, error.what());
     if (empty.memory) empty.memory->DoesLess();
     empty.origin = origin;
     // Not the whole split, so that no cache keeps it.
@@ -766,8 +760,7 @@ void Pipeline::State::OpenCheckpoint() {
   }
   earlier_batches = saved.batches;
   earlier_rows = saved.rows;
-  progress.resumed = true;
-  progress.resumed_rows = ledger->settled_rows();
+  progress.Resumed(ledger->settled_rows());
 }
 
 // Settles the steps that the consumer has delivered meanwhile.
@@ -843,12 +836,7 @@ void Pipeline::State::Consume() {
     }
     const int64_t done = MonotonicNs();
     hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
-    std::unique_lock lock(progress_mutex);
-    ++progress.batches;
-    progress.rows += rows;
-    progress.wait_ns += static_cast<uint64_t>(taken - start);
-    progress.compute_ns += static_cast<uint64_t>(done - taken);
-    lock.unlock();
+    progress.Took(rows, taken - start, done - taken);
     SettleDelivered();
     if (since_checkpoint >= checkpoint.every) {
       account::OperatorScope scope(consumer_account);
@@ -873,11 +861,7 @@ void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
     }
     const int64_t done = MonotonicNs();
     hr_step(static_cast<uint64_t>(waited), static_cast<uint64_t>(done - start), rows);
-    std::lock_guard lock(progress_mutex);
-    ++progress.batches;
-    progress.rows += rows;
-    progress.wait_ns += static_cast<uint64_t>(waited);
-    progress.compute_ns += static_cast<uint64_t>(done - start);
+    progress.Took(rows, waited, done - start);
     waited = 0;
     start = done;
     // Steps of random length are drawn by the element: another draw for each.
@@ -1025,14 +1009,11 @@ uint32_t Pipeline::parallelism(const std::string& name) const {
 std::vector<std::string> Pipeline::notes() const {
   std::vector<std::string> notes;
   if (!state_->table) return notes;
-  {
-    std::lock_guard lock(state_->progress_mutex);
-    const PipelineProgress& progress = state_->progress;
-    if (progress.skipped_stripes > 0)
-      notes.push_back(
-          fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
-                      progress.skipped_stripes, progress.skipped_rows, state_->first_skipped));
-  }
+  const PipelineProgress now = state_->progress.Now();
+  if (now.skipped_stripes > 0)
+    notes.push_back(
+        fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
+                    now.skipped_stripes, now.skipped_rows, state_->progress.first_left_out()));
   if (const LockedColumns& locked = state_->locked; !locked.names.empty()) {
     std::vector<std::string> names;
     for (const std::string& name : locked.names) names.push_back(Printable(name));
@@ -1084,8 +1065,7 @@ std::vector<std::string> Pipeline::notes() const {
 }
 
 PipelineProgress Pipeline::progress() const {
-  std::lock_guard lock(state_->progress_mutex);
-  PipelineProgress progress = state_->progress;
+  PipelineProgress progress = state_->progress.Now();
   progress.fraction = state_->source->fraction();
   return progress;
 }
