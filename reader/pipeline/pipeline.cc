@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <exception>
-#include <filesystem>
 #include <list>
-#include <map>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -29,7 +27,7 @@
 #include "reader/fetch/popularity.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/cache_operators.h"
-#include "reader/pipeline/delivery/checkpoint.h"
+#include "reader/pipeline/engine/checkpointing.h"
 #include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
@@ -267,16 +265,8 @@ struct Pipeline::State {
   std::mutex admission;  // splits are admitted in the order in which they are handed out
   std::unique_ptr<ElementSource> source;
   CheckpointOptions checkpoint;
-  std::unique_ptr<DeliveryLedger> ledger;  // null: nobody asked to know what was delivered
-  Fingerprint fingerprint;
-  uint64_t earlier_batches = 0, earlier_rows = 0;  // delivered by earlier runs
-  struct Unsettled {
-    std::vector<RowSpan> spans;
-    uint64_t rows = 0;
-  };
-  std::deque<Unsettled> unsettled;  // of steps that are not delivered for good
-  uint64_t steps_taken = 0, steps_settled = 0, rows_settled = 0, since_checkpoint = 0;
-  bool consumer_failed = false, checkpoint_failed = false;
+  std::optional<Checkpointing> checkpointing;  // nothing: nobody asked to know what was delivered
+  bool consumer_failed = false;
   bool reached_end = false;  // the consumer took all there was
   std::vector<std::unique_ptr<Stage>> stages;
   uint32_t consumer_account = 0, consumer_stage = 0;
@@ -305,9 +295,6 @@ struct Pipeline::State {
   void Consume();
   void Repeat(Element&& batch, int64_t first_wait_ns);
   bool WasComplete();  // the end of the data, no error, no interruption
-  void OpenCheckpoint();
-  void SettleDelivered();
-  void SaveCheckpoint();
   // Processes an element of the stage's operator k. With skip_corrupt, data that cannot be read
   // becomes an element without rows that settles them.
   void Guarded(const OperatorPlan& plan, Operator* op, Element&& element, const Emit& emit);
@@ -391,8 +378,9 @@ void Pipeline::State::OpenSource() {
   if (table) CheckSlices();
   std::shared_ptr<const DeliveryLedger> delivered;
   if (!checkpoint.path.empty()) {
-    OpenCheckpoint();
-    delivered = std::make_shared<DeliveryLedger>(*ledger);
+    checkpointing.emplace(checkpoint, spec, table.get(), consumer.get());
+    if (checkpointing->has_resumed()) progress.Resumed(checkpointing->ledger().settled_rows());
+    delivered = std::make_shared<DeliveryLedger>(checkpointing->ledger());
   }
   source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
 }
@@ -733,74 +721,6 @@ bool Pipeline::State::WasComplete() {
   return reached_end && !error && !(interrupted && interrupted());
 }
 
-void Pipeline::State::OpenCheckpoint() {
-  if (!table)
-    throw Error(ExitCode::kUsage, "synthetic elements have no rows to go on from", checkpoint.path,
-                "leave out --checkpoint");
-  RemoveTornCheckpoints(checkpoint.path);
-  fingerprint = FingerprintOf(*table, spec);
-  std::error_code ignored;
-  if (!std::filesystem::exists(checkpoint.path, ignored)) {
-    ledger = std::make_unique<DeliveryLedger>(RangesOf(table->splits));
-    return;
-  }
-  if (!checkpoint.resume) {
-    throw Error(ExitCode::kUsage, "exists", checkpoint.path,
-                "add --resume to go on from it, or remove it to begin anew");
-  }
-  Checkpoint saved = ReadCheckpoint(checkpoint.path);
-  CheckFingerprint(saved.fingerprint, fingerprint, checkpoint.path);
-  try {
-    if (saved.splits != table->splits.size())
-      throw Error(ExitCode::kBadData, "the splits differ in number");
-    ledger = std::make_unique<DeliveryLedger>(RangesOf(table->splits), std::move(saved.delivered));
-    consumer->LoadState(saved.consumer_state);
-  } catch (const Error& error) {
-    throw error.Within(checkpoint.path);
-  }
-  earlier_batches = saved.batches;
-  earlier_rows = saved.rows;
-  progress.Resumed(ledger->settled_rows());
-}
-
-// Settles the steps that the consumer has delivered meanwhile.
-void Pipeline::State::SettleDelivered() {
-  if (!ledger) return;
-  for (const uint64_t delivered = consumer->DeliveredSteps(steps_taken); steps_settled < delivered;
-       ++steps_settled, ++since_checkpoint) {
-    HR_CHECK(!unsettled.empty(), "a consumer delivered more steps than it took");
-    ledger->Settle(unsettled.front().spans);
-    rows_settled += unsettled.front().rows;
-    unsettled.pop_front();
-  }
-}
-
-void Pipeline::State::SaveCheckpoint() {
-  if (!ledger) return;
-  Checkpoint save;
-  save.fingerprint = fingerprint;
-  save.splits = table->splits.size();
-  save.delivered = ledger->state();
-  save.batches = earlier_batches + steps_settled;
-  save.rows = earlier_rows + rows_settled;
-  checkpoint_failed = true;
-  save.consumer_state = consumer->SaveState();
-  WriteCheckpoint(checkpoint.path, save);
-  checkpoint_failed = false;
-  since_checkpoint = 0;
-}
-
-// Rows that no span speaks of would be delivered again by the next run.
-static void CheckSpans(const std::vector<RowSpan>& spans, uint64_t rows) {
-  if (spans.empty())
-    throw Error(ExitCode::kUsage, "the last operator makes no batches of rows to keep account of",
-                "--checkpoint",
-                "a checkpoint needs extract, or an operator behind it, as the last");
-  uint64_t counted = 0;
-  for (const RowSpan& span : spans) counted += span.rows;
-  HR_CHECK(counted == rows, "an operator changed the rows of a batch and not its spans");
-}
-
 void Pipeline::State::Consume() {
   account::ThreadScope thread(consumer_stage);
   Queue<Element>& queue = *stages.back()->queue;
@@ -817,30 +737,28 @@ void Pipeline::State::Consume() {
     const int64_t taken = MonotonicNs();
     // What is left of splits all of whose rows were dropped.
     if (batch.rows == 0 && !batch.payload.empty()) {
-      if (ledger) ledger->Settle(SpansOf(batch));
+      if (checkpointing) checkpointing->SettleDropped(batch);
       continue;
     }
     if (spec.repeat_first_batch) return Repeat(std::move(batch), taken - start);
     const uint64_t rows = batch.rows, bytes = batch.bytes;
-    if (ledger) {
-      unsettled.push_back({SpansOf(batch), rows});
-      CheckSpans(unsettled.back().spans, rows);
-    }
+    if (checkpointing) checkpointing->BeginStep(batch);
     {
       account::OperatorScope scope(consumer_account);
       consumer_failed = true;
       consumer->Step(std::move(batch), &stop);
       consumer_failed = false;
-      ++steps_taken;
       scope.Done(rows, bytes, 0);
     }
     const int64_t done = MonotonicNs();
     hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
     progress.Took(rows, taken - start, done - taken);
-    SettleDelivered();
-    if (since_checkpoint >= checkpoint.every) {
+    if (!checkpointing) continue;
+    checkpointing->EndStep();
+    checkpointing->SettleDelivered();
+    if (checkpointing->is_due()) {
       account::OperatorScope scope(consumer_account);
-      SaveCheckpoint();
+      checkpointing->Save();
     }
   }
 }
@@ -856,7 +774,6 @@ void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
       consumer_failed = true;
       consumer->Step(std::move(batch), &stop);
       consumer_failed = false;
-      ++steps_taken;
       scope.Done(rows, bytes, 0);
     }
     const int64_t done = MonotonicNs();
@@ -907,7 +824,8 @@ uint64_t Pipeline::epoch_splits() const {
 void Pipeline::Run() {
   HR_CHECK(!state_->started, "Run is called once");
   state_->started = true;
-  state_->SaveCheckpoint();  // a place that cannot be written is found out now, not after an hour
+  // A place that cannot be written is found out now, not after an hour.
+  if (state_->checkpointing) state_->checkpointing->Save();
   for (size_t i = 0; i < state_->stages.size(); ++i) {
     Stage& stage = *state_->stages[i];
     std::lock_guard lock(stage.mutex);
@@ -945,10 +863,10 @@ void Pipeline::Run() {
   };
   const bool finished = !state_->consumer_failed &&
                         succeeds([&] { state_->consumer->Finish(state_->WasComplete()); });
-  if (finished || state_->consumer->SavesAfterFailure()) {
+  if (state_->checkpointing && (finished || state_->consumer->SavesAfterFailure())) {
     succeeds([&] {
-      state_->SettleDelivered();
-      if (!state_->checkpoint_failed) state_->SaveCheckpoint();
+      state_->checkpointing->SettleDelivered();
+      if (!state_->checkpointing->has_failed()) state_->checkpointing->Save();
     });
   }
   std::lock_guard lock(state_->error_mutex);

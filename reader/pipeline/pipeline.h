@@ -21,16 +21,11 @@
 #include <vector>
 
 #include "reader/pipeline/consumer.h"
+#include "reader/pipeline/engine/checkpointing.h"
 #include "reader/pipeline/engine/progress.h"
 #include "reader/pipeline/spec.h"
 
 namespace headrace::reader {
-
-struct CheckpointOptions {
-  std::string path;     // empty: no checkpoint
-  uint64_t every = 64;  // batches between two of them
-  bool resume = false;  // go on from the file at `path`, if there is one
-};
 
 class Pipeline {
  public:
