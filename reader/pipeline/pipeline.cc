@@ -28,6 +28,7 @@
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/cache_operators.h"
 #include "reader/pipeline/engine/checkpointing.h"
+#include "reader/pipeline/engine/skip_corrupt.h"
 #include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
@@ -295,9 +296,6 @@ struct Pipeline::State {
   void Consume();
   void Repeat(Element&& batch, int64_t first_wait_ns);
   bool WasComplete();  // the end of the data, no error, no interruption
-  // Processes an element of the stage's operator k. With skip_corrupt, data that cannot be read
-  // becomes an element without rows that settles them.
-  void Guarded(const OperatorPlan& plan, Operator* op, Element&& element, const Emit& emit);
 };
 
 void Pipeline::State::OpenSource() {
@@ -575,7 +573,8 @@ void Pipeline::State::Work(size_t index) {
   Stage& stage = *stages[index];
   std::vector<std::unique_ptr<Operator>> operators;
   for (const OperatorPlan& plan : stage.operators) {
-    operators.push_back(WithCache(plan, context, MakeOperator(plan, context)));
+    auto op = WithCache(plan, context, MakeOperator(plan, context));
+    operators.push_back(WithSkipping(plan, spec, &progress, std::move(op)));
   }
   // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope
   // stops its clock.
@@ -594,7 +593,7 @@ void Pipeline::State::Work(size_t index) {
     const uint64_t rows = element.rows;
     uint64_t bytes_in = element.bytes, bytes_out = 0;
     const Emit& next = emits[k + 1];
-    Guarded(stage.operators[k], operators[k].get(), std::move(element), [&](Element&& out) {
+    operators[k]->Process(std::move(element), [&](Element&& out) {
       bytes_in += std::exchange(out.received_bytes, 0);
       bytes_out += out.bytes;
       next(std::move(out));
@@ -652,67 +651,6 @@ void Pipeline::State::Work(size_t index) {
       next(std::move(out));
     });
     if (made > 0) scope.Done(0, 0, 0, bytes_out);
-  }
-}
-
-void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& element,
-                              const Emit& emit) {
-  // Operators up to extract take a stripe apart; later ones hold rows of several.
-  const OperatorEntry& entry = EntryOf(plan.spec);
-  if (!spec.skip_corrupt || IsSynthetic(entry) || entry.takes >= ElementForm::kRows)
-    return op->Process(std::move(element), emit);
-  Element empty;
-  empty.sequence = element.sequence;
-  empty.first_slice = element.first_slice;
-  empty.origin = element.origin;
-  empty.memory = element.memory;
-  uint64_t slice = 0;  // of the stripe: `extract` has made so many
-  const RowSpan origin = element.origin;
-  std::vector<RowSpan> left = element.wanted ? *element.wanted : std::vector<RowSpan>{origin};
-  bool is_below = false;  // the error is of an operator further down
-  try {
-    op->Process(std::move(element), [&](Element&& out) {
-      // Rows that went on before the error are not lost.
-      for (const RowSpan& span : SpansOf(out)) {
-        std::erase_if(left, [&](const RowSpan& part) {
-          return part.first + part.count <= span.first + span.count;
-        });
-        if (!left.empty() && left[0].first < span.first + span.count) {
-          left[0].count -= span.first + span.count - left[0].first;
-          left[0].first = span.first + span.count;
-        }
-      }
-      is_below = true;
-      ++slice;
-      emit(std::move(out));
-      is_below = false;
-    });
-  } catch (const Error& error) {
-    if (is_below || error.code() != ExitCode::kBadData) throw;
-    FlatMapBatch nothing;
-    uint64_t rows = 0;
-    for (RowSpan& part : left) {
-      rows += part.count;
-      part.rows = 0;
-      if (part.count > 0) nothing.spans.push_back(part);
-    }
-    progress.LeftOut(rows, error.what());
-    if (empty.memory) empty.memory->DoesLess();
-    empty.origin = origin;
-    // Not the whole split, so that no cache keeps it.
-    empty.wanted = std::make_shared<const std::vector<RowSpan>>(std::move(left));
-    empty.payload = std::move(nothing);
-    if (entry.makes != ElementForm::kRows) return emit(std::move(empty));
-    // Behind extract a stripe has as many places as it has slices.
-    const uint64_t slices = dwrf::NumSlices(origin.count, SliceRows(spec));
-    for (; slice < slices; ++slice) {
-      Element place;
-      place.sequence = empty.first_slice + slice;
-      place.origin = origin;
-      place.wanted = empty.wanted;
-      place.payload = std::exchange(empty.payload.As<FlatMapBatch>(), FlatMapBatch());
-      emit(std::move(place));
-    }
   }
 }
 
