@@ -21,96 +21,19 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/dwrf/file_reader.h"
-#include "reader/dwrf/slices.h"
-#include "reader/fetch/disk_tier.h"
-#include "reader/fetch/memory_tier.h"
-#include "reader/fetch/popularity.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/cache/cache_operators.h"
 #include "reader/pipeline/engine/checkpointing.h"
+#include "reader/pipeline/engine/element_source.h"
+#include "reader/pipeline/engine/input.h"
 #include "reader/pipeline/engine/skip_corrupt.h"
-#include "reader/pipeline/gap.h"
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/queue.h"
-#include "reader/pipeline/split.h"
 #include "reader/pipeline/stop_signal.h"
-#include "reader/source/page_cache.h"
 #include "reader/source/throttle.h"
 
 namespace headrace::reader {
 namespace {
-
-// Where elements begin: splits of a table, or synthetic elements. Thread-safe.
-class ElementSource {
- public:
-  ElementSource(const PipelineSpec& spec, const Table* table,
-                std::shared_ptr<const DeliveryLedger> delivered)
-      : spec_(spec),
-        table_(spec.cold_reads ? table : nullptr),
-        ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs,
-                std::move(delivered)) {
-    ledger_.SetSliceRows(SliceRows(spec));
-    if (spec.synthetic) {
-      const uint64_t per_epoch = spec.synthetic->elements;
-      limit_ = per_epoch == 0 || spec.epochs == 0 ? 0 : per_epoch * spec.epochs;
-    }
-  }
-
-  bool Next(Element* element) {
-    *element = Element();
-    if (spec_.synthetic) {
-      const uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
-      if (limit_ != 0 && n >= limit_) return false;
-      element->sequence = n;
-      element->rows = spec_.synthetic->rows;
-      element->bytes = spec_.synthetic->bytes;
-      element->seed = MixBits(spec_.seed ^ MixBits(n));
-      return true;
-    }
-    const auto handed = ledger_.Next();
-    if (!handed) return false;
-    const Split& split = handed->split;
-    if (table_ != nullptr) ForgetAhead(split.id);
-    element->sequence = handed->sequence;
-    element->first_slice = handed->first_slice;
-    element->rows = split.rows;
-    element->seed = MixBits(spec_.seed ^ MixBits(handed->place));
-    element->origin = {handed->epoch, split.id, split.first_row, split.rows, split.rows};
-    element->wanted = handed->wanted;
-    element->payload = handed->split;
-    return true;
-  }
-
-  double fraction() const {
-    if (spec_.synthetic)
-      return limit_ == 0
-                 ? -1
-                 : std::min(1.0, static_cast<double>(next_.load()) / static_cast<double>(limit_));
-    const auto total = ledger_.total();
-    return !total || *total == 0
-               ? -1
-               : static_cast<double>(ledger_.handed_out()) / static_cast<double>(*total);
-  }
-
- private:
-  // With cold reads: forgets the stripe that is read half a table later, so that what the kernel
-  // reads ahead of the stripes at hand stays.
-  void ForgetAhead(uint64_t split) const {
-    constexpr uint64_t kFew = 4;  // splits: half of them is no distance
-    const uint64_t n = table_->splits.size();
-    const Split& far = table_->splits[n < kFew ? split : (split + n / 2) % n];
-    const dwrf::FileReader& file = *table_->files[far.file_index];
-    const auto& stripe = file.tail().footer.stripes(static_cast<int>(far.stripe));
-    file.source().ForgetPages(
-        stripe.offset(), stripe.index_length() + stripe.data_length() + stripe.footer_length());
-  }
-
-  const PipelineSpec& spec_;
-  const Table* table_;  // null: pages stay
-  SplitLedger ledger_;
-  std::atomic<uint64_t> next_{0};
-  uint64_t limit_ = 0;
-};
 
 // A stage: its operators, the queue behind it, and its threads.
 struct Stage {
@@ -127,145 +50,15 @@ struct Stage {
   bool started = false, input_ended = false;
 };
 
-// The columns that a batch has after `extract`, as the transforms' check wants them.
-std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
-                                              const dwrf::Projection& projection) {
-  std::vector<AvailableColumn> columns;
-  for (const dwrf::FeatureRequest& request : projection.features) {
-    const SchemaNode& map = schema.node(*schema.FindColumn(request.column));
-    const TypeKind value = schema.node(map.children[1]).kind;
-    const ColumnKind kind = value == TypeKind::kList  ? ColumnKind::kSparse
-                            : value == TypeKind::kMap ? ColumnKind::kWeightedSparse
-                                                      : ColumnKind::kDense;
-    columns.push_back({dwrf::FeatureName(request), kind});
-  }
-  for (const std::string& name : projection.columns) {
-    const TypeKind kind = schema.node(*schema.FindColumn(name)).kind;
-    columns.push_back({name, kind == TypeKind::kFloat || kind == TypeKind::kDouble
-                                 ? ColumnKind::kFloat
-                                 : ColumnKind::kInteger});
-  }
-  return columns;
-}
-
-// Encrypted columns of the projection without a key.
-struct LockedColumns {
-  std::vector<std::string> names;
-  std::string why;  // of the first
-};
-
-// The label, and what rows are chosen by, mean nothing where they are null for want of a key.
-bool MustBeRead(const PipelineSpec& spec, const std::string& column) {
-  return column == spec.label ||
-         std::any_of(spec.filters.begin(), spec.filters.end(), [&](const RowFilter& filter) {
-           return filter.name == column ||
-                  (!filter.is_column && filter.name.starts_with(column + ":"));
-         });
-}
-
-// Encrypted columns of the projection need their key, and an operator that uses it: said before
-// anything runs. Returns, with on_locked = "null", the columns that some file has no key for, and
-// why for the first one.
-LockedColumns CheckEncryption(const Table& table, const PipelineSpec& spec) {
-  LockedColumns locked;
-  const bool decrypts = HasOperator(spec, "decrypt");
-  const std::vector<std::string> names = dwrf::TopLevelColumns(spec.projection);
-  for (const auto& file : table.files) {
-    for (const std::string& name : names) {
-      const uint32_t node = *file->schema().FindColumn(name);
-      try {
-        file->keys().CheckReadable(file->schema(), node, file->source().name());
-      } catch (const Error& error) {
-        if (!spec.projection.locked_as_null) throw;
-        if (MustBeRead(spec, name))
-          throw Error(error.code(), error.fact(), error.where(),
-                      "source.on_locked = \"null\" is not for the label nor for what [[filter]] "
-                      "looks at: give its key, or leave it out");
-        if (locked.names.empty()) locked.why = fmt::format("{}: {}", error.where(), error.fact());
-        if (std::find(locked.names.begin(), locked.names.end(), name) == locked.names.end())
-          locked.names.push_back(name);
-        continue;
-      }
-      if (file->keys().GroupOf(node) == 0 || decrypts) continue;
-      throw Error(
-          ExitCode::kUsage,
-          fmt::format("column '{}' of the table is encrypted, and no stage has the operator "
-                      "decrypt",
-                      Printable(name)),
-          spec.path, "put decrypt between fetch and decompress");
-    }
-  }
-  return locked;
-}
-
-void CheckFilters(const Schema& schema, const PipelineSpec& spec) {
-  const std::vector<AvailableColumn> columns = ProjectedColumns(schema, spec.projection);
-  for (const RowFilter& filter : spec.filters) {
-    for (const AvailableColumn& column : columns) {
-      if (filter.is_column || column.name != filter.name || column.kind == ColumnKind::kDense)
-        continue;
-      throw Error(ExitCode::kUsage,
-                  fmt::format("filter: feature '{}' is {} and must be dense",
-                              Printable(filter.name), ColumnKindName(column.kind)),
-                  filter.where, "filters are on dense features and plain columns");
-    }
-  }
-}
-
-// With a co-read log, the tier is for its most popular features that fit; how large a feature is,
-// the first stripe that can be read tells for all.
-std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& table) {
-  std::vector<const Source*> sources;
-  for (const auto& file : table.files) sources.push_back(&file->source());
-  const auto make = [&](std::optional<std::set<std::string>> features) {
-    std::unique_ptr<StreamTier> tier;
-    if (spec.tier.on_disk()) {
-      tier = std::make_unique<DiskTier>(spec.tier, std::move(features), sources);
-    } else {
-      tier = std::make_unique<MemoryTier>(spec.tier, std::move(features));
-    }
-    return tier;
-  };
-  if (spec.tier.popularity.empty()) return make(std::nullopt);
-  const std::vector<std::string> popular = PopularFeatures(spec.tier.popularity);
-  for (const Split& split : table.splits) {
-    if (split.rows == 0) continue;
-    std::set<std::string> fit;
-    try {
-      const auto& file = table.files[split.file_index];
-      const dwrf::StripePlan plan =
-          dwrf::MakePlan(*file, file->ReadStripe(split.stripe), spec.projection);
-      const double stripes =
-          static_cast<double>(table.rows) / static_cast<double>(std::max<uint64_t>(1, plan.rows));
-      fit = FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes);
-    } catch (const Error& error) {
-      if (!spec.skip_corrupt || error.code() != ExitCode::kBadData) throw;
-      continue;
-    }
-    return make(std::move(fit));
-  }
-  return make(std::nullopt);
-}
-
 }  // namespace
 
 struct Pipeline::State {
   PipelineSpec spec;
   std::unique_ptr<Consumer> consumer;
   StopSignal stop;
-  SharedResources resources;
   std::function<bool()> interrupted;
-  SourceContext sources;
-  std::unique_ptr<StreamTier> tier;
-  std::unique_ptr<BatchCache> cache;
-  std::shared_ptr<Table> table;
-  OperatorContext context;
-  std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;
-  RunCounts counts;
-  std::unique_ptr<MemoryLedger> memory;  // null: no budget
-  std::mutex admission;  // splits are admitted in the order in which they are handed out
+  std::unique_ptr<Input> input;
   std::unique_ptr<ElementSource> source;
-  CheckpointOptions checkpoint;
   std::optional<Checkpointing> checkpointing;  // nothing: nobody asked to know what was delivered
   bool consumer_failed = false;
   bool reached_end = false;  // the consumer took all there was
@@ -277,11 +70,7 @@ struct Pipeline::State {
   bool started = false;
 
   Progress progress;
-  LockedColumns locked;
 
-  void OpenSource();
-  void CheckSlices() const;
-  void CheckPlaces(const StageSpec& stage, uint32_t parallelism) const;
   void BuildStages();
   void StopAll();
   void Fail(std::exception_ptr first);
@@ -292,135 +81,15 @@ struct Pipeline::State {
   void ThreadMain(size_t index);
   void Work(size_t index);
   bool TakeInput(size_t index, Element* element, bool* ended);
-  bool TakeSplit(Element* element, bool* ended);
   void Consume();
   void Repeat(Element&& batch, int64_t first_wait_ns);
   bool WasComplete();  // the end of the data, no error, no interruption
 };
 
-void Pipeline::State::OpenSource() {
-  if (!spec.synthetic) {
-    dwrf::OpenOptions opening;
-    // Registered buffers are never given back, whatever else needs the room.
-    if (spec.memory_bytes > 0) spec.io.registered = false;
-    if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
-    ChooseGap(&spec);
-    sources.stopped = [this] { return stop.stopped() || (interrupted && interrupted()); };
-    if (spec.throttle.enabled()) {
-      Throttle::Clock clock;
-      clock.sleep_until = [this](int64_t deadline) { stop.SleepFor(deadline - MonotonicNs()); };
-      sources.throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
-    }
-    if (spec.cold_reads) {
-      if (IsRemote(spec.table))
-        throw Error(ExitCode::kUsage, "source.cold: remote storage has no page cache here",
-                    spec.path, "leave it out");
-      DropFromPageCache(ListTable(spec.table, spec.io, sources));
-    }
-    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, sources, opening));
-    dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
-                          spec.projection);
-    locked = CheckEncryption(*table, spec);
-    progress.SetLocked(locked.names);
-    context.has_locked = !locked.names.empty();
-    CheckFilters(table->files[0]->schema(), spec);
-  }
-  if (!spec.transforms.empty()) {
-    std::vector<TransformSpec> transforms;
-    for (TransformSpec transform : spec.transforms) {
-      transform.file = spec.path;
-      transforms.push_back(std::move(transform));
-    }
-    auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed, spec.outputs);
-    plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
-    context.transforms = std::move(plan);
-  }
-  if (table && spec.dedup.mode != DedupMode::kOff) {
-    DedupPlan plan =
-        PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows, spec.skip_corrupt);
-    if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
-  }
-  if (table && context.transforms)
-    context.dictionaries = PlanDictionaries(spec, *context.transforms, context.dedup.get());
-  const size_t groups = context.dedup ? context.dedup->groups.size() : 0;
-  slab_spare = std::make_unique<std::atomic<uint32_t>[]>(1 + groups);  // zeros
-  context.slab_spare = slab_spare.get();
-  context.counts = &counts;
-  BlockPool::Get().SetHugePages(spec.huge_pages);
-  context.stop = &stop;
-  context.spec = &spec;
-  context.table = table;
-  context.resources = &resources;
-  if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
-  context.tier = tier.get();
-  if (table) cache = OpenCache(spec, *table, context.transforms.get(), context.dedup.get());
-  context.cache = cache.get();
-  if (spec.memory_bytes > 0) {
-    // Names, presence bits and arrays' own fields of a column, as a batch and as tensors.
-    constexpr uint64_t kColumnBytes = 600;
-    const bool in_memory = spec.cache.enabled() && spec.cache.tier == CacheTier::kMemory;
-    uint64_t holders = 0;
-    for (const StageSpec& stage : spec.stages) {
-      for (const OperatorSpec& op : stage.operators) {
-        if (EntryOf(op).joins_rows) holders += stage.parallelism;
-      }
-    }
-    memory = std::make_unique<MemoryLedger>(MemoryOptions{
-        spec.memory_bytes,
-        (spec.tier.on_disk() ? 0 : spec.tier.budget_bytes) +
-            (in_memory ? spec.cache.budget_bytes : 0),
-        spec.batch_rows, kColumnBytes * (spec.projection.features.size() + spec.transforms.size()),
-        holders, std::max(spec.batch_rows, spec.shuffle_rows)});
-  }
-  context.memory = memory.get();
-  if (table) CheckSlices();
-  std::shared_ptr<const DeliveryLedger> delivered;
-  if (!checkpoint.path.empty()) {
-    checkpointing.emplace(checkpoint, spec, table.get(), consumer.get());
-    if (checkpointing->has_resumed()) progress.Resumed(checkpointing->ledger().settled_rows());
-    delivered = std::make_shared<DeliveryLedger>(checkpointing->ledger());
-  }
-  source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
-}
-
-// In file order every slice of a split that a thread holds is a place in the queue behind it, which
-// has no more than kMostAhead of them.
-void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) const {
-  if (!spec.file_order || !table || SliceRows(spec) == 0) return;
-  const bool has_extract = std::any_of(stage.operators.begin(), stage.operators.end(),
-                                       [](const OperatorSpec& op) { return op.kind == "extract"; });
-  if (!has_extract) return;
-  uint64_t most = 0;
-  for (const Split& split : table->splits)
-    most = std::max(most, dwrf::NumSlices(split.rows, SliceRows(spec)));
-  const uint64_t room = Queue<Element>::kMostAhead - kMaxQueue;
-  if (most * parallelism <= room) return;
-  throw Error(ExitCode::kUsage,
-              fmt::format("with order = \"file\" {} threads would hold {} batches each, more than "
-                          "{} in all",
-                          parallelism, most, room),
-              "stage " + stage.name,
-              fmt::format("at most {} threads, or larger batches", room / most));
-}
-
-// Every slice is a place in ordered queues and a batch's fields in memory.
-void Pipeline::State::CheckSlices() const {
-  constexpr uint64_t kMostSlices = uint64_t{1} << 18;
-  for (const Split& split : table->splits) {
-    if (dwrf::NumSlices(split.rows, SliceRows(spec)) <= kMostSlices) continue;
-    throw Error(
-        ExitCode::kUsage,
-        fmt::format("batches of {} rows would cut a stripe of {} rows into more than {}",
-                    SliceRows(spec), split.rows, kMostSlices),
-        fmt::format("{}, stripe {}", table->files[split.file_index]->source().name(), split.stripe),
-        "set pipeline.layout to flatmap, or larger batches");
-  }
-  for (const StageSpec& stage : spec.stages) CheckPlaces(stage, stage.parallelism);
-}
-
 void Pipeline::State::BuildStages() {
   hr_account_open(spec.name.c_str());
-  if (sources.throttle) sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
+  if (input->sources.throttle)
+    input->sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
   for (const StageSpec& stage_spec : spec.stages) {
     auto stage = std::make_unique<Stage>();
     stage->spec = stage_spec;
@@ -431,9 +100,9 @@ void Pipeline::State::BuildStages() {
       plan.spec = op;
       plan.stage = stage->account;
       const OperatorEntry& entry = EntryOf(op);
-      if (entry.add_accounts != nullptr) entry.add_accounts(&context, &plan);
+      if (entry.add_accounts != nullptr) entry.add_accounts(&input->context, &plan);
       plan.account = hr_operator(op.name.c_str(), op.kind.c_str(), stage->account);
-      if (entry.add_inner_accounts != nullptr) entry.add_inner_accounts(&context, &plan);
+      if (entry.add_inner_accounts != nullptr) entry.add_inner_accounts(&input->context, &plan);
       stage->operators.push_back(std::move(plan));
     }
     stages.push_back(std::move(stage));
@@ -458,15 +127,16 @@ void Pipeline::State::BuildStages() {
 
 void Pipeline::State::StopAll() {
   stop.Stop();
-  if (memory) memory->Stop();
+  if (input->memory) input->memory->Stop();
   for (const auto& stage : stages) stage->queue->Stop();
 }
 
 void Pipeline::State::Fail(const Error& error, const std::string& where) {
-  if (memory && error.code() == ExitCode::kResources && error.fix().empty()) {
-    return Fail(std::make_exception_ptr(Error(
-        error.code(), error.fact(), where,
-        fmt::format("set pipeline.memory to {}MiB or more", (memory->LeastBudget() >> 20) + 1))));
+  if (input->memory && error.code() == ExitCode::kResources && error.fix().empty()) {
+    const uint64_t least = (input->memory->LeastBudget() >> 20) + 1;
+    return Fail(
+        std::make_exception_ptr(Error(error.code(), error.fact(), where,
+                                      fmt::format("set pipeline.memory to {}MiB or more", least))));
   }
   Fail(std::make_exception_ptr(error.Within(where)));
 }
@@ -535,7 +205,7 @@ void Pipeline::State::ThreadMain(size_t index) {
 bool Pipeline::State::TakeInput(size_t index, Element* element, bool* ended) {
   *ended = false;
   if (stop.stopped()) return false;
-  if (index == 0) return TakeSplit(element, ended);
+  if (index == 0) return source->Take(element, stages[0]->operators.front().account, ended);
   Queue<Element>& queue = *stages[index - 1]->queue;
   const uint64_t ticket = queue.Ticket();
   // A resize between the ticket and the wait would be missed without this second look.
@@ -549,31 +219,11 @@ bool Pipeline::State::TakeInput(size_t index, Element* element, bool* ended) {
   return status == QueueStatus::kOk || status == QueueStatus::kWoken;
 }
 
-bool Pipeline::State::TakeSplit(Element* element, bool* ended) {
-  if (!memory) {
-    *ended = !source->Next(element);
-    return !*ended;
-  }
-  const uint32_t waiter = stages[0]->operators.front().account;
-  std::unique_lock lock(admission, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    account::WaitScope wait(waiter, HR_WAIT_OUT);
-    lock.lock();
-  }
-  *ended = stop.stopped() || !source->Next(element);
-  if (*ended) return false;
-  const bool is_cached = cache && !element->wanted && cache->Holds(element->origin.split);
-  element->memory = memory->Admit(element->rows, &stop, waiter,
-                                  is_cached ? SplitWork::kCached : SplitWork::kWhole);
-  if (element->memory && element->wanted) element->memory->DoesLess();
-  return element->memory != nullptr;
-}
-
 void Pipeline::State::Work(size_t index) {
   Stage& stage = *stages[index];
   std::vector<std::unique_ptr<Operator>> operators;
   for (const OperatorPlan& plan : stage.operators) {
-    auto op = WithCache(plan, context, MakeOperator(plan, context));
+    auto op = WithCache(plan, input->context, MakeOperator(plan, input->context));
     operators.push_back(WithSkipping(plan, spec, &progress, std::move(op)));
   }
   // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope
@@ -604,7 +254,7 @@ void Pipeline::State::Work(size_t index) {
     emits[k] = [&process, k](Element&& element) { process(k, std::move(element)); };
   }
   const auto process_named = [&](Element&& element) {
-    if (!memory) return process(0, std::move(element));
+    if (!input->memory) return process(0, std::move(element));
     const std::shared_ptr<MemoryCharge> charge = element.memory;
     const BlockPool::ThreadPeak peak;
     try {
@@ -728,17 +378,26 @@ void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
 Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
                    std::function<bool()> interrupted, CheckpointOptions checkpoint)
     : state_(std::make_unique<State>()) {
-  state_->checkpoint = std::move(checkpoint);
   state_->spec = std::move(spec);
   state_->consumer = std::move(consumer);
   state_->interrupted = std::move(interrupted);
-  state_->OpenSource();
+  state_->input = OpenInput(&state_->spec, &state_->stop, state_->interrupted);
+  const Input& input = *state_->input;
+  state_->progress.SetLocked(input.locked.names);
+  std::shared_ptr<const DeliveryLedger> delivered;
+  if (!checkpoint.path.empty()) {
+    const Checkpointing& checkpointing = state_->checkpointing.emplace(
+        std::move(checkpoint), state_->spec, input.table.get(), state_->consumer.get());
+    delivered = std::make_shared<DeliveryLedger>(checkpointing.ledger());
+    if (checkpointing.has_resumed()) state_->progress.Resumed(delivered->settled_rows());
+  }
+  state_->source = std::make_unique<ElementSource>(input.context, std::move(delivered));
   state_->BuildStages();
   // A first instance of each synthetic operator checks what only its constructor can (a file to
   // read).
   for (const auto& stage : state_->stages) {
     for (const OperatorPlan& plan : stage->operators) {
-      if (IsSynthetic(EntryOf(plan.spec))) MakeOperator(plan, state_->context);
+      if (IsSynthetic(EntryOf(plan.spec))) MakeOperator(plan, input.context);
     }
   }
 }
@@ -756,7 +415,7 @@ const PipelineSpec& Pipeline::spec() const { return state_->spec; }
 
 uint64_t Pipeline::epoch_splits() const {
   const PipelineSpec& spec = state_->spec;
-  return spec.synthetic ? spec.synthetic->elements : state_->table->splits.size();
+  return spec.synthetic ? spec.synthetic->elements : state_->input->table->splits.size();
 }
 
 void Pipeline::Run() {
@@ -825,7 +484,8 @@ void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
                             stage.spec.max_parallelism),
                 "stage " + name);
   }
-  state_->CheckPlaces(stage.spec, parallelism);
+  if (state_->input->table)
+    CheckPlaces(*state_->input->table, state_->spec, stage.spec, parallelism);
   size_t index = 0;
   while (state_->stages[index].get() != &stage) ++index;
   {
@@ -864,13 +524,13 @@ uint32_t Pipeline::parallelism(const std::string& name) const {
 
 std::vector<std::string> Pipeline::notes() const {
   std::vector<std::string> notes;
-  if (!state_->table) return notes;
+  if (!state_->input->table) return notes;
   const PipelineProgress now = state_->progress.Now();
   if (now.skipped_stripes > 0)
     notes.push_back(
         fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
                     now.skipped_stripes, now.skipped_rows, state_->progress.first_left_out()));
-  if (const LockedColumns& locked = state_->locked; !locked.names.empty()) {
+  if (const LockedColumns& locked = state_->input->locked; !locked.names.empty()) {
     std::vector<std::string> names;
     for (const std::string& name : locked.names) names.push_back(Printable(name));
     notes.push_back(fmt::format(
@@ -878,9 +538,9 @@ std::vector<std::string> Pipeline::notes() const {
         "{}",
         fmt::join(names, ", "), locked.why));
   }
-  if (const uint64_t rows = state_->counts.filtered_rows.load(); rows > 0)
+  if (const uint64_t rows = state_->input->counts.filtered_rows.load(); rows > 0)
     notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));
-  if (const uint64_t stripes = state_->counts.unchecked_stripes.load(); stripes > 0)
+  if (const uint64_t stripes = state_->input->counts.unchecked_stripes.load(); stripes > 0)
     notes.push_back(
         fmt::format("source.checksum had nothing to look at in {} stripes: their files have no "
                     "checksums, or of a kind that is not known",
@@ -897,26 +557,27 @@ std::vector<std::string> Pipeline::notes() const {
                       state_->spec.cache.after +
                       ", and direct cuts them before; with after = "
                       "\"extract\" it can be direct");
-    else if (const uint64_t stripes = state_->counts.ordinary_stripes.load(); stripes > 0)
+    else if (const uint64_t stripes = state_->input->counts.ordinary_stripes.load(); stripes > 0)
       notes.push_back(
           fmt::format("layout flatmap was taken for {} stripes: their maps are not flattened, "
                       "which direct needs; 'headrace rewrite' can flatten them",
                       stripes));
   }
-  if (state_->context.dictionaries) {
-    std::string note =
-        DictionaryNote(*state_->context.dictionaries, state_->counts.looked_up_dictionaries);
+  if (state_->input->context.dictionaries) {
+    std::string note = DictionaryNote(*state_->input->context.dictionaries,
+                                      state_->input->counts.looked_up_dictionaries);
     if (!note.empty()) notes.push_back(std::move(note));
   }
-  for (const auto& file : state_->table->files) {
+  for (const auto& file : state_->input->table->files) {
     std::string note = file->source().note();
     if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(std::move(note));
   }
-  if (state_->tier) {
-    for (std::string& note : state_->tier->notes()) notes.push_back(std::move(note));
+  if (state_->input->tier) {
+    for (std::string& note : state_->input->tier->notes()) notes.push_back(std::move(note));
   }
-  if (state_->cache && !state_->cache->note().empty()) notes.push_back(state_->cache->note());
+  if (state_->input->cache && !state_->input->cache->note().empty())
+    notes.push_back(state_->input->cache->note());
   return notes;
 }
 
