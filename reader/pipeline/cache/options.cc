@@ -35,11 +35,7 @@ void ParseCache(const SpecValue& root, PipelineSpec* spec) {
                     "has, not after '{}'{}",
                     Printable(cache.after, 40), is_there ? "" : DidYouMean(cache.after, places)));
   }
-  const std::string tier = table.Text("tier", "memory");
-  if (tier != "memory" && tier != "disk")
-    table["tier"].Fail(
-        fmt::format("tier is \"memory\" or \"disk\", got \"{}\"", Printable(tier, 40)));
-  cache.tier = tier == "disk" ? CacheTier::kDisk : CacheTier::kMemory;
+  cache.tier = table.IsSecond("tier", "memory", "disk") ? CacheTier::kDisk : CacheTier::kMemory;
   if (const SpecValue budget = table["budget"])
     cache.budget_bytes = static_cast<uint64_t>(budget.Bytes("budget"));
   const std::string folder = table.Text("folder", "");

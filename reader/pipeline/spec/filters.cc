@@ -25,9 +25,43 @@ long double Exact(const SpecValue& node, const char* key) {
   return *real;
 }
 
+// feature = "dense:3" or column = "label", and what its values must be.
+RowFilter ParseFilter(const SpecValue& table, const PipelineSpec& spec) {
+  table.CheckKeys("[[filter]]", {"feature", "column", "min", "max", "in", "absent"});
+  RowFilter filter;
+  filter.is_column = bool(table["column"]);
+  if (filter.is_column == bool(table["feature"]))
+    table.Fail("a filter has either feature or column");
+  const char* const key = filter.is_column ? "column" : "feature";
+  filter.name = table.Text(key, "");
+  std::vector<std::string> names = spec.projection.columns;
+  if (!filter.is_column) {
+    names.clear();
+    for (const auto& request : spec.projection.features)
+      names.push_back(dwrf::FeatureName(request));
+  }
+  if (std::find(names.begin(), names.end(), filter.name) == names.end())
+    table[key].Fail(fmt::format("the projection has no {} '{}'{}", key, Printable(filter.name, 60),
+                                DidYouMean(filter.name, names)));
+  if (const SpecValue min = table["min"]) filter.min = Exact(min, "min");
+  if (const SpecValue max = table["max"]) filter.max = Exact(max, "max");
+  if (filter.min > filter.max) table.Fail("no value is at least min and at most max");
+  if (const SpecValue in = table["in"]) {
+    if (!in.is_list()) in.Fail("in is a list of numbers");
+    if (in.Items().empty()) in.Fail("in is empty: no row would pass");
+    for (const SpecValue& value : in.Items()) filter.in.push_back(Exact(value, "in"));
+  }
+  if (!table["min"] && !table["max"] && filter.in.empty())
+    table.Fail("a filter has min, max or in");
+  filter.keep_absent = table.IsSecond("absent", "drop", "keep");
+  if (filter.is_column && table["absent"])
+    table["absent"].Fail("absent is for features; the nulls of a column read as 0");
+  if (table.line() > 0) filter.where = table.Place();
+  return filter;
+}
+
 }  // namespace
 
-// feature = "dense:3" or column = "label", and what its values must be.
 void ParseFilters(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue node = root["filter"];
   if (!node) return;
@@ -35,43 +69,7 @@ void ParseFilters(const SpecValue& root, PipelineSpec* spec) {
   const bool are_tables = std::all_of(items.begin(), items.end(),
                                       [](const SpecValue& item) { return item.is_table(); });
   if (items.empty() || !are_tables) node.Fail("a filter is a table: write [[filter]]");
-  for (const SpecValue& table : items) {
-    table.CheckKeys("[[filter]]", {"feature", "column", "min", "max", "in", "absent"});
-    RowFilter filter;
-    filter.is_column = bool(table["column"]);
-    if (filter.is_column == bool(table["feature"]))
-      table.Fail("a filter has either feature or column");
-    const char* const key = filter.is_column ? "column" : "feature";
-    filter.name = table.Text(key, "");
-    std::vector<std::string> names = spec->projection.columns;
-    if (!filter.is_column) {
-      names.clear();
-      for (const auto& request : spec->projection.features)
-        names.push_back(dwrf::FeatureName(request));
-    }
-    if (std::find(names.begin(), names.end(), filter.name) == names.end())
-      table[key].Fail(fmt::format("the projection has no {} '{}'{}", key,
-                                  Printable(filter.name, 60), DidYouMean(filter.name, names)));
-    if (const SpecValue min = table["min"]) filter.min = Exact(min, "min");
-    if (const SpecValue max = table["max"]) filter.max = Exact(max, "max");
-    if (filter.min > filter.max) table.Fail("no value is at least min and at most max");
-    if (const SpecValue in = table["in"]) {
-      if (!in.is_list()) in.Fail("in is a list of numbers");
-      if (in.Items().empty()) in.Fail("in is empty: no row would pass");
-      for (const SpecValue& value : in.Items()) filter.in.push_back(Exact(value, "in"));
-    }
-    if (!table["min"] && !table["max"] && filter.in.empty())
-      table.Fail("a filter has min, max or in");
-    const std::string absent = table.Text("absent", "drop");
-    if (absent != "drop" && absent != "keep")
-      table["absent"].Fail(
-          fmt::format("absent is \"drop\" or \"keep\", got \"{}\"", Printable(absent, 40)));
-    if (filter.is_column && table["absent"])
-      table["absent"].Fail("absent is for features; the nulls of a column read as 0");
-    filter.keep_absent = absent == "keep";
-    if (table.line() > 0) filter.where = table.Place();
-    spec->filters.push_back(std::move(filter));
-  }
+  for (const SpecValue& table : items) spec->filters.push_back(ParseFilter(table, *spec));
 }
 
 }  // namespace headrace::reader

@@ -42,11 +42,7 @@ void ParsePipelineKeys(const SpecValue& root, PipelineSpec* spec) {
                   {"name", "order", "batch_rows", "seed", "worker_rows", "shuffle_rows",
                    "reorder_window", "prefetch", "layout", "dictionary", "memory", "huge_pages"});
   spec->name = table.Text("name", "pipeline");
-  const std::string order = table.Text("order", "any");
-  if (order != "any" && order != "file")
-    table["order"].Fail(
-        fmt::format("order is \"any\" or \"file\", got \"{}\"", Printable(order, 40)));
-  spec->file_order = order == "file";
+  spec->file_order = table.IsSecond("order", "any", "file");
   spec->batch_rows = table.Count("batch_rows", 512, 1, 1u << 24);
   spec->seed = table.Count("seed", 1, 0, UINT64_MAX >> 1);
   spec->worker_rows = table.Count("worker_rows", 0, 0, 1u << 24);

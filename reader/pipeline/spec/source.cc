@@ -26,10 +26,7 @@ void ParseSource(const SpecValue& root, PipelineSpec* spec) {
   }
   if (const SpecValue most = table["coalesce_max"])
     spec->fetch.max_read_bytes = static_cast<uint64_t>(most.Bytes("coalesce_max"));
-  const std::string io = table.Text("io", "pread");
-  if (io != "pread" && io != "uring")
-    table["io"].Fail(fmt::format("io is \"pread\" or \"uring\", got \"{}\"", Printable(io, 40)));
-  spec->io.io = io == "uring" ? IoMethod::kUring : IoMethod::kPread;
+  spec->io.io = table.IsSecond("io", "pread", "uring") ? IoMethod::kUring : IoMethod::kPread;
   spec->io.direct = table.Flag("direct", false);
   spec->io.depth = static_cast<uint32_t>(table.Count("depth", 16, 1, kMaxDepth));
   spec->io.registered = table.Flag("registered", true);
@@ -40,16 +37,8 @@ void ParseSource(const SpecValue& root, PipelineSpec* spec) {
   spec->cold_reads = table.Flag("cold", false);
   if (spec->cold_reads && spec->io.direct)
     table["cold"].Fail("direct reads go past the page cache: there is nothing to forget");
-  const std::string on_corrupt = table.Text("on_corrupt", "error");
-  if (on_corrupt != "error" && on_corrupt != "skip")
-    table["on_corrupt"].Fail(
-        fmt::format("on_corrupt is \"error\" or \"skip\", got \"{}\"", Printable(on_corrupt, 40)));
-  spec->skip_corrupt = on_corrupt == "skip";
-  const std::string on_locked = table.Text("on_locked", "error");
-  if (on_locked != "error" && on_locked != "null")
-    table["on_locked"].Fail(
-        fmt::format("on_locked is \"error\" or \"null\", got \"{}\"", Printable(on_locked, 40)));
-  spec->projection.locked_as_null = on_locked == "null";
+  spec->skip_corrupt = table.IsSecond("on_corrupt", "error", "skip");
+  spec->projection.locked_as_null = table.IsSecond("on_locked", "error", "null");
   spec->keys = table.Text("keys", "");
   if (!spec->keys.empty() && !spec->keys.starts_with("env:")) spec->keys = table.Path(spec->keys);
   ParseRemote(table, spec);

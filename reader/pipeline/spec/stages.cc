@@ -77,6 +77,41 @@ std::string SyntheticKinds() {
   return fmt::format("{}", fmt::join(kinds, ", "));
 }
 
+// The keys of a stage beside its operators.
+StageSpec ParseStage(const SpecValue& table, std::set<std::string>* taken_names) {
+  if (!table.is_table()) table.Fail("a stage is a table");
+  table.CheckKeys("[[stage]]", {"name", "operators", "parallelism", "max_parallelism", "queue"});
+  StageSpec stage;
+  stage.name = table.Text("name", "");
+  if (stage.name.empty()) table.Fail("a stage needs a name");
+  if (stage.name.find('.') != std::string::npos) table["name"].Fail("a stage's name has no dot");
+  if (!taken_names->insert(stage.name).second)
+    table["name"].Fail(fmt::format("the name '{}' is taken", Printable(stage.name, 60)));
+  stage.parallelism = static_cast<uint32_t>(table.Count("parallelism", 1, 1, kMaxParallelism));
+  stage.max_parallelism =
+      static_cast<uint32_t>(table.Count("max_parallelism", 0, 0, kMaxParallelism));
+  stage.queue = static_cast<uint32_t>(table.Count("queue", 4, 1, kMaxQueue));
+  if (stage.max_parallelism != 0 && stage.parallelism > stage.max_parallelism)
+    table["parallelism"].Fail(fmt::format("parallelism {} exceeds max_parallelism {}",
+                                          stage.parallelism, stage.max_parallelism));
+  return stage;
+}
+
+void ParseOperators(const SpecValue& table, std::set<std::string>* taken_names, StageSpec* stage) {
+  const SpecValue operators = table["operators"];
+  const std::vector<SpecValue> items = operators.Items();
+  if (items.empty()) (operators ? operators : table).Fail("a stage needs operators = [...]");
+  for (const SpecValue& item : items) {
+    OperatorSpec op = ParseOperator(item);
+    if (op.name.empty()) op.name = items.size() == 1 ? stage->name : stage->name + "." + op.kind;
+    std::string unique = op.name;
+    for (int n = 2; !taken_names->insert(unique).second; ++n)
+      unique = fmt::format("{}.{}", op.name, n);
+    op.name = unique;
+    stage->operators.push_back(std::move(op));
+  }
+}
+
 }  // namespace
 
 void ParseStages(const SpecValue& root, PipelineSpec* spec) {
@@ -84,40 +119,12 @@ void ParseStages(const SpecValue& root, PipelineSpec* spec) {
   if (node.Items().empty()) node.Fail("a pipeline needs at least one [[stage]]");
   // "transform" is the natural name of a stage, and also a section of lists: only sections with
   // keys of their own clash.
-  std::set<std::string> taken = {"consumer", "pipeline", "source", "projection",
+  std::set<std::string> names = {"consumer", "pipeline", "source", "projection",
                                  "stage",    "delivery", "dedup"};
   std::set<std::string> operator_names;
-  for (const SpecValue& entry : node.Items()) {
-    if (!entry.is_table()) entry.Fail("a stage is a table");
-    const SpecValue& table = entry;
-    table.CheckKeys("[[stage]]", {"name", "operators", "parallelism", "max_parallelism", "queue"});
-    StageSpec stage;
-    stage.name = table.Text("name", "");
-    if (stage.name.empty()) entry.Fail("a stage needs a name");
-    if (stage.name.find('.') != std::string::npos) table["name"].Fail("a stage's name has no dot");
-    if (!taken.insert(stage.name).second)
-      table["name"].Fail(fmt::format("the name '{}' is taken", Printable(stage.name, 60)));
-    stage.parallelism = static_cast<uint32_t>(table.Count("parallelism", 1, 1, kMaxParallelism));
-    stage.max_parallelism =
-        static_cast<uint32_t>(table.Count("max_parallelism", 0, 0, kMaxParallelism));
-    stage.queue = static_cast<uint32_t>(table.Count("queue", 4, 1, kMaxQueue));
-    if (stage.max_parallelism != 0 && stage.parallelism > stage.max_parallelism) {
-      table["parallelism"].Fail(fmt::format("parallelism {} exceeds max_parallelism {}",
-                                            stage.parallelism, stage.max_parallelism));
-    }
-    const SpecValue operators = table["operators"];
-    const std::vector<SpecValue> items = operators.Items();
-    if (items.empty()) (operators ? operators : entry).Fail("a stage needs operators = [...]");
-    for (const SpecValue& op : items) {
-      OperatorSpec parsed = ParseOperator(op);
-      if (parsed.name.empty())
-        parsed.name = items.size() == 1 ? stage.name : stage.name + "." + parsed.kind;
-      std::string unique = parsed.name;
-      for (int n = 2; !operator_names.insert(unique).second; ++n)
-        unique = fmt::format("{}.{}", parsed.name, n);
-      parsed.name = unique;
-      stage.operators.push_back(std::move(parsed));
-    }
+  for (const SpecValue& table : node.Items()) {
+    StageSpec stage = ParseStage(table, &names);
+    ParseOperators(table, &operator_names, &stage);
     spec->stages.push_back(std::move(stage));
   }
 }

@@ -108,11 +108,8 @@ void ParseTier(const SpecValue& source, PipelineSpec* spec) {
   if (!popularity.empty() && !spec->tier.enabled())
     table["popularity"].Fail(
         "popularity says what the tier keeps, and without a budget there is no tier");
-  const std::string policy = table.Text("policy", "lru");
-  if (policy != "lru" && policy != "pinned")
-    table["policy"].Fail(
-        fmt::format("policy is \"lru\" or \"pinned\", got \"{}\"", Printable(policy, 40)));
-  spec->tier.policy = policy == "lru" ? TierPolicy::kLru : TierPolicy::kPinned;
+  spec->tier.policy =
+      table.IsSecond("policy", "lru", "pinned") ? TierPolicy::kPinned : TierPolicy::kLru;
 }
 
 }  // namespace headrace::reader

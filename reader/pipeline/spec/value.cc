@@ -128,6 +128,14 @@ double SpecValue::Number(const std::string& key, double otherwise) const {
   return *number;
 }
 
+bool SpecValue::IsSecond(const std::string& key, const char* first, const char* second) const {
+  const std::string text = Text(key, first);
+  if (text != first && text != second)
+    (*this)[key].Fail(
+        fmt::format("{} is \"{}\" or \"{}\", got \"{}\"", key, first, second, Printable(text, 40)));
+  return text == second;
+}
+
 double SpecValue::Duration(const std::string& key) const {
   if (AsInteger() == 0) return 0;
   const auto text = AsText();

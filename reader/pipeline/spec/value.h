@@ -56,6 +56,8 @@ class SpecValue {
   uint64_t Count(const std::string& key, uint64_t otherwise, uint64_t low, uint64_t high) const;
   bool Flag(const std::string& key, bool otherwise) const;
   double Number(const std::string& key, double otherwise) const;
+  // Which of two texts it is: false for the first one, which it is where it is not there.
+  bool IsSecond(const std::string& key, const char* first, const char* second) const;
 
   // The value itself, which messages call `key`.
   double Duration(const std::string& key) const;  // "5ms" or 0, in nanoseconds
