@@ -39,6 +39,7 @@ class Operator {
 };
 
 class BatchCache;
+class Description;  // fingerprint.h
 class SpecValue;
 
 // What operators count for the sentences at the end of a run.
@@ -107,12 +108,17 @@ struct OperatorEntry {
   const char* presence = "";  // as errors say it of an operator that need not be there: "optional"
   // Its elements are made of rows of several splits: with order = "file" it runs on one thread.
   bool joins_rows = false;
+  // Not all rows go on, by a draw: what is not in a batch need not be what [[filter]] dropped.
+  bool drops_rows = false;
   // An operator with keys is a table { KIND = ..., KEY = ... }. `keys` are those beside its kind
   // and `name`; `needs` ends the sentence "'KIND' needs ..." for one without its table; `parse`
   // reads and checks them for OperatorSpec::keys, and throws Error kUsage.
   std::vector<std::string> keys = {};
   const char* needs = "";
   std::any (*parse)(const SpecValue& table, const std::string& kind) = nullptr;
+  // Where its keys decide which rows there are, or what is in them: adds them to the fingerprint of
+  // checkpoints and caches.
+  void (*describe)(const OperatorSpec&, Description*) = nullptr;
   // Adds the plan's accounts. Those of `add_accounts` are registered before its own: the last
   // operator of a stage is the one that completes elements. Those of `add_inner_accounts` come
   // behind it.

@@ -16,6 +16,13 @@
 namespace headrace::reader {
 namespace {
 
+bool DropsRows(const PipelineSpec& spec) {
+  return std::any_of(spec.stages.begin(), spec.stages.end(), [](const StageSpec& stage) {
+    return std::any_of(stage.operators.begin(), stage.operators.end(),
+                       [](const OperatorSpec& op) { return EntryOf(op).drops_rows; });
+  });
+}
+
 // Before fetch: a split that is kept goes on as what was kept.
 class FindOperator final : public Operator {
  public:
@@ -98,10 +105,11 @@ class KeepOperator final : public Operator {
     }
   }
 
-  // Whether rows that a kept batch has not are those that filters dropped. Behind transforms that
-  // drop rows too they cannot be told apart.
+  // Whether rows that a kept batch has not are those that filters dropped. Behind operators and
+  // transforms that drop rows too they cannot be told apart.
   static bool CountsFiltered(const OperatorContext& context) {
     if (context.spec->filters.empty()) return false;
+    if (DropsRows(*context.spec)) return false;
     if (context.spec->cache.after != "transform" || !context.transforms) return true;
     for (size_t i = 0; i < context.transforms->size(); ++i)
       if (context.transforms->drops_rows(i)) return false;
@@ -148,6 +156,7 @@ uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
   text.Add(rows.table);
   for (const auto& file : table.files) AddFile(file->source(), &text);
   text.Add(rows.projection);
+  if (DropsRows(spec)) text.Add(rows.seed);
   // What rows a batch of an entry has, and how many batches there are.
   text.Add(SliceRows(spec));
   AddGroups(dedup, &text);

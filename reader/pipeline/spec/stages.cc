@@ -56,7 +56,8 @@ OperatorSpec ParseOperator(const SpecValue& node) {
   keys.insert(keys.end(), entry.keys.begin(), entry.keys.end());
   node.CheckKeys("operator " + kind, keys);
   std::any parsed = entry.parse(node, kind);
-  return {kind, node.Text("name", ""), std::move(parsed)};
+  // Of a table's operators there is one of a kind; synthetic ones are named after their stage.
+  return {kind, node.Text("name", IsSynthetic(entry) ? "" : kind), std::move(parsed)};
 }
 
 // "fetch, decrypt (optional), ...": the order of a table's operators.
