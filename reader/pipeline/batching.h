@@ -1,5 +1,5 @@
-// The operators that change which rows are together: shuffle and rebatch. (`batch` is with the
-// other operators of a table.)
+// What the operators that change which rows are together (batch, shuffle, rebatch) have in common,
+// and how many rows there are in a batch.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,15 +9,6 @@
 #include "reader/pipeline/operator.h"
 
 namespace headrace::reader {
-
-// Puts the rows of windows of shuffle_rows rows into a random order that depends on the seed, the
-// epoch and the rows alone. With file order a window is rows [k W, (k + 1) W) of the table,
-// whatever was dropped of them: the order is the same in every run, also in one that goes on from a
-// checkpoint. Otherwise it is W rows as they come to the thread.
-std::unique_ptr<Operator> MakeShuffle(const OperatorContext& context);
-
-// Joins and cuts the tensor batches of the workers to batch_rows.
-std::unique_ptr<Operator> MakeRebatch(const OperatorContext& context);
 
 // Rows of a batch as `batch` makes it: worker_rows where a rebatch follows.
 uint64_t WorkerRows(const PipelineSpec& spec);

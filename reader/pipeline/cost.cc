@@ -1,10 +1,16 @@
 #include "reader/pipeline/cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "base/mix_bits.h"
+#include "reader/pipeline/spec/value.h"
 
 namespace headrace::reader {
 namespace {
@@ -35,6 +41,23 @@ double Cost::Draw(uint64_t seed, uint64_t stream) const {
     }
   }
   return mean;
+}
+
+void ParseRandomness(const SpecValue& table, Cost* cost) {
+  const std::string name = table.Text("distribution", "");
+  const double cv = table.Number("cv", name == "exponential" ? 1 : 0);
+  if (cv < 0 || cv > 10) table["cv"].Fail("cv must be from 0 to 10");
+  cost->cv = cv;
+  const std::vector<std::string> names = {"fixed", "uniform", "exponential", "lognormal"};
+  if (name.empty()) {
+    cost->distribution = cv > 0 ? Distribution::kLognormal : Distribution::kFixed;
+    return;
+  }
+  auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end())
+    table["distribution"].Fail(
+        fmt::format("unknown distribution '{}'{}", Printable(name, 40), DidYouMean(name, names)));
+  cost->distribution = static_cast<Distribution>(it - names.begin());
 }
 
 }  // namespace headrace::reader

@@ -6,6 +6,8 @@
 
 namespace headrace::reader {
 
+class SpecValue;
+
 enum class Distribution : uint8_t { kFixed, kUniform, kExponential, kLognormal };
 
 struct Cost {
@@ -18,5 +20,8 @@ struct Cost {
   // Never negative.
   double Draw(uint64_t seed, uint64_t stream) const;
 };
+
+// The keys `cv` and `distribution` of a table in a pipeline file.
+void ParseRandomness(const SpecValue& table, Cost* cost);
 
 }  // namespace headrace::reader

@@ -5,17 +5,6 @@
 #include <algorithm>
 
 namespace headrace::reader {
-namespace {
-
-bool HasOperator(const PipelineSpec& spec, OperatorKind kind) {
-  return std::any_of(spec.stages.begin(), spec.stages.end(), [&](const StageSpec& stage) {
-    return std::any_of(stage.operators.begin(), stage.operators.end(),
-                       [&](const OperatorSpec& op) { return op.kind == kind; });
-  });
-}
-
-}  // namespace
-
 uint64_t DictionaryPlan::CountLookedUp(const dwrf::StripePlan& stripe) const {
   uint64_t count = 0;
   for (const dwrf::FeaturePlan& feature : stripe.features) {
@@ -31,16 +20,14 @@ uint64_t DictionaryPlan::CountLookedUp(const dwrf::StripePlan& stripe) const {
 std::shared_ptr<const DictionaryPlan> PlanDictionaries(const PipelineSpec& spec,
                                                        const TransformPlan& transforms,
                                                        const DedupPlan* dedup) {
-  if (spec.dictionary == DictionaryMode::kOff || !HasOperator(spec, OperatorKind::kTransform))
-    return nullptr;
+  if (spec.dictionary == DictionaryMode::kOff || !HasOperator(spec, "transform")) return nullptr;
   auto plan = std::make_shared<DictionaryPlan>();
   plan->request.always = spec.dictionary == DictionaryMode::kAlways;
   plan->request.features = transforms.DictionaryInputs();
   if (plan->request.features.empty()) return nullptr;
-  if (HasOperator(spec, OperatorKind::kRowMap)) {
+  if (HasOperator(spec, "rowmap")) {
     plan->reason = "the operator rowmap hands their ids on";
-  } else if (spec.cache.enabled() &&
-             spec.cache.after != OperatorKindName(OperatorKind::kTransform)) {
+  } else if (spec.cache.enabled() && spec.cache.after != "transform") {
     plan->reason = "[[cache]] keeps their ids before they are transformed";
   }
   if (!plan->reason.empty()) {

@@ -79,18 +79,28 @@ struct Element {
   // the run resumed, the rows still wanted (null: all of them).
   RowSpan origin;
   std::shared_ptr<const std::vector<RowSpan>> wanted;
+  // Where an operator before `decode` drops rows: for each row of the split, whether it stays. The
+  // others are settled with those that do. Null: all stay.
+  std::shared_ptr<const std::vector<uint8_t>> kept;
   // Under a memory budget, what the split that it was made of is charged with. An operator that
   // makes new elements hands it on to them. Null: no budget.
   std::shared_ptr<MemoryCharge> memory;
   Payload payload;
 };
 
+// The payload, which must be a T; the element's place for it stays.
+template <typename T>
+T Take(Element* element) {
+  return std::move(element->payload.As<T>());
+}
+
 // To be called by the operator that turns a stripe, or some consecutive rows of it, into a batch:
-// gives the batch its spans and split_id, and drops the rows that are not wanted. `batch` has all
-// its rows, by first_row.
+// gives the batch its spans and split_id, and drops the rows that are not wanted or not kept.
+// `batch` has all its rows, by first_row.
 void MarkOrigin(const Element& element, FlatMapBatch* batch);
 
-// keep[r] = 1 for the rows of the stripe, from `first_row` on, that are wanted; empty: all are.
+// keep[r] = 1 for the rows of the stripe, from `first_row` on, that are wanted and kept; empty: all
+// are.
 std::vector<uint8_t> WantedRows(const Element& element, uint64_t first_row, uint64_t rows);
 
 // The spans of a batch of either form; none of other payloads.

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "reader/dwrf/crypto/file_keys.h"
+#include "reader/pipeline/operator.h"
 
 namespace headrace::reader {
 namespace {
@@ -73,6 +74,12 @@ uint64_t HashProjection(const Table& table, const PipelineSpec& spec) {
     text.Add(filter.keep_absent);
   }
   if (const uint64_t locked = HashLocked(table, spec); locked != 0) text.Add(locked);
+  for (const StageSpec& stage : spec.stages) {
+    for (const OperatorSpec& op : stage.operators) {
+      const OperatorEntry& entry = EntryOf(op);
+      if (entry.describe != nullptr) entry.describe(op, &text);
+    }
+  }
   return text.Hash();
 }
 

@@ -17,7 +17,7 @@ namespace headrace::reader {
 
 struct Fingerprint {
   uint64_t table = 0;       // the files' sizes and footers; not their place
-  uint64_t projection = 0;  // columns, features, label, filters, null columns
+  uint64_t projection = 0;  // columns, features, label, filters, null columns, operators' choices
   uint64_t transforms = 0;  // and the outputs
   uint64_t seed = 0;
   bool operator==(const Fingerprint&) const = default;

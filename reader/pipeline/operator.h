@@ -3,14 +3,16 @@
 // may keep state without locks; what instances must share (a lock, a device, a table) they get from
 // the OperatorContext.
 #pragma once
+#include <any>
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "reader/dwrf/projection.h"
+#include "base/registry.h"
 #include "reader/pipeline/dictionaries.h"
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/shared_resource.h"
@@ -37,54 +39,120 @@ class Operator {
 };
 
 class BatchCache;
+class Description;  // fingerprint.h
+class SpecValue;
+
+// What operators count for the sentences at the end of a run.
+struct RunCounts {
+  // Stripes that layout "direct" could not take, as their maps are not flattened.
+  std::atomic<uint64_t> ordinary_stripes{0};
+  std::atomic<uint64_t> filtered_rows{0};           // that [[filter]] dropped
+  std::atomic<uint64_t> unchecked_stripes{0};       // without a checksum to compare with
+  std::atomic<uint64_t> looked_up_dictionaries{0};  // DictionaryPlan::CountLookedUp
+};
 
 // What operators of one pipeline share. Owned by the pipeline, which outlives its operators.
 struct OperatorContext {
   StopSignal* stop = nullptr;
   const PipelineSpec* spec = nullptr;
-  std::shared_ptr<const Table> table;  // null for synthetic sources
-  dwrf::Projection projection;
-  std::shared_ptr<const TransformPlan> transforms;  // null without [[transform]]
   SharedResources* resources = nullptr;
-  std::shared_ptr<const DedupPlan> dedup;                   // null without groups
-  std::shared_ptr<const DictionaryPlan> dictionaries;       // null: all ids are looked up
-  std::atomic<uint64_t>* looked_up_dictionaries = nullptr;  // DictionaryPlan::CountLookedUp
-  StreamTier* tier = nullptr;                               // null without [source.tier]
-  BatchCache* cache = nullptr;                              // null without [[cache]]
+  RunCounts* counts = nullptr;
+  MemoryLedger* memory = nullptr;                      // null: no budget
+  std::shared_ptr<const Table> table;                  // null for synthetic sources
+  bool has_locked = false;                             // some column is null for want of its key
+  StreamTier* tier = nullptr;                          // null without [source.tier]
+  BatchCache* cache = nullptr;                         // null without [[cache]]
+  std::shared_ptr<const TransformPlan> transforms;     // null without [[transform]]
+  std::shared_ptr<const DictionaryPlan> dictionaries;  // null: all ids are looked up
+  std::shared_ptr<const DedupPlan> dedup;              // null without groups
+  std::vector<uint32_t> dedup_accounts;                // of each group
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
   // them: as much as `tensorize` found missing. First that of features without a group, then that
   // of each group of `dedup`.
   std::atomic<uint32_t>* slab_spare = nullptr;
-  // Stripes that layout "direct" could not take, as their maps are not flattened.
-  std::atomic<uint64_t>* ordinary_stripes = nullptr;
-  std::atomic<uint64_t>* filtered_rows = nullptr;      // that [[filter]] dropped
-  std::atomic<uint64_t>* unchecked_stripes = nullptr;  // without a checksum to compare with
-  MemoryLedger* memory = nullptr;                      // null: no budget
 };
 
 // One operator of a stage, registered with the accounts before threads start.
 struct OperatorPlan {
   OperatorSpec spec;
-  uint32_t account = 0;
-  uint32_t io_account = 0;                 // `fetch` only: the requests to the storage
-  uint32_t retry_account = UINT32_MAX;     // those that repeat a failed one: remote storage only
-  uint32_t footer_account = UINT32_MAX;    // `fetch`: reads of the stripes' directories
-  uint32_t stored_account = UINT32_MAX;    // `fetch`: what the stripes hold, wanted or not
-  uint32_t locked_account = UINT32_MAX;    // `fetch`: what is null for want of a key
-  uint32_t checksum_account = UINT32_MAX;  // `fetch` with source.checksum: reading it all once more
-  uint32_t copy_account = UINT32_MAX;      // `tensorize`: ids and weights copied since decoded
-  uint32_t hit_account = UINT32_MAX, miss_account = UINT32_MAX;  // of the tier, if there is one
-  uint32_t cache_hit_account = UINT32_MAX, cache_miss_account = UINT32_MAX;  // with [[cache]]
-  std::vector<uint32_t> dedup_accounts;  // `decode` and `extract`: of each group of the DedupPlan
-  uint32_t dictionary_account = UINT32_MAX;  // `transform`: what was done on dictionaries
-  std::vector<uint32_t>
-      transform_accounts;  // `transform` only: one account per entry of the TransformPlan
+  uint32_t stage = 0;    // its stage's account
+  uint32_t account = 0;  // its own
+  // Those that it has beside its own, in an order that its file knows.
+  std::vector<uint32_t> accounts;
+
+  // Registers one more; where it is not kept in this run there is a place without one.
+  void AddAccount(const std::string& name, const char* kind, bool is_kept = true);
+  // UINT32_MAX: this run does not keep it.
+  uint32_t Account(size_t place) const {
+    return place < accounts.size() ? accounts[place] : UINT32_MAX;
+  }
 };
 
-// A new instance for one thread. Throws Error kUsage for a spec that cannot work.
-std::unique_ptr<Operator> MakeSyntheticOperator(const OperatorPlan& plan,
-                                                const OperatorContext& context);
-std::unique_ptr<Operator> MakeTableOperator(const OperatorPlan& plan,
-                                            const OperatorContext& context);
+// What the elements between two operators of a table are.
+enum class ElementForm : uint8_t {
+  kAny,      // of a synthetic operator, which stands anywhere and looks at no payload
+  kSplit,    // which stripe it is; nothing is read
+  kStored,   // bytes as they are stored
+  kPlain,    // streams as they were encoded
+  kDecoded,  // values that are not in rows yet
+  kRows,     // FlatMap batch
+  kTensors   // tensor batch
+};
+
+// What an operator is, told once at the end of its own file (HR_OPERATOR).
+struct OperatorEntry {
+  // Where it stands among all operators, when errors list them. Those of a table stand in this
+  // order in a pipeline too, each behind one that makes what it takes.
+  int order = 0;
+  ElementForm takes = ElementForm::kAny, makes = ElementForm::kAny;
+  const char* presence = "";  // as errors say it of an operator that need not be there: "optional"
+  // Its elements are made of rows of several splits: with order = "file" it runs on one thread.
+  bool joins_rows = false;
+  // Not all rows go on, by a draw: what is not in a batch need not be what [[filter]] dropped.
+  bool drops_rows = false;
+  // An operator with keys is a table { KIND = ..., KEY = ... }. `keys` are those beside its kind
+  // and `name`; `needs` ends the sentence "'KIND' needs ..." for one without its table; `parse`
+  // reads and checks them for OperatorSpec::keys, and throws Error kUsage.
+  std::vector<std::string> keys = {};
+  const char* needs = "";
+  std::any (*parse)(const SpecValue& table, const std::string& kind) = nullptr;
+  // Where its keys decide which rows there are, or what is in them: adds them to the fingerprint of
+  // checkpoints and caches.
+  void (*describe)(const OperatorSpec&, Description*) = nullptr;
+  // Adds the plan's accounts. Those of `add_accounts` are registered before its own: the last
+  // operator of a stage is the one that completes elements. Those of `add_inner_accounts` come
+  // behind it.
+  void (*add_accounts)(OperatorContext*, OperatorPlan*) = nullptr;
+  void (*add_inner_accounts)(OperatorContext*, OperatorPlan*) = nullptr;
+  // A new instance for one thread. Throws Error kUsage for a spec that cannot work.
+  std::unique_ptr<Operator> (*make)(const OperatorPlan&, const OperatorContext&) = nullptr;
+};
+using OperatorRegistry = Registry<OperatorEntry>;
+
+const OperatorEntry& EntryOf(const OperatorSpec& op);
+inline bool IsSynthetic(const OperatorEntry& entry) { return entry.takes == ElementForm::kAny; }
+std::vector<std::pair<std::string, const OperatorEntry*>> OperatorsInOrder();
+
+std::unique_ptr<Operator> MakeOperator(const OperatorPlan& plan, const OperatorContext& context);
+
+// Registers `Class`, which is made from a plan and a context, or from nothing:
+//   HR_OPERATOR("fetch", FetchOperator, {.order = 10, ...});
+#define HR_OPERATOR(name, Class, ...)                                 \
+  [[maybe_unused]] static const bool hr_operator_registered_##Class = \
+      ::headrace::reader::RegisterOperator<Class>(name,               \
+                                                  ::headrace::reader::OperatorEntry __VA_ARGS__)
+
+template <typename Class>
+bool RegisterOperator(const char* name, OperatorEntry entry) {
+  entry.make = [](const OperatorPlan& plan,
+                  const OperatorContext& context) -> std::unique_ptr<Operator> {
+    if constexpr (std::is_default_constructible_v<Class>) {
+      return std::make_unique<Class>();
+    } else {
+      return std::make_unique<Class>(plan, context);
+    }
+  };
+  return OperatorRegistry::Global().Add(name, std::move(entry));
+}
 
 }  // namespace headrace::reader

@@ -1,885 +1,54 @@
 #include "reader/pipeline/pipeline.h"
 
-#include <fmt/format.h>
-#include <pthread.h>
-
-#include <algorithm>
-#include <atomic>
-#include <deque>
 #include <exception>
-#include <filesystem>
-#include <list>
-#include <map>
-#include <system_error>
-#include <thread>
+#include <new>
+#include <optional>
 #include <utility>
 
-#include "base/block_pool.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mix_bits.h"
-#include "base/registry.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
-#include "reader/dwrf/file_reader.h"
-#include "reader/dwrf/slices.h"
-#include "reader/fetch/disk_tier.h"
-#include "reader/fetch/memory_tier.h"
-#include "reader/fetch/popularity.h"
-#include "reader/pipeline/batching.h"
-#include "reader/pipeline/cache/cache_operators.h"
-#include "reader/pipeline/delivery/checkpoint.h"
-#include "reader/pipeline/gap.h"
-#include "reader/pipeline/operator.h"
-#include "reader/pipeline/queue.h"
-#include "reader/pipeline/split.h"
-#include "reader/pipeline/stop_signal.h"
-#include "reader/source/page_cache.h"
-#include "reader/source/throttle.h"
+#include "reader/pipeline/engine/element_source.h"
+#include "reader/pipeline/engine/engine.h"
+#include "reader/pipeline/engine/input.h"
+#include "reader/pipeline/engine/notes.h"
 
 namespace headrace::reader {
-namespace {
-
-// Where elements begin: splits of a table, or synthetic elements. Thread-safe.
-class ElementSource {
- public:
-  ElementSource(const PipelineSpec& spec, const Table* table,
-                std::shared_ptr<const DeliveryLedger> delivered)
-      : spec_(spec),
-        table_(spec.cold_reads ? table : nullptr),
-        ledger_(table != nullptr ? table->splits : std::vector<Split>(), spec.epochs,
-                std::move(delivered)) {
-    ledger_.SetSliceRows(SliceRows(spec));
-    if (spec.synthetic) {
-      const uint64_t per_epoch = spec.synthetic->elements;
-      limit_ = per_epoch == 0 || spec.epochs == 0 ? 0 : per_epoch * spec.epochs;
-    }
-  }
-
-  bool Next(Element* element) {
-    *element = Element();
-    if (spec_.synthetic) {
-      const uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
-      if (limit_ != 0 && n >= limit_) return false;
-      element->sequence = n;
-      element->rows = spec_.synthetic->rows;
-      element->bytes = spec_.synthetic->bytes;
-      element->seed = MixBits(spec_.seed ^ MixBits(n));
-      return true;
-    }
-    const auto handed = ledger_.Next();
-    if (!handed) return false;
-    const Split& split = handed->split;
-    if (table_ != nullptr) ForgetAhead(split.id);
-    element->sequence = handed->sequence;
-    element->first_slice = handed->first_slice;
-    element->rows = split.rows;
-    element->seed = MixBits(spec_.seed ^ MixBits(handed->place));
-    element->origin = {handed->epoch, split.id, split.first_row, split.rows, split.rows};
-    element->wanted = handed->wanted;
-    element->payload = handed->split;
-    return true;
-  }
-
-  double fraction() const {
-    if (spec_.synthetic)
-      return limit_ == 0
-                 ? -1
-                 : std::min(1.0, static_cast<double>(next_.load()) / static_cast<double>(limit_));
-    const auto total = ledger_.total();
-    return !total || *total == 0
-               ? -1
-               : static_cast<double>(ledger_.handed_out()) / static_cast<double>(*total);
-  }
-
- private:
-  // With cold reads: forgets the stripe that is read half a table later, so that what the kernel
-  // reads ahead of the stripes at hand stays.
-  void ForgetAhead(uint64_t split) const {
-    constexpr uint64_t kFew = 4;  // splits: half of them is no distance
-    const uint64_t n = table_->splits.size();
-    const Split& far = table_->splits[n < kFew ? split : (split + n / 2) % n];
-    const dwrf::FileReader& file = *table_->files[far.file_index];
-    const auto& stripe = file.tail().footer.stripes(static_cast<int>(far.stripe));
-    file.source().ForgetPages(
-        stripe.offset(), stripe.index_length() + stripe.data_length() + stripe.footer_length());
-  }
-
-  const PipelineSpec& spec_;
-  const Table* table_;  // null: pages stay
-  SplitLedger ledger_;
-  std::atomic<uint64_t> next_{0};
-  uint64_t limit_ = 0;
-};
-
-// A stage: its operators, the queue behind it, and its threads.
-struct Stage {
-  StageSpec spec;
-  std::vector<OperatorPlan> operators;
-  uint32_t account = 0;
-  std::unique_ptr<Queue<Element>> queue;  // behind it
-
-  std::mutex mutex;  // guards the following
-  std::list<std::thread> threads;
-  uint32_t target = 0;   // wanted threads
-  uint32_t running = 0;  // threads that have not decided to end
-  uint32_t alive = 0;    // threads that may still put elements
-  bool started = false, input_ended = false;
-};
-
-// The columns that a batch has after `extract`, as the transforms' check wants them.
-std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
-                                              const dwrf::Projection& projection) {
-  std::vector<AvailableColumn> columns;
-  for (const dwrf::FeatureRequest& request : projection.features) {
-    const SchemaNode& map = schema.node(*schema.FindColumn(request.column));
-    const TypeKind value = schema.node(map.children[1]).kind;
-    const ColumnKind kind = value == TypeKind::kList  ? ColumnKind::kSparse
-                            : value == TypeKind::kMap ? ColumnKind::kWeightedSparse
-                                                      : ColumnKind::kDense;
-    columns.push_back({dwrf::FeatureName(request), kind});
-  }
-  for (const std::string& name : projection.columns) {
-    const TypeKind kind = schema.node(*schema.FindColumn(name)).kind;
-    columns.push_back({name, kind == TypeKind::kFloat || kind == TypeKind::kDouble
-                                 ? ColumnKind::kFloat
-                                 : ColumnKind::kInteger});
-  }
-  return columns;
-}
-
-// Encrypted columns of the projection without a key.
-struct LockedColumns {
-  std::vector<std::string> names;
-  std::string why;  // of the first
-};
-
-// The label, and what rows are chosen by, mean nothing where they are null for want of a key.
-bool MustBeRead(const PipelineSpec& spec, const std::string& column) {
-  return column == spec.label ||
-         std::any_of(spec.filters.begin(), spec.filters.end(), [&](const RowFilter& filter) {
-           return filter.name == column ||
-                  (!filter.is_column && filter.name.starts_with(column + ":"));
-         });
-}
-
-// Encrypted columns of the projection need their key, and an operator that uses it: said before
-// anything runs. Returns, with on_locked = "null", the columns that some file has no key for, and
-// why for the first one.
-LockedColumns CheckEncryption(const Table& table, const PipelineSpec& spec) {
-  LockedColumns locked;
-  bool decrypts = false;
-  for (const StageSpec& stage : spec.stages)
-    for (const OperatorSpec& op : stage.operators)
-      decrypts = decrypts || op.kind == OperatorKind::kDecrypt;
-  const std::vector<std::string> names = dwrf::TopLevelColumns(spec.projection);
-  for (const auto& file : table.files) {
-    for (const std::string& name : names) {
-      const uint32_t node = *file->schema().FindColumn(name);
-      try {
-        file->keys().CheckReadable(file->schema(), node, file->source().name());
-      } catch (const Error& error) {
-        if (!spec.projection.locked_as_null) throw;
-        if (MustBeRead(spec, name))
-          throw Error(error.code(), error.fact(), error.where(),
-                      "source.on_locked = \"null\" is not for the label nor for what [[filter]] "
-                      "looks at: give its key, or leave it out");
-        if (locked.names.empty()) locked.why = fmt::format("{}: {}", error.where(), error.fact());
-        if (std::find(locked.names.begin(), locked.names.end(), name) == locked.names.end())
-          locked.names.push_back(name);
-        continue;
-      }
-      if (file->keys().GroupOf(node) == 0 || decrypts) continue;
-      throw Error(
-          ExitCode::kUsage,
-          fmt::format("column '{}' of the table is encrypted, and no stage has the operator "
-                      "decrypt",
-                      Printable(name)),
-          spec.path, "put decrypt between fetch and decompress");
-    }
-  }
-  return locked;
-}
-
-void CheckFilters(const Schema& schema, const PipelineSpec& spec) {
-  const std::vector<AvailableColumn> columns = ProjectedColumns(schema, spec.projection);
-  for (const RowFilter& filter : spec.filters) {
-    for (const AvailableColumn& column : columns) {
-      if (filter.is_column || column.name != filter.name || column.kind == ColumnKind::kDense)
-        continue;
-      throw Error(ExitCode::kUsage,
-                  fmt::format("filter: feature '{}' is {} and must be dense",
-                              Printable(filter.name), ColumnKindName(column.kind)),
-                  filter.where, "filters are on dense features and plain columns");
-    }
-  }
-}
-
-// With a co-read log, the tier is for its most popular features that fit; how large a feature is,
-// the first stripe that can be read tells for all.
-std::unique_ptr<StreamTier> MakeTier(const PipelineSpec& spec, const Table& table) {
-  std::vector<const Source*> sources;
-  for (const auto& file : table.files) sources.push_back(&file->source());
-  const auto make = [&](std::optional<std::set<std::string>> features) {
-    std::unique_ptr<StreamTier> tier;
-    if (spec.tier.on_disk()) {
-      tier = std::make_unique<DiskTier>(spec.tier, std::move(features), sources);
-    } else {
-      tier = std::make_unique<MemoryTier>(spec.tier, std::move(features));
-    }
-    return tier;
-  };
-  if (spec.tier.popularity.empty()) return make(std::nullopt);
-  const std::vector<std::string> popular = PopularFeatures(spec.tier.popularity);
-  for (const Split& split : table.splits) {
-    if (split.rows == 0) continue;
-    std::set<std::string> fit;
-    try {
-      const auto& file = table.files[split.file_index];
-      const dwrf::StripePlan plan =
-          dwrf::MakePlan(*file, file->ReadStripe(split.stripe), spec.projection);
-      const double stripes =
-          static_cast<double>(table.rows) / static_cast<double>(std::max<uint64_t>(1, plan.rows));
-      fit = FeaturesThatFit(popular, plan, stripes, spec.tier.budget_bytes);
-    } catch (const Error& error) {
-      if (!spec.skip_corrupt || error.code() != ExitCode::kBadData) throw;
-      continue;
-    }
-    return make(std::move(fit));
-  }
-  return make(std::nullopt);
-}
-
-// An account for each group, for as many as a report can show; the others share one.
-std::vector<uint32_t> DedupAccounts(const DedupPlan& plan, uint32_t stage) {
-  constexpr size_t kOwn = 48;
-  std::vector<uint32_t> accounts;
-  for (size_t g = 0; g < plan.groups.size(); ++g) {
-    const std::string name = g < kOwn || plan.groups.size() == kOwn + 1
-                                 ? "dedup." + plan.groups[g].name
-                                 : "dedup.others";
-    accounts.push_back(hr_operator(name.c_str(), "dedup", stage));
-  }
-  return accounts;
-}
-
-}  // namespace
-
 struct Pipeline::State {
   PipelineSpec spec;
   std::unique_ptr<Consumer> consumer;
-  StopSignal stop;
-  SharedResources resources;
   std::function<bool()> interrupted;
-  SourceContext sources;
-  std::unique_ptr<StreamTier> tier;
-  std::unique_ptr<BatchCache> cache;
-  std::shared_ptr<Table> table;
-  OperatorContext context;
-  std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;
-  std::atomic<uint64_t> ordinary_stripes{0}, filtered_rows{0}, unchecked_stripes{0};
-  std::atomic<uint64_t> looked_up_dictionaries{0};
-  std::unique_ptr<MemoryLedger> memory;  // null: no budget
-  std::mutex admission;  // splits are admitted in the order in which they are handed out
-  std::unique_ptr<ElementSource> source;
-  CheckpointOptions checkpoint;
-  std::unique_ptr<DeliveryLedger> ledger;  // null: nobody asked to know what was delivered
-  Fingerprint fingerprint;
-  uint64_t earlier_batches = 0, earlier_rows = 0;  // delivered by earlier runs
-  struct Unsettled {
-    std::vector<RowSpan> spans;
-    uint64_t rows = 0;
-  };
-  std::deque<Unsettled> unsettled;  // of steps that are not delivered for good
-  uint64_t steps_taken = 0, steps_settled = 0, rows_settled = 0, since_checkpoint = 0;
-  bool consumer_failed = false, checkpoint_failed = false;
-  bool reached_end = false;  // the consumer took all there was
-  std::vector<std::unique_ptr<Stage>> stages;
-  uint32_t consumer_account = 0, consumer_stage = 0;
-
-  std::mutex error_mutex;
-  std::exception_ptr error;
+  StopSignal stop;
+  Progress progress;
+  std::unique_ptr<Input> input;
+  std::optional<Checkpointing> checkpointing;  // nothing: nobody asked to know what was delivered
+  std::optional<ElementSource> source;
+  std::optional<Engine> engine;
   bool started = false;
+  bool consumer_failed = false;
+  bool reached_end = false;  // the consumer took all there was
 
-  mutable std::mutex progress_mutex;
-  PipelineProgress progress;
-  std::string first_skipped;  // why the first stripe was left out
-  LockedColumns locked;
-
-  void OpenSource();
-  void CheckSlices() const;
-  void CheckPlaces(const StageSpec& stage, uint32_t parallelism) const;
-  void BuildStages();
-  void StopAll();
-  void Fail(std::exception_ptr first);
-  // The same, saying where; under a budget, an error of memory says which would do.
-  void Fail(const Error& error, const std::string& where);
-  Stage* FindStage(const std::string& name) const;
-  void AddThread(size_t index);  // under the stage's mutex
-  void ThreadMain(size_t index);
-  void Work(size_t index);
-  bool TakeInput(size_t index, Element* element, bool* ended);
-  bool TakeSplit(Element* element, bool* ended);
   void Consume();
   void Repeat(Element&& batch, int64_t first_wait_ns);
-  bool WasComplete();  // the end of the data, no error, no interruption
-  void OpenCheckpoint();
-  void SettleDelivered();
-  void SaveCheckpoint();
-  // Processes an element of the stage's operator k. With skip_corrupt, data that cannot be read
-  // becomes an element without rows that settles them.
-  void Guarded(const OperatorPlan& plan, Operator* op, Element&& element, const Emit& emit);
+  int64_t Step(Element&& batch, int64_t wait_ns, int64_t begin);
+  void Close();
+  bool WasComplete() const;  // the end of the data, no error, no interruption
 };
 
-void Pipeline::State::OpenSource() {
-  if (!spec.synthetic) {
-    dwrf::OpenOptions opening;
-    // Registered buffers are never given back, whatever else needs the room.
-    if (spec.memory_bytes > 0) spec.io.registered = false;
-    if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
-    ChooseGap(&spec);
-    sources.stopped = [this] { return stop.stopped() || (interrupted && interrupted()); };
-    if (spec.throttle.enabled()) {
-      Throttle::Clock clock;
-      clock.sleep_until = [this](int64_t deadline) { stop.SleepFor(deadline - MonotonicNs()); };
-      sources.throttle = std::make_shared<Throttle>(spec.throttle, std::move(clock));
-    }
-    if (spec.cold_reads) {
-      if (IsRemote(spec.table))
-        throw Error(ExitCode::kUsage, "source.cold: remote storage has no page cache here",
-                    spec.path, "leave it out");
-      DropFromPageCache(ListTable(spec.table, spec.io, sources));
-    }
-    table = std::make_shared<Table>(OpenTable(spec.table, spec.io, sources, opening));
-    dwrf::CheckProjection(table->files[0]->schema(), table->files[0]->source().name(),
-                          spec.projection);
-    locked = CheckEncryption(*table, spec);
-    progress.locked_columns = locked.names;
-    CheckFilters(table->files[0]->schema(), spec);
-  }
-  if (!spec.transforms.empty()) {
-    std::vector<TransformSpec> transforms;
-    for (TransformSpec transform : spec.transforms) {
-      transform.file = spec.path;
-      transforms.push_back(std::move(transform));
-    }
-    auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed, spec.outputs);
-    plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
-    context.transforms = std::move(plan);
-  }
-  if (table && spec.dedup.mode != DedupMode::kOff) {
-    DedupPlan plan =
-        PlanDedup(*table, spec.projection, spec.dedup, spec.batch_rows, spec.skip_corrupt);
-    if (!plan.groups.empty()) context.dedup = std::make_shared<DedupPlan>(std::move(plan));
-  }
-  if (table && context.transforms)
-    context.dictionaries = PlanDictionaries(spec, *context.transforms, context.dedup.get());
-  context.looked_up_dictionaries = &looked_up_dictionaries;
-  const size_t groups = context.dedup ? context.dedup->groups.size() : 0;
-  slab_spare = std::make_unique<std::atomic<uint32_t>[]>(1 + groups);  // zeros
-  context.slab_spare = slab_spare.get();
-  context.ordinary_stripes = &ordinary_stripes;
-  context.filtered_rows = &filtered_rows;
-  context.unchecked_stripes = &unchecked_stripes;
-  BlockPool::Get().SetHugePages(spec.huge_pages);
-  context.stop = &stop;
-  context.spec = &spec;
-  context.table = table;
-  context.projection = spec.projection;
-  context.resources = &resources;
-  if (spec.tier.enabled() && table) tier = MakeTier(spec, *table);
-  context.tier = tier.get();
-  if (table) cache = OpenCache(spec, *table, context.transforms.get(), context.dedup.get());
-  context.cache = cache.get();
-  if (spec.memory_bytes > 0) {
-    // Names, presence bits and arrays' own fields of a column, as a batch and as tensors.
-    constexpr uint64_t kColumnBytes = 600;
-    const bool in_memory = spec.cache.enabled() && spec.cache.tier == CacheTier::kMemory;
-    uint64_t holders = 0;
-    for (const StageSpec& stage : spec.stages) {
-      for (const OperatorSpec& op : stage.operators) {
-        if (op.kind == OperatorKind::kBatch || op.kind == OperatorKind::kShuffle ||
-            op.kind == OperatorKind::kRebatch)
-          holders += stage.parallelism;
-      }
-    }
-    memory = std::make_unique<MemoryLedger>(MemoryOptions{
-        spec.memory_bytes,
-        (spec.tier.on_disk() ? 0 : spec.tier.budget_bytes) +
-            (in_memory ? spec.cache.budget_bytes : 0),
-        spec.batch_rows, kColumnBytes * (spec.projection.features.size() + spec.transforms.size()),
-        holders, std::max(spec.batch_rows, spec.shuffle_rows)});
-  }
-  context.memory = memory.get();
-  if (table) CheckSlices();
-  std::shared_ptr<const DeliveryLedger> delivered;
-  if (!checkpoint.path.empty()) {
-    OpenCheckpoint();
-    delivered = std::make_shared<DeliveryLedger>(*ledger);
-  }
-  source = std::make_unique<ElementSource>(spec, table.get(), std::move(delivered));
-}
-
-constexpr uint32_t kMaxQueue = 65536;  // elements in a queue behind a stage
-
-// In file order every slice of a split that a thread holds is a place in the queue behind it, which
-// has no more than kMostAhead of them.
-void Pipeline::State::CheckPlaces(const StageSpec& stage, uint32_t parallelism) const {
-  if (!spec.file_order || !table || SliceRows(spec) == 0) return;
-  const bool has_extract =
-      std::any_of(stage.operators.begin(), stage.operators.end(),
-                  [](const OperatorSpec& op) { return op.kind == OperatorKind::kExtract; });
-  if (!has_extract) return;
-  uint64_t most = 0;
-  for (const Split& split : table->splits)
-    most = std::max(most, dwrf::NumSlices(split.rows, SliceRows(spec)));
-  const uint64_t room = Queue<Element>::kMostAhead - kMaxQueue;
-  if (most * parallelism <= room) return;
-  throw Error(ExitCode::kUsage,
-              fmt::format("with order = \"file\" {} threads would hold {} batches each, more than "
-                          "{} in all",
-                          parallelism, most, room),
-              "stage " + stage.name,
-              fmt::format("at most {} threads, or larger batches", room / most));
-}
-
-// Every slice is a place in ordered queues and a batch's fields in memory.
-void Pipeline::State::CheckSlices() const {
-  constexpr uint64_t kMostSlices = uint64_t{1} << 18;
-  for (const Split& split : table->splits) {
-    if (dwrf::NumSlices(split.rows, SliceRows(spec)) <= kMostSlices) continue;
-    throw Error(
-        ExitCode::kUsage,
-        fmt::format("batches of {} rows would cut a stripe of {} rows into more than {}",
-                    SliceRows(spec), split.rows, kMostSlices),
-        fmt::format("{}, stripe {}", table->files[split.file_index]->source().name(), split.stripe),
-        "set pipeline.layout to flatmap, or larger batches");
-  }
-  for (const StageSpec& stage : spec.stages) CheckPlaces(stage, stage.parallelism);
-}
-
-void Pipeline::State::BuildStages() {
-  hr_account_open(spec.name.c_str());
-  if (sources.throttle) sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
-  std::vector<uint32_t> dedup_accounts;
-  for (const StageSpec& stage_spec : spec.stages) {
-    auto stage = std::make_unique<Stage>();
-    stage->spec = stage_spec;
-    stage->account =
-        hr_stage(stage_spec.name.c_str(), stage_spec.parallelism, stage_spec.max_parallelism);
-    for (const OperatorSpec& op : stage_spec.operators) {
-      OperatorPlan plan;
-      plan.spec = op;
-      // Before its operator: the last operator of a stage is the one that completes elements.
-      if (op.kind == OperatorKind::kFetch) {
-        plan.io_account = hr_operator((op.name + ".io").c_str(), "io", stage->account);
-        plan.footer_account = hr_operator((op.name + ".footer").c_str(), "io", stage->account);
-        plan.stored_account = hr_operator((op.name + ".stored").c_str(), "stored", stage->account);
-        if (!locked.names.empty())
-          plan.locked_account =
-              hr_operator((op.name + ".locked").c_str(), "locked", stage->account);
-        if (spec.verify_checksums)
-          plan.checksum_account =
-              hr_operator((op.name + ".checksum").c_str(), "io", stage->account);
-        if (tier) {
-          plan.hit_account = hr_operator("tier.hit", "cache", stage->account);
-          plan.miss_account = hr_operator("tier.miss", "cache", stage->account);
-        }
-        if (spec.tier.on_disk() && tier)
-          tier->SetAccounts(hr_operator("tier.io", "tier", stage->account),
-                            hr_operator("tier.fill", "tier", stage->account));
-        if (cache) {
-          plan.cache_hit_account = hr_operator("cache.hit", "cache", stage->account);
-          plan.cache_miss_account = hr_operator("cache.miss", "cache", stage->account);
-        }
-        if (IsRemote(spec.table))
-          plan.retry_account = hr_operator((op.name + ".retry").c_str(), "io", stage->account);
-      }
-      if (op.kind == OperatorKind::kDecode && context.dedup)
-        dedup_accounts = DedupAccounts(*context.dedup, stage->account);
-      if (op.kind == OperatorKind::kDecode || op.kind == OperatorKind::kExtract)
-        plan.dedup_accounts = dedup_accounts;
-      if (op.kind == OperatorKind::kTensorize)
-        plan.copy_account = hr_operator((op.name + ".copy").c_str(), "copy", stage->account);
-      if (op.kind == OperatorKind::kTransform && context.dictionaries)
-        plan.dictionary_account =
-            hr_operator((op.name + ".dictionary").c_str(), "dictionary", stage->account);
-      plan.account = hr_operator(op.name.c_str(), OperatorKindName(op.kind), stage->account);
-      if (op.kind == OperatorKind::kTransform && context.transforms != nullptr) {
-        // Transforms of one kind share an account: a report of hundreds of features reads by what
-        // they do.
-        for (size_t i = 0; i < context.transforms->size(); ++i) {
-          plan.transform_accounts.push_back(
-              hr_operator(context.transforms->name(i).c_str(), "transform", stage->account));
-        }
-      }
-      stage->operators.push_back(std::move(plan));
-    }
-    stages.push_back(std::move(stage));
-  }
-  consumer_stage = hr_stage("consumer", 1, 1);
-  consumer->RegisterAccounts(consumer_stage);
-  consumer_account = hr_operator("consumer", "consumer", consumer_stage);
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const bool last = i + 1 == stages.size();
-    // In file order every queue is ordered: a stage takes its elements in order, so the element
-    // that the next queue waits for is always one that a thread already holds, never one stuck
-    // behind a full queue.
-    const bool ordered = spec.file_order;
-    const StageSpec& stage_spec = stages[i]->spec;
-    const uint32_t account =
-        hr_queue(fmt::format("{}.queue", stage_spec.name).c_str(), stages[i]->account,
-                 last ? consumer_stage : stages[i + 1]->account, stage_spec.queue);
-    stages[i]->queue =
-        std::make_unique<Queue<Element>>(stage_spec.queue, ordered, account, spec.reorder_window);
-  }
-}
-
-void Pipeline::State::StopAll() {
-  stop.Stop();
-  if (memory) memory->Stop();
-  for (const auto& stage : stages) stage->queue->Stop();
-}
-
-void Pipeline::State::Fail(const Error& error, const std::string& where) {
-  if (memory && error.code() == ExitCode::kResources && error.fix().empty()) {
-    return Fail(std::make_exception_ptr(Error(
-        error.code(), error.fact(), where,
-        fmt::format("set pipeline.memory to {}MiB or more", (memory->LeastBudget() >> 20) + 1))));
-  }
-  Fail(std::make_exception_ptr(error.Within(where)));
-}
-
-void Pipeline::State::Fail(std::exception_ptr first) {
-  {
-    std::lock_guard lock(error_mutex);
-    if (!error) error = first;
-  }
-  StopAll();
-}
-
-Stage* Pipeline::State::FindStage(const std::string& name) const {
-  std::vector<std::string> names;
-  for (const auto& stage : stages) {
-    if (stage->spec.name == name) return stage.get();
-    names.push_back(stage->spec.name);
-  }
-  const std::string nearest = NearestName(name, names);
-  throw Error(ExitCode::kUsage,
-              fmt::format("no stage '{}'{}", Printable(name, 60),
-                          nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
-}
-
-void Pipeline::State::AddThread(size_t index) {
-  Stage& stage = *stages[index];
-  try {
-    // It looks at what follows under the stage's mutex.
-    stage.threads.emplace_back([this, index] { ThreadMain(index); });
-  } catch (const std::system_error& error) {
-    throw Error(ExitCode::kResources,
-                fmt::format("the system gives no thread more than {}: {}", stage.running,
-                            error.code().message()),
-                "stage " + stage.spec.name, "set a smaller parallelism, or raise 'ulimit -u'");
-  }
-  ++stage.running;
-  ++stage.alive;
-}
-
-void Pipeline::State::ThreadMain(size_t index) {
-  Stage& stage = *stages[index];
-  pthread_setname_np(pthread_self(), stage.spec.name.substr(0, 15).c_str());
-  {
-    account::ThreadScope thread(stage.account);
-    try {
-      Work(index);
-    } catch (const Error& error) {
-      // A wait that was broken off because the pipeline is to stop is no failure of it.
-      if (error.code() == ExitCode::kInterrupted) {
-        StopAll();
-      } else {
-        Fail(error, fmt::format("stage {}", stage.spec.name));
-      }
-    } catch (const std::bad_alloc&) {
-      Fail(Error(ExitCode::kResources, "out of memory"), fmt::format("stage {}", stage.spec.name));
-    } catch (...) {
-      Fail(std::current_exception());
-    }
-  }
-  std::lock_guard lock(stage.mutex);
-  // The last thread to leave after the input has ended closes the queue; with input left others are
-  // still there.
-  if (--stage.alive == 0 && (stage.input_ended || stop.stopped())) stage.queue->Close();
-}
-
-bool Pipeline::State::TakeInput(size_t index, Element* element, bool* ended) {
-  *ended = false;
-  if (stop.stopped()) return false;
-  if (index == 0) return TakeSplit(element, ended);
-  Queue<Element>& queue = *stages[index - 1]->queue;
-  const uint64_t ticket = queue.Ticket();
-  // A resize between the ticket and the wait would be missed without this second look.
-  {
-    std::lock_guard lock(stages[index]->mutex);
-    if (stages[index]->running > stages[index]->target) return true;
-  }
-  const QueueStatus status = queue.Get(element, stages[index]->operators.front().account, ticket);
-  *ended = status == QueueStatus::kEnd;
-  if (status == QueueStatus::kWoken) element->sequence = UINT64_MAX;
-  return status == QueueStatus::kOk || status == QueueStatus::kWoken;
-}
-
-bool Pipeline::State::TakeSplit(Element* element, bool* ended) {
-  if (!memory) {
-    *ended = !source->Next(element);
-    return !*ended;
-  }
-  const uint32_t waiter = stages[0]->operators.front().account;
-  std::unique_lock lock(admission, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    account::WaitScope wait(waiter, HR_WAIT_OUT);
-    lock.lock();
-  }
-  *ended = stop.stopped() || !source->Next(element);
-  if (*ended) return false;
-  const bool is_cached = cache && !element->wanted && cache->Holds(element->origin.split);
-  element->memory = memory->Admit(element->rows, &stop, waiter,
-                                  is_cached ? SplitWork::kCached : SplitWork::kWhole);
-  if (element->memory && element->wanted) element->memory->DoesLess();
-  return element->memory != nullptr;
-}
-
-void Pipeline::State::Work(size_t index) {
-  Stage& stage = *stages[index];
-  std::vector<std::unique_ptr<Operator>> operators;
-  for (const OperatorPlan& plan : stage.operators) {
-    operators.push_back(IsSynthetic(plan.spec.kind) ? MakeSyntheticOperator(plan, context)
-                                                    : MakeTableOperator(plan, context));
-    operators.back() = WithCache(plan, context, std::move(operators.back()));
-  }
-  // A chain: operator k hands its output to operator k + 1 inside its own call; the nested scope
-  // stops its clock.
-  const uint32_t last_account = stage.operators.back().account;
-  std::vector<Emit> emits(operators.size() + 1);
-  emits[operators.size()] = [&](Element&& element) {
-    stage.queue->Put(std::move(element), last_account);
-  };
-  const auto process = [&](size_t k, Element&& element) {
-    if (element.rows == 0 && element.payload.Get<FlatMapBatch>() != nullptr &&
-        !operators[k]->TakesEmpty())
-      return emits[k + 1](std::move(element));
-    if (element.payload.Get<CachedPayload>() != nullptr && !operators[k]->TakesCached())
-      return emits[k + 1](std::move(element));
-    account::OperatorScope scope(stage.operators[k].account);
-    const uint64_t rows = element.rows;
-    uint64_t bytes_in = element.bytes, bytes_out = 0;
-    const Emit& next = emits[k + 1];
-    Guarded(stage.operators[k], operators[k].get(), std::move(element), [&](Element&& out) {
-      bytes_in += std::exchange(out.received_bytes, 0);
-      bytes_out += out.bytes;
-      next(std::move(out));
-    });
-    scope.Done(rows, bytes_in, bytes_out);
-  };
-  for (size_t k = operators.size(); k-- > 0;) {
-    emits[k] = [&process, k](Element&& element) { process(k, std::move(element)); };
-  }
-  const auto process_named = [&](Element&& element) {
-    if (!memory) return process(0, std::move(element));
-    const std::shared_ptr<MemoryCharge> charge = element.memory;
-    const BlockPool::ThreadPeak peak;
-    try {
-      process(0, std::move(element));
-    } catch (...) {
-      if (charge) charge->DoesLess();  // it did not come through
-      throw;
-    }
-    if (charge) charge->Worked(peak.bytes(), peak.net());
-  };
-
-  for (bool ended = false; !ended;) {
-    Element element;
-    {
-      std::lock_guard lock(stage.mutex);
-      if (stage.running > stage.target) {  // the stage was made smaller
-        --stage.running;
-        break;
-      }
-    }
-    element.sequence = UINT64_MAX;
-    if (!TakeInput(index, &element, &ended)) {
-      std::lock_guard lock(stage.mutex);
-      --stage.running;
-      if (ended) stage.input_ended = true;
-      break;
-    }
-    if (element.sequence == UINT64_MAX) continue;  // woken to look at the target
-    process_named(std::move(element));
-    if (stop.stopped()) {
-      std::lock_guard lock(stage.mutex);
-      --stage.running;
-      return;
-    }
-  }
-  for (size_t k = 0; k < operators.size() && !stop.stopped(); ++k) {
-    account::OperatorScope scope(stage.operators[k].account);
-    uint64_t rows = 0, bytes_out = 0, made = 0;
-    const Emit& next = emits[k + 1];
-    operators[k]->Finish([&](Element&& out) {
-      ++made;
-      rows += out.rows;
-      bytes_out += out.bytes;
-      next(std::move(out));
-    });
-    if (made > 0) scope.Done(0, 0, 0, bytes_out);
-  }
-}
-
-void Pipeline::State::Guarded(const OperatorPlan& plan, Operator* op, Element&& element,
-                              const Emit& emit) {
-  // Operators up to extract take a stripe apart; later ones hold rows of several.
-  if (!spec.skip_corrupt || plan.spec.kind > OperatorKind::kExtract)
-    return op->Process(std::move(element), emit);
-  Element empty;
-  empty.sequence = element.sequence;
-  empty.first_slice = element.first_slice;
-  empty.origin = element.origin;
-  empty.memory = element.memory;
-  uint64_t slice = 0;  // of the stripe: `extract` has made so many
-  const RowSpan origin = element.origin;
-  std::vector<RowSpan> left = element.wanted ? *element.wanted : std::vector<RowSpan>{origin};
-  bool is_below = false;  // the error is of an operator further down
-  try {
-    op->Process(std::move(element), [&](Element&& out) {
-      // Rows that went on before the error are not lost.
-      for (const RowSpan& span : SpansOf(out)) {
-        std::erase_if(left, [&](const RowSpan& part) {
-          return part.first + part.count <= span.first + span.count;
-        });
-        if (!left.empty() && left[0].first < span.first + span.count) {
-          left[0].count -= span.first + span.count - left[0].first;
-          left[0].first = span.first + span.count;
-        }
-      }
-      is_below = true;
-      ++slice;
-      emit(std::move(out));
-      is_below = false;
-    });
-  } catch (const Error& error) {
-    if (is_below || error.code() != ExitCode::kBadData) throw;
-    FlatMapBatch nothing;
-    uint64_t rows = 0;
-    for (RowSpan& part : left) {
-      rows += part.count;
-      part.rows = 0;
-      if (part.count > 0) nothing.spans.push_back(part);
-    }
-    {
-      std::lock_guard lock(progress_mutex);
-      if (++progress.skipped_stripes == 1) first_skipped = error.what();
-      progress.skipped_rows += rows;
-    }
-    if (empty.memory) empty.memory->DoesLess();
-    empty.origin = origin;
-    // Not the whole split, so that no cache keeps it.
-    empty.wanted = std::make_shared<const std::vector<RowSpan>>(std::move(left));
-    empty.payload = std::move(nothing);
-    if (plan.spec.kind != OperatorKind::kExtract) return emit(std::move(empty));
-    // Behind extract a stripe has as many places as it has slices.
-    const uint64_t slices = dwrf::NumSlices(origin.count, SliceRows(spec));
-    for (; slice < slices; ++slice) {
-      Element place;
-      place.sequence = empty.first_slice + slice;
-      place.origin = origin;
-      place.wanted = empty.wanted;
-      place.payload = std::exchange(empty.payload.As<FlatMapBatch>(), FlatMapBatch());
-      emit(std::move(place));
-    }
-  }
-}
-
-bool Pipeline::State::WasComplete() {
-  std::lock_guard lock(error_mutex);
-  return reached_end && !error && !(interrupted && interrupted());
-}
-
-void Pipeline::State::OpenCheckpoint() {
-  if (!table)
-    throw Error(ExitCode::kUsage, "synthetic elements have no rows to go on from", checkpoint.path,
-                "leave out --checkpoint");
-  RemoveTornCheckpoints(checkpoint.path);
-  fingerprint = FingerprintOf(*table, spec);
-  std::error_code ignored;
-  if (!std::filesystem::exists(checkpoint.path, ignored)) {
-    ledger = std::make_unique<DeliveryLedger>(RangesOf(table->splits));
-    return;
-  }
-  if (!checkpoint.resume) {
-    throw Error(ExitCode::kUsage, "exists", checkpoint.path,
-                "add --resume to go on from it, or remove it to begin anew");
-  }
-  Checkpoint saved = ReadCheckpoint(checkpoint.path);
-  CheckFingerprint(saved.fingerprint, fingerprint, checkpoint.path);
-  try {
-    if (saved.splits != table->splits.size())
-      throw Error(ExitCode::kBadData, "the splits differ in number");
-    ledger = std::make_unique<DeliveryLedger>(RangesOf(table->splits), std::move(saved.delivered));
-    consumer->LoadState(saved.consumer_state);
-  } catch (const Error& error) {
-    throw error.Within(checkpoint.path);
-  }
-  earlier_batches = saved.batches;
-  earlier_rows = saved.rows;
-  progress.resumed = true;
-  progress.resumed_rows = ledger->settled_rows();
-}
-
-// Settles the steps that the consumer has delivered meanwhile.
-void Pipeline::State::SettleDelivered() {
-  if (!ledger) return;
-  for (const uint64_t delivered = consumer->DeliveredSteps(steps_taken); steps_settled < delivered;
-       ++steps_settled, ++since_checkpoint) {
-    HR_CHECK(!unsettled.empty(), "a consumer delivered more steps than it took");
-    ledger->Settle(unsettled.front().spans);
-    rows_settled += unsettled.front().rows;
-    unsettled.pop_front();
-  }
-}
-
-void Pipeline::State::SaveCheckpoint() {
-  if (!ledger) return;
-  Checkpoint save;
-  save.fingerprint = fingerprint;
-  save.splits = table->splits.size();
-  save.delivered = ledger->state();
-  save.batches = earlier_batches + steps_settled;
-  save.rows = earlier_rows + rows_settled;
-  checkpoint_failed = true;
-  save.consumer_state = consumer->SaveState();
-  WriteCheckpoint(checkpoint.path, save);
-  checkpoint_failed = false;
-  since_checkpoint = 0;
-}
-
-// Rows that no span speaks of would be delivered again by the next run.
-static void CheckSpans(const std::vector<RowSpan>& spans, uint64_t rows) {
-  if (spans.empty())
-    throw Error(ExitCode::kUsage, "the last operator makes no batches of rows to keep account of",
-                "--checkpoint",
-                "a checkpoint needs extract, or an operator behind it, as the last");
-  uint64_t counted = 0;
-  for (const RowSpan& span : spans) counted += span.rows;
-  HR_CHECK(counted == rows, "an operator changed the rows of a batch and not its spans");
+bool Pipeline::State::WasComplete() const {
+  return reached_end && !engine->error().is_set() && !(interrupted && interrupted());
 }
 
 void Pipeline::State::Consume() {
-  account::ThreadScope thread(consumer_stage);
-  Queue<Element>& queue = *stages.back()->queue;
+  account::ThreadScope thread(engine->consumer_stage());
+  Queue<Element>& queue = engine->output();
   for (;;) {
     Element batch;
     const int64_t start = MonotonicNs();
-    const QueueStatus status = queue.Get(&batch, consumer_account, queue.Ticket());
+    const QueueStatus status = queue.Get(&batch, engine->consumer_account(), queue.Ticket());
     if (status == QueueStatus::kEnd || status == QueueStatus::kStopped) {
       // A stage that is stopped closes its queue too.
       reached_end = status == QueueStatus::kEnd && !stop.stopped();
@@ -889,35 +58,18 @@ void Pipeline::State::Consume() {
     const int64_t taken = MonotonicNs();
     // What is left of splits all of whose rows were dropped.
     if (batch.rows == 0 && !batch.payload.empty()) {
-      if (ledger) ledger->Settle(SpansOf(batch));
+      if (checkpointing) checkpointing->SettleDropped(batch);
       continue;
     }
     if (spec.repeat_first_batch) return Repeat(std::move(batch), taken - start);
-    const uint64_t rows = batch.rows, bytes = batch.bytes;
-    if (ledger) {
-      unsettled.push_back({SpansOf(batch), rows});
-      CheckSpans(unsettled.back().spans, rows);
-    }
-    {
-      account::OperatorScope scope(consumer_account);
-      consumer_failed = true;
-      consumer->Step(std::move(batch), &stop);
-      consumer_failed = false;
-      ++steps_taken;
-      scope.Done(rows, bytes, 0);
-    }
-    const int64_t done = MonotonicNs();
-    hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
-    std::unique_lock lock(progress_mutex);
-    ++progress.batches;
-    progress.rows += rows;
-    progress.wait_ns += static_cast<uint64_t>(taken - start);
-    progress.compute_ns += static_cast<uint64_t>(done - taken);
-    lock.unlock();
-    SettleDelivered();
-    if (since_checkpoint >= checkpoint.every) {
-      account::OperatorScope scope(consumer_account);
-      SaveCheckpoint();
+    if (checkpointing) checkpointing->BeginStep(batch);
+    Step(std::move(batch), taken - start, taken);
+    if (!checkpointing) continue;
+    checkpointing->EndStep();
+    checkpointing->SettleDelivered();
+    if (checkpointing->is_due()) {
+      account::OperatorScope scope(engine->consumer_account());
+      checkpointing->Save();
     }
   }
 }
@@ -925,232 +77,124 @@ void Pipeline::State::Consume() {
 // Steps over one batch until the pipeline is stopped. Stages upstream fill their queues and then
 // stand still, so they take no cores. Consumers within the process leave a batch as it is.
 void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
-  const uint64_t rows = batch.rows, bytes = batch.bytes;
   int64_t waited = first_wait_ns;
-  for (int64_t start = MonotonicNs(); !stop.stopped();) {
-    {
-      account::OperatorScope scope(consumer_account);
-      consumer_failed = true;
-      consumer->Step(std::move(batch), &stop);
-      consumer_failed = false;
-      ++steps_taken;
-      scope.Done(rows, bytes, 0);
-    }
-    const int64_t done = MonotonicNs();
-    hr_step(static_cast<uint64_t>(waited), static_cast<uint64_t>(done - start), rows);
-    std::lock_guard lock(progress_mutex);
-    ++progress.batches;
-    progress.rows += rows;
-    progress.wait_ns += static_cast<uint64_t>(waited);
-    progress.compute_ns += static_cast<uint64_t>(done - start);
-    waited = 0;
-    start = done;
+  for (int64_t start = MonotonicNs(); !stop.stopped(); waited = 0) {
+    start = Step(std::move(batch), waited, start);
     // Steps of random length are drawn by the element: another draw for each.
     ++batch.sequence;
     batch.seed = MixBits(batch.seed);
   }
 }
 
-Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
-                   std::function<bool()> interrupted, CheckpointOptions checkpoint)
-    : state_(std::make_unique<State>()) {
-  state_->checkpoint = std::move(checkpoint);
-  state_->spec = std::move(spec);
-  state_->consumer = std::move(consumer);
-  state_->interrupted = std::move(interrupted);
-  state_->OpenSource();
-  state_->BuildStages();
-  // A first instance of each synthetic operator checks what only its constructor can (a file to
-  // read).
-  for (const auto& stage : state_->stages) {
-    for (const OperatorPlan& plan : stage->operators) {
-      if (IsSynthetic(plan.spec.kind)) MakeSyntheticOperator(plan, state_->context);
-    }
+// Of the consumer, begun at `begin`; returns when it was done.
+int64_t Pipeline::State::Step(Element&& batch, int64_t wait_ns, int64_t begin) {
+  const uint64_t rows = batch.rows, bytes = batch.bytes;
+  {
+    account::OperatorScope scope(engine->consumer_account());
+    consumer_failed = true;
+    consumer->Step(std::move(batch), &stop);
+    consumer_failed = false;
+    scope.Done(rows, bytes, 0);
   }
+  const int64_t done = MonotonicNs();
+  hr_step(static_cast<uint64_t>(wait_ns), static_cast<uint64_t>(done - begin), rows);
+  progress.Took(rows, wait_ns, done - begin);
+  return done;
 }
 
-Pipeline::~Pipeline() {
-  state_->StopAll();
-  for (const auto& stage : state_->stages) {
-    for (std::thread& thread : stage->threads) {
-      if (thread.joinable()) thread.join();
-    }
-  }
-}
-
-const PipelineSpec& Pipeline::spec() const { return state_->spec; }
-
-uint64_t Pipeline::epoch_splits() const {
-  const PipelineSpec& spec = state_->spec;
-  return spec.synthetic ? spec.synthetic->elements : state_->table->splits.size();
-}
-
-void Pipeline::Run() {
-  HR_CHECK(!state_->started, "Run is called once");
-  state_->started = true;
-  state_->SaveCheckpoint();  // a place that cannot be written is found out now, not after an hour
-  for (size_t i = 0; i < state_->stages.size(); ++i) {
-    Stage& stage = *state_->stages[i];
-    std::lock_guard lock(stage.mutex);
-    stage.started = true;
-    stage.target = stage.spec.parallelism;
-    for (uint32_t t = 0; t < stage.target; ++t) state_->AddThread(i);
-  }
-  try {
-    state_->Consume();
-  } catch (const Error& error) {
-    state_->Fail(error, "consumer");
-  } catch (const std::bad_alloc&) {
-    state_->Fail(Error(ExitCode::kResources, "out of memory"), "consumer");
-  } catch (...) {
-    state_->Fail(std::current_exception());
-  }
-  state_->StopAll();
-  for (const auto& stage : state_->stages) {
-    // No thread is added after Stop: SetParallelism looks at the signal under the stage's mutex.
-    std::list<std::thread> threads;
-    {
-      std::lock_guard lock(stage->mutex);
-      threads.swap(stage->threads);
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
+// After the last step: what was delivered is waited for and kept.
+void Pipeline::State::Close() {
   const auto succeeds = [&](const std::function<void()>& act) {
     try {
       act();
       return true;
     } catch (...) {
-      state_->Fail(std::current_exception());
+      engine->Fail(std::current_exception());
       return false;
     }
   };
-  const bool finished = !state_->consumer_failed &&
-                        succeeds([&] { state_->consumer->Finish(state_->WasComplete()); });
-  if (finished || state_->consumer->SavesAfterFailure()) {
+  const bool finished = !consumer_failed && succeeds([&] { consumer->Finish(WasComplete()); });
+  if (checkpointing && (finished || consumer->SavesAfterFailure())) {
     succeeds([&] {
-      state_->SettleDelivered();
-      if (!state_->checkpoint_failed) state_->SaveCheckpoint();
+      checkpointing->SettleDelivered();
+      if (!checkpointing->has_failed()) checkpointing->Save();
     });
   }
-  std::lock_guard lock(state_->error_mutex);
-  if (state_->error) std::rethrow_exception(state_->error);
 }
 
-void Pipeline::RequestStop() { state_->StopAll(); }
-
-void Pipeline::SetParallelism(const std::string& name, uint32_t parallelism) {
-  Stage& stage = *state_->FindStage(name);
-  if (parallelism == 0 || parallelism > 256)
-    throw Error(ExitCode::kUsage,
-                fmt::format("parallelism must be from 1 to 256, got {}", parallelism),
-                "stage " + name);
-  if (stage.spec.max_parallelism != 0 && parallelism > stage.spec.max_parallelism) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("parallelism {} exceeds max_parallelism {}", parallelism,
-                            stage.spec.max_parallelism),
-                "stage " + name);
+Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
+                   std::function<bool()> interrupted, CheckpointOptions checkpoint)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.spec = std::move(spec);
+  state.consumer = std::move(consumer);
+  state.interrupted = std::move(interrupted);
+  state.input = OpenInput(&state.spec, &state.stop, state.interrupted);
+  state.progress.SetLocked(state.input->locked.names);
+  std::shared_ptr<const DeliveryLedger> delivered;
+  if (!checkpoint.path.empty()) {
+    state.checkpointing.emplace(std::move(checkpoint), state.spec, state.input->table.get(),
+                                state.consumer.get());
+    delivered = std::make_shared<DeliveryLedger>(state.checkpointing->ledger());
+    if (state.checkpointing->has_resumed()) state.progress.Resumed(delivered->settled_rows());
   }
-  state_->CheckPlaces(stage.spec, parallelism);
-  size_t index = 0;
-  while (state_->stages[index].get() != &stage) ++index;
-  {
-    std::lock_guard lock(stage.mutex);
-    const auto set = [&](uint32_t threads) {
-      stage.target = stage.spec.parallelism = threads;
-      hr_stage_parallelism(stage.account, threads);
-    };
-    set(parallelism);
-    if (stage.started && !stage.input_ended && !state_->stop.stopped()) {
-      try {
-        while (stage.running < stage.target) state_->AddThread(index);
-      } catch (const Error&) {
-        set(std::max<uint32_t>(1, stage.running));
-        throw;
-      }
-    }
+  state.source.emplace(state.input->context, std::move(delivered));
+  state.engine.emplace(state.spec, state.input.get(), &*state.source, &state.progress,
+                       state.consumer.get());
+}
+
+Pipeline::~Pipeline() = default;
+
+const PipelineSpec& Pipeline::spec() const { return state_->spec; }
+
+uint64_t Pipeline::epoch_splits() const {
+  const PipelineSpec& spec = state_->spec;
+  return spec.synthetic ? spec.synthetic->elements : state_->input->table->splits.size();
+}
+
+void Pipeline::Run() {
+  State& state = *state_;
+  Engine& engine = *state.engine;
+  HR_CHECK(!state.started, "Run is called once");
+  state.started = true;
+  // A place that cannot be written is found out now, not after an hour.
+  if (state.checkpointing) state.checkpointing->Save();
+  engine.Start();
+  try {
+    state.Consume();
+  } catch (const Error& error) {
+    engine.Fail(error, "consumer");
+  } catch (const std::bad_alloc&) {
+    engine.Fail(Error(ExitCode::kResources, "out of memory"), "consumer");
+  } catch (...) {
+    engine.Fail(std::current_exception());
   }
-  if (index > 0) state_->stages[index - 1]->queue->Wake();
+  engine.Stop();
+  engine.Join();
+  state.Close();
+  engine.error().RethrowIfSet();
 }
 
-void Pipeline::SetQueueCapacity(const std::string& name, uint32_t capacity) {
-  Stage& stage = *state_->FindStage(name);
-  if (capacity == 0 || capacity > kMaxQueue)
-    throw Error(ExitCode::kUsage,
-                fmt::format("a queue holds 1 to {} elements, got {}", kMaxQueue, capacity),
-                "stage " + name);
-  stage.queue->SetCapacity(capacity);
+void Pipeline::RequestStop() { state_->engine->Stop(); }
+
+void Pipeline::SetParallelism(const std::string& stage, uint32_t parallelism) {
+  state_->engine->SetParallelism(stage, parallelism);
 }
 
-uint32_t Pipeline::parallelism(const std::string& name) const {
-  Stage& stage = *state_->FindStage(name);
-  std::lock_guard lock(stage.mutex);
-  return stage.target != 0 ? stage.target : stage.spec.parallelism;
+void Pipeline::SetQueueCapacity(const std::string& stage, uint32_t capacity) {
+  state_->engine->SetQueueCapacity(stage, capacity);
+}
+
+uint32_t Pipeline::parallelism(const std::string& stage) const {
+  return state_->engine->parallelism(stage);
 }
 
 std::vector<std::string> Pipeline::notes() const {
-  std::vector<std::string> notes;
-  if (!state_->table) return notes;
-  {
-    std::lock_guard lock(state_->progress_mutex);
-    const PipelineProgress& progress = state_->progress;
-    if (progress.skipped_stripes > 0)
-      notes.push_back(
-          fmt::format("left out {} stripes that could not be read, {} rows; the first: {}",
-                      progress.skipped_stripes, progress.skipped_rows, state_->first_skipped));
-  }
-  if (const LockedColumns& locked = state_->locked; !locked.names.empty()) {
-    std::vector<std::string> names;
-    for (const std::string& name : locked.names) names.push_back(Printable(name));
-    notes.push_back(fmt::format(
-        "source.on_locked: null, for want of their keys, were the encrypted columns {}; "
-        "{}",
-        fmt::join(names, ", "), locked.why));
-  }
-  if (const uint64_t rows = state_->filtered_rows.load(); rows > 0)
-    notes.push_back(fmt::format("[[filter]] dropped {} rows", rows));
-  if (const uint64_t stripes = state_->unchecked_stripes.load(); stripes > 0)
-    notes.push_back(
-        fmt::format("source.checksum had nothing to look at in {} stripes: their files have no "
-                    "checksums, or of a kind that is not known",
-                    stripes));
-  const ConsumerSpec& consumer = state_->spec.consumer;
-  if (state_->spec.delivery.to.kind != DeliveryKind::kInline &&
-      (consumer.kind != ConsumerKind::kEmulated || consumer.step.mean > 0))
-    notes.push_back(
-        "[consumer] was not used: delivery.to names another process, and what that one "
-        "does with a batch is its own affair (headrace consume --step-time)");
-  if (state_->spec.layout == BatchLayout::kDirect) {
-    if (CachesWholeSplits(state_->spec))
-      notes.push_back("layout flatmap was taken: [[cache]] keeps whole stripes after " +
-                      state_->spec.cache.after +
-                      ", and direct cuts them before; with after = "
-                      "\"extract\" it can be direct");
-    else if (const uint64_t stripes = state_->ordinary_stripes.load(); stripes > 0)
-      notes.push_back(
-          fmt::format("layout flatmap was taken for {} stripes: their maps are not flattened, "
-                      "which direct needs; 'headrace rewrite' can flatten them",
-                      stripes));
-  }
-  if (state_->context.dictionaries) {
-    std::string note =
-        DictionaryNote(*state_->context.dictionaries, state_->looked_up_dictionaries);
-    if (!note.empty()) notes.push_back(std::move(note));
-  }
-  for (const auto& file : state_->table->files) {
-    std::string note = file->source().note();
-    if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
-      notes.push_back(std::move(note));
-  }
-  if (state_->tier) {
-    for (std::string& note : state_->tier->notes()) notes.push_back(std::move(note));
-  }
-  if (state_->cache && !state_->cache->note().empty()) notes.push_back(state_->cache->note());
-  return notes;
+  return NotesOf(state_->spec, *state_->input, state_->progress);
 }
 
 PipelineProgress Pipeline::progress() const {
-  std::lock_guard lock(state_->progress_mutex);
-  PipelineProgress progress = state_->progress;
+  PipelineProgress progress = state_->progress.Now();
   progress.fraction = state_->source->fraction();
   return progress;
 }

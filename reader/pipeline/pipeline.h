@@ -20,53 +20,12 @@
 #include <string>
 #include <vector>
 
-#include "reader/pipeline/element.h"
+#include "reader/pipeline/consumer.h"
+#include "reader/pipeline/engine/checkpointing.h"
+#include "reader/pipeline/engine/progress.h"
 #include "reader/pipeline/spec.h"
-#include "reader/pipeline/stop_signal.h"
 
 namespace headrace::reader {
-
-// What takes the batches. Called from one thread.
-class Consumer {
- public:
-  virtual ~Consumer() = default;
-  // Before the first step: registers the accounts of its parts with its stage, if it has any.
-  virtual void RegisterAccounts(uint32_t /*stage*/) {}
-  // Takes one batch and computes for one step; returns early when `stop` is set.
-  virtual void Step(Element&& batch, StopSignal* stop) = 0;
-
-  // What it must know again when a run goes on from a checkpoint of this moment, in bytes of its
-  // own; what it wrote elsewhere must last as long as they do. Called between steps.
-  virtual std::string SaveState() { return {}; }
-  // Before the first step. Throws Error kBadData for bytes that are not its own, kUsage when it is
-  // not set up to go on from them.
-  virtual void LoadState(const std::string& /*state*/) {}
-  // Of the `taken` steps, taken in order, how many are delivered for good: a consumer that hands
-  // batches on counts those that were acknowledged.
-  virtual uint64_t DeliveredSteps(uint64_t taken) { return taken; }
-  // Whether DeliveredSteps and SaveState still hold after a step has failed.
-  virtual bool SavesAfterFailure() const { return false; }
-  // No batch comes any more: `complete` when that was all, not when the pipeline stopped before, by
-  // an error, an interruption or RequestStop (the end of `run --duration`).
-  // Waits until all steps taken are delivered, or throws Error. Not called when a step failed.
-  virtual void Finish(bool /*complete*/) {}
-};
-
-struct CheckpointOptions {
-  std::string path;     // empty: no checkpoint
-  uint64_t every = 64;  // batches between two of them
-  bool resume = false;  // go on from the file at `path`, if there is one
-};
-
-struct PipelineProgress {
-  uint64_t batches = 0, rows = 0;        // taken by the consumer
-  uint64_t wait_ns = 0, compute_ns = 0;  // of the consumer
-  double fraction = -1;                  // of all splits handed out; below 0 when it has no end
-  uint64_t skipped_stripes = 0, skipped_rows = 0;  // that could not be read
-  std::vector<std::string> locked_columns;         // null for want of their keys (source.on_locked)
-  bool resumed = false;                            // from a checkpoint
-  uint64_t resumed_rows = 0;                       // settled before this run: delivered, or dropped
-};
 
 class Pipeline {
  public:

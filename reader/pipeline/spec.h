@@ -1,10 +1,12 @@
 // PipelineSpec: pipeline.toml in memory. docs/pipeline.md describes the file; a mistake in it is an
 // Error kUsage with file, line, column and, for a mistyped name, the nearest valid one.
 #pragma once
+#include <any>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reader/batch/row_filter.h"
@@ -21,36 +23,13 @@
 
 namespace headrace::reader {
 
-enum class OperatorKind : uint8_t {
-  kFetch,
-  kDecrypt,
-  kDecompress,
-  kDecode,
-  kExtract,
-  kRowMap,
-  kTransform,
-  kShuffle,
-  kBatch,
-  kTensorize,
-  kRebatch,
-  kSpin,
-  kSleep,
-  kTouch,
-  kLock,
-  kRead
-};
-const char* OperatorKindName(OperatorKind kind);
-inline bool IsSynthetic(OperatorKind kind) { return kind >= OperatorKind::kSpin; }
-
 struct OperatorSpec {
-  OperatorKind kind = OperatorKind::kSpin;
-  std::string name;             // unique in the pipeline; the kind's name unless given
-  Cost cost;                    // synthetic: nanoseconds, or bytes for touch and read
-  std::string resource;         // lock and read: the shared lock or device
-  bool hold_sleeps = false;     // lock: sleeps instead of spinning while it holds the lock
-  std::string file;             // read: absolute path, or empty
-  double bytes_per_second = 0;  // read: the device's rate
+  std::string kind;  // its entry in the OperatorRegistry (operator.h)
+  std::string name;  // unique in the pipeline; the kind unless given
+  std::any keys;     // what the kind reads from the operator's table; empty where it has none
 };
+
+constexpr uint32_t kMaxQueue = 65536;  // elements in a queue behind a stage
 
 struct StageSpec {
   std::string name;
@@ -147,6 +126,9 @@ struct PipelineSpec {
   // queues: what the consumer could take if input cost nothing. No key of the file.
   bool repeat_first_batch = false;
 };
+
+// Whether some stage has an operator of this kind.
+bool HasOperator(const PipelineSpec& spec, std::string_view kind);
 
 using Settings = std::vector<std::pair<std::string, std::string>>;  // knob -> value text
 

@@ -26,6 +26,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reader/batch/array.h"
@@ -65,6 +66,11 @@ class BatchCache {
   // short.
   void Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch);
 
+  // Of the splits found and not found, counted by whoever asks; UINT32_MAX: not kept.
+  void SetAccounts(uint32_t hits, uint32_t misses) { accounts_ = {hits, misses}; }
+  uint32_t hit_account() const { return accounts_.first; }
+  uint32_t miss_account() const { return accounts_.second; }
+
   CacheFigures figures() const;
   // Why it keeps nothing more; empty: it does.
   std::string note() const;
@@ -88,6 +94,7 @@ class BatchCache {
 
   const CacheOptions options_;
   const uint64_t fingerprint_;
+  std::pair<uint32_t, uint32_t> accounts_{UINT32_MAX, UINT32_MAX};
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<const CachedBatches>> memory_;
   std::map<uint64_t, uint64_t> disk_;   // split -> size, of this fingerprint

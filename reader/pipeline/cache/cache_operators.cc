@@ -16,19 +16,26 @@
 namespace headrace::reader {
 namespace {
 
+bool DropsRows(const PipelineSpec& spec) {
+  return std::any_of(spec.stages.begin(), spec.stages.end(), [](const StageSpec& stage) {
+    return std::any_of(stage.operators.begin(), stage.operators.end(),
+                       [](const OperatorSpec& op) { return EntryOf(op).drops_rows; });
+  });
+}
+
 // Before fetch: a split that is kept goes on as what was kept.
 class FindOperator final : public Operator {
  public:
-  FindOperator(const OperatorPlan& plan, BatchCache* cache, std::unique_ptr<Operator> fetch)
-      : plan_(plan), cache_(cache), fetch_(std::move(fetch)) {}
+  FindOperator(BatchCache* cache, std::unique_ptr<Operator> fetch)
+      : cache_(cache), fetch_(std::move(fetch)) {}
   void Process(Element&& element, const Emit& emit) override {
     const Split& split = element.payload.As<Split>();
     auto found = element.wanted ? nullptr : cache_->Find(split.id);
     if (!found) {
-      hr_done(plan_.cache_miss_account, 1, split.rows, 0, 0);
+      hr_done(cache_->miss_account(), 1, split.rows, 0, 0);
       return fetch_->Process(std::move(element), emit);
     }
-    hr_done(plan_.cache_hit_account, 1, split.rows, 0, found->bytes.size());
+    hr_done(cache_->hit_account(), 1, split.rows, 0, found->bytes.size());
     element.bytes = 0;  // nothing was read
     // It may have come in after the split was admitted.
     if (element.memory) element.memory->FoundInCache();
@@ -38,7 +45,6 @@ class FindOperator final : public Operator {
   void Finish(const Emit& emit) override { fetch_->Finish(emit); }
 
  private:
-  const OperatorPlan& plan_;
   BatchCache* cache_;
   std::unique_ptr<Operator> fetch_;
 };
@@ -49,7 +55,7 @@ class KeepOperator final : public Operator {
   KeepOperator(const OperatorContext& context, std::unique_ptr<Operator> last)
       : cache_(context.cache),
         spec_(*context.spec),
-        filtered_rows_(CountsFiltered(context) ? context.filtered_rows : nullptr),
+        filtered_rows_(CountsFiltered(context) ? &context.counts->filtered_rows : nullptr),
         last_(std::move(last)) {}
 
   void Process(Element&& element, const Emit& emit) override {
@@ -99,10 +105,11 @@ class KeepOperator final : public Operator {
     }
   }
 
-  // Whether rows that a kept batch has not are those that filters dropped. Behind transforms that
-  // drop rows too they cannot be told apart.
+  // Whether rows that a kept batch has not are those that filters dropped. Behind operators and
+  // transforms that drop rows too they cannot be told apart.
   static bool CountsFiltered(const OperatorContext& context) {
     if (context.spec->filters.empty()) return false;
+    if (DropsRows(*context.spec)) return false;
     if (context.spec->cache.after != "transform" || !context.transforms) return true;
     for (size_t i = 0; i < context.transforms->size(); ++i)
       if (context.transforms->drops_rows(i)) return false;
@@ -116,7 +123,7 @@ class KeepOperator final : public Operator {
 };
 
 bool IsAfter(const OperatorPlan& plan, const PipelineSpec& spec) {
-  return !IsSynthetic(plan.spec.kind) && OperatorKindName(plan.spec.kind) == spec.cache.after;
+  return plan.spec.kind == spec.cache.after;
 }
 
 void AddFile(const Source& source, Description* text) {
@@ -149,6 +156,7 @@ uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
   text.Add(rows.table);
   for (const auto& file : table.files) AddFile(file->source(), &text);
   text.Add(rows.projection);
+  if (DropsRows(spec)) text.Add(rows.seed);
   // What rows a batch of an entry has, and how many batches there are.
   text.Add(SliceRows(spec));
   AddGroups(dedup, &text);
@@ -178,8 +186,8 @@ std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& tab
 std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorContext& context,
                                     std::unique_ptr<Operator> op) {
   if (context.cache == nullptr) return op;
-  if (plan.spec.kind == OperatorKind::kFetch)
-    return std::make_unique<FindOperator>(plan, context.cache, std::move(op));
+  if (EntryOf(plan.spec).takes == ElementForm::kSplit)
+    return std::make_unique<FindOperator>(context.cache, std::move(op));
   if (IsAfter(plan, *context.spec)) return std::make_unique<KeepOperator>(context, std::move(op));
   return op;
 }

@@ -35,8 +35,8 @@ TEST(TensorizeOperator, SlabsMadeBeforeTheRoomWasKnownDoNotAddToIt) {
   context.spec = &spec;
   context.slab_spare = spare;
   OperatorPlan plan;
-  plan.spec.kind = OperatorKind::kTensorize;
-  const auto op = MakeTableOperator(plan, context);
+  plan.spec.kind = "tensorize";
+  const auto op = MakeOperator(plan, context);
   const auto take = [&](FlatMapBatch&& batch) {
     Element element;
     element.rows = batch.rows;

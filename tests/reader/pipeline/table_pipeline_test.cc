@@ -143,25 +143,24 @@ TEST_F(TablePipeline, ATierIsMadeByAStripeThatCanBeRead) {
 TEST_F(TablePipeline, FilesWithoutChecksumsAreNotReadWhole) {
   for (const bool has_checksum : {true, false}) {
     WriteLabels(100, has_checksum);
-    std::atomic<uint64_t> unchecked{0};
+    RunCounts counts;
     const PipelineSpec spec = OfLabels("batch_rows = 10", "1", ", checksum = true");
     OperatorContext context;
     context.spec = &spec;
     context.table = std::make_shared<const Table>(OpenTable(table().string()));
     EXPECT_EQ(context.table->files[0]->HasChecksum(0), has_checksum);
-    context.projection = spec.projection;
-    context.unchecked_stripes = &unchecked;
+    context.counts = &counts;
     OperatorPlan plan;
-    plan.spec.kind = OperatorKind::kFetch;
-    plan.account = plan.io_account = UINT32_MAX;
-    const auto fetch = MakeTableOperator(plan, context);
+    plan.spec.kind = "fetch";
+    plan.account = UINT32_MAX;
+    const auto fetch = MakeOperator(plan, context);
     Element element;
     element.payload = Split(context.table->splits[0]);
     fetch->Process(std::move(element), [&](Element&& out) {
       const auto& fetched = out.payload.As<FetchedStripe>();
       EXPECT_EQ(fetched.whole.empty(), !has_checksum);
     });
-    EXPECT_EQ(unchecked, has_checksum ? 0u : 1u);
+    EXPECT_EQ(counts.unchecked_stripes, has_checksum ? 0u : 1u);
   }
 }
 

@@ -1,0 +1,36 @@
+#include "reader/pipeline/delivery/options.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "reader/pipeline/delivery/ring.h"
+#include "reader/pipeline/spec.h"
+#include "reader/pipeline/spec/sections.h"
+#include "reader/pipeline/spec/value.h"
+
+namespace headrace::reader {
+
+void ParseDelivery(const SpecValue& root, PipelineSpec* spec) {
+  const SpecValue table = root.Table("delivery");
+  if (!table) return;
+  table.CheckKeys("[delivery]", {"to", "ring", "window"});
+  DeliveryOptions& delivery = spec->delivery;
+  try {
+    delivery.to = ParseDeliveryAddress(table.Text("to", "inline"), table.file().folder);
+  } catch (const Error& error) {
+    table["to"].Fail(fmt::format("{}; {}", error.fact(), error.fix()));
+  }
+  if (const SpecValue ring = table["ring"]) {
+    delivery.ring_bytes = static_cast<uint64_t>(ring.Bytes("ring"));
+    if (delivery.ring_bytes < kMinRingBytes || delivery.ring_bytes > kMaxRingBytes)
+      ring.Fail("ring must be from 64KiB to 4GiB");
+  }
+  delivery.window = table.Count("window", delivery.window, 0, 1u << 20);
+  if (delivery.to.kind != DeliveryKind::kInline && !HasOperator(*spec, "tensorize"))
+    table["to"].Fail(
+        "only tensor batches go to another process: the last operator must be tensorize");
+}
+
+}  // namespace headrace::reader

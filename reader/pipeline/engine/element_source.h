@@ -1,0 +1,40 @@
+// ElementSource: where elements begin: splits of a table, or synthetic elements. Under a memory
+// budget each waits here until it fits beside those on their way. Thread-safe.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "reader/pipeline/operator.h"
+#include "reader/pipeline/split.h"
+
+namespace headrace::reader {
+
+class ElementSource {
+ public:
+  // What `delivered` has settled does not come again; null: nothing is settled. `context` outlives
+  // the source.
+  ElementSource(const OperatorContext& context, std::shared_ptr<const DeliveryLedger> delivered);
+
+  // The next element. False, with `ended`, when there is none, and when stopped. A wait for memory
+  // goes to operator account `waiter` as w_out.
+  bool Take(Element* element, uint32_t waiter, bool* ended);
+
+  // Of all elements handed out; below 0 when they have no end.
+  double fraction() const;
+
+ private:
+  bool Next(Element* element);
+  bool NextSynthetic(Element* element);
+  void ForgetAhead(uint64_t split) const;
+
+  const OperatorContext& context_;
+  const PipelineSpec& spec_;
+  SplitLedger ledger_;
+  std::atomic<uint64_t> next_{0};  // synthetic element
+  uint64_t limit_ = 0;             // of them; 0: none
+  std::mutex admission_;           // splits are admitted in the order in which they are handed out
+};
+
+}  // namespace headrace::reader

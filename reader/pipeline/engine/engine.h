@@ -1,0 +1,89 @@
+// Engine: the stages of a pipeline, each with its threads and the queue behind it. A stage's
+// parallelism and the capacity of its queue can change while it runs. The first error of a thread
+// stops all.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "reader/pipeline/consumer.h"
+#include "reader/pipeline/engine/element_source.h"
+#include "reader/pipeline/engine/first_error.h"
+#include "reader/pipeline/engine/input.h"
+#include "reader/pipeline/engine/progress.h"
+#include "reader/pipeline/queue.h"
+
+namespace headrace::reader {
+
+class Engine {
+ public:
+  // Registers the accounts of all stages and, as the last one, of the consumer. What is given
+  // outlives the engine. Throws Error where an operator cannot be made.
+  Engine(const PipelineSpec& spec, Input* input, ElementSource* source, Progress* progress,
+         Consumer* consumer);
+  ~Engine();  // stops and joins
+  Engine(const Engine&) = delete;
+
+  void Start();
+  // From any thread: elements in flight are dropped.
+  void Stop();
+  // Waits for all threads; after Stop.
+  void Join();
+
+  // Batches for the consumer, and its accounts.
+  Queue<Element>& output() { return *stages_.back()->queue; }
+  uint32_t consumer_stage() const { return consumer_stage_; }
+  uint32_t consumer_account() const { return consumer_account_; }
+
+  // The run has failed: Stop. The second one says where; under a budget, an error of memory says
+  // which would do.
+  void Fail(std::exception_ptr error);
+  void Fail(const Error& error, const std::string& where);
+  const FirstError& error() const { return error_; }
+
+  // Thread-safe; what pipeline.h says of them.
+  void SetParallelism(const std::string& stage, uint32_t parallelism);
+  void SetQueueCapacity(const std::string& stage, uint32_t capacity);
+  uint32_t parallelism(const std::string& stage) const;
+
+ private:
+  // A stage: its operators, the queue behind it, and its threads.
+  struct Stage {
+    StageSpec spec;
+    std::vector<OperatorPlan> operators;
+    uint32_t account = 0;
+    std::unique_ptr<Queue<Element>> queue;  // behind it
+
+    std::mutex mutex;  // guards the following
+    std::list<std::thread> threads;
+    uint32_t target = 0;   // wanted threads
+    uint32_t running = 0;  // threads that have not decided to end
+    uint32_t alive = 0;    // threads that may still put elements
+    bool started = false, input_ended = false;
+  };
+
+  void AddStage(const StageSpec& spec);
+  void AddQueue(size_t index);
+  size_t FindStage(const std::string& name) const;
+  void AddThread(size_t index);  // under the stage's mutex
+  void ThreadMain(size_t index);
+  void Work(size_t index);
+  bool TakeInput(size_t index, Element* element, bool* ended);
+
+  const PipelineSpec& spec_;
+  Input* const input_;
+  StopSignal* const stop_;
+  ElementSource* const source_;
+  Progress* const progress_;
+  std::vector<std::unique_ptr<Stage>> stages_;
+  uint32_t consumer_stage_ = 0, consumer_account_ = 0;
+  FirstError error_;
+};
+
+}  // namespace headrace::reader

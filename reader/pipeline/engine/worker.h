@@ -1,0 +1,34 @@
+// Worker: the operators of a stage on one of its threads, fused: operator k hands its output to
+// operator k + 1 inside its own call, and the nested account scope stops its clock.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "reader/pipeline/engine/progress.h"
+#include "reader/pipeline/operator.h"
+
+namespace headrace::reader {
+
+class Worker {
+ public:
+  // New instances of the operators; `plans` outlive them. `put` gets what the last one makes.
+  Worker(const std::vector<OperatorPlan>& plans, const OperatorContext& context, Progress* progress,
+         Emit put);
+  Worker(const Worker&) = delete;
+
+  // Under a memory budget, what the work took is charged to the element.
+  void Process(Element&& element);
+  // The input has ended: the operators give away what is left over, in their order, until stopped.
+  void Finish();
+
+ private:
+  void ProcessAt(size_t k, Element&& element);
+
+  const std::vector<OperatorPlan>& plans_;
+  const OperatorContext& context_;
+  std::vector<std::unique_ptr<Operator>> operators_;
+  std::vector<Emit> emits_;  // into operator k; the last: out of the stage
+};
+
+}  // namespace headrace::reader

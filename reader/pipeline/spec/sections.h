@@ -1,0 +1,33 @@
+// The sections of a pipeline file. Each is parsed where its file says, from the root of the file
+// into its part of the spec; parse.cc calls them, and their order there decides which of two
+// mistakes is told. All throw Error kUsage with the place of what is wrong.
+#pragma once
+namespace headrace::reader {
+
+class SpecValue;
+struct PipelineSpec;
+
+void ParsePipelineKeys(const SpecValue& root, PipelineSpec* spec);
+void ParseSource(const SpecValue& root, PipelineSpec* spec);
+void ParseProjection(const SpecValue& root, PipelineSpec* spec);
+void ParseTransforms(const SpecValue& root, PipelineSpec* spec);
+void ParseFilters(const SpecValue& root, PipelineSpec* spec);
+void ParseStages(const SpecValue& root, PipelineSpec* spec);
+void ParseDelivery(const SpecValue& root, PipelineSpec* spec);  // delivery/options.cc
+void ParseCache(const SpecValue& root, PipelineSpec* spec);     // cache/options.cc
+void ParseDedup(const SpecValue& root, PipelineSpec* spec);
+void ParseConsumer(const SpecValue& root, PipelineSpec* spec);
+
+// Tables of [source], which is `source`; in storage.cc.
+void ParseDevice(const SpecValue& source, PipelineSpec* spec);
+void ParseThrottle(const SpecValue& source, PipelineSpec* spec);
+void ParseFault(const SpecValue& source, PipelineSpec* spec);
+void ParseRemote(const SpecValue& source, PipelineSpec* spec);
+void ParseTier(const SpecValue& source, PipelineSpec* spec);
+
+// The operators of a table stand in their order, and sections that need one have it.
+void CheckOrder(const SpecValue& root, PipelineSpec* spec);
+// Keys of [pipeline] that need an operator have it, and operators that need a key.
+void CheckBatching(const SpecValue& root, const PipelineSpec& spec);
+
+}  // namespace headrace::reader

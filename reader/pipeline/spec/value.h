@@ -1,0 +1,78 @@
+// SpecValue: a value of a pipeline file while the file is read. It knows its place, so that every
+// mistake is an Error kUsage with file, line and column, whoever owns the section. What reads a
+// section or an operator's keys sees this class and not the library that parses TOML.
+//
+//   const SpecValue table = root.Table("delivery");
+//   if (!table) return;
+//   table.CheckKeys("[delivery]", {"to", "ring", "window"});
+//   delivery.window = table.Count("window", delivery.window, 0, 1u << 20);
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headrace::reader {
+
+// Of which file a value is, for messages, and where relative paths in it begin.
+struct SpecFile {
+  std::string path, folder;
+};
+
+class SpecValue {
+ public:
+  // `node` is the library's node, or null for what is not in the file. It and `file` outlive the
+  // value.
+  SpecValue(const SpecFile& file, const void* node) : file_(&file), node_(node) {}
+
+  explicit operator bool() const { return node_ != nullptr; }  // whether the file has it
+
+  // Throws Error kUsage at the value's place.
+  [[noreturn]] void Fail(const std::string& what) const;
+  // "FILE:LINE:COLUMN"; the file alone for what it does not have, or what a setting added.
+  std::string Place() const;
+  uint32_t line() const;  // 0: it has none
+  uint32_t column() const;
+  const SpecFile& file() const { return *file_; }
+
+  bool is_table() const;
+  bool is_list() const;
+  // Nothing for a value of another type.
+  std::optional<std::string> AsText() const;
+  std::optional<int64_t> AsInteger() const;
+  std::optional<double> AsReal() const;    // written as one: 1.0
+  std::optional<double> AsNumber() const;  // 1 or 1.0
+  std::optional<bool> AsFlag() const;
+  std::vector<SpecValue> Items() const;                            // of a list
+  std::vector<std::pair<std::string, SpecValue>> Members() const;  // of a table, by name
+
+  // Of a table: refuses keys that are not `allowed`, with the nearest one that is.
+  void CheckKeys(const std::string& section, const std::vector<std::string>& allowed) const;
+  // Of a table: the value of `key`, checked, or `otherwise` where it is not there.
+  SpecValue operator[](const std::string& key) const;
+  SpecValue Table(const std::string& key) const;
+  std::string Text(const std::string& key, const std::string& otherwise) const;
+  uint64_t Count(const std::string& key, uint64_t otherwise, uint64_t low, uint64_t high) const;
+  bool Flag(const std::string& key, bool otherwise) const;
+  double Number(const std::string& key, double otherwise) const;
+  // Which of two texts it is: false for the first one, which it is where it is not there.
+  bool IsSecond(const std::string& key, const char* first, const char* second) const;
+
+  // The value itself, which messages call `key`.
+  double Duration(const std::string& key) const;  // "5ms" or 0, in nanoseconds
+  double Bytes(const std::string& key) const;     // "64KiB" or a whole number
+  double Rate(const std::string& key) const;      // "200MB/s", in bytes per second
+
+  // Taken from the folder of the file unless it is absolute.
+  std::string Path(const std::string& path) const;
+
+ private:
+  const SpecFile* file_;
+  const void* node_;
+};
+
+// ", did you mean 'NAME'?" for the nearest of `names`; empty when none is near.
+std::string DidYouMean(const std::string& name, const std::vector<std::string>& names);
+
+}  // namespace headrace::reader
