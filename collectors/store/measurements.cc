@@ -4,6 +4,12 @@
 namespace headrace::collectors {
 
 void RunStore::AppendMeasurements(int64_t run_id, const MeasurementBatch& batch) {
+  AppendDefinitions(run_id, batch);
+  AppendFigures(run_id, batch);
+}
+
+// What the numbers of measurements stand for: metrics, processes, labels.
+void RunStore::AppendDefinitions(int64_t run_id, const MeasurementBatch& batch) {
   for (const MetricRow& m : batch.metrics) {
     Prepared("INSERT OR IGNORE INTO metrics VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
         .Bind(run_id)
@@ -48,6 +54,9 @@ void RunStore::AppendMeasurements(int64_t run_id, const MeasurementBatch& batch)
         .Bind(m.bucket)
         .Run();
   }
+}
+
+void RunStore::AppendFigures(int64_t run_id, const MeasurementBatch& batch) {
   for (const MeasurementTotal& t : batch.totals) {
     Prepared(
         "UPDATE measurements SET weight_ns = ?3, weighted_sum = ?4, minimum_value = ?5, "

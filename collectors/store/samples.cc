@@ -9,6 +9,11 @@ namespace {
 constexpr double kBucketGrowth = 1.02;
 constexpr int64_t kKeptDetail = -1;  // as the resolution of an interval: no rollup takes it
 
+bool WritesTotals(AppendPart part) {
+  return part == AppendPart::kAll || part == AppendPart::kTotals;
+}
+bool WritesCourse(AppendPart part) { return part != AppendPart::kTotals; }
+
 void Add(std::optional<int64_t>* sum, const std::optional<int64_t>& value) {
   if (value) *sum = sum->value_or(0) + *value;
 }
@@ -44,10 +49,15 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
                       const MeasurementBatch& measurements, AppendPart part) {
   Transaction transaction(database_);
   for (const IntervalSample& interval : intervals) AppendOne(run_id, interval, part);
-  // Operators are the most numerous: their totals are added up first and written once.
+  if (WritesTotals(part)) AppendOperatorTotals(run_id, intervals);
+  AppendMeasurements(run_id, measurements);
+  transaction.Commit();
+}
+
+// Operators are the most numerous: their totals are added up first and written once.
+void RunStore::AppendOperatorTotals(int64_t run_id, const std::vector<IntervalSample>& intervals) {
   std::map<int64_t, OperatorSample> totals;
   for (const IntervalSample& interval : intervals) {
-    if (part == AppendPart::kCourse || part == AppendPart::kDetail) break;
     for (const OperatorSample& o : interval.operators) {
       const auto [it, inserted] = totals.emplace(o.id, o);
       if (!inserted) AddTo(&it->second, o);
@@ -92,19 +102,15 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
         .Bind(o.runnable_high_ns)
         .Run();
   }
-  AppendMeasurements(run_id, measurements);
-  transaction.Commit();
 }
 
 // Totals and deltas are two statements per entity, both prepared once.
 void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart part) {
-  const bool totals = part == AppendPart::kAll || part == AppendPart::kTotals;
-  const bool course = part != AppendPart::kTotals;
   Prepared("UPDATE runs SET duration_ns = MAX(duration_ns, ?2) WHERE run_id = ?1")
       .Bind(run_id)
       .Bind(t.start_ns + t.duration_ns)
       .Run();
-  if (course)
+  if (WritesCourse(part))
     Prepared(
         "INSERT INTO intervals (run_id, start_ns, duration_ns, steps_count, step_rows_count, "
         "step_wait_ns, step_compute_ns, resolution_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
@@ -117,6 +123,17 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
         .Bind(t.steps.compute_ns)
         .Bind(part == AppendPart::kDetail ? kKeptDetail : int64_t{0})
         .Run();
+  AppendStages(run_id, t, part);
+  AppendOperatorCourse(run_id, t, part);
+  AppendQueues(run_id, t, part);
+  AppendResources(run_id, t, part);
+  AppendSteps(run_id, t, part);
+  AppendHosts(run_id, t, part);
+}
+
+void RunStore::AppendStages(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  const bool totals = WritesTotals(part);
+  const bool course = WritesCourse(part);
   for (const StageSample& s : t.stages) {
     if (totals)
       Prepared(
@@ -154,8 +171,11 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
           .Bind(s.unattributed_ns)
           .Run();
   }
+}
+
+void RunStore::AppendOperatorCourse(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  if (!WritesCourse(part)) return;
   for (const OperatorSample& o : t.operators) {
-    if (!course) break;
     if (o.busy_ns + o.wait_in_ns + o.wait_out_ns + o.completions + o.rows + o.in_bytes +
             o.out_bytes + o.on_cpu_ns.value_or(0) + o.runnable_ns.value_or(0) ==
         0) {
@@ -183,6 +203,11 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
         .Bind(o.runnable_high_ns)
         .Run();
   }
+}
+
+void RunStore::AppendQueues(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  const bool totals = WritesTotals(part);
+  const bool course = WritesCourse(part);
   for (const QueueSample& q : t.queues) {
     if (totals)
       Prepared(
@@ -219,6 +244,11 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
           .Bind(q.gets)
           .Run();
   }
+}
+
+void RunStore::AppendResources(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  const bool totals = WritesTotals(part);
+  const bool course = WritesCourse(part);
   for (const ResourceSample& r : t.resources) {
     if (totals)
       Prepared(
@@ -247,48 +277,58 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
         .Bind(r.moved_bytes)
         .Run();
   }
-  if (totals && t.steps.steps > 0) {
+}
+
+void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  if (!WritesTotals(part) || t.steps.steps == 0) return;
+  Prepared(
+      "INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET "
+      "steps_count = steps_count + ?2, rows_count = rows_count + ?3, "
+      "wait_ns = wait_ns + ?4, compute_ns = compute_ns + ?5, "
+      "first_ns = COALESCE(first_ns, ?6), last_ns = COALESCE(MAX(last_ns, ?7), last_ns, ?7)")
+      .Bind(run_id)
+      .Bind(t.steps.steps)
+      .Bind(t.steps.rows)
+      .Bind(t.steps.wait_ns)
+      .Bind(t.steps.compute_ns)
+      .Bind(t.steps.first_ns)
+      .Bind(t.steps.last_ns)
+      .Run();
+  std::map<int64_t, int64_t> buckets;
+  for (const int64_t ns : t.steps.durations_ns) buckets[BucketMiddle(ns)]++;
+  for (const auto& [step_ns, count] : buckets) {
     Prepared(
-        "INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET "
-        "steps_count = steps_count + ?2, rows_count = rows_count + ?3, "
-        "wait_ns = wait_ns + ?4, compute_ns = compute_ns + ?5, "
-        "first_ns = COALESCE(first_ns, ?6), last_ns = COALESCE(MAX(last_ns, ?7), last_ns, ?7)")
+        "INSERT INTO step_histogram VALUES (?1, ?2, ?3) "
+        "ON CONFLICT DO UPDATE SET steps_count = steps_count + ?3")
         .Bind(run_id)
-        .Bind(t.steps.steps)
-        .Bind(t.steps.rows)
-        .Bind(t.steps.wait_ns)
-        .Bind(t.steps.compute_ns)
-        .Bind(t.steps.first_ns)
-        .Bind(t.steps.last_ns)
+        .Bind(step_ns)
+        .Bind(count)
         .Run();
-    std::map<int64_t, int64_t> buckets;
-    for (const int64_t ns : t.steps.durations_ns) buckets[BucketMiddle(ns)]++;
-    for (const auto& [step_ns, count] : buckets) {
-      Prepared(
-          "INSERT INTO step_histogram VALUES (?1, ?2, ?3) "
-          "ON CONFLICT DO UPDATE SET steps_count = steps_count + ?3")
-          .Bind(run_id)
-          .Bind(step_ns)
-          .Bind(count)
-          .Run();
-    }
   }
+}
+
+// The number of a host metric within its run: its own, or the next one.
+int64_t RunStore::HostMetricId(int64_t run_id, const std::string& metric) {
+  Statement& id = Prepared("SELECT metric_id FROM host_metrics WHERE run_id = ?1 AND metric = ?2");
+  id.Bind(run_id).Bind(std::string_view(metric));
+  const bool known = id.Step();
+  const int64_t number = known ? id.integer(0) : 0;
+  id.Reset();
+  if (known) return number;
+  Statement& next =
+      Prepared("SELECT COALESCE(MAX(metric_id) + 1, 0) FROM host_metrics WHERE run_id = ?1");
+  next.Bind(run_id).Step();
+  const int64_t free = next.integer(0);
+  next.Reset();
+  return free;
+}
+
+void RunStore::AppendHosts(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  const bool totals = WritesTotals(part);
+  const bool course = WritesCourse(part);
   for (const HostSample& h : t.hosts) {
     if (!std::isfinite(h.value)) continue;
-    Statement& id =
-        Prepared("SELECT metric_id FROM host_metrics WHERE run_id = ?1 AND metric = ?2");
-    id.Bind(run_id).Bind(std::string_view(h.metric));
-    int64_t metric_id;
-    if (id.Step()) {
-      metric_id = id.integer(0);
-    } else {
-      Statement& next =
-          Prepared("SELECT COALESCE(MAX(metric_id) + 1, 0) FROM host_metrics WHERE run_id = ?1");
-      next.Bind(run_id).Step();
-      metric_id = next.integer(0);
-      next.Reset();
-    }
-    id.Reset();
+    const int64_t metric_id = HostMetricId(run_id, h.metric);
     if (totals)
       Prepared(
           "INSERT INTO host_metrics VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 * ?7, ?8, ?8, ?8) "

@@ -308,8 +308,18 @@ class RunStore {
   void RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns, int64_t resolution_ns);
   void RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t resolution_ns);
   void AppendMeasurements(int64_t run_id, const MeasurementBatch& batch);
+  void AppendDefinitions(int64_t run_id, const MeasurementBatch& batch);
+  void AppendFigures(int64_t run_id, const MeasurementBatch& batch);
   Statement& Prepared(const char* sql);
-  void AppendOne(int64_t run_id, const IntervalSample& interval, AppendPart part);
+  void AppendOne(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendStages(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendOperatorTotals(int64_t run_id, const std::vector<IntervalSample>& intervals);
+  void AppendOperatorCourse(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendQueues(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendResources(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendHosts(int64_t run_id, const IntervalSample& t, AppendPart part);
+  int64_t HostMetricId(int64_t run_id, const std::string& metric);
 
   Database database_;
   uint32_t mode_ = 0600;                       // permissions of the file
