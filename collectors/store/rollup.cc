@@ -1,6 +1,7 @@
 // The rollup: old intervals become fewer and longer, their sums stay.
 #include <fmt/format.h>
 
+#include "collectors/store/columns.h"
 #include "collectors/store/store.h"
 
 namespace headrace::collectors {
@@ -45,6 +46,27 @@ void RunStore::RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t res
   done = limit;
 }
 
+// Merges the rows of `table` by the temporary table `merged`, which says into which interval each
+// one goes. `columns` become `sums`.
+void RunStore::MergeRows(const std::string& table, const std::string& key,
+                         const std::string& columns, const std::string& sums, int64_t run_id) {
+  database_.Execute(fmt::format(
+      "CREATE TEMP TABLE sums AS SELECT d.run_id, m.into_ns, d.{1}, {2} FROM merged AS m CROSS "
+      "JOIN {0} AS d ON d.run_id = {3} AND d.start_ns = m.start_ns GROUP BY m.into_ns, d.{1}",
+      table, key, sums, run_id));
+  database_.Execute(
+      fmt::format("DELETE FROM {} WHERE run_id = {} AND start_ns IN (SELECT start_ns FROM merged)",
+                  table, run_id));
+  database_.Execute(fmt::format("INSERT INTO {} (run_id, start_ns, {}, {}) SELECT * FROM sums",
+                                table, key, columns));
+  database_.Execute("DROP TABLE temp.sums");
+}
+
+template <const auto& table>
+void RunStore::RollupTable(int64_t run_id) {
+  MergeRows(table.intervals, table.key, ListSums(table, "{}"), ListSums(table, "SUM({})"), run_id);
+}
+
 // Merges the intervals of resolution `finer_ns` in each full bucket of `resolution_ns` that ended
 // before `before_ns`. The first interval of a bucket lends its start to the merged one.
 void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
@@ -59,41 +81,15 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
                 "INSERT INTO merged SELECT start_ns, MIN(start_ns) OVER (PARTITION BY start_ns / "
                 "?4) FROM intervals WHERE run_id = ?1 AND resolution_ns = ?2 AND start_ns < ?3");
   map.Bind(run_id).Bind(finer_ns).Bind(limit).Bind(resolution_ns).Run();
-  struct Merge {
-    const char* table;
-    const char* entity;
-    const char* sums;
-  };
-  static constexpr Merge kMerges[] = {
-      {"stage_intervals", "stage_id",
-       "SUM(parallelism_ns), SUM(observed_ns), SUM(lifetime_ns), SUM(on_cpu_ns), SUM(runnable_ns), "
-       "SUM(unattributed_ns)"},
-      {"operator_intervals", "operator_id",
-       "SUM(completions_count), SUM(rows_count), SUM(bytes_in_bytes), SUM(bytes_out_bytes), "
-       "SUM(busy_ns), SUM(on_cpu_ns), SUM(runnable_ns), SUM(lock_wait_ns), SUM(wait_in_ns), "
-       "SUM(wait_out_ns), SUM(on_cpu_low_ns), SUM(on_cpu_high_ns), SUM(runnable_low_ns), "
-       "SUM(runnable_high_ns)"},
-      {"queue_intervals", "queue_id",
-       "SUM(observed_ns), SUM(occupancy_ns), SUM(capacity_ns), SUM(full_ns), SUM(empty_ns), "
-       "SUM(puts_count), SUM(gets_count)"},
-      {"resource_intervals", "resource_id",
-       "SUM(acquisitions_count), SUM(wait_ns), SUM(hold_ns), SUM(moved_bytes)"},
-      // A counter's value at the end is its largest; the mean would be another counter's.
-      {"host_intervals", "metric_id",
-       "CASE WHEN (SELECT kind FROM host_metrics AS h WHERE h.run_id = d.run_id AND h.metric_id = "
-       "d.metric_id) = 'counter' THEN MAX(value) ELSE AVG(value) END"}};
-  for (const Merge& merge : kMerges) {
-    database_.Execute("DROP TABLE IF EXISTS temp.sums");
-    database_.Execute(fmt::format(
-        "CREATE TEMP TABLE sums AS SELECT d.run_id, m.into_ns, d.{1}, {2} FROM merged AS m CROSS "
-        "JOIN {0} AS d ON d.run_id = {3} AND d.start_ns = m.start_ns GROUP BY m.into_ns, d.{1}",
-        merge.table, merge.entity, merge.sums, run_id));
-    database_.Execute(fmt::format(
-        "DELETE FROM {} WHERE run_id = {} AND start_ns IN (SELECT start_ns FROM merged)",
-        merge.table, run_id));
-    database_.Execute(fmt::format("INSERT INTO {} SELECT * FROM sums", merge.table));
-  }
-  database_.Execute("DROP TABLE temp.sums");
+  RollupTable<kStages>(run_id);
+  RollupTable<kOperators>(run_id);
+  RollupTable<kQueues>(run_id);
+  RollupTable<kResources>(run_id);
+  // A counter's value at the end is its largest; the mean would be another counter's.
+  MergeRows("host_intervals", "metric_id", "value",
+            "CASE WHEN (SELECT kind FROM host_metrics AS h WHERE h.run_id = d.run_id AND "
+            "h.metric_id = d.metric_id) = 'counter' THEN MAX(value) ELSE AVG(value) END",
+            run_id);
   database_.Execute(fmt::format(
       "CREATE TEMP TABLE sums AS SELECT run_id, m.into_ns, SUM(duration_ns), {1}, "
       "SUM(steps_count), SUM(step_rows_count), SUM(step_wait_ns), SUM(step_compute_ns) FROM merged "

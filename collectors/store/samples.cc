@@ -1,6 +1,7 @@
 // What Append stores of accounts: totals, the course, and the ranges of full detail.
 #include <cmath>
 
+#include "collectors/store/columns.h"
 #include "collectors/store/store.h"
 
 namespace headrace::collectors {
@@ -13,29 +14,6 @@ bool WritesTotals(AppendPart part) {
   return part == AppendPart::kAll || part == AppendPart::kTotals;
 }
 bool WritesCourse(AppendPart part) { return part != AppendPart::kTotals; }
-
-void Add(std::optional<int64_t>* sum, const std::optional<int64_t>& value) {
-  if (value) *sum = sum->value_or(0) + *value;
-}
-
-void AddTo(OperatorSample* sum, const OperatorSample& o) {
-  sum->completions += o.completions;
-  sum->rows += o.rows;
-  sum->in_bytes += o.in_bytes;
-  sum->out_bytes += o.out_bytes;
-  sum->busy_ns += o.busy_ns;
-  sum->lock_wait_ns += o.lock_wait_ns;
-  sum->wait_in_ns += o.wait_in_ns;
-  sum->wait_out_ns += o.wait_out_ns;
-  Add(&sum->on_cpu_ns, o.on_cpu_ns);
-  Add(&sum->runnable_ns, o.runnable_ns);
-  Add(&sum->on_cpu_low_ns, o.on_cpu_low_ns);
-  Add(&sum->on_cpu_high_ns, o.on_cpu_high_ns);
-  Add(&sum->runnable_low_ns, o.runnable_low_ns);
-  Add(&sum->runnable_high_ns, o.runnable_high_ns);
-  Add(&sum->residual_ns, o.residual_ns);
-  if (!o.time_source.empty()) sum->time_source = o.time_source;
-}
 
 int64_t BucketMiddle(int64_t ns) {
   if (ns <= 1) return 1;
@@ -54,54 +32,34 @@ void RunStore::Append(int64_t run_id, const std::vector<IntervalSample>& interva
   transaction.Commit();
 }
 
+template <const auto& table, typename Sample>
+void RunStore::AppendTotals(int64_t run_id, const Sample& sample) {
+  static const std::string sql = UpsertTotals(table);
+  Statement& upsert = Prepared(sql.c_str());
+  upsert.Bind(run_id).Bind(sample.id);
+  BindTotals(table, sample, &upsert);
+  upsert.Run();
+}
+
+template <const auto& table, typename Sample>
+void RunStore::AppendCourse(int64_t run_id, int64_t start_ns, const Sample& sample) {
+  static const std::string sql = InsertInterval(table);
+  Statement& insert = Prepared(sql.c_str());
+  insert.Bind(run_id).Bind(start_ns).Bind(sample.id);
+  BindInterval(table, sample, &insert);
+  insert.Run();
+}
+
 // Operators are the most numerous: their totals are added up first and written once.
 void RunStore::AppendOperatorTotals(int64_t run_id, const std::vector<IntervalSample>& intervals) {
   std::map<int64_t, OperatorSample> totals;
   for (const IntervalSample& interval : intervals) {
     for (const OperatorSample& o : interval.operators) {
       const auto [it, inserted] = totals.emplace(o.id, o);
-      if (!inserted) AddTo(&it->second, o);
+      if (!inserted) AddUp(kOperators, o, &it->second);
     }
   }
-  for (const auto& [id, o] : totals) {
-    Prepared(
-        "INSERT INTO operators VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-        "?13, ?14, ?15, ?16, NULLIF(?17, ''), ?18, ?19, ?20, ?21, ?22) ON CONFLICT DO UPDATE SET "
-        "completions_count = completions_count + ?7, rows_count = rows_count + ?8, "
-        "bytes_in_bytes = bytes_in_bytes + ?9, bytes_out_bytes = bytes_out_bytes + ?10, "
-        "busy_ns = busy_ns + ?11, on_cpu_ns = COALESCE(on_cpu_ns + ?12, on_cpu_ns, ?12), "
-        "runnable_ns = COALESCE(runnable_ns + ?13, runnable_ns, ?13), "
-        "lock_wait_ns = lock_wait_ns + ?14, wait_in_ns = wait_in_ns + ?15, "
-        "wait_out_ns = wait_out_ns + ?16, time_source = COALESCE(NULLIF(?17, ''), time_source), "
-        "residual_ns = COALESCE(residual_ns + ?18, residual_ns, ?18), "
-        "on_cpu_low_ns = COALESCE(on_cpu_low_ns + ?19, on_cpu_low_ns, ?19), "
-        "on_cpu_high_ns = COALESCE(on_cpu_high_ns + ?20, on_cpu_high_ns, ?20), "
-        "runnable_low_ns = COALESCE(runnable_low_ns + ?21, runnable_low_ns, ?21), "
-        "runnable_high_ns = COALESCE(runnable_high_ns + ?22, runnable_high_ns, ?22)")
-        .Bind(run_id)
-        .Bind(o.id)
-        .Bind(std::string_view(o.name))
-        .Bind(std::string_view(o.kind))
-        .Bind(o.stage_id)
-        .Bind(o.position)
-        .Bind(o.completions)
-        .Bind(o.rows)
-        .Bind(o.in_bytes)
-        .Bind(o.out_bytes)
-        .Bind(o.busy_ns)
-        .Bind(o.on_cpu_ns)
-        .Bind(o.runnable_ns)
-        .Bind(o.lock_wait_ns)
-        .Bind(o.wait_in_ns)
-        .Bind(o.wait_out_ns)
-        .Bind(std::string_view(o.time_source))
-        .Bind(o.residual_ns)
-        .Bind(o.on_cpu_low_ns)
-        .Bind(o.on_cpu_high_ns)
-        .Bind(o.runnable_low_ns)
-        .Bind(o.runnable_high_ns)
-        .Run();
-  }
+  for (const auto& [id, sum] : totals) AppendTotals<kOperators>(run_id, sum);
 }
 
 // Totals and deltas are two statements per entity, both prepared once.
@@ -123,160 +81,23 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
         .Bind(t.steps.compute_ns)
         .Bind(part == AppendPart::kDetail ? kKeptDetail : int64_t{0})
         .Run();
-  AppendStages(run_id, t, part);
-  AppendOperatorCourse(run_id, t, part);
-  AppendQueues(run_id, t, part);
-  AppendResources(run_id, t, part);
+  if (WritesTotals(part)) {
+    for (const StageSample& s : t.stages) AppendTotals<kStages>(run_id, s);
+    for (const QueueSample& q : t.queues) AppendTotals<kQueues>(run_id, q);
+    for (const ResourceSample& r : t.resources) AppendTotals<kResources>(run_id, r);
+  }
+  if (WritesCourse(part)) {
+    for (const StageSample& s : t.stages) AppendCourse<kStages>(run_id, t.start_ns, s);
+    for (const OperatorSample& o : t.operators) {
+      if (!IsIdle(kOperators, o)) AppendCourse<kOperators>(run_id, t.start_ns, o);
+    }
+    for (const QueueSample& q : t.queues) AppendCourse<kQueues>(run_id, t.start_ns, q);
+    for (const ResourceSample& r : t.resources) {
+      if (!IsIdle(kResources, r)) AppendCourse<kResources>(run_id, t.start_ns, r);
+    }
+  }
   AppendSteps(run_id, t, part);
   AppendHosts(run_id, t, part);
-}
-
-void RunStore::AppendStages(int64_t run_id, const IntervalSample& t, AppendPart part) {
-  const bool totals = WritesTotals(part);
-  const bool course = WritesCourse(part);
-  for (const StageSample& s : t.stages) {
-    if (totals)
-      Prepared(
-          "INSERT INTO stages (run_id, stage_id, stage, stage_index, last_parallelism_count, "
-          "max_parallelism_count, parallelism_ns, lifetime_ns, on_cpu_ns, runnable_ns, "
-          "unattributed_ns, observed_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-          "?12) ON CONFLICT DO UPDATE SET last_parallelism_count = ?5, max_parallelism_count = "
-          "?6, parallelism_ns = parallelism_ns + ?7, lifetime_ns = lifetime_ns + ?8, "
-          "on_cpu_ns = COALESCE(on_cpu_ns + ?9, on_cpu_ns, ?9), "
-          "runnable_ns = COALESCE(runnable_ns + ?10, runnable_ns, ?10), "
-          "unattributed_ns = unattributed_ns + ?11, observed_ns = observed_ns + ?12")
-          .Bind(run_id)
-          .Bind(s.id)
-          .Bind(std::string_view(s.name))
-          .Bind(s.index)
-          .Bind(s.parallelism)
-          .Bind(s.max_parallelism)
-          .Bind(s.parallelism_ns)
-          .Bind(s.lifetime_ns)
-          .Bind(s.on_cpu_ns)
-          .Bind(s.runnable_ns)
-          .Bind(s.unattributed_ns)
-          .Bind(s.observed_ns)
-          .Run();
-    if (course)
-      Prepared("INSERT INTO stage_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
-          .Bind(run_id)
-          .Bind(t.start_ns)
-          .Bind(s.id)
-          .Bind(s.parallelism_ns)
-          .Bind(s.observed_ns)
-          .Bind(s.lifetime_ns)
-          .Bind(s.on_cpu_ns)
-          .Bind(s.runnable_ns)
-          .Bind(s.unattributed_ns)
-          .Run();
-  }
-}
-
-void RunStore::AppendOperatorCourse(int64_t run_id, const IntervalSample& t, AppendPart part) {
-  if (!WritesCourse(part)) return;
-  for (const OperatorSample& o : t.operators) {
-    if (o.busy_ns + o.wait_in_ns + o.wait_out_ns + o.completions + o.rows + o.in_bytes +
-            o.out_bytes + o.on_cpu_ns.value_or(0) + o.runnable_ns.value_or(0) ==
-        0) {
-      continue;
-    }
-    Prepared(
-        "INSERT INTO operator_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        "?11, ?12, ?13, ?14, ?15, ?16, ?17)")
-        .Bind(run_id)
-        .Bind(t.start_ns)
-        .Bind(o.id)
-        .Bind(o.completions)
-        .Bind(o.rows)
-        .Bind(o.in_bytes)
-        .Bind(o.out_bytes)
-        .Bind(o.busy_ns)
-        .Bind(o.on_cpu_ns)
-        .Bind(o.runnable_ns)
-        .Bind(o.lock_wait_ns)
-        .Bind(o.wait_in_ns)
-        .Bind(o.wait_out_ns)
-        .Bind(o.on_cpu_low_ns)
-        .Bind(o.on_cpu_high_ns)
-        .Bind(o.runnable_low_ns)
-        .Bind(o.runnable_high_ns)
-        .Run();
-  }
-}
-
-void RunStore::AppendQueues(int64_t run_id, const IntervalSample& t, AppendPart part) {
-  const bool totals = WritesTotals(part);
-  const bool course = WritesCourse(part);
-  for (const QueueSample& q : t.queues) {
-    if (totals)
-      Prepared(
-          "INSERT INTO queues VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
-          "ON CONFLICT DO UPDATE SET capacity_count = ?6, observed_ns = observed_ns + ?7, "
-          "occupancy_ns = occupancy_ns + ?8, capacity_ns = capacity_ns + ?9, "
-          "full_ns = full_ns + ?10, empty_ns = empty_ns + ?11, puts_count = puts_count + ?12, "
-          "gets_count = gets_count + ?13")
-          .Bind(run_id)
-          .Bind(q.id)
-          .Bind(std::string_view(q.name))
-          .Bind(q.producer_stage_id)
-          .Bind(q.consumer_stage_id)
-          .Bind(q.capacity)
-          .Bind(q.observed_ns)
-          .Bind(q.occupancy_ns)
-          .Bind(q.capacity_ns)
-          .Bind(q.full_ns)
-          .Bind(q.empty_ns)
-          .Bind(q.puts)
-          .Bind(q.gets)
-          .Run();
-    if (course)
-      Prepared("INSERT INTO queue_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
-          .Bind(run_id)
-          .Bind(t.start_ns)
-          .Bind(q.id)
-          .Bind(q.observed_ns)
-          .Bind(q.occupancy_ns)
-          .Bind(q.capacity_ns)
-          .Bind(q.full_ns)
-          .Bind(q.empty_ns)
-          .Bind(q.puts)
-          .Bind(q.gets)
-          .Run();
-  }
-}
-
-void RunStore::AppendResources(int64_t run_id, const IntervalSample& t, AppendPart part) {
-  const bool totals = WritesTotals(part);
-  const bool course = WritesCourse(part);
-  for (const ResourceSample& r : t.resources) {
-    if (totals)
-      Prepared(
-          "INSERT INTO resources VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
-          "ON CONFLICT DO UPDATE SET servers_count = ?5, "
-          "acquisitions_count = acquisitions_count + ?6, wait_ns = wait_ns + ?7, "
-          "hold_ns = hold_ns + ?8, moved_bytes = moved_bytes + ?9")
-          .Bind(run_id)
-          .Bind(r.id)
-          .Bind(std::string_view(r.name))
-          .Bind(std::string_view(r.kind))
-          .Bind(r.servers)
-          .Bind(r.acquisitions)
-          .Bind(r.wait_ns)
-          .Bind(r.hold_ns)
-          .Bind(r.moved_bytes)
-          .Run();
-    if (!course || r.acquisitions + r.wait_ns + r.hold_ns + r.moved_bytes == 0) continue;
-    Prepared("INSERT INTO resource_intervals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
-        .Bind(run_id)
-        .Bind(t.start_ns)
-        .Bind(r.id)
-        .Bind(r.acquisitions)
-        .Bind(r.wait_ns)
-        .Bind(r.hold_ns)
-        .Bind(r.moved_bytes)
-        .Run();
-  }
 }
 
 void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part) {
