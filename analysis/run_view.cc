@@ -133,43 +133,24 @@ int64_t FindRun(Database& database, const std::string& path, const std::string& 
   throw Error(ExitCode::kBadData, fmt::format("has no run '{}'", Printable(wanted)), path, fix);
 }
 
+// The column of that name, as the member it is read into has it.
+void ReadColumn(const Row& row, const char* name, std::string* text) { *text = row.Text(name); }
+void ReadColumn(const Row& row, const char* name, int64_t* number) { *number = row.Number(name); }
+void ReadColumn(const Row& row, const char* name, Count* count) { *count = row.Integer(name); }
+void ReadColumn(const Row& row, const char* name, Real* real) { *real = row.Real(name); }
+void ReadColumn(const Row& row, const char* name, std::optional<std::string>* text) {
+  if (row.Has(name)) *text = row.Text(name);
+}
+
 RunRow ReadRun(const Row& row) {
   RunRow run;
   run.run_id = row.Number("run_id");
-  run.name = row.Text("name");
-  run.tags = row.Text("tags");
   run.state = row.Text("state");
-  run.program = row.Text("program");
-  run.command = row.Text("command");
-  run.pipeline_path = row.Text("pipeline_path");
-  run.pipeline_text = row.Text("pipeline_text");
-  run.accounting_note = row.Text("accounting_note");
-  run.hostname = row.Text("hostname");
-  run.kernel = row.Text("kernel");
-  run.cpu_model = row.Text("cpu_model");
   run.headrace_version = row.Text("headrace_version");
-  run.cores_bound_by = row.Text("cores_bound_by");
-  run.memory_bound_by = row.Text("memory_bound_by");
-  run.pid = row.Number("pid");
-  run.started_realtime_ns = row.Number("started_realtime_ns");
   run.duration_ns = row.Number("duration_ns");
-  run.accounting_level = row.Number("accounting_level");
-  run.cores_count = row.Real("cores_count");
-  run.memory_bytes = row.Integer("memory_bytes");
-  run.level_asked = row.Integer("level_asked");
-  run.deep = row.Number("deep");
-  run.ring_ns = row.Integer("ring_ns");
-  run.trigger_text = row.Text("trigger_text");
-  run.kind = row.Text("kind");
-  if (row.Has("settings_text")) run.settings_text = row.Text("settings_text");
-  run.table_text = row.Text("table_text");
-  run.resident_note = row.Text("resident_note");
-  run.element_order = row.Text("element_order");
-  run.cold = row.Integer("cold");
-  run.epoch_splits_count = row.Integer("epoch_splits_count");
-  run.order_window_count = row.Integer("order_window_count");
-  run.resident_ratio = row.Real("resident_ratio");
-  run.resident_before_ratio = row.Real("resident_before_ratio");
+#define HR_RUN_COLUMN(type, column, help) ReadColumn(row, #column, &run.column);
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) ReadColumn(row, #column, &run.column);
+#include "collectors/store/columns.def"
   run.clustered_dedup_ratio = row.Real("clustered_dedup_ratio");
   run.sample_dedup_ratio = row.Real("sample_dedup_ratio");
   return run;

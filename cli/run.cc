@@ -176,10 +176,10 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
       conditions.resident_ratio ? FormatPercent(*conditions.resident_ratio) : "an unknown share";
   if (!conditions.resident_ratio || *conditions.resident_ratio > kStays) {
     std::fputs(fmt::format("headrace run: --cold: {} of the table stays in the page cache{}\n", now,
-                           conditions.resident_note.empty()
-                               ? "; its file system may keep it nowhere else, or another "
-                                 "program holds it"
-                               : ": " + conditions.resident_note)
+                           conditions.resident_note
+                               ? ": " + *conditions.resident_note
+                               : "; its file system may keep it nowhere else, or another "
+                                 "program holds it")
                    .c_str(),
                stderr);
   } else if (!options.json) {

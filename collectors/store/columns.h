@@ -59,7 +59,21 @@ inline constexpr EntityTable<QueueSample> kQueues = {"queues", "queue_intervals"
 inline constexpr EntityTable<ResourceSample> kResources = {"resources", "resource_intervals",
                                                            "resource_id", kResourceColumns};
 
-// Calls `use` with each of the tables.
+// The row of a run.
+struct RunColumn {
+  const char* name;
+  const char* help;
+};
+inline constexpr RunColumn kRunColumns[] = {
+#define HR_RUN_COLUMN(type, column, help) {#column, help},
+#include "collectors/store/columns.def"
+};
+inline constexpr RunColumn kConditionColumns[] = {
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) {#column, help},
+#include "collectors/store/columns.def"
+};
+
+// Calls `use` with each of the tables of entities.
 template <typename Use>
 void EachTable(Use use) {
   use(kStages);

@@ -1,11 +1,31 @@
 // The row of a run and what is said of it as a whole.
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include "collectors/store/columns.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store.h"
 #include "probes/process.h"
 
 namespace headrace::collectors {
+namespace {
+
+template <typename Value>
+void BindValue(const Value& value, Statement* statement) {
+  statement->Bind(value);
+}
+void BindValue(const std::string& text, Statement* statement) {
+  statement->Bind(std::string_view(text));
+}
+void BindValue(const std::optional<std::string>& text, Statement* statement) {
+  if (text) {
+    statement->Bind(std::string_view(*text));
+  } else {
+    statement->BindNull();
+  }
+}
+
+}  // namespace
 
 const char* RunStateName(RunState state) {
   switch (state) {
@@ -23,26 +43,18 @@ const char* RunStateName(RunState state) {
 
 int64_t RunStore::BeginRun(const RunInfo& info) {
   const auto self = probes::ReadProcessStat(getpid());
-  Statement insert(database_,
-                   "INSERT INTO runs (name, tags, state, program, pid, command, pipeline_path, "
-                   "pipeline_text, started_realtime_ns, accounting_level, accounting_note, "
-                   "cores_count, cores_bound_by, memory_bytes, memory_bound_by, hostname, kernel, "
-                   "cpu_model, headrace_version, collector_pid, collector_start, level_asked, "
-                   "deep, ring_ns, trigger_text) VALUES "
-                   "(?1, ?2, 'recording', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
-                   "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)");
-  insert.Bind(std::string_view(info.name)).Bind(std::string_view(info.tags));
-  insert.Bind(std::string_view(info.program)).Bind(info.pid).Bind(std::string_view(info.command));
-  insert.Bind(std::string_view(info.pipeline_path)).Bind(std::string_view(info.pipeline_text));
-  insert.Bind(info.started_realtime_ns).Bind(info.accounting_level);
-  insert.Bind(std::string_view(info.accounting_note)).Bind(info.cores_count);
-  insert.Bind(std::string_view(info.cores_bound_by)).Bind(info.memory_bytes);
-  insert.Bind(std::string_view(info.memory_bound_by)).Bind(std::string_view(info.hostname));
-  insert.Bind(std::string_view(info.kernel)).Bind(std::string_view(info.cpu_model));
+  std::string names, parameters;
+  for (const RunColumn& column : kRunColumns) {
+    names += fmt::format("{}, ", column.name);
+    parameters += "?, ";
+  }
+  Statement insert(database_, fmt::format("INSERT INTO runs ({}headrace_version, collector_pid, "
+                                          "collector_start, state) VALUES ({}?, ?, ?, 'recording')",
+                                          names, parameters));
+#define HR_RUN_COLUMN(type, column, help) BindValue(info.column, &insert);
+#include "collectors/store/columns.def"
   insert.Bind(std::string_view(HEADRACE_VERSION)).Bind(int64_t{getpid()});
   insert.Bind(self ? self->start_ticks : int64_t{0});
-  insert.Bind(info.level_asked).Bind(int64_t{info.deep}).Bind(info.ring_ns);
-  insert.Bind(std::string_view(info.trigger_text));
   insert.Run();
   return database_.last_id();
 }
@@ -115,22 +127,14 @@ void RunStore::SetPrediction(int64_t run_id, const PredictionRow& prediction) {
 }
 
 void RunStore::SetConditions(int64_t run_id, const RunConditions& conditions) {
-  Prepared(
-      "UPDATE runs SET kind = ?2, settings_text = ?3, table_text = ?4, cold = ?5, "
-      "resident_ratio = ?6, resident_before_ratio = ?7, resident_note = NULLIF(?8, ''), "
-      "epoch_splits_count = ?9, element_order = ?10, order_window_count = ?11 WHERE run_id = ?1")
-      .Bind(run_id)
-      .Bind(std::string_view(conditions.kind))
-      .Bind(std::string_view(conditions.settings_text))
-      .Bind(std::string_view(conditions.table_text))
-      .Bind(int64_t{conditions.cold})
-      .Bind(conditions.resident_ratio)
-      .Bind(conditions.resident_before_ratio)
-      .Bind(std::string_view(conditions.resident_note))
-      .Bind(conditions.epoch_splits_count)
-      .Bind(std::string_view(conditions.file_order ? "file" : "any"))
-      .Bind(conditions.order_window_count)
-      .Run();
+  std::string changes;
+  for (const RunColumn& column : kConditionColumns) {
+    changes += fmt::format("{}{} = ?", changes.empty() ? "" : ", ", column.name);
+  }
+  Statement update(database_, fmt::format("UPDATE runs SET {} WHERE run_id = ?", changes));
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) BindValue(conditions.column, &update);
+#include "collectors/store/columns.def"
+  update.Bind(run_id).Run();
 }
 
 void RunStore::SetDedupSample(int64_t run_id, double now, double clustered) {

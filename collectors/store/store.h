@@ -20,20 +20,8 @@ namespace headrace::collectors {
 
 // What a run row says of the program and the machine (columns of view run_summary).
 struct RunInfo {
-  std::string name, tags, program, command, pipeline_path, pipeline_text;
-  int64_t pid = 0;
-  int64_t started_realtime_ns = 0;
-  int64_t accounting_level = 0;
-  std::string accounting_note;
-  std::optional<double> cores_count;
-  std::string cores_bound_by;
-  std::optional<int64_t> memory_bytes;
-  std::string memory_bound_by;
-  std::string hostname, kernel, cpu_model;
-  std::optional<int64_t> level_asked;  // absent: all that works
-  bool deep = false;
-  std::optional<int64_t> ring_ns;  // flight recorder: absent when everything is kept
-  std::string trigger_text;
+#define HR_RUN_COLUMN(type, column, help) type column{};
+#include "collectors/store/columns.def"
 };
 
 enum class RunState { kRecording, kComplete, kInterrupted, kTruncated };
@@ -163,14 +151,8 @@ struct DecisionRow {
 // The conditions of a run, as the program that runs the pipeline knows them (columns of view
 // run_summary of the same names). Absent: not known.
 struct RunConditions {
-  std::string kind = "pipeline";  // or "ceiling"
-  std::string settings_text, table_text;
-  bool cold = false;
-  std::optional<double> resident_ratio, resident_before_ratio;
-  std::string resident_note;
-  std::optional<int64_t> epoch_splits_count;
-  bool file_order = false;
-  int64_t order_window_count = 0;
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) type column = unset;
+#include "collectors/store/columns.def"
 };
 
 class RunStore {

@@ -99,6 +99,13 @@ class StorePage : public StoreColumns {
                                                            {Merge::kSum, "adds up, has a course"},
                                                            {Merge::kTotal, "adds up"}};
     std::string text;
+    for (const RunColumn& column : kRunColumns) {
+      text += fmt::format("| `runs` | `{}` | of the run | {} |\n", column.name, column.help);
+    }
+    for (const RunColumn& column : kConditionColumns) {
+      text += fmt::format("| `runs` | `{}` | of the run; NULL: unknown | {} |\n", column.name,
+                          column.help);
+    }
     EachTable([&](const auto& table) {
       for (const auto& column : table.columns) {
         text += fmt::format("| `{}` | `{}` | {} | {} |\n", table.totals, column.name,

@@ -648,7 +648,7 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   conditions.resident_ratio = 0.25;
   conditions.resident_before_ratio = 1;
   conditions.epoch_splits_count = 12;
-  conditions.file_order = true;
+  conditions.element_order = "file";
   conditions.order_window_count = 8;
   store.SetConditions(run, conditions);
   store.SetDedupSample(run, 1.5, 2.5);
