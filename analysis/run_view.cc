@@ -158,22 +158,29 @@ RunRow ReadRun(const Row& row) {
 
 OperatorCounters ReadOperatorCounters(const Row& row) {
   OperatorCounters op;
-  op.completions_count = row.Number("completions_count");
-  op.rows_count = row.Number("rows_count");
-  op.bytes_in_bytes = row.Number("bytes_in_bytes");
-  op.bytes_out_bytes = row.Number("bytes_out_bytes");
-  op.busy_ns = row.Number("busy_ns");
-  op.on_cpu_ns = row.Integer("on_cpu_ns");
+#define HR_OPERATOR_COUNTER(type, member, column, help) ReadColumn(row, #column, &op.column);
+#include "collectors/store/columns.def"
   op.blocked_ns = row.Integer("blocked_ns");
-  op.runnable_ns = row.Integer("runnable_ns");
-  op.on_cpu_low_ns = row.Integer("on_cpu_low_ns");
-  op.on_cpu_high_ns = row.Integer("on_cpu_high_ns");
   op.blocked_low_ns = row.Integer("blocked_low_ns");
   op.blocked_high_ns = row.Integer("blocked_high_ns");
-  op.lock_wait_ns = row.Number("lock_wait_ns");
-  op.wait_in_ns = row.Number("wait_in_ns");
-  op.wait_out_ns = row.Number("wait_out_ns");
   return op;
+}
+
+void Clear(const Count& known, Count* none) {
+  if (known) *none = 0;
+}
+void Clear(int64_t, int64_t*) {}
+
+// The counters of an operator in an interval in which it did nothing. What was never measured of it
+// stays unknown.
+OperatorCounters NothingDone(const OperatorCounters& op) {
+  OperatorCounters none;
+#define HR_OPERATOR_COUNTER(type, member, column, help) Clear(op.column, &none.column);
+#include "collectors/store/columns.def"
+  Clear(op.blocked_ns, &none.blocked_ns);
+  Clear(op.blocked_low_ns, &none.blocked_low_ns);
+  Clear(op.blocked_high_ns, &none.blocked_high_ns);
+  return none;
 }
 
 StageCounters ReadStageCounters(const Row& row) {
@@ -197,8 +204,10 @@ QueueCounters ReadQueueCounters(const Row& row) {
 }
 
 ResourceCounters ReadResourceCounters(const Row& row) {
-  return {row.Number("acquisitions_count"), row.Number("wait_ns"), row.Number("hold_ns"),
-          row.Number("moved_bytes")};
+  ResourceCounters resource;
+#define HR_RESOURCE_COUNTER(type, member, column, help) ReadColumn(row, #column, &resource.column);
+#include "collectors/store/columns.def"
+  return resource;
 }
 
 StepCounters ReadStepCounters(const Row& row) {
@@ -290,16 +299,7 @@ class Windows {
       window.start_ns = start;
       window.duration_ns = row.Number("duration_ns");
       // No row in an interval means that nothing was done, not that nothing was measured.
-      for (const OperatorRow& op : view_->operators) {
-        OperatorCounters& none = window.operators.emplace_back();
-        for (const auto member :
-             {&OperatorCounters::on_cpu_ns, &OperatorCounters::blocked_ns,
-              &OperatorCounters::runnable_ns, &OperatorCounters::on_cpu_low_ns,
-              &OperatorCounters::on_cpu_high_ns, &OperatorCounters::blocked_low_ns,
-              &OperatorCounters::blocked_high_ns}) {
-          if (op.*member) none.*member = 0;
-        }
-      }
+      for (const OperatorRow& op : view_->operators) window.operators.push_back(NothingDone(op));
       for (const StageRow& stage : view_->stages) {
         window.stages.emplace_back();
         if (stage.on_cpu_ns) window.stages.back().on_cpu_ns = 0;

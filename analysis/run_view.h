@@ -27,15 +27,11 @@ struct RunRow {
 
 // Counters of an operator, over the run or over one interval.
 struct OperatorCounters {
-  int64_t completions_count = 0, rows_count = 0, bytes_in_bytes = 0, bytes_out_bytes = 0;
-  int64_t busy_ns = 0;  // c + b + q
-  Count on_cpu_ns;      // c
-  Count blocked_ns;     // b, lock waits included
-  Count runnable_ns;    // q
-  // What c and b lie between, also where they are not told apart; empty: as told, or anything.
-  Count on_cpu_low_ns, on_cpu_high_ns, blocked_low_ns, blocked_high_ns;
-  int64_t lock_wait_ns = 0;
-  int64_t wait_in_ns = 0, wait_out_ns = 0;
+#define HR_OPERATOR_COUNTER(type, member, column, help) type column{};
+#include "collectors/store/columns.def"
+  Count blocked_ns;  // b, lock waits included
+  // What b lies between, also where it is not told apart; empty: as told, or anything.
+  Count blocked_low_ns, blocked_high_ns;
 };
 
 struct OperatorRow : OperatorCounters {
@@ -69,7 +65,8 @@ struct QueueRow : QueueCounters {
 };
 
 struct ResourceCounters {
-  int64_t acquisitions_count = 0, wait_ns = 0, hold_ns = 0, moved_bytes = 0;
+#define HR_RESOURCE_COUNTER(type, member, column, help) type column{};
+#include "collectors/store/columns.def"
 };
 
 struct ResourceRow : ResourceCounters {
