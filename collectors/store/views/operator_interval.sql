@@ -28,13 +28,14 @@ CREATE VIEW operator_interval AS SELECT
     AS blocked_low_ns,  -- b lies between these
   CASE WHEN i.busy_ns < i.on_cpu_low_ns + i.runnable_low_ns THEN 0
        ELSE i.busy_ns - i.on_cpu_low_ns - i.runnable_low_ns END
-    AS blocked_high_ns
+    AS blocked_high_ns,
+  i.enters_count        -- NULL: recorded by an earlier version
 FROM (
   -- What is told apart: c where its bounds are close, q where those of c and q together are.
   SELECT
     run_id, start_ns, duration_ns, operator_id, completions_count, rows_count, bytes_in_bytes, bytes_out_bytes,
     busy_ns, lock_wait_ns, wait_in_ns, wait_out_ns,
-    on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns,
+    on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns, enters_count,
     CASE WHEN on_cpu_high_ns - on_cpu_low_ns
               > (SELECT known_ratio FROM split_rule) * busy_ns
               AND on_cpu_high_ns - on_cpu_low_ns

@@ -30,13 +30,14 @@ CREATE VIEW operator_summary AS SELECT
     AS blocked_low_ns,  -- b lies between these, likewise
   CASE WHEN o.busy_ns < o.on_cpu_low_ns + o.runnable_low_ns THEN 0
        ELSE o.busy_ns - o.on_cpu_low_ns - o.runnable_low_ns END
-    AS blocked_high_ns
+    AS blocked_high_ns,
+  o.enters_count        -- times a thread entered it; NULL: recorded by an earlier version
 FROM (
   -- What is told apart: c where its bounds are close, q where those of c and q together are.
   SELECT
     run_id, operator_id, operator, kind, stage_id, position_index, completions_count, rows_count,
     bytes_in_bytes, bytes_out_bytes, busy_ns, lock_wait_ns, wait_in_ns, wait_out_ns, time_source,
-    residual_ns, on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns,
+    residual_ns, on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns, enters_count,
     CASE WHEN on_cpu_high_ns - on_cpu_low_ns > (SELECT known_ratio FROM split_rule) * busy_ns
          THEN NULL
          WHEN on_cpu_ns < on_cpu_low_ns THEN on_cpu_low_ns
