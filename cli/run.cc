@@ -211,7 +211,9 @@ void StoreDedupSample(const RunOptions& options, const Pipeline& pipeline, int64
     const auto seen = SampleDedup(reader::OpenTable(spec.table, spec.io), spec.projection, sample,
                                   kReadNs, [] { return Interrupted(); });
     if (seen)
-      collectors::RunStore(options.database).SetDedupSample(run_id, seen->now, seen->clustered);
+      collectors::RunStore(options.database)
+          .SetFacts(run_id, {{"sample_dedup_ratio", seen->now, "ratio"},
+                             {"clustered_dedup_ratio", seen->clustered, "ratio"}});
   } catch (const Error&) {
     // The run itself has said what is wrong with the table, if anything is.
   }

@@ -137,12 +137,17 @@ void RunStore::SetConditions(int64_t run_id, const RunConditions& conditions) {
   update.Bind(run_id).Run();
 }
 
-void RunStore::SetDedupSample(int64_t run_id, double now, double clustered) {
-  Prepared("UPDATE runs SET sample_dedup_ratio = ?2, clustered_dedup_ratio = ?3 WHERE run_id = ?1")
-      .Bind(run_id)
-      .Bind(now)
-      .Bind(clustered)
-      .Run();
+void RunStore::SetFacts(int64_t run_id, const std::vector<RunFact>& facts) {
+  Transaction transaction(database_);
+  for (const RunFact& fact : facts) {
+    Prepared("INSERT OR REPLACE INTO run_facts (run_id, name, value, unit) VALUES (?1, ?2, ?3, ?4)")
+        .Bind(run_id)
+        .Bind(std::string_view(fact.name))
+        .Bind(fact.value)
+        .Bind(std::string_view(fact.unit))
+        .Run();
+  }
+  transaction.Commit();
 }
 
 }  // namespace headrace::collectors

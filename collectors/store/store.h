@@ -155,6 +155,13 @@ struct RunConditions {
 #include "collectors/store/columns.def"
 };
 
+// A figure about a run (columns of view run_fact). Its name ends in its unit.
+struct RunFact {
+  std::string name;
+  double value = 0;
+  std::string unit;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
@@ -211,8 +218,9 @@ class RunStore {
   // Adds a decision with its changes, or replaces the one of the same index, in one transaction.
   void SetDecision(int64_t run_id, const DecisionRow& decision);
 
-  // Bytes of lists for each that would be kept, of a sample: as its rows lie, and by session.
-  void SetDedupSample(int64_t run_id, double now, double clustered);
+  // Adds figures that single recommendations ask for, or replaces those of the same names, in one
+  // transaction.
+  void SetFacts(int64_t run_id, const std::vector<RunFact>& facts);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 

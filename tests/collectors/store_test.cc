@@ -651,7 +651,9 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   conditions.element_order = "file";
   conditions.order_window_count = 8;
   store.SetConditions(run, conditions);
-  store.SetDedupSample(run, 1.5, 2.5);
+  store.SetFacts(run, {{"sample_dedup_ratio", 9, "ratio"}});
+  store.SetFacts(run,
+                 {{"sample_dedup_ratio", 1.5, "ratio"}, {"clustered_dedup_ratio", 2.5, "ratio"}});
   const char* const kAll =
       "SELECT kind, settings_text, table_text, cold, resident_ratio, resident_before_ratio, "
       "resident_note, epoch_splits_count, element_order, order_window_count, "
@@ -669,6 +671,33 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   store.CopyRun(run, copy);
   path_ = copy;
   EXPECT_EQ(Row(kAll), kept);
+}
+
+// Facts that had columns of their own are rows for who reads, whichever version stored them.
+TEST_F(Store, FactsOfEarlierVersionsAreRowsLikeOthers) {
+  {
+    Database database(path_, Database::Mode::kCreate);
+    for (size_t i = 0; i < 6; ++i) database.Execute(std::string(SchemaFiles()[i].text));
+    database.Execute("PRAGMA application_id = 0x68647263; PRAGMA user_version = 6");
+    database.Execute(
+        "INSERT INTO runs (name, state, pid, started_realtime_ns, collector_pid, collector_start, "
+        "clustered_dedup_ratio, sample_dedup_ratio) VALUES ('old', 'complete', 1, 1, 1, 1, 4, 2)");
+  }
+  const char* const kFacts =
+      "SELECT name, value, unit FROM run_fact WHERE run_id = 1 ORDER BY name";
+  const char* const kColumns = "SELECT clustered_dedup_ratio, sample_dedup_ratio FROM run_summary";
+  const std::string facts = "clustered_dedup_ratio|4|ratio\nsample_dedup_ratio|2|ratio";
+  EXPECT_EQ(Row(kFacts), facts) << "read as it is";
+  RunStore store(path_);
+  EXPECT_EQ(Row(kFacts), facts) << "upgraded";
+  EXPECT_EQ(Row(kColumns), "4|2");
+  store.SetFacts(1, {{"clustered_dedup_ratio", 5, "ratio"}, {"moved_bytes", 7, "bytes"}});
+  EXPECT_EQ(Row(kFacts),
+            "clustered_dedup_ratio|5|ratio\nmoved_bytes|7|bytes\n"
+            "sample_dedup_ratio|2|ratio");
+  EXPECT_EQ(Row(kColumns), "5|2");
+  store.RemoveRun(1);
+  EXPECT_EQ(Row(kFacts), "");
 }
 
 // A file of version 1, made by its own migration, keeps its rows when this version opens it.
