@@ -133,43 +133,24 @@ int64_t FindRun(Database& database, const std::string& path, const std::string& 
   throw Error(ExitCode::kBadData, fmt::format("has no run '{}'", Printable(wanted)), path, fix);
 }
 
+// The column of that name, as the member it is read into has it.
+void ReadColumn(const Row& row, const char* name, std::string* text) { *text = row.Text(name); }
+void ReadColumn(const Row& row, const char* name, int64_t* number) { *number = row.Number(name); }
+void ReadColumn(const Row& row, const char* name, Count* count) { *count = row.Integer(name); }
+void ReadColumn(const Row& row, const char* name, Real* real) { *real = row.Real(name); }
+void ReadColumn(const Row& row, const char* name, std::optional<std::string>* text) {
+  if (row.Has(name)) *text = row.Text(name);
+}
+
 RunRow ReadRun(const Row& row) {
   RunRow run;
   run.run_id = row.Number("run_id");
-  run.name = row.Text("name");
-  run.tags = row.Text("tags");
   run.state = row.Text("state");
-  run.program = row.Text("program");
-  run.command = row.Text("command");
-  run.pipeline_path = row.Text("pipeline_path");
-  run.pipeline_text = row.Text("pipeline_text");
-  run.accounting_note = row.Text("accounting_note");
-  run.hostname = row.Text("hostname");
-  run.kernel = row.Text("kernel");
-  run.cpu_model = row.Text("cpu_model");
   run.headrace_version = row.Text("headrace_version");
-  run.cores_bound_by = row.Text("cores_bound_by");
-  run.memory_bound_by = row.Text("memory_bound_by");
-  run.pid = row.Number("pid");
-  run.started_realtime_ns = row.Number("started_realtime_ns");
   run.duration_ns = row.Number("duration_ns");
-  run.accounting_level = row.Number("accounting_level");
-  run.cores_count = row.Real("cores_count");
-  run.memory_bytes = row.Integer("memory_bytes");
-  run.level_asked = row.Integer("level_asked");
-  run.deep = row.Number("deep");
-  run.ring_ns = row.Integer("ring_ns");
-  run.trigger_text = row.Text("trigger_text");
-  run.kind = row.Text("kind");
-  if (row.Has("settings_text")) run.settings_text = row.Text("settings_text");
-  run.table_text = row.Text("table_text");
-  run.resident_note = row.Text("resident_note");
-  run.element_order = row.Text("element_order");
-  run.cold = row.Integer("cold");
-  run.epoch_splits_count = row.Integer("epoch_splits_count");
-  run.order_window_count = row.Integer("order_window_count");
-  run.resident_ratio = row.Real("resident_ratio");
-  run.resident_before_ratio = row.Real("resident_before_ratio");
+#define HR_RUN_COLUMN(type, column, help) ReadColumn(row, #column, &run.column);
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) ReadColumn(row, #column, &run.column);
+#include "collectors/store/columns.def"
   run.clustered_dedup_ratio = row.Real("clustered_dedup_ratio");
   run.sample_dedup_ratio = row.Real("sample_dedup_ratio");
   return run;
@@ -177,22 +158,29 @@ RunRow ReadRun(const Row& row) {
 
 OperatorCounters ReadOperatorCounters(const Row& row) {
   OperatorCounters op;
-  op.completions_count = row.Number("completions_count");
-  op.rows_count = row.Number("rows_count");
-  op.bytes_in_bytes = row.Number("bytes_in_bytes");
-  op.bytes_out_bytes = row.Number("bytes_out_bytes");
-  op.busy_ns = row.Number("busy_ns");
-  op.on_cpu_ns = row.Integer("on_cpu_ns");
+#define HR_OPERATOR_COUNTER(type, member, column, help) ReadColumn(row, #column, &op.column);
+#include "collectors/store/columns.def"
   op.blocked_ns = row.Integer("blocked_ns");
-  op.runnable_ns = row.Integer("runnable_ns");
-  op.on_cpu_low_ns = row.Integer("on_cpu_low_ns");
-  op.on_cpu_high_ns = row.Integer("on_cpu_high_ns");
   op.blocked_low_ns = row.Integer("blocked_low_ns");
   op.blocked_high_ns = row.Integer("blocked_high_ns");
-  op.lock_wait_ns = row.Number("lock_wait_ns");
-  op.wait_in_ns = row.Number("wait_in_ns");
-  op.wait_out_ns = row.Number("wait_out_ns");
   return op;
+}
+
+void Clear(const Count& known, Count* none) {
+  if (known) *none = 0;
+}
+void Clear(int64_t, int64_t*) {}
+
+// The counters of an operator in an interval in which it did nothing. What was never measured of it
+// stays unknown.
+OperatorCounters NothingDone(const OperatorCounters& op) {
+  OperatorCounters none;
+#define HR_OPERATOR_COUNTER(type, member, column, help) Clear(op.column, &none.column);
+#include "collectors/store/columns.def"
+  Clear(op.blocked_ns, &none.blocked_ns);
+  Clear(op.blocked_low_ns, &none.blocked_low_ns);
+  Clear(op.blocked_high_ns, &none.blocked_high_ns);
+  return none;
 }
 
 StageCounters ReadStageCounters(const Row& row) {
@@ -216,8 +204,10 @@ QueueCounters ReadQueueCounters(const Row& row) {
 }
 
 ResourceCounters ReadResourceCounters(const Row& row) {
-  return {row.Number("acquisitions_count"), row.Number("wait_ns"), row.Number("hold_ns"),
-          row.Number("moved_bytes")};
+  ResourceCounters resource;
+#define HR_RESOURCE_COUNTER(type, member, column, help) ReadColumn(row, #column, &resource.column);
+#include "collectors/store/columns.def"
+  return resource;
 }
 
 StepCounters ReadStepCounters(const Row& row) {
@@ -309,16 +299,7 @@ class Windows {
       window.start_ns = start;
       window.duration_ns = row.Number("duration_ns");
       // No row in an interval means that nothing was done, not that nothing was measured.
-      for (const OperatorRow& op : view_->operators) {
-        OperatorCounters& none = window.operators.emplace_back();
-        for (const auto member :
-             {&OperatorCounters::on_cpu_ns, &OperatorCounters::blocked_ns,
-              &OperatorCounters::runnable_ns, &OperatorCounters::on_cpu_low_ns,
-              &OperatorCounters::on_cpu_high_ns, &OperatorCounters::blocked_low_ns,
-              &OperatorCounters::blocked_high_ns}) {
-          if (op.*member) none.*member = 0;
-        }
-      }
+      for (const OperatorRow& op : view_->operators) window.operators.push_back(NothingDone(op));
       for (const StageRow& stage : view_->stages) {
         window.stages.emplace_back();
         if (stage.on_cpu_ns) window.stages.back().on_cpu_ns = 0;

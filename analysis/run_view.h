@@ -15,36 +15,23 @@ using Real = std::optional<double>;
 
 struct RunRow {
   int64_t run_id = 0;
-  std::string name, tags, state, program, command, pipeline_path, pipeline_text;
-  std::string accounting_note, hostname, kernel, cpu_model, headrace_version;
-  std::string cores_bound_by, memory_bound_by;
-  int64_t pid = 0, started_realtime_ns = 0, duration_ns = 0;
-  int64_t accounting_level = 0;  // 0: no accounts, seen from outside only
-  Real cores_count;
-  Count memory_bytes;
-  Count level_asked;  // --level; empty: all that works
-  int64_t deep = 0;   // 1: --deep
-  Count ring_ns;      // flight recorder: detail kept before a trigger; empty: all was kept
-  std::string trigger_text;
-  // How the run was made, as the program that ran the pipeline told the store; empty: it did not.
-  std::string kind;  // "pipeline"; "ceiling": one batch repeated, no input
-  std::optional<std::string> settings_text;
-  std::string table_text, resident_note, element_order;
-  Count cold, epoch_splits_count, order_window_count;
-  Real resident_ratio, resident_before_ratio, clustered_dedup_ratio, sample_dedup_ratio;
+  std::string state, headrace_version;
+  int64_t duration_ns = 0;
+  // What the store was told, with the names of its columns: collectors/store/columns.def. How the
+  // run was made is empty where the program that ran the pipeline did not tell it.
+#define HR_RUN_COLUMN(type, column, help) type column{};
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) read column{};
+#include "collectors/store/columns.def"
+  Real clustered_dedup_ratio, sample_dedup_ratio;
 };
 
 // Counters of an operator, over the run or over one interval.
 struct OperatorCounters {
-  int64_t completions_count = 0, rows_count = 0, bytes_in_bytes = 0, bytes_out_bytes = 0;
-  int64_t busy_ns = 0;  // c + b + q
-  Count on_cpu_ns;      // c
-  Count blocked_ns;     // b, lock waits included
-  Count runnable_ns;    // q
-  // What c and b lie between, also where they are not told apart; empty: as told, or anything.
-  Count on_cpu_low_ns, on_cpu_high_ns, blocked_low_ns, blocked_high_ns;
-  int64_t lock_wait_ns = 0;
-  int64_t wait_in_ns = 0, wait_out_ns = 0;
+#define HR_OPERATOR_COUNTER(type, member, column, help) type column{};
+#include "collectors/store/columns.def"
+  Count blocked_ns;  // b, lock waits included
+  // What b lies between, also where it is not told apart; empty: as told, or anything.
+  Count blocked_low_ns, blocked_high_ns;
 };
 
 struct OperatorRow : OperatorCounters {
@@ -78,7 +65,8 @@ struct QueueRow : QueueCounters {
 };
 
 struct ResourceCounters {
-  int64_t acquisitions_count = 0, wait_ns = 0, hold_ns = 0, moved_bytes = 0;
+#define HR_RESOURCE_COUNTER(type, member, column, help) type column{};
+#include "collectors/store/columns.def"
 };
 
 struct ResourceRow : ResourceCounters {

@@ -176,10 +176,10 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
       conditions.resident_ratio ? FormatPercent(*conditions.resident_ratio) : "an unknown share";
   if (!conditions.resident_ratio || *conditions.resident_ratio > kStays) {
     std::fputs(fmt::format("headrace run: --cold: {} of the table stays in the page cache{}\n", now,
-                           conditions.resident_note.empty()
-                               ? "; its file system may keep it nowhere else, or another "
-                                 "program holds it"
-                               : ": " + conditions.resident_note)
+                           conditions.resident_note
+                               ? ": " + *conditions.resident_note
+                               : "; its file system may keep it nowhere else, or another "
+                                 "program holds it")
                    .c_str(),
                stderr);
   } else if (!options.json) {
@@ -211,7 +211,9 @@ void StoreDedupSample(const RunOptions& options, const Pipeline& pipeline, int64
     const auto seen = SampleDedup(reader::OpenTable(spec.table, spec.io), spec.projection, sample,
                                   kReadNs, [] { return Interrupted(); });
     if (seen)
-      collectors::RunStore(options.database).SetDedupSample(run_id, seen->now, seen->clustered);
+      collectors::RunStore(options.database)
+          .SetFacts(run_id, {{"sample_dedup_ratio", seen->now, "ratio"},
+                             {"clustered_dedup_ratio", seen->clustered, "ratio"}});
   } catch (const Error&) {
     // The run itself has said what is wrong with the table, if anything is.
   }

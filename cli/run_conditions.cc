@@ -54,8 +54,8 @@ collectors::RunConditions ReadConditions(const reader::PipelineSpec& spec,
   if (spec.repeat_first_batch) conditions.kind = "ceiling";
   conditions.settings_text = SettingsText(settings);
   conditions.cold = spec.cold_reads;
-  conditions.file_order = spec.file_order;
   if (spec.file_order) {
+    conditions.element_order = "file";
     conditions.order_window_count = static_cast<int64_t>(spec.reorder_window);
   }
   if (spec.synthetic) {
@@ -72,8 +72,8 @@ collectors::RunConditions ReadConditions(const reader::PipelineSpec& spec,
       residency = reader::ReadResidency(files);
     }
     conditions.resident_ratio = RatioOf(residency);
-    conditions.resident_note = residency.unknown;
-    if (spec.io.direct && conditions.resident_note.empty()) {
+    if (!residency.unknown.empty()) conditions.resident_note = residency.unknown;
+    if (spec.io.direct && !conditions.resident_note) {
       conditions.resident_note = "reads go past the page cache (source.direct)";
       conditions.resident_ratio.reset();
     }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "collectors/segment_claims.h"
+#include "collectors/store/columns.h"
 #include "probes/process_identity.h"
 
 namespace headrace::collectors {
@@ -19,54 +20,6 @@ T* FindId(std::vector<T>* samples, int64_t id) {
   const auto it =
       std::find_if(samples->begin(), samples->end(), [id](const T& s) { return s.id == id; });
   return it == samples->end() ? nullptr : &*it;
-}
-
-void Add(std::optional<int64_t>* sum, const std::optional<int64_t>& value) {
-  if (value) *sum = sum->value_or(0) + *value;
-}
-
-void AddOperator(OperatorSample* sum, const OperatorSample& o) {
-  sum->completions += o.completions;
-  sum->rows += o.rows;
-  sum->in_bytes += o.in_bytes;
-  sum->out_bytes += o.out_bytes;
-  sum->busy_ns += o.busy_ns;
-  sum->lock_wait_ns += o.lock_wait_ns;
-  sum->wait_in_ns += o.wait_in_ns;
-  sum->wait_out_ns += o.wait_out_ns;
-  Add(&sum->on_cpu_ns, o.on_cpu_ns);
-  Add(&sum->runnable_ns, o.runnable_ns);
-  Add(&sum->on_cpu_low_ns, o.on_cpu_low_ns);
-  Add(&sum->on_cpu_high_ns, o.on_cpu_high_ns);
-  Add(&sum->runnable_low_ns, o.runnable_low_ns);
-  Add(&sum->runnable_high_ns, o.runnable_high_ns);
-  Add(&sum->residual_ns, o.residual_ns);
-  if (!o.time_source.empty()) sum->time_source = o.time_source;
-}
-
-void AddQueue(QueueSample* sum, const QueueSample& q) {
-  sum->observed_ns += q.observed_ns;
-  sum->occupancy_ns += q.occupancy_ns;
-  sum->capacity_ns += q.capacity_ns;
-  sum->full_ns += q.full_ns;
-  sum->empty_ns += q.empty_ns;
-  sum->puts += q.puts;
-  sum->gets += q.gets;
-}
-
-void AddResource(ResourceSample* sum, const ResourceSample& r) {
-  sum->acquisitions += r.acquisitions;
-  sum->wait_ns += r.wait_ns;
-  sum->hold_ns += r.hold_ns;
-  sum->moved_bytes += r.moved_bytes;
-}
-
-void AddStage(StageSample* sum, const StageSample& s) {
-  sum->parallelism_ns += s.parallelism_ns;
-  sum->lifetime_ns += s.lifetime_ns;
-  sum->unattributed_ns += s.unattributed_ns;
-  Add(&sum->on_cpu_ns, s.on_cpu_ns);
-  Add(&sum->runnable_ns, s.runnable_ns);
 }
 
 void AddSteps(StepSample* sum, const StepSample& s) {
@@ -261,12 +214,14 @@ void AccountTree::Merge(int64_t pid, const IntervalSample& own, IntervalSample* 
     if (s.id != HR_MAX_STAGES) id = Number(&stages_, s.name);
     stage_ids[s.id] = id;
     if (StageSample* sum = FindId(&all->stages, id)) {
-      AddStage(sum, s);
+      // Each process looks at its own threads, all of them for as long.
+      const int64_t observed_ns = std::max(sum->observed_ns, s.observed_ns);
+      AddUp(kStages, s, sum);
+      sum->observed_ns = observed_ns;
       sum->parallelism += s.parallelism;
       sum->max_parallelism = sum->max_parallelism == 0 || s.max_parallelism == 0
                                  ? 0
                                  : sum->max_parallelism + s.max_parallelism;
-      sum->observed_ns = std::max(sum->observed_ns, s.observed_ns);
     } else {
       all->stages.push_back(s);
       all->stages.back().id = all->stages.back().index = id;
@@ -283,7 +238,7 @@ void AccountTree::Merge(int64_t pid, const IntervalSample& own, IntervalSample* 
             .first->second;
     operator_ids_[{pid, static_cast<uint32_t>(o.id)}] = id;
     if (OperatorSample* sum = FindId(&all->operators, id)) {
-      AddOperator(sum, o);
+      AddUp(kOperators, o, sum);
     } else {
       all->operators.push_back(o);
       all->operators.back().id = id;
@@ -293,7 +248,7 @@ void AccountTree::Merge(int64_t pid, const IntervalSample& own, IntervalSample* 
   for (const QueueSample& q : own.queues) {
     const int64_t id = Number(&queues_, q.name);
     if (QueueSample* sum = FindId(&all->queues, id)) {
-      AddQueue(sum, q);
+      AddUp(kQueues, q, sum);
       sum->capacity += q.capacity;
     } else {
       all->queues.push_back(q);
@@ -306,7 +261,7 @@ void AccountTree::Merge(int64_t pid, const IntervalSample& own, IntervalSample* 
   for (const ResourceSample& r : own.resources) {
     const int64_t id = Number(&resources_, r.name);
     if (ResourceSample* sum = FindId(&all->resources, id)) {
-      AddResource(sum, r);
+      AddUp(kResources, r, sum);
       sum->servers += r.servers;
     } else {
       all->resources.push_back(r);
@@ -320,8 +275,7 @@ void Extend(IntervalSample* interval, const IntervalSample& next) {
   interval->duration_ns = next.start_ns + next.duration_ns - interval->start_ns;
   for (const StageSample& s : next.stages) {
     if (StageSample* sum = FindId(&interval->stages, s.id)) {
-      AddStage(sum, s);
-      sum->observed_ns += s.observed_ns;
+      AddUp(kStages, s, sum);
       sum->parallelism = s.parallelism;
       sum->max_parallelism = s.max_parallelism;
     } else {
@@ -330,14 +284,14 @@ void Extend(IntervalSample* interval, const IntervalSample& next) {
   }
   for (const OperatorSample& o : next.operators) {
     if (OperatorSample* sum = FindId(&interval->operators, o.id)) {
-      AddOperator(sum, o);
+      AddUp(kOperators, o, sum);
     } else {
       interval->operators.push_back(o);
     }
   }
   for (const QueueSample& q : next.queues) {
     if (QueueSample* sum = FindId(&interval->queues, q.id)) {
-      AddQueue(sum, q);
+      AddUp(kQueues, q, sum);
       sum->capacity = q.capacity;
     } else {
       interval->queues.push_back(q);
@@ -345,7 +299,7 @@ void Extend(IntervalSample* interval, const IntervalSample& next) {
   }
   for (const ResourceSample& r : next.resources) {
     if (ResourceSample* sum = FindId(&interval->resources, r.id)) {
-      AddResource(sum, r);
+      AddUp(kResources, r, sum);
       sum->servers = r.servers;
     } else {
       interval->resources.push_back(r);

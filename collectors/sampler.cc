@@ -198,6 +198,7 @@ OperatorSample Sampler::SampleOperator(int64_t id, const SegmentSnapshot::Operat
   sample.kind = o.kind;
   sample.completions = Delta(kOpCompletions, id, o.completions);
   sample.rows = Delta(kOpRows, id, o.rows);
+  sample.enters = Delta(kOpEnters, id, o.enters);
   sample.in_bytes = Delta(kOpIn, id, o.in_bytes);
   sample.out_bytes = Delta(kOpOut, id, o.out_bytes);
   sample.busy_ns = Delta(kOpBusy, id, o.busy_ns);

@@ -64,6 +64,7 @@ class Sampler {
     kStageRunnable,
     kOpCompletions,
     kOpRows,
+    kOpEnters,
     kOpIn,
     kOpOut,
     kOpBusy,

@@ -13,88 +13,19 @@
 #include <vector>
 
 #include "collectors/store/read_store.h"
+#include "collectors/store/samples.h"
 #include "collectors/store/statement.h"
 
 namespace headrace::collectors {
 
 // What a run row says of the program and the machine (columns of view run_summary).
 struct RunInfo {
-  std::string name, tags, program, command, pipeline_path, pipeline_text;
-  int64_t pid = 0;
-  int64_t started_realtime_ns = 0;
-  int64_t accounting_level = 0;
-  std::string accounting_note;
-  std::optional<double> cores_count;
-  std::string cores_bound_by;
-  std::optional<int64_t> memory_bytes;
-  std::string memory_bound_by;
-  std::string hostname, kernel, cpu_model;
-  std::optional<int64_t> level_asked;  // absent: all that works
-  bool deep = false;
-  std::optional<int64_t> ring_ns;  // flight recorder: absent when everything is kept
-  std::string trigger_text;
+#define HR_RUN_COLUMN(type, column, help) type column{};
+#include "collectors/store/columns.def"
 };
 
 enum class RunState { kRecording, kComplete, kInterrupted, kTruncated };
 const char* RunStateName(RunState state);
-
-// Definitions and deltas of one interval. Entities are named by small numbers of the recorder's
-// choice, constant within the run.
-struct StageSample {
-  int64_t id = 0;
-  std::string name;
-  int64_t index = 0, parallelism = 0, max_parallelism = 0;
-  int64_t parallelism_ns = 0, lifetime_ns = 0, unattributed_ns = 0;
-  std::optional<int64_t> on_cpu_ns, runnable_ns;
-  int64_t observed_ns = 0;  // over which parallelism_ns was taken
-};
-struct OperatorSample {
-  int64_t id = 0;
-  std::string name, kind;
-  int64_t stage_id = 0, position = 0;
-  int64_t completions = 0, rows = 0, in_bytes = 0, out_bytes = 0;
-  int64_t busy_ns = 0, lock_wait_ns = 0, wait_in_ns = 0, wait_out_ns = 0;
-  std::optional<int64_t> on_cpu_ns, runnable_ns;
-  // What on_cpu_ns and runnable_ns lie between, also where these are absent; absent: they are
-  // exact.
-  std::optional<int64_t> on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns;
-  std::string time_source;             // account, thread_clock, ebpf; "": by on_cpu_ns
-  std::optional<int64_t> residual_ns;  // ebpf: on_cpu_ns less what the thread CPU clock says
-};
-struct QueueSample {
-  int64_t id = 0;
-  std::string name;
-  std::optional<int64_t> producer_stage_id, consumer_stage_id;
-  int64_t capacity = 0;
-  int64_t observed_ns = 0, occupancy_ns = 0, capacity_ns = 0, full_ns = 0, empty_ns = 0;
-  int64_t puts = 0, gets = 0;
-};
-struct ResourceSample {
-  int64_t id = 0;
-  std::string name, kind;  // kind: "lock" or "device"
-  int64_t servers = 1, acquisitions = 0, wait_ns = 0, hold_ns = 0, moved_bytes = 0;
-};
-struct StepSample {
-  int64_t steps = 0, rows = 0, wait_ns = 0, compute_ns = 0;
-  std::optional<int64_t> first_ns, last_ns;  // since the run began; of the steps in `durations`
-  std::vector<int64_t> durations_ns;         // wait + compute of single steps, for quantiles
-};
-enum class MetricKind { kCounter, kGauge };
-struct HostSample {
-  std::string metric, unit;
-  MetricKind kind = MetricKind::kGauge;
-  std::string source = "counter";
-  double value = 0;
-};
-struct IntervalSample {
-  int64_t start_ns = 0, duration_ns = 0;  // since the run began
-  std::vector<StageSample> stages;
-  std::vector<OperatorSample> operators;
-  std::vector<QueueSample> queues;
-  std::vector<ResourceSample> resources;
-  StepSample steps;
-  std::vector<HostSample> hosts;
-};
 
 // What probes measured. Measurements, stacks and processes are numbered by the recorder; totals
 // replace what was stored under the number before.
@@ -220,14 +151,15 @@ struct DecisionRow {
 // The conditions of a run, as the program that runs the pipeline knows them (columns of view
 // run_summary of the same names). Absent: not known.
 struct RunConditions {
-  std::string kind = "pipeline";  // or "ceiling"
-  std::string settings_text, table_text;
-  bool cold = false;
-  std::optional<double> resident_ratio, resident_before_ratio;
-  std::string resident_note;
-  std::optional<int64_t> epoch_splits_count;
-  bool file_order = false;
-  int64_t order_window_count = 0;
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) type column = unset;
+#include "collectors/store/columns.def"
+};
+
+// A figure about a run (columns of view run_fact). Its name ends in its unit.
+struct RunFact {
+  std::string name;
+  double value = 0;
+  std::string unit;
 };
 
 class RunStore {
@@ -286,8 +218,9 @@ class RunStore {
   // Adds a decision with its changes, or replaces the one of the same index, in one transaction.
   void SetDecision(int64_t run_id, const DecisionRow& decision);
 
-  // Bytes of lists for each that would be kept, of a sample: as its rows lie, and by session.
-  void SetDedupSample(int64_t run_id, double now, double clustered);
+  // Adds figures that single recommendations ask for, or replaces those of the same names, in one
+  // transaction.
+  void SetFacts(int64_t run_id, const std::vector<RunFact>& facts);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 
@@ -308,13 +241,28 @@ class RunStore {
   void RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns, int64_t resolution_ns);
   void RollupMeasurements(int64_t run_id, int64_t before_ns, int64_t resolution_ns);
   void AppendMeasurements(int64_t run_id, const MeasurementBatch& batch);
+  void AppendDefinitions(int64_t run_id, const MeasurementBatch& batch);
+  void AppendFigures(int64_t run_id, const MeasurementBatch& batch);
   Statement& Prepared(const char* sql);
-  void AppendOne(int64_t run_id, const IntervalSample& interval, AppendPart part);
+  void AppendOne(int64_t run_id, const IntervalSample& t, AppendPart part);
+  // Of the entities of `table` (columns.h).
+  template <const auto& table, typename Sample>
+  void AppendTotals(int64_t run_id, const Sample& sample);
+  template <const auto& table, typename Sample>
+  void AppendCourse(int64_t run_id, int64_t start_ns, const Sample& sample);
+  template <const auto& table>
+  void RollupTable(int64_t run_id);
+  void MergeRows(const std::string& table, const std::string& key, const std::string& columns,
+                 const std::string& sums, int64_t run_id);
+  void AppendOperatorTotals(int64_t run_id, const std::vector<IntervalSample>& intervals);
+  void AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part);
+  void AppendHosts(int64_t run_id, const IntervalSample& t, AppendPart part);
+  int64_t HostMetricId(int64_t run_id, const std::string& metric);
 
   Database database_;
   uint32_t mode_ = 0600;                       // permissions of the file
   std::pair<uint64_t, uint64_t> log_id_;       // device and inode of its -wal file
-  std::map<const char*, Statement> prepared_;  // by the address of a literal
+  std::map<const char*, Statement> prepared_;  // by the address of a text that stays
   // Up to where measurements were merged, by run and resolution.
   std::map<std::pair<int64_t, int64_t>, int64_t> rolled_up_;
 };

@@ -107,117 +107,6 @@ class Store : public testing::Test {
   std::string folder_, path_;
 };
 
-TEST_F(Store, ViewsAreTheDocumentedInterface) {
-  { RunStore store(path_); }
-  const std::pair<const char*, const char*> kViews[] = {
-      {"run_summary",
-       "run_id name tags state program pid command pipeline_path pipeline_text "
-       "started_realtime_ns duration_ns accounting_level accounting_note cores_count "
-       "cores_bound_by memory_bytes memory_bound_by hostname kernel cpu_model "
-       "headrace_version level_asked deep ring_ns trigger_text kind settings_text table_text cold "
-       "resident_ratio resident_before_ratio resident_note epoch_splits_count element_order "
-       "order_window_count clustered_dedup_ratio sample_dedup_ratio"},
-      {"prediction_summary",
-       "run_id from_run_id batches_per_second low high limited_by limited_by_kind "
-       "observed_batches_per_second"},
-      {"comparison_summary",
-       "comparison_id name started_realtime_ns duration_ns state a_label b_label seed verdict "
-       "pairs_count result_json"},
-      {"comparison_run", "comparison_id order_index pair_index side run_id left_out"},
-      {"decision_summary",
-       "run_id decision_index at_ns applied_ns observed_ns action limited_by limited_by_kind "
-       "now_rate predicted_rate predicted_low predicted_high observed_rate observed_low "
-       "observed_high verdict reason detail_json"},
-      {"decision_change", "run_id decision_index knob from_text to_text"},
-      {"stage_summary",
-       "run_id stage stage_index parallelism_count last_parallelism_count "
-       "max_parallelism_count lifetime_ns on_cpu_ns runnable_ns unattributed_ns"},
-      {"operator_summary",
-       "run_id operator kind stage stage_index position_index completions_count "
-       "rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns blocked_ns "
-       "runnable_ns lock_wait_ns wait_in_ns wait_out_ns source residual_ns on_cpu_low_ns "
-       "on_cpu_high_ns blocked_low_ns blocked_high_ns"},
-      {"operator_interval",
-       "run_id start_ns duration_ns operator stage stage_index position_index "
-       "completions_count rows_count bytes_in_bytes bytes_out_bytes busy_ns on_cpu_ns "
-       "blocked_ns runnable_ns lock_wait_ns wait_in_ns wait_out_ns on_cpu_low_ns on_cpu_high_ns "
-       "blocked_low_ns blocked_high_ns"},
-      {"split_rule", "known_ratio small_ratio"},
-      {"stage_interval",
-       "run_id start_ns duration_ns stage stage_index parallelism_count lifetime_ns "
-       "on_cpu_ns runnable_ns unattributed_ns"},
-      {"calibration_summary",
-       "calibration_id measured_realtime_ns hostname kernel cpu_model folder metric unit subject "
-       "threads_count size_bytes depth_count value minimum_value maximum_value repetitions_count "
-       "note"},
-      {"queue_summary",
-       "run_id queue producer_stage consumer_stage capacity_count mean_occupancy_ratio "
-       "full_ratio empty_ratio puts_count gets_count"},
-      {"queue_interval",
-       "run_id start_ns duration_ns queue mean_occupancy_ratio full_ratio empty_ratio "
-       "puts_count gets_count"},
-      {"resource_summary",
-       "run_id resource kind servers_count acquisitions_count wait_ns hold_ns "
-       "moved_bytes"},
-      {"resource_interval",
-       "run_id start_ns duration_ns resource kind acquisitions_count wait_ns hold_ns "
-       "moved_bytes"},
-      {"step_summary",
-       "run_id steps_count rows_count wait_ns compute_ns wall_ns step_p50_ns step_p99_ns"},
-      {"step_interval", "run_id start_ns duration_ns steps_count rows_count wait_ns compute_ns"},
-      {"host_summary",
-       "run_id metric unit mean_value minimum_value maximum_value last_value source "
-       "subject cause"},
-      {"host_interval", "run_id start_ns duration_ns metric unit value"},
-      {"probe_status", "run_id probe state reason fix affects"},
-      {"loss_summary", "run_id what lost_count total_count"},
-      {"metric_list", "run_id metric unit kind source privilege help"},
-      {"measurement_summary",
-       "run_id metric unit kind source operator stage process_id process pid thread "
-       "subject cause bucket value minimum_value maximum_value last_value running_ratio"},
-      {"measurement_interval",
-       "run_id start_ns duration_ns metric unit kind source operator stage process_id "
-       "process pid thread subject cause value"},
-      {"process_summary",
-       "run_id process_id pid parent_pid process command role has_accounts started_ns "
-       "ended_ns exit_text cpu_ns minor_faults_count major_faults_count cpu_is_least "
-       "mean_rss_bytes maximum_rss_bytes read_bytes threads_count"},
-      {"thread_summary",
-       "run_id process_id process pid thread on_cpu_ns runnable_ns runnable_count "
-       "blocked_ns wait_ns voluntary_switches_count involuntary_switches_count source"},
-      {"wakeup_summary",
-       "run_id waker_pid waker_thread wakee_process wakee_pid wakee_thread cause "
-       "wakeups_count"},
-      {"off_cpu_summary",
-       "run_id operator stage process_id process pid thread cause class blocked_ns "
-       "blocked_count wait_ns source"},
-      {"io_summary",
-       "run_id device direction operator stage process_id process pid requests_count "
-       "bytes mean_size_bytes mean_latency_ns latency_ns sequential_ratio"},
-      {"io_histogram",
-       "run_id metric device direction operator stage process_id process pid thread "
-       "bucket events_count"},
-      {"network_summary",
-       "run_id process_id process pid socket operator stage received_bytes sent_bytes "
-       "retransmits_count receive_window_stalls_count"},
-      {"counter_summary",
-       "run_id metric unit kind source operator stage process_id process pid thread "
-       "subject cause value running_ratio"},
-      {"stack_summary",
-       "run_id kind operator stage process_id process pid thread folded samples_count "
-       "time_ns"},
-      {"detail_range", "run_id start_ns end_ns reason"}};
-  ReadStore store(path_);
-  for (const auto& [view, columns] : kViews) {
-    std::string found;
-    for (const std::string& column : store.Query(fmt::format("SELECT * FROM {}", view)).columns) {
-      found += (found.empty() ? "" : " ") + column;
-    }
-    EXPECT_EQ(found, columns) << view;
-  }
-  EXPECT_EQ(ViewFiles().size(), std::size(kViews));
-}
-
 TEST_F(Store, SummariesAreSumsOfWhatWasAppended) {
   RunStore store(path_);
   const int64_t run = store.BeginRun(Info("r"));
@@ -759,10 +648,12 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   conditions.resident_ratio = 0.25;
   conditions.resident_before_ratio = 1;
   conditions.epoch_splits_count = 12;
-  conditions.file_order = true;
+  conditions.element_order = "file";
   conditions.order_window_count = 8;
   store.SetConditions(run, conditions);
-  store.SetDedupSample(run, 1.5, 2.5);
+  store.SetFacts(run, {{"sample_dedup_ratio", 9, "ratio"}});
+  store.SetFacts(run,
+                 {{"sample_dedup_ratio", 1.5, "ratio"}, {"clustered_dedup_ratio", 2.5, "ratio"}});
   const char* const kAll =
       "SELECT kind, settings_text, table_text, cold, resident_ratio, resident_before_ratio, "
       "resident_note, epoch_splits_count, element_order, order_window_count, "
@@ -780,6 +671,33 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   store.CopyRun(run, copy);
   path_ = copy;
   EXPECT_EQ(Row(kAll), kept);
+}
+
+// Facts that had columns of their own are rows for who reads, whichever version stored them.
+TEST_F(Store, FactsOfEarlierVersionsAreRowsLikeOthers) {
+  {
+    Database database(path_, Database::Mode::kCreate);
+    for (size_t i = 0; i < 6; ++i) database.Execute(std::string(SchemaFiles()[i].text));
+    database.Execute("PRAGMA application_id = 0x68647263; PRAGMA user_version = 6");
+    database.Execute(
+        "INSERT INTO runs (name, state, pid, started_realtime_ns, collector_pid, collector_start, "
+        "clustered_dedup_ratio, sample_dedup_ratio) VALUES ('old', 'complete', 1, 1, 1, 1, 4, 2)");
+  }
+  const char* const kFacts =
+      "SELECT name, value, unit FROM run_fact WHERE run_id = 1 ORDER BY name";
+  const char* const kColumns = "SELECT clustered_dedup_ratio, sample_dedup_ratio FROM run_summary";
+  const std::string facts = "clustered_dedup_ratio|4|ratio\nsample_dedup_ratio|2|ratio";
+  EXPECT_EQ(Row(kFacts), facts) << "read as it is";
+  RunStore store(path_);
+  EXPECT_EQ(Row(kFacts), facts) << "upgraded";
+  EXPECT_EQ(Row(kColumns), "4|2");
+  store.SetFacts(1, {{"clustered_dedup_ratio", 5, "ratio"}, {"moved_bytes", 7, "bytes"}});
+  EXPECT_EQ(Row(kFacts),
+            "clustered_dedup_ratio|5|ratio\nmoved_bytes|7|bytes\n"
+            "sample_dedup_ratio|2|ratio");
+  EXPECT_EQ(Row(kColumns), "5|2");
+  store.RemoveRun(1);
+  EXPECT_EQ(Row(kFacts), "");
 }
 
 // A file of version 1, made by its own migration, keeps its rows when this version opens it.

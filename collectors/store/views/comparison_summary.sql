@@ -12,6 +12,7 @@ CREATE VIEW comparison_summary AS SELECT
   verdict,              -- faster, slower, same, cannot_tell; '': none
   -- Pairs of which both runs count.
   (SELECT COUNT(*) FROM (SELECT 1 FROM comparison_runs AS r WHERE r.comparison_id = c.comparison_id
-   GROUP BY r.pair_index HAVING COUNT(DISTINCT r.side) = 2 AND MAX(r.left_out) = '')) AS pairs_count,
+   GROUP BY r.pair_index HAVING COUNT(DISTINCT r.side) = 2 AND MAX(r.left_out) = '') AS whole_pairs)
+    AS pairs_count,
   result_json           -- as `headrace compare --json` printed it
 FROM comparisons AS c;

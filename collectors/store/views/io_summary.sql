@@ -24,4 +24,5 @@ FROM (SELECT run_id, subject, cause, operator, stage, process_id, process, pid,
       FROM measurement_summary
       WHERE metric IN ('block_requests_count', 'block_bytes', 'block_latency_ns',
         'block_sequential_count')
-      GROUP BY run_id, subject, cause, process_id, pid, operator, stage);
+      GROUP BY run_id, subject, cause, process_id, process, pid, operator, stage
+) AS requests_by_operator;

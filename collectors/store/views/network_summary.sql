@@ -18,4 +18,4 @@ CREATE VIEW network_summary AS SELECT
 FROM measurement_summary
 WHERE metric IN ('socket_received_bytes', 'socket_sent_bytes', 'tcp_retransmits_count',
   'tcp_receive_window_stalls_count')
-GROUP BY run_id, process_id, pid, subject, operator, stage;
+GROUP BY run_id, process_id, process, pid, subject, operator, stage;

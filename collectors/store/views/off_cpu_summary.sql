@@ -19,4 +19,4 @@ CREATE VIEW off_cpu_summary AS SELECT
   MAX(source) AS source
 FROM measurement_summary
 WHERE metric IN ('off_cpu_ns', 'off_cpu_count', 'off_cpu_wait_ns')
-GROUP BY run_id, process_id, pid, operator, stage, thread, cause;
+GROUP BY run_id, process_id, process, pid, operator, stage, thread, cause;

@@ -14,8 +14,8 @@ CREATE VIEW operator_interval AS SELECT
   i.bytes_out_bytes,
   i.busy_ns,            -- c + b + q
   i.on_cpu_ns,          -- c; NULL not separated
-  CASE WHEN i.on_cpu_ns IS NULL OR i.runnable_ns IS NULL THEN NULL
-       ELSE MAX(0, i.busy_ns - i.on_cpu_ns - i.runnable_ns) END
+  CASE WHEN i.busy_ns < i.on_cpu_ns + i.runnable_ns THEN 0
+       ELSE i.busy_ns - i.on_cpu_ns - i.runnable_ns END
     AS blocked_ns,      -- b; NULL not separated
   i.runnable_ns,        -- q; NULL not separated
   i.lock_wait_ns,       -- part of b
@@ -23,24 +23,30 @@ CREATE VIEW operator_interval AS SELECT
   i.wait_out_ns,
   i.on_cpu_low_ns,      -- c lies between these, NULL exact or not known
   i.on_cpu_high_ns,
-  MAX(0, i.busy_ns - i.on_cpu_high_ns - i.runnable_high_ns)
+  CASE WHEN i.busy_ns < i.on_cpu_high_ns + i.runnable_high_ns THEN 0
+       ELSE i.busy_ns - i.on_cpu_high_ns - i.runnable_high_ns END
     AS blocked_low_ns,  -- b lies between these
-  MAX(0, i.busy_ns - i.on_cpu_low_ns - i.runnable_low_ns)
-    AS blocked_high_ns
+  CASE WHEN i.busy_ns < i.on_cpu_low_ns + i.runnable_low_ns THEN 0
+       ELSE i.busy_ns - i.on_cpu_low_ns - i.runnable_low_ns END
+    AS blocked_high_ns,
+  i.enters_count        -- NULL: recorded by an earlier version
 FROM (
   -- What is told apart: c where its bounds are close, q where those of c and q together are.
   SELECT
     run_id, start_ns, duration_ns, operator_id, completions_count, rows_count, bytes_in_bytes, bytes_out_bytes,
     busy_ns, lock_wait_ns, wait_in_ns, wait_out_ns,
-    on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns,
-    CASE WHEN on_cpu_high_ns - on_cpu_low_ns > MAX(
-                (SELECT known_ratio FROM split_rule) * busy_ns,
-                (SELECT small_ratio FROM split_rule) * duration_ns) THEN NULL
-         ELSE MIN(MAX(on_cpu_ns, COALESCE(on_cpu_low_ns, on_cpu_ns)),
-                  COALESCE(on_cpu_high_ns, on_cpu_ns)) END AS on_cpu_ns,
-    CASE WHEN on_cpu_high_ns - on_cpu_low_ns + runnable_high_ns - runnable_low_ns > MAX(
-                (SELECT known_ratio FROM split_rule) * busy_ns,
-                (SELECT small_ratio FROM split_rule) * duration_ns) THEN NULL
+    on_cpu_low_ns, on_cpu_high_ns, runnable_low_ns, runnable_high_ns, enters_count,
+    CASE WHEN on_cpu_high_ns - on_cpu_low_ns
+              > (SELECT known_ratio FROM split_rule) * busy_ns
+              AND on_cpu_high_ns - on_cpu_low_ns
+              > (SELECT small_ratio FROM split_rule) * duration_ns THEN NULL
+         WHEN on_cpu_ns < on_cpu_low_ns THEN on_cpu_low_ns
+         WHEN on_cpu_ns > on_cpu_high_ns THEN on_cpu_high_ns
+         ELSE on_cpu_ns END AS on_cpu_ns,
+    CASE WHEN on_cpu_high_ns - on_cpu_low_ns + runnable_high_ns - runnable_low_ns
+              > (SELECT known_ratio FROM split_rule) * busy_ns
+              AND on_cpu_high_ns - on_cpu_low_ns + runnable_high_ns - runnable_low_ns
+              > (SELECT small_ratio FROM split_rule) * duration_ns THEN NULL
          ELSE runnable_ns END AS runnable_ns
   FROM operator_intervals JOIN intervals USING (run_id, start_ns)
 ) AS i

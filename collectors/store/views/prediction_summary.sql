@@ -12,7 +12,7 @@ CREATE VIEW prediction_summary AS SELECT
   -- Predictions are of the steady phase, which the report finds: where the run changed for good, or
   -- read a cold table first, this is another rate.
   (SELECT SUM(i.steps_count) * 1e9 / SUM(i.duration_ns) FROM step_interval AS i
-   WHERE i.run_id = p.run_id AND i.start_ns >= MIN(r.duration_ns / 5, 1000000000)
+   WHERE i.run_id = p.run_id AND (i.start_ns >= r.duration_ns / 5 OR i.start_ns >= 1000000000)
      AND i.start_ns < (SELECT MAX(start_ns) FROM step_interval WHERE run_id = p.run_id))
     AS observed_batches_per_second
 FROM predictions AS p JOIN runs AS r USING (run_id);

@@ -13,13 +13,15 @@ CREATE VIEW process_summary AS SELECT
   p.has_accounts,  -- 1: keeps operator accounts
   p.started_ns,    -- since the run began; negative: before it
   -- NULL: alive at the end of the recording. Seen to end before it was seen to begin: as it began.
-  MAX(p.ended_ns, p.started_ns) AS ended_ns,
+  CASE WHEN p.ended_ns < p.started_ns THEN p.started_ns ELSE p.ended_ns END AS ended_ns,
   p.exit_text,     -- '' unknown or alive
   COALESCE(d.on_cpu_ns, d.read_cpu_ns) AS cpu_ns,  -- NULL not measured: it lived between readings
   COALESCE(d.minor_count, d.read_minor_count) AS minor_faults_count,
   COALESCE(d.major_count, d.read_major_count) AS major_faults_count,  -- those that read a device
   CASE WHEN d.on_cpu_ns IS NOT NULL THEN 0
-       WHEN d.read_cpu_ns IS NOT NULL THEN p.ended_ns IS NOT NULL END
+       WHEN d.read_cpu_ns IS NULL THEN NULL
+       WHEN p.ended_ns IS NULL THEN 0
+       ELSE 1 END
     AS cpu_is_least,  -- 1: it ended after the last reading; what it did then is not in cpu_ns
   d.mean_rss_bytes,
   d.maximum_rss_bytes,

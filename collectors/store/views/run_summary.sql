@@ -37,6 +37,10 @@ CREATE VIEW run_summary AS SELECT
   epoch_splits_count,   -- what the source hands out per epoch; NULL also where it has no epochs
   element_order,        -- file: elements leave every queue in order; any
   order_window_count,   -- how far ahead of the due element one may wait; 0: no bound of its own
-  clustered_dedup_ratio,  -- bytes of lists for each that would be kept if rows lay by session: of a sample
-  sample_dedup_ratio    -- the same of that sample in the order its rows have
-FROM runs;
+  -- Of view run_fact: bytes of lists for each that would be kept if rows lay by session, of a sample ...
+  (SELECT f.value FROM run_fact AS f WHERE f.run_id = r.run_id AND f.name = 'clustered_dedup_ratio')
+    AS clustered_dedup_ratio,
+  -- ... and the same of that sample in the order its rows have.
+  (SELECT f.value FROM run_fact AS f WHERE f.run_id = r.run_id AND f.name = 'sample_dedup_ratio')
+    AS sample_dedup_ratio
+FROM runs AS r;

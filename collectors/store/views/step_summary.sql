@@ -9,10 +9,10 @@ CREATE VIEW step_summary AS SELECT
   s.last_ns - s.first_ns AS wall_ns,    -- from the begin of the first step to the end of the last
   (SELECT MIN(step_ns) FROM (
      SELECT step_ns, SUM(steps_count) OVER (ORDER BY step_ns) AS below, SUM(steps_count) OVER () AS n
-     FROM step_histogram WHERE run_id = s.run_id) WHERE below * 100 >= n * 50)
+     FROM step_histogram WHERE run_id = s.run_id) AS buckets WHERE below * 100 >= n * 50)
     AS step_p50_ns,                     -- wait + compute; within 1 %; NULL no step seen
   (SELECT MIN(step_ns) FROM (
      SELECT step_ns, SUM(steps_count) OVER (ORDER BY step_ns) AS below, SUM(steps_count) OVER () AS n
-     FROM step_histogram WHERE run_id = s.run_id) WHERE below * 100 >= n * 99)
+     FROM step_histogram WHERE run_id = s.run_id) AS buckets WHERE below * 100 >= n * 99)
     AS step_p99_ns                      -- wait + compute; within 1 %; NULL no step seen
 FROM steps AS s;

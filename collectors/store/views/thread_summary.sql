@@ -28,4 +28,4 @@ FROM measurement_summary
 WHERE pid IS NOT NULL AND metric IN ('on_cpu_ns', 'runnable_ns', 'runnable_count', 'off_cpu_ns',
   'off_cpu_wait_ns', 'switches_count', 'thread_on_cpu_ns', 'thread_runnable_ns',
   'thread_switches_count')
-GROUP BY run_id, process_id, pid, thread;
+GROUP BY run_id, process_id, process, pid, thread;

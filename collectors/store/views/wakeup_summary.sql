@@ -2,9 +2,10 @@
 DROP VIEW IF EXISTS wakeup_summary;
 CREATE VIEW wakeup_summary AS SELECT
   run_id,
-  CAST(CASE WHEN instr(subject, '/') > 0 THEN substr(subject, 1, instr(subject, '/') - 1) END
+  -- The subject is 'PID/THREAD': what is left of it without its leading digits begins with the '/'.
+  CAST(NULLIF(SUBSTR(subject, 1, LENGTH(subject) - LENGTH(LTRIM(subject, '0123456789'))), '')
        AS INTEGER) AS waker_pid,
-  substr(subject, instr(subject, '/') + 1) AS waker_thread,
+  SUBSTR(LTRIM(subject, '0123456789'), 2) AS waker_thread,
   process AS wakee_process,
   pid AS wakee_pid,
   thread AS wakee_thread,

@@ -1,0 +1,153 @@
+// The row of a run and what is said of it as a whole.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "collectors/store/columns.h"
+#include "collectors/store/find_run.h"
+#include "collectors/store/store.h"
+#include "probes/process.h"
+
+namespace headrace::collectors {
+namespace {
+
+template <typename Value>
+void BindValue(const Value& value, Statement* statement) {
+  statement->Bind(value);
+}
+void BindValue(const std::string& text, Statement* statement) {
+  statement->Bind(std::string_view(text));
+}
+void BindValue(const std::optional<std::string>& text, Statement* statement) {
+  if (text) {
+    statement->Bind(std::string_view(*text));
+  } else {
+    statement->BindNull();
+  }
+}
+
+}  // namespace
+
+const char* RunStateName(RunState state) {
+  switch (state) {
+    case RunState::kRecording:
+      return "recording";
+    case RunState::kComplete:
+      return "complete";
+    case RunState::kInterrupted:
+      return "interrupted";
+    case RunState::kTruncated:
+      return "truncated";
+  }
+  return "interrupted";
+}
+
+int64_t RunStore::BeginRun(const RunInfo& info) {
+  const auto self = probes::ReadProcessStat(getpid());
+  std::string names, parameters;
+  for (const RunColumn& column : kRunColumns) {
+    names += fmt::format("{}, ", column.name);
+    parameters += "?, ";
+  }
+  Statement insert(database_, fmt::format("INSERT INTO runs ({}headrace_version, collector_pid, "
+                                          "collector_start, state) VALUES ({}?, ?, ?, 'recording')",
+                                          names, parameters));
+#define HR_RUN_COLUMN(type, column, help) BindValue(info.column, &insert);
+#include "collectors/store/columns.def"
+  insert.Bind(std::string_view(HEADRACE_VERSION)).Bind(int64_t{getpid()});
+  insert.Bind(self ? self->start_ticks : int64_t{0});
+  insert.Run();
+  return database_.last_id();
+}
+
+void RunStore::SetAccounting(int64_t run_id, const std::string& program, int64_t level,
+                             const std::string& note) {
+  Prepared(
+      "UPDATE runs SET program = ?2, accounting_level = ?3, accounting_note = ?4 "
+      "WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(std::string_view(program))
+      .Bind(level)
+      .Bind(std::string_view(note))
+      .Run();
+}
+
+void RunStore::SetProbe(int64_t run_id, const std::string& probe, const std::string& state,
+                        const std::string& reason, const std::string& fix,
+                        const std::string& affects) {
+  Prepared(
+      "INSERT OR REPLACE INTO probes (run_id, probe, state, reason, fix, affects) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+      .Bind(run_id)
+      .Bind(std::string_view(probe))
+      .Bind(std::string_view(state))
+      .Bind(std::string_view(reason))
+      .Bind(std::string_view(fix))
+      .Bind(std::string_view(affects))
+      .Run();
+}
+
+void RunStore::SetLoss(int64_t run_id, const std::string& what, int64_t lost_count,
+                       std::optional<int64_t> total_count) {
+  Prepared(
+      "INSERT OR REPLACE INTO losses (run_id, what, lost_count, total_count) "
+      "VALUES (?1, ?2, ?3, ?4)")
+      .Bind(run_id)
+      .Bind(std::string_view(what))
+      .Bind(lost_count)
+      .Bind(total_count)
+      .Run();
+}
+
+void RunStore::FinishRun(int64_t run_id, RunState state) {
+  Prepared("UPDATE runs SET state = ?2 WHERE run_id = ?1 AND state = 'recording'")
+      .Bind(run_id)
+      .Bind(std::string_view(RunStateName(state)))
+      .Run();
+}
+
+int64_t RunStore::FindRun(const std::string& run) { return FindRunOrThrow(database_, run); }
+
+void RunStore::SetTags(int64_t run_id, const std::string& tags) {
+  Prepared("UPDATE runs SET tags = ?2 WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(std::string_view(tags))
+      .Run();
+}
+
+void RunStore::SetPrediction(int64_t run_id, const PredictionRow& prediction) {
+  Prepared("INSERT OR REPLACE INTO predictions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+      .Bind(run_id)
+      .Bind(prediction.from_run_id)
+      .Bind(prediction.batches_per_second)
+      .Bind(prediction.low)
+      .Bind(prediction.high)
+      .Bind(std::string_view(prediction.limited_by))
+      .Bind(std::string_view(prediction.limited_by_kind))
+      .Run();
+}
+
+void RunStore::SetConditions(int64_t run_id, const RunConditions& conditions) {
+  std::string changes;
+  for (const RunColumn& column : kConditionColumns) {
+    changes += fmt::format("{}{} = ?", changes.empty() ? "" : ", ", column.name);
+  }
+  Statement update(database_, fmt::format("UPDATE runs SET {} WHERE run_id = ?", changes));
+#define HR_CONDITION_COLUMN(type, read, column, unset, help) BindValue(conditions.column, &update);
+#include "collectors/store/columns.def"
+  update.Bind(run_id).Run();
+}
+
+void RunStore::SetFacts(int64_t run_id, const std::vector<RunFact>& facts) {
+  Transaction transaction(database_);
+  for (const RunFact& fact : facts) {
+    Prepared("INSERT OR REPLACE INTO run_facts (run_id, name, value, unit) VALUES (?1, ?2, ?3, ?4)")
+        .Bind(run_id)
+        .Bind(std::string_view(fact.name))
+        .Bind(fact.value)
+        .Bind(std::string_view(fact.unit))
+        .Run();
+  }
+  transaction.Commit();
+}
+
+}  // namespace headrace::collectors

@@ -1,0 +1,54 @@
+// What a recorder hands to the store of an interval of a run: definitions and deltas. Entities are
+// named by small numbers of the recorder's choice, constant within the run. Members stand in
+// columns.def with their meaning.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headrace::collectors {
+
+struct StageSample {
+  int64_t id = 0;
+#define HR_STAGE_COLUMN(type, member, column, merge, help) type member{};
+#include "collectors/store/columns.def"
+};
+struct OperatorSample {
+  int64_t id = 0;
+#define HR_OPERATOR_COLUMN(type, member, column, merge, help) type member{};
+#include "collectors/store/columns.def"
+};
+struct QueueSample {
+  int64_t id = 0;
+#define HR_QUEUE_COLUMN(type, member, column, merge, help) type member{};
+#include "collectors/store/columns.def"
+};
+struct ResourceSample {
+  int64_t id = 0;
+#define HR_RESOURCE_COLUMN(type, member, column, merge, help) type member{};
+#include "collectors/store/columns.def"
+};
+struct StepSample {
+  int64_t steps = 0, rows = 0, wait_ns = 0, compute_ns = 0;
+  std::optional<int64_t> first_ns, last_ns;  // since the run began; of the steps in `durations`
+  std::vector<int64_t> durations_ns;         // wait + compute of single steps, for quantiles
+};
+enum class MetricKind { kCounter, kGauge };
+struct HostSample {
+  std::string metric, unit;
+  MetricKind kind = MetricKind::kGauge;
+  std::string source = "counter";
+  double value = 0;
+};
+struct IntervalSample {
+  int64_t start_ns = 0, duration_ns = 0;  // since the run began
+  std::vector<StageSample> stages;
+  std::vector<OperatorSample> operators;
+  std::vector<QueueSample> queues;
+  std::vector<ResourceSample> resources;
+  StepSample steps;
+  std::vector<HostSample> hosts;
+};
+
+}  // namespace headrace::collectors
