@@ -228,7 +228,7 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
   result.method =
       "no operators: parts of the time of the thread that all wait for, differences over the "
       "logarithmic mean";
-  result.notes.push_back(
+  result.notes.emplace_back(
       "the unit is the run, as rows were not counted: the sides are taken to do "
       "the same work");
   return result;

@@ -259,7 +259,7 @@ Recommendation Missing(int number) {
     case 6:
     case 7:
       return CannotSay("what is read beside the wanted is not known from outside",
-                       std::string(accounts) + " of the kinds fetch, decode and extract");
+                       fmt::format("{} of the kinds fetch, decode and extract", accounts));
     case 11:
       return CannotSay("nothing compared rows", accounts);
     case 13:

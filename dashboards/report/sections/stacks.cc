@@ -34,9 +34,10 @@ std::string Top(const std::string& folded) {
   std::string text;
   for (size_t i = frames.size(), taken = 0; i > 0 && taken < kMostFrames; --i, ++taken) {
     std::string frame = frames[i - 1];
-    if (frame.size() > kMostFrame) frame = frame.substr(0, kMostFrame - 3) + "...";
+    if (frame.size() > kMostFrame) frame.replace(kMostFrame - 3, std::string::npos, "...");
     if (text.size() + frame.size() > kMostText) break;
-    text = text.empty() ? frame : frame + ";" + text;
+    if (!text.empty()) frame += ';';
+    text.insert(0, frame);
   }
   return text;
 }
