@@ -29,7 +29,8 @@ struct Relief {
   std::string what;
 };
 
-// What something costs that is relieved by being faster, of what it did; in words, "25 % faster".
+// Relief by being faster: the share of its cost that is left, that in words ("25 % faster"), and the
+// pipeline with that part at that cost.
 double FactorOf(Step step);
 std::string FasterText(double factor);
 Relief Faster(const Variant& at, Scaled part, size_t index, Step step);
