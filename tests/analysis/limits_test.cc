@@ -94,6 +94,19 @@ TEST(LimitKinds, EveryFileOfTheFolderIsRegistered) {
   }
 }
 
+TEST(LimitKinds, ThePublishedSchemasKnowEveryKind) {
+  for (const char* schema : {"what_if", "plan"}) {
+    std::ifstream file(std::filesystem::path(HEADRACE_SOURCE_DIR) / "docs/schema" /
+                       (std::string(schema) + ".schema.json"));
+    std::stringstream text;
+    text << file.rdbuf();
+    for (const LimitKind* kind : LimitKinds()) {
+      if (kind->name() == "memory") continue;  // it has room, and bounds no rate
+      EXPECT_THAT(text.str(), HasSubstr("\"" + kind->name() + "\"")) << schema;
+    }
+  }
+}
+
 TEST(LimitKinds, EveryRowHasWordsAndRelievingItLosesNothing) {
   const RunView run = Mixed();
   const PipelineModel model(run);
