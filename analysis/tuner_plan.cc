@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "analysis/program/memory_budget.h"
-#include "analysis/what_if.h"
 #include "base/error.h"
 #include "base/units.h"
 

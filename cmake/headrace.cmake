@@ -18,33 +18,9 @@ if(HEADRACE_FUZZ)
   target_compile_options(hr_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# Headers that most files include and that take longer to parse than the file: once for all. What a file needs it includes all the
-# same. Only GCC: the fuzzers, which clang builds, are few.
-set(precompiled <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <filesystem> <functional> <limits> <map> <memory>
-  <mutex> <optional> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>)
-if(HEADRACE_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "")
-  add_library(hr_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(hr_precompiled PRIVATE hr_flags Threads::Threads fmt::fmt)
-  target_precompile_headers(hr_precompiled PRIVATE ${precompiled})
-  # GCC 12 inlines std::string otherwise then, and sees copies beyond short strings that never are (GCC bug 105329): which depends on
-  # the length of literals, folders' names included. So this is not the default, and builds without it keep the warnings.
-  target_compile_options(hr_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict>)
-endif()
-
-# hr_precompile(TARGET [FROM]): as above, for a target whose flags are the shared ones.
-function(hr_precompile TARGET)
-  set(from hr_precompiled ${ARGN})
-  list(GET from -1 from)
-  if(TARGET ${from})
-    target_precompile_headers(${TARGET} REUSE_FROM ${from})
-  endif()
-endfunction()
-
-# hr_layer(NAME [LIBS lib...] [EXCLUDE regex] [OWN_FLAGS]): OBJECT library hr_NAME of every .cc below the current folder.
+# hr_layer(NAME [LIBS lib...] [EXCLUDE regex]): OBJECT library hr_NAME of every .cc below the current folder.
 function(hr_layer NAME)
-  cmake_parse_arguments(ARG "OWN_FLAGS" "EXCLUDE" "LIBS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXCLUDE" "LIBS;SOURCES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
@@ -55,9 +31,6 @@ function(hr_layer NAME)
   endif()
   add_library(hr_${NAME} OBJECT ${sources} ${ARG_SOURCES})
   target_link_libraries(hr_${NAME} PUBLIC hr_flags Threads::Threads ${ARG_LIBS})
-  if(NOT ARG_OWN_FLAGS)
-    hr_precompile(hr_${NAME})
-  endif()
 endfunction()
 
 # hr_executable(NAME LAYERS layer... SOURCES file... [LIBS lib...])

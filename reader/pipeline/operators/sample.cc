@@ -1,6 +1,7 @@
-// Keeps each row with probability `rate`, before anything of it is decoded. The draw is a hash of
-// the row's number in the table, so that the same rows stay in every epoch and run, whatever the
-// threads, the batches or the order.
+// Keeps each row with probability `rate`, chosen before decode, so that a direct layout need not
+// decode the ids of the others; elsewhere extract drops them. The draw is a hash of the row's
+// number in the table, so that the same rows stay in every epoch and run, whatever the threads, the
+// batches or the order.
 //
 //   operators = ["decompress", { sample = 0.1 }, "decode", "extract"]
 #include <algorithm>
