@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "analysis/run_view.h"
-#include "analysis/statistics.h"
+#include "analysis/run/run_view.h"
+#include "analysis/statistics/statistics.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run_figures.h"
+#include "analysis/run/run_figures.h"
 
 namespace headrace::cli {
 

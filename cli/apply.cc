@@ -7,11 +7,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analysis/comparison.h"
-#include "analysis/next_step.h"
-#include "analysis/recorded_settings.h"
-#include "analysis/run_view.h"
-#include "analysis/statements.h"
+#include "analysis/advice/next_step.h"
+#include "analysis/advice/statements.h"
+#include "analysis/comparison/comparison.h"
+#include "analysis/run/recorded_settings.h"
+#include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"

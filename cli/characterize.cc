@@ -16,10 +16,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "analysis/byte_flow.h"
-#include "analysis/characterization.h"
-#include "analysis/row_cost.h"
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
+#include "analysis/model/row_cost.h"
+#include "analysis/run/byte_flow.h"
+#include "analysis/study/characterization.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"

@@ -14,12 +14,12 @@
 #include <set>
 #include <sstream>
 
-#include "analysis/attribution.h"
-#include "analysis/comparability.h"
-#include "analysis/comparison.h"
-#include "analysis/outliers.h"
-#include "analysis/recorded_settings.h"
-#include "analysis/run_view.h"
+#include "analysis/comparison/attribution.h"
+#include "analysis/comparison/comparability.h"
+#include "analysis/comparison/comparison.h"
+#include "analysis/run/outliers.h"
+#include "analysis/run/recorded_settings.h"
+#include "analysis/run/run_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "analysis/tuned_target.h"
+#include "analysis/tuning/tuned_target.h"
 
 namespace headrace::cli {
 

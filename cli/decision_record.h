@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "analysis/tuned_target.h"
+#include "analysis/tuning/tuned_target.h"
 #include "collectors/store/store.h"
 
 namespace headrace::cli {

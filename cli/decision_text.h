@@ -7,7 +7,7 @@
 #pragma once
 #include <string>
 
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::cli {
 

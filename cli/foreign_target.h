@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/tuner.h"
+#include "analysis/tuning/tuner.h"
 #include "cli/run_watch.h"
 
 namespace headrace::cli {

@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/counter_sums.h"
-#include "analysis/paired.h"
-#include "analysis/run_view.h"
-#include "analysis/statistics.h"
+#include "analysis/run/counter_sums.h"
+#include "analysis/run/run_view.h"
+#include "analysis/statistics/paired.h"
+#include "analysis/statistics/statistics.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"

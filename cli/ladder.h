@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/characterization.h"
+#include "analysis/study/characterization.h"
 #include "cli/study_folder.h"
 
 namespace headrace::cli {

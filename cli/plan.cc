@@ -6,12 +6,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/allocation.h"
-#include "analysis/next_step.h"
-#include "analysis/recorded_settings.h"
-#include "analysis/run_view.h"
-#include "analysis/sensitivity.h"
-#include "analysis/what_if.h"
+#include "analysis/advice/next_step.h"
+#include "analysis/model/sensitivity.h"
+#include "analysis/model/what_if.h"
+#include "analysis/program/allocation.h"
+#include "analysis/run/recorded_settings.h"
+#include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/cache_choice.h"
+#include "analysis/program/cache_choice.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"

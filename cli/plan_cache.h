@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/allocation.h"
-#include "analysis/cache_choice.h"
-#include "analysis/pipeline_model.h"
+#include "analysis/model/pipeline_model.h"
+#include "analysis/program/allocation.h"
+#include "analysis/program/cache_choice.h"
 
 namespace headrace::cli {
 

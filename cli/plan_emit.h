@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "analysis/emit/emit.h"
+#include "analysis/advice/emit/emit.h"
 
 namespace headrace::cli {
 

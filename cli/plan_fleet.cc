@@ -5,8 +5,8 @@
 
 #include <cstdio>
 
-#include "analysis/fleet.h"
-#include "analysis/fleet_scenarios.h"
+#include "analysis/fleet/fleet.h"
+#include "analysis/fleet/fleet_scenarios.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "analysis/pipeline_model.h"
-#include "analysis/run_view.h"
+#include "analysis/model/pipeline_model.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::cli {
 

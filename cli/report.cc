@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "analysis/run_view.h"
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
+#include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::cli {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/characterization.h"
+#include "analysis/study/characterization.h"
 
 namespace headrace::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/characterization.h"
+#include "analysis/study/characterization.h"
 #include "cli/study_files.h"
 #include "reader/pipeline/spec.h"
 #include "workloads/spec.h"

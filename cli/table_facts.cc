@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/keys_option.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "analysis/characterization.h"
+#include "analysis/study/characterization.h"
 #include "reader/pipeline/spec.h"
 
 namespace headrace::cli {

@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-#include "analysis/tuner.h"
+#include "analysis/tuning/tuner.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/allocation.h"
-#include "analysis/block_comparison.h"
-#include "analysis/prediction.h"
-#include "analysis/statistics.h"
+#include "analysis/model/prediction.h"
+#include "analysis/program/allocation.h"
+#include "analysis/statistics/block_comparison.h"
+#include "analysis/statistics/statistics.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"

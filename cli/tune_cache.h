@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/tuned_target.h"
+#include "analysis/tuning/tuned_target.h"
 #include "cli/plan_cache.h"
 
 namespace headrace::cli {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "analysis/tuned_target.h"
+#include "analysis/tuning/tuned_target.h"
 #include "cli/run_watch.h"
 #include "reader/pipeline/pipeline.h"
 

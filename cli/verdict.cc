@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "analysis/run_view.h"
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
+#include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"

@@ -1,6 +1,6 @@
 // The part of a comparison's page that says which operators carry the change.
 #pragma once
-#include "analysis/attribution.h"
+#include "analysis/comparison/attribution.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

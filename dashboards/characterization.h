@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "analysis/characterization.h"
+#include "analysis/study/characterization.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/comparison.h"
+#include "analysis/comparison/comparison.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

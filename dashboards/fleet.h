@@ -3,9 +3,9 @@
 #pragma once
 #include <string>
 
-#include "analysis/fleet.h"
-#include "analysis/fleet_scenarios.h"
-#include "analysis/run_view.h"
+#include "analysis/fleet/fleet.h"
+#include "analysis/fleet/fleet_scenarios.h"
+#include "analysis/run/run_view.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "analysis/cache_choice.h"
+#include "analysis/program/cache_choice.h"
 
 namespace headrace::analysis {
 

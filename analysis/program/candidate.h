@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/host_program.h"
-#include "analysis/prediction.h"
+#include "analysis/model/prediction.h"
 #include "analysis/program/budget.h"
+#include "analysis/program/host_program.h"
 #include "analysis/program/memory_budget.h"
 #include "analysis/program/model_program.h"
 

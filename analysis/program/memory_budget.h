@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "analysis/pipeline_model.h"
+#include "analysis/model/pipeline_model.h"
 
 namespace headrace::analysis {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "analysis/model/limits/limit.h"
+#include "analysis/model/queue_loss.h"
 #include "analysis/program/search.h"
-#include "analysis/queue_loss.h"
 
 namespace headrace::analysis {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "analysis/host_program.h"
 #include "analysis/program/budget.h"
+#include "analysis/program/host_program.h"
 #include "analysis/program/memory_budget.h"
 
 namespace headrace::analysis {

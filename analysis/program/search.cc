@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/queue_loss.h"
+#include "analysis/model/queue_loss.h"
 
 namespace headrace::analysis {
 namespace {

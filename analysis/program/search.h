@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "analysis/prediction.h"
+#include "analysis/model/prediction.h"
 
 namespace headrace::analysis {
 

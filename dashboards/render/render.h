@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

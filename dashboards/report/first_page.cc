@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/advice/next_step.h"
 #include "analysis/model/limits/limit_kind.h"
-#include "analysis/next_step.h"
-#include "analysis/recorded_settings.h"
+#include "analysis/run/recorded_settings.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"

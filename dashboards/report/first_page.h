@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run_view.h"
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
+#include "analysis/run/run_view.h"
 #include "base/quantity.h"
 
 namespace headrace::dashboards {

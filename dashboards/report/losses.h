@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::dashboards {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 #include "base/quantity.h"
 
 namespace headrace::dashboards {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/bottleneck.h"
+#include "analysis/model/bottleneck.h"
 #include "base/units.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "analysis/outside.h"
+#include "analysis/outside/outside.h"
 #include "dashboards/report/first_page.h"
 #include "dashboards/report/report.h"
 

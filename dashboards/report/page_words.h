@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "analysis/bottleneck.h"
+#include "analysis/model/bottleneck.h"
 #include "dashboards/report/first_page.h"
 
 namespace headrace::dashboards {

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "analysis/run_view.h"
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
+#include "analysis/run/run_view.h"
 #include "base/quantity.h"
 #include "base/registry.h"
 #include "dashboards/report/first_page.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "analysis/run_view.h"
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
+#include "analysis/run/run_view.h"
 #include "base/quantity.h"
 
 namespace headrace::dashboards {

@@ -219,8 +219,9 @@ static __always_inline struct hr_thread_state* hr_target_thread(struct task_stru
   return bpf_map_lookup_elem(&targets, &tgid) ? hr_thread(task) : 0;
 }
 
-/* The user address of the slot that carries `own_tid`, or 0. In the context of that process. Global,
- * so that the verifier walks the loop once a program, not once for each way that leads here. */
+/* The user address of the slot that carries `own_tid`, or 0. In the context of that process.
+ * Global, so that the verifier walks the loop once a program, not once for each way that leads
+ * here. */
 __noinline __u64 hr_find_slot(__u64 segment_address, __u32 own_tid) {
   __u32 num_slots = 0;
   if (bpf_probe_read_user(&num_slots, sizeof num_slots,

@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "analysis/allocation.h"
-#include "analysis/bottleneck.h"
-#include "analysis/statistics.h"
+#include "analysis/model/bottleneck.h"
+#include "analysis/program/allocation.h"
+#include "analysis/statistics/statistics.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {

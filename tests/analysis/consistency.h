@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/next_step.h"
-#include "analysis/recommendations.h"
-#include "analysis/statements.h"
+#include "analysis/advice/next_step.h"
+#include "analysis/advice/recommendations.h"
+#include "analysis/advice/statements.h"
 
 namespace headrace::analysis {
 

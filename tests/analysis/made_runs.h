@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {

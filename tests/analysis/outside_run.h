@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run_view.h"
-#include "analysis/statistics.h"
+#include "analysis/run/run_view.h"
+#include "analysis/statistics/statistics.h"
 
 namespace headrace::analysis {
 

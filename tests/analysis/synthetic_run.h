@@ -3,8 +3,8 @@
 #pragma once
 #include <cmath>
 
-#include "analysis/run_view.h"
-#include "analysis/simulate.h"
+#include "analysis/model/simulate.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
 

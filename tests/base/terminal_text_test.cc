@@ -18,7 +18,8 @@ TEST(CodePoint, IsOfWellFormedUtf8Only) {
       const int low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
       const int high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
       const bool is_good = lead >= 0xC2 && lead <= 0xF4 && second >= low && second <= high;
-      EXPECT_EQ(CodePointAt(text, 0).length == text.size(), is_good) << std::hex << lead << " " << second;
+      EXPECT_EQ(CodePointAt(text, 0).length == text.size(), is_good)
+          << std::hex << lead << " " << second;
     }
   }
 }

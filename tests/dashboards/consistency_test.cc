@@ -1,7 +1,7 @@
 // Every figure on a page lies within the interval that is printed beside it.
 #include <gtest/gtest.h>
 
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
 #include "dashboards/report/report.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <sstream>
 
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
 #include "base/error.h"
 #include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/statements.h"
+#include "analysis/advice/statements.h"
 #include "base/terminal_text.h"
 #include "dashboards/render/render.h"
 #include "tests/analysis/synthetic_run.h"

@@ -1,5 +1,5 @@
-// Fuzzes the checkpoint's parser: any bytes are refused by an Error or read as a state that a ledger
-// takes or refuses. Inputs get a valid checksum first, so that they come past it.
+// Fuzzes the checkpoint's parser: any bytes are refused by an Error or read as a state that a
+// ledger takes or refuses. Inputs get a valid checksum first, so that they come past it.
 #include <xxhash.h>
 
 #include <cstdint>

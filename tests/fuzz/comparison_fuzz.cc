@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/comparison.h"
+#include "analysis/comparison/comparison.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "dashboards/comparison.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "analysis/nodes.h"
+#include "analysis/fleet/nodes.h"
 #include "base/check.h"
 #include "base/error.h"
 

@@ -335,9 +335,7 @@ TEST_F(Account, WhatAThreadDoesNowIsSeenLive) {
   const SegmentSnapshot before = Read(*segment);
   Sleep(200 * kMs);
   SegmentSnapshot after = Read(*segment);
-  const auto spun = [&] {
-    return *after.operators[1].on_cpu_ns - *before.operators[1].on_cpu_ns;
-  };
+  const auto spun = [&] { return *after.operators[1].on_cpu_ns - *before.operators[1].on_cpu_ns; };
   for (int i = 0; i < 600 && spun() <= 60 * kMs; i++) {  // others may have the cores
     Sleep(100 * kMs);
     after = Read(*segment);

@@ -91,8 +91,9 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
       locked += ns;
     }
   }
-  // Both threads do nothing else; the first periods begin with the first switch. Of naps of 5 ms one
-  // in four is taken: some 50 stacks, fewer where other programs keep the threads from their CPU.
+  // Both threads do nothing else; the first periods begin with the first switch. Of naps of 5 ms
+  // one in four is taken: some 50 stacks, fewer where other programs keep the threads from their
+  // CPU.
   EXPECT_GT(napped, 0.5 * elapsed) << sink.Text();
   EXPECT_LT(napped, 1.4 * elapsed) << sink.Text();
   EXPECT_GT(locked, 0.5 * elapsed) << sink.Text();

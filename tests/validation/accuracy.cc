@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/attribution.h"
+#include "analysis/comparison/attribution.h"
 #include "base/error.h"
 #include "tests/validation/bench.h"
 #include "tests/validation/gates.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <set>
 
-#include "analysis/attribution.h"
+#include "analysis/comparison/attribution.h"
 #include "tests/validation/bench.h"
 #include "tests/validation/generator.h"
 #include "tests/validation/recorder.h"

@@ -10,12 +10,12 @@
 #include <limits>
 #include <sstream>
 
-#include "analysis/allocation.h"
-#include "analysis/bottleneck.h"
-#include "analysis/cache_choice.h"
-#include "analysis/max_min.h"
-#include "analysis/prediction.h"
-#include "analysis/sensitivity.h"
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/prediction.h"
+#include "analysis/model/sensitivity.h"
+#include "analysis/program/allocation.h"
+#include "analysis/program/cache_choice.h"
+#include "analysis/program/max_min.h"
 #include "base/error.h"
 #include "tests/validation/exhaustive.h"
 #include "tests/validation/generator.h"

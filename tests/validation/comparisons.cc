@@ -1,5 +1,5 @@
 // comparisons: judges `headrace compare`'s verdict on rows/s, with and without early stopping, by
-// the code that the command runs (analysis/comparison.h).
+// the code that the command runs (analysis/comparison/comparison.h).
 //   comparisons simulate [COUNT [SEED [KIND]]]
 //                                         runs with noise of several kinds, COUNT comparisons each;
 //                                         KIND: one of them alone, by its number
@@ -24,9 +24,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/comparison.h"
-#include "analysis/distributions.h"
-#include "analysis/sequential.h"
+#include "analysis/comparison/comparison.h"
+#include "analysis/statistics/distributions.h"
+#include "analysis/statistics/sequential.h"
 
 namespace headrace::validation {
 namespace {

@@ -392,8 +392,8 @@ void JudgeAttributions(const std::vector<AttributeTrial>& trials, const std::str
   constexpr double kRounding = 0.005;  // of a logarithm: what the truth's own plays differ by
   const double off =
       std::max_element(trials.begin(), trials.end(), [](const auto& x, const auto& y) {
-         return x.off < y.off;
-       })->off;
+        return x.off < y.off;
+      })->off;
   gates->push_back(
       AtMost("C2", of + "sum of all parts against the change, worst", off, 0.02, trials.size()));
   const auto moved = Only(trials, [](const AttributeTrial& t) {

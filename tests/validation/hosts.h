@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "analysis/host_program.h"
+#include "analysis/program/host_program.h"
 #include "tests/validation/dice.h"
 
 namespace headrace::validation {

@@ -1,7 +1,7 @@
 // A played World as a recorded run: the rows that a collector would have stored and LoadRun read.
 // What a collector cannot see is not in it (contention, the shapes of costs, what locks slow).
 #pragma once
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 #include "tests/validation/world.h"
 
 namespace headrace::validation {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "analysis/bottleneck.h"
+#include "analysis/model/bottleneck.h"
 #include "collectors/store/store.h"
 #include "tests/validation/generator.h"
 

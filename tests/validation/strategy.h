@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run_view.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::validation {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <sstream>
 
-#include "analysis/tuner.h"
+#include "analysis/tuning/tuner.h"
 #include "base/error.h"
 #include "tests/validation/exhaustive.h"
 #include "tests/validation/generator.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/model/limits/resource_limit.h"
-#include "analysis/pipeline_setting.h"
+#include "analysis/run/pipeline_setting.h"
 
 namespace headrace::analysis {
 namespace {

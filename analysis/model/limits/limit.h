@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/pipeline_model.h"
+#include "analysis/model/pipeline_model.h"
 
 namespace headrace::analysis {
 

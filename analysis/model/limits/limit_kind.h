@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/model/limits/limit.h"
-#include "analysis/scale.h"
+#include "analysis/model/scale.h"
 #include "base/quantity.h"
 #include "base/registry.h"
 
@@ -29,8 +29,8 @@ struct Relief {
   std::string what;
 };
 
-// Relief by being faster: the share of its cost that is left, that in words ("25 % faster"), and the
-// pipeline with that part at that cost.
+// Relief by being faster: the share of its cost that is left, that in words ("25 % faster"), and
+// the pipeline with that part at that cost.
 double FactorOf(Step step);
 std::string FasterText(double factor);
 Relief Faster(const Variant& at, Scaled part, size_t index, Step step);

@@ -1,6 +1,6 @@
 // Memory bandwidth: what a batch moves to and from memory, of the best that this machine was
 // measured to read (headrace doctor --calibrate).
-#include "analysis/memory_bandwidth.h"
+#include "analysis/run/memory_bandwidth.h"
 
 #include <fmt/format.h>
 

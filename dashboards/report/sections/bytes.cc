@@ -1,7 +1,7 @@
 // The byte waterfall, from what is stored to what is sent, and what deduplication found alike.
 #include <fmt/format.h>
 
-#include "analysis/byte_flow.h"
+#include "analysis/run/byte_flow.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {
@@ -13,7 +13,8 @@ using analysis::RunView;
 std::optional<Section> Bytes(const RunView& run, const analysis::Statements& statements) {
   const std::vector<ByteBorder> borders = analysis::ByteFlow(run, statements.doubts);
   if (borders.empty()) return std::nullopt;
-  Section section{"byte_waterfall", "Bytes at each stage boundary (counted by the accounts)", {}, {}, {}};
+  Section section{
+      "byte_waterfall", "Bytes at each stage boundary (counted by the accounts)", {}, {}, {}};
   Table table{"bytes",
               "",
               {{"border", "boundary"},

@@ -1,6 +1,6 @@
 // The differential stall table: what a batch costs without input, from memory, and from the device,
 // by runs that are alike in every other condition that the store knows.
-#include "analysis/differential.h"
+#include "analysis/advice/differential.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // The resource ladder: the rate that each resource alone would allow, the binding one marked.
-#include "analysis/resource_ladder.h"
+#include "analysis/model/resource_ladder.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

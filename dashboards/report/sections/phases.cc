@@ -1,6 +1,6 @@
 // The phases of a run: how its time went, what the ends of epochs cost, and what changed for good
 // while it ran.
-#include "analysis/phases.h"
+#include "analysis/run/phases.h"
 
 #include <fmt/format.h>
 

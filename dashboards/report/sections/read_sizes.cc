@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/pipeline_setting.h"
-#include "analysis/reads.h"
+#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/reads.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"

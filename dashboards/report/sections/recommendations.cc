@@ -1,6 +1,6 @@
 // What to change and what to leave: the recommendations that fire, by gain, with their effect on
 // storage, reader and trainer; the others in one line each for what was measured and what was not.
-#include "analysis/recommendations.h"
+#include "analysis/advice/recommendations.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "analysis/recommendations/outside.h"
+#include "analysis/advice/recommendations/outside.h"
 #include "base/units.h"
 #include "dashboards/render/table_layout.h"
 #include "dashboards/report/report.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analysis/memory_bandwidth.h"
+#include "analysis/run/memory_bandwidth.h"
 #include "base/units.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"

@@ -2,8 +2,8 @@
 // user said a price. And whose fault the wait is: storage, the rest of the pipeline, or nobody.
 #include <fmt/format.h>
 
-#include "analysis/operator_class.h"
-#include "analysis/recommendations.h"
+#include "analysis/advice/recommendations.h"
+#include "analysis/run/operator_class.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"

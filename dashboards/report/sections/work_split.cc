@@ -1,6 +1,6 @@
 // Where the CPU time goes: by part of the pipeline, by class of transform and by transform; and the
 // cores that the consumer takes and would take.
-#include "analysis/work_split.h"
+#include "analysis/model/work_split.h"
 
 #include <fmt/format.h>
 

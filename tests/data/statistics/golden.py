@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes golden.json beside it: what SciPy (1.10, Debian's python3-scipy) says of the cases that
-tests/analysis/paired_test.cc compares analysis/paired.h with.   /usr/bin/python3 golden.py
+tests/analysis/statistics/paired_test.cc compares analysis/statistics/paired.h with.   /usr/bin/python3 golden.py
 
 A rank test with ties has no table: its p is that of all signs (all partitions) of the ranks at
 hand, by scipy.stats.permutation_test, which enumerates them. A missing value is null."""

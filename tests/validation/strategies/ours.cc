@@ -1,4 +1,4 @@
-#include "analysis/allocation.h"
+#include "analysis/program/allocation.h"
 #include "base/error.h"
 #include "tests/validation/strategy.h"
 

@@ -1,0 +1,163 @@
+#include "analysis/advice/next_step.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analysis/advice/recommendations.h"
+#include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/recorded_settings.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+// "+4 %", "+35 % [20, 51]"
+std::string Percents(double ratio, const Interval& interval) {
+  return fmt::format("{:+.0f} % [{:.0f}, {:.0f}]", 100 * ratio, 100 * interval.low,
+                     100 * interval.high);
+}
+
+// Runs the plan and compares it with before; of a program of the user's own, what to set in it.
+std::string ApplyCommand(const RunView& run) {
+  if (CannotApply(run.run).empty()) {
+    return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
+  }
+  // A DataLoader that headrace.wrap() accounts for.
+  bool loader = false;
+  for (const OperatorRow& op : run.operators) {
+    const bool its = op.stage == "workers" || op.stage == "loader";
+    loader = loader || (its && (op.name == "getitem" || op.name == "collate"));
+  }
+  return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
+                     loader ? " --emit dataloader" : "", run.database_option);
+}
+
+NextStep OfPlan(const RunView& run, const Allocation& plan) {
+  NextStep next;
+  const std::string words = ChangeWords(run, plan);
+  const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
+  next.command = ApplyCommand(run);
+  if (plan.shown()) {
+    next.kind = NextKind::kChange;
+    next.text = fmt::format("{}: {} predicted", words, gain);
+    if (plan.predicted < plan.now) next.text += ", to stay within the budget";
+    if (plan.memory_change_bytes && std::abs(*plan.memory_change_bytes) >= 1) {
+      const double bytes = *plan.memory_change_bytes;
+      next.text +=
+          fmt::format(", {}{} memory", bytes < 0 ? "-" : "+", FormatBytes(std::abs(bytes)));
+    }
+    return next;
+  }
+  next.kind = NextKind::kCompare;
+  if (run.run.pipeline_path.empty()) next.command.clear();  // the plan itself advises no change
+  next.text =
+      fmt::format("No change is sure to help. {} may: {} predicted. {}", words, gain,
+                  run.run.pipeline_path.empty() ? "Try it, record that run and compare the two."
+                                                : "Measure it:");
+  return next;
+}
+
+// The trainer has the smallest bound and waits all the same.
+NextStep OfWaitingConsumer(const PipelineModel& model, const Bottleneck& bottleneck) {
+  return {NextKind::kWork,
+          fmt::format(
+              "No setting gains 3 % or more. The trainer has the smallest bound and waits {} of "
+              "each step all the same{}",
+              FormatPercent(model.stall_ratio()),
+              bottleneck.loss.empty() ? std::string() : ": " + bottleneck.loss),
+          ""};
+}
+
+NextStep OfCores(const RunView& run, const Statements& statements, const std::string& culprit) {
+  constexpr double kLeastOthers = 0.2;  // of the cores
+  const PipelineModel& model = *statements.model;
+  const double others = model.cores_other_here().value_or(0);
+  std::string text;
+  if (others > kLeastOthers * model.cores_budget()) {
+    text = fmt::format(
+        "Stop the other programs on this machine, or move them: they use {:.1f} "
+        "cores.",
+        others);
+  } else {
+    const Limit& cores = statements.bottleneck->findings[0].limit;
+    text = cores.kind->WithoutSetting(model, cores, culprit);
+  }
+  const MoreCores more = PredictMoreCores(Evidence(run, statements));
+  if (more.outcome.gain_interval.low > 0) {
+    text += fmt::format(" {:.0f} more core{} {} predicted.", more.cores,
+                        more.cores == 1 ? " gives" : "s give",
+                        Percents(more.outcome.gain, more.outcome.gain_interval));
+  }
+  if (!culprit.empty()) {
+    const double share =
+        model.demands().cpu_s > 0
+            ? model.demands().operators[*statements.bottleneck->findings[0].culprit].cpu_s /
+                  model.demands().cpu_s
+            : 0;
+    constexpr double kWorthMaking = 0.1;
+    if (share >= kWorthMaking) text += fmt::format(" Or make {} cheaper.", culprit);
+  }
+  return {NextKind::kWork, text, ""};
+}
+
+}  // namespace
+
+std::string CannotApply(const RunRow& run) {
+  if (run.pipeline_path.empty()) return "its settings are in its own code";
+  if (!run.settings_text) return "its pipeline was run by another program";
+  const std::string to = SettingInForce(run, "delivery.to");
+  if (!to.empty() && to != "inline") return "it delivers its batches to another process";
+  return "";
+}
+
+std::string ChangeWords(const RunView& run, const Allocation& plan) {
+  std::string text;
+  for (const Change& change : plan.changes) {
+    std::string knob = change.knob;
+    if (const size_t dot = knob.rfind('.'); dot != std::string::npos) {
+      const std::string what = knob.substr(dot + 1);
+      knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
+    }
+    // A DataLoader of a program that headrace.wrap() accounts for.
+    const bool own = run.run.pipeline_path.empty();
+    if (own && (change.knob == "loader.parallelism" || change.knob == "workers.parallelism")) {
+      knob = "num_workers";
+    }
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, change.from, change.to);
+  }
+  return text;
+}
+
+std::string CompareCommand(const RunView& run, const Allocation& plan) {
+  if (run.run.pipeline_path.empty() || plan.changes.empty()) return "";
+  std::string a, b;
+  for (const Change& change : plan.changes) {
+    a += fmt::format(" --a {}={}", change.knob, change.from);
+    b += fmt::format(" --b {}={}", change.knob, change.to);
+  }
+  return fmt::format("{} compare {}{}{}{}", run.program, PipelineArguments(run.run), a, b,
+                     run.database_option);
+}
+
+NextStep NextStepOf(const RunView& run, const Statements& statements) {
+  const PipelineModel& model = *statements.model;
+  if (statements.bottleneck->unexplained) {
+    return {NextKind::kWork, statements.bottleneck->measure, ""};
+  }
+  if (statements.allocation && !statements.allocation->changes.empty()) {
+    return OfPlan(run, *statements.allocation);
+  }
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  const Finding& first = bottleneck.findings[0];
+  const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
+  if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kKeepsUpStall) {
+    return OfWaitingConsumer(model, bottleneck);
+  }
+  if (first.limit.Is(kCoresLimit)) return OfCores(run, statements, culprit);
+  const bool keeps_up = first.limit.Is(kConsumerLimit);
+  return {keeps_up ? NextKind::kNothing : NextKind::kWork,
+          first.limit.kind->WithoutSetting(model, first.limit, culprit), ""};
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,38 @@
+// What to do next about a run, in words and as a command: one answer, which the first page, the
+// plan and the recommendations share.
+#pragma once
+#include <string>
+
+#include "analysis/advice/statements.h"
+
+namespace headrace::analysis {
+
+enum class NextKind : unsigned char {
+  kChange,   // apply the plan: its interval holds nothing but gains, or a budget forces it
+  kCompare,  // the plan may gain nothing: a comparison decides
+  kWork,     // no setting helps: make something cheaper, or get more of it
+  kNothing   // the pipeline keeps up
+};
+
+struct NextStep {
+  NextKind kind = NextKind::kNothing;
+  std::string text;
+  std::string command;  // to be pasted; empty: none
+};
+
+// `statements` must have a model and a bottleneck. kNothing is said of no run whose consumer waits
+// kKeepsUpStall of its step or more.
+NextStep NextStepOf(const RunView& run, const Statements& statements);
+
+// Why `headrace apply` cannot run this again with a plan; empty where it can.
+std::string CannotApply(const RunRow& run);
+
+// What the plan changes: "decode threads 1 -> 5, decode queue 4 -> 8"; of a program's own
+// workers in its words: "num_workers 0 -> 2".
+std::string ChangeWords(const RunView& run, const Allocation& plan);
+
+// The command that compares the plan's settings with the present ones; empty where the pipeline is
+// a program of the user's own.
+std::string CompareCommand(const RunView& run, const Allocation& plan);
+
+}  // namespace headrace::analysis

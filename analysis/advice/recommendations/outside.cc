@@ -1,0 +1,335 @@
+#include "analysis/advice/recommendations/outside.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kSmallStall = 0.05;    // "NOT input-bound" (dashboards/report/wording.h)
+constexpr double kPressed = 0.05;       // of the time
+constexpr double kFreeCores = 0.5;      // below, no core is left
+constexpr double kWaitsForTaker = 0.2;  // of a producer's time: it has time to spare
+
+// Of the machine, as a share of the time it was counted; empty: not measured.
+Real Pressure(const RunView& run, const std::string& cause) {
+  double ns = static_cast<double>(run.run.duration_ns);
+  Real sum;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric == "pressure_window_ns" && row.last_value) ns = std::max(ns, *row.last_value);
+    if (row.metric != "pressure_ns" || row.cause != cause || row.process_id || !row.value) continue;
+    if (row.subject.empty()) sum = sum.value_or(0) + *row.value;
+  }
+  if (!sum || ns <= 0) return std::nullopt;
+  return std::min(1.0, *sum / ns);
+}
+
+Real Sum(const RunView& run, const std::string& metric, const std::string& cause = "") {
+  Real sum;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric != metric || !row.value || (!cause.empty() && row.cause != cause)) continue;
+    sum = sum.value_or(0) + *row.value;
+  }
+  return sum;
+}
+
+struct Seen {
+  const RunView& run;
+  const Outside& outside;
+  OutsideLimit limit = OutsideLimit::kNone;  // kNone: undecided
+  const Unit* producer = nullptr;            // that does most of the work; null: none
+  double stall = 0;
+  Real free_cores = std::nullopt;
+
+  // "at most 1.8 times the rate": the consumer's own, without a wait.
+  std::string MostGain() const {
+    if (stall <= 0.02) return "nothing to gain: the consumer hardly waits";
+    if (stall >= 0.98) return "the consumer's own rate, which its waits hide";
+    return fmt::format("{:.1f} times the rate at most, then the consumer limits", 1 / (1 - stall));
+  }
+  bool consumer_bound() const { return limit == OutsideLimit::kConsumer; }
+};
+
+Recommendation Fires(std::string why, std::string act) {
+  Recommendation result;
+  result.advice = Advice::kFires;
+  result.why = std::move(why);
+  result.act = std::move(act);
+  return result;
+}
+
+std::string Waited(const Seen& seen) {
+  return fmt::format("the consumer waits {} of the time", FormatPercent(seen.stall));
+}
+
+// R1
+Recommendation Workers(const Seen& seen) {
+  if (seen.consumer_bound()) return DoesNotFire(Waited(seen) + ": more workers would wait too");
+  if (seen.limit == OutsideLimit::kCores || (seen.free_cores && *seen.free_cores < kFreeCores)) {
+    return DoesNotFire("no core is left for more of them: " +
+                       (seen.free_cores ? fmt::format("{:.1f} are free", *seen.free_cores)
+                                        : std::string("how many are free is not known")));
+  }
+  if (seen.limit != OutsideLimit::kProducers || seen.producer == nullptr) {
+    return DoesNotFire(
+        fmt::format("workers are not what limits: {}", OutsideLimitName(seen.limit)));
+  }
+  if (!seen.free_cores) {
+    return CannotSay("how many cores are free is not known", "record with the probe cpu");
+  }
+  const double now = std::max(1.0, std::round(seen.producer->threads_count));
+  const double wanted = std::ceil(now / std::max(0.05, 1 - seen.stall));
+  const double room =
+      now + std::floor(*seen.free_cores / std::max(0.05, seen.producer->shares.on_cpu));
+  const double to = std::min(wanted, room);
+  if (to <= now) {
+    return DoesNotFire(fmt::format("{:.1f} free cores have no room for one more of {}",
+                                   *seen.free_cores, seen.producer->name));
+  }
+  const double most = std::min(to / now, 1 / std::max(0.02, 1 - seen.stall));
+  return Fires(
+      fmt::format("{}; of the time of {}, {} is work, and {:.1f} cores are free: {:.1f} times the "
+                  "rate at most",
+                  Waited(seen), seen.producer->name, FormatPercent(seen.producer->shares.work()),
+                  *seen.free_cores, most),
+      fmt::format(
+          "{}: {:.0f} -> {:.0f}",
+          seen.outside.flavour == OutsideFlavour::kTorch ? "num_workers" : seen.producer->name, now,
+          to));
+}
+
+// R3
+Recommendation Prefetch(const Seen& seen) {
+  if (seen.producer == nullptr) return DoesNotFire("one thread does everything: nothing is ahead");
+  if (seen.outside.knowledge < OutsideKnowledge::kCounts) {
+    return CannotSay("who ended the waits is not known", "record with eBPF (level 3)");
+  }
+  const double idle = seen.producer->shares.wait_consumer;
+  if (seen.stall < kSmallStall) return DoesNotFire(Waited(seen) + ": what is ahead is enough");
+  if (idle < kWaitsForTaker) {
+    return DoesNotFire(
+        fmt::format("of the time of {}, only {} is waiting for the consumer: no time to "
+                    "work ahead",
+                    seen.producer->name, FormatPercent(idle)));
+  }
+  return Fires(
+      fmt::format("{}, and of the time of {}, {} is waiting for it: they wait for each other in "
+                  "turn, as when a queue is short or work comes in bursts; {}",
+                  Waited(seen), seen.producer->name, FormatPercent(idle), seen.MostGain()),
+      seen.outside.flavour == OutsideFlavour::kTorch
+          ? "raise prefetch_factor"
+          : "let more elements wait between them (a longer queue)");
+}
+
+// R5
+Recommendation Coalesce(const Seen& seen) {
+  constexpr double kSmallRead = 128 << 10;  // bytes: a disk's request costs as much as so many
+  const Real requests = Sum(seen.run, "block_requests_count", "read");
+  const Real bytes = Sum(seen.run, "block_bytes", "read");
+  if (seen.limit != OutsideLimit::kStorage) return DoesNotFire("storage is not what limits");
+  if (!requests || !bytes || *requests <= 0) {
+    return CannotSay("requests to devices were not counted", "record with eBPF (level 3)");
+  }
+  const double size = *bytes / *requests;
+  const std::string seen_reads =
+      fmt::format("storage limits, and a read of a device is {} long", FormatBytes(size));
+  if (size >= kSmallRead) return DoesNotFire(seen_reads + ": joining reads gains little");
+  return Fires(
+      fmt::format("{}; {}", seen_reads, seen.MostGain()),
+      "read more with each request: larger blocks, records packed into larger files, reads "
+      "in the order of the file");
+}
+
+// R10
+Recommendation SmallBatches(const Seen& seen) {
+  const Real pressed = Pressure(seen.run, "memory some");
+  if (!pressed)
+    return CannotSay("memory pressure was not recorded", "record with the probe pressure");
+  const std::string text =
+      fmt::format("tasks waited for memory {} of the time", FormatPercent(*pressed));
+  if (*pressed < kPressed) return DoesNotFire(text);
+  return Fires(text + ": what the workers hold does not fit",
+               "fewer elements ahead in each worker, smaller batches in workers that are joined "
+               "later, or fewer workers");
+}
+
+// R12
+Recommendation Cache(const Seen& seen) {
+  const Real device = Sum(seen.run, "process_read_bytes");
+  const Real asked = Sum(seen.run, "process_read_call_bytes");
+  if (seen.limit != OutsideLimit::kStorage) {
+    return DoesNotFire(device && asked && *asked > 0
+                           ? fmt::format("storage is not what limits: devices delivered {} for {} "
+                                         "that was read",
+                                         FormatBytes(*device), FormatBytes(*asked))
+                           : std::string("storage is not what limits"));
+  }
+  return CannotSay("storage limits; how often the same data is read is not known from outside",
+                   "accounts with epochs (docs/accounts.md), or two epochs recorded one by one");
+}
+
+// R17
+Recommendation Place(const Seen& seen) {
+  if (seen.limit != OutsideLimit::kCores) return DoesNotFire("the cores are not what limits");
+  // Of these cores: where they are some of the machine's, others may be on the rest.
+  const Real others = seen.outside.cores_free ? seen.outside.cores_others : std::nullopt;
+  return Fires(
+      fmt::format("the cores limit: {} by the tree, {} by other programs",
+                  seen.outside.cores_used ? fmt::format("{:.1f} in use", *seen.outside.cores_used)
+                                          : std::string("an unknown part in use"),
+                  others ? fmt::format("{:.1f}", *others) : std::string("an unknown part")) +
+          "; " + seen.MostGain(),
+      others && *others > 1 ? "keep other programs off these cores, or read elsewhere"
+                            : "read and prepare on another machine, and send the batches");
+}
+
+// R21
+Recommendation Hardware(const Seen& seen) {
+  const Real throttled = Sum(seen.run, "cgroup_throttled_ns");
+  const double seconds = static_cast<double>(seen.run.run.duration_ns) * 1e-9;
+  if (throttled && seconds > 0 && *throttled * 1e-9 > kPressed * seconds) {
+    return Fires(fmt::format("the control group's CPU quota stopped it for {} in {}",
+                             FormatDuration(*throttled), FormatDuration(seconds * 1e9)),
+                 "a larger CPU quota (cpu.max), or fewer threads than it allows");
+  }
+  const Real memory = Pressure(seen.run, "memory full");
+  if (memory && *memory > kPressed) {
+    return Fires(
+        fmt::format("all tasks together waited for memory {} of the time", FormatPercent(*memory)),
+        "more memory, or fewer workers");
+  }
+  if (seen.limit == OutsideLimit::kCores) {
+    return Fires("the cores limit; " + seen.MostGain(), "more cores");
+  }
+  if (seen.limit == OutsideLimit::kStorage) {
+    const Real io = Pressure(seen.run, "io some");
+    return Fires(
+        fmt::format(
+            "storage limits{}; {}",
+            io ? fmt::format(", and tasks waited for it {} of the time", FormatPercent(*io)) : "",
+            seen.MostGain()),
+        "data on a faster device");
+  }
+  if (seen.limit == OutsideLimit::kNetwork) {
+    return Fires("the network, or what answers on it, limits; " + seen.MostGain(),
+                 "a copy of the data nearby, or a faster link");
+  }
+  return DoesNotFire(fmt::format("what limits is no hardware: {}", OutsideLimitName(seen.limit)));
+}
+
+// R22
+Recommendation ModelBound(const Seen& seen) {
+  if (seen.consumer_bound() && seen.stall < kSmallStall) {
+    return Fires(Waited(seen) + ": the loading keeps up", "leave the loading as it is");
+  }
+  return DoesNotFire(fmt::format("{}; {}", Waited(seen), OutsideLimitName(seen.limit)));
+}
+
+// R23
+Recommendation FewerWorkers(const Seen& seen) {
+  if (!seen.consumer_bound() || seen.stall >= kSmallStall) {
+    return DoesNotFire(Waited(seen) + ": nothing is to spare yet");
+  }
+  if (seen.producer == nullptr) return DoesNotFire("nothing feeds the consumer from beside it");
+  const double now = std::round(seen.producer->threads_count);
+  const double idle = seen.producer->shares.wait_consumer;
+  const double enough = std::max(1.0, std::ceil(now * (1 - idle)));
+  const std::string why = fmt::format("of the time of {}, {} is waiting for the consumer",
+                                      seen.producer->name, FormatPercent(idle));
+  if (now < 2 || enough >= now) return DoesNotFire(why);
+  return Fires(why + fmt::format(": {:.0f} would do", enough),
+               fmt::format("{}: {:.0f} -> {:.0f}; it saves their memory",
+                           seen.outside.flavour == OutsideFlavour::kTorch ? "num_workers"
+                                                                          : seen.producer->name,
+                           now, enough));
+}
+
+Recommendation Missing(int number) {
+  const char* const accounts =
+      "operator accounts: headrace/account.h or the Python wrapper (docs/accounts.md)";
+  switch (number) {
+    case 2:
+      return CannotSay("which stages there are is not known from outside; R1 is of workers",
+                       accounts);
+    case 4:
+    case 6:
+    case 7:
+      return CannotSay("what is read beside the wanted is not known from outside",
+                       fmt::format("{} of the kinds fetch, decode and extract", accounts));
+    case 11:
+      return CannotSay("nothing compared rows", accounts);
+    case 13:
+      return CannotSay("which bytes are read how often is not known from outside", accounts);
+    case 18:
+      return CannotSay("whether batches leave in order is not known from outside", accounts);
+    case 19:
+      return CannotSay("the program has no pipeline file to compare by", accounts);
+    default:
+      return CannotSay("which operator takes which time is not known from outside", accounts);
+  }
+}
+
+Recommendation Judge(const Seen& seen, int number) {
+  switch (number) {
+    case 1:
+      return Workers(seen);
+    case 3:
+      return Prefetch(seen);
+    case 5:
+      return Coalesce(seen);
+    case 10:
+      return SmallBatches(seen);
+    case 12:
+      return Cache(seen);
+    case 17:
+      return Place(seen);
+    case 21:
+      return Hardware(seen);
+    case 22:
+      return ModelBound(seen);
+    case 23:
+      return FewerWorkers(seen);
+    default:
+      return Missing(number);
+  }
+}
+
+}  // namespace
+
+std::vector<Recommendation> RecommendFromOutside(const RunView& run, const Outside& outside) {
+  std::vector<Recommendation> all;
+  if (!outside.withheld.empty() || outside.findings.empty() || outside.units.empty()) return all;
+  Seen seen{run, outside};
+  if (outside.decided) seen.limit = outside.findings[0].limit;
+  seen.stall = outside.stall_ratio;
+  for (const Unit& unit : outside.units) {
+    if (unit.role != UnitRole::kProducer) continue;
+    if (seen.producer == nullptr || unit.shares.work() > seen.producer->shares.work()) {
+      seen.producer = &unit;
+    }
+  }
+  seen.free_cores = outside.cores_free;
+  for (const auto& [id, rule] : Registry<RecommendationRule>::Global().entries()) {
+    // Where nothing is decided, nothing that hangs on the limit is advised.
+    Recommendation result = Judge(seen, rule.number);
+    if (!outside.decided && result.advice == Advice::kDoesNotFire && rule.number != 10) {
+      result = CannotSay("what limits is undecided", outside.measure);
+    }
+    result.id = id;
+    result.title = rule.title;
+    result.published = rule.published;
+    all.push_back(std::move(result));
+  }
+  const auto number = [](const Recommendation& one) { return std::stoi(one.id.substr(1)); };
+  std::stable_sort(all.begin(), all.end(), [&](const Recommendation& a, const Recommendation& b) {
+    const bool fires_a = a.advice == Advice::kFires, fires_b = b.advice == Advice::kFires;
+    return fires_a != fires_b ? fires_a : number(a) < number(b);
+  });
+  return all;
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,38 @@
+// Statements: all that analysis says about one run, computed once and shared by report and plan.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "analysis/advice/differential.h"
+#include "analysis/outside/outside.h"
+#include "analysis/program/allocation.h"
+#include "analysis/run/plausibility.h"
+
+namespace headrace::analysis {
+
+// What the plan that the run was started with had said, and what came of it: both are of the steady
+// phase, the observed rate is the verdict's.
+struct PlannedRate {
+  double predicted = 0;  // batches per second
+  Real low, high;        // 90 %
+  double observed = 0;
+  double error_ratio() const { return predicted / observed - 1; }
+};
+
+struct Statements {
+  std::unique_ptr<PipelineModel> model;  // null when there is none; then `withheld` says why
+  std::optional<Bottleneck> bottleneck;
+  std::optional<Differential> differential;  // the third opinion; of a run with a bottleneck
+  std::optional<Allocation> allocation;      // with the run's own budgets
+  std::optional<PlannedRate> planned;        // of a run that was started with a plan
+  std::string withheld;                      // "too short for a verdict (...)"
+  std::optional<Outside> outside;            // of a run without operators
+  Doubts doubts;                             // figures of the accounts that cannot be true
+};
+
+// `run` must outlive the result. Never throws for a run that is merely too short, has no accounts,
+// or accounts that are not to be believed.
+Statements MakeStatements(const RunView& run);
+
+}  // namespace headrace::analysis

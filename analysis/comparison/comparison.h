@@ -1,0 +1,133 @@
+// Comparison: what two sides of recorded runs say about one another, metric by metric: the change
+// with its interval, how sure it is, in a word, and what could have been found.
+//
+// The unit is a pair of runs, a run, or a block of one run; never a batch or a step, which resemble
+// their neighbours. Statistics: analysis/statistics/paired.h and analysis/statistics/sequential.h.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/run/run_figures.h"
+#include "analysis/statistics/paired.h"
+#include "analysis/statistics/sequential.h"
+#include "analysis/statistics/statistics.h"
+
+namespace headrace::analysis {
+
+inline constexpr size_t kMostPairs = 10'000;  // that may be planned
+
+enum class ComparedUnit : uint8_t {
+  kPair,   // run by run, interleaved: sample i of A belongs to sample i of B
+  kRun,    // two sets of runs made at any time
+  kBlock,  // blocks of two runs: what varies from run to run is not seen
+};
+const char* ComparedUnitName(ComparedUnit unit);  // "pair", "run", "block"
+
+struct ComparedSample {
+  int64_t run_id = 0;
+  RunFigures figures;
+  std::string left_out;  // why it does not count, as the caller knows it; empty: it may
+};
+
+struct ComparedSide {
+  std::string label;  // "A"
+  std::string what;   // "decode.parallelism=1", "tag:before", "run 3 'nightly'"
+  std::vector<ComparedSample> samples;
+};
+
+struct ComparisonInput {
+  ComparedUnit unit = ComparedUnit::kPair;
+  ComparedSide a, b;
+  std::vector<bool> b_first;  // of pairs: the order in which the two ran; may be empty
+  double margin = 0.03;       // a change by less is none: "same within 3 %"
+  double alpha = 0.05;
+  double power = 0.8;  // of "could have detected"
+  uint64_t seed = 1;   // of the resampling
+  // Above 0: the pairs could have ended early, of at most so many, by the sequential test of the
+  // first metric, whose interval and verdict are then those of that test.
+  size_t planned_pairs = 0;
+  bool cold = false;  // the page cache was emptied on purpose
+};
+
+struct ComparedMetric {
+  Figure figure = Figure::kRowsPerSecond;
+  std::vector<double> a_values, b_values;  // that count; of pairs, index by index
+  double a = 0, b = 0;                     // medians
+  // ln(B / A), of shares B - A; mean over the units. Empty: see `reason`.
+  Real change;
+  Interval interval;  // 95 %; kUnbounded below two units
+  // Two-sided, that there is no change: below ten units Student's of pairs and Welch's of others,
+  // as ranks have no small p values there; from ten on Wilcoxon's and Mann-Whitney's. Where pairs
+  // could end early, times the looks that were had. With Holm's correction over the metrics of the
+  // page; by ranks alone, uncorrected; that the change is the margin or more.
+  Real p, p_holm, p_ranks, p_same;
+  // Decided by the sequential test of this metric alone, whose error holds over all its looks: it
+  // has no part in Holm's family.
+  bool sequential = false;
+  double margin = 0;  // as `change`
+  Real detectable;    // smallest change that so many units find with the power asked for
+  // Units of each side in all to find a change of the margin; empty: not known, or it was enough.
+  std::optional<size_t> units_needed;
+  ChangeVerdict verdict = ChangeVerdict::kCannotTell;
+  std::string word;        // "faster", "same within 3 %", "cannot tell", "identical", ...
+  bool identical = false;  // all units of both sides: not one bit of difference
+  std::string reason;      // why there is no change or no verdict
+};
+
+// Whether the second run of a pair differs from the first, whatever the side.
+struct OrderEffect {
+  double change = 0;  // ln(second / first)
+  Interval interval;
+  double p = 1;
+};
+
+struct Comparison {
+  std::vector<ComparedMetric> metrics;  // the first is the question asked
+  size_t units = 0;                     // of each side (of pairs: pairs), that count; the smaller
+  std::vector<std::string> left_out_a, left_out_b;  // parallel to the samples; empty: it counts
+  std::optional<OrderEffect> order;
+  // One run against the next one of the same side: 95 % of such ratios are within exp(+-this).
+  Real noise;
+  bool stopped_early = false;  // before the planned number of pairs
+  std::string stopped_why;     // StopReasonName; empty: it could not
+  size_t steadyless = 0;       // samples without a steady phase: their figures are of the whole run
+  std::string too_few;         // why no number of units at hand can be sure; empty: it can
+
+  const ComparedMetric* Find(Figure figure) const;
+};
+
+// The sequential test of the first metric over the pairs at hand, those that are left out left out;
+// of a rate: of a metric where less is better, ratios are turned round.
+SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan);
+
+// `plan`: of input.planned_pairs and input.alpha, to make it once; null: it is made here.
+// Throws Error kInconclusive when no metric is known on both sides.
+Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan = nullptr);
+
+// A gate for CI: FIGURE OP NUMBER with a unit, of the change from A to B: "rows_per_s<-3%",
+// "wait_ratio>2pt". It fails where the expression holds.
+struct Gate {
+  std::string text;
+  Figure figure = Figure::kRowsPerSecond;
+  bool below = true;  // '<'
+  double bound = 0;   // as ComparedMetric::change
+};
+// Throws Error kUsage naming `what` ("--fail-on").
+Gate ParseGate(const std::string& text, const std::string& what);
+
+enum class GateState : uint8_t { kPasses, kFails, kUndecided };
+struct GateResult {
+  GateState state = GateState::kUndecided;
+  std::string why;  // in words, with the interval
+};
+// By the interval: it fails when all of it is beyond the bound, and passes when none of it is.
+GateResult Judge(const Gate& gate, const Comparison& comparison);
+
+// "+80.2 %", "-43.4 pt": a change or an end of an interval, as people read it.
+std::string ChangeText(Figure figure, double change);
+
+}  // namespace headrace::analysis

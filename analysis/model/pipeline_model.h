@@ -1,0 +1,258 @@
+// PipelineModel: a run as stages in order, with visit ratios, demands per batch, capacities and
+// variances: enough to bound the throughput of the pipeline as it was and as it might be set.
+//
+// A demand is what one batch costs: c (CPU) and b (blocked) of each operator, without the time it
+// waited for a lock, which is the lock's row; q (runnable but not running) is never a demand.
+// Threads limit c + b of their stage; cores limit the sum of c. See docs/measurements.md.
+//
+// A stage without threads of its own (a loader without workers) runs on the consumer's thread: it
+// has 0 threads in Settings, and that one thread loads and computes in turn. Cores that other
+// programs use as well are shared with them: more threads get a larger share (SharedCores).
+//
+// Times of the model are seconds; one batch is one step of the consumer.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "analysis/model/device_curve.h"
+#include "analysis/model/simulate.h"
+#include "analysis/run/phases.h"
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+// Parallel to RunView::operators. The consumer's own operators belong to no stage of the model: the
+// consumer is a row of its own, without threads to set.
+inline constexpr size_t kNoStage = static_cast<size_t>(-1);
+struct OperatorModel {
+  std::string name, kind;
+  size_t stage = kNoStage;
+  double visit_ratio = 1;  // completions per batch
+};
+
+struct StageModel {
+  std::string name;
+  size_t row = kNoStage;  // index into RunView::stages
+  std::vector<size_t> operators;
+  int parallelism = 1;      // at the end of the run
+  int max_parallelism = 0;  // 0: no limit
+  // It has no threads of its own: its operators run on the consumer's. Settings then have 0
+  // threads.
+  bool on_consumer = false;
+  size_t last = 0;               // the last operator that elements pass through
+  double visit_ratio = 1;        // of that
+  double firings = 1;            // per batch: completions of the first one
+  double cv = 0.3;               // of one firing's cost, estimated from the spread between windows
+  std::optional<size_t> queue;   // the queue after it
+  double elements = 1;           // put into that queue per batch
+  std::vector<size_t> inputs;    // stages whose queues it takes from; empty: a source
+  std::optional<size_t> output;  // the stage that takes from its queue; none: the consumer
+  std::optional<double> element_bytes;  // one element of that queue
+  // Shares of the threads' lifetime in the steady phase.
+  double busy_ratio = 0, wait_in_ratio = 0, wait_out_ratio = 0;
+  std::optional<double> runnable_ratio;
+};
+
+struct ResourceModel {
+  std::string name, kind;
+  int servers = 1;
+  // Operators that use it and the share of its hold time each is taken to cause; the views do not
+  // say, so it is inferred from lock waits and operator kinds. May be empty.
+  std::vector<std::pair<size_t, double>> users;
+  // Of those that the accounts do not know as resources, behind all that they do: the storage under
+  // the table; seconds a batch of what the machine counts, a link or memory bandwidth, for which no
+  // thread is seen to wait.
+  std::optional<DeviceCurve> curve = std::nullopt;
+  std::optional<double> counted_s = std::nullopt;
+};
+// ResourceModel::kind of each direction of a network interface, and of memory bandwidth; of others
+// it is what the accounts say: "lock", "device".
+inline constexpr const char* kNetworkResource = "network";
+inline constexpr const char* kMemoryBandwidthResource = "memory bandwidth";
+
+// Other programs seldom yield all that a fair scheduler would take from them: they have several
+// threads, or greater weight.
+inline constexpr double kOthersYield = 0.75;
+
+// What one batch costs, over a chosen set of windows.
+struct Demands {
+  struct Operator {
+    double cpu_s = 0, blocked_s = 0;       // c and b, b without lock waits
+    double cpu_low_s = 0, cpu_high_s = 0;  // what c lies between
+    double lock_wait_s = 0, busy_s = 0;
+    double rows = 0, bytes_in = 0, bytes_out = 0;
+  };
+  struct Resource {
+    double hold_s = 0;     // server time
+    double limiter_s = 0;  // what a batch takes of a rate limiter that books its time as waiting
+    double wait_s = 0, bytes = 0;
+  };
+  std::vector<Operator> operators;
+  std::vector<double> stage_s;      // c + b of the stage's operators
+  std::vector<double> stage_cpu_s;  // c of them
+  std::vector<Resource> resources;
+  std::vector<double> cache_disk_s;  // by tier of a cache that is thought of; empty: none
+  double cpu_s = 0;                  // all CPU of the process, unattributed part included
+  double unattributed_cpu_s = 0;     // of that, what no operator of a stage accounts for
+  double consumer_cpu_s = 0;         // of that, of the consumer's threads
+  // Compute time of the consumer: c + b. Where there are several consumers at once, of all
+  // together.
+  double consumer_s = 0;
+  // Between which it lies, where it is not known how long the consumer waited for a core.
+  double consumer_least_s = 0, consumer_most_s = 0;
+  // Of the requests for a batch, what neither a core nor an operator of a stage on the consumer's
+  // thread accounts for; 0 where no stage runs there.
+  double consumer_load_s = 0;
+  // How far other programs yield cores to more threads: 1 as a fair scheduler makes them, 0 not.
+  double others_yield = kOthersYield;
+  double rate = 0;  // batches per second observed
+  double rows = 0;  // rows per batch
+};
+
+// The knobs of a pipeline and the cores it gets.
+struct Settings {
+  std::vector<int> parallelism;     // per stage
+  std::vector<int> queue_capacity;  // per stage: of the queue after it
+  double cores = 1;
+  int order_window = 0;  // of all ordered queues; 0: none of its own
+  bool operator==(const Settings&) const = default;
+};
+
+class PipelineModel {
+ public:
+  // Throws Error kInconclusive when the run has no operator data, no steps, is too short for a
+  // statement (under 2 s and under 20 steps), or when its figures cannot be true.
+  explicit PipelineModel(const RunView& run);
+
+  const RunView& run() const { return *run_; }
+  const std::vector<StageModel>& stages() const { return stages_; }
+  const std::vector<OperatorModel>& operators() const { return operators_; }
+  const std::vector<ResourceModel>& resources() const { return resources_; }
+
+  // The windows of the steady phase, as indices of run().windows; may be empty when the run has
+  // none, then Estimate uses the whole run. first_ns, last_ns: the phase, since the run's start.
+  const std::vector<size_t>& steady_windows() const { return steady_; }
+  const Phases& phases() const { return phases_; }
+  int64_t steady_first_ns() const { return first_ns_; }
+  int64_t steady_last_ns() const { return last_ns_; }
+
+  // Demands over those windows (indices into run().windows, repeats allowed); over the steady phase
+  // without an argument. `places`, one of [0, 1] an operator: where c lies in its interval, as far
+  // as all of a stage still add up to its CPU time; else as evenly as they can.
+  Demands Estimate(const std::vector<size_t>& windows,
+                   const std::vector<double>& places = {}) const;
+  const Demands& demands() const { return demands_; }
+
+  // Whether c of every operator is told apart, so that `places` say nothing.
+  bool splits_operators() const { return splits_operators_; }
+  // Whether c of every stage is known apart from b + q, and how.
+  bool splits_cpu() const { return splits_cpu_; }
+  const std::string& split_source() const { return split_source_; }
+
+  // Cores this process could get with the threads that it has: the budget less what others were
+  // measured to use, and of cores that are full its threads' share.
+  double cores_available() const { return cores_available_; }
+  // Whether other programs keep the cores so full that this one's threads waited for them.
+  bool cores_contended() const { return others_runnable_ > 0; }
+  // Cores that the threads of those settings get beside other programs: settings.cores, unless the
+  // cores are contended. There, each thread that wants a core gets the share that one had, and more
+  // threads get more.
+  double SharedCores(const Settings& settings, const Demands& demands) const;
+  // Share of the consumer's step in which it was ready to compute and had no core; none: unknown.
+  std::optional<double> consumer_runnable_ratio() const { return consumer_runnable_ratio_; }
+  // Consumers that took batches at the same time, in this or in several processes.
+  int consumers() const { return consumers_; }
+  // Whether one thread loads and computes in turn: a stage runs on the consumer's thread.
+  bool loads_on_consumer() const;
+  double cores_budget() const { return cores_budget_; }
+  std::optional<double> cores_used() const { return cores_used_; }
+  std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
+  // Of the budget: on a host with more cores, what others are known to use of those.
+  std::optional<double> cores_other_here() const { return cores_other_here_; }
+  bool cores_known() const { return cores_known_; }
+
+  double consumer_cv() const { return consumer_cv_; }
+  double stall_ratio() const { return stall_ratio_; }
+  // What the consumer waited in each steady window, and what it waited and computed, in seconds: of
+  // their sums the stall fraction is made, and its interval.
+  struct StallWindow {
+    double wait_s = 0, all_s = 0;
+  };
+  const std::vector<StallWindow>& stall_by_window() const { return stall_by_window_; }
+
+  // Whether elements leave every queue in order, and how far ahead of the one that is due another
+  // may wait (0: no bound of its own), by the pipeline's text and command line.
+  bool ordered() const { return ordered_; }
+  int order_window() const { return current_.order_window; }
+  // The share of its threads' rate that a stage keeps when its queue is ordered, if all else is
+  // fast: by simulation of the stage alone, remembered. 1 for stages that lose nothing.
+  double OrderShare(size_t stage, const Settings& settings) const;
+
+  // Of consumer_s, the part on the cores: CPU time of the consumer's operators, and where that was
+  // not measured all that its threads took, at most.
+  double ConsumerComputeCpu(const Demands& demands) const;
+
+  Settings current() const { return current_; }
+  // The same pipeline for the simulator, at these settings and demands.
+  SimulatedPipeline Simulated(const Settings& settings, const Demands& demands) const;
+
+ private:
+  void ReadShape();
+  bool OtherThreadsHaveTime(size_t s, int64_t busy_ns) const;
+  void FindStagesOnConsumer();
+  void CountConsumers();
+  void EstimateConsumer(const WindowRow& sum, Demands* demands) const;
+  void EstimateLoad(const WindowRow& sum, Demands* demands) const;
+  StageCounters ThreadsOf(const StageModel& stage, const WindowRow& sum) const;
+  bool ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
+                      double share) const;
+  void ReadContention(double host);
+  void ReadTree();
+  void ReadOrder();
+  void ReadSplit();
+  void ChooseSteady();
+  std::vector<size_t> CarriersOf(const StageModel& stage) const;
+  void ReadVisits();
+  void ReadOtherThreads();
+  void LinkResources();
+  void AddStorage();
+  void AddNetwork();
+  void AddMemoryBandwidth();
+  void ShareMemoryBandwidth();
+  void ReadCores();
+  void ReadSpread();
+  WindowRow Sum(const std::vector<size_t>& windows) const;
+
+  const RunView* run_;
+  std::vector<StageModel> stages_;
+  std::vector<size_t> consumer_rows_;  // of RunView::stages
+  std::vector<OperatorModel> operators_;
+  std::vector<ResourceModel> resources_;
+  Phases phases_;
+  std::vector<size_t> steady_;
+  int64_t first_ns_ = 0, last_ns_ = 0;
+  Demands demands_;
+  bool splits_cpu_ = false, splits_operators_ = false, cores_known_ = false;
+  std::string split_source_;
+  double other_cpu_s_ = 0;  // per batch, of threads outside the stages
+  int consumers_ = 1;
+  std::optional<double> consumer_runnable_ratio_;
+  // Of cores that are contended: how many there are for this and other programs, how many of the
+  // others' threads want one (0: not contended), and what the others used.
+  double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
+  double others_keep_ = 1;  // of what a fair scheduler leaves to others, what they were left
+  double cores_available_ = 1, cores_budget_ = 1;
+  std::optional<double> cores_used_, cores_other_, cores_other_here_;
+  double consumer_cv_ = 0.1, stall_ratio_ = 0;
+  std::vector<StallWindow> stall_by_window_;
+  Settings current_;
+  bool ordered_ = false;
+  mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
+  mutable int64_t order_moves_ = 50'000'000;  // that simulations for it may still make
+};
+
+}  // namespace headrace::analysis

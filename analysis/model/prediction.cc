@@ -1,0 +1,251 @@
+#include "analysis/model/prediction.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <limits>
+
+#include "analysis/model/limits/limit_kind.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kCarriedOver = 0.7;   // of how far the simulation is from what was observed
+constexpr double kSameError = 0.02;    // deviation of log(predicted / observed) at these settings
+constexpr double kShapeMatters = 0.5;  // a coefficient of variation
+// By how much nearer, in the logarithm of the rate, another shape must be than lognormal costs.
+constexpr double kShapeClearly = 0.03;
+constexpr int64_t kShapeSteps = 20'000;
+constexpr int64_t kSimulatedSteps = 2500;
+constexpr int64_t kMoves = 30'000'000;  // of one simulation
+constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
+constexpr double kFullError = 0.2;      // of the logarithm: a change of rate that errs as any other
+constexpr double kLeastError = 0.01;    // of it, where anything changes
+constexpr size_t kDraws = 200;
+constexpr uint64_t kSeed = 20240612;
+
+// Absolute deviations that 20 runs would have shown, were the prior true: what is seen is added to
+// them, and has replaced them once as many were seen.
+constexpr size_t kPriorRuns = 20;
+std::vector<double> PriorResiduals(double deviation) {
+  const boost::math::normal_distribution<double> normal;
+  std::vector<double> residuals;
+  for (size_t i = 0; i < kPriorRuns; ++i) {
+    const double level = 0.5 + 0.5 * (static_cast<double>(i) + 0.5) / double{kPriorRuns};
+    residuals.push_back(deviation * boost::math::quantile(normal, level));
+  }
+  return residuals;
+}
+
+// The conformal quantile of `residuals`, as the deviation of a normal distribution that has it.
+double ConformalDeviation(std::vector<double> residuals) {
+  std::sort(residuals.begin(), residuals.end());
+  const double seen = static_cast<double>(residuals.size());
+  const size_t rank = static_cast<size_t>(std::ceil((seen + 1) * 0.9));
+  return residuals[std::min(rank, residuals.size()) - 1] / kNormal90;
+}
+
+// With what predictions were seen to be wrong by on this machine: as a prior of twenty runs, until
+// as many of the kind were seen; then the conformal quantile of theirs, whatever their
+// distribution. One that was far off counts for much, but for no more than kMostSquared in the mean
+// of squares; where more than a tenth were far off, the quantile says how far.
+double ErrorOf(const LimitKind& kind, const std::vector<PredictionRow>& earlier) {
+  constexpr double kMostSquared = 0.5;  // of a logarithm
+  std::vector<double> residuals;
+  for (const PredictionRow& row : earlier) {
+    if (row.limited_by_kind != kind.name() || !row.observed || row.other_pipeline) continue;
+    const double residual = std::abs(std::log(*row.observed / row.predicted));
+    if (std::isfinite(residual)) residuals.push_back(residual);
+  }
+  if (residuals.size() >= kPriorRuns) return ConformalDeviation(residuals);
+  const double prior = kind.prediction_error(), seen = static_cast<double>(residuals.size());
+  double squares = double{kPriorRuns} * prior * prior;
+  for (const double residual : residuals) {
+    squares += std::min(residual, kMostSquared) * std::min(residual, kMostSquared);
+  }
+  const double mean = std::sqrt(squares / (double{kPriorRuns} + seen));
+  std::vector<double> pooled = PriorResiduals(prior);
+  pooled.insert(pooled.end(), residuals.begin(), residuals.end());
+  return std::max(mean, seen > 0 ? ConformalDeviation(pooled) : 0);
+}
+
+double HostCores(const PipelineModel& model) {
+  const HostRow* total = model.run().FindHost("host_cores");
+  return total != nullptr && total->mean_value ? *total->mean_value : model.cores_budget();
+}
+
+}  // namespace
+
+Predictor::Predictor(const PipelineModel& model)
+    : model_(model), contention_(FitContention(model.run(), HostCores(model))) {
+  const auto sample = [&](const Demands& demands, const Contention& contention) {
+    return Draw{demands, contention, ExpectedLoad(model, demands, model.current())};
+  };
+  middle_ = sample(model.demands(), contention_);
+  Random random(kSeed);
+  for (const Demands& demands : BootstrapDemands(model, kDraws, kSeed)) {
+    draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
+  }
+  for (const LimitKind* kind : LimitKinds()) {
+    errors_[kind] = ErrorOf(*kind, model.run().earlier_predictions);
+  }
+  ChooseShape();
+  simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
+  if (simulated_now_ && std::isfinite(*simulated_now_) && *simulated_now_ > 0) {
+    // A part of that is particular to the present settings.
+    correction_ =
+        std::clamp(std::pow(model.demands().rate / *simulated_now_, kCarriedOver), 0.8, 1.25);
+  }
+  least_now_ = LeastBound(Bounds(model, model.demands(), model.current()));
+  const double bound =
+      LeastBound(Bounds(model, At(middle_, {model.current(), {}}), model.current()));
+  before_ = simulated_now_ ? std::min(bound, *simulated_now_ * correction_) : bound;
+}
+
+std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands,
+                                           int64_t steps) const {
+  SimulatedPipeline pipeline = model_.Simulated(settings, demands);
+  for (SimulatedStage& stage : pipeline.stages) {
+    for (SimulatedOperator& op : stage.operators) op.slow = slow_;
+  }
+  return SimulatedRate(pipeline, steps, kSeed, &moves_, kMoves);
+}
+
+// Windows tell how much elements vary, not how: whether all a little or few of them much, which is
+// worth a lot where order or short queues matter. The shape is taken that comes closest to what was
+// observed at the present settings.
+void Predictor::ChooseShape() {
+  const double observed = model_.demands().rate;
+  double widest = 0;
+  for (const StageModel& stage : model_.stages()) widest = std::max(widest, stage.cv);
+  if (widest < kShapeMatters || !(observed > 0)) return;
+  double least = kInfinite, chosen = 0;
+  for (const double slow : {0.0, 0.1, 0.05, 0.2, 0.02}) {
+    slow_ = slow;
+    const std::optional<double> rate = Simulated(model_.current(), model_.demands(), kShapeSteps);
+    if (!rate || !(*rate > 0)) continue;
+    const double off = std::abs(std::log(*rate / observed)) + (slow > 0 ? kShapeClearly : 0);
+    if (off >= least) continue;
+    least = off;
+    chosen = slow;
+  }
+  slow_ = chosen;
+}
+
+Demands Predictor::At(const Draw& draw, const Variant& variant) const {
+  return AtLoad(model_,
+                AtDepth(model_, Apply(model_, draw.demands, variant.scales), variant.settings),
+                variant.settings, draw.load, draw.contention);
+}
+
+// Workers beside the consumer were not seen at work: what handing over their batches costs is not
+// known.
+double Predictor::ErrorAt(const LimitKind* kind, const Settings& settings) const {
+  constexpr double kHandingOver = 0.15;
+  bool first_workers = false;
+  for (size_t s = 0; s < settings.parallelism.size(); ++s) {
+    first_workers =
+        first_workers || (model_.current().parallelism[s] <= 0 && settings.parallelism[s] > 0);
+  }
+  return first_workers ? std::hypot(errors_.at(kind), kHandingOver) : errors_.at(kind);
+}
+
+bool Predictor::IsCurrent(const Variant& variant) const {
+  return variant.scales.empty() && variant.settings == model_.current();
+}
+
+double CorrectedRate(double rate, double before, double seen) {
+  constexpr double kFar = 0.2;  // of the logarithm of the rate: a change that errs as any other
+  // A correction that fell off by more than the rate moves would turn the order of two changes.
+  constexpr double kSteepest = 0.5;
+  const double moved = std::abs(std::log(rate / before)), step = std::log(seen / before);
+  const double far = std::max(kFar, std::abs(step) / kSteepest);
+  return rate * std::exp(step * std::max(0.0, 1 - moved / far));
+}
+
+double Predictor::Corrected(double predicted, double least) const {
+  const double seen = model_.demands().rate;
+  const bool known = std::isfinite(predicted) && predicted > 0 && std::isfinite(before_) &&
+                     before_ > 0 && seen > 0;
+  if (!known) return predicted;
+  // What was observed above the least bound is above it still.
+  return std::min(CorrectedRate(predicted, before_, seen),
+                  least * std::max(1.0, seen / least_now_));
+}
+
+Predictor::Point Predictor::PointAt(const Variant& variant) const {
+  const bool current = IsCurrent(variant);
+  Point point;
+  point.demands = current ? model_.demands() : At(middle_, variant);
+  point.limits = Bounds(model_, point.demands, variant.settings);
+  point.least = LeastBound(point.limits);
+  if (current) {
+    point.rate = model_.demands().rate;
+    return point;
+  }
+  const std::optional<double> simulated =
+      Simulated(variant.settings, point.demands, kSimulatedSteps);
+  point.rate = Corrected(simulated ? std::min(point.least, *simulated * correction_) : point.least,
+                         point.least);
+  return point;
+}
+
+double Predictor::Rate(const Variant& variant) const { return PointAt(variant).rate; }
+
+Prediction Predictor::Predict(const Variant& variant) const {
+  const bool current = IsCurrent(variant);
+  Point point = PointAt(variant);
+  Prediction prediction;
+  prediction.rate = point.rate;
+  const Demands scaled = Apply(model_, model_.demands(), variant.scales);
+  if (scaled.cpu_s > 0) prediction.cpu_cost = point.demands.cpu_s / scaled.cpu_s;
+  prediction.limits = std::move(point.limits);
+  prediction.binding = BindingRow(model_, point.demands, prediction.limits);
+  std::vector<double> ratios;
+  for (const Draw& draw : draws_) {
+    if (!std::isfinite(point.least)) break;
+    const Demands drawn = current ? draw.demands : At(draw, variant);
+    ratios.push_back(LeastBound(Bounds(model_, drawn, variant.settings)) / point.least);
+  }
+  if (ratios.empty()) ratios.push_back(1);
+  const Interval sampled = CentralInterval(ratios, 0.9);
+  const double prior =
+      current ? kSameError : ErrorAt(prediction.limits[prediction.binding].kind, variant.settings);
+  const auto widen = [&](double ratio, double sign) {
+    const double half = std::abs(std::log(std::max(ratio, 1e-6)));
+    return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
+  };
+  // However wrong the rest, the rate cannot exceed the bound.
+  const double ceiling = std::max(prediction.rate, point.least * std::max(1.0, sampled.high));
+  prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
+  return prediction;
+}
+
+Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) const {
+  const auto bounds_of = [&](const Variant& variant, const Draw& draw) {
+    return Bounds(model_, At(draw, variant), variant.settings);
+  };
+  const std::vector<Limit> limits = bounds_of(to, middle_);
+  const double moves =
+      std::log(LeastBound(limits)) - std::log(LeastBound(bounds_of(from, middle_)));
+  std::vector<double> ratios;
+  for (const Draw& draw : draws_) {
+    const double moved =
+        std::log(LeastBound(bounds_of(to, draw))) - std::log(LeastBound(bounds_of(from, draw)));
+    ratios.push_back(std::isfinite(moved) && std::isfinite(moves) ? moved - moves : 0);
+  }
+  const Interval sampled = CentralInterval(ratios, 0.9);
+  if (from == to) return {gain, gain};
+  // The model's error is of the way from one to the other.
+  const Demands demands = At(middle_, to);
+  const LimitKind* kind = limits[BindingRow(model_, demands, limits)].kind;
+  const double middle = std::log1p(gain);
+  const double error =
+      kNormal90 * std::max(kLeastError, ErrorAt(kind, to.settings) *
+                                            std::min(1.0, std::abs(middle) / kFullError));
+  return {std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
+          std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
+}
+
+}  // namespace headrace::analysis

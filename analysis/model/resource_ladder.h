@@ -1,0 +1,26 @@
+// ResourceLadder: the rate that each resource alone would allow, from the cores to the consumer, so
+// that a reader sees at once what binds, what binds next, and what has room.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/model/bottleneck.h"
+#include "base/quantity.h"
+
+namespace headrace::analysis {
+
+struct Rung {
+  std::string name;     // "cores", "stage decode (2 threads)", "memory bandwidth"
+  std::string kind;     // "cores", "stage", "lock", "device", "order", "consumer", "network", ...
+  Quantity attainable;  // batches per second, with its interval; or why it is not known
+  Quantity used_ratio;  // observed rate / attainable, or what is in use of it
+  bool binding = false;
+  std::string note;  // how it was told: "accounted bytes, in and out of operators"
+};
+
+// The rows of `bottleneck`, then what the model has no row for: memory bandwidth, network, memory
+// (no rate: its reason says how many more threads fit).
+// Lowest attainable rate first, those without one last.
+std::vector<Rung> ResourceLadder(const PipelineModel& model, const Bottleneck& bottleneck);
+
+}  // namespace headrace::analysis

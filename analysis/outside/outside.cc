@@ -1,0 +1,1049 @@
+#include "analysis/outside/outside.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace headrace::analysis {
+namespace {
+
+constexpr const char* kCauseNames[kNumWaitCauses] = {
+    "storage", "network", "lock", "sleep", "pipe", "poll", "child", "fault", "other", "stopped"};
+constexpr int64_t kShortestNs = 2'000'000'000;
+constexpr size_t kDraws = 300;
+constexpr uint64_t kSeed = 20261121;
+constexpr double kSure = 0.7;
+constexpr double kMostLost = 0.5;  // of what a verdict rests on; with more there is none
+// A unit takes part when this much of a thread's time is work or exchange.
+constexpr double kActive = 0.03;
+// An exchange counts when it is this much of the waiting thread's waits.
+constexpr double kExchange = 0.1;
+constexpr double kSaturated = 0.93;
+constexpr double kModerateStall = 0.2;  // from here on the report calls a stall high
+
+size_t Index(WaitCause cause) { return static_cast<size_t>(cause); }
+
+// Waits that another thread ends; the others end by themselves or by a device.
+bool EndedByThreads(WaitCause cause) {
+  return cause == WaitCause::kLock || cause == WaitCause::kPipe || cause == WaitCause::kPoll ||
+         cause == WaitCause::kNetwork || cause == WaitCause::kOther;
+}
+
+std::string WithoutMain(const std::string& thread) {
+  return IsMainThread(thread) ? thread.substr(0, thread.size() - std::string(kMainSuffix).size())
+                              : thread;
+}
+
+// Everything that is added up per slice, so that slices can be drawn again and again.
+struct Slices {
+  size_t num_groups = 0, num_edges = 0;
+  std::vector<std::vector<ThreadTimes>> times;  // [slice][group]
+  std::vector<std::vector<double>> counts;      // [slice][edge]
+  std::vector<std::vector<double>> waits;       // [slice][edge]; empty: not measured
+};
+
+struct Totals {
+  std::vector<ThreadTimes> times;  // by group
+  std::vector<double> waits;       // by edge, seconds
+};
+
+// Builds the groups, edges and slices of a run.
+class Builder {
+ public:
+  Builder(const RunView& run, Outside* out) : run_(run), out_(out) {}
+
+  Slices Build() {
+    FindKinds();
+    const bool sampled = !run_.Has("off_cpu_ns") && run_.Has("sampled_off_cpu_ns");
+    const std::string blocked = sampled ? "sampled_off_cpu_ns" : "off_cpu_ns";
+    // Without the off-CPU program the scheduler's own account stands in for it.
+    const std::string prefix = run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns") ? ""
+                               : sampled                                       ? "sampled_"
+                                                                               : "thread_";
+    const std::string on_cpu = prefix + "on_cpu_ns", runnable = prefix + "runnable_ns";
+    std::set<int64_t> slices;
+    for (const CourseRow& row : run_.course) slices.insert(row.slice);
+    std::map<int64_t, size_t> position;
+    for (const int64_t slice : slices) position.emplace(slice, position.size());
+    Slices result;
+    result.times.resize(slices.size());
+    bool causes = false, counts = false, waits = false;
+    for (const CourseRow& row : run_.course) {
+      const auto group = GroupOf(row.process_id, row.thread);
+      if (!group) continue;
+      std::vector<ThreadTimes>& slice = result.times[position[row.slice]];
+      if (slice.size() <= *group) slice.resize(*group + 1);
+      const double seconds = row.value * 1e-9;
+      if (row.metric == on_cpu) {
+        slice[*group].on_cpu_s += seconds;
+      } else if (row.metric == runnable) {
+        slice[*group].runnable_s += seconds;
+      } else if (row.metric == blocked) {
+        causes = true;
+        slice[*group].blocked_s[Index(WaitCauseOf(row.cause))] += seconds;
+      }
+    }
+    std::map<std::tuple<int64_t, size_t, size_t>, size_t> edges;  // waker or -1, wakee, cause
+    for (const CourseRow& row : run_.course) {
+      const bool is_count = row.metric == "wakeups_count", is_wait = row.metric == "wakeup_wait_ns";
+      if (!is_count && !is_wait) continue;
+      const auto wakee = GroupOf(row.process_id, row.thread);
+      if (!wakee) continue;
+      const std::optional<size_t> waker = WakerOf(row.subject);
+      const WaitCause cause = WaitCauseOf(row.cause);
+      const auto key = std::tuple(waker ? static_cast<int64_t>(*waker) : -1, *wakee, Index(cause));
+      const auto [it, added] = edges.emplace(key, edges.size());
+      if (added) out_->edges.push_back({waker, *wakee, cause, 0, 0});
+      const size_t slice = position[row.slice];
+      auto& values = is_count ? result.counts : result.waits;
+      if (values.size() <= slice) values.resize(slice + 1);
+      if (values[slice].size() <= it->second) values[slice].resize(it->second + 1);
+      values[slice][it->second] += is_count ? row.value : row.value * 1e-9;
+      if (is_count) {
+        out_->edges[it->second].wakeups_count += static_cast<int64_t>(row.value);
+        counts = true;
+      }
+      waits = waits || is_wait;
+    }
+    result.num_groups = out_->groups.size();
+    result.num_edges = out_->edges.size();
+    for (auto& slice : result.times) slice.resize(result.num_groups);
+    result.counts.resize(slices.size());
+    for (auto& slice : result.counts) slice.resize(result.num_edges);
+    if (waits) result.waits.resize(slices.size());
+    for (auto& slice : result.waits) slice.resize(result.num_edges);
+    // The off-CPU program tells times on the CPU too; what never waited has no waits to show.
+    const bool kernel = run_.Has("on_cpu_ns");
+    if (!result.num_groups) {
+      out_->knowledge = OutsideKnowledge::kNothing;
+    } else if (kernel && (waits || !counts)) {
+      out_->knowledge =
+          waits || !HasThreadWaits(result) ? OutsideKnowledge::kWakers : OutsideKnowledge::kCauses;
+    } else if (causes) {
+      out_->knowledge = counts ? OutsideKnowledge::kCounts : OutsideKnowledge::kCauses;
+    } else {
+      out_->knowledge = OutsideKnowledge::kCpu;
+    }
+    return result;
+  }
+
+ private:
+  static bool HasThreadWaits(const Slices& slices) {
+    for (const auto& slice : slices.times) {
+      for (const ThreadTimes& time : slice) {
+        for (size_t c = 0; c < kNumWaitCauses; ++c) {
+          if (EndedByThreads(static_cast<WaitCause>(c)) && time.blocked_s[c] > 0) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Processes are of one kind when they have one name and their parents are of one kind. The name
+  // is that of the first thread where it is known: a forked worker renames itself after it began.
+  void FindKinds() {
+    std::map<int64_t, std::map<std::string, double>> main_names;
+    for (const CourseRow& row : run_.course) {
+      if (IsMainThread(row.thread) && row.metric != "wakeups_count") {
+        main_names[row.process_id][WithoutMain(row.thread)] += row.value;
+      }
+    }
+    std::map<int64_t, const ProcessRow*> by_pid;
+    for (const ProcessRow& process : run_.processes) by_pid[process.pid] = &process;
+    std::map<std::pair<int64_t, std::string>, size_t> kinds;
+    // Parents come before children in the order of their start.
+    std::vector<const ProcessRow*> order;
+    for (const ProcessRow& process : run_.processes) order.push_back(&process);
+    std::map<int64_t, int> depth;
+    const auto depth_of = [&](const ProcessRow* process) {
+      int steps = 0;
+      while (steps < 64) {
+        const auto parent = by_pid.find(process->parent_pid);
+        if (parent == by_pid.end() || parent->second == process) break;
+        process = parent->second;
+        ++steps;
+      }
+      return steps;
+    };
+    for (const ProcessRow* process : order) depth[process->process_id] = depth_of(process);
+    std::stable_sort(order.begin(), order.end(), [&](const ProcessRow* a, const ProcessRow* b) {
+      return depth[a->process_id] < depth[b->process_id];
+    });
+    for (const ProcessRow* process : order) {
+      std::string name = process->process;
+      double most = 0;
+      for (const auto& [candidate, time] : main_names[process->process_id]) {
+        if (time > most) {
+          most = time;
+          name = candidate;
+        }
+      }
+      const auto parent = by_pid.find(process->parent_pid);
+      std::optional<size_t> parent_kind;
+      if (parent != by_pid.end() && parent->second != process) {
+        const auto known = kind_of_.find(parent->second->process_id);
+        if (known != kind_of_.end()) parent_kind = known->second;
+      }
+      const auto key = std::pair(parent_kind ? static_cast<int64_t>(*parent_kind) : -1, name);
+      const auto [it, added] = kinds.emplace(key, out_->kinds.size());
+      if (added) out_->kinds.push_back({name, {}, {}, parent_kind});
+      out_->kinds[it->second].process_ids.push_back(process->process_id);
+      out_->kinds[it->second].pids.push_back(process->pid);
+      kind_of_[process->process_id] = it->second;
+      process_of_pid_[process->pid] = process->process_id;
+    }
+  }
+
+  std::optional<size_t> GroupOf(int64_t process_id, const std::string& thread) {
+    const auto kind = kind_of_.find(process_id);
+    if (kind == kind_of_.end()) return std::nullopt;
+    // All first threads of a kind are one group, whatever they were called before.
+    const bool main = IsMainThread(thread);
+    const std::string name = main ? out_->kinds[kind->second].name + kMainSuffix : thread;
+    const auto [it, added] = groups_.emplace(std::pair(kind->second, name), out_->groups.size());
+    if (added) {
+      ThreadGroup group;
+      group.kind = kind->second;
+      group.thread = name;
+      group.main = main;
+      out_->groups.push_back(std::move(group));
+    }
+    return it->second;
+  }
+
+  // "PID/THREAD"; a waker in none of the recorded processes is no group.
+  std::optional<size_t> WakerOf(const std::string& subject) {
+    const size_t slash = subject.find('/');
+    if (slash == std::string::npos || slash == 0 || slash > 18) return std::nullopt;
+    int64_t pid = 0;
+    for (size_t i = 0; i < slash; ++i) {
+      if (subject[i] < '0' || subject[i] > '9') return std::nullopt;
+      pid = pid * 10 + (subject[i] - '0');
+    }
+    const auto process = process_of_pid_.find(pid);
+    if (process == process_of_pid_.end()) return std::nullopt;
+    return GroupOf(process->second, subject.substr(slash + 1));
+  }
+
+  const RunView& run_;
+  Outside* out_;
+  std::map<int64_t, size_t> kind_of_;          // by process_id
+  std::map<int64_t, int64_t> process_of_pid_;  // the last one of that pid
+  std::map<std::pair<size_t, std::string>, size_t> groups_;
+};
+
+// Sums slices. Where waits were not timed, the time blocked for a cause is shared out by wake-ups.
+Totals Sum(const Outside& out, const Slices& slices, const std::vector<size_t>& drawn) {
+  Totals totals;
+  totals.times.resize(slices.num_groups);
+  totals.waits.resize(slices.num_edges);
+  std::vector<double> counts(slices.num_edges);
+  for (const size_t s : drawn) {
+    for (size_t g = 0; g < slices.num_groups; ++g) {
+      const ThreadTimes& from = slices.times[s][g];
+      ThreadTimes& to = totals.times[g];
+      to.on_cpu_s += from.on_cpu_s;
+      to.runnable_s += from.runnable_s;
+      for (size_t c = 0; c < kNumWaitCauses; ++c) to.blocked_s[c] += from.blocked_s[c];
+    }
+    for (size_t e = 0; e < slices.num_edges; ++e) {
+      counts[e] += slices.counts[s][e];
+      if (!slices.waits.empty()) totals.waits[e] += slices.waits[s][e];
+    }
+  }
+  std::map<std::pair<size_t, WaitCause>, double> sums;
+  for (size_t e = 0; e < slices.num_edges; ++e) {
+    sums[{out.edges[e].wakee, out.edges[e].cause}] +=
+        slices.waits.empty() ? counts[e] : totals.waits[e];
+  }
+  for (size_t e = 0; e < slices.num_edges; ++e) {
+    const WakeEdge& edge = out.edges[e];
+    const double sum = sums[{edge.wakee, edge.cause}];
+    const double blocked = totals.times[edge.wakee].blocked_s[Index(edge.cause)];
+    if (slices.waits.empty()) {
+      totals.waits[e] = sum > 0 ? blocked * counts[e] / sum : 0;
+    } else if (sum > blocked && sum > 0) {
+      totals.waits[e] *= blocked / sum;  // a wait that ends in a slice may have begun before it
+    }
+  }
+  return totals;
+}
+
+// Assigns units and measures their shares.
+class Judge {
+ public:
+  Judge(const RunView& run, Outside* out) : run_(run), out_(out) {}
+
+  // Finds the consumer and the units from the whole run. False if there is no consumer.
+  bool FindUnits(const Totals& totals) {
+    const auto consumer = FindConsumer(totals);
+    if (!consumer) return false;
+    consumer_ = *consumer;
+    const size_t home = out_->groups[consumer_].kind;
+    unit_of_.assign(out_->groups.size(), 0);
+    AddUnit({consumer_}, totals);
+    std::map<size_t, std::vector<size_t>> others;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (g == consumer_) continue;
+      if (out_->groups[g].kind == home) {
+        AddUnit({g}, totals);
+      } else {
+        others[out_->groups[g].kind].push_back(g);
+      }
+    }
+    for (const auto& [kind, groups] : others) AddUnit(groups, totals);
+    out_->units[0].role = UnitRole::kConsumer;
+    out_->units[0].distance = 0;
+    FindDistances(totals);
+    for (size_t u = 0; u < out_->units.size(); ++u) {
+      Unit& unit = out_->units[u];
+      unit.shares = Shares(u, totals);
+      if (u == 0) continue;
+      if (IsAncestor(unit.kind, home)) {
+        unit.role = UnitRole::kLauncher;
+      } else if (IsProducer(u, totals)) {
+        unit.role = UnitRole::kProducer;
+      }
+    }
+    return true;
+  }
+
+  double Stall(const Totals& totals) const {
+    const double lifetime = totals.times[consumer_].total();
+    if (lifetime <= 0) return 0;
+    return std::min(1.0, StallSeconds(totals) / lifetime);
+  }
+
+  // What limits, and the unit that it is about, by these sums.
+  std::pair<OutsideLimit, size_t> Decide(const Totals& totals) const {
+    const UnitShares own = Shares(0, totals);
+    std::vector<size_t> producers;
+    for (size_t u = 1; u < out_->units.size(); ++u) {
+      if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
+    }
+    if (producers.empty()) {
+      const double most = std::max({0.35, own.on_cpu, own.runnable});
+      if (own.storage > most) return {OutsideLimit::kStorage, 0};
+      if (own.network > most) return {OutsideLimit::kNetwork, 0};
+      if (own.sleep > most) return {OutsideLimit::kSleep, 0};
+      return {OutsideLimit::kAlone, 0};
+    }
+    // The nearest producers are those the consumer deals with; the busiest of them decides.
+    const double stall = Stall(totals);
+    std::optional<size_t> next;
+    double least_wait = 0;
+    for (const size_t u : producers) {
+      if (out_->units[u].distance > 1) continue;
+      const double wait = Shares(u, totals).wait_consumer;
+      const double work = Shares(u, totals).work();
+      const double score = wait - 0.5 * std::min(1.0, work);
+      if (!next || score < least_wait) {
+        next = u;
+        least_wait = score;
+      }
+    }
+    if (!next) next = producers.front();
+    // Walk away from the consumer while the unit mostly waits for others further out.
+    std::set<size_t> walked = {0, *next};
+    size_t at = *next;
+    double wait_consumer = Shares(at, totals).wait_consumer;
+    while (true) {
+      const UnitShares shares = Shares(at, totals);
+      if (shares.wait_input <= shares.work()) break;
+      const auto up = Upstream(at, totals, walked);
+      if (!up) break;
+      at = *up;
+      walked.insert(at);
+      wait_consumer = Shares(at, totals).wait_consumer;
+    }
+    // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
+    // then the consumer's own time off the CPU is what there is to judge by.
+    if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kModerateStall;
+    if (wait_consumer > stall) {
+      if (own.storage > 0.5) return {OutsideLimit::kStorage, 0};
+      if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};
+      return {OutsideLimit::kConsumer, 0};
+    }
+    return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
+  }
+
+  size_t consumer() const { return consumer_; }
+
+ private:
+  OutsideLimit LimitOf(const UnitShares& shares, double threads) const {
+    // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
+    // much and only one of them at a time gets on.
+    const double going = threads * (shares.work() - shares.lock);
+    if (threads > 1.5 && shares.lock > 0.25 && going > 0.5 && going < 1.3) {
+      return OutsideLimit::kLock;
+    }
+    const double cpu = shares.on_cpu + shares.runnable;
+    const std::pair<double, OutsideLimit> parts[] = {{cpu, OutsideLimit::kProducers},
+                                                     {shares.storage, OutsideLimit::kStorage},
+                                                     {shares.network, OutsideLimit::kNetwork},
+                                                     {shares.sleep, OutsideLimit::kSleep}};
+    const auto* most =
+        std::max_element(std::begin(parts), std::end(parts),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (most->first <= 0) return OutsideLimit::kNone;
+    if (most->second == OutsideLimit::kProducers && out_->cores_busy_ratio &&
+        *out_->cores_busy_ratio > kSaturated && shares.runnable > 0.05) {
+      return OutsideLimit::kCores;
+    }
+    return most->second;
+  }
+
+  // The main thread of the process that others feed: the root, or, below a launcher that only waits
+  // for its children, the child that used most CPU time, and so on.
+  std::optional<size_t> FindConsumer(const Totals& totals) const {
+    std::optional<size_t> kind;
+    for (size_t k = 0; k < out_->kinds.size(); ++k) {
+      if (!out_->kinds[k].parent && (!kind || Work(k, totals) > Work(*kind, totals))) kind = k;
+    }
+    if (!kind) return std::nullopt;
+    for (int steps = 0; steps < 16; ++steps) {
+      const auto main = MainGroup(*kind);
+      std::optional<size_t> child;
+      for (size_t k = 0; k < out_->kinds.size(); ++k) {
+        if (out_->kinds[k].parent == kind && (!child || Work(k, totals) > Work(*child, totals)))
+          child = k;
+      }
+      if (!child) break;
+      if (main) {
+        const ThreadTimes& time = totals.times[*main];
+        const double total = time.total();
+        const double waits =
+            time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
+        if (total > 0 && !(waits > 0.8 * total && time.on_cpu_s < 0.02 * total)) break;
+        if (MakesRoomFor(*kind, *child, totals)) break;
+      }
+      kind = child;
+    }
+    const auto main = MainGroup(*kind);
+    if (main) return main;
+    // Probes that do not tell first threads apart: the group that used most CPU time.
+    std::optional<size_t> best;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (out_->groups[g].kind != *kind) continue;
+      if (!best || totals.times[g].on_cpu_s > totals.times[*best].on_cpu_s) best = g;
+    }
+    return best;
+  }
+
+  // Whether threads of `below` spend much of their time waiting for what `kind` ends: a launcher
+  // only waits for its children, and a consumer that sleeps takes what they made.
+  bool MakesRoomFor(size_t kind, size_t below, const Totals& totals) const {
+    constexpr double kMuch = 0.05;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (out_->groups[g].kind != below) continue;
+      double waited = 0;
+      for (size_t e = 0; e < out_->edges.size(); ++e) {
+        const WakeEdge& edge = out_->edges[e];
+        if (edge.wakee != g || !edge.waker || !EndedByThreads(edge.cause)) continue;
+        if (out_->groups[*edge.waker].kind == kind) waited += totals.waits[e];
+      }
+      if (waited > kMuch * totals.times[g].total()) return true;
+    }
+    return false;
+  }
+
+  std::optional<size_t> MainGroup(size_t kind) const {
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (out_->groups[g].kind == kind && out_->groups[g].main) return g;
+    }
+    return std::nullopt;
+  }
+
+  double Work(size_t kind, const Totals& totals) const {
+    double work = 0;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (out_->groups[g].kind == kind) work += GroupWork(totals.times[g]) + 1e-9;
+    }
+    // What its descendants do counts for it, so that the walk goes towards the pipeline.
+    for (size_t k = 0; k < out_->kinds.size(); ++k) {
+      if (out_->kinds[k].parent == kind) work += Work(k, totals);
+    }
+    return work;
+  }
+
+  static double GroupWork(const ThreadTimes& time) {
+    return time.on_cpu_s + time.runnable_s + time.blocked_s[Index(WaitCause::kStorage)] +
+           time.blocked_s[Index(WaitCause::kNetwork)] + time.blocked_s[Index(WaitCause::kFault)] +
+           0.1 * time.blocked_s[Index(WaitCause::kSleep)];
+  }
+
+  void AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
+    Unit unit;
+    unit.groups = groups;
+    unit.kind = out_->groups[groups[0]].kind;
+    unit.key_group = groups[0];
+    for (const size_t g : groups) {
+      if (GroupWork(totals.times[g]) > GroupWork(totals.times[unit.key_group])) unit.key_group = g;
+      unit_of_[g] = out_->units.size();
+    }
+    unit.threads_count = out_->groups[unit.key_group].threads_count;
+    const ProcessKind& kind = out_->kinds[unit.kind];
+    const bool home = !out_->units.empty() && out_->units[0].kind == unit.kind;
+    if (out_->units.empty()) {
+      unit.name = out_->groups[groups[0]].main ? kind.name + "'s main thread"
+                                               : "thread " + out_->groups[groups[0]].thread;
+    } else if (home) {
+      const std::string thread = out_->groups[groups[0]].thread;
+      unit.name = thread == kind.name ? fmt::format("{}'s other threads", kind.name)
+                                      : fmt::format("threads {}", thread);
+    } else if (kind.pids.size() == 1) {
+      unit.name = fmt::format("process {} ({})", kind.name, kind.pids[0]);
+    } else {
+      unit.name = fmt::format("{} processes {}", kind.pids.size(), kind.name);
+    }
+    out_->units.push_back(std::move(unit));
+  }
+
+  bool IsAncestor(size_t kind, size_t of) const {
+    for (int steps = 0; steps < 64; ++steps) {
+      const auto parent = out_->kinds[of].parent;
+      if (!parent) return false;
+      of = *parent;
+      if (of == kind) return true;
+    }
+    return false;
+  }
+
+  // Seconds that `wakee` waited until `waker` ended it, over all groups of both.
+  double Waited(size_t wakee, size_t waker, const Totals& totals) const {
+    double waited = 0;
+    for (size_t e = 0; e < out_->edges.size(); ++e) {
+      const WakeEdge& edge = out_->edges[e];
+      if (!edge.waker || !EndedByThreads(edge.cause)) continue;
+      if (unit_of_[*edge.waker] == waker && unit_of_[edge.wakee] == wakee)
+        waited += totals.waits[e];
+    }
+    return waited;
+  }
+
+  void FindDistances(const Totals& totals) {
+    if (out_->knowledge < OutsideKnowledge::kCounts) {
+      // Nobody saw who wakes whom: threads of the same process, and processes that can send to it,
+      // may feed the consumer.
+      const std::set<size_t> linked = LinkedKinds(out_->units[0].kind);
+      for (size_t u = 1; u < out_->units.size(); ++u) {
+        const size_t kind = out_->units[u].kind;
+        const bool may = kind == out_->units[0].kind || linked.contains(kind);
+        if (may || !run_.Has("link_count")) out_->units[u].distance = 1;
+      }
+      return;
+    }
+    std::vector<size_t> front = {0};
+    while (!front.empty()) {
+      std::vector<size_t> next;
+      for (const size_t v : front) {
+        double waits = 0;
+        for (size_t u = 0; u < out_->units.size(); ++u) {
+          if (u != v) waits += Waited(v, u, totals);
+        }
+        for (size_t u = 1; u < out_->units.size(); ++u) {
+          Unit& unit = out_->units[u];
+          if (unit.distance >= 0) continue;
+          // Fed by v or feeding it: whichever is visible. When the consumer hardly waits, it is the
+          // producers' waits that show the exchange.
+          double own = 0;
+          for (size_t w = 0; w < out_->units.size(); ++w) {
+            if (w != u) own += Waited(u, w, totals);
+          }
+          const bool feeds = waits > 0 && Waited(v, u, totals) > kExchange * waits;
+          const bool fed = own > 0 && Waited(u, v, totals) > kExchange * own;
+          if (!feeds && !fed) continue;
+          unit.distance = out_->units[v].distance + 1;
+          next.push_back(u);
+        }
+      }
+      front = std::move(next);
+    }
+  }
+
+  // Kinds of which a process has a channel into one of kind `home`.
+  std::set<size_t> LinkedKinds(size_t home) const {
+    std::map<int64_t, size_t> kind_of;
+    for (size_t k = 0; k < out_->kinds.size(); ++k) {
+      for (const int64_t pid : out_->kinds[k].pids) kind_of[pid] = k;
+    }
+    std::set<size_t> linked;
+    for (const MeasurementRow& row : run_.measurements) {
+      if (row.metric != "link_count" || row.maximum_value.value_or(0) <= 0) continue;
+      const size_t arrow = row.subject.find('>');
+      if (arrow == std::string::npos) continue;
+      const auto from = kind_of.find(row.pid);
+      const auto to = kind_of.find(std::strtoll(row.subject.c_str() + arrow + 1, nullptr, 10));
+      if (from != kind_of.end() && to != kind_of.end() && to->second == home)
+        linked.insert(from->second);
+    }
+    return linked;
+  }
+
+  // Whether `other` is on the consumer's side as seen from `unit`.
+  bool TowardsConsumer(size_t unit, size_t other) const {
+    if (other == 0) return true;
+    const Unit& a = out_->units[unit];
+    const Unit& b = out_->units[other];
+    const size_t home = out_->units[0].kind;
+    if (a.kind != home && b.kind == home) return true;
+    if (a.kind == home && b.kind != home) return false;
+    return b.distance >= 0 && (a.distance < 0 || b.distance < a.distance);
+  }
+
+  UnitShares Shares(size_t u, const Totals& totals) const {
+    const Unit& unit = out_->units[u];
+    const size_t key = unit.key_group;
+    const ThreadTimes& time = totals.times[key];
+    UnitShares shares;
+    const double lifetime = time.total();
+    if (lifetime <= 0) return shares;
+    shares.on_cpu = time.on_cpu_s / lifetime;
+    shares.runnable = time.runnable_s / lifetime;
+    shares.storage =
+        (time.blocked_s[Index(WaitCause::kStorage)] + time.blocked_s[Index(WaitCause::kFault)]) /
+        lifetime;
+    shares.sleep = time.blocked_s[Index(WaitCause::kSleep)] / lifetime;
+    shares.stopped = time.blocked_s[Index(WaitCause::kStopped)] / lifetime;
+    std::array<double, kNumWaitCauses> left = time.blocked_s;
+    for (size_t e = 0; e < out_->edges.size(); ++e) {
+      const WakeEdge& edge = out_->edges[e];
+      if (edge.wakee != key || !edge.waker || !EndedByThreads(edge.cause)) continue;
+      const size_t waker = unit_of_[*edge.waker];
+      const double share = totals.waits[e] / lifetime;
+      left[Index(edge.cause)] -= totals.waits[e];
+      if (waker == u) {
+        shares.lock += share;
+      } else if (u == 0) {
+        shares.wait_input += share;
+      } else if (TowardsConsumer(u, waker)) {
+        shares.wait_consumer += share;
+      } else {
+        shares.wait_input += share;
+      }
+    }
+    shares.network = std::max(0.0, left[Index(WaitCause::kNetwork)]) / lifetime;
+    double other = left[Index(WaitCause::kChild)];
+    for (const WaitCause cause :
+         {WaitCause::kLock, WaitCause::kPipe, WaitCause::kPoll, WaitCause::kOther}) {
+      other += std::max(0.0, left[Index(cause)]);
+    }
+    other /= lifetime;
+    if (out_->knowledge < OutsideKnowledge::kCounts) {
+      // Who ended them is not known: waits on others are taken as waits on the other side.
+      (u == 0 ? shares.wait_input : shares.wait_consumer) += other;
+      other = 0;
+    }
+    shares.other = other;
+    return shares;
+  }
+
+  double StallSeconds(const Totals& totals) const {
+    if (out_->knowledge < OutsideKnowledge::kCounts) {
+      const ThreadTimes& time = totals.times[consumer_];
+      double waits = 0;
+      for (const WaitCause cause :
+           {WaitCause::kLock, WaitCause::kPipe, WaitCause::kPoll, WaitCause::kOther}) {
+        waits += time.blocked_s[Index(cause)];
+      }
+      return waits;
+    }
+    double waits = 0;
+    for (size_t u = 1; u < out_->units.size(); ++u) {
+      if (out_->units[u].role != UnitRole::kLauncher) waits += Waited(0, u, totals);
+    }
+    return waits;
+  }
+
+  // A unit that works or sleeps for a part of the consumer's own lifetime; what only lived for a
+  // moment, a tool run while libraries load, feeds nobody.
+  bool IsProducer(size_t u, const Totals& totals) const {
+    const Unit& unit = out_->units[u];
+    const double lifetime = totals.times[consumer_].total();
+    if (unit.distance < 0 || lifetime <= 0) return false;
+    const double alive = totals.times[unit.key_group].total() / lifetime;
+    const UnitShares& shares = unit.shares;
+    return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) > kActive ||
+           alive * shares.sleep > 0.3;
+  }
+
+  // The unit further out that ends most of the waits of `u`.
+  std::optional<size_t> Upstream(size_t u, const Totals& totals,
+                                 const std::set<size_t>& walked) const {
+    std::optional<size_t> best;
+    double most = 0;
+    for (size_t w = 1; w < out_->units.size(); ++w) {
+      if (walked.contains(w) || TowardsConsumer(u, w)) continue;
+      if (out_->units[w].role != UnitRole::kProducer) continue;
+      const double waited = Waited(u, w, totals);
+      if (waited > most) {
+        most = waited;
+        best = w;
+      }
+    }
+    return best;
+  }
+
+  const RunView& run_;
+  Outside* out_;
+  size_t consumer_ = 0;
+  std::vector<size_t> unit_of_;  // by group
+};
+
+// Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
+// runs no pipeline. All slices where that is never seen.
+std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t consumer,
+                           const std::vector<size_t>& all) {
+  std::vector<double> exchange;
+  for (const size_t s : all) {
+    double count = 0;
+    for (size_t e = 0; e < slices.num_edges; ++e) {
+      const WakeEdge& edge = out.edges[e];
+      if (!edge.waker || *edge.waker == edge.wakee) continue;
+      if (*edge.waker == consumer || edge.wakee == consumer) count += slices.counts[s][e];
+    }
+    exchange.push_back(count);
+  }
+  constexpr size_t kFewest = 4;
+  if (exchange.size() < kFewest) return all;
+  const double enough = 0.2 * Quantile(exchange, 0.75);
+  if (enough <= 0) return all;
+  size_t first = 0, last = exchange.size();
+  while (first < last && exchange[first] < enough) ++first;
+  while (last > first && exchange[last - 1] < enough) --last;
+  // The slices in which it begins and ends are only partly of the pipeline.
+  if (first > 0 && last - first > kFewest) ++first;
+  if (last < exchange.size() && last - first > kFewest) --last;
+  if (last - first < kFewest) return all;
+  return {all.begin() + static_cast<std::ptrdiff_t>(first),
+          all.begin() + static_cast<std::ptrdiff_t>(last)};
+}
+
+OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
+  for (const ThreadGroup& group : out.groups) {
+    const std::string thread = WithoutMain(group.thread);
+    if (thread.starts_with("pt_data_worker") || thread.starts_with("pt_main_thread")) {
+      return OutsideFlavour::kTorch;
+    }
+  }
+  for (const ThreadGroup& group : out.groups) {
+    if (group.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
+  }
+  for (const MeasurementRow& row : run.measurements) {  // idle threads are listed there too
+    if (row.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
+  }
+  for (const ProcessRow& process : run.processes) {
+    if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
+  }
+  return OutsideFlavour::kPlain;
+}
+
+// Without causes, the rest of a thread's life is off the CPU for a reason nobody saw.
+void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
+  std::vector<double> threads(out.groups.size());
+  for (size_t g = 0; g < out.groups.size(); ++g) {
+    const ThreadGroup& group = out.groups[g];
+    const std::vector<int64_t>& members = out.kinds[group.kind].process_ids;
+    for (const MeasurementRow& row : run.measurements) {
+      if (row.metric != "threads_count" || !row.value || !row.process_id) continue;
+      if (row.thread != group.thread && !(group.main && IsMainThread(row.thread))) continue;
+      if (std::find(members.begin(), members.end(), *row.process_id) == members.end()) continue;
+      threads[g] += *row.value;
+    }
+    if (threads[g] <= 0 && group.main) threads[g] = static_cast<double>(members.size());
+  }
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  const double slice_s = static_cast<double>(run.course_slice_ns) * 1e-9;
+  for (size_t s = 0; s < slices->times.size(); ++s) {
+    const double length = std::min(slice_s, seconds - static_cast<double>(s) * slice_s);
+    for (size_t g = 0; g < out.groups.size(); ++g) {
+      ThreadTimes& time = slices->times[s][g];
+      const double rest = length * threads[g] - time.on_cpu_s - time.runnable_s;
+      time.blocked_s[Index(WaitCause::kOther)] += std::max(0.0, rest);
+    }
+  }
+}
+
+// How much of what the verdict rests on was lost, as a share of all there was: the largest loss,
+// because they overlap. `words` says of what.
+struct LostShare {
+  double share = 0;
+  std::string words;
+};
+
+LostShare ShareLost(const RunView& run) {
+  // A loss counts events; so does the metric, in which an event is seen so many times.
+  struct Counted {
+    const char *loss, *metric;
+    double events;
+    const char* words;
+  };
+  constexpr Counted kCounted[] = {
+      {"offcpu: threads", "switches_count", 2, "the threads' switches"},  // out and in
+      {"offcpu: switches", "switches_count", 1, "the threads' switches"},
+      {"offcpu: off cpu periods", "runnable_count", 1, "the times off the CPU"},
+      {"offcpu: wakeups", "wakeups_count", 1, "the wake-ups"}};
+  std::map<std::string, double> seen;
+  std::set<int64_t> processes;
+  std::set<std::pair<int64_t, std::string>> groups;
+  for (const MeasurementRow& row : run.measurements) {
+    seen[row.metric] += row.value.value_or(0);
+    if (row.metric != "on_cpu_ns") continue;
+    processes.insert(row.pid);
+    groups.emplace(row.pid, row.thread);
+  }
+  LostShare most;
+  const auto consider = [&](int64_t lost, double kept, const char* words) {
+    if (lost <= 0) return;
+    const auto count = static_cast<double>(lost);
+    const double share = count / (count + std::max(0.0, kept));
+    if (share > most.share) most = {share, words};
+  };
+  for (const LossRow& loss : run.losses) {
+    for (const Counted& each : kCounted) {
+      if (loss.what == each.loss)
+        consider(loss.lost_count, each.events * seen[each.metric], each.words);
+    }
+    if (loss.what == "follow: processes") {
+      consider(loss.lost_count, static_cast<double>(processes.size()), "the processes");
+    } else if (loss.what == "offcpu: thread times") {
+      consider(loss.lost_count, static_cast<double>(groups.size()), "the ended threads");
+    } else if (loss.what == "threads whose waits were not sampled" && loss.total_count) {
+      const auto total = static_cast<double>(*loss.total_count);
+      consider(loss.lost_count, total - static_cast<double>(loss.lost_count), "the threads");
+    }
+  }
+  return most;
+}
+
+// Kinds whose threads were stopped for most of the time that was seen of them.
+std::vector<size_t> StoppedKinds(const Outside& out) {
+  std::vector<double> stopped(out.kinds.size()), total(out.kinds.size());
+  for (const ThreadGroup& group : out.groups) {
+    stopped[group.kind] += group.time.blocked_s[Index(WaitCause::kStopped)];
+    total[group.kind] += group.time.total();
+  }
+  std::vector<size_t> kinds;
+  for (size_t k = 0; k < out.kinds.size(); ++k) {
+    if (stopped[k] > 0.5 * total[k]) kinds.push_back(k);
+  }
+  return kinds;
+}
+
+std::string StoppedText(const Outside& out, const std::vector<size_t>& kinds) {
+  std::string names, pids;
+  size_t processes = 0;
+  for (const size_t k : kinds) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", out.kinds[k].name);
+    for (const int64_t pid : out.kinds[k].pids) {
+      if (processes < 8) pids += fmt::format(" {}", pid);
+      if (processes == 8) pids += " ...";
+      ++processes;
+    }
+  }
+  const bool whole = out.kinds.size() == 1 && processes == 1;
+  return fmt::format("{} stopped (SIGSTOP, job control or a debugger); kill -CONT{}",
+                     whole            ? "the process is"
+                     : processes == 1 ? fmt::format("process {} is", names)
+                                      : fmt::format("{} processes ({}) are", processes, names),
+                     pids);
+}
+
+void SayUnknown(const RunView& run, Outside* out) {
+  switch (out->flavour) {
+    case OutsideFlavour::kTorch:
+      out->unknown.push_back(
+          "names of operators and the time of each batch: headrace.wrap(loader) adds them");
+      break;
+    case OutsideFlavour::kTensorflow:
+      out->unknown.push_back(
+          "names of operators: tf.data runs them in threads without names of their own");
+      break;
+    default:
+      out->unknown.push_back(
+          "names of operators, queues and batches: headrace/account.h adds them");
+  }
+  switch (out->knowledge) {
+    case OutsideKnowledge::kCpu:
+      out->unknown.push_back(
+          "why threads wait and for whom: the off-CPU probe did not run (see probes)");
+      break;
+    case OutsideKnowledge::kCauses:
+      out->unknown.push_back(
+          "who ends the waits: every wait on a lock, pipe or poll counts as waiting for the other "
+          "side");
+      break;
+    case OutsideKnowledge::kCounts:
+      out->unknown.push_back(
+          "how long each wait was that another thread ended: time is shared out by wake-ups");
+      break;
+    default:
+      break;
+  }
+  if (!run.Has("gpu_use_ratio")) {
+    out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
+  }
+}
+
+}  // namespace
+
+const char* WaitCauseName(WaitCause cause) { return kCauseNames[Index(cause)]; }
+
+WaitCause WaitCauseOf(const std::string& name) {
+  for (size_t i = 0; i < kNumWaitCauses; ++i) {
+    if (name == kCauseNames[i]) return static_cast<WaitCause>(i);
+  }
+  return WaitCause::kOther;
+}
+
+bool IsMainThread(const std::string& thread) { return thread.ends_with(kMainSuffix); }
+
+double ThreadTimes::blocked() const {
+  double sum = 0;
+  for (const double seconds : blocked_s) sum += seconds;
+  return sum;
+}
+
+const char* UnitRoleName(UnitRole role) {
+  constexpr const char* kNames[] = {"consumer", "producer", "idle", "launcher"};
+  return kNames[static_cast<int>(role)];
+}
+
+const char* OutsideLimitName(OutsideLimit limit) {
+  constexpr const char* kNames[] = {"producers", "cores",    "storage", "network", "lock",
+                                    "sleep",     "consumer", "alone",   "none"};
+  return kNames[static_cast<int>(limit)];
+}
+
+Outside LookFromOutside(const RunView& run) {
+  Outside out;
+  Slices slices = Builder(run, &out).Build();
+  std::vector<size_t> all(slices.times.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  const Totals totals = Sum(out, slices, all);
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  for (size_t g = 0; g < out.groups.size(); ++g) {
+    out.groups[g].time = totals.times[g];
+    out.groups[g].threads_count = seconds > 0 ? totals.times[g].total() / seconds : 0;
+    // With causes a thread's whole life is seen; a group of first threads has one a process.
+    const double processes = static_cast<double>(out.kinds[out.groups[g].kind].pids.size());
+    if (out.groups[g].main) out.groups[g].threads_count = processes;
+  }
+  for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
+  out.flavour = FlavourOf(out, run);
+
+  const HostRow* busy = run.FindHost("host_busy_cores");
+  const HostRow* cores = run.FindHost("host_cores");
+  if (busy != nullptr && cores != nullptr && busy->mean_value && cores->mean_value &&
+      *cores->mean_value > 0) {
+    double own = 0;
+    for (const ThreadGroup& group : out.groups) own += group.time.on_cpu_s;
+    if (seconds > 0) out.cores_used = own / seconds;
+    if (out.cores_used) out.cores_others = std::max(0.0, *busy->mean_value - *out.cores_used);
+    constexpr double kSame = 0.01;
+    const double all = *cores->mean_value, allowed = run.run.cores_count.value_or(all);
+    if (allowed >= all - kSame) {
+      out.cores_busy_ratio = std::min(1.0, *busy->mean_value / all);
+      out.cores_free = std::max(0.0, all - *busy->mean_value);
+    } else if (out.cores_used && allowed > 0) {
+      out.cores_busy_ratio = std::min(1.0, *out.cores_used / allowed);
+    }
+  }
+
+  const std::vector<size_t> stopped = StoppedKinds(out);
+  bool consumer_stopped = false;
+  if (!stopped.empty()) {
+    Outside first = out;
+    Judge look(run, &first);
+    consumer_stopped =
+        look.FindUnits(totals) && std::find(stopped.begin(), stopped.end(),
+                                            first.groups[look.consumer()].kind) != stopped.end();
+  }
+  const LostShare lost = ShareLost(run);
+  const std::string lost_text =
+      fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
+  if (lost.share > kMostLost) {
+    out.withheld = lost_text + ": what is left does not stand for the whole";
+  } else if (out.knowledge == OutsideKnowledge::kNothing) {
+    out.withheld = "no thread was seen: nothing is known of where its time went";
+  } else if (consumer_stopped) {
+    out.withheld = StoppedText(out, stopped);
+  } else if (run.run.duration_ns < kShortestNs) {
+    out.withheld = fmt::format("too short for a verdict ({:.1f} s; 2 s are needed)", seconds);
+  }
+  SayUnknown(run, &out);
+  if (!out.withheld.empty()) return out;
+  if (lost.share >= 0.005) out.unknown.push_back("what was lost: " + lost_text);
+  if (!stopped.empty()) out.unknown.push_back(StoppedText(out, stopped));
+  if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
+  {
+    Outside first = out;  // who the consumer is, to see when it began to take batches
+    Judge look(run, &first);
+    if (look.FindUnits(Sum(out, slices, all))) all = Steady(out, slices, look.consumer(), all);
+  }
+  out.steady_slices = all.size();
+  const Totals whole = Sum(out, slices, all);
+  Judge judge(run, &out);
+  if (!judge.FindUnits(whole)) {
+    out.withheld = "no process of the tree could be followed";
+    return out;
+  }
+  out.stall_ratio = judge.Stall(whole);
+  out.stall_assumed = out.knowledge < OutsideKnowledge::kCounts;
+
+  // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
+  Random random(kSeed);
+  std::map<OutsideLimit, size_t> wins;
+  std::vector<double> stalls;
+  const size_t block = all.size() >= 12 ? 2 : 1;
+  for (size_t draw = 0; draw < kDraws; ++draw) {
+    std::vector<size_t> picks = all;
+    if (all.size() >= 3) {
+      picks = BlockResample(all.size(), block, random);
+      for (size_t& pick : picks) pick = all[pick];
+    }
+    const Totals drawn = Sum(out, slices, picks);
+    ++wins[judge.Decide(drawn).first];
+    stalls.push_back(judge.Stall(drawn));
+  }
+  if (all.size() >= 3) out.stall_interval = IntervalAround(out.stall_ratio, stalls, 0.9);
+  const auto [limit, culprit] = judge.Decide(whole);
+  // What is inferred from less is never certain; what was lost may say something else.
+  const double most = out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
+                      : out.knowledge == OutsideKnowledge::kCounts ? 0.95
+                      : out.knowledge == OutsideKnowledge::kCauses ? 0.85
+                                                                   : 0.6;
+  for (const auto& [each, count] : wins) {
+    const double share = static_cast<double>(count) / static_cast<double>(kDraws);
+    out.findings.push_back({each, most * (1 - lost.share) * share});
+  }
+  std::stable_sort(out.findings.begin(), out.findings.end(),
+                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
+  out.culprit = out.findings[0].limit == limit ? culprit : 0;
+  out.decided = out.findings[0].limit != OutsideLimit::kNone &&
+                out.findings[0].limit != OutsideLimit::kAlone &&
+                out.findings[0].probability >= kSure;
+  if (!out.decided) {
+    if (lost.share > 1 - kSure) {
+      out.measure = "fewer processes at once, so that less is lost: " + lost_text;
+    } else if (!stopped.empty()) {
+      out.measure = StoppedText(out, stopped);
+    } else if (out.knowledge < OutsideKnowledge::kCauses) {
+      out.measure = "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
+    } else if (out.findings[0].limit == OutsideLimit::kAlone) {
+      out.measure = out.flavour == OutsideFlavour::kTorch
+                        ? "headrace.wrap(loader) tells loading from training; num_workers > 0 "
+                          "would run them at once"
+                        : "accounts in the program (headrace/account.h) tell its parts apart";
+    } else {
+      out.measure = "record longer, or change one of the two alone and compare";
+    }
+  }
+  return out;
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,126 @@
+#include "analysis/program/cache_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRandomKinds = {"sampling", "random_crop", "shuffle",
+                                                          "augment"};
+
+// The stage and all that it takes from.
+std::vector<size_t> UpTo(const PipelineModel& model, size_t stage) {
+  std::vector<size_t> found{stage};
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (size_t input : model.stages()[found[i]].inputs) {
+      if (std::find(found.begin(), found.end(), input) == found.end()) found.push_back(input);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> RandomBefore(const PipelineModel& model, size_t stage) {
+  std::vector<std::string> random;
+  for (size_t from : UpTo(model, stage)) {
+    for (size_t op : model.stages()[from].operators) {
+      const OperatorModel& found = model.operators()[op];
+      const bool draws = std::any_of(
+          kRandomKinds.begin(), kRandomKinds.end(),
+          [&](std::string_view word) { return found.kind == word || found.name == word; });
+      if (draws) random.push_back(found.name);
+    }
+  }
+  return random;
+}
+
+std::vector<Scale> CacheScales(const PipelineModel& model, size_t stage, double left,
+                               double added_s, const CacheTier& tier, size_t tier_index) {
+  std::vector<Scale> scales;
+  for (size_t from : UpTo(model, stage)) scales.push_back({Scaled::kStage, from, left});
+  Scale added{Scaled::kAdded, model.stages()[stage].last, added_s};
+  added.cpu = tier.uses_cpu;
+  scales.push_back(added);
+  if (tier.shared && added_s > 0) scales.push_back({Scaled::kCacheDisk, tier_index, added_s});
+  return scales;
+}
+
+CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
+                        const CacheQuestion& question) {
+  if (!(question.epoch_batches > 0) || question.tiers.empty()) {
+    throw Error(ExitCode::kUsage, "a cache needs to know the batches of an epoch, and a tier",
+                "cache", "give --epoch-rows N and --cache memory=8GiB");
+  }
+  const Settings now = model.current();
+  CacheChoice choice;
+  choice.rate = model.demands().rate;
+  const double batches = question.epoch_batches;
+  const bool counted = question.epochs > 0;
+  if (counted) choice.total_s = question.epochs * batches / choice.rate;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    if (!stage.element_bytes || *stage.element_bytes <= 0) {
+      choice.unknown.push_back(s);
+      continue;
+    }
+    const double batch_bytes = *stage.element_bytes * stage.elements;
+    const std::vector<std::string> random = RandomBefore(model, s);
+    for (size_t t = 0; t < question.tiers.size(); ++t) {
+      const CacheTier& tier = question.tiers[t];
+      CacheOption option;
+      option.stage = s;
+      option.tier = t;
+      option.random = random;
+      option.allowed = question.allowed.empty() || question.allowed[s];
+      option.stored_bytes = batch_bytes * batches;
+      option.share = std::min(1.0, tier.budget_bytes / option.stored_bytes);
+      if (!(option.share > 0)) continue;
+      const double kept_bytes = option.share * batch_bytes;
+      const auto variant_of = [&](double left, double bytes_per_second) {
+        return Variant{now, CacheScales(model, s, left, kept_bytes / bytes_per_second, tier, t)};
+      };
+      const Variant warm = variant_of(1 - option.share, tier.read_bytes_per_second);
+      const Prediction said = predictor.Predict(warm);
+      option.warm_rate = said.rate;
+      option.warm_gain = predictor.Gain({now, {}}, warm, said.rate / choice.rate - 1);
+      option.then = said.limits[said.binding];
+      option.warm = warm.scales;
+      option.fill_rate =
+          std::min(choice.rate, predictor.Rate(variant_of(1, tier.write_bytes_per_second)));
+      // A gain that may be none pays nothing back.
+      if (option.warm_rate > choice.rate && option.warm_gain.low > 0) {
+        option.break_even_epochs = (1 / option.fill_rate - 1 / option.warm_rate) /
+                                   (1 / choice.rate - 1 / option.warm_rate);
+      }
+      if (counted) {
+        option.total_s =
+            batches / option.fill_rate + (question.epochs - 1) * batches / option.warm_rate;
+      }
+      choice.options.push_back(std::move(option));
+    }
+  }
+  std::stable_sort(choice.options.begin(), choice.options.end(),
+                   [&](const CacheOption& a, const CacheOption& b) {
+                     if (counted) return *a.total_s < *b.total_s;
+                     return a.warm_rate > b.warm_rate;
+                   });
+  for (size_t i = 0; i < choice.options.size() && !choice.best; ++i) {
+    const CacheOption& option = choice.options[i];
+    if (!option.random.empty() || !option.allowed) continue;
+    const bool pays = option.warm_gain.low <= 0 ? false
+                      : counted ? *option.total_s < *choice.total_s * (1 - kWorthACache)
+                                : option.warm_rate > choice.rate * (1 + kWorthACache);
+    if (pays) choice.best = i;
+    // The others are no better.
+    if (!pays) break;
+  }
+  return choice;
+}
+
+}  // namespace headrace::analysis

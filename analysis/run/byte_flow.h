@@ -1,0 +1,42 @@
+// ByteFlow: how many bytes crossed each border of a pipeline, from what is stored to what is sent:
+// stored, selected, read, over-read, decompressed, decoded, transformed, sent. Exact counts of the
+// operators' accounts; a border that no account counts says why.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/run/plausibility.h"
+#include "analysis/run/run_view.h"
+#include "base/quantity.h"
+
+namespace headrace::analysis {
+
+struct ByteBorder {
+  std::string key;      // "stored", "selected", "read", "over_read", "decompress", ...
+  std::string name;     // for people: "read (with over-read)"
+  std::string told_by;  // "account fetch, out"; empty where nothing tells
+  Quantity bytes;       // over the run
+  Quantity per_row;     // of the rows that its operator handled, else of the consumer's
+  Quantity per_second;  // mean over the run
+  Quantity ratio;       // to the border `against`
+  std::string against;  // key of the border before; empty for the first
+};
+
+// In the order in which bytes pass; empty when no operator counted bytes. Doubted operators are
+// unavailable with the doubt as reason.
+std::vector<ByteBorder> ByteFlow(const RunView& run, const Doubts& doubts);
+
+// The border of that key, or null.
+const ByteBorder* FindBorder(const std::vector<ByteBorder>& borders, const std::string& key);
+
+// Bytes of all rows alike of one group of features before and after deduplication (accounts of the
+// kind "dedup": in are the lists as they were, out the unique ones and their inverse).
+struct Duplication {
+  std::string group;
+  Quantity factor;  // bytes in / bytes out
+  Quantity bytes_in, bytes_out;
+};
+// Empty where the run deduplicated nothing.
+std::vector<Duplication> DuplicationOf(const RunView& run, const Doubts& doubts);
+
+}  // namespace headrace::analysis

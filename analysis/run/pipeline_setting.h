@@ -1,0 +1,26 @@
+// What the pipeline file of a run says, as far as statements need to know it: one scalar setting at
+// a time, from the text that the store holds, replaced by what the command line sets.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+// The value of "SECTION.KEY" ("source.epochs", "pipeline.order", "source.throttle.iops") without
+// quotes; empty where neither the file nor `--set` names it, or where the run has no file. Reads
+// `KEY = VALUE` under a `[SECTION]` heading; of inline tables only one level
+// (`throttle = { iops = 100 }`).
+std::optional<std::string> SettingOf(const RunRow& run, const std::string& key);
+
+// The `op` of each [[transform]], in the file's order.
+std::vector<std::string> TransformsOf(const RunRow& run);
+
+// How often the pipeline reads its table: source.epochs or --epochs; 0 for ever. That --duration
+// lets a run go round its table is for the measurement and says nothing of the job. Empty where the
+// run has no pipeline file.
+std::optional<int> EpochsOf(const RunRow& run);
+
+}  // namespace headrace::analysis

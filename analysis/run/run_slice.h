@@ -1,0 +1,18 @@
+// A part of a run as a run of its own: the windows in which certain settings were in force, put one
+// behind the other. What analysis says of a run it then says of that part alone.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+// `windows`: indices into run.windows, ascending. Counters are those of the windows; figures that
+// are recorded for the whole run only (CPU time outside the stages, what other processes take of
+// the cores, use of the network) are taken to be as in the whole run, for each step or second.
+// Resident memory is what it is now. Parallelism and capacities stay as the run's last: the caller
+// knows better. It has no epochs, no processes and no stacks.
+RunView SliceOf(const RunView& run, const std::vector<size_t>& windows);
+
+}  // namespace headrace::analysis

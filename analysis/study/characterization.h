@@ -1,0 +1,190 @@
+// Characterization: the figures that an industrial characterization study of data ingestion prints,
+// of one table, one model and one host: dataset, features, selectivity, reads, bytes at each
+// border, worker and trainer, stall, resources, transforms, duplication and cost; each beside the
+// published value where there is one, with the difference told by other figures of the same sheet.
+//
+// Facts of the table come as plain data (TableFacts) from whoever can read it; the rest comes from
+// recorded runs. What is not known is a Quantity without value, and its reason.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/model/bottleneck.h"
+#include "analysis/run/run_view.h"
+#include "analysis/study/published.h"
+#include "base/quantity.h"
+
+namespace headrace::analysis {
+
+// Sizes of a set of reads or streams, in bytes.
+struct SizeFigures {
+  uint64_t count = 0;
+  double mean = 0, deviation = 0;
+  double p5 = 0, p25 = 0, p50 = 0, p75 = 0, p95 = 0;
+};
+SizeFigures SizesOf(std::vector<double> bytes);  // all 0 for none
+
+// What a table holds and what a projection takes of it; counted from metadata, or from a sample of
+// rows where that is said. An empty optional: not known, and `why` has the reason under the
+// member's name.
+struct TableFacts {
+  std::string table;  // as the user names it
+  uint64_t files = 0, stripes = 0, rows = 0;
+  double bytes = 0;          // of the files
+  double feature_bytes = 0;  // stored streams of all features, without row indexes
+  double used_bytes = 0;     // of the projected ones
+  double stored_dense = 0, stored_sparse = 0, used_dense = 0, used_sparse = 0;  // features
+  double derived = 0;         // outputs of transforms that the table does not store
+  uint64_t sampled_rows = 0;  // for what follows
+  std::optional<double> coverage, used_coverage;            // mean over features
+  std::optional<double> list_length_mean, list_length_p99;  // ids per list, over lists
+  std::optional<double> used_list_length_mean, used_list_length_p99;
+  std::optional<double> hot_bytes_ratio;  // share of the bytes that serves 80 % of the traffic
+  std::string hot_told_by;
+  SizeFigures streams;  // each projected stream a read of its own
+  SizeFigures reads;    // joined as the pipeline joins them
+  std::optional<double> duplication_now, duplication_clustered;
+  std::string sample_reason, hot_reason, duplication_reason;  // why not, where empty
+};
+
+// Under what a worker was measured; stated on the sheet.
+struct WorkerConditions {
+  double cores = 0;
+  std::optional<double> nic_bytes_per_s;  // modelled: source.throttle.bandwidth
+  std::optional<double> memory_bytes;     // pipeline.memory
+  std::vector<std::string> words;         // sentences, with how each was chosen
+};
+
+struct Prices {
+  std::optional<double> core_hour, watts_per_core, energy_kwh;
+};
+
+// All that a sheet is made of. Pointers may be null where that run was not made; the reason is then
+// in the string beside. They must outlive the call.
+struct SheetInputs {
+  std::string name;   // "rm1", or the user's
+  std::string model;  // published model of that name; empty: shown beside all of them
+  // Of the published features, how many the table has; empty: not a scaled copy.
+  std::optional<double> feature_fraction;
+  TableFacts table;
+  WorkerConditions conditions;
+  const RunView* worker = nullptr;  // under the conditions
+  const RunView* fed = nullptr;     // with a consumer of the published demand, scaled by cores
+  std::string no_fed;
+  const RunView* ceiling = nullptr;  // the reference trainer, one batch repeated
+  std::string no_ceiling;
+  Prices prices;
+};
+
+struct PublishedFigure {
+  std::string model;
+  Quantity value;   // as published
+  Quantity scaled;  // times SheetFigure::scale
+  std::string source, sureness;
+};
+
+struct SheetFigure {
+  std::string key, name;
+  Quantity here;
+  std::string told_by;
+  std::vector<PublishedFigure> published;
+  double scale = 1;        // published * scale is what `here` is to be compared with
+  std::string scaled_by;   // "1/16 of the features"; empty: not scaled
+  std::string difference;  // from the published: "x0.4 of the published"; empty: as published
+  std::string why;         // told by other figures of the sheet; may be empty
+};
+
+struct FigurePart {
+  std::string key, title;
+  std::vector<SheetFigure> figures;
+};
+
+// One part of the pipeline (fetch, decode, ...) on the worker.
+struct StageUse {
+  std::string name;
+  Quantity cpu_share, cores, cpu_per_row, memory_bytes_per_s, nic_bytes_per_s;
+};
+
+// What limits the worker, said without knowledge of the conditions it was put under: by the rows of
+// FindBottleneck; and by the share of the time in which the source was held back for memory while
+// the queue behind it had room, where none of those rows explains the rate.
+struct WorkerLimit {
+  std::string resource;  // "cores", "nic_ingress", "storage", "memory_capacity", "stage", ...;
+                         // "undecided"
+  std::string words;     // "the cores"
+  std::string evidence;  // a sentence with the figures
+  double probability = 0;
+  bool decided = false;
+};
+WorkerLimit FindWorkerLimit(const RunView& run);
+
+struct Sheet {
+  std::string name, model;
+  WorkerConditions conditions;
+  WorkerLimit limit;
+  const PublishedLimit* published_limit = nullptr;
+  std::vector<FigurePart> parts;
+  std::vector<StageUse> stages;
+  int64_t worker_run = 0;
+  // The figure of that key, or null.
+  const SheetFigure* Find(const std::string& key) const;
+};
+
+// The share of its time in which the source waited for memory: for room, while the queue behind it
+// was not full. Empty where the run has no memory budget, or no such source.
+std::optional<double> HeldForMemory(const RunView& run);
+
+Sheet MakeSheet(const SheetInputs& inputs);
+
+// Rows per second of a run with its 95 % interval: blocks of its windows resampled, the first left
+// out where there are more than three.
+Quantity RowRate(const RunView& run);
+
+// A step of the consumer that asks for the published demand of `model`, scaled by cores from the
+// published trainer's host to this one, of batches of so many tensor bytes; empty where the demand
+// of that model is not published.
+std::optional<double> ScaledStepSeconds(const std::string& model, double tensor_bytes_per_batch,
+                                        double cores);
+
+// The rung of an optimisation ladder: one change, measured in one tier against another rung.
+struct LadderStep {
+  std::string rung, words, figure, unit, against;
+  double before = 0, after = 0;  // medians
+  double ratio = 1;
+  Interval interval;  // 95 %
+  size_t pairs = 0;
+  std::optional<Interval> published;  // a point has both ends equal
+  std::string source;
+  std::string sign;  // "same", "OPPOSITE", "not resolved", "same (none)", "differs: none published"
+  std::string why;   // from the accounts of the runs
+};
+// Where a rung stands against the first one.
+struct LadderTotal {
+  std::string rung;
+  std::optional<double> reader, storage, published_reader, published_storage;
+  double storage_rows_per_s = 0, read_bytes_per_row = 0, requests_per_row = 0, over_read_ratio = 0;
+  std::optional<double> trainer_rows_per_cpu_s, peak_bytes;
+};
+struct Ladder {
+  std::string table, conditions;
+  std::vector<LadderStep> steps;
+  std::vector<LadderTotal> totals;
+  std::vector<std::string> left_out;  // rungs not climbed, and why
+  bool opposite = false;
+};
+// Compares the interval of a ratio with the published factor, by sign.
+std::string SignOf(const std::optional<Interval>& published, const Interval& interval);
+
+struct Characterization {
+  std::string version, command, hostname, cpu_model, kernel;  // command: that makes it anew
+  double cores = 0;
+  double minutes = 0, load = 0;
+  bool quick = false;
+  std::vector<Sheet> sheets;
+  std::optional<Ladder> ladder;
+  std::string no_ladder;
+};
+
+}  // namespace headrace::analysis

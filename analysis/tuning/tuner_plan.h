@@ -1,0 +1,51 @@
+// What the tuner sets next: the settings that a plan or the consumer's need propose, of those knobs
+// that may be turned, within the budget.
+#pragma once
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/model/prediction.h"
+#include "analysis/tuning/tuner.h"
+
+namespace headrace::analysis {
+
+struct Proposal {
+  std::vector<Change> changes;  // empty: nothing to change
+  bool fewer_threads = false;   // the consumer or the target needs no more
+  bool forced = false;          // the present settings do not fit the memory
+  double now = 0;               // batches per second
+  double predicted = 0;
+  Interval predicted_interval;  // 90 %
+  Interval gain_interval;       // 90 %, of predicted / now - 1
+  Limit limited_by;             // now
+  Limit then;                   // as predicted
+  std::optional<double> memory_bytes;
+  std::string reason;
+};
+
+// The settings of `model` as knobs, and knobs put into its settings; of others both know nothing.
+KnobValues KnobsOf(const PipelineModel& model, const Settings& settings);
+Settings SettingsOf(const PipelineModel& model, const KnobValues& knobs);
+std::vector<Change> ChangesBetween(const KnobValues& from, const KnobValues& to);
+
+// Bytes of the process beside what its queues and threads hold, seen at the end of the run: its
+// size less the elements there were in that window. Empty where sizes were not recorded.
+std::optional<double> RestOfProcess(const RunView& run);
+
+struct ProposeQuestion {
+  TunerOptions budget;
+  std::set<std::string> turnable;    // knobs
+  std::optional<double> rest_bytes;  // of the process, beside queues and threads
+  // Settings that were tried and taken back. Where the plan is one of them, a part of the way is
+  // proposed, if that gains something.
+  std::vector<KnobValues> tried;
+  double least_gain = 0.03;  // of a proposal
+  bool sure = false;         // its 90 % interval must be above 0 as well
+};
+
+// Throws Error kInconclusive where no settings satisfy the budget.
+Proposal Propose(const PipelineModel& model, const ProposeQuestion& question);
+
+}  // namespace headrace::analysis

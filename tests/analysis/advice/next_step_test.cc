@@ -1,0 +1,114 @@
+// What to do next: advice where it is sure to gain, what would decide it where it is not.
+#include "analysis/advice/next_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/advice/recommendations.h"
+#include "tests/analysis/synthetic_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RunView Fetching(double consumer_s) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 4;
+  pipeline.stages = {{"fetch", 1, 4, {{"fetch", 0.0002, 0.008, 0, 0, 0.2, -1}}},
+                     {"decode", 1, 4, {{"decode", 0.002, 0, 0, 0, 0.2, -1}}}};
+  pipeline.consumer_s = consumer_s;
+  RunView run = Record(pipeline, 10, 3);
+  run.run.settings_text = "";
+  return run;
+}
+
+TEST(NextStep, AClearGainIsAdvised) {
+  const RunView run = Fetching(0.002);
+  const Statements statements = MakeStatements(run);
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_EQ(next.kind, NextKind::kChange);
+  EXPECT_THAT(next.text, HasSubstr("fetch threads 1 -> "));
+  EXPECT_THAT(next.command, HasSubstr(" apply 1"));
+}
+
+TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
+  const RunView run = Fetching(0.002);
+  Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.allocation->shown());
+  statements.allocation->predicted = 1.04 * statements.allocation->now;
+  statements.allocation->gain_interval = {-0.12, 0.18};
+  EXPECT_FALSE(statements.allocation->shown());
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_EQ(next.kind, NextKind::kCompare);
+  EXPECT_THAT(next.text, HasSubstr("+4 % [-12, 18]"));
+  EXPECT_THAT(next.command, HasSubstr(" apply 1"));
+  EXPECT_THAT(next.command, Not(HasSubstr("--plan")));
+  for (const Recommendation& one : Recommend(run, statements)) {
+    if (one.id != "R2") continue;
+    EXPECT_EQ(one.advice, Advice::kTry);
+    EXPECT_THAT(one.record, HasSubstr("compared"));
+  }
+}
+
+// A command that is printed is one that works.
+TEST(NextStep, ApplyIsNamedOnlyWhereItCanRunThePipelineAgain) {
+  const auto command = [](auto change) {
+    RunView run = Fetching(0.002);
+    change(&run.run);
+    return NextStepOf(run, MakeStatements(run)).command;
+  };
+  EXPECT_THAT(command([](RunRow*) {}), HasSubstr(" apply 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->pipeline_path.clear(); }), HasSubstr(" plan 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->settings_text.reset(); }), HasSubstr(" plan 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->settings_text = "delivery.to=unix:/tmp/s"; }),
+              HasSubstr(" plan 1"));
+  EXPECT_THAT(command([](RunRow* run) { run->settings_text = "decode.parallelism=2"; }),
+              HasSubstr(" apply 1"));
+}
+
+TEST(NextStep, AComparisonHasWhatTheRunHadSet) {
+  RunView run = Fetching(0.002);
+  run.run.settings_text = "consumer.step=5ms\nname=it's";
+  const Statements statements = MakeStatements(run);
+  EXPECT_THAT(CompareCommand(run, *statements.allocation),
+              HasSubstr(" --set consumer.step=5ms --set 'name=it'"));
+}
+
+// What was measured does not explain the rate: then no prediction from it is advice.
+TEST(NextStep, WithoutAnExplanationNothingIsAdvised) {
+  const RunView run = Fetching(0.002);
+  Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.allocation->shown());
+  statements.bottleneck->verdict = Verdict::kUndecided;
+  statements.bottleneck->unexplained = true;
+  statements.bottleneck->measure = "record one pipeline at a time";
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_THAT(next.text, HasSubstr("record one pipeline at a time"));
+  EXPECT_EQ(next.command, "");
+}
+
+TEST(NextStep, NothingIsToDoOnlyWhereThePipelineKeepsUp) {
+  const RunView keeps = Fetching(0.02);
+  const Statements fine = MakeStatements(keeps);
+  EXPECT_EQ(NextStepOf(keeps, fine).kind, NextKind::kNothing);
+  // The consumer has the smallest bound and waits: its steps vary, and queues are short.
+  SimulatedPipeline pipeline;
+  pipeline.cores = 4;
+  pipeline.stages = {{"fetch", 1, 1, {{"fetch", 0.0002, 0.0057, 0, 0, 1, -1}}}};
+  pipeline.stages[0].operators[0].resource = -1;
+  pipeline.consumer_s = 0.0065;
+  pipeline.consumer_cv = 1.5;
+  RunView bursts = Record(pipeline, 20, 4);
+  bursts.stages[0].max_parallelism_count = 1;
+  const Statements statements = MakeStatements(bursts);
+  ASSERT_GT(statements.model->stall_ratio(), kKeepsUpStall);
+  EXPECT_NE(statements.bottleneck->verdict, Verdict::kConsumer);
+  const NextStep next = NextStepOf(bursts, statements);
+  EXPECT_NE(next.kind, NextKind::kNothing);
+  EXPECT_THAT(next.text, Not(HasSubstr("keeps up")));
+}
+
+}  // namespace
+}  // namespace headrace::analysis

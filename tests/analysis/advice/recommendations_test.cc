@@ -1,0 +1,876 @@
+// Recommendations: every rule fires on a run made for it and stays silent on one that is not, gains
+// agree with a simulation of the pipeline with that work gone, and nothing fires where the consumer
+// limits.
+#include "analysis/advice/recommendations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "analysis/model/resource_ladder.h"
+#include "analysis/model/work_split.h"
+#include "analysis/run/operator_class.h"
+#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/reads.h"
+#include "tests/analysis/synthetic_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+using testing::HasSubstr;
+
+// One operator a stage: name, threads, CPU and blocked time of an element.
+struct Step {
+  std::string name;
+  int threads;
+  double cpu_s, blocked_s, cv = 0.2;
+};
+
+SimulatedPipeline Pipeline(const std::vector<Step>& steps, double consumer_s, double cores = 4) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = cores;
+  pipeline.consumer_s = consumer_s;
+  for (const Step& step : steps) {
+    pipeline.stages.push_back(
+        {step.name, step.threads, 4, {{step.name, step.cpu_s, step.blocked_s, 0, 0, step.cv, -1}}});
+  }
+  return pipeline;
+}
+
+RunView Recorded(const SimulatedPipeline& pipeline) {
+  RunView run = Record(pipeline, 10, 5);
+  run.run.pipeline_text = "[pipeline]\norder = \"any\"\n";
+  run.hosts.push_back({"process_rss_bytes", "bytes", "counter", 1e9, 1e9, 1.1e9, 1e9});
+  return run;
+}
+
+OperatorRow& Operator(RunView* run, const std::string& name) {
+  for (OperatorRow& op : run->operators) {
+    if (op.name == name) return op;
+  }
+  ADD_FAILURE() << name;
+  return run->operators[0];
+}
+
+// Another operator in the run, with counters of its own and none in the windows.
+OperatorRow& AddOperator(RunView* run, const std::string& name, const std::string& kind,
+                         const std::string& stage) {
+  OperatorRow op;
+  op.name = name;
+  op.kind = kind;
+  op.stage = stage;
+  op.on_cpu_ns = 0;
+  op.source = "thread_clock";
+  for (const StageRow& row : run->stages) {
+    if (row.name == stage) op.stage_index = row.stage_index;
+  }
+  for (WindowRow& window : run->windows) {
+    window.operators.emplace_back().on_cpu_ns = 0;
+  }
+  run->operators.push_back(op);
+  return run->operators.back();
+}
+
+struct Judged {
+  std::shared_ptr<RunView> run;
+  std::shared_ptr<Statements> statements;
+  std::vector<Recommendation> all;
+
+  const Recommendation& Of(const std::string& id) const {
+    for (const Recommendation& one : all) {
+      if (one.id == id) return one;
+    }
+    ADD_FAILURE() << "no " << id;
+    return all.front();
+  }
+};
+
+Judged Judge(RunView run) {
+  Judged judged;
+  judged.run = std::make_shared<RunView>(std::move(run));
+  judged.statements = std::make_shared<Statements>(MakeStatements(*judged.run));
+  EXPECT_EQ(judged.statements->withheld, "");
+  judged.all = Recommend(*judged.run, *judged.statements);
+  return judged;
+}
+
+// A table reader whose storage is slow: `requests` a stripe, of `mean` bytes.
+RunView Reading(double io_s, double requests, double mean, double over_read,
+                const std::string& settings) {
+  RunView run = Recorded(Pipeline(
+      {{"fetch", 1, 0.0001, io_s}, {"decode", 1, 0.001, 0}, {"batch", 1, 0.0005, 0}}, 0.002));
+  OperatorRow& fetch = Operator(&run, "fetch");
+  fetch.kind = "fetch";
+  const double stripes = static_cast<double>(fetch.completions_count);
+  const double read = stripes * requests * mean;
+  fetch.bytes_in_bytes = static_cast<int64_t>(read);
+  fetch.bytes_out_bytes = static_cast<int64_t>(read * (1 - over_read));
+  // The storage's part has an account of its own, which holds all the time.
+  OperatorRow& io = AddOperator(&run, "fetch.io", "io", "fetch");
+  OperatorRow& outer = Operator(&run, "fetch");
+  const auto move = [](OperatorCounters* from, OperatorCounters* to) {
+    to->busy_ns = from->busy_ns;
+    to->on_cpu_ns = from->on_cpu_ns;
+    from->busy_ns = 0;
+    from->on_cpu_ns = 0;
+  };
+  move(&outer, &io);
+  io.completions_count = static_cast<int64_t>(stripes * requests);
+  io.bytes_out_bytes = static_cast<int64_t>(read);
+  for (WindowRow& window : run.windows) {
+    OperatorCounters& inner = window.operators.back();
+    move(&window.operators[0], &inner);
+    inner.completions_count =
+        static_cast<int64_t>(static_cast<double>(window.operators[0].completions_count) * requests);
+  }
+  run.run.pipeline_text = settings;
+  return run;
+}
+
+const char* const kDisk = "[source]\ncoalesce_gap = \"0\"\n[source.throttle]\npreset = \"disk\"\n";
+
+const char* const kFreeRequests = "[source]\n[source.throttle]\nbandwidth = \"20MB/s\"\n";
+
+// decode limits on one thread, the consumer wants more.
+RunView Decoding() {
+  return Recorded(Pipeline({{"load", 2, 0.0002, 0.002}, {"decode", 1, 0.001, 0.007}}, 0.004));
+}
+RunView Consuming(int threads = 1) {
+  return Recorded(Pipeline({{"load", threads, 0.0002, 0.002}, {"decode", 1, 0.001, 0.003}}, 0.01));
+}
+// An operator of that name and kind limits with its CPU time, on one thread.
+RunView Computing(const std::string& name, const std::string& kind, double cpu_s = 0.006) {
+  RunView run = Recorded(Pipeline({{"load", 2, 0.0002, 0.001}, {name, 1, cpu_s, 0}}, 0.002));
+  Operator(&run, name).kind = kind;
+  return run;
+}
+RunView Fused(const std::string& first, const std::string& second, double kept) {
+  SimulatedPipeline pipeline = Pipeline({{"load", 2, 0.0002, 0.001}, {"work", 1, 0.003, 0}}, 0.002);
+  pipeline.stages[1].operators = {{first, 0.004, 0, 0, 0, 0.2, -1},
+                                  {second, 0.002, 0, 0, 0, 0.2, -1}};
+  RunView run = Recorded(pipeline);
+  OperatorRow& op = Operator(&run, second);
+  op.bytes_out_bytes = static_cast<int64_t>(static_cast<double>(op.bytes_in_bytes) * kept);
+  return run;
+}
+RunView With(RunView run, const std::function<void(RunView*)>& change) {
+  change(&run);
+  return run;
+}
+
+void AddStacks(RunView* run, const std::string& op, const std::vector<int64_t>& leaves) {
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    StackRow stack;
+    stack.kind = "cpu";
+    stack.operator_name = stack.stage = op;
+    stack.folded = "main;work;leaf" + std::to_string(i);
+    stack.time_ns = leaves[i];
+    stack.samples_count = 10 * leaves[i];
+    run->stacks.push_back(stack);
+  }
+}
+void AddAccelerator(RunView* run, double busy) {
+  MeasurementRow row;
+  row.metric = "gpu_use_ratio";
+  row.subject = "gpu0";
+  row.cause = "compute";
+  row.source = "counter";
+  row.value = busy;
+  run->measurements.push_back(row);
+}
+RunView Duplicates(double factor) {
+  RunView run = Computing("sigrid_hash", "transform");
+  OperatorRow& group = AddOperator(&run, "dedup.g", "dedup", "load");
+  group.bytes_out_bytes = 1'000'000;
+  group.bytes_in_bytes = static_cast<int64_t>(1e6 * factor);
+  return run;
+}
+// Elements and memory such that no second thread of decode fits.
+RunView Tight(int64_t memory) {
+  SimulatedPipeline pipeline =
+      Pipeline({{"load", 1, 0.0002, 0.002}, {"decode", 1, 0.001, 0.007}}, 0.004);
+  for (SimulatedStage& stage : pipeline.stages) stage.queue_capacity = 1;
+  RunView run = Recorded(pipeline);
+  for (OperatorRow& op : run.operators) op.bytes_out_bytes = op.completions_count * 50'000'000;
+  run.run.memory_bytes = memory;
+  return run;
+}
+// That share of the time of stage b's threads on the cores is not in its operator.
+RunView Handing(double outside) {
+  RunView run = Recorded(Pipeline({{"a", 2, 0.001, 0}, {"b", 2, 0.002, 0}}, 0.0002, /*cores=*/1));
+  const auto less = [&](OperatorCounters* op) {
+    const auto taken = static_cast<int64_t>(static_cast<double>(*op->on_cpu_ns) * outside);
+    *op->on_cpu_ns -= taken;
+    op->busy_ns -= taken;
+  };
+  less(&Operator(&run, "b"));
+  for (WindowRow& window : run.windows) less(&window.operators[1]);
+  return run;
+}
+RunView Ordered(const std::string& order) {
+  RunView run = Recorded(Pipeline({{"a", 8, 0.00001, 0.02, 1.0}, {"b", 1, 0.0001, 0}}, 0.0005, 8));
+  run.run.pipeline_text = "[pipeline]\norder = \"" + order + "\"\n";
+  return run;
+}
+RunView Epochs(const std::string& epochs) {
+  RunView run = Computing("transform", "transform");
+  run.run.pipeline_text = "[source]\nepochs = " + epochs + "\n";
+  return run;
+}
+RunView Locked() {
+  SimulatedPipeline pipeline =
+      Pipeline({{"load", 2, 0.0002, 0.002}, {"decode", 4, 0.001, 0}}, 0.004);
+  pipeline.resources = {{"table", 1}};
+  pipeline.stages[1].operators[0].resource = 0;
+  pipeline.stages[1].operators[0].held_blocked_s = 0.009;
+  return Recorded(pipeline);
+}
+RunView Shallow(double cv) {
+  SimulatedPipeline pipeline =
+      Pipeline({{"a", 1, 0.0001, 0.005, cv}, {"b", 1, 0.0001, 0.005, cv}}, 0.0005);
+  for (SimulatedStage& stage : pipeline.stages) stage.queue_capacity = 1;
+  return Recorded(pipeline);
+}
+RunView Maps(double kept) {
+  RunView run = Fused("decode", "extract", kept);
+  Operator(&run, "decode").kind = "decode";
+  Operator(&run, "extract").kind = "extract";
+  return run;
+}
+
+TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
+  // What may gain nothing is to be tried.
+  const Advice fires = Advice::kFires, tries = Advice::kTry, silent = Advice::kDoesNotFire,
+               unknown = Advice::kCannotSay;
+  const std::string gap_auto = "[source]\ncoalesce_gap = \"auto\"\n";
+  const struct {
+    std::string id, name;
+    RunView run;
+    Advice advice;
+    std::string says;  // in its reason
+  } cases[] = {
+      {"R1", "a lock limits each worker", Locked(), fires, "limited by lock table"},
+      {"R1", "threads are enough", Decoding(), silent, "one worker is enough"},
+      {"R1", "the consumer computes nothing", Recorded(Pipeline({{"a", 1, 0.0001, 0.003}}, 0)),
+       unknown, "computes nothing"},
+      {"R1", "a device limits all",
+       With(Reading(0.05, 6, 20000, 0, kDisk),
+            [](RunView* run) {
+              ResourceRow disk;
+              disk.name = "throttle";
+              disk.kind = "device";
+              disk.acquisitions_count = 100;
+              disk.hold_ns = run->run.duration_ns;
+              run->resources.push_back(disk);
+              for (WindowRow& window : run->windows) {
+                window.resources.push_back({10, 0, window.duration_ns, 0});
+              }
+            }),
+       silent, "stop adding: device throttle"},
+      {"R2", "decode has one thread", Decoding(), fires, "decode"},
+      {"R2", "the consumer limits", Consuming(), silent, "consumer"},
+      {"R3", "costs vary and queues hold one", Shallow(1.2), fires, "empty"},
+      {"R3", "costs hardly vary", Shallow(0.05), silent, "would gain"},
+      {"R4", "a fifth of the decoded is wanted", Maps(0.2), fires, "20.0 % of their bytes kept"},
+      {"R4", "all of it is wanted", Maps(1), silent, "keeps 100 %"},
+      {"R4", "no extract", Decoding(), unknown, "extract"},
+      {"R5", "small requests to a disk", Reading(0.05, 6, 20000, 0, kDisk), tries, "requests take"},
+      {"R5", "joined as they cost", Reading(0.05, 6, 20000, 0, gap_auto), silent, "auto"},
+      {"R5", "the gap is far too large", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), fires,
+       "over holes up to 128 KiB, and 50.0 % of what is read is over-read"},
+      {"R5", "the same, all of a stripe in one", Reading(0.05, 1, 1e6, 0.5, kFreeRequests), fires,
+       "costs the storage nothing beside its bytes"},
+      {"R5", "too large, yet little over-read", Reading(0.05, 2, 1e6, 0.05, kFreeRequests), silent,
+       "only 5.0 %"},
+      {"R6", "a smaller gap does it", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), silent,
+       "a smaller gap"},
+      {"R5", "cost unknown", Reading(0.05, 6, 20000, 0, "[source]\n"), unknown, "not known"},
+      {"R6", "half is over-read", Reading(0.05, 2, 1e6, 0.5, "[source]\n"), tries, "50.0 %"},
+      {"R6", "little is over-read", Reading(0.05, 2, 1e6, 0.05, "[source]\n"), silent, "5.0 %"},
+      {"R7", "short streams on a disk", Reading(0.009, 1, 20000, 0, kDisk), tries, "64 rows"},
+      {"R7", "long streams", Reading(0.06, 1, 8e6, 0, kDisk), silent, "as much as"},
+      {"R8", "rows as maps", Computing("rowmap", "rowmap"), fires, "rowmap takes"},
+      {"R8", "columns only", Decoding(), silent, "no operator converts"},
+      {"R9", "one hot function",
+       With(Computing("parse", "spin"),
+            [](RunView* run) {
+              AddStacks(run, "parse", {80, 20});
+            }),
+       tries, "80.0 % of the CPU samples"},
+      {"R9", "a flat profile",
+       With(Computing("parse", "spin"),
+            [](RunView* run) {
+              AddStacks(run, "parse", {10, 10, 10, 10, 10, 10, 10, 10, 10, 10});
+            }),
+       silent, "no hot spot"},
+      {"R9", "few samples",
+       With(Computing("parse", "spin"),
+            [](RunView* run) {
+              AddStacks(run, "parse", {8, 2});
+            }),
+       unknown, "100 samples, too few"},
+      {"R9", "a library",
+       With(Computing("parse", "spin"),
+            [](RunView* run) {
+              AddStacks(run, "parse", {80, 20});
+              run->stacks[0].folded = "main;work;[libzstd.so.1.5.4+0x97000]";
+            }),
+       silent, "no code of the pipeline"},
+      {"R9", "no stacks", Computing("parse", "spin"), unknown, "not known"},
+      {"R10", "memory keeps a thread from running", Tight(1'130'000'000), fires,
+       "of memory in use"},
+      {"R10", "memory is plenty", Tight(int64_t{1} << 40), silent, "keeps no thread"},
+      {"R11", "lists repeat four times", Duplicates(4), tries, "4.00 bytes of lists"},
+      {"R11", "lists hardly repeat", Duplicates(1.05), silent, "repeat too little"},
+      {"R11", "nothing compared them", Decoding(), unknown, "not known"},
+      {"R11", "they would repeat by session",
+       With(Duplicates(1.05), [](RunView* run) { run->run.clustered_dedup_ratio = 4; }), tries,
+       "if rows lay by session, 4.00 bytes"},
+      {"R11", "they would repeat more by session than they do",
+       With(Duplicates(1.1),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4.4;
+              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+            }),
+       tries, "left out already: 1.10"},
+      {"R11", "they lie by session already",
+       With(Duplicates(4),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4.1;
+              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+            }),
+       silent, "left out already: 4.00"},
+      {"R11", "they lie by session, and nothing uses it",
+       With(Duplicates(1.05),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4;
+              run->run.sample_dedup_ratio = 3.8;
+            }),
+       tries, "in the order that the rows have, 3.80"},
+      {"R11", "they lie by session, and what is left out is little",
+       With(Duplicates(1.1),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4.4;
+              run->run.sample_dedup_ratio = 4.3;
+              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+            }),
+       silent, "left out already: 1.10"},
+      {"R11", "they lie apart, and would repeat by session",
+       With(Duplicates(1.05),
+            [](RunView* run) {
+              run->run.clustered_dedup_ratio = 4;
+              run->run.sample_dedup_ratio = 2;
+            }),
+       tries, "if rows lay by session, 4.00 bytes"},
+      {"R11", "nor would they by session",
+       With(Decoding(), [](RunView* run) { run->run.clustered_dedup_ratio = 1.1; }), silent,
+       "even if rows lay by session"},
+      {"R12", "three epochs", Epochs("3"), fires, "3 epochs"},
+      {"R12", "one epoch", Epochs("1"), silent, "once"},
+      {"R12", "no memory is free",
+       With(Epochs("3"), [](RunView* run) { run->run.memory_bytes = 1'150'000'000; }), unknown,
+       "no room"},
+      {"R13", "endless epochs", Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"), fires,
+       "endless"},
+      {"R13", "one epoch", Reading(0.05, 2, 1e6, 0, "[source]\n"), unknown, "once"},
+      {"R13", "a tier already",
+       With(Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"),
+            [](RunView* run) { AddOperator(run, "tier.hit", "cache", "fetch"); }),
+       silent, "a tier already"},
+      {"R14", "n-grams limit", Computing("ngram", "transform"), fires, "ngram"},
+      {"R14", "only normalisation", Computing("sigrid_hash", "transform"), silent, "no transform"},
+      {"R15", "rows are dropped late", Fused("parse", "filter", 0.3), fires, "keeps 30.0 %"},
+      {"R15", "nothing shrinks", Fused("parse", "filter", 1), silent, "no operator"},
+      {"R16", "handing over costs as much as the work", Handing(0.5), fires,
+       "outside its operators"},
+      {"R16", "handing over costs nothing", Handing(0), silent, "handing elements over"},
+      {"R17", "serialising limits", Computing("serialize", "serialize"), fires, "another process"},
+      {"R17", "in one process", Decoding(), silent, "does not matter"},
+      {"R18", "in order", Ordered("file"), fires, "wait for the slowest"},
+      {"R18", "in any order", Ordered("any"), silent, "any order already"},
+      {"R19", "the same beside it",
+       With(Decoding(), [](RunView* run) { run->same_pipeline_runs = 1; }), fires, "1 other run"},
+      {"R19", "alone", With(Decoding(), [](RunView* run) { run->same_pipeline_runs = 0; }), silent,
+       "no other"},
+      {"R20", "an idle accelerator",
+       With(Computing("ngram", "transform"), [](RunView* run) { AddAccelerator(run, 0.3); }), tries,
+       "busy 30.0 %"},
+      {"R20", "a busy accelerator",
+       With(Computing("ngram", "transform"), [](RunView* run) { AddAccelerator(run, 0.97); }),
+       silent, "busy 97.0 %"},
+      {"R20", "none seen", Computing("ngram", "transform"), unknown, "no accelerator"},
+      {"R21", "the cores limit", Recorded(Pipeline({{"a", 4, 0.004, 0}}, 0.0005, 1)), fires,
+       "cores limit"},
+      {"R21", "a thread limits", Decoding(), silent, "no hardware row"},
+      {"R22", "the consumer limits", Consuming(), fires, "takes all it can"},
+      {"R22", "decode limits", Decoding(), silent, "decode limits"},
+      {"R23", "four threads where one does", Consuming(4), fires, "3 threads more"},
+      {"R23", "one thread each", Consuming(), silent, "no stage has a thread more"},
+  };
+  std::map<std::string, std::set<Advice>> seen;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.id + ": " + c.name);
+    const Judged judged = Judge(c.run);
+    const Recommendation& one = judged.Of(c.id);
+    EXPECT_EQ(AdviceName(one.advice), std::string(AdviceName(c.advice))) << one.why;
+    EXPECT_THAT(one.why, HasSubstr(c.says));
+    seen[c.id].insert(one.advice);
+  }
+  EXPECT_EQ(seen.size(), 23u);
+  for (const auto& [id, advices] : seen) {
+    EXPECT_TRUE(advices.count(fires) + advices.count(tries) > 0) << id << " never fires";
+    EXPECT_GT(advices.size(), 1u) << id << " always says the same";
+  }
+}
+
+// Whatever the run, each of the 23 says something that can be used.
+TEST(Recommendations, NoneIsEmptyAndNothingUnmeasuredIsANumber) {
+  for (const RunView& run : {Decoding(), Consuming(4), Locked(), Maps(0.2), Epochs("3"),
+                             Reading(0.05, 6, 20000, 0.3, kDisk)}) {
+    const Judged judged = Judge(run);
+    ASSERT_EQ(judged.all.size(), 23u);
+    bool others = false;
+    double before = std::numeric_limits<double>::infinity();
+    for (const Recommendation& one : judged.all) {
+      SCOPED_TRACE(one.id);
+      EXPECT_NE(one.why, "");
+      EXPECT_THAT(one.why, testing::Not(HasSubstr("nan")));
+      EXPECT_THAT(one.why, testing::Not(HasSubstr("inf ")));
+      if (one.advice == Advice::kCannotSay) {
+        EXPECT_NE(one.record, "");
+      }
+      if (one.advice != Advice::kFires) {
+        others = true;
+        continue;
+      }
+      EXPECT_FALSE(others) << "what fires comes first";
+      EXPECT_NE(one.act, "");
+      if (!one.outcome) continue;
+      EXPECT_LE(one.outcome->gain, before) << "the largest gain comes first";
+      before = one.outcome->gain;
+      EXPECT_GE(one.outcome->gain, kWorthwhileGain);
+      EXPECT_LE(one.outcome->gain_interval.low, one.outcome->gain);
+      EXPECT_GE(one.outcome->gain_interval.high, one.outcome->gain);
+      const double before_it = one.outcome->over.empty() ? judged.statements->model->demands().rate
+                                                         : judged.statements->allocation->predicted;
+      EXPECT_NEAR(one.outcome->rate, before_it * (1 + one.outcome->gain), 1e-6 * one.outcome->rate);
+      EXPECT_LT(one.outcome->gain_interval.low, one.outcome->gain_interval.high);
+      // Memory was recorded, storage only where it was read.
+      EXPECT_TRUE(one.effects.reader_memory.now.available());
+      EXPECT_EQ(one.effects.storage_bytes.now.available(), ReadsOf(*judged.run).has_value());
+    }
+  }
+}
+
+// The same pipeline, simulated with that work gone, apart from the model that predicts it.
+TEST(Recommendations, GainsAgreeWithASimulationOfTheChangedPipeline) {
+  const auto rate = [](const SimulatedPipeline& pipeline) {
+    return SimulatedRate(pipeline, 8000, 77).value();
+  };
+  const auto gain = [&](const SimulatedPipeline& before, const SimulatedPipeline& after) {
+    return rate(after) / rate(before) - 1;
+  };
+  struct Case {
+    std::string id;
+    SimulatedPipeline before, after;
+    std::function<void(RunView*)> as;
+  };
+  std::vector<Case> cases;
+  const auto kind = [](const std::string& name, const std::string& kind) {
+    return [=](RunView* run) { Operator(run, name).kind = kind; };
+  };
+  {
+    Case c{"R8",
+           Pipeline({{"load", 2, 0.0002, 0.003}, {"rowmap", 1, 0.006, 0}}, 0.0005),
+           {},
+           kind("rowmap", "rowmap")};
+    c.after = c.before;
+    c.after.stages[1].operators[0].cpu_s = 0;
+    cases.push_back(c);
+  }
+  {
+    Case c{"R14",
+           Pipeline({{"load", 1, 0.0002, 0.003}, {"ngram", 1, 0.007, 0}}, 0.001),
+           {},
+           kind("ngram", "transform")};
+    c.after = c.before;
+    c.after.stages[1].operators[0].cpu_s = 0;
+    cases.push_back(c);
+  }
+  {
+    Case c{"R2",
+           Pipeline({{"load", 2, 0.0002, 0.002}, {"decode", 1, 0.001, 0.007}}, 0.002),
+           {},
+           nullptr};
+    c.after = c.before;
+    cases.push_back(c);
+  }
+  {
+    Case c{"R3",
+           Pipeline({{"a", 1, 0.0001, 0.005, 1.2}, {"b", 1, 0.0001, 0.005, 1.2}}, 0.0005),
+           {},
+           nullptr};
+    for (SimulatedStage& stage : c.before.stages) stage.queue_capacity = 1;
+    c.after = c.before;
+    for (SimulatedStage& stage : c.after.stages) stage.queue_capacity = 4;
+    cases.push_back(c);
+  }
+  {
+    Case c{"R21", Pipeline({{"a", 4, 0.004, 0}, {"b", 4, 0.002, 0}}, 0.0005, 2), {}, nullptr};
+    c.after = c.before;
+    c.after.cores = 3;
+    cases.push_back(c);
+  }
+  {
+    Case c{"R18",
+           Pipeline({{"a", 8, 0.00001, 0.02, 0.7}, {"b", 1, 0.0001, 0}}, 0.0005, 8),
+           {},
+           [](RunView* run) { run->run.pipeline_text = "[pipeline]\norder = \"file\"\n"; }};
+    c.after = c.before;
+    for (SimulatedStage& stage : c.before.stages) stage.ordered = true;
+    cases.push_back(c);
+  }
+  for (Case& c : cases) {
+    SCOPED_TRACE(c.id);
+    RunView run = Recorded(c.before);
+    if (c.as) c.as(&run);
+    const Judged judged = Judge(run);
+    const Recommendation& one = judged.Of(c.id);
+    ASSERT_EQ(one.advice, Advice::kFires) << one.why;
+    if (c.id == "R2") {  // what the plan says, simulated
+      const Settings& plan = judged.statements->allocation->settings;
+      for (size_t s = 0; s < c.after.stages.size(); ++s) {
+        c.after.stages[s].parallelism = plan.parallelism[s];
+        c.after.stages[s].queue_capacity = plan.queue_capacity[s];
+      }
+    }
+    const double truth = gain(c.before, c.after);
+    EXPECT_GT(truth, kWorthwhileGain);
+    EXPECT_NEAR(std::log1p(one.outcome->gain), std::log1p(truth), 0.1)
+        << one.outcome->gain << " predicted, " << truth << " simulated";
+    EXPECT_GE(std::log1p(truth), std::log1p(one.outcome->gain_interval.low) - 0.02);
+    EXPECT_LE(std::log1p(truth), std::log1p(one.outcome->gain_interval.high) + 0.02);
+  }
+}
+
+TEST(Recommendations, NothingButRestFiresWhereTheConsumerLimits) {
+  const uint64_t seed = 20261122;
+  Random random(seed);
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", pipeline " << i);
+    std::vector<Step> steps;
+    const size_t stages = 1 + random.Below(4);
+    for (size_t s = 0; s < stages; ++s) {
+      const int threads = 1 + static_cast<int>(random.Below(4));
+      const double share = 0.1 + 0.6 * random.Uniform();  // of what its threads could do
+      const double cpu = random.Uniform() * 0.3;
+      steps.push_back({std::string(1, static_cast<char>('a' + s)), threads,
+                       0.01 * share * threads * cpu, 0.01 * share * threads * (1 - cpu), 0.3});
+    }
+    RunView run = Recorded(Pipeline(steps, 0.01, 8));
+    AddAccelerator(&run, 0.5);
+    run.operators[0].kind = random.Below(2) == 0 ? "rowmap" : "transform";
+    run.operators[0].name = "ngram";
+    run.same_pipeline_runs = 0;
+    const Judged judged = Judge(run);
+    if (judged.statements->model->stall_ratio() >= 0.05) continue;
+    EXPECT_EQ(judged.all[0].id, "R22");
+    for (const Recommendation& one : judged.all) {
+      if (one.id == "R22" || one.id == "R23") continue;
+      EXPECT_NE(one.advice, Advice::kFires) << one.id << ": " << one.why;
+    }
+  }
+}
+
+// decode limits on one thread; on as many as fit the cores do, and the consumer wants more still.
+TEST(Recommendations, WorkersAreThoseOfThePlanAndGainOverIt) {
+  const Judged judged = Judge(
+      Recorded(Pipeline({{"load", 1, 0.0002, 0.002}, {"decode", 1, 0.004, 0.006}}, 0.001, 2)));
+  const Allocation& plan = *judged.statements->allocation;
+  ASSERT_FALSE(plan.changes.empty());
+  const Recommendation &workers = judged.Of("R1"), &threads = judged.Of("R2");
+  ASSERT_EQ(workers.advice, Advice::kFires) << workers.why;
+  EXPECT_THAT(workers.act, HasSubstr("with the settings of R2 ("));
+  EXPECT_THAT(workers.act, HasSubstr("decode threads 1 -> "));
+  EXPECT_THAT(workers.why, HasSubstr("one worker with the settings of R2"));
+  EXPECT_EQ(workers.outcome->over, "the plan of R2");
+  EXPECT_NEAR(workers.outcome->gain, workers.outcome->rate / plan.predicted - 1, 1e-9);
+  EXPECT_NEAR(workers.outcome->rate, 1 / judged.statements->model->demands().consumer_s,
+              1e-6 * workers.outcome->rate);
+  EXPECT_GT(threads.outcome->rate, 1.5 * judged.statements->model->demands().rate);
+  EXPECT_LT(workers.outcome->gain_interval.low, workers.outcome->gain);
+  EXPECT_GT(workers.outcome->gain_interval.high, workers.outcome->gain);
+  EXPECT_THAT(workers.only_if, HasSubstr("deliver the same rows"));
+  EXPECT_THAT(workers.command, HasSubstr("plan 1 -o plan.json"));
+  EXPECT_THAT(workers.command,
+              HasSubstr("run pipeline.toml --plan plan.json --set delivery.to=unix:batches.sock"));
+  EXPECT_THAT(workers.command, HasSubstr("consume unix:batches.sock --producers"));
+  // Without a plan that changes anything, they are like this one.
+  const Judged locked = Judge(Locked());
+  EXPECT_THAT(locked.Of("R1").act, HasSubstr("workers like this one"));
+  EXPECT_EQ(locked.Of("R1").outcome->over, "");
+}
+
+// Where only the two ends are known, the figure is neither: a promise of the best is none.
+TEST(Recommendations, BetweenTwoEndsIsNotTheBetter) {
+  const auto without = [](const std::string& name) {
+    return [=](const Evidence& e) {
+      Variant best = e.Now();
+      best.scales.push_back({Scaled::kOperator, *e.FindName(name), 0});
+      return best;
+    };
+  };
+  const struct {
+    std::string id;
+    RunView run;
+    std::function<Variant(const Evidence&)> best;
+  } cases[] = {
+      {"R7", Reading(0.009, 1, 20000, 0, kDisk),
+       [](const Evidence& e) {
+         Variant best = e.Now();
+         // Three of four requests gone: 3/4 of their share of 8 ms and 20 kB at 150 MB/s.
+         const double now = 0.008 + 20000 / 150e6;
+         best.scales.push_back({Scaled::kOperator, e.reads()->io, 1 - 0.75 * 0.008 / now});
+         return best;
+       }},
+      {"R11", Duplicates(4),
+       [](const Evidence& e) {
+         Variant best = e.Now();
+         best.scales.push_back({Scaled::kOperator, *e.FindName("sigrid_hash"), 0.25});
+         return best;
+       }},
+      {"R13", Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"), without("fetch.io")},
+      {"R14", Computing("ngram", "transform", 0.03), without("ngram")},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.id);
+    const Judged judged = Judge(c.run);
+    const Recommendation& one = judged.Of(c.id);
+    ASSERT_TRUE(one.advice == Advice::kFires || one.advice == Advice::kTry) << one.why;
+    EXPECT_TRUE(one.outcome->between);
+    const Evidence e(*judged.run, *judged.statements);
+    const double best = e.Predict(c.best(e)).gain;
+    EXPECT_LT(one.outcome->gain, 0.95 * best);
+    EXPECT_GE(one.outcome->gain_interval.high, 0.95 * best);
+  }
+}
+
+// Reading a cache back costs: the gain is below that of work which is simply gone, and the epoch
+// that fills it counts.
+TEST(Recommendations, ACacheIsPredictedWithItsReadingBack) {
+  const auto gain = [](const std::string& epochs, int64_t bytes) {
+    RunView run = Epochs(epochs);
+    for (OperatorRow& op : run.operators) op.bytes_out_bytes = op.completions_count * bytes;
+    const Judged judged = Judge(run);
+    const Recommendation& one = judged.Of("R12");
+    EXPECT_EQ(one.advice, Advice::kFires) << one.why;
+    EXPECT_THAT(one.why, HasSubstr("taken at 3.00 GB/s"));
+    EXPECT_THAT(one.command, HasSubstr("plan 1 --cache memory="));
+    EXPECT_THAT(one.command, HasSubstr("--epoch-rows N"));
+    EXPECT_THAT(one.only_if, HasSubstr("in place of a fast tier (R13)"));
+    return one.outcome.value_or(Outcome{}).gain;
+  };
+  const double endless = gain("0", 65536);
+  EXPECT_GT(endless, gain("3", 65536));
+  EXPECT_GT(gain("3", 65536), gain("2", 65536));
+  EXPECT_GT(endless, 1.3 * gain("0", 9'000'000)) << "3 ms to read back, of 6 ms to make";
+  const Judged judged = Judge(Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"));
+  EXPECT_THAT(judged.Of("R13").only_if, HasSubstr("in place of a cache (R12)"));
+}
+
+TEST(Recommendations, NoBreakEvenOfNothing) {
+  const Judged judged = Judge(Reading(0.05, 2, 1e6, 0.5, kFreeRequests));
+  for (const Recommendation& one : judged.all) {
+    EXPECT_THAT(one.why, testing::Not(HasSubstr("as much as 0 B"))) << one.id;
+  }
+  const Recommendation& gap = judged.Of("R5");
+  EXPECT_THAT(gap.command, HasSubstr("source.coalesce_gap=0"));
+  // Half of the bytes gone where bytes alone cost, and the storage limits.
+  EXPECT_NEAR(gap.outcome->gain, 1, 0.15);
+  // Where a request is worth 20 KB, holes up to that long stay.
+  const Judged dear = Judge(Reading(0.05, 2, 1e6, 0.5,
+                                    "[source]\n[source.device]\nns_per_request = 1000000\n"
+                                    "ns_per_byte = 50\n"));
+  EXPECT_THAT(dear.Of("R5").command, HasSubstr("source.coalesce_gap=19KiB"));
+  EXPECT_LT(dear.Of("R5").outcome->gain, gap.outcome->gain);
+  EXPECT_GT(dear.Of("R5").outcome->gain, 0.1);
+  EXPECT_TRUE(dear.Of("R5").outcome->between);
+}
+
+TEST(Recommendations, CommandsThatWouldBeRefusedAreNotPrinted) {
+  RunView tight = Tight(1'130'000'000);
+  EXPECT_EQ(Judge(tight).Of("R10").command, "");
+  AddOperator(&tight, "rebatch", "rebatch", "decode");
+  EXPECT_THAT(Judge(tight).Of("R10").command, HasSubstr("pipeline.worker_rows="));
+  RunView run = Decoding();
+  EXPECT_THAT(Judge(run).Of("R11").record, testing::Not(HasSubstr("layout")));
+  run.run.pipeline_text = "[source]\ntable = \"t\"\n";
+  EXPECT_THAT(Judge(run).Of("R11").record, HasSubstr("layout ./t --pipeline pipeline.toml"));
+}
+
+TEST(Recommendations, ARunWithoutAModelHasNone) {
+  const RunView empty;
+  EXPECT_TRUE(Recommend(empty, MakeStatements(empty)).empty());
+}
+
+TEST(PipelineSetting, ComesFromTheFileAndTheCommandLine) {
+  RunRow run;
+  run.pipeline_text =
+      "pipeline = { name = \"x\", order = \"file\" }\n"
+      "[source]\nepochs = 3   # times\nthrottle = { iops = 100, seek = \"8ms\" }\n"
+      "[[transform]]\nop = \"ngram\"\n[[transform]]\nop = 'sampling'\n"
+      "[[cache]]\nafter = \"extract\" # [x]\n";
+  run.command = "headrace run p.toml --set source.coalesce_gap=1MiB --set source.depth=4";
+  EXPECT_EQ(SettingOf(run, "pipeline.order"), "file");
+  EXPECT_EQ(SettingOf(run, "source.epochs"), "3");
+  EXPECT_EQ(SettingOf(run, "source.throttle.iops"), "100");
+  EXPECT_EQ(SettingOf(run, "source.throttle.seek"), "8ms");
+  EXPECT_EQ(SettingOf(run, "source.coalesce_gap"), "1MiB");
+  EXPECT_EQ(SettingOf(run, "cache.after"), "extract");
+  EXPECT_EQ(SettingOf(run, "source.direct"), std::nullopt);
+  EXPECT_THAT(TransformsOf(run), testing::ElementsAre("ngram", "sampling"));
+  EXPECT_EQ(EpochsOf(run), 3);
+  run.command += " --epochs 5";
+  EXPECT_EQ(EpochsOf(run), 5);
+  run.command = "headrace run p.toml --set source.epochs=0 --duration 3s";
+  EXPECT_EQ(EpochsOf(run), 0);
+  run = RunRow{};
+  EXPECT_EQ(EpochsOf(run), std::nullopt);
+  for (const char* odd : {"[", "]", "[]", "=", "[[", "a = \"", "[a]\n=b\n[b", "a = {", "a = {}"}) {
+    run.pipeline_text = odd;
+    EXPECT_EQ(SettingOf(run, "a.b"), std::nullopt) << odd;
+  }
+}
+
+// The page of transforms is printed from their registry: a new one must be classified here.
+TEST(OperatorClass, EveryTransformHasOne) {
+  std::ifstream in(std::string(HEADRACE_SOURCE_DIR) + "/docs/transforms.md");
+  int found = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("## ")) continue;
+    const std::string name = line.substr(3);
+    ++found;
+    if (name == "sampling") continue;  // drops rows: neither generation nor normalisation
+    EXPECT_NE(ClassOf("transform", name), OperatorClass::kTransform) << name;
+  }
+  EXPECT_GT(found, 15);
+}
+
+TEST(ByteFlow, CountsEachBorderAndSaysWhatNothingCounts) {
+  const RunView run = Reading(0.01, 4, 1000, 0.25, "[source]\n");
+  const std::vector<ByteBorder> borders = ByteFlow(run, {});
+  const double stripes = static_cast<double>(run.operators[0].completions_count);
+  EXPECT_FALSE(FindBorder(borders, "stored")->bytes.available());
+  EXPECT_NE(FindBorder(borders, "stored")->bytes.reason(), "");
+  EXPECT_NEAR(FindBorder(borders, "selected")->bytes.value(), 3000 * stripes, stripes);
+  EXPECT_NEAR(FindBorder(borders, "selected")->per_row.value(), 3000.0 / 64, 0.1);
+  EXPECT_NEAR(FindBorder(borders, "read")->bytes.value(), 4000 * stripes, stripes);
+  EXPECT_NEAR(FindBorder(borders, "over_read")->ratio.value(), 0.25, 1e-3);
+  EXPECT_NEAR(FindBorder(borders, "read")->ratio.value(), 4.0 / 3, 1e-3);
+  EXPECT_NEAR(FindBorder(borders, "decode")->per_row.value(), 1024, 1);
+  EXPECT_FALSE(FindBorder(borders, "send")->bytes.available());
+  EXPECT_EQ(FindBorder(borders, "unknown"), nullptr);
+  Doubts doubts;
+  doubts.operators = {"", "claims too much"};
+  EXPECT_EQ(FindBorder(ByteFlow(run, doubts), "decode")->bytes.reason(), "claims too much");
+}
+
+TEST(ResourceLadder, LowestFirstAndTheLimitMarked) {
+  const RunView run = Decoding();
+  const Statements statements = MakeStatements(run);
+  const std::vector<Rung> rungs = ResourceLadder(*statements.model, *statements.bottleneck);
+  EXPECT_EQ(rungs[0].name, "stage decode (1 thread)");
+  EXPECT_TRUE(rungs[0].binding);
+  EXPECT_TRUE(rungs[0].attainable.has_interval());
+  double before = 0;
+  bool network = false;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    EXPECT_EQ(rungs[i].binding, i == 0) << rungs[i].name;
+    network = network || rungs[i].kind == "network";
+    if (!rungs[i].attainable.available()) {
+      EXPECT_NE(rungs[i].attainable.reason(), "") << rungs[i].name;
+      continue;
+    }
+    EXPECT_GE(rungs[i].attainable.value(), before);
+    before = rungs[i].attainable.value();
+  }
+  EXPECT_TRUE(network);
+}
+
+TEST(ResourceLadder, MemorySaysHowManyThreadsFitAndNoRate) {
+  for (const auto& [limit, says] : {std::pair{int64_t{1'300'000'000}, "4 more threads of decode"},
+                                    {int64_t{1} << 40, "over 1000 more threads of decode"}}) {
+    const RunView run = Tight(limit);
+    const Statements statements = MakeStatements(run);
+    int rows = 0;
+    for (const Rung& rung : ResourceLadder(*statements.model, *statements.bottleneck)) {
+      if (rung.kind != "memory") continue;
+      ++rows;
+      EXPECT_FALSE(rung.attainable.available());
+      EXPECT_THAT(rung.attainable.reason(), HasSubstr(says));
+      EXPECT_NEAR(rung.used_ratio.value(), 1.1e9 / static_cast<double>(limit), 1e-6);
+    }
+    EXPECT_EQ(rows, 1);
+  }
+}
+
+TEST(WorkSplit, SharesAddUpAndSayWhatWasNotSplit) {
+  RunView run = Fused("ngram", "sigrid_hash", 1);
+  Operator(&run, "ngram").kind = Operator(&run, "sigrid_hash").kind = "transform";
+  const PipelineModel model(run);
+  double all = 0;
+  for (const WorkShare& share : StageSplit(model)) {
+    all += share.cpu_share.value();
+    EXPECT_LE(share.cpu_share.low(), share.cpu_share.value());
+  }
+  EXPECT_NEAR(all, 1, 1e-6);
+  const std::vector<WorkShare> classes = TransformClasses(model);
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_EQ(classes[0].cls, OperatorClass::kGeneration);
+  EXPECT_NEAR(classes[0].cpu_share.value(), 2.0 / 3, 0.05);
+  EXPECT_EQ(Transforms(model)[1].name, "sigrid_hash");
+  const CpuToConsumer cpu = CpuToConsumerOf(model);
+  EXPECT_NEAR(cpu.cores_wanted.value(), (0.0002 + 0.006) / 0.002, 0.2);
+  EXPECT_LT(cpu.cores_used.value(), cpu.cores_wanted.value());
+  for (OperatorRow& op : run.operators) op.on_cpu_ns.reset();
+  for (StageRow& stage : run.stages) stage.on_cpu_ns.reset();
+  for (WindowRow& window : run.windows) {
+    for (OperatorCounters& op : window.operators) op.on_cpu_ns.reset();
+    for (StageCounters& stage : window.stages) stage.on_cpu_ns.reset();
+  }
+  const PipelineModel blind(run);
+  EXPECT_FALSE(StageSplit(blind)[0].cpu_share.available());
+  EXPECT_FALSE(CpuToConsumerOf(blind).cores_wanted.available());
+}
+
+TEST(ReadCost, FromACalibrationOfTheTablesFolder) {
+  RunView run = Reading(0.05, 6, 20000, 0, "[source]\ntable = \".\"\n");
+  run.run.pipeline_path = "/data/rm1/pipeline.toml";
+  run.run.settings_text = "";
+  EXPECT_FALSE(ReadCostOf(run));
+  // 1 ms a request and 10 ns a byte.
+  for (const double size : {4096.0, 65536.0, 1048576.0}) {
+    run.storage_points.push_back({"/data", size, 1, size / (0.001 + 1e-8 * size)});
+    run.storage_points.push_back({"/other", size, 1, size / 5});
+  }
+  const auto cost = ReadCostOf(run);
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_NEAR(cost->request_s, 0.001, 1e-6);
+  EXPECT_NEAR(cost->byte_s, 1e-8, 1e-11);
+  EXPECT_THAT(cost->told_by, HasSubstr("/data"));
+  // What memory answered was not paid for.
+  for (OperatorRow& op : run.operators) {
+    if (op.name == "fetch.io") op.busy_ns /= 100;
+  }
+  EXPECT_LT(ReadCostOf(run)->request_s, 0.0005);
+}
+
+}  // namespace
+}  // namespace headrace::analysis

@@ -1,0 +1,117 @@
+// Predictions of pipelines whose costs are not of the shape that is taken first, and what is made
+// of the time off the cores.
+#include "analysis/model/prediction.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/analysis/synthetic_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+TEST(Simulate, SlowFiringsKeepMeanAndSpread) {
+  // Alone and without queues that matter, the rate tells the mean; two stages in step the spread.
+  SimulatedPipeline alone;
+  alone.stages.push_back({"a", 1, 4, {{"a", 0, 0.01, 0, 0, 2, -1, 0.1}}});
+  EXPECT_NEAR(SimulatedRate(alone, 40000, 3).value(), 100, 4);
+  // A spread that cannot be had with that share of slow ones is lognormal.
+  SimulatedPipeline wide = alone, lognormal = alone;
+  wide.stages[0].operators[0].cv = lognormal.stages[0].operators[0].cv = 3.5;
+  lognormal.stages[0].operators[0].slow = 0;
+  EXPECT_NE(SimulatedRate(alone, 500, 3), SimulatedRate(wide, 500, 3));
+  EXPECT_EQ(SimulatedRate(wide, 500, 3), SimulatedRate(lognormal, 500, 3));
+}
+
+// Six threads whose order allows four elements ahead; one element in ten takes seven times as long.
+SimulatedPipeline Ordered(int threads) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 16;
+  SimulatedStage stage{"load", threads, 16, {{"load", 0.0006, 0.0294, 0, 0, 2, -1, 0.1}}};
+  stage.ordered = true;
+  stage.window = 4;
+  pipeline.stages.push_back(stage);
+  SimulatedStage next{"join", 1, 16, {{"join", 0.0094, 0, 0, 0, 0.7, -1}}};
+  next.ordered = true;
+  next.window = 4;
+  pipeline.stages.push_back(next);
+  pipeline.consumer_s = 0.003;
+  return pipeline;
+}
+
+TEST(Prediction, LearnsTheShapeOfCostsFromThePresentRate) {
+  RunView run = Record(Ordered(6), 120, 5);
+  run.run.pipeline_text = "[pipeline]\norder = \"file\"\nreorder_window = 4\n";
+  const PipelineModel model(run);
+  ASSERT_TRUE(model.ordered());
+  ASSERT_GT(model.stages()[0].cv, 1.5);
+  const double present =
+      SimulatedRate(model.Simulated(model.current(), model.demands()), 4000, 1).value();
+  EXPECT_GT(std::abs(std::log(present / model.demands().rate)), 0.05)
+      << "a lognormal shape is told from this one by the present rate";
+  Settings sixteen = model.current();
+  sixteen.parallelism[0] = 16;
+  const double truth = SimulatedRate(Ordered(16), 20000, 9).value();
+  const Prediction prediction = Predictor(model).Predict({sixteen, {}});
+  EXPECT_NEAR(prediction.rate / truth, 1, 0.06);
+  EXPECT_GT(prediction.rate, 1.25 * model.demands().rate);
+}
+
+// Eight threads that block for half their work, beside ones that compute, on two full cores: their
+// accounts know time on the cores only, the scheduler's how long the threads were runnable.
+TEST(Prediction, WaitingForFullCoresIsNoDemand) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 2;
+  pipeline.stages.push_back({"load", 8, 1, {{"load", 0.0022, 0.0026, 0, 0, 0.1, -1}}});
+  pipeline.stages.push_back({"work", 8, 1, {{"work", 0.016, 0, 0, 0, 0.1, -1}}});
+  RunView run = Record(pipeline, 30, 2);
+  for (OperatorRow& op : run.operators) op.blocked_ns = op.runnable_ns = std::nullopt;
+  for (WindowRow& window : run.windows) {
+    for (OperatorCounters& op : window.operators) op.blocked_ns = op.runnable_ns = std::nullopt;
+  }
+  const PipelineModel model(run);
+  EXPECT_NEAR(model.demands().stage_s[0], 0.0048, 0.0012);
+  EXPECT_NEAR(model.demands().stage_s[1], 0.016, 0.001);
+}
+
+// Half the width of the interval around a prediction, in the logarithm, after these residuals of
+// plans that were limited by a stage.
+double HalfWidth(const std::vector<double>& factors, bool other_pipeline = false) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 8;
+  pipeline.stages = {{"fetch", 1, 8, {{"fetch", 0.0001, 0.01, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.0005;
+  RunView run = Record(pipeline, 20, 5);
+  for (const double factor : factors) {
+    run.earlier_predictions.push_back(
+        {100, 90.0, 110.0, 100 / factor, "fetch", "stage", other_pipeline});
+  }
+  const PipelineModel model(run);
+  Settings four = model.current();
+  four.parallelism[0] = 4;
+  const Prediction prediction = Predictor(model).Predict({four, {}});
+  return std::log(prediction.rate / prediction.interval.low);
+}
+
+TEST(Prediction, LargeErrorsWidenWhatIsPromised) {
+  const double without = HalfWidth({});
+  const double small = HalfWidth({1.03, 0.98, 1.02});
+  EXPECT_NEAR(small / without, 1, 0.15);
+  // One that was eightfold off is noticed and does not decide all.
+  const double one = HalfWidth({8});
+  EXPECT_GT(one, 1.3 * without);
+  EXPECT_LT(one, 4 * without);
+  // Three such are what happens here.
+  EXPECT_GT(HalfWidth({8, 7, 6.5}), std::log(6));
+  // Among many that were right they are the rare case.
+  std::vector<double> many(40, 1.02);
+  many.push_back(8);
+  many.push_back(7);
+  EXPECT_LT(HalfWidth(many), 1.5 * without);
+  // A plan for another pipeline tells nothing of the model.
+  EXPECT_NEAR(HalfWidth({8, 7, 6.5}, true), without, 1e-9);
+}
+
+}  // namespace
+}  // namespace headrace::analysis

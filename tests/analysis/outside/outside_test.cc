@@ -1,0 +1,309 @@
+// Verdicts on runs seen from outside: who is the consumer, who feeds it, what limits, how sure.
+#include "analysis/outside/outside.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+using testing::HasSubstr;
+
+const Unit& Culprit(const Outside& seen) { return seen.units[seen.culprit]; }
+
+TEST(Outside, NamesWorkersThatComputeTooSlowly) {
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view);
+  ASSERT_TRUE(seen.withheld.empty()) << seen.withheld;
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kWakers);
+  EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_GT(seen.findings[0].probability, 0.95);
+  EXPECT_EQ(Culprit(seen).name, "2 processes pt_data_worker");
+  EXPECT_NEAR(Culprit(seen).shares.on_cpu, 0.95, 0.04);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
+  ASSERT_TRUE(seen.stall_interval);
+  EXPECT_LT(seen.stall_interval->low, seen.stall_ratio);
+  EXPECT_GT(seen.stall_interval->high, seen.stall_ratio);
+  EXPECT_EQ(seen.units[0].role, UnitRole::kConsumer);
+  EXPECT_EQ(seen.units[0].name, "python's main thread");
+}
+
+TEST(Outside, NamesTheCoresWhenNoneIsLeft) {
+  OutsideRun run = Loader(4, 0.15, 0.6, 0.5, 0, 0.03, 3.95);
+  for (int w = 0; w < 4; ++w) run.Runnable(200 + w, "pt_data_worker (main)", 0.45);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kCores);
+  EXPECT_EQ(Culprit(seen).name, "4 processes pt_data_worker");
+}
+
+TEST(Outside, NamesStorageBehindTheWorkers) {
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.15, 0.8, 0.03).view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);
+  EXPECT_GT(seen.findings[0].probability, 0.95);
+  EXPECT_EQ(Culprit(seen).name, "2 processes pt_data_worker");
+}
+
+TEST(Outside, NamesTheTrainerThatComputesTooSlowly) {
+  const Outside seen = LookFromOutside(Loader(2, 0.93, 0.05, 0.1, 0, 0.88).view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_GT(seen.findings[0].probability, 0.95);
+  EXPECT_LT(seen.stall_ratio, 0.1);
+  EXPECT_EQ(seen.culprit, 0u);
+}
+
+TEST(Outside, CannotChooseBetweenEquals) {
+  const Outside seen = LookFromOutside(Loader(1, 0.5, 0.48, 0.5, 0, 0.48).view);
+  EXPECT_LT(seen.findings[0].probability, 0.95);
+}
+
+TEST(Outside, CountsOfWakeUpsDoWithLessSureness) {
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03, 1.2, false).view);
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCounts);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_LE(seen.findings[0].probability, 0.95);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.05);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("how long each wait")));
+}
+
+TEST(Outside, CausesAloneAreTakenAsWaitsForTheOtherSide) {
+  OutsideRun run;
+  run.Process(1, 0, "reader").OnCpu(1, "reader (main)", 0.1);
+  run.Blocked(1, "reader (main)", "lock", 0.9);
+  run.OnCpu(1, "reader", 1.9);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCauses);
+  EXPECT_TRUE(seen.stall_assumed);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_LE(seen.findings[0].probability, 0.85);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("who ends the waits")));
+}
+
+TEST(Outside, CpuAloneDecidesNothing) {
+  OutsideRun run;
+  run.view.metrics = {"thread_on_cpu_ns", "thread_runnable_ns"};
+  run.Process(1, 0, "reader");
+  run.Add("thread_on_cpu_ns", 1, "reader (main)", "", 0.1);
+  run.Add("thread_on_cpu_ns", 1, "reader", "", 1.9);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCpu);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_THAT(seen.measure, HasSubstr("CAP_BPF"));
+}
+
+// fetch -> decode -> main thread, all in one process; what limits is two steps away.
+TEST(Outside, WalksToTheStageThatLimits) {
+  OutsideRun run;
+  run.Process(1, 0, "pipe");
+  run.OnCpu(1, "pipe (main)", 0.1).Waits(1, "pipe (main)", "lock", 0.9, "1/decode-");
+  run.OnCpu(1, "decode-", 0.4).Waits(1, "decode-", "lock", 1.6, "1/fetch-");
+  run.OnCpu(1, "fetch-", 0.1).Blocked(1, "fetch-", "network", 0.88);
+  run.Waits(1, "fetch-", "lock", 0.02, "1/decode-");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kNetwork);
+  EXPECT_EQ(Culprit(seen).name, "threads fetch-");
+  EXPECT_EQ(Culprit(seen).distance, 2);
+}
+
+TEST(Outside, NamesALockThatTheReadersHoldInTurn) {
+  OutsideRun run;
+  run.Process(1, 0, "pipe");
+  run.OnCpu(1, "pipe (main)", 0.1).Waits(1, "pipe (main)", "lock", 0.9, "1/reader-");
+  run.OnCpu(1, "reader-", 0.2).Blocked(1, "reader-", "sleep", 0.9);
+  run.Waits(1, "reader-", "lock", 2.8, "1/reader-");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
+}
+
+TEST(Outside, OneThreadForEverythingIsSaidSo) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py");
+  run.OnCpu(1, "python (main)", 0.97).OnCpu(1, "python", 0.01);
+  run.Blocked(1, "python (main)", "storage", 0.02);
+  run.Waits(1, "python", "lock", 0.99, "1/python (main)");
+  Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kAlone);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_FALSE(seen.measure.empty());
+
+  OutsideRun slow;
+  slow.Process(1, 0, "python").OnCpu(1, "python (main)", 0.2);
+  slow.Blocked(1, "python (main)", "storage", 0.8);
+  seen = LookFromOutside(slow.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.culprit, 0u);
+}
+
+TEST(Outside, LooksBelowALauncher) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.view.processes[0].parent_pid = 50;
+  run.Process(50, 1, "bash");
+  run.OnCpu(50, "bash (main)", 0.001).Blocked(50, "bash (main)", "child", 0.99);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.units[0].name, "python's main thread");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+}
+
+// A consumer whose step sleeps looks like a launcher, but for the waits of its workers that it
+// ends.
+TEST(Outside, AConsumerThatSleepsIsNoLauncher) {
+  OutsideRun run;
+  run.Process(100, 1, "python", "python plain.py");
+  run.OnCpu(100, "python (main)", 0.012).Blocked(100, "python (main)", "sleep", 0.95);
+  for (const int64_t pid : {int64_t{200}, int64_t{201}}) {
+    run.Process(pid, 100, "python");
+    run.OnCpu(pid, "python (main)", 0.03).Runnable(pid, "python (main)", 0.05);
+    run.Waits(pid, "python (main)", "lock", 0.9, "100/python (main)");
+    run.Waits(100, "python (main)", "pipe", 0.01, std::to_string(pid) + "/python (main)");
+  }
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_LT(seen.stall_ratio, 0.1);
+  EXPECT_EQ(seen.culprit, 0u);
+}
+
+TEST(Outside, AToolThatRanForAMomentFeedsNobody) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.98);
+  run.Process(2, 1, "ldconfig");
+  run.view.course.push_back({0, "on_cpu_ns", 2, "ldconfig (main)", "", "", 30e6});
+  run.view.course.push_back({0, "off_cpu_ns", 1, "python (main)", "", "pipe", 30e6});
+  run.view.course.push_back(
+      {0, "wakeups_count", 1, "python (main)", "2/ldconfig (main)", "pipe", 5});
+  run.view.course.push_back(
+      {0, "wakeup_wait_ns", 1, "python (main)", "2/ldconfig (main)", "pipe", 30e6});
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kAlone);
+}
+
+// Ten seconds of loading libraries before the pipeline begins are not the pipeline's.
+TEST(Outside, LeavesOutTheStartOfTheProgram) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  const int64_t shift = 20;
+  for (CourseRow& row : run.view.course) row.slice += shift;
+  for (int64_t s = 0; s < shift; ++s) {
+    run.view.course.push_back({s, "on_cpu_ns", 100, "python (main)", "", "", 500e6});
+  }
+  run.view.run.duration_ns *= 2;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
+  EXPECT_LE(seen.steady_slices, 20u);
+}
+
+TEST(Outside, WithholdsWhatItCannotKnow) {
+  EXPECT_THAT(LookFromOutside(RunView{}).withheld, HasSubstr("no thread was seen"));
+  OutsideRun run(1);
+  run.Process(1, 0, "x").OnCpu(1, "x (main)", 1);
+  EXPECT_THAT(LookFromOutside(run.view).withheld, HasSubstr("too short"));
+}
+
+// What is thought of a clear case of which `lost_count` of `what` were lost and `seen` of the
+// metric counted.
+Outside WithLoss(const std::string& what, int64_t lost_count, const std::string& metric,
+                 double seen, Count total = {}) {
+  RunView view = Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
+  MeasurementRow row;
+  row.metric = metric;
+  row.pid = 100;
+  row.value = seen;
+  view.measurements.push_back(row);
+  view.losses.push_back({what, lost_count, total});
+  return LookFromOutside(view);
+}
+
+TEST(Outside, WhatWasLostTakesFromTheProbability) {
+  const double whole =
+      WithLoss("offcpu: threads", 0, "switches_count", 10000).findings[0].probability;
+  ASSERT_GT(whole, 0.95);
+  for (const auto& [what, lost, metric] :
+       {std::tuple{"offcpu: threads", 5000, "switches_count"},  // each switch is out and in
+        std::tuple{"offcpu: switches", 2500, "switches_count"},
+        std::tuple{"offcpu: off cpu periods", 2500, "runnable_count"},
+        std::tuple{"offcpu: wakeups", 2500, "wakeups_count"}}) {
+    const Outside seen = WithLoss(what, lost, metric, 10000);
+    EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers) << what;
+    EXPECT_NEAR(seen.findings[0].probability, 0.8 * whole, 1e-6) << what;
+    EXPECT_TRUE(seen.decided) << what;
+    EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("20 % of"))) << what;
+  }
+  const Outside much = WithLoss("offcpu: wakeups", 4000, "wakeups_count", 6000);
+  EXPECT_TRUE(much.withheld.empty());
+  EXPECT_FALSE(much.decided);
+  EXPECT_THAT(much.measure, HasSubstr("40 % of the wake-ups were lost"));
+  for (const Outside& none : {WithLoss("offcpu: threads", 60000, "switches_count", 10000),
+                              WithLoss("offcpu: threads", 1, "x", 1),
+                              WithLoss("threads whose waits were not sampled", 9000, "x", 1, 13096),
+                              WithLoss("follow: processes", 3, "on_cpu_ns", 1e9)}) {
+    EXPECT_THAT(none.withheld, HasSubstr("were lost"));
+  }
+  for (const char* other : {"block_io: completions", "offcpu: run queue waits",
+                            "cpu_stack: threads", "follow: threads", ""}) {
+    const Outside seen = WithLoss(other, 1 << 20, "switches_count", 1);
+    EXPECT_EQ(seen.findings[0].probability, whole) << other;
+  }
+  // Damaged rows.
+  EXPECT_EQ(WithLoss("offcpu: threads", -5, "switches_count", 10).findings[0].probability, whole);
+  EXPECT_EQ(WithLoss("threads whose waits were not sampled", -5, "x", 1, -7).withheld, "");
+  EXPECT_THAT(WithLoss("threads whose waits were not sampled", 5, "x", 1, -7).withheld,
+              HasSubstr("100 % of the threads"));
+}
+
+TEST(Outside, AStoppedProcessHasNoVerdictButAReason) {
+  for (const double seconds : {10.0, 1.0}) {
+    OutsideRun run(seconds);
+    run.Process(42, 1, "python", "python train.py");
+    run.Blocked(42, "python (main)", "stopped", 0.99).Blocked(42, "python", "stopped", 3.0);
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.withheld,
+              "the process is stopped (SIGSTOP, job control or a debugger); kill -CONT 42");
+    EXPECT_EQ(WaitCauseOf("stopped"), WaitCause::kStopped);
+  }
+  // The trainer with its workers; their waits are nobody's work.
+  OutsideRun tree = Loader(2, 0, 0, 0, 0, 0);
+  for (CourseRow& row : tree.view.course) {
+    if (row.metric == "off_cpu_ns") row.cause = "stopped";
+    if (row.metric != "off_cpu_ns") row.value = 0;
+  }
+  tree.Blocked(100, "python (main)", "stopped", 1);
+  EXPECT_THAT(LookFromOutside(tree.view).withheld, HasSubstr("kill -CONT 100 200 201"));
+}
+
+TEST(Outside, AStoppedProcessBesideIsNamedOnly) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.Process(300, 100, "editor").Blocked(300, "editor (main)", "stopped", 1);
+  Outside seen = LookFromOutside(run.view);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("process editor is stopped")));
+
+  // Workers that are stopped are what the trainer waits for.
+  OutsideRun idle;
+  idle.Process(100, 1, "python").Blocked(100, "python (main)", "poll", 0.99);
+  idle.OnCpu(100, "python (main)", 0.01);
+  idle.Process(200, 100, "pt_data_worker").Blocked(200, "pt_data_worker (main)", "stopped", 1);
+  seen = LookFromOutside(idle.view);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_THAT(seen.measure, HasSubstr("kill -CONT 200"));
+}
+
+// Rows that no probe would write must neither crash nor invent a process.
+TEST(Outside, BearsDamagedRows) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "");
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "/");
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "x/y");
+  run.Add("wakeups_count", 100, "python (main)", "poll", 5, "99999999999999999999999/y");
+  run.Add("wakeups_count", 100, "python (main)", "no such cause", 5, "200/pt_data_worker");
+  run.Add("on_cpu_ns", 31337, "ghost", "", 1);
+  run.view.processes.push_back(run.view.processes[0]);  // its own parent, twice
+  run.view.processes.back().parent_pid = run.view.processes.back().pid;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  for (const ThreadGroup& group : seen.groups) EXPECT_NE(group.thread, "ghost");
+}
+
+}  // namespace
+}  // namespace headrace::analysis
