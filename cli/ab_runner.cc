@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "analysis/statistics/statistics.h"
 #include "base/clock.h"

@@ -10,6 +10,7 @@
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/statements.h"
 #include "analysis/comparison/comparison.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/recorded_settings.h"
 #include "analysis/run/run_view.h"
 #include "base/error.h"

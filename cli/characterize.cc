@@ -19,6 +19,7 @@
 #include "analysis/advice/statements.h"
 #include "analysis/model/row_cost.h"
 #include "analysis/run/byte_flow.h"
+#include "analysis/run/read_run.h"
 #include "analysis/study/characterization.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -18,6 +18,7 @@
 #include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
 #include "analysis/run/outliers.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/recorded_settings.h"
 #include "analysis/run/run_view.h"
 #include "base/clock.h"

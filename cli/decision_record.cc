@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/run/read_run.h"
 #include "base/error.h"
 
 namespace headrace::cli {

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "analysis/run/read_run.h"
 #include "analysis/tuning/tuned_target.h"
 #include "collectors/store/store.h"
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/run/read_run.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/json_fault.h"

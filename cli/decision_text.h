@@ -7,6 +7,7 @@
 #pragma once
 #include <string>
 
+#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 
 namespace headrace::cli {

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "analysis/run/counter_sums.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "analysis/statistics/paired.h"
 #include "analysis/statistics/statistics.h"

@@ -10,6 +10,7 @@
 #include "analysis/model/sensitivity.h"
 #include "analysis/model/what_if.h"
 #include "analysis/program/allocation.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/recorded_settings.h"
 #include "analysis/run/run_view.h"
 #include "base/error.h"

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "analysis/advice/statements.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/run/read_run.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/command.h"

@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "analysis/run/read_run.h"
 #include "analysis/tuning/tuner.h"
 #include "base/clock.h"
 #include "base/cpu.h"

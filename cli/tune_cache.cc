@@ -7,6 +7,7 @@
 
 #include "analysis/model/prediction.h"
 #include "analysis/program/allocation.h"
+#include "analysis/run/read_run.h"
 #include "analysis/statistics/block_comparison.h"
 #include "analysis/statistics/statistics.h"
 #include "base/clock.h"

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "analysis/advice/statements.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/units.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/advice/recommendations.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/recorded_settings.h"
 #include "base/units.h"

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/bounds.h"
 #include "analysis/run/pipeline_setting.h"
 #include "base/error.h"
 #include "base/units.h"

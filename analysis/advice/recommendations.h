@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/advice/statements.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/model/prediction.h"
 #include "analysis/run/byte_flow.h"
 #include "analysis/run/reads.h"

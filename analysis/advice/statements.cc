@@ -1,5 +1,6 @@
 #include "analysis/advice/statements.h"
 
+#include "analysis/model/bottleneck.h"
 #include "base/error.h"
 
 namespace headrace::analysis {

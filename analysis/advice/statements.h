@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/advice/differential.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/outside/outside.h"
 #include "analysis/program/allocation.h"
 #include "analysis/run/plausibility.h"

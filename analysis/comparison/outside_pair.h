@@ -6,7 +6,8 @@
 #pragma once
 #include <span>
 
-#include "analysis/comparison/attribution.h"
+#include "analysis/comparison/attribution_rows.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "base/error.h"
 

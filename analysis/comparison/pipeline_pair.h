@@ -16,9 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/comparison/attribution.h"
+#include "analysis/comparison/attribution_rows.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/pipeline_model.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
 

@@ -66,8 +66,4 @@ inline constexpr double kKeepsUpStall = 0.05;
 
 Bottleneck FindBottleneck(const PipelineModel& model);
 
-// Demands of one bootstrap draw: windows resampled, then each row disturbed by what the model
-// itself is known to be wrong by.
-std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed);
-
 }  // namespace headrace::analysis

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/bounds.h"
 
 namespace headrace::analysis {
 namespace {

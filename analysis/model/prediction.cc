@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/model/bootstrap_demands.h"
+#include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 
 namespace headrace::analysis {

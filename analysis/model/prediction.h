@@ -15,8 +15,8 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/model/bottleneck.h"
 #include "analysis/model/contention.h"
+#include "analysis/model/limits/limit.h"
 #include "analysis/model/scale.h"
 
 namespace headrace::analysis {

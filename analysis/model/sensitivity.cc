@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/model/limits/bounds.h"
+
 namespace headrace::analysis {
 Curve RateOver(int most, double worthwhile, const std::function<double(int)>& rate_at) {
   Curve curve;

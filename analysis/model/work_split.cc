@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/bottleneck.h"
 
 namespace headrace::analysis {

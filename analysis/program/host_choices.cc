@@ -7,19 +7,6 @@
 namespace headrace::analysis {
 namespace {
 
-// Of what is fixed, the modes that were chosen, and what caches keep in memory.
-double BytesBesideStages(const HostProblem& problem, const HostSolution& solution) {
-  double bytes = problem.fixed_bytes;
-  for (size_t i = 0; i < problem.sets.size(); ++i) {
-    bytes += problem.sets[i].modes[solution.modes[i]].bytes;
-  }
-  for (size_t k = 0; k < problem.sites.size(); ++k) {
-    const CacheSite& site = problem.sites[k];
-    if (problem.tiers[site.tier].memory) bytes += solution.kept[k] * site.bytes;
-  }
-  return bytes;
-}
-
 // Those that no other does as well with less memory; by workers.
 std::vector<StageChoice> Frontier(std::vector<StageChoice> choices, bool memory_matters) {
   std::stable_sort(choices.begin(), choices.end(), [](const StageChoice& a, const StageChoice& b) {
@@ -54,7 +41,7 @@ std::optional<HostSolution> Widened(const HostProblem& problem, const Lists& fro
   double bytes = BytesBesideStages(problem, solution);
   std::vector<double> load(problem.stages.size());
   std::vector<size_t> at(problem.stages.size(), 0);
-  const Phase by = WeightOf(problem, kWarm) > 0 ? kWarm : kFill;
+  const CachePhase by = WeightOf(problem, kWarm) > 0 ? kWarm : kFill;
   for (size_t s = 0; s < problem.stages.size(); ++s) {
     const HostStage& stage = problem.stages[s];
     if (list_of(s).empty()) return std::nullopt;
@@ -101,60 +88,6 @@ std::optional<HostSolution> Widened(const HostProblem& problem, const Lists& fro
 
 }  // namespace
 
-std::vector<std::vector<size_t>> SitesBehind(const HostProblem& problem) {
-  std::vector<std::vector<size_t>> behind(problem.stages.size());
-  for (size_t s = 0; s < problem.stages.size(); ++s) {
-    for (std::optional<size_t> at = s; at; at = problem.stages[*at].output) {
-      for (size_t k = 0; k < problem.sites.size(); ++k) {
-        if (problem.sites[k].stage == *at) behind[s].push_back(k);
-      }
-    }
-  }
-  return behind;
-}
-
-double MostKept(const HostProblem& problem, size_t site) {
-  const CacheSite& at = problem.sites[site];
-  if (at.bytes <= 0) return 1;
-  return std::min(1.0, problem.tiers[at.tier].budget_bytes / at.bytes);
-}
-
-bool Counts(const HostProblem& problem, Phase phase) {
-  if (phase == kWarm) return problem.sites.empty() || problem.epochs != 1;
-  return !problem.sites.empty() && problem.epochs > 0;
-}
-
-double WeightOf(const HostProblem& problem, Phase phase) {
-  const bool counted = !problem.sites.empty() && problem.epochs > 0;
-  if (!counted) return phase == kWarm ? 1 : 0;
-  return phase == kFill ? 1 / problem.epochs : (problem.epochs - 1) / problem.epochs;
-}
-
-Range LoadRange(const HostProblem& problem, const std::vector<size_t>& behind, size_t s,
-                Phase phase, const std::vector<double>* shares) {
-  const HostStage& stage = problem.stages[s];
-  if (shares != nullptr) {
-    double load = stage.service_s;
-    for (size_t k : behind) {
-      const CacheSite& site = problem.sites[k];
-      if (phase == kWarm) load -= stage.service_s * (*shares)[k];
-      if (site.stage == s) load += (*shares)[k] * (phase == kWarm ? site.read_s : site.write_s);
-    }
-    return {load, load};
-  }
-  double least = stage.service_s, most = stage.service_s;
-  for (size_t k : behind) {
-    const CacheSite& site = problem.sites[k];
-    const double kept = MostKept(problem, k);
-    const double own = site.stage != s ? 0 : phase == kWarm ? site.read_s : site.write_s;
-    const double load =
-        (phase == kWarm ? stage.service_s * (1 - kept) : stage.service_s) + own * kept;
-    least = std::min(least, load);
-    most = std::max(most, load);
-  }
-  return {least, most};
-}
-
 Lists AllChoices(const HostProblem& problem) {
   Lists lists;
   for (const HostStage& stage : problem.stages) {
@@ -189,23 +122,6 @@ bool MemoryMatters(const HostProblem& problem) {
   }
   for (const HostTier& tier : problem.tiers) bytes += tier.memory ? tier.budget_bytes : 0;
   return bytes > problem.memory_bytes;
-}
-
-bool OwnQueue(const HostProblem& problem, const HostSolution& solution, size_t s) {
-  const HostStage& stage = problem.stages[s];
-  const std::vector<StageChoice>& list = stage.choices[stage.set ? solution.modes[*stage.set] : 0];
-  return !list.empty() && list[0].queue == 0;
-}
-
-double BytesOf(const HostProblem& problem, const HostSolution& solution) {
-  double bytes = BytesBesideStages(problem, solution);
-  for (size_t s = 0; s < problem.stages.size(); ++s) {
-    bytes += solution.stages[s].bytes;
-    if (OwnQueue(problem, solution, s)) {
-      bytes += problem.stages[s].element_bytes * solution.stages[s].queue;
-    }
-  }
-  return bytes;
 }
 
 std::optional<HostSolution> FirstSolution(const HostProblem& problem, const Lists& frontiers) {
@@ -258,7 +174,7 @@ Lists Reaching(const HostProblem& problem, double batch_s, double fill_s, bool m
   Lists lists = AllChoices(problem);
   for (size_t s = 0; s < lists.size(); ++s) {
     double least = 0, most = 0;
-    for (const Phase phase : {kWarm, kFill}) {
+    for (const CachePhase phase : {kWarm, kFill}) {
       if (!Counts(problem, phase)) continue;
       const double time = phase == kWarm ? batch_s : fill_s;
       const Range range = LoadRange(problem, behind[s], s, phase, shares);

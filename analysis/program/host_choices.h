@@ -4,38 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/program/host_program.h"
+#include "analysis/program/host_problem.h"
 
 namespace headrace::analysis {
-
-inline constexpr double kRound = 1e-9;   // of memory and rates that are equal but for rounding
-inline constexpr double kSolver = 1e-6;  // of what the solver takes as equal
-
-// What its memory row, in MiB, lets pass of bytes too much.
-inline constexpr double kSolverBytes = kSolver * 1048576;
-
-// The epochs that read a cache back, and the first, which fills it.
-enum Phase { kWarm, kFill };
-
-// Which sites lie at or behind each stage, on its way to the consumer.
-std::vector<std::vector<size_t>> SitesBehind(const HostProblem& problem);
-
-// The largest share of a site that its tier's budget holds.
-double MostKept(const HostProblem& problem, size_t site);
-
-// Whether the phase exists: without a cache there is one, with one epoch only the filling.
-bool Counts(const HostProblem& problem, Phase phase);
-
-// Weight of a phase's T in what is least.
-double WeightOf(const HostProblem& problem, Phase phase);
-
-// The least and the most that one phase may ask of a stage, seconds of its threads. With `shares`
-// of all sites given that is one value.
-struct Range {
-  double least = 0, most = 0;
-};
-Range LoadRange(const HostProblem& problem, const std::vector<size_t>& behind, size_t s,
-                Phase phase, const std::vector<double>* shares = nullptr);
 
 using Lists = std::vector<std::vector<std::vector<StageChoice>>>;  // by stage, by mode
 
@@ -48,11 +19,6 @@ Lists Frontiers(const HostProblem& problem, bool memory_matters);
 
 // Whether anything that may be chosen is over the memory.
 bool MemoryMatters(const HostProblem& problem);
-
-// Whether the queue's length is no part of the stage's choice.
-bool OwnQueue(const HostProblem& problem, const HostSolution& solution, size_t s);
-
-double BytesOf(const HostProblem& problem, const HostSolution& solution);
 
 // The best of no cache and of each one alone, the stage that limits widened while memory is left:
 // what the program starts from. Empty when none fits; the program may still find one that does.

@@ -186,7 +186,7 @@ class Later {
   Sum Watts() const {
     Sum watts;
     double whole = 0;
-    for (const Phase phase : {kWarm, kFill}) {
+    for (const CachePhase phase : {kWarm, kFill}) {
       const double weight = WeightOf(problem_, phase);
       if (weight <= 0) continue;
       whole += weight * (phase == kWarm ? batch_s_ : fill_s_);
@@ -206,7 +206,7 @@ class Later {
   size_t MissingOf(size_t s) {
     const HostStage& stage = problem_.stages[s];
     const size_t missing = rows_.program().Column("missing_" + stage.name, 0, HUGE_VAL, false);
-    for (const Phase phase : {kWarm, kFill}) {
+    for (const CachePhase phase : {kWarm, kFill}) {
       if (!Counts(problem_, phase)) continue;
       const double time = (phase == kWarm ? first_.batch_s : first_.fill_s) / unit_s_;
       Sum wanted = rows_.Load(s, phase);
@@ -365,84 +365,6 @@ std::optional<double> ExactSeconds(const HostProblem& problem, double room = 0) 
 }
 
 }  // namespace
-
-bool Evaluate(const HostProblem& problem, HostSolution* solution) {
-  const std::vector<std::vector<size_t>> behind = SitesBehind(problem);
-  std::vector<double> held(problem.tiers.size(), 0);
-  size_t caches = 0;
-  for (size_t k = 0; k < problem.sites.size(); ++k) {
-    const CacheSite& site = problem.sites[k];
-    held[site.tier] += solution->kept[k] * site.bytes;
-    caches += solution->kept[k] > 0;
-  }
-  if (problem.one_cache && caches > 1) return false;
-  for (size_t t = 0; t < problem.tiers.size(); ++t) {
-    if (held[t] > problem.tiers[t].budget_bytes * (1 + kRound)) return false;
-  }
-  double batch_s = problem.least_s, fill_s = problem.least_s;
-  double cpu_s = problem.other_cpu_s, fill_cpu_s = problem.other_cpu_s;
-  std::vector<double> left(problem.stages.size(), 1);  // of each stage's work, when warm
-  for (size_t s = 0; s < problem.stages.size(); ++s) {
-    const HostStage& stage = problem.stages[s];
-    const StageChoice& choice = solution->stages[s];
-    double load = stage.service_s, fill = stage.service_s;
-    size_t on_path = 0;
-    for (size_t k : behind[s]) {
-      left[s] -= solution->kept[k];
-      on_path += solution->kept[k] > 0;
-    }
-    if (on_path > 1) return false;
-    load *= left[s];
-    cpu_s += stage.cpu_s * left[s];
-    fill_cpu_s += stage.cpu_s;
-    for (size_t k : behind[s]) {
-      const CacheSite& site = problem.sites[k];
-      if (site.stage != s) continue;
-      load += site.read_s * solution->kept[k];
-      fill += site.write_s * solution->kept[k];
-      if (site.cpu) {
-        cpu_s += site.read_s * solution->kept[k];
-        fill_cpu_s += site.write_s * solution->kept[k];
-      }
-    }
-    batch_s = std::max(batch_s, load / choice.workers);
-    fill_s = std::max(fill_s, fill / choice.workers);
-  }
-  const double most_bytes = problem.memory_bytes * (1 + kRound) + kSolverBytes;
-  if (BytesOf(problem, *solution) > most_bytes) return false;
-  if (std::isfinite(problem.cores)) {
-    batch_s = std::max(batch_s, cpu_s / problem.cores);
-    fill_s = std::max(fill_s, fill_cpu_s / problem.cores);
-  }
-  for (const Capacity& capacity : problem.capacities) {
-    double warm = capacity.other_s, fill = capacity.other_s;
-    for (size_t s = 0; s < problem.stages.size(); ++s) {
-      warm += capacity.stage_s[s] * left[s];
-      fill += capacity.stage_s[s];
-    }
-    batch_s = std::max(batch_s, warm / capacity.servers);
-    fill_s = std::max(fill_s, fill / capacity.servers);
-  }
-  for (size_t t = 0; t < problem.tiers.size(); ++t) {
-    double warm = 0, fill = 0;
-    for (size_t k = 0; k < problem.sites.size(); ++k) {
-      if (problem.sites[k].tier != t) continue;
-      warm += problem.sites[k].tier_read_s * solution->kept[k];
-      fill += problem.sites[k].tier_write_s * solution->kept[k];
-    }
-    batch_s = std::max(batch_s, warm);
-    fill_s = std::max(fill_s, fill);
-  }
-  if (caches == 0) fill_s = batch_s;
-  solution->batch_s = batch_s;
-  solution->fill_s = fill_s;
-  const double warm_weight = WeightOf(problem, kWarm), fill_weight = WeightOf(problem, kFill);
-  solution->average_s = warm_weight * batch_s + fill_weight * fill_s;
-  if (!problem.price_per_core_hour) {
-    solution->cores = batch_s > 0 ? std::max(cpu_s / batch_s, fill_cpu_s / fill_s) : 0;
-  }
-  return true;
-}
 
 void FillCaches(const HostProblem& problem, double loss, HostSolution* solution) {
   if (!Evaluate(problem, solution)) return;

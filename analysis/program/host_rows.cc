@@ -30,7 +30,7 @@ HostRows::HostRows(const HostProblem& problem, Lists lists, double unit_s, bool 
 }
 
 void HostRows::AddTimes() {
-  for (const Phase phase : {kWarm, kFill}) {
+  for (const CachePhase phase : {kWarm, kFill}) {
     if (!Counts(problem_, phase)) continue;
     time_[phase] = program_.Column(phase == kWarm ? "T" : "T_fill", problem_.least_s / unit_s_,
                                    HUGE_VAL, false);
@@ -41,7 +41,7 @@ void HostRows::AddTimes() {
 
 Terms HostRows::TimeTerms() const {
   Terms terms;
-  for (const Phase phase : {kWarm, kFill}) {
+  for (const CachePhase phase : {kWarm, kFill}) {
     const double weight = WeightOf(problem_, phase);
     if (time_[phase] && weight > 0) terms.push_back({*time_[phase], weight});
   }
@@ -49,7 +49,7 @@ Terms HostRows::TimeTerms() const {
 }
 
 void HostRows::AddRates(double batch_s, double fill_s, size_t cores) {
-  for (const Phase phase : {kWarm, kFill}) {
+  for (const CachePhase phase : {kWarm, kFill}) {
     if (!Counts(problem_, phase)) continue;
     const double given = (phase == kWarm ? batch_s : fill_s) / unit_s_;
     for (size_t s = 0; s < problem_.stages.size(); ++s) {
@@ -61,7 +61,7 @@ void HostRows::AddRates(double batch_s, double fill_s, size_t cores) {
   }
 }
 
-Sum HostRows::Load(size_t s, Phase phase) const {
+Sum HostRows::Load(size_t s, CachePhase phase) const {
   const HostStage& stage = problem_.stages[s];
   Sum sum{stage.service_s / unit_s_, {}};
   for (size_t k : behind_[s]) {
@@ -73,7 +73,7 @@ Sum HostRows::Load(size_t s, Phase phase) const {
   return sum;
 }
 
-Sum HostRows::CoresLoad(Phase phase) const {
+Sum HostRows::CoresLoad(CachePhase phase) const {
   Sum sum{problem_.other_cpu_s / unit_s_, {}};
   std::vector<double> of(problem_.sites.size(), 0);
   for (size_t s = 0; s < problem_.stages.size(); ++s) {
@@ -188,7 +188,7 @@ HostSolution HostRows::Read(const std::vector<double>& values) const {
   return solution;
 }
 
-std::string HostRows::Name(const char* what, size_t s, Phase phase) const {
+std::string HostRows::Name(const char* what, size_t s, CachePhase phase) const {
   return fmt::format("{}_{}{}", what, problem_.stages[s].name, phase == kFill ? "_fill" : "");
 }
 
@@ -317,7 +317,7 @@ void HostRows::AddMemory() {
   program_.Row("memory", std::move(terms), -HUGE_VAL, rest / 1048576);
 }
 
-void HostRows::AddStageTime(size_t s, Phase phase) {
+void HostRows::AddStageTime(size_t s, CachePhase phase) {
   const Sum load = Load(s, phase);
   const size_t time = *time_[phase];
   size_t ways = 0;
@@ -359,7 +359,7 @@ void HostRows::AddStageTime(size_t s, Phase phase) {
   program_.Row(Name("stage", s, phase), std::move(spent), 0, HUGE_VAL);
 }
 
-void HostRows::AddShared(Phase phase, const Sum& time, std::optional<size_t> cores) {
+void HostRows::AddShared(CachePhase phase, const Sum& time, std::optional<size_t> cores) {
   const char* fill = phase == kFill ? "_fill" : "";
   const auto add = [&](const std::string& name, double servers, Sum load) {
     Terms terms;

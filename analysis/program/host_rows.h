@@ -37,9 +37,9 @@ class HostRows {
   void AddRates(double batch_s, double fill_s, size_t cores);
 
   // Seconds of the stage's threads that one batch takes, in units.
-  Sum Load(size_t s, Phase phase) const;
+  Sum Load(size_t s, CachePhase phase) const;
   // Cores' seconds of one batch, in units.
-  Sum CoresLoad(Phase phase) const;
+  Sum CoresLoad(CachePhase phase) const;
   // What must be given up so that the memory suffices, as a row over what changes: without it the
   // solver would shorten a hundred queues by a hundredth each. `changed` are the columns that are 1
   // where the queue of a stage is shorter.
@@ -68,7 +68,7 @@ class HostRows {
   HostSolution Read(const std::vector<double>& values) const;
 
  private:
-  std::string Name(const char* what, size_t s, Phase phase) const;
+  std::string Name(const char* what, size_t s, CachePhase phase) const;
   void AddKept(const std::vector<double>& of, Sum* sum) const;
 
   void AddSets();
@@ -82,10 +82,10 @@ class HostRows {
   void AddMemory();
 
   // T >= load / workers of the choice that is taken.
-  void AddStageTime(size_t s, Phase phase);
+  void AddStageTime(size_t s, CachePhase phase);
 
   // Cores, what all stages share, the tiers' devices: `time` is T in units.
-  void AddShared(Phase phase, const Sum& time, std::optional<size_t> cores);
+  void AddShared(CachePhase phase, const Sum& time, std::optional<size_t> cores);
 
   const HostProblem& problem_;
   Lists lists_;

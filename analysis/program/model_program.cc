@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/queue_loss.h"
 #include "analysis/program/search.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/model/limits/bounds.h"
 #include "analysis/program/memory_budget.h"
 #include "base/error.h"
 #include "base/units.h"

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "analysis/model/prediction.h"
-#include "analysis/tuning/tuner.h"
+#include "analysis/tuning/tuned_target.h"
+#include "analysis/tuning/tuner_options.h"
 
 namespace headrace::analysis {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/advice/next_step.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/recorded_settings.h"
 #include "base/units.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/advice/statements.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/run/run_view.h"
 #include "base/quantity.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/model/bottleneck.h"
 #include "base/error.h"
 #include "base/units.h"
 

@@ -10,6 +10,7 @@
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/recommendations.h"
 #include "analysis/advice/statements.h"
+#include "analysis/model/bottleneck.h"
 
 namespace headrace::analysis {
 

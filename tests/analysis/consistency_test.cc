@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/model/bottleneck.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "analysis/run/read_run.h"
+
 namespace headrace::cli {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "analysis/advice/statements.h"
+#include "analysis/model/bottleneck.h"
 #include "base/error.h"
 #include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "analysis/comparison/attribution.h"
+#include "analysis/run/read_run.h"
 #include "base/error.h"
 #include "tests/validation/bench.h"
 #include "tests/validation/gates.h"

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/bounds.h"
 #include "analysis/model/prediction.h"
 #include "analysis/model/sensitivity.h"
 #include "analysis/program/allocation.h"

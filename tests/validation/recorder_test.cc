@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/run/read_run.h"
 #include "collectors/store/store.h"
 #include "tests/validation/generator.h"
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "analysis/advice/recommendations.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/program/cache_choice.h"
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/operator_class.h"

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "analysis/advice/recommendations.h"
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/bounds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {

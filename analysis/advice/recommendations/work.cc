@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/advice/recommendations.h"
+#include "analysis/model/bottleneck.h"
 #include "analysis/run/operator_class.h"
 #include "analysis/run/pipeline_setting.h"
 #include "base/units.h"

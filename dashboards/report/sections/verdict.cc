@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "analysis/model/bottleneck.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/report.h"

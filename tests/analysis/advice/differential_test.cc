@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/advice/statements.h"
+#include "analysis/model/bottleneck.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "analysis/model/limits/bounds.h"
 #include "analysis/model/prediction.h"
 #include "tests/analysis/synthetic_run.h"
 

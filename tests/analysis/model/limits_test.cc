@@ -11,6 +11,8 @@
 #include <sstream>
 
 #include "analysis/advice/statements.h"
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/resource_ladder.h"

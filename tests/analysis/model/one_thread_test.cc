@@ -5,6 +5,7 @@
 #include "analysis/advice/emit/emit.h"
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/recommendations.h"
+#include "analysis/model/bottleneck.h"
 #include "tests/analysis/made_runs.h"
 
 namespace headrace::analysis {

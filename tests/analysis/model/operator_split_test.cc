@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/bottleneck.h"
 #include "tests/analysis/synthetic_run.h"
 

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "analysis/advice/next_step.h"
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/bounds.h"
 #include "tests/analysis/made_runs.h"
 
 namespace headrace::analysis {

@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "analysis/run/read_run.h"
 #include "base/error.h"
 
 namespace headrace::analysis {

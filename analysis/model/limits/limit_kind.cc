@@ -1,12 +1,10 @@
-#include "analysis/model/limits/limit.h"
+#include "analysis/model/limits/limit_kind.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "analysis/model/limits/limit_kind.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
 
@@ -14,9 +12,6 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// An estimated row always costs something; it is to blame where it allows less than this of the
-// least other bound.
-constexpr double kEstimateMatters = 0.85;
 
 }  // namespace
 
@@ -127,83 +122,8 @@ const std::string& Limit::kind_name() const {
 
 bool SameRow(const Limit& a, const Limit& b) { return a.kind == b.kind && a.index == b.index; }
 
-namespace {
-
-const LimitKind* KindNamed(std::string_view name) {
-  return Registry<std::shared_ptr<const LimitKind>>::Global().Find(name)->get();
-}
-
-}  // namespace
-
-Limit LimitOfConsumer(double batches_per_second) {
-  return {KindNamed(kConsumerLimit), 0, std::string(kConsumerLimit), batches_per_second};
-}
-
-Limit LimitOfStage(const PipelineModel& model, size_t stage) {
-  return {KindNamed(kStageLimit), stage, model.stages()[stage].name, 0};
-}
-
 std::string Describe(const Limit& limit) {
   return limit.kind != nullptr ? limit.kind->Describe(limit) : std::string("nothing");
-}
-
-std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
-                          const Settings& settings) {
-  std::vector<Limit> rows;
-  for (const LimitKind* kind : LimitKinds()) {
-    const size_t before = rows.size();
-    kind->AddRows(model, demands, settings, &rows);
-    for (size_t i = before; i < rows.size(); ++i) rows[i].kind = kind;
-  }
-  return rows;
-}
-
-double LeastBound(const std::vector<Limit>& limits) {
-  double least = kInfinite;
-  for (const Limit& limit : limits) {
-    if (!limit.kind->estimated()) least = std::min(least, limit.bound);
-  }
-  return least;
-}
-
-size_t BindingRow(const PipelineModel& model, const Demands& demands,
-                  const std::vector<Limit>& limits) {
-  size_t least = 0;
-  std::optional<size_t> estimate;
-  for (size_t i = 1; i < limits.size(); ++i) {
-    if (limits[i].kind->estimated()) {
-      estimate = i;
-    } else if (limits[i].bound < limits[least].bound) {
-      least = i;
-    }
-  }
-  if (estimate && limits[*estimate].bound < kEstimateMatters * limits[least].bound) {
-    return *estimate;
-  }
-  std::optional<size_t> shared;
-  for (size_t i = 0; i < limits.size(); ++i) {
-    if (i == least || !limits[i].kind->Explains(model, demands, limits[i], limits[least])) continue;
-    if (!shared || limits[i].bound < limits[*shared].bound) shared = i;
-  }
-  return shared.value_or(least);
-}
-
-bool IsWithin(const PipelineModel& model, const Limit& first, const Limit& limit, double least) {
-  if (limit.kind->estimated()) return limit.bound >= kEstimateMatters * least;
-  if (first.kind->estimated()) {
-    return limit.Is(kStageLimit) && limit.kind->StageOf(limit) == first.kind->StageOf(first);
-  }
-  return limit.bound < first.bound && first.kind->Explains(model, model.demands(), first, limit);
-}
-
-double SharedLoad::seconds() const {
-  return std::accumulate(stage_s.begin(), stage_s.end(), other_s);
-}
-
-std::vector<SharedLoad> SharedLoads(const PipelineModel& model, const Demands& demands) {
-  std::vector<SharedLoad> loads;
-  for (const LimitKind* kind : LimitKinds()) kind->AddLoads(model, demands, &loads);
-  return loads;
 }
 
 }  // namespace headrace::analysis

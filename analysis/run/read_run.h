@@ -1,0 +1,36 @@
+// Reading a recorded run, and what was decided about it, from a database.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+inline constexpr int64_t kMaxStacks = 5000;
+
+// Reads run `run` ("latest", an id, or a name) of the database `path`, read-only.
+// Throws Error kBadData: not a headrace database, no such run.
+RunView LoadRun(const std::string& path, const std::string& run);
+
+// What a tuner decided about a run.
+struct DecisionRow {
+  struct Change {
+    std::string knob, from_text, to_text;
+  };
+  int64_t index = 0, at_ns = 0;
+  Count applied_ns, observed_ns;
+  std::string action, limited_by, limited_by_kind;
+  Real now_rate, predicted_rate, predicted_low, predicted_high;  // batches per second
+  Real observed_rate, observed_low, observed_high;
+  std::string verdict, reason, detail_json;
+  std::vector<Change> changes;
+};
+// In order; empty also where the database is of an earlier version. Throws as LoadRun.
+std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::string& run);
+
+// How much of that run is recorded by now, nanoseconds; 0 where there is no such run. Cheap.
+int64_t RecordedNs(const std::string& path, int64_t run_id);
+
+}  // namespace headrace::analysis
