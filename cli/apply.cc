@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
-#include "cli/ab_runner.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/page_output.h"
@@ -24,6 +23,8 @@
 #include "collectors/store/store.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
+#include "dashboards/terminal/progress.h"
+#include "experiments/ab_runner.h"
 #include "reader/pipeline/pipeline.h"
 
 namespace headrace::cli {
@@ -69,8 +70,8 @@ void Recommend(const ApplyOptions& options, Recommended* found) {
   }
 }
 
-AbSide SideOf(const std::string& label, const Recommended& recommended, bool planned) {
-  AbSide side;
+experiments::AbSide SideOf(const std::string& label, const Recommended& recommended, bool planned) {
+  experiments::AbSide side;
   side.label = label;
   side.pipeline = recommended.view.run.pipeline_path;
   side.settings = analysis::RecordedSettings(recommended.view.run);
@@ -144,7 +145,7 @@ bool FileChanged(const analysis::RunRow& run) {
 }
 
 dashboards::Report MakePage(const ApplyOptions& options, const Recommended& recommended,
-                            const AbOptions& runs, const AbResult& result,
+                            const experiments::AbOptions& runs, const experiments::AbResult& result,
                             const analysis::Comparison& comparison) {
   const analysis::ComparedMetric& rate = comparison.metrics[0];
   const analysis::Allocation& plan = recommended.plan();
@@ -286,13 +287,13 @@ int Apply(const ApplyOptions& options) {
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 2s, 10s, 1m");
   Recommended recommended;
   {
-    const TransientNote note("making the plan ...");
+    const dashboards::TransientNote note("making the plan ...");
     Recommend(options, &recommended);
   }
   if (recommended.settings.empty()) {
     return NothingToApply(options, recommended);
   }
-  AbOptions runs;
+  experiments::AbOptions runs;
   runs.a = SideOf("before", recommended, false);
   runs.b = SideOf("after", recommended, true);
   runs.pairs = options.pairs;
@@ -303,7 +304,7 @@ int Apply(const ApplyOptions& options) {
   analysis::ComparisonInput input;
   input.a = {"before", "as recorded", {}};
   input.b = {"after", "with the plan", {}};
-  runs.finished = [&](const AbPair& pair) {
+  runs.finished = [&](const experiments::AbPair& pair) {
     input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
     input.b_first.push_back(pair.b_first);
@@ -315,8 +316,8 @@ int Apply(const ApplyOptions& options) {
     fmt::print(stderr, "applies{}; runs it with and without, {} times each\n", changes,
                options.pairs);
   }
-  const AbResult result = RunPairs(runs);
-  if (result.end == AbEnd::kInterrupted) {
+  const experiments::AbResult result = experiments::RunPairs(runs);
+  if (result.end == experiments::AbEnd::kInterrupted) {
     fmt::print(stderr, "stopped after {} of {} pairs; their runs are in {}\n", result.pairs.size(),
                options.pairs, options.database);
     return static_cast<int>(ExitCode::kInterrupted);

@@ -11,6 +11,7 @@
 #include "cli/command_line.h"
 #include "cli/keys_option.h"
 #include "cli/remote_option.h"
+#include "experiments/keys.h"
 #include "reader/dwrf/row_reader.h"
 #include "reader/dwrf/text.h"
 #include "reader/dwrf/verify.h"
@@ -67,7 +68,7 @@ std::vector<std::string> SplitColumns(const std::vector<std::string>& options) {
 int Cat(const CatOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   const auto file = dwrf::FileReader::Open(reader::OpenSource(options.file, options.source),
-                                           OpenWithKeys(options.keys));
+                                           experiments::OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",

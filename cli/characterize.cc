@@ -26,18 +26,19 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/edited_pipeline.h"
-#include "cli/ladder.h"
 #include "cli/page_output.h"
-#include "cli/recorded_run.h"
-#include "cli/study_files.h"
-#include "cli/study_folder.h"
-#include "cli/study_work.h"
-#include "cli/table_facts.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/characterization.h"
 #include "dashboards/render/render.h"
+#include "experiments/edited_pipeline.h"
+#include "experiments/interrupt.h"
+#include "experiments/ladder.h"
+#include "experiments/recorded_run.h"
+#include "experiments/study_files.h"
+#include "experiments/study_folder.h"
+#include "experiments/study_work.h"
+#include "experiments/table_facts.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
@@ -62,21 +63,22 @@ double HostCores() {
 
 class Study {
  public:
-  explicit Study(const StudyOptions& options)
-      : options_(options), sizes_(SizesFor(options.quick)), cores_(HostCores()) {}
+  explicit Study(const experiments::StudyOptions& options)
+      : options_(options), sizes_(experiments::SizesFor(options.quick)), cores_(HostCores()) {}
 
   analysis::Characterization Run() {
-    InstallInterruptHandler();
+    experiments::InstallInterruptHandler();
     CheckOptions();
-    works_ = ChooseWork(options_, sizes_, cores_);
+    works_ = experiments::ChooseWork(options_, sizes_, cores_);
     CheckSpace();
-    folder_.emplace(options_.folder, InputsOf(works_, options_, cores_), options_.fresh);
+    folder_.emplace(options_.folder, experiments::InputsOf(works_, options_, cores_),
+                    options_.fresh);
     database_ = folder_->PathOf("runs.db");
     Plan();
     folder_->Run(steps_, options_.quiet);
     analysis::Characterization study = Describe();
     if (!options_.ladder_only)
-      for (StudyWork& work : works_) study.sheets.push_back(SheetOf(&work));
+      for (experiments::StudyWork& work : works_) study.sheets.push_back(SheetOf(&work));
     if (has_ladder_) study.ladder = std::move(ladder_);
     study.no_ladder = options_.no_ladder ? "left out: --no-ladder" : no_ladder_;
     study.minutes = folder_->seconds() / 60;
@@ -108,7 +110,7 @@ class Study {
     fs::path place = fs::absolute(options_.folder);
     std::error_code ignored;
     while (!fs::exists(place, ignored) && place.has_relative_path()) place = place.parent_path();
-    CheckRoom(place.string(), BytesOf(works_, options_));
+    experiments::CheckRoom(place.string(), experiments::BytesOf(works_, options_));
   }
 
   // --- steps -------------------------------------------------------------------------------------
@@ -117,17 +119,18 @@ class Study {
     if (options_.ladder_only) {
       if (works_.front().spec) AddTableStep(works_.front().name, *works_.front().spec);
     } else {
-      const bool generated = std::any_of(works_.begin(), works_.end(),
-                                         [](const StudyWork& work) { return !!work.spec; });
+      const bool generated =
+          std::any_of(works_.begin(), works_.end(),
+                      [](const experiments::StudyWork& work) { return !!work.spec; });
       if (generated && options_.nic_rate.empty()) PlanReference();
-      for (StudyWork& work : works_) PlanWork(&work);
+      for (experiments::StudyWork& work : works_) PlanWork(&work);
     }
     if (!options_.no_ladder) PlanLadder();
   }
 
   // Of the first workload: its table is written five times more, so that it must be small and near.
   void PlanLadder() {
-    const StudyWork& work = works_.front();
+    const experiments::StudyWork& work = works_.front();
     constexpr double kMostBytes = 512 << 20;
     climb_.name = work.name;
     climb_.folder = folder_->PathOf("ladder");
@@ -151,7 +154,8 @@ class Study {
       climb_.about = "the table as it is";
       if (!no_ladder_.empty()) return;
     }
-    for (StudyStep& step : LadderSteps(climb_, &ladder_)) AddStep(std::move(step));
+    for (experiments::StudyStep& step : experiments::LadderSteps(climb_, &ladder_))
+      AddStep(std::move(step));
     has_ladder_ = true;
   }
 
@@ -188,7 +192,7 @@ class Study {
                : static_cast<double>(ParseDuration(options_.duration, "--duration")) * 1e-9;
   }
 
-  void AddStep(StudyStep step) { steps_.push_back(std::move(step)); }
+  void AddStep(experiments::StudyStep step) { steps_.push_back(std::move(step)); }
 
   void AddTableStep(const std::string& name, const workloads::WorkloadSpec& spec) {
     AddStep({name + ".table", name + ": writes the table",
@@ -197,7 +201,8 @@ class Study {
                const auto table = workloads::GenerateTable(
                    spec, folder_->PathOf(name),
                    [](double, const std::string&) {
-                     if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted");
+                     if (experiments::Interrupted())
+                       throw Error(ExitCode::kInterrupted, "interrupted");
                    },
                    true);
                return nlohmann::json{{"bytes", table.file_bytes}}.dump() + "\n";
@@ -210,33 +215,37 @@ class Study {
   }
 
   void AddRunStep(const std::string& step, const std::string& words, double seconds,
-                  const std::function<RecordedRun()>& what, std::optional<int64_t>* run) {
-    AddStep({step, words, seconds + 1.2, [this, what] { return RunJson(RecordRun(what()).run_id); },
-             [run](const std::string& result) { *run = ParseRun(result); },
+                  const std::function<experiments::RecordedRun()>& what,
+                  std::optional<int64_t>* run) {
+    AddStep({step, words, seconds + 1.2,
+             [this, what] { return experiments::RunJson(experiments::RecordRun(what()).run_id); },
+             [run](const std::string& result) { *run = experiments::ParseRun(result); },
              [this](const std::string& result) {
-               analysis::LoadRun(database_, std::to_string(ParseRun(result)));  // throws: not there
+               analysis::LoadRun(
+                   database_, std::to_string(experiments::ParseRun(result)));  // throws: not there
                return true;
              }});
   }
 
-  std::string PipelineOf(const StudyWork& work) const {
+  std::string PipelineOf(const experiments::StudyWork& work) const {
     if (!work.pipeline.empty()) return work.pipeline;
     const std::string made = folder_->PathOf(work.name + "/pipeline.toml");
     if (work.one_stage_threads <= 0) return made;
-    PipelineEdit edit;
+    experiments::PipelineEdit edit;
     edit.table = fs::absolute(folder_->PathOf(work.name)).lexically_normal().string();
     edit.one_stage_threads = work.one_stage_threads;
     const std::string edited = folder_->PathOf(work.name + ".worker.toml");
-    WriteEdited(made, edit, edited);
+    experiments::WriteEdited(made, edit, edited);
     return edited;
   }
 
-  RecordedRun RunOf(const StudyWork& work, const std::string& name, double seconds) const {
-    RecordedRun run{PipelineOf(work),
-                    database_,
-                    name,
-                    work.settings,
-                    {"--duration", fmt::format("{}ms", std::llround(1e3 * seconds))}};
+  experiments::RecordedRun RunOf(const experiments::StudyWork& work, const std::string& name,
+                                 double seconds) const {
+    experiments::RecordedRun run{PipelineOf(work),
+                                 database_,
+                                 name,
+                                 work.settings,
+                                 {"--duration", fmt::format("{}ms", std::llround(1e3 * seconds))}};
     run.settings.insert(run.settings.end(), options_.set.begin(), options_.set.end());
     return run;
   }
@@ -244,9 +253,10 @@ class Study {
   // What rm1 reads when the cores limit it: the NIC that all generated workloads get is scaled by
   // it, as published nodes had one NIC for all.
   void PlanReference() {
-    const auto rm1 = std::find_if(works_.begin(), works_.end(),
-                                  [](const StudyWork& work) { return work.model == "rm1"; });
-    reference_ = rm1 != works_.end() ? *rm1 : ReferenceWork(options_, sizes_, cores_);
+    const auto rm1 =
+        std::find_if(works_.begin(), works_.end(),
+                     [](const experiments::StudyWork& work) { return work.model == "rm1"; });
+    reference_ = rm1 != works_.end() ? *rm1 : experiments::ReferenceWork(options_, sizes_, cores_);
     AddTableStep("rm1", *reference_.spec);
     AddRunStep(
         "rm1.reference", "rm1: what it reads when the cores limit it", WorkerSeconds() / 2,
@@ -277,7 +287,7 @@ class Study {
   }
 
   // The conditions that are known once earlier steps are.
-  std::vector<std::string> Limits(StudyWork* work) {
+  std::vector<std::string> Limits(experiments::StudyWork* work) {
     std::vector<std::string> settings;
     analysis::WorkerConditions& conditions = work->inputs.conditions;
     if (work->spec || !options_.nic_rate.empty()) {
@@ -306,27 +316,28 @@ class Study {
     return settings;
   }
 
-  void PlanWork(StudyWork* work) {
+  void PlanWork(experiments::StudyWork* work) {
     if (work->spec) AddTableStep(work->name, *work->spec);
     AddStep({work->name + ".facts", work->name + ": reads its directories and a sample of rows",
              options_.quick ? 1.5 : 3.0,
              [this, work] {
-               StudyWork read = *work;
+               experiments::StudyWork read = *work;
                read.pipeline = PipelineOf(*work);
-               FactsOptions facts;
+               experiments::FactsOptions facts;
                facts.coread = options_.coread;
                facts.sample_rows = options_.quick ? 4096 : 16'384;
-               return FactsJson(
-                   ReadTableFacts(LoadSpecOf(read, options_), facts, [] { return Interrupted(); }));
+               return experiments::FactsJson(
+                   experiments::ReadTableFacts(experiments::LoadSpecOf(read, options_), facts,
+                                               [] { return experiments::Interrupted(); }));
              },
              [this, work](const std::string& result) {
-               work->inputs.table = ParseFacts(result, work->name + ".facts");
+               work->inputs.table = experiments::ParseFacts(result, work->name + ".facts");
              }});
     const double seconds = WorkerSeconds();
     AddRunStep(
         work->name + ".worker", work->name + ": one worker under its conditions", seconds,
         [this, work, seconds] {
-          RecordedRun run = RunOf(*work, work->name + " worker", seconds);
+          experiments::RecordedRun run = RunOf(*work, work->name + " worker", seconds);
           for (std::string& setting : Limits(work)) run.settings.push_back(std::move(setting));
           if (!work->spec) run.settings.push_back("consumer.kind=none");
           return run;
@@ -338,7 +349,7 @@ class Study {
 
   // With a consumer that wants what the published trainer wants, scaled by cores; a user's own
   // pipeline has its own.
-  void PlanFed(StudyWork* work) {
+  void PlanFed(experiments::StudyWork* work) {
     if (work->spec && work->model.empty()) {
       work->inputs.no_fed = "what a trainer of this workload wants was not published";
       return;
@@ -347,7 +358,7 @@ class Study {
     AddRunStep(
         work->name + ".fed", work->name + ": a trainer fed by this host's cores", seconds,
         [this, work, seconds] {
-          RecordedRun run = RunOf(*work, work->name + " fed", seconds);
+          experiments::RecordedRun run = RunOf(*work, work->name + " fed", seconds);
           if (!work->spec) return run;
           const RunView worker = analysis::LoadRun(database_, std::to_string(work->worker.value()));
           const auto borders = analysis::ByteFlow(worker, analysis::FindDoubts(worker));
@@ -366,9 +377,9 @@ class Study {
         &work->fed);
   }
 
-  void PlanCeiling(StudyWork* work) {
+  void PlanCeiling(experiments::StudyWork* work) {
     if (!work->spec) {
-      const reader::PipelineSpec spec = LoadSpecOf(*work, options_);
+      const reader::PipelineSpec spec = experiments::LoadSpecOf(*work, options_);
       const bool trains = spec.consumer.kind == reader::ConsumerKind::kTrainer;
       if (!trains &&
           (spec.consumer.kind == reader::ConsumerKind::kNone || spec.consumer.step.mean <= 0)) {
@@ -380,7 +391,7 @@ class Study {
     AddRunStep(
         work->name + ".ceiling", work->name + ": the trainer without input", seconds,
         [this, work, seconds] {
-          RecordedRun run = RunOf(*work, work->name + " ceiling", seconds);
+          experiments::RecordedRun run = RunOf(*work, work->name + " ceiling", seconds);
           run.arguments.push_back("--ceiling");
           if (work->spec) run.settings.push_back("consumer.kind=trainer");
           return run;
@@ -397,7 +408,7 @@ class Study {
     return &views_.back();
   }
 
-  analysis::Sheet SheetOf(StudyWork* work) {
+  analysis::Sheet SheetOf(experiments::StudyWork* work) {
     Limits(work);  // also where the run was there already
     analysis::SheetInputs& inputs = work->inputs;
     inputs.name = work->name;
@@ -438,7 +449,7 @@ class Study {
     analysis::Characterization study;
     study.version = HEADRACE_VERSION;
     study.command = "headrace characterize";
-    for (const StudyWork& work : works_)
+    for (const experiments::StudyWork& work : works_)
       study.command += " " + (work.spec ? ShellWord(work.asked) : "TABLE --pipeline FILE");
     study.command += OptionWords();
     study.quick = options_.quick;
@@ -450,7 +461,7 @@ class Study {
     }
     double loads[1] = {0};
     if (getloadavg(loads, 1) == 1) study.load = loads[0];
-    for (const StudyWork& work : works_) {
+    for (const experiments::StudyWork& work : works_) {
       if (!work.worker) continue;
       study.cpu_model = analysis::LoadRun(database_, std::to_string(*work.worker)).run.cpu_model;
       break;
@@ -458,16 +469,16 @@ class Study {
     return study;
   }
 
-  const StudyOptions& options_;
-  const StudySizes sizes_;
+  const experiments::StudyOptions& options_;
+  const experiments::StudySizes sizes_;
   const double cores_;
-  std::list<StudyWork> works_;
-  StudyWork reference_;
-  std::optional<StudyFolder> folder_;
+  std::list<experiments::StudyWork> works_;
+  experiments::StudyWork reference_;
+  std::optional<experiments::StudyFolder> folder_;
   std::string database_;
-  std::vector<StudyStep> steps_;
+  std::vector<experiments::StudyStep> steps_;
   std::list<RunView> views_;
-  LadderOptions climb_;
+  experiments::LadderOptions climb_;
   analysis::Ladder ladder_;
   std::string no_ladder_;
   bool has_ladder_ = false;
@@ -479,7 +490,7 @@ void WriteFile(const std::string& path, const std::string& text) {
   file.Commit();
 }
 
-int Characterize(const StudyOptions& options, const PageOutput& page) {
+int Characterize(const experiments::StudyOptions& options, const PageOutput& page) {
   Study study(options);
   const analysis::Characterization found = study.Run();
   const dashboards::Report report = dashboards::MakeCharacterizationReport(found);
@@ -514,7 +525,7 @@ HR_COMMAND(
          "room, 130 interrupted (the same command goes on)",
      .next = "headrace plan RUN --db characterization/runs.db",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
-       auto options = std::make_shared<StudyOptions>();
+       auto options = std::make_shared<experiments::StudyOptions>();
        auto page = std::make_shared<PageOutput>();
        command_line
            .AddOption("target", options->targets,

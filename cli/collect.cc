@@ -16,6 +16,7 @@
 #include "cli/verdict.h"
 #include "collectors/discovery.h"
 #include "collectors/recorder.h"
+#include "experiments/interrupt.h"
 
 namespace headrace::cli {
 namespace {
@@ -44,7 +45,7 @@ int DiscoverAll(const Options& options) {
   discovery.database = options.recorder.database;
   discovery.arguments = options.measure.Arguments();
   discovery.retention = MakeRetention(options.older_than, options.keep, options.max_size);
-  discovery.stop = Interrupted;
+  discovery.stop = experiments::Interrupted;
   discovery.log = [](const std::string& line) {
     std::fputs((Printable(line, 500) + "\n").c_str(), stderr);
   };
@@ -53,7 +54,7 @@ int DiscoverAll(const Options& options) {
 }
 
 int Collect(Options& options) {
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   if (options.discover) return DiscoverAll(options);
   if (options.recorder.pid == 0) {
     throw Error(ExitCode::kUsage, "say what to record: --pid PID, or --discover");
@@ -63,7 +64,7 @@ int Collect(Options& options) {
     fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);  // the one who started this may be gone at the end
   }
-  options.recorder.stop = Interrupted;
+  options.recorder.stop = experiments::Interrupted;
   options.recorder.ready = [&](int64_t run_id, bool) {
     Answer(options.ready_fd, fmt::format("run {}", run_id));
     answered = true;

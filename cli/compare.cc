@@ -25,7 +25,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
-#include "cli/ab_runner.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/page_output.h"
@@ -34,6 +33,7 @@
 #include "dashboards/attribution.h"
 #include "dashboards/comparison.h"
 #include "dashboards/render/render.h"
+#include "experiments/ab_runner.h"
 #include "reader/pipeline/spec.h"
 
 namespace headrace::cli {
@@ -314,7 +314,7 @@ std::string VerdictKey(const analysis::Comparison& comparison) {
 // ---------------------------------------------------------------- sides that are run
 
 struct Sides {
-  AbSide a, b;
+  experiments::AbSide a, b;
   std::string a_what, b_what;
 };
 
@@ -339,7 +339,7 @@ Sides PipelineSides(const CompareOptions& options) {
   const bool two = sides.a.pipeline != sides.b.pipeline;
   sides.a_what = SettingsText(sides.a.pipeline, options.a, two);
   sides.b_what = SettingsText(sides.b.pipeline, options.b, two);
-  for (AbSide* side : {&sides.a, &sides.b}) {
+  for (experiments::AbSide* side : {&sides.a, &sides.b}) {
     side->settings = options.set;
     const std::vector<std::string>& own = side == &sides.a ? options.a : options.b;
     side->settings.insert(side->settings.end(), own.begin(), own.end());
@@ -429,13 +429,13 @@ class Record {
     }
   }
   int64_t id() const { return id_; }
-  void Add(const AbPair& pair) {
+  void Add(const experiments::AbPair& pair) {
     const auto order = static_cast<int64_t>(2 * pair.index);
     const auto index = static_cast<int64_t>(pair.index);
     store_.SetComparisonRun(id_, {order + (pair.b_first ? 1 : 0), index, 'a', pair.a.run_id, ""});
     store_.SetComparisonRun(id_, {order + (pair.b_first ? 0 : 1), index, 'b', pair.b.run_id, ""});
   }
-  void LeaveOut(const AbPair& pair, const std::string& why) {
+  void LeaveOut(const experiments::AbPair& pair, const std::string& why) {
     const auto order = static_cast<int64_t>(2 * pair.index);
     const auto index = static_cast<int64_t>(pair.index);
     store_.SetComparisonRun(id_, {order + (pair.b_first ? 1 : 0), index, 'a', pair.a.run_id, why});
@@ -480,7 +480,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   const std::vector<analysis::Gate> gates = ParseGates(options);
   // A page that cannot be written shows before the runs, not after them.
   if (!options.page.file.empty()) AtomicFile::Check(options.page.file, options.page.replace);
-  AbOptions run;
+  experiments::AbOptions run;
   run.a = sides.a;
   run.b = sides.b;
   run.database = options.database;
@@ -514,7 +514,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   input.planned_pairs = options.no_early_stop || !gates.empty() ? 0 : run.pairs;
   input.cold = options.cold;
   if (options.level >= 0) {
-    for (AbSide* side : {&run.a, &run.b})
+    for (experiments::AbSide* side : {&run.a, &run.b})
       side->arguments.insert(side->arguments.end(), {"--level", std::to_string(options.level)});
   }
   std::optional<analysis::SequentialPlan> plan;
@@ -524,7 +524,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
     input.planned_pairs = 0;
   Record record(options.database, run.name, sides, run.seed);
   ComparisonNotes notes;
-  run.finished = [&](const AbPair& pair) {
+  run.finished = [&](const experiments::AbPair& pair) {
     record.Add(pair);
     input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
@@ -533,8 +533,8 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
     if (pair.index == 0) CheckConditions(options, LoadViews(options.database, input), true, &notes);
     return !plan || !analysis::Replay(input, *plan).step().stop;
   };
-  const AbResult result = RunPairs(run);
-  if (result.end == AbEnd::kInterrupted) {
+  const experiments::AbResult result = experiments::RunPairs(run);
+  if (result.end == experiments::AbEnd::kInterrupted) {
     record.Finish(collectors::ComparisonState::kInterrupted, "", "");
     const std::string next =
         result.pairs.empty()
@@ -549,10 +549,10 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   notes.name = run.name;
   notes.wall_ns = result.wall_ns;
   notes.repeat = RepeatCommand(options, sides);
-  if (result.end == AbEnd::kBudget)
+  if (result.end == experiments::AbEnd::kBudget)
     notes.end =
         fmt::format("--time was used up after {} of {} pairs", result.pairs.size(), run.pairs);
-  if (result.end == AbEnd::kStopped && result.pairs.size() < run.pairs) {
+  if (result.end == experiments::AbEnd::kStopped && result.pairs.size() < run.pairs) {
     notes.end = fmt::format("stopped after {} of {} pairs: {}", result.pairs.size(), run.pairs,
                             StopWords(analysis::Replay(input, *plan).step().why));
   }

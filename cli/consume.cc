@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "experiments/interrupt.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
 #include "workloads/trainer.h"
 
@@ -49,7 +50,7 @@ void PrintSummary(const Options& options, const ReceivePipeline& pipeline, doubl
         {"received_bytes", pipeline.bytes()},
         {"duration_s", seconds},
         {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
-        {"interrupted", Interrupted()}};
+        {"interrupted", experiments::Interrupted()}};
     if (options.checksum) {
       out["checksum"] = {{"rows_count", checksums.rows},
                          {"multiset", fmt::format("{:016x}", checksums.multiset)},
@@ -77,12 +78,12 @@ int Consume(const Options& options) {
     throw Error(ExitCode::kUsage, "'inline' names no other process", "", "try unix:PATH");
   receive.producers = options.producers;
   receive.queue = options.queue;
-  receive.interrupted = [] { return Interrupted(); };
+  receive.interrupted = [] { return experiments::Interrupted(); };
   receive.note = [&options](const std::string& text) { Say(options, text); };
   reader::ConsumerSpec spec;
   spec.step.mean = static_cast<double>(ParseDuration(options.step_time, "--step-time"));
   spec.spin = options.spin;
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // a profiler reads this process
   workloads::RowChecksums checksums;
   ReceivePipeline pipeline(std::move(receive), std::make_unique<workloads::Trainer>(
@@ -97,7 +98,7 @@ int Consume(const Options& options) {
   }
   PrintSummary(options, pipeline, static_cast<double>(MonotonicNs() - start) / 1e9, checksums);
   if (failure) throw *failure;
-  return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+  return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
 
 HR_COMMAND(

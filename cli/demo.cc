@@ -22,7 +22,9 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/held_interrupts.h"
+#include "experiments/child_run.h"
+#include "experiments/held_interrupts.h"
+#include "experiments/interrupt.h"
 
 namespace headrace::cli {
 namespace {
@@ -54,9 +56,9 @@ int WaitForStep(pid_t pid) {
   while (true) {
     const pid_t ended = waitpid(pid, &status, WNOHANG);
     if (ended == pid || (ended < 0 && errno != EINTR)) return status;
-    if (Interrupted() && !InterruptFromTerminal() && !told) {
+    if (experiments::Interrupted() && !experiments::InterruptFromTerminal() && !told) {
       told = true;
-      kill(pid, InterruptSignal());
+      kill(pid, experiments::InterruptSignal());
     }
     SleepUntilNs(MonotonicNs() + kLookNs);
   }
@@ -66,8 +68,8 @@ int WaitForStep(pid_t pid) {
 // has said itself what went wrong.
 int RunSelf(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
-  const std::string self = SelfPath();
-  std::optional<HeldInterrupts> held(std::in_place);
+  const std::string self = experiments::SelfPath();
+  std::optional<experiments::HeldInterrupts> held(std::in_place);
   const pid_t pid = fork();
   if (pid < 0) throw ErrnoError(errno, "start", self);
   if (pid == 0) {
@@ -85,7 +87,7 @@ int RunSelf(const std::vector<std::string>& arguments) {
   }
   held.reset();
   const int status = WaitForStep(pid);
-  if (Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
+  if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
   return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kInterrupted);
 }
 
@@ -111,7 +113,7 @@ void WriteDemoPipeline(const fs::path& folder) {
 }
 
 int Demo(const DemoOptions& options) {
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   const fs::path folder = options.folder;
   if (ParseDuration(options.duration, "--duration") <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");

@@ -18,6 +18,8 @@
 #include "cli/command_line.h"
 #include "collectors/environment.h"
 #include "collectors/store/store.h"
+#include "dashboards/terminal/progress.h"
+#include "experiments/interrupt.h"
 #include "probes/bpf/limits.h"
 #include "probes/calibration/calibration.h"
 #include "probes/capability.h"
@@ -179,19 +181,19 @@ nlohmann::json CapabilitiesJson(const std::vector<Capability>& capabilities) {
 
 Calibration CalibrateAndStore(const DoctorOptions& options) {
   collectors::RunStore store(options.database);  // first: an unwritable one is told at once
-  InstallInterruptHandler();
-  Progress progress("calibrating");
+  experiments::InstallInterruptHandler();
+  dashboards::Progress progress("calibrating");
   probes::CalibrationOptions calibration_options;
   calibration_options.folder = options.folder;
   calibration_options.progress = [&](double fraction, const std::string& part) {
     progress.Update(fraction, part);
   };
-  calibration_options.interrupted = [] { return Interrupted(); };
+  calibration_options.interrupted = [] { return experiments::Interrupted(); };
   const int64_t begin = MonotonicNs();
   Calibration calibration = Calibrate(calibration_options);
   progress.Finish(
       fmt::format("calibrated in {}", FormatDuration(static_cast<double>(MonotonicNs() - begin))));
-  if (Interrupted()) {
+  if (experiments::Interrupted()) {
     throw Error(ExitCode::kInterrupted, "interrupted; nothing is stored", "calibration");
   }
   const collectors::RunInfo machine = collectors::DescribeRun(getpid(), "", "");

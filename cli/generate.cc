@@ -10,6 +10,8 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "dashboards/terminal/progress.h"
+#include "experiments/interrupt.h"
 #include "workloads/generator.h"
 
 namespace headrace::cli {
@@ -61,15 +63,16 @@ workloads::TableEncryption MakeEncryption(const GenerateOptions& options) {
 }
 
 int Generate(const GenerateOptions& options) {
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   const workloads::WorkloadSpec spec = MakeSpec(options);
   const workloads::TableEncryption encryption = MakeEncryption(options);
   const int64_t start_ns = MonotonicNs();
-  Progress progress("generate");
+  dashboards::Progress progress("generate");
   const auto table = workloads::GenerateTable(
       spec, options.folder,
       [&](double fraction, const std::string& note) {
-        if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
+        if (experiments::Interrupted())
+          throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
         progress.Update(fraction, note);
       },
       options.replace, encryption);

@@ -12,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/keys_option.h"
 #include "cli/remote_option.h"
+#include "experiments/keys.h"
 #include "reader/dwrf/verify.h"
 #include "reader/source/open.h"
 
@@ -28,7 +29,7 @@ struct InspectOptions {
 
 int Inspect(const InspectOptions& options) {
   const auto file = dwrf::FileReader::Open(reader::OpenSource(options.file, options.source),
-                                           OpenWithKeys(options.keys));
+                                           experiments::OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
     fmt::print(stderr,
                "note: nothing in {} says whether it is DWRF or an old Apache ORC; read as DWRF\n",

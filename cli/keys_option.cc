@@ -12,10 +12,4 @@ void AddKeysOption(CommandLine* command_line, std::string* place) {
       ->TypeName("PLACE");
 }
 
-reader::dwrf::OpenOptions OpenWithKeys(const std::string& place) {
-  reader::dwrf::OpenOptions options;
-  if (!place.empty()) options.keys = reader::dwrf::KeyRing::Load(place);
-  return options;
-}
-
 }  // namespace headrace::cli

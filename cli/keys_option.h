@@ -2,15 +2,10 @@
 #pragma once
 #include <string>
 
-#include "reader/dwrf/file_reader.h"
-
 namespace headrace::cli {
 
 class CommandLine;
 
 void AddKeysOption(CommandLine* command_line, std::string* place);
-
-// An empty place means no keys: encrypted columns stay locked.
-reader::dwrf::OpenOptions OpenWithKeys(const std::string& place);
 
 }  // namespace headrace::cli

@@ -12,10 +12,12 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/device_cost.h"
 #include "cli/keys_option.h"
 #include "cli/layout_dedup.h"
 #include "cli/remote_option.h"
+#include "experiments/dedup_sample.h"
+#include "experiments/device_cost.h"
+#include "experiments/keys.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/layout_map.h"
 #include "reader/dwrf/row_reader.h"
@@ -81,7 +83,7 @@ reader::Table OpenLayoutTable(const LayoutCommandOptions& options,
     if (options.region_given) source.remote.region = options.source.remote.region;
   }
   const std::string& keys = spec && options.key_place.empty() ? spec->keys : options.key_place;
-  return reader::OpenTable(options.table, source, {}, OpenWithKeys(keys));
+  return reader::OpenTable(options.table, source, {}, experiments::OpenWithKeys(keys));
 }
 
 // What a run of the pipeline does otherwise than the map shows.
@@ -106,10 +108,10 @@ int Layout(const LayoutCommandOptions& options) {
   if (!options.pipeline.empty()) spec = reader::LoadPipeline(options.pipeline);
   const reader::Table table = OpenLayoutTable(options, spec);
   dwrf::LayoutOptions mapping;
-  DedupReportOptions dedup;
+  experiments::DedupSampleOptions dedup;
   dwrf::Projection projection;
   if (spec) {
-    ChooseGap(DefaultDatabase(), &*spec);
+    experiments::ChooseGap(DefaultDatabase(), &*spec);
     projection = spec->projection;
     mapping.projection = &projection;
     mapping.projection_name = Printable(options.pipeline);

@@ -10,54 +10,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "experiments/dedup_sample.h"
 #include "reader/dwrf/file_reader.h"
 
 namespace headrace::cli {
 namespace {
 
 using reader::DedupFactor;
-
-struct Totals {
-  double bytes = 0, now = 0;
-  std::optional<double> clustered;  // bytes that remain
-};
-
-Totals Sum(const std::vector<DedupFactor>& groups) {
-  Totals totals;
-  for (const DedupFactor& group : groups) {
-    const auto bytes = static_cast<double>(group.bytes);
-    totals.bytes += bytes;
-    totals.now += bytes / group.now;
-    if (group.clustered) totals.clustered = totals.clustered.value_or(0) + bytes / *group.clustered;
-  }
-  return totals;
-}
-
-reader::DedupSample Sample(const reader::Table& table, reader::dwrf::Projection projection,
-                           const DedupReportOptions& options, int64_t limit_ns,
-                           const std::function<bool()>& stop = {}) {
-  const reader::Schema& schema = table.files[0]->schema();
-  projection.locked_as_null = false;  // nulls would pass for rows that repeat
-  std::vector<std::string>& columns = projection.columns;
-  for (const std::string& column : {options.session, options.time})
-    if (schema.FindColumn(column) &&
-        std::find(columns.begin(), columns.end(), column) == columns.end())
-      columns.push_back(column);
-  reader::DedupSample sample;
-  const int64_t start = MonotonicNs();
-  const uint64_t features = std::max<uint64_t>(projection.features.size(), 1);
-  for (const reader::Split& split : table.splits) {
-    if (sample.rows > 0 &&
-        (sample.rows + split.rows > options.rows || MonotonicNs() - start >= limit_ns))
-      break;
-    if (split.rows > options.lists / features - std::min(sample.rows, options.lists / features))
-      break;
-    if (stop && stop()) break;
-    reader::AddToSample(reader::ReadSplit(table, split, projection), options.session, options.time,
-                        &sample);
-  }
-  return sample;
-}
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 1; }
 
@@ -66,8 +25,9 @@ std::string Clustered(const std::optional<double>& factor) {
 }
 
 void PrintText(const std::string& name, const reader::DedupSample& sample,
-               const std::vector<DedupFactor>& groups, const DedupReportOptions& options) {
-  const Totals totals = Sum(groups);
+               const std::vector<DedupFactor>& groups,
+               const experiments::DedupSampleOptions& options) {
+  const experiments::DedupTotals totals = experiments::SumOf(groups);
   fmt::print("{}: {} rows read, in batches of {}, each compared with {}\n\n", Printable(name),
              sample.rows, options.batch_rows,
              options.dedup.scope == reader::DedupScope::kNeighbours ? "the row before it"
@@ -94,11 +54,12 @@ void PrintText(const std::string& name, const reader::DedupSample& sample,
 }
 
 void PrintJson(const std::string& name, const reader::DedupSample& sample,
-               const std::vector<DedupFactor>& groups, const DedupReportOptions& options) {
+               const std::vector<DedupFactor>& groups,
+               const experiments::DedupSampleOptions& options) {
   const auto number = [](const std::optional<double>& value) {
     return value ? nlohmann::json(*value) : nlohmann::json();
   };
-  const Totals totals = Sum(groups);
+  const experiments::DedupTotals totals = experiments::SumOf(groups);
   nlohmann::ordered_json out = {
       {"schema", "headrace.dedup/1"},
       {"table", name},
@@ -123,26 +84,11 @@ void PrintJson(const std::string& name, const reader::DedupSample& sample,
 
 }  // namespace
 
-std::optional<SampledDedup> SampleDedup(const reader::Table& table,
-                                        reader::dwrf::Projection projection,
-                                        const DedupReportOptions& options, int64_t read_ns,
-                                        const std::function<bool()>& stop) {
-  if (table.splits.empty() || !table.files[0]->schema().FindColumn(options.session))
-    return std::nullopt;
-  const int64_t end = MonotonicNs() + 4 * read_ns;
-  const auto give_up = [&] { return (stop && stop()) || MonotonicNs() >= end; };
-  const reader::DedupSample sample =
-      Sample(table, std::move(projection), options, read_ns, give_up);
-  if (sample.features.empty() || sample.rows == 0) return std::nullopt;
-  const Totals totals =
-      Sum(reader::MeasureGroups(sample, options.dedup, options.batch_rows, true, give_up));
-  if (!totals.clustered || *totals.clustered <= 0) return std::nullopt;
-  return SampledDedup{totals.bytes / totals.now, totals.bytes / *totals.clustered};
-}
-
 void PrintDedup(const reader::Table& table, const std::string& name,
-                reader::dwrf::Projection projection, const DedupReportOptions& options, bool json) {
-  const reader::DedupSample sample = Sample(table, std::move(projection), options, INT64_MAX);
+                reader::dwrf::Projection projection, const experiments::DedupSampleOptions& options,
+                bool json) {
+  const reader::DedupSample sample =
+      experiments::ReadDedupSample(table, std::move(projection), options, INT64_MAX);
   if (sample.features.empty() || sample.rows == 0)
     throw Error(ExitCode::kUsage, "the projection has no sparse feature to deduplicate", "--dedup",
                 "add keys of maps of lists to it");

@@ -6,38 +6,15 @@
 #include <optional>
 #include <string>
 
-#include "reader/pipeline/dedup_plan.h"
-#include "reader/pipeline/split.h"
+#include "experiments/dedup_sample.h"
 
 namespace headrace::cli {
-
-struct DedupReportOptions {
-  reader::DedupOptions dedup;
-  uint64_t batch_rows = 512;
-  uint64_t rows = 65'536;       // read at most so many, whole splits
-  uint64_t lists = UINT64_MAX;  // of these rows and all features: at most so many, for the memory
-  std::string session = "session_id", time = "timestamp";  // columns that say what clusters
-};
-
-// Bytes of lists for each that would be kept, of one sample.
-struct SampledDedup {
-  double now = 1;        // as its rows lie
-  double clustered = 1;  // by session
-};
-
-// Of the table's first rows; nothing where the projection has no sparse feature, the table no
-// column of sessions, one split is too much for the options, `read_ns` times four have passed, or
-// `stop` says so. Reads no further split after `read_ns`. Throws Error kPrivilege where a column
-// that it needs is locked, whatever the projection says of those.
-std::optional<SampledDedup> SampleDedup(const reader::Table& table,
-                                        reader::dwrf::Projection projection,
-                                        const DedupReportOptions& options, int64_t read_ns,
-                                        const std::function<bool()>& stop);
 
 // Reads the projection's sparse features of the table's first rows, and prints text or JSON
 // (headrace.dedup/1) to stdout. Throws Error kUsage when the projection has no sparse feature, and
 // kPrivilege as SampleDedup.
 void PrintDedup(const reader::Table& table, const std::string& name,
-                reader::dwrf::Projection projection, const DedupReportOptions& options, bool json);
+                reader::dwrf::Projection projection, const experiments::DedupSampleOptions& options,
+                bool json);
 
 }  // namespace headrace::cli

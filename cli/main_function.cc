@@ -15,6 +15,7 @@
 #include "cli/guarded_output.h"
 #include "cli/main.h"
 #include "cli/version.h"
+#include "dashboards/terminal/terminal.h"
 
 namespace headrace::cli {
 namespace {
@@ -91,9 +92,9 @@ int RunCommand(const std::string& name, const Command& command, int argc, char**
   } catch (const UsageFault& fault) {
     return UsageError(name, fault.what);
   }
-  SetColorMode(color == "always"  ? ColorMode::kAlways
-               : color == "never" ? ColorMode::kNever
-                                  : ColorMode::kAuto);
+  dashboards::SetColorMode(color == "always"  ? dashboards::ColorMode::kAlways
+                           : color == "never" ? dashboards::ColorMode::kNever
+                                              : dashboards::ColorMode::kAuto);
   return run();
 }
 

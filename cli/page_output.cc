@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/verdict.h"
+#include "dashboards/terminal/terminal.h"
 
 namespace headrace::cli {
 namespace {
@@ -57,7 +58,7 @@ void WritePage(const PageOutput& output, const dashboards::Report& report,
 }
 
 bool ShowInPager(const std::string& text) {
-  const auto rows = TerminalRows(STDOUT_FILENO);
+  const auto rows = dashboards::TerminalRows(STDOUT_FILENO);
   if (!rows || std::count(text.begin(), text.end(), '\n') < *rows) return false;
   const char* wanted = std::getenv("PAGER");
   if (wanted != nullptr && (*wanted == '\0' || std::strcmp(wanted, "cat") == 0)) return false;

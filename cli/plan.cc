@@ -22,8 +22,9 @@
 #include "cli/plan_emit.h"
 #include "cli/plan_fleet.h"
 #include "cli/rates_text.h"
-#include "cli/target_option.h"
 #include "collectors/store/store.h"
+#include "experiments/cache_options.h"
+#include "experiments/target_text.h"
 
 namespace headrace::cli {
 namespace {
@@ -34,7 +35,7 @@ struct PlanOptions {
   double cores = 0, price = 0, watts = 0;
   int max_threads = 0;
   std::vector<std::string> what_if;
-  CacheOptions cache;
+  experiments::CacheOptions cache;
   bool json = false, force = false, explain = false;
 };
 
@@ -126,12 +127,12 @@ struct Planned {
 // A cache that `headrace run --plan` can make: in memory, as one in a folder needs the folder.
 void AddCacheSettings(const Planned& about, nlohmann::ordered_json* settings) {
   for (const analysis::PlannedCache& cache : about.plan.caches) {
-    const std::string after = CacheAfter(about.model, cache.stage);
+    const std::string after = experiments::CacheAfter(about.model, cache.stage);
     const analysis::CacheTier& tier = about.question->tiers[cache.tier];
     if (after.empty() || tier.name != "memory") continue;
     (*settings)["cache.after"] = after;
     (*settings)["cache.tier"] = "memory";
-    (*settings)["cache.budget"] = fmt::format("{}MiB", CacheBudgetMiB(cache));
+    (*settings)["cache.budget"] = fmt::format("{}MiB", experiments::CacheBudgetMiB(cache));
   }
 }
 
@@ -169,7 +170,7 @@ std::string PlanJson(const Planned& about) {
                              {"tier", question->tiers[cache.tier].name},
                              {"kept_ratio", cache.share},
                              {"bytes", std::llround(cache.bytes)},
-                             {"budget_bytes", CacheBudgetMiB(cache) << 20}});
+                             {"budget_bytes", experiments::CacheBudgetMiB(cache) << 20}});
   }
   out["now"] = {{"batches_per_second", plan.now},
                 {"rows_per_second", RowsRate(plan.now, plan.rows_per_batch)}};
@@ -515,7 +516,8 @@ int Run(const PlanOptions& options) {
     const double rows = model.demands().rows;
     FleetOptions fleet;
     fleet.nodes = options.nodes;
-    if (!options.target.empty()) fleet.target_rows = ParseTarget(options.target, rows) * rows;
+    if (!options.target.empty())
+      fleet.target_rows = experiments::ParseTarget(options.target, rows) * rows;
     fleet.format = options.json ? "json" : options.format;
     fleet.output = options.output;
     fleet.lp = options.lp;
@@ -529,15 +531,15 @@ int Run(const PlanOptions& options) {
   }
   analysis::Budget budget = BudgetOf(options);
   if (!options.target.empty()) {
-    budget.target = ParseTarget(options.target, model.demands().rows);
+    budget.target = experiments::ParseTarget(options.target, model.demands().rows);
   }
   if (options.price > 0) budget.price_per_core_hour = options.price;
   if (options.watts > 0) budget.watts_per_core = options.watts;
   const analysis::Predictor predictor(model);
   std::optional<analysis::CacheChoice> caches;
   if (!options.cache.tiers.empty()) {
-    budget.cache = CacheQuestionOf(model, options.cache);
-    budget.one_cache = IsReader(model);
+    budget.cache = experiments::CacheQuestionOf(model, options.cache);
+    budget.one_cache = experiments::IsReader(model);
     caches = analysis::ChooseCache(model, predictor, *budget.cache);
   }
   const analysis::Allocation plan = analysis::Allocate(model, budget);

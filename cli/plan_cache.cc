@@ -12,44 +12,10 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "experiments/cache_options.h"
 
 namespace headrace::cli {
 namespace {
-
-[[noreturn]] void RefuseTier(const std::string& text, const std::string& fix) {
-  throw Error(ExitCode::kUsage, fmt::format("'{}' is no tier", Printable(text)), "--cache", fix);
-}
-
-// "memory=8GiB", "disk=200GiB@1.5GB/s"
-analysis::CacheTier ParseTier(const std::string& text) {
-  const size_t equals = text.find('='), at = text.find('@');
-  const std::string name = text.substr(0, equals);
-  if (equals == std::string::npos || (name != "memory" && name != "disk")) {
-    RefuseTier(text, "try memory=8GiB or disk=200GiB@1.5GB/s");
-  }
-  analysis::CacheTier tier;
-  tier.name = name;
-  const std::string budget =
-      text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
-  tier.budget_bytes = static_cast<double>(ParseBytes(budget, "--cache"));
-  if (at != std::string::npos) {
-    std::string rate = text.substr(at + 1);
-    if (rate.ends_with("/s")) rate.resize(rate.size() - 2);
-    tier.read_bytes_per_second = static_cast<double>(ParseBytes(rate, "--cache"));
-    if (tier.read_bytes_per_second <= 0) RefuseTier(text, "give a rate over 0");
-  } else if (name == "memory") {
-    tier.read_bytes_per_second = analysis::kMemoryCacheBytesPerSecond;
-  } else {
-    RefuseTier(text,
-               "say what the disk reads: disk=200GiB@1.5GB/s (measured by 'headrace doctor "
-               "--calibrate')");
-  }
-  if (tier.budget_bytes <= 0) RefuseTier(text, "give a budget over 0");
-  tier.write_bytes_per_second = tier.read_bytes_per_second;
-  tier.shared = name == "disk";
-  tier.uses_cpu = name == "memory";
-  return tier;
-}
 
 std::string Seconds(double seconds) { return FormatDuration(seconds * 1e9); }
 
@@ -64,14 +30,9 @@ std::optional<double> PaysAfter(const analysis::CacheOption& option) {
   return std::max(2.0, std::floor(*option.break_even_epochs) + 1);
 }
 
-// The operators of the reader after which [[cache]] can stand.
-bool KeptByReader(const std::string& op) {
-  return op == "extract" || op == "rowmap" || op == "transform";
-}
-
 }  // namespace
 
-void AddCacheOptions(CommandLine* command_line, CacheOptions* options) {
+void AddCacheOptions(CommandLine* command_line, experiments::CacheOptions* options) {
   auto* cache = command_line
                     ->AddOption("--cache", options->tiers,
                                 "Answer instead whether to keep a stage's output between epochs, "
@@ -86,56 +47,6 @@ void AddCacheOptions(CommandLine* command_line, CacheOptions* options) {
                   "Epochs that the job makes, for --cache [says after how many it pays]")
       ->Check(Positive)
       ->Needs(cache);
-}
-
-void CheckCacheTiers(const CacheOptions& options) {
-  for (const std::string& tier : options.tiers) ParseTier(tier);
-}
-
-bool IsReader(const analysis::PipelineModel& model) {
-  return std::any_of(model.operators().begin(), model.operators().end(),
-                     [](const analysis::OperatorModel& op) { return op.name == "extract"; });
-}
-
-std::string CacheAfter(const analysis::PipelineModel& model, size_t stage) {
-  const std::string& op = model.operators()[model.stages()[stage].last].name;
-  return IsReader(model) && KeptByReader(op) ? op : std::string();
-}
-
-uint64_t CacheBudgetMiB(const analysis::PlannedCache& cache) {
-  constexpr double kAll = 0.9, kMore = 1.5, kMiB = 1 << 20;
-  const double wanted = cache.share < kAll ? cache.bytes : kMore * cache.bytes / cache.share;
-  const double most = std::floor(std::max(cache.most_bytes, cache.bytes) / kMiB);
-  return static_cast<uint64_t>(std::max(1.0, std::min(std::ceil(wanted / kMiB), most)));
-}
-
-analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
-                                        const CacheOptions& options) {
-  analysis::CacheQuestion question;
-  for (const std::string& tier : options.tiers) question.tiers.push_back(ParseTier(tier));
-  constexpr double kMostRows = 1e15, kMostEpochs = 1e6;
-  if (options.epoch_rows > kMostRows) {
-    throw Error(ExitCode::kUsage, "no epoch has that many rows", "--epoch-rows",
-                fmt::format("give at most {:g}", kMostRows));
-  }
-  if (options.epochs > kMostEpochs || options.epochs != std::floor(options.epochs)) {
-    throw Error(ExitCode::kUsage, fmt::format("{:g} is no number of epochs", options.epochs),
-                "--epochs", fmt::format("give a whole number up to {:g}", kMostEpochs));
-  }
-  if (options.epoch_rows <= 0 || model.demands().rows <= 0) {
-    throw Error(options.epoch_rows <= 0 ? ExitCode::kUsage : ExitCode::kInconclusive,
-                options.epoch_rows <= 0 ? "how large a cache is depends on the rows of an epoch"
-                                        : "the run recorded no rows per batch",
-                "--cache", "give --epoch-rows N, and record rows (docs/accounts.md)");
-  }
-  question.epoch_batches = options.epoch_rows / model.demands().rows;
-  question.epochs = options.epochs;
-  if (IsReader(model)) {
-    for (size_t s = 0; s < model.stages().size(); ++s) {
-      question.allowed.push_back(!CacheAfter(model, s).empty());
-    }
-  }
-  return question;
 }
 
 void PrintCacheVerdict(const analysis::PipelineModel& model,
@@ -158,7 +69,7 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
         "{} what leaves {} in {} ({} of {}, with a budget of {})", what.empty() ? "keep" : ", and",
         Printable(model.stages()[cache.stage].name), question.tiers[cache.tier].name,
         FormatBytes(cache.bytes), FormatBytes(cache.bytes / cache.share),
-        FormatBytes(static_cast<double>(CacheBudgetMiB(cache)) * 1048576));
+        FormatBytes(static_cast<double>(experiments::CacheBudgetMiB(cache)) * 1048576));
   }
   if (plan.total_s) {
     fmt::print("{}: {:g} epochs take {} instead of {}\n", what, question.epochs,
@@ -169,19 +80,19 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
                100 * plan.gain_interval.high);
   }
   for (const analysis::PlannedCache& cache : plan.caches) {
-    const std::string after = CacheAfter(model, cache.stage);
+    const std::string after = experiments::CacheAfter(model, cache.stage);
     if (after.empty()) continue;
     const analysis::CacheTier& tier = question.tiers[cache.tier];
     fmt::print(
         "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
         "\"{}MiB\"\n{}",
-        after, tier.name, CacheBudgetMiB(cache),
+        after, tier.name, experiments::CacheBudgetMiB(cache),
         tier.name == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
   }
   fmt::print("\n");
 }
 
-void PrintCacheTable(const analysis::PipelineModel& model, const CacheOptions& options,
+void PrintCacheTable(const analysis::PipelineModel& model, const experiments::CacheOptions& options,
                      const analysis::CacheQuestion& question, const analysis::CacheChoice& choice) {
   fmt::print("\ncaches one by one, the rest of the pipeline as it is: an epoch takes {} now\n",
              Seconds(question.epoch_batches / choice.rate));
@@ -223,7 +134,8 @@ void PrintCacheTable(const analysis::PipelineModel& model, const CacheOptions& o
   }
 }
 
-std::string CacheJson(const analysis::PipelineModel& model, const CacheOptions& options,
+std::string CacheJson(const analysis::PipelineModel& model,
+                      const experiments::CacheOptions& options,
                       const analysis::CacheQuestion& question,
                       const analysis::CacheChoice& choice) {
   const auto option_json = [&](const analysis::CacheOption& option) {

@@ -19,6 +19,8 @@
 #include "collectors/process_tree.h"
 #include "collectors/recorder.h"
 #include "collectors/segment_search.h"
+#include "dashboards/terminal/progress.h"
+#include "experiments/interrupt.h"
 #include "probes/process.h"
 #include "probes/process_identity.h"
 
@@ -87,11 +89,11 @@ Error Displaced(const collectors::Recording& result, const std::string& database
 
 int ProfileProcess(Options& options) {
   collectors::RecorderOptions& recorder = options.recorder;
-  InstallInterruptHandler();
-  Progress progress("profiling");
+  experiments::InstallInterruptHandler();
+  dashboards::Progress progress("profiling");
   int64_t begin_ns = MonotonicNs();
   int64_t drawn_ns = 0;
-  std::optional<TransientNote> note;
+  std::optional<dashboards::TransientNote> note;
   if (!options.quiet) note.emplace("starting the recorder ...");
   recorder.ready = [&](int64_t, bool has_accounts) {
     note.reset();
@@ -106,7 +108,7 @@ int ProfileProcess(Options& options) {
           static_cast<double>(now - begin_ns) / static_cast<double>(recorder.duration_ns);
       progress.Update(std::min(share, 1.0), "");
     }
-    return Interrupted();
+    return experiments::Interrupted();
   };
   const collectors::Recording result = collectors::Record(recorder);
   note.reset();
@@ -122,8 +124,9 @@ int ProfileProcess(Options& options) {
               : "ended"));
     }
     if (!result.database.empty()) {
-      progress.Finish(fmt::format("{}saved {} as run {} in {}", Interrupted() ? "stopped; " : "",
-                                  span, result.run_id, result.database));
+      progress.Finish(fmt::format("{}saved {} as run {} in {}",
+                                  experiments::Interrupted() ? "stopped; " : "", span,
+                                  result.run_id, result.database));
       if (result.state != collectors::RunState::kTruncated) {
         Say(FirstPageOf(result.database, result.run_id, STDERR_FILENO));
       }
@@ -134,7 +137,7 @@ int ProfileProcess(Options& options) {
     throw Error(ExitCode::kResources, FullDisk(result), recorder.database,
                 "free space, or use --db elsewhere");
   }
-  return Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+  return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
 
 std::string HowItEnded(int status) {
@@ -185,12 +188,12 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   recorder.pid = child.pid();
   recorder.held = true;
   const bool in_background = probes::IgnoresSignal(getpid(), SIGINT);  // so shells start it there
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   int64_t begin_ns = MonotonicNs();
   bool forwarded = false;
   std::optional<Error> failure;
   int64_t run_id = 0;
-  std::optional<TransientNote> note;
+  std::optional<dashboards::TransientNote> note;
   if (!options.quiet) note.emplace("starting the recorder ...");
   recorder.ready = [&](int64_t id, bool) {
     note.reset();
@@ -205,9 +208,9 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   // A signal from the terminal has reached the command as well, and the command decides what it
   // means; one that was sent to this process alone is passed on.
   recorder.stop = [&] {
-    if (Interrupted() && !InterruptFromTerminal() && !forwarded) {
+    if (experiments::Interrupted() && !experiments::InterruptFromTerminal() && !forwarded) {
       forwarded = true;
-      child.Signal(SignalFor(child, InterruptSignal(), in_background, options.quiet));
+      child.Signal(SignalFor(child, experiments::InterruptSignal(), in_background, options.quiet));
     }
     return failure.has_value();
   };

@@ -21,6 +21,7 @@
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/render/render.h"
+#include "dashboards/terminal/progress.h"
 
 namespace headrace::cli {
 namespace {
@@ -90,7 +91,7 @@ int Run(const ReportOptions& options) {
   if (options.database != DefaultDatabase())
     view.database_option = " --db " + ShellWord(options.database);
   view.core_hour_price = options.core_hour_price;
-  std::optional<TransientNote> note("looking for what limits it ...");
+  std::optional<dashboards::TransientNote> note("looking for what limits it ...");
   const analysis::Statements statements = analysis::MakeStatements(view);
   dashboards::Report report = dashboards::MakeReport(view, statements);
   note.reset();

@@ -13,6 +13,9 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/keys_option.h"
+#include "dashboards/terminal/progress.h"
+#include "experiments/interrupt.h"
+#include "experiments/keys.h"
 
 namespace headrace::cli {
 namespace {
@@ -81,7 +84,7 @@ void Resolve(RewriteCommandOptions* options) {
   if (!rewrite.encryption.groups.empty() && options->keys.empty())
     throw Error(ExitCode::kUsage, "--encrypt needs --keys", {},
                 "add --keys FILE or --keys env:NAME");
-  rewrite.encryption.keys = OpenWithKeys(options->keys).keys;
+  rewrite.encryption.keys = experiments::OpenWithKeys(options->keys).keys;
   if (!options->keys.empty())
     rewrite.encryption.keys_place =
         options->keys.starts_with("env:")
@@ -90,13 +93,14 @@ void Resolve(RewriteCommandOptions* options) {
 }
 
 int Rewrite(RewriteCommandOptions* options) {
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   Resolve(options);
-  Progress progress("rewrite");
+  dashboards::Progress progress("rewrite");
   const auto result = workloads::RewriteTable(
       options->source, options->folder, options->rewrite,
       [&](double fraction, const std::string& note) {
-        if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
+        if (experiments::Interrupted())
+          throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
         progress.Update(fraction, note);
       },
       options->replace);

@@ -15,14 +15,17 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/device_cost.h"
 #include "cli/layout_dedup.h"
-#include "cli/plan_file.h"
-#include "cli/recorded_pipeline.h"
-#include "cli/run_conditions.h"
 #include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "collectors/store/store.h"
+#include "dashboards/terminal/progress.h"
+#include "experiments/dedup_sample.h"
+#include "experiments/device_cost.h"
+#include "experiments/interrupt.h"
+#include "experiments/plan_file.h"
+#include "experiments/recorded_pipeline.h"
+#include "experiments/run_conditions.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/pipeline/split.h"
@@ -49,7 +52,7 @@ struct RunOptions {
   MeasureOptions measure;
 };
 
-Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
+Settings AllSettings(const RunOptions& options, const experiments::PlanFile& plan) {
   Settings settings = plan.settings;
   for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
   if (options.epochs) settings.emplace_back("source.epochs", std::to_string(*options.epochs));
@@ -61,7 +64,8 @@ Settings AllSettings(const RunOptions& options, const PlanFile& plan) {
 }
 
 // With the settings of the plan and of the options; a mistake in the plan's names its file.
-PipelineSpec LoadSpec(const RunOptions& options, const PlanFile& plan, const Settings& settings) {
+PipelineSpec LoadSpec(const RunOptions& options, const experiments::PlanFile& plan,
+                      const Settings& settings) {
   try {
     return reader::LoadPipeline(options.pipeline, settings);
   } catch (const Error& error) {
@@ -106,7 +110,7 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
         {"rows_per_second", per_second(done.rows)},
         {"batches_per_second", per_second(done.batches)},
         {"stall_ratio", done.batches == 0 || repeats ? nlohmann::json() : nlohmann::json(stall)},
-        {"interrupted", Interrupted()}};
+        {"interrupted", experiments::Interrupted()}};
     if (done.skipped_stripes > 0) {
       out["skipped_stripes_count"] = done.skipped_stripes;
       out["skipped_rows_count"] = done.skipped_rows;
@@ -202,14 +206,15 @@ void StoreDedupSample(const RunOptions& options, const Pipeline& pipeline, int64
       spec.repeat_first_batch || !pipeline.progress().locked_columns.empty())
     return;
   constexpr int64_t kReadNs = 500'000'000;
-  DedupReportOptions sample;
+  experiments::DedupSampleOptions sample;
   sample.dedup.scope = spec.dedup.scope;
   sample.batch_rows = spec.batch_rows;
   sample.rows = 32'768;
   sample.lists = 1 << 24;
   try {
-    const auto seen = SampleDedup(reader::OpenTable(spec.table, spec.io), spec.projection, sample,
-                                  kReadNs, [] { return Interrupted(); });
+    const auto seen =
+        experiments::SampleDedup(reader::OpenTable(spec.table, spec.io), spec.projection, sample,
+                                 kReadNs, [] { return experiments::Interrupted(); });
     if (seen)
       collectors::RunStore(options.database)
           .SetFacts(run_id, {{"sample_dedup_ratio", seen->now, "ratio"},
@@ -245,8 +250,8 @@ int Run(const RunOptions& options) {
                                                 : 0;
   if (!options.duration.empty() && duration_ns <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
-  PlanFile plan;
-  if (!options.plan.empty()) plan = ReadPlan(options.plan);
+  experiments::PlanFile plan;
+  if (!options.plan.empty()) plan = experiments::ReadPlan(options.plan);
   const Settings settings = AllSettings(options, plan);
   PipelineSpec spec = LoadSpec(options, plan, settings);
   CheckCeiling(options, &spec);
@@ -257,10 +262,10 @@ int Run(const RunOptions& options) {
     std::fputs("source.epochs = 0: runs until Ctrl-C; --duration or --epochs end it earlier\n",
                stderr);
   }
-  ChooseGap(options.database, &spec);
+  experiments::ChooseGap(options.database, &spec);
   if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
   options.measure.SetEnvironment();
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   workloads::RowChecksums checksums;
   workloads::TrainingFigures training;
   std::unique_ptr<reader::Consumer> consumer;
@@ -275,32 +280,35 @@ int Run(const RunOptions& options) {
     if (!options.row_log.empty())
       throw Error(ExitCode::kUsage, "the rows are consumed in another process", "--row-log",
                   "leave out delivery.to, or the log");
-    consumer = std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
+    consumer = std::make_unique<reader::SendConsumer>(spec.delivery,
+                                                      [] { return experiments::Interrupted(); });
   }
   if (!options.dump_tensors.empty())
     consumer = workloads::DumpTensors(options.dump_tensors, std::move(consumer));
   collectors::RunConditions conditions;
-  if (!options.no_record || spec.cold_reads) conditions = ReadConditions(spec, settings);
+  if (!options.no_record || spec.cold_reads)
+    conditions = experiments::ReadConditions(spec, settings);
   Pipeline pipeline(
-      std::move(spec), std::move(consumer), [] { return Interrupted(); }, options.checkpoint);
+      std::move(spec), std::move(consumer), [] { return experiments::Interrupted(); },
+      options.checkpoint);
   SayResumed(options, pipeline);
 
   std::optional<collectors::Agent> agent;
   if (!options.no_record) {
-    RecordingOptions recording;
+    experiments::RecordingOptions recording;
     recording.database = options.database;
     recording.name = options.name;
     recording.pipeline_path = options.pipeline;
     recording.arguments = measure;
-    std::optional<TransientNote> note;
+    std::optional<dashboards::TransientNote> note;
     if (!options.quiet && !options.json) note.emplace("starting the recorder ...");
-    agent.emplace(StartRecording(recording, pipeline, conditions));
+    agent.emplace(experiments::StartRecording(recording, pipeline, conditions));
   }
   SayConditions(options, conditions);
   const int64_t start = MonotonicNs(), start_cpu = ProcessCpuNs();
   std::optional<Error> failure;
   {
-    PipelineWatcher watcher(&pipeline, duration_ns, options.quiet || options.json);
+    experiments::PipelineWatcher watcher(&pipeline, duration_ns, options.quiet || options.json);
     try {
       pipeline.Run();
     } catch (const Error& error) {
@@ -328,17 +336,18 @@ int Run(const RunOptions& options) {
       }
     }
   }
-  if (run_id > 0 && !failure && !Interrupted()) StoreDedupSample(options, pipeline, run_id);
+  if (run_id > 0 && !failure && !experiments::Interrupted())
+    StoreDedupSample(options, pipeline, run_id);
   if (!options.quiet) {
     for (const std::string& note : pipeline.notes())
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
   }
   PrintSummary(options, pipeline, used, run_id, checksums, training);
-  if (run_id > 0 && !failure && !Interrupted() && !options.quiet && !options.json) {
+  if (run_id > 0 && !failure && !experiments::Interrupted() && !options.quiet && !options.json) {
     std::fflush(stdout);
     std::string page;
     {
-      const TransientNote note("looking for what limits it ...");
+      const dashboards::TransientNote note("looking for what limits it ...");
       page = FirstPageOf(options.database, run_id, STDOUT_FILENO);
     }
     std::fputs(page.c_str(), stdout);
@@ -346,7 +355,7 @@ int Run(const RunOptions& options) {
   if (!options.log_reads.empty() && !failure)
     workloads::AppendCoread(options.log_reads, pipeline.spec());
   if (failure) throw *failure;
-  if (Interrupted()) {
+  if (experiments::Interrupted()) {
     if (run_id > 0) {
       std::fputs(fmt::format("stopped; saved {:.1f} s as run {} in {}\n", seconds, run_id,
                              options.database)

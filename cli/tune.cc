@@ -23,18 +23,20 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/decision_feed.h"
-#include "cli/decision_record.h"
-#include "cli/decision_text.h"
-#include "cli/device_cost.h"
-#include "cli/foreign_target.h"
 #include "cli/rates_text.h"
-#include "cli/recorded_pipeline.h"
-#include "cli/run_conditions.h"
-#include "cli/target_option.h"
-#include "cli/tune_cache.h"
-#include "cli/tuned_pipeline.h"
 #include "cli/verdict.h"
+#include "experiments/cache_options.h"
+#include "experiments/decision_feed.h"
+#include "experiments/decision_record.h"
+#include "experiments/decision_text.h"
+#include "experiments/device_cost.h"
+#include "experiments/foreign_target.h"
+#include "experiments/interrupt.h"
+#include "experiments/recorded_pipeline.h"
+#include "experiments/run_conditions.h"
+#include "experiments/target_text.h"
+#include "experiments/tune_cache.h"
+#include "experiments/tuned_pipeline.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "workloads/trainer/consumer.h"
 
@@ -47,7 +49,7 @@ struct TuneOptions {
   std::string pipeline, database = DefaultDatabase(), name, duration, memory, target, output,
                         explain = "latest", feed, apply_command, apply_timeout = "10s";
   std::vector<std::string> set, knobs;
-  CacheOptions cache;
+  experiments::CacheOptions cache;
   std::string checkpoint, cache_verify = "2m";
   int64_t pid = 0;
   int cores = 0, max_threads = 0, max_decisions = 0;
@@ -66,7 +68,8 @@ Json IntervalJson(const analysis::Interval& interval) {
 Json DecisionsJson(const std::vector<analysis::DecisionRow>& decisions) {
   Json out = Json::array();
   for (const analysis::DecisionRow& decision : decisions) {
-    if (ReadDetail(decision.detail_json).whole) out.push_back(Json::parse(decision.detail_json));
+    if (experiments::ReadDetail(decision.detail_json).whole)
+      out.push_back(Json::parse(decision.detail_json));
   }
   return out;
 }
@@ -154,7 +157,7 @@ std::string PlanJson(const Tuned& tuned) {
   out["then_limited_by_kind"] = nullptr;
   for (auto at = tuned.decisions.rbegin(); at != tuned.decisions.rend(); ++at) {
     if (at->limited_by.empty()) continue;
-    out["then_limited_by"] = ReadDetail(at->detail_json).then_limited_by;
+    out["then_limited_by"] = experiments::ReadDetail(at->detail_json).then_limited_by;
     break;
   }
   out["memory_bytes"] = nullptr;
@@ -300,7 +303,8 @@ reader::Settings AllSettings(const TuneOptions& options) {
 std::unique_ptr<reader::Consumer> MakeConsumer(const reader::PipelineSpec& spec) {
   if (spec.delivery.to.kind == reader::DeliveryKind::kInline)
     return workloads::MakeConsumer(spec, nullptr, nullptr, nullptr);
-  return std::make_unique<reader::SendConsumer>(spec.delivery, [] { return Interrupted(); });
+  return std::make_unique<reader::SendConsumer>(spec.delivery,
+                                                [] { return experiments::Interrupted(); });
 }
 
 analysis::TunerOptions TunerOptionsOf(const TuneOptions& options,
@@ -309,7 +313,7 @@ analysis::TunerOptions TunerOptionsOf(const TuneOptions& options,
   if (!options.memory.empty()) tuner.memory_bytes = ParseBytes(options.memory, "--memory");
   if (!options.target.empty()) {
     const uint64_t rows = spec.synthetic ? spec.synthetic->rows : spec.batch_rows;
-    tuner.target = ParseTarget(options.target, static_cast<double>(rows));
+    tuner.target = experiments::ParseTarget(options.target, static_cast<double>(rows));
   }
   tuner.max_threads = options.max_threads;
   tuner.continuous = options.continuous;
@@ -358,7 +362,7 @@ class TuningThread {
   }
 
   std::atomic<bool> ended_{false};
-  TunedPipeline target_;
+  experiments::TunedPipeline target_;
   analysis::Tuner tuner_;
   std::vector<analysis::DecisionSink*> sinks_;
   std::optional<Error> failure_;
@@ -381,7 +385,7 @@ int Explain(const TuneOptions& options) {
     return 0;
   }
   for (const analysis::DecisionRow& decision : decisions) {
-    std::fputs(DecisionText(decision).c_str(), stdout);
+    std::fputs(experiments::DecisionText(decision).c_str(), stdout);
   }
   return 0;
 }
@@ -397,7 +401,7 @@ void CheckOptions(const TuneOptions& options) {
     throw Error(ExitCode::kUsage, "say what sets the knobs of the process", "-p",
                 "give --apply-cmd CMD (docs/tune-foreign.md), or --dry-run");
   }
-  CheckCacheTiers(options.cache);
+  experiments::CheckCacheTiers(options.cache);
   if (options.continuous && !options.cache.tiers.empty()) {
     throw Error(ExitCode::kUsage, "is decided when tuning is over, which --continuous never is",
                 "--cache", "leave one of them out");
@@ -418,7 +422,7 @@ void CheckOptions(const TuneOptions& options) {
 
 // What is left to say, and to write, when tuning is over.
 int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_failure,
-           const DecisionFeed* feed) {
+           const experiments::DecisionFeed* feed) {
   const auto say = [](const std::string& line) { std::fputs((line + "\n").c_str(), stderr); };
   if (!store_failure.empty()) {
     say("headrace tune: decisions were not stored: " + Printable(store_failure, 500));
@@ -444,7 +448,7 @@ int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_fai
   } else if (!options.quiet) {
     PrintResult(tuned, options);
   }
-  if (Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
+  if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
   if (const std::optional<double> over = tuned.result.over_memory_bytes) {
     say(
         fmt::format("headrace tune: the process takes {} more than --memory {} allows, at the "
@@ -456,8 +460,8 @@ int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_fai
 }
 
 // A running process of somebody else's, whose knobs the user's command sets.
-int RunForeign(const TuneOptions& options, DecisionFeed* feed) {
-  ForeignTune what;
+int RunForeign(const TuneOptions& options, experiments::DecisionFeed* feed) {
+  experiments::ForeignTune what;
   what.target.pid = options.pid;
   what.target.database = options.database;
   what.target.apply_command = options.apply_command;
@@ -476,12 +480,12 @@ int RunForeign(const TuneOptions& options, DecisionFeed* feed) {
   what.tuner.max_decisions = options.max_decisions;
   what.tuner.dry_run = options.dry_run;
   what.tuner.interleave = !options.no_interleave;
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   SpokenDecisions spoken(feed != nullptr && feed->on_stdout());
   std::vector<analysis::DecisionSink*> sinks;
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
   if (feed != nullptr) sinks.push_back(feed);
-  ForeignTuned done = TuneForeign(std::move(what), std::move(sinks));
+  experiments::ForeignTuned done = experiments::TuneForeign(std::move(what), std::move(sinks));
   Tuned tuned;
   tuned.result = std::move(done.result);
   tuned.run_id = done.run_id;
@@ -494,7 +498,7 @@ int RunForeign(const TuneOptions& options, DecisionFeed* feed) {
 // where it comes to nothing.
 void DecideCache(const TuneOptions& options, Tuned* tuned,
                  const std::vector<analysis::DecisionSink*>& sinks) {
-  CacheTuning what;
+  experiments::CacheTuning what;
   what.cache = options.cache;
   if (options.epochs) what.cache.epochs = static_cast<double>(*options.epochs);
   if (!options.memory.empty()) what.budget.memory_bytes = ParseBytes(options.memory, "--memory");
@@ -511,13 +515,13 @@ void DecideCache(const TuneOptions& options, Tuned* tuned,
   what.most_verify_ns = options.dry_run ? 0 : ParseDuration(options.cache_verify, "--cache-verify");
   what.first_decision = static_cast<int>(
       analysis::LoadDecisions(options.database, std::to_string(tuned->run_id)).size());
-  tuned->start_settings = TuneCache(what, sinks).decision.start_settings;
+  tuned->start_settings = experiments::TuneCache(what, sinks).decision.start_settings;
 }
 
 int Run(const TuneOptions& options) {
   if (options.explains) return Explain(options);
   CheckOptions(options);
-  std::optional<DecisionFeed> feed;
+  std::optional<experiments::DecisionFeed> feed;
   if (!options.feed.empty()) feed.emplace(options.feed);
   if (options.pid != 0) return RunForeign(options, feed ? &*feed : nullptr);
   const int64_t duration_ns =
@@ -528,21 +532,22 @@ int Run(const TuneOptions& options) {
   reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
   const analysis::TunerOptions tuner_options = TunerOptionsOf(options, spec);
   if (options.cores > 0) LimitCores(options.cores);
-  ChooseGap(options.database, &spec);
+  experiments::ChooseGap(options.database, &spec);
   options.measure.SetEnvironment();
-  InstallInterruptHandler();
+  experiments::InstallInterruptHandler();
   std::unique_ptr<reader::Consumer> consumer = MakeConsumer(spec);
-  const collectors::RunConditions conditions = ReadConditions(spec, settings);
-  reader::Pipeline pipeline(std::move(spec), std::move(consumer), [] { return Interrupted(); },
+  const collectors::RunConditions conditions = experiments::ReadConditions(spec, settings);
+  reader::Pipeline pipeline(std::move(spec), std::move(consumer),
+                            [] { return experiments::Interrupted(); },
                             {.path = options.checkpoint});
 
-  RecordingOptions recording{options.database, options.name, options.pipeline,
-                             options.measure.Arguments()};
+  experiments::RecordingOptions recording{options.database, options.name, options.pipeline,
+                                          options.measure.Arguments()};
   recording.arguments.insert(recording.arguments.end(), {"--commit-every", "400ms"});
-  collectors::Agent agent = StartRecording(recording, pipeline, conditions);
+  collectors::Agent agent = experiments::StartRecording(recording, pipeline, conditions);
   const int64_t run_id = agent.run_id();
 
-  StoredDecisions stored(options.database, run_id);
+  experiments::StoredDecisions stored(options.database, run_id);
   const bool stops = !options.continuous && duration_ns == 0;
   // Where the pipeline runs on, the result is long in coming.
   SpokenDecisions spoken(!stops || (feed && feed->on_stdout()));
@@ -553,7 +558,7 @@ int Run(const TuneOptions& options) {
   Tuned tuned;
   {
     TuningThread tuning(tuner_options, &pipeline, options.database, run_id, sinks, stops);
-    PipelineWatcher watcher(&pipeline, duration_ns, true);
+    experiments::PipelineWatcher watcher(&pipeline, duration_ns, true);
     try {
       pipeline.Run();
     } catch (const Error& error) {
@@ -576,7 +581,8 @@ int Run(const TuneOptions& options) {
   if (progress.batches > 0) {
     tuned.rows = static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
   }
-  if (!options.cache.tiers.empty() && !Interrupted()) DecideCache(options, &tuned, sinks);
+  if (!options.cache.tiers.empty() && !experiments::Interrupted())
+    DecideCache(options, &tuned, sinks);
   return Finish(std::move(tuned), options, stored.failure(), feed ? &*feed : nullptr);
 }
 

@@ -16,6 +16,7 @@
 #include "collectors/probe_runner.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/report.h"
+#include "dashboards/terminal/terminal.h"
 #include "probes/bpf/limits.h"
 
 namespace headrace::cli {
@@ -35,9 +36,9 @@ std::string DatabaseOption(const std::string& database) {
 
 dashboards::TextOptions TextFor(int descriptor) {
   dashboards::TextOptions options;
-  options.width = TerminalWidth(descriptor);
+  options.width = dashboards::TerminalWidth(descriptor);
   options.ascii = AsciiOnly();
-  options.color = UseColor(descriptor);
+  options.color = dashboards::UseColor(descriptor);
   return options;
 }
 

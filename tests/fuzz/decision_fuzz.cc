@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "cli/decision_text.h"
+#include "experiments/decision_text.h"
 
 using namespace headrace;
 
@@ -22,11 +22,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     decision.action = decision.limited_by = decision.reason = text.substr(size - 16);
     decision.changes.push_back({text.substr(size / 2), "1", text});
   }
-  const std::string page = cli::DecisionText(decision);
+  const std::string page = experiments::DecisionText(decision);
   HR_CHECK(!page.empty() && page.back() == '\n', "lines");
   for (const char c : page)
     HR_CHECK(c == '\n' || static_cast<unsigned char>(c) >= 0x20, "printable");
-  if (!cli::ReadDetail(text).whole) return 0;
+  if (!experiments::ReadDetail(text).whole) return 0;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   list.push_back(nlohmann::ordered_json::parse(text));
   HR_CHECK(nlohmann::json::accept(list.dump(2)), "it is written as it was read");

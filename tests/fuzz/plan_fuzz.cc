@@ -6,14 +6,14 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "cli/plan_file.h"
+#include "experiments/plan_file.h"
 
 using namespace headrace;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    const cli::PlanFile plan =
-        cli::ParsePlan({reinterpret_cast<const char*>(data), size}, "plan.json", 2);
+    const experiments::PlanFile plan =
+        experiments::ParsePlan({reinterpret_cast<const char*>(data), size}, "plan.json", 2);
     if (!plan.prediction) return 0;
     HR_CHECK(!plan.settings.empty(), "a plan that changes nothing predicts nothing");
     const double rate = plan.prediction->batches_per_second;

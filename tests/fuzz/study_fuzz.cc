@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "cli/study_files.h"
+#include "experiments/study_files.h"
 
 using namespace headrace;
 
@@ -25,22 +25,22 @@ void RefusesOrDoes(const std::function<void()>& work) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto inputs = cli::ParseInputs(text))
-    HR_CHECK(cli::ParseInputs(cli::InputsJson(*inputs)) == inputs, "inputs");
-  const cli::GeneratedTable table = cli::ParseGenerated(text);
+  if (const auto inputs = experiments::ParseInputs(text))
+    HR_CHECK(experiments::ParseInputs(experiments::InputsJson(*inputs)) == inputs, "inputs");
+  const experiments::GeneratedTable table = experiments::ParseGenerated(text);
   HR_CHECK(!table.feature_ratio || (*table.feature_ratio > 0 && *table.feature_ratio <= 1),
            "ratio");
   RefusesOrDoes([&] {
-    const int64_t run = cli::ParseRun(text);
-    HR_CHECK(run > 0 && cli::ParseRun(cli::RunJson(run)) == run, "a run");
+    const int64_t run = experiments::ParseRun(text);
+    HR_CHECK(run > 0 && experiments::ParseRun(experiments::RunJson(run)) == run, "a run");
   });
   RefusesOrDoes([&] {
-    const std::string once = cli::PairsJson(cli::ParsePairs(text));
-    HR_CHECK(cli::PairsJson(cli::ParsePairs(once)) == once, "pairs");
+    const std::string once = experiments::PairsJson(experiments::ParsePairs(text));
+    HR_CHECK(experiments::PairsJson(experiments::ParsePairs(once)) == once, "pairs");
   });
   RefusesOrDoes([&] {
-    const std::string once = cli::FactsJson(cli::ParseFacts(text, "facts"));
-    HR_CHECK(cli::FactsJson(cli::ParseFacts(once, "facts")) == once, "facts");
+    const std::string once = experiments::FactsJson(experiments::ParseFacts(text, "facts"));
+    HR_CHECK(experiments::FactsJson(experiments::ParseFacts(once, "facts")) == once, "facts");
   });
   return 0;
 }

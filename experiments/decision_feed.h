@@ -1,0 +1,72 @@
+// Decision feed: a tuner's decisions as they are made and judged, one JSON object a line (schema
+// headrace.decision/1), for whoever listens: on standard output, or on a Unix socket with any
+// number of readers.
+//
+// A line is written again, with the same "decision", when the decision has been applied and judged.
+// Readers never hold up the tuner: what they do not take waits in memory, 256 KiB for each at most,
+// and a reader that has more waiting is dropped. One who connects gets the last line first.
+#pragma once
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "analysis/tuning/tuned_target.h"
+
+namespace headrace::experiments {
+
+class DecisionFeed : public analysis::DecisionSink {
+ public:
+  static constexpr size_t kMostWaiting = 256 << 10;  // bytes for one reader
+
+  // `where`: "-" is standard output, "unix:PATH" a socket that is made there, for this user alone,
+  // and removed at the end; one that nobody serves any more is replaced. Throws Error kUsage for
+  // other words and a path that is taken, kFailure or kPrivilege where it cannot be made.
+  explicit DecisionFeed(const std::string& where);
+  // Gives readers up to a second to take what waits for them.
+  ~DecisionFeed();
+  DecisionFeed(const DecisionFeed&) = delete;
+
+  void Take(const analysis::Decision& decision) override;
+
+  bool on_stdout() const { return path_.empty(); }
+  uint64_t dropped_readers() const;
+  // Lines that standard output did not take.
+  uint64_t lost_lines() const;
+
+ private:
+  struct Reader {
+    int fd = -1;
+    std::string waiting;
+    bool silent = false;  // has closed its side for writing
+  };
+
+  void Listen();
+  void Send(const std::string& line);
+  void Serve();
+  void Write();
+  bool WriteLine(const std::string& line);
+  // Takes those who wait to connect; false: there is no descriptor left for one.
+  bool Accept();
+  // Sends what it takes and hears what it says; false: it is gone.
+  static bool Drain(Reader* reader);
+  void Wake();
+
+  std::string path_;  // of the socket
+  int listen_ = -1, wake_ = -1;
+  mutable std::mutex mutex_;
+  std::condition_variable more_;
+  std::deque<std::string> lines_;  // not yet handed on
+  std::string last_;
+  uint64_t dropped_ = 0, lost_ = 0;
+  bool stopping_ = false, closed_ = false;
+  std::list<Reader> readers_;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace headrace::experiments
