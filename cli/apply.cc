@@ -21,6 +21,7 @@
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
+#include "dashboards/report/first_page.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 #include "dashboards/terminal/progress.h"

@@ -1,6 +1,4 @@
 // headrace report: the first page of a recorded run; the evidence by name, whole, or as a page.
-#include "dashboards/report/report.h"
-
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +19,7 @@
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/render/render.h"
+#include "dashboards/report/make_report.h"
 #include "dashboards/terminal/progress.h"
 
 namespace headrace::cli {

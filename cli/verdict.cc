@@ -15,7 +15,7 @@
 #include "cli/command_line.h"
 #include "collectors/probe_runner.h"
 #include "dashboards/render/render.h"
-#include "dashboards/report/report.h"
+#include "dashboards/report/make_report.h"
 #include "dashboards/terminal/terminal.h"
 #include "probes/bpf/limits.h"
 

@@ -17,6 +17,7 @@
 
 #include "reader/dwrf/crypto/file_keys.h"
 #include "workloads/feature_set.h"
+#include "workloads/generated_table.h"
 #include "workloads/spec.h"
 
 namespace headrace::workloads {
@@ -27,22 +28,6 @@ struct TableEncryption {
   std::vector<reader::dwrf::EncryptionGroupSpec> groups;
   std::shared_ptr<const reader::dwrf::KeyRing> keys;
   std::string keys_place;
-};
-
-struct GeneratedTable {
-  WorkloadSpec spec;
-  uint64_t files = 0;
-  uint64_t stripes = 0;
-  uint64_t file_bytes = 0;
-  uint64_t raw_bytes = 0;  // logical size of the values
-  std::vector<Feature> features;
-  std::vector<uint64_t> stored_bytes;  // of features[i], in all files, without row indexes
-  std::vector<bool> used;              // features[i] is projected
-  std::vector<double> popularity;      // of features[i]
-  std::string keys_place;              // empty: nothing is encrypted
-
-  uint64_t feature_bytes() const;  // stored bytes of all features
-  uint64_t used_bytes() const;     // ... of the projected ones
 };
 
 // Called with the share done (0..1) and a short note, some times a second. It may throw to stop;

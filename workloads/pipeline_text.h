@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "workloads/generator.h"
+#include "workloads/generated_table.h"
 
 namespace headrace::workloads {
 

@@ -12,6 +12,7 @@
 
 #include "analysis/run/phases.h"
 #include "base/error.h"
+#include "collectors/store/open_to_read.h"
 #include "collectors/store/store_file.h"
 
 namespace headrace::analysis {

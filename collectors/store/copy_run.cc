@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/temporary.h"
-#include "collectors/store/store.h"
+#include "collectors/store/store_file.h"
 
 namespace headrace::collectors {
 namespace {
@@ -65,9 +65,9 @@ void CopyTable(Database& from, Database& to, const std::string& table, int64_t r
 }
 
 void Fill(Database& from, int64_t run_id, const std::string& path) {
-  RunStore copy(path);
-  Database& to = copy.database();
-  to.Execute("PRAGMA journal_mode = DELETE");  // one file without a log beside it can be mailed
+  Database to(path, Database::Mode::kCreate);  // without a log beside it: one file can be mailed
+  to.Execute("PRAGMA auto_vacuum = INCREMENTAL");
+  Migrate(to);
   // What the source holds is copied as it is, its faults included.
   to.Execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
   Transaction transaction(to);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "collectors/store/copy_run.h"
 #include "collectors/store/find_run.h"
+#include "collectors/store/open_to_read.h"
 #include "collectors/store/store_file.h"
 
 namespace headrace::collectors {

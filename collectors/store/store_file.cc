@@ -5,15 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <mutex>
-#include <set>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "collectors/store/as_current.h"
 #include "collectors/store/embedded_sql.h"
 #include "probes/process.h"
 
@@ -41,36 +37,6 @@ void UpdateViews(Database& database) {
     present.Reset();
     database.Execute(std::string(file.text));
   }
-}
-
-// Says once what a database is read without.
-void SayUnread(const std::string& path, int64_t bytes) {
-  static std::mutex mutex;
-  static std::set<std::string> said;
-  const std::lock_guard lock(mutex);
-  if (!said.insert(path).second) return;
-  std::fputs(fmt::format("headrace: {}: read without its newest records: {}-wal ({} bytes) cannot "
-                         "be used here; copy both into a folder of your own to read all\n",
-                         Printable(path), Printable(path), bytes)
-                 .c_str(),
-             stderr);
-}
-
-// Beside a file in WAL mode are two more while anybody has it open. Where they are absent and this
-// user may not make them (SQLITE_READONLY_DIRECTORY), or they may not be read, the file is read
-// alone: nobody had it open, or what its log holds is out of reach.
-Database OpenReadable(const std::string& path) {
-  Database database(path, Database::Mode::kReadOnly);
-  try {
-    database.Integer("SELECT COUNT(*) FROM sqlite_master");
-    return database;
-  } catch (const Error&) {
-    const int code = sqlite3_errcode(database.handle()) & 0xff;
-    if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) throw;
-  }
-  struct stat log;
-  if (stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) SayUnread(path, log.st_size);
-  return Database(path, Database::Mode::kImmutable);
 }
 
 }  // namespace
@@ -118,21 +84,6 @@ void Migrate(Database& database) {
   database.Execute(fmt::format("PRAGMA user_version = {}", known));
   UpdateViews(database);
   transaction.Commit();
-}
-
-Database OpenToRead(const std::string& path, Foreign foreign) {
-  Database database = OpenReadable(path);
-  if (foreign == Foreign::kAsItIs && database.Integer("PRAGMA application_id") != kApplicationId) {
-    return database;
-  }
-  const int64_t version = CheckVersion(database);
-  if (version == 0) {
-    throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
-                "record a run first, or name another file with --db");
-  }
-  CheckTables(database);
-  ShowAsCurrent(database, version);
-  return database;
 }
 
 void SwitchToWal(Database& database) {

@@ -1,5 +1,5 @@
 // What a file must be to be taken for a store: its version, its views, and who died writing it.
-// RunStore and ReadStore open their files with these.
+// RunStore and open_to_read.h open their files with these.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,13 +17,6 @@ constexpr int64_t kApplicationId = 0x68647263;  // "hdrc", in the SQLite header 
 int64_t CheckVersion(Database& database);
 // Brings a store of an earlier version, or an empty database, to this version and its views.
 void Migrate(Database& database);
-
-enum class Foreign { kRefused, kAsItIs };
-// Opens a store to be read as this version would have it; the file is never written. Works beside
-// a collector that writes. Throws Error kBadData when there is no such file, or it is no store,
-// damaged or of a version this program does not know; with kAsItIs another program's database is
-// given as it is.
-Database OpenToRead(const std::string& path, Foreign foreign = Foreign::kRefused);
 
 // Switching does not wait for other connections by itself; several collectors may start together.
 void SwitchToWal(Database& database);

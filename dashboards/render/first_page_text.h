@@ -4,7 +4,7 @@
 #include <string>
 
 #include "dashboards/render/render.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/page.h"
 
 namespace headrace::dashboards {
 

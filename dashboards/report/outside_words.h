@@ -3,7 +3,7 @@
 #include <string>
 
 #include "analysis/outside/outside.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/page.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "analysis/model/bottleneck.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/page.h"
 
 namespace headrace::dashboards {
 

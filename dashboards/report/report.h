@@ -13,7 +13,7 @@
 #include "analysis/run/run_view.h"
 #include "base/quantity.h"
 #include "base/registry.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/page.h"
 
 namespace headrace::dashboards {
 
@@ -81,15 +81,5 @@ struct SectionEntry {
   [[maybe_unused]] static const bool hr_section_registered =                         \
       ::headrace::Registry<::headrace::dashboards::SectionEntry>::Global().Add(name, \
                                                                                {order, function})
-
-Report MakeReport(const analysis::RunView& run, const analysis::Statements& statements);
-
-// The sections that people may ask for by name: "operators", "bytes", "block io", in order of the
-// page.
-std::vector<std::string> SectionNames();
-
-// The report with only these sections, in this order, and without its first page. Throws Error
-// kUsage for a name that no section has, and kInconclusive where the run has nothing to say on one.
-Report OnlySections(Report report, const std::vector<std::string>& names);
 
 }  // namespace headrace::dashboards

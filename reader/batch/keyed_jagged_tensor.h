@@ -24,4 +24,8 @@ struct KeyedJaggedTensor {
   Array<float> weights;    // empty, or as long as values
 };
 
+// Throws Error kBadData unless the tensor keeps these promises. For tests and for tensors that came
+// from outside.
+void Validate(const KeyedJaggedTensor& tensor);
+
 }  // namespace headrace::reader

@@ -22,4 +22,37 @@ uint64_t TensorBatch::MemoryBytes() const {
          Bytes(row_ids);
 }
 
+std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted) {
+  const KeyedJaggedTensor& plain = weighted ? batch.weighted_sparse : batch.sparse;
+  size_t total = plain.keys.size();
+  for (const InverseKeyedJaggedTensor& group : batch.groups)
+    total += group.weighted == weighted ? group.unique.keys.size() : 0;
+  std::vector<JaggedKey> order(total);
+  for (const InverseKeyedJaggedTensor& group : batch.groups) {
+    if (group.weighted != weighted) continue;
+    for (size_t key = 0; key < group.unique.keys.size(); ++key)
+      order.at(group.places[key]) = {&group.unique, key, group.inverse.data(), weighted};
+  }
+  // The others fill the gaps, in their order.
+  size_t place = 0;
+  for (size_t key = 0; key < plain.keys.size(); ++key, ++place) {
+    while (order.at(place).tensor != nullptr) ++place;
+    order[place] = {&plain, key, nullptr, weighted};
+  }
+  return order;
+}
+
+ExpandedLists Expand(const TensorBatch& batch) {
+  return {GatherKeys(KeysInOrder(batch, false), batch.rows),
+          GatherKeys(KeysInOrder(batch, true), batch.rows)};
+}
+
+void ExpandGroups(TensorBatch* batch) {
+  if (batch->groups.empty()) return;
+  ExpandedLists lists = Expand(*batch);
+  batch->sparse = std::move(lists.sparse);
+  batch->weighted_sparse = std::move(lists.weighted_sparse);
+  batch->groups.clear();
+}
+
 }  // namespace headrace::reader

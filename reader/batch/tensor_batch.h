@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reader/batch/inverse_keyed_jagged_tensor.h"
+#include "reader/batch/jagged_key.h"
 #include "reader/batch/keyed_jagged_tensor.h"
 #include "reader/batch/row_span.h"
 
@@ -30,20 +31,6 @@ struct TensorBatch {
   uint64_t MemoryBytes() const;
 };
 
-// One key's lists, wherever the batch has them: a view of the batch.
-struct JaggedKey {
-  const KeyedJaggedTensor* tensor = nullptr;
-  size_t key = 0;                    // in `tensor`
-  const int32_t* inverse = nullptr;  // of its group; null: row r is row r of the tensor
-  bool weighted = false;
-
-  const std::string& name() const { return tensor->keys[key]; }
-  uint64_t Row(uint64_t row) const {
-    return inverse == nullptr ? row : static_cast<uint64_t>(inverse[row]);
-  }
-  const int32_t* lengths() const { return tensor->lengths.data() + key * tensor->rows; }
-  const int64_t* offsets() const { return tensor->offsets.data() + key * tensor->rows; }
-};
 // All keys without weights, or all with, in the order that they have without deduplication.
 std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted);
 // All features into `sparse` and `weighted_sparse`, as without deduplication.

@@ -50,7 +50,5 @@ void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint
 // Throws Error kBadData naming the column unless the batch keeps the promises of flat_map_batch.h
 // (sizes, offsets, presence counts). For tests and for batches that came from outside.
 void Validate(const FlatMapBatch& batch);
-// The same for keyed_jagged_tensor.h.
-void Validate(const KeyedJaggedTensor& tensor);
 
 }  // namespace headrace::reader

@@ -145,4 +145,9 @@ uint64_t MaxExpansion(CompressionKind kind, uint64_t stored, uint64_t block_size
   return bound > UINT64_MAX / 2 ? UINT64_MAX / 2 : static_cast<uint64_t>(bound);
 }
 
+const char* CompressionKindName(CompressionKind kind) {
+  constexpr const char* kNames[] = {"NONE", "ZLIB", "SNAPPY", "LZO", "ZSTD", "LZ4", "GZIP"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 }  // namespace headrace::reader::dwrf

@@ -4,9 +4,11 @@
 #include <optional>
 #include <span>
 
-#include "reader/dwrf/tail.h"
-
 namespace headrace::reader::dwrf {
+
+// Numbers are DWRF's (Apache ORC swaps 4 and 5).
+enum class CompressionKind : uint8_t { kNone = 0, kZlib, kSnappy, kLzo, kZstd, kLz4, kGzip };
+const char* CompressionKindName(CompressionKind kind);  // "NONE", "ZLIB", ...
 
 // Decompresses one unit into `out` and returns the bytes written, at most out.size(). Throws Error
 // kBadData when the unit is damaged or would not fit, kUsage for kLzo and kNone (which have no

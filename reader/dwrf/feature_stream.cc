@@ -15,6 +15,7 @@
 #include "reader/dwrf/decode/bool_expand.h"
 #include "reader/dwrf/decode/presence_expand.h"
 #include "reader/dwrf/decode/rle_simd.h"
+#include "reader/dwrf/decode_groups.h"
 #include "reader/dwrf/value_decoder.h"
 
 namespace headrace::reader::dwrf {

@@ -12,7 +12,7 @@
 #include "reader/dwrf/decode/bool_expand.h"
 #include "reader/dwrf/decode/presence_expand.h"
 #include "reader/dwrf/decode/unique_lists.h"
-#include "reader/dwrf/decode_groups.h"
+#include "reader/dwrf/grouped_features.h"
 #include "reader/dwrf/value_decoder.h"
 
 namespace headrace::reader::dwrf {

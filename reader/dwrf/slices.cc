@@ -14,6 +14,7 @@
 #include "reader/batch/first_use.h"
 #include "reader/dwrf/decode/presence_expand.h"
 #include "reader/dwrf/decode/varint_skip.h"
+#include "reader/dwrf/decode_groups.h"
 #include "reader/dwrf/group_decoder.h"
 #include "reader/dwrf/value_decoder.h"
 

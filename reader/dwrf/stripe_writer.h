@@ -11,7 +11,7 @@
 #include "reader/dwrf/encode/column_buffer.h"
 #include "reader/dwrf/encode/encryptor.h"
 #include "reader/dwrf/encode/statistics_builder.h"
-#include "reader/dwrf/file_writer.h"
+#include "reader/dwrf/flat_batch.h"
 #include "reader/dwrf/layout_policy.h"
 #include "reader/schema.h"
 

@@ -263,11 +263,6 @@ FileTail ReadDwrfTail(const Source& source) {
 
 }  // namespace
 
-const char* CompressionKindName(CompressionKind kind) {
-  constexpr const char* kNames[] = {"NONE", "ZLIB", "SNAPPY", "LZO", "ZSTD", "LZ4", "GZIP"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 FileTail ReadTail(const Source& source) {
   try {
     return ReadDwrfTail(source);

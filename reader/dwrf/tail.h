@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "reader/dwrf/codec.h"
 #include "reader/dwrf/dwrf.pb.h"
 #include "reader/schema.h"
 #include "reader/source/source.h"
@@ -13,10 +14,6 @@
 namespace headrace::reader::dwrf {
 
 namespace proto = ::headrace::dwrf::proto;
-
-// Numbers are DWRF's (Apache ORC swaps 4 and 5).
-enum class CompressionKind : uint8_t { kNone = 0, kZlib, kSnappy, kLzo, kZstd, kLz4, kGzip };
-const char* CompressionKindName(CompressionKind kind);  // "NONE", "ZLIB", ...
 
 enum class CacheMode : uint8_t { kNone = 0, kIndex, kFooter, kBoth };
 enum class ChecksumKind : uint8_t {

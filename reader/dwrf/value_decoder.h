@@ -19,7 +19,7 @@
 #include "reader/dwrf/decode/bool_expand.h"
 #include "reader/dwrf/decode/rle_simd.h"
 #include "reader/dwrf/decode/varint_simd.h"
-#include "reader/dwrf/feature_stream.h"
+#include "reader/dwrf/decoded_stripe.h"
 
 namespace headrace::reader::dwrf {
 

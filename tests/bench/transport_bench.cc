@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "reader/pipeline/delivery/connect.h"
 #include "reader/pipeline/delivery/transport.h"
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/queue.h"

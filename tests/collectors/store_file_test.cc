@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "collectors/store/embedded_sql.h"
+#include "collectors/store/open_to_read.h"
 #include "collectors/store/store.h"
 
 namespace headrace::collectors {

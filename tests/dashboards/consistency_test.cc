@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/advice/statements.h"
-#include "dashboards/report/report.h"
+#include "dashboards/report/make_report.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"
 

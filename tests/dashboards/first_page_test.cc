@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"
+#include "dashboards/report/make_report.h"
 #include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "dashboards/render/render.h"
+#include "dashboards/report/make_report.h"
 #include "dashboards/report/measured.h"
-#include "dashboards/report/report.h"
 #include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"

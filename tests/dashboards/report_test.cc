@@ -1,6 +1,4 @@
 // The report of fixed runs, as people read it, and its invariants in every format.
-#include "dashboards/report/report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "analysis/advice/statements.h"
 #include "base/terminal_text.h"
 #include "dashboards/render/render.h"
+#include "dashboards/report/make_report.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/model/bottleneck.h"
+#include "dashboards/report/first_page.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/report.h"

@@ -15,7 +15,7 @@
 #include "reader/batch/column.h"
 #include "reader/dwrf/encode/bit_buffer.h"
 #include "reader/dwrf/encode/byte_sink.h"
-#include "reader/dwrf/file_writer.h"
+#include "reader/dwrf/flat_batch.h"
 #include "reader/dwrf/layout_policy.h"
 #include "reader/schema.h"
 

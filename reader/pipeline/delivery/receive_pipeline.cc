@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
+#include "reader/pipeline/delivery/connect.h"
 #include "reader/pipeline/delivery/transport.h"
 #include "reader/pipeline/queue.h"
 #include "reader/pipeline/stop_signal.h"

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "probes/account/scope.h"
+#include "reader/pipeline/delivery/connect.h"
 
 namespace headrace::reader {
 namespace {

@@ -54,34 +54,4 @@ class Receiver {
   virtual int64_t producer_pid() const = 0;
 };
 
-struct SenderOptions {
-  uint64_t ring_bytes = uint64_t{16} << 20;  // of shared memory; more when a frame needs it
-  DeliveryStopped stopped = {};              // may be empty
-};
-
-// Throws Error kFailure when nobody listens there, the listener speaks something else, or wants no
-// more producers.
-std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options);
-
-class Listener {
- public:
-  // Throws Error kUsage when another consumer listens there.
-  explicit Listener(DeliveryAddress address);
-  ~Listener();  // the socket's file goes
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-
-  const DeliveryAddress& address() const { return address_; }
-  // Waits for the next producer that speaks our version; null when `stopped` gave true. Others are
-  // told why and left, with `enough` all of them; `refused`, if given, is called with a line about
-  // each.
-  std::unique_ptr<Receiver> Accept(const DeliveryStopped& stopped, bool enough = false,
-                                   const std::function<void(const std::string&)>& refused = {});
-
- private:
-  DeliveryAddress address_;
-  int fd_ = -1;
-  uint64_t device_ = 0, inode_ = 0;  // of the socket's file
-};
-
 }  // namespace headrace::reader

@@ -1,4 +1,4 @@
-// The two ways of carrying frames once both sides have greeted each other; for transport.cc.
+// The two ways of carrying frames once both sides have greeted each other; for connect.cc.
 #pragma once
 #include <cstdint>
 #include <memory>

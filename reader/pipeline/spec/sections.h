@@ -13,8 +13,8 @@ void ParseProjection(const SpecValue& root, PipelineSpec* spec);
 void ParseTransforms(const SpecValue& root, PipelineSpec* spec);
 void ParseFilters(const SpecValue& root, PipelineSpec* spec);
 void ParseStages(const SpecValue& root, PipelineSpec* spec);
-void ParseDelivery(const SpecValue& root, PipelineSpec* spec);  // delivery/options.cc
-void ParseCache(const SpecValue& root, PipelineSpec* spec);     // cache/options.cc
+void ParseDelivery(const SpecValue& root, PipelineSpec* spec);  // delivery/section.cc
+void ParseCache(const SpecValue& root, PipelineSpec* spec);     // cache/section.cc
 void ParseDedup(const SpecValue& root, PipelineSpec* spec);
 void ParseConsumer(const SpecValue& root, PipelineSpec* spec);
 

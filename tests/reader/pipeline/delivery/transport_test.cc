@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "probes/account/account.h"
+#include "reader/pipeline/delivery/connect.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
 #include "reader/pipeline/delivery/ring.h"
 #include "reader/pipeline/delivery/send_consumer.h"

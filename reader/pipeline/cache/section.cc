@@ -1,5 +1,3 @@
-#include "reader/pipeline/cache/options.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "reader/pipeline/cache/options.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/spec/sections.h"
 #include "reader/pipeline/spec/value.h"

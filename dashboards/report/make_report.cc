@@ -1,4 +1,4 @@
-#include "dashboards/report/report.h"
+#include "dashboards/report/make_report.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include "analysis/model/bottleneck.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "dashboards/report/first_page.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -1,10 +1,9 @@
-#include "reader/pipeline/delivery/options.h"
-
 #include <fmt/format.h>
 
 #include <string>
 
 #include "base/error.h"
+#include "reader/pipeline/delivery/options.h"
 #include "reader/pipeline/delivery/ring.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/spec/sections.h"

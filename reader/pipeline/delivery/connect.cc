@@ -1,4 +1,4 @@
-#include "reader/pipeline/delivery/transport.h"
+#include "reader/pipeline/delivery/connect.h"
 
 #include <fmt/format.h>
 #include <poll.h>

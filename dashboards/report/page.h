@@ -1,0 +1,57 @@
+// FirstPage: what everyone sees first of a run, in at most 24 lines of 80 columns: how much the
+// trainer waits, what limits it, how sure that is, what to change, what that gains, and what will
+// limit it next. The evidence is in the sections of the report.
+//
+// It is data: dashboards/render draws it for a terminal, and the formats for files print its lines.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headrace::dashboards {
+
+enum class Severity : uint8_t {
+  kNone,      // no verdict, or none that is good or bad
+  kGood,      // the trainer hardly waits
+  kModerate,  // it waits 5 to 20 % of its time
+  kHigh       // it waits longer
+};
+
+// A part of the line that draws the pipeline.
+struct PicturePart {
+  enum class Kind : uint8_t { kStage, kQueue, kMerge };
+  Kind kind = Kind::kStage;
+  std::string name;             // of a stage
+  int64_t threads = 0;          // of a stage; 0: not said
+  std::optional<double> ratio;  // stage: share of its threads' time at work; queue: how full it is
+  bool limit = false;           // this stage is what limits
+  // kMerge: what stands between two stages that feed the same one ("+"), or around them ("(").
+};
+
+// One line for people: "why", "fix", "next", "cost", "more". Continuations have an empty label.
+struct PageLine {
+  std::string label, text;
+  bool command = false;  // to be pasted: never wrapped
+};
+
+struct FirstPage {
+  std::string badge;  // "HIGHLY input-bound", "NO VERDICT"
+  Severity severity = Severity::kNone;
+  std::string verdict;  // "The trainer waited 48.8 % of each step [48.3, 49.4]."
+  // What every figure depends on: other programs, an interrupted run, a change while it ran.
+  std::vector<std::string> conditions;
+  std::vector<PicturePart> picture;  // empty: nothing to draw
+  std::vector<PageLine> lines;
+  bool conditional = false;  // others used so much of the machine that figures hold for that only
+};
+
+// How many cores other programs used, of how many; present where that is over a fifth of them, or
+// where their use is not known and threads often waited for a core.
+struct OtherLoad {
+  std::optional<double> used_cores;
+  double cores = 0;
+  std::optional<double> pressure_ratio;  // of the time, some thread waited for a core
+};
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,32 @@
+// What is asked of deduplicated decode (decode_groups.h), and what it gives.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reader/batch/dedup_rows.h"
+#include "reader/batch/flat_map_batch.h"
+
+namespace headrace::reader::dwrf {
+
+struct GroupRequest {
+  std::string name;
+  std::vector<std::string> features;  // by their names in the batch
+  uint32_t account = UINT32_MAX;      // counts the finding of its duplicates; none: UINT32_MAX
+};
+
+struct GroupRequests {
+  DedupScope scope = DedupScope::kNeighbours;
+  std::vector<GroupRequest> groups;
+  RowHash hash = HashBytes;  // of kBatch
+};
+
+// The groups that took part, and their features' columns; column.group is a place in `groups`.
+struct GroupedFeatures {
+  std::vector<DedupGroup> groups;
+  std::vector<SparseColumn> columns;
+  std::vector<uint32_t> features;  // of each column: its place in the plan
+  uint64_t decoded_bytes = 0;
+};
+
+}  // namespace headrace::reader::dwrf
