@@ -32,7 +32,7 @@ setup_file() { make_recorded; }
          and .predicted_gain_ratio and .pairs_count == 2' a.json || { cat a.json; false; }
   fits_schema apply a.json
   # A second time its runs have names of their own.
-  "$HEADRACE" apply first --pairs 2 --duration 500ms --quiet > /dev/null || [ $? -le 4 ]
+  "$HEADRACE" apply first --pairs 2 --duration 200ms --quiet > /dev/null || [ $? -le 4 ]
   "$HEADRACE" runs --json | jq -e '[.. | .name? // empty] | any(startswith("apply-1-2-before"))'
 }
 
