@@ -6,7 +6,7 @@ load helpers
 fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
 tiny_table() { "$HEADRACE" generate rm1 -o table --rows 2048 --features 0.01 --stripe-rows 512 2> /dev/null; }
 TABLE=$BATS_FILE_TMPDIR/table # one for all: a study is of a table at one place
-study() { "$HEADRACE" characterize "$TABLE" -o study --no-ladder --quick --duration 1s "$@"; }
+study() { "$HEADRACE" characterize "$TABLE" -o study --no-ladder --quick --duration 500ms "$@"; }
 make_study() { tiny_table && { study -q > /dev/null || told $?; }; }
 setup_file() { prepare make_study; }
 # A finished study of the table.
@@ -48,10 +48,14 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   told "$status"
   [ "$(runs_of study)" -eq "$before" ]
   [[ "$stderr" != *"elapsed"* ]]
-  run --separate-stderr study --json --set decode.parallelism=2
+  run --separate-stderr study --json --set decode.parallelism=2 --core-hour-price 0.5
   told "$status"
   [[ "$stderr" == *"study of other inputs (set decode.parallelism=2 was not there, is yes): begins anew"* ]]
   [ "$(runs_of study)" -gt "$before" ]
+  # The command on its page has the options that changed the figures.
+  [ "$(jq -r .command study/characterization.json)" = "headrace characterize TABLE --pipeline FILE --quick --no-ladder --duration 500ms --set decode.parallelism=2 --core-hour-price 0.5" ]
+  # Of a local table nothing went over a NIC.
+  jq -e '[.workloads[0].stages[].nic_bytes_per_s] | all(. == null)' study/characterization.json
 }
 
 @test "an interrupted study goes on with the step that was not done" {
@@ -127,14 +131,6 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   one_line_error 2 "the folder holds other things than a study"
   [ "$(cat theirs/steps/theirs)" = kept ]
   [ "$(cat theirs/study.json)" = '{"schema": "theirs/1"}' ]
-}
-
-@test "the command on the page has the options that changed the figures" {
-  run study -q --set decode.parallelism=2 --core-hour-price 0.5
-  told "$status"
-  [ "$(jq -r .command study/characterization.json)" = "headrace characterize TABLE --pipeline FILE --quick --no-ladder --duration 1s --set decode.parallelism=2 --core-hour-price 0.5" ]
-  # Of a local table nothing went over a NIC.
-  jq -e '[.workloads[0].stages[].nic_bytes_per_s] | all(. == null)' study/characterization.json
 }
 
 @test "wrong inputs are one line each, and leave nothing behind" {

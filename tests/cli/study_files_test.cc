@@ -58,9 +58,14 @@ TEST(StudyFiles, DamagedStepsAreRefused) {
     text.replace(text.find("\"bytes\": 0.0") + 9, 3, wrong);
     EXPECT_THROW(ParseFacts(text, "x"), Error) << wrong;
   }
-  for (const auto& [place, wrong] : std::vector<std::pair<std::string, nlohmann::json>>{
-           {"/rows", -5}, {"/rows", 1.5}, {"/rows", 1e300}, {"/used_bytes", -1},
-           {"/streams/count", -1}, {"/reads", nlohmann::json::array()}, {"/coverage", "x"}}) {
+  for (const auto& [place, wrong] :
+       std::vector<std::pair<std::string, nlohmann::json>>{{"/rows", -5},
+                                                           {"/rows", 1.5},
+                                                           {"/rows", 1e300},
+                                                           {"/used_bytes", -1},
+                                                           {"/streams/count", -1},
+                                                           {"/reads", nlohmann::json::array()},
+                                                           {"/coverage", "x"}}) {
     nlohmann::json edited = nlohmann::json::parse(whole);
     edited[nlohmann::json::json_pointer(place)] = wrong;
     EXPECT_THROW(ParseFacts(edited.dump(), "x"), Error) << place << " " << wrong;
