@@ -5,15 +5,11 @@ load helpers
 
 fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
 
-# A stage that sleeps on one thread limits on any machine, however loaded; more threads help.
-record() {
-  sed -i 's/sleep = "1ms"/sleep = "6ms"/' small.toml
-  "$HEADRACE" run small.toml --name "${1:-first}" --duration 3s --quiet
-}
+setup_file() { make_recorded; }
 
 @test "apply runs the plan, says what it gained, what limits now, and how to keep it" {
-  record
-  run "$HEADRACE" apply --pairs 2 --duration 2s --quiet
+  take_recorded
+  run "$HEADRACE" apply --pairs 2 --duration 1s --quiet
   # Two pairs of runs may not be enough on a busy machine: then it says so.
   case $status in 0 | 3 | 4) ;; *) echo "exit $status: $output"; false ;; esac
   [[ "$output" == *"The plan changed the rate by"*"load.parallelism 1 -> "*" before "*" after "*"predicted"* ]] || { echo "$output"; false; }
@@ -28,22 +24,22 @@ record() {
 }
 
 @test "apply --json has the gain with its interval, measured and predicted" {
-  record
+  take_recorded
   code=0
-  "$HEADRACE" apply --pairs 2 --duration 1s --quiet --json > a.json || code=$?
+  "$HEADRACE" apply --pairs 2 --duration 500ms --quiet --json > a.json || code=$?
   case $code in 0 | 3 | 4) ;; *) false ;; esac
   jq -e '.schema == "headrace.apply/1" and .settings[0] and .gain_ratio >= .gain_ratio_low and .gain_ratio <= .gain_ratio_high
          and .predicted_gain_ratio and .pairs_count == 2' a.json || { cat a.json; false; }
   fits_schema apply a.json
   # A second time its runs have names of their own.
-  "$HEADRACE" apply first --pairs 2 --duration 500ms --quiet > /dev/null || [ $? -le 4 ]
+  "$HEADRACE" apply first --pairs 2 --duration 200ms --quiet > /dev/null || [ $? -le 4 ]
   "$HEADRACE" runs --json | jq -e '[.. | .name? // empty] | any(startswith("apply-1-2-before"))'
 }
 
 @test "apply says what limits where there is nothing to apply, as text, as JSON and in a file" {
   # The trainer is the limit, however loaded the machine.
   sed -i 's/sleep = "1ms"/sleep = "40ms"/' small.toml
-  "$HEADRACE" run small.toml --set load.parallelism=8 --set consumer.step=60ms --name slow --duration 4s --quiet
+  "$HEADRACE" run small.toml --set load.parallelism=8 --set consumer.step=60ms --name slow --duration 2500ms --quiet
   run "$HEADRACE" apply slow --json
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   echo "$output" > a.json
@@ -64,14 +60,15 @@ record() {
   "$HEADRACE" run small.toml --set source.synthetic.elements=3 --quiet
   run "$HEADRACE" apply
   one_line_error 4 "has no plan"
-  record moved
+  sed -i 's/sleep = "1ms"/sleep = "6ms"/' small.toml
+  "$HEADRACE" run small.toml --name moved --duration 1500ms --quiet
   mv small.toml elsewhere.toml
   run "$HEADRACE" apply moved
   [ "$status" -ne 0 ] && [[ "$output" == *small.toml* ]] || { echo "$output"; false; }
 }
 
 @test "report: the first page fits 24 lines of 80 columns; evidence by name; --full has all" {
-  record
+  take_recorded
   COLUMNS=80 "$HEADRACE" report > page || [ $? -eq 4 ]
   [ "$(wc -l < page)" -le 24 ] || { cat page; false; }
   [ "$(grep -v headrace page | awk '{ if (length($0) > m) m = length($0) } END { print m }')" -le 80 ] || { cat page; false; }
@@ -89,14 +86,14 @@ record() {
 
 @test "run ends with the first page; --quiet and --json do not" {
   sed -i 's/sleep = "1ms"/sleep = "6ms"/' small.toml
-  "$HEADRACE" run small.toml --duration 3s > out
+  "$HEADRACE" run small.toml --duration 1500ms > out
   grep -q '^ limit ' out
   [ "$("$HEADRACE" run small.toml --quiet)" = "" ]
-  "$HEADRACE" run small.toml --json | jq -e .run_id
+  "$HEADRACE" run small.toml --level 1 --json | jq -e .run_id
 }
 
 @test "colours: --color, NO_COLOR, pipes" {
-  record
+  take_recorded
   "$HEADRACE" report --color always > colored || [ $? -eq 4 ]
   grep -q $'\x1b\\[' colored
   for options in "" "--color never" "--color auto"; do
@@ -108,7 +105,7 @@ record() {
 }
 
 @test "report --open writes a page that only its owner may read" {
-  record
+  take_recorded
   TMPDIR=$DIR run --separate-stderr "$HEADRACE" report --open
   [ -s "$output" ]
   [ "$(stat -c %a "$(dirname "$output")")" = 700 ]

@@ -34,12 +34,12 @@ figure() { "$HEADRACE" query "SELECT sum($2) AS n FROM operator_summary WHERE op
 @test "accounts: a run on a filled cache fetches nothing" {
   make_table
   cached="--set cache.after=transform --set cache.tier=disk --set cache.folder=kept --set consumer.step=0"
-  "$HEADRACE" run t/pipeline.toml -q $cached
+  "$HEADRACE" run t/pipeline.toml --level 1 -q $cached
   [ "$(figure cache.hit completions_count)" -eq 0 ]
   misses=$(figure cache.miss completions_count)
   [ "$misses" -gt 1 ]
   [ "$(figure fetch bytes_in_bytes)" -gt 0 ]
-  "$HEADRACE" run t/pipeline.toml -q $cached
+  "$HEADRACE" run t/pipeline.toml --level 1 -q $cached
   [ "$(figure cache.hit completions_count)" -eq "$misses" ]
   [ "$(figure cache.hit bytes_out_bytes)" -gt 0 ]
   [ "$(figure fetch bytes_in_bytes)" -eq 0 ]
@@ -105,7 +105,7 @@ figure() { "$HEADRACE" query "SELECT sum($2) AS n FROM operator_summary WHERE op
   rm -r t/kept
   for round in 1 2; do [ "$(checksum $cached --set dedup.mode=on)" = "$once" ]; done
   [ "$(du -b t/kept | cut -f1)" -lt "$expanded" ]
-  "$HEADRACE" run t/pipeline.toml -q $cached --set dedup.mode=on --set consumer.step=0
+  "$HEADRACE" run t/pipeline.toml --level 1 -q $cached --set dedup.mode=on --set consumer.step=0
   [ "$(figure fetch bytes_in_bytes)" -eq 0 ]
   printf '\n[[cache]]\nafter = "extract"\n\n[[cache]]\nafter = "transform"\n' >> t/pipeline.toml
   run "$HEADRACE" run t/pipeline.toml --no-record

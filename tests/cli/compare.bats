@@ -18,7 +18,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 
 @test "two pipelines: which is faster, stored, shown again, gated" {
   pipelines
-  "$HEADRACE" compare slow.toml fast.toml --pairs 6 --duration 700ms --level 2 --name both -q --json > page.json
+  "$HEADRACE" compare slow.toml fast.toml --pairs 6 --duration 500ms --level 2 --name both -q --json > page.json
   fits_schema page.json
   [ "$(jq -r .verdict page.json)" = faster ]
   jq -e '.metrics[0].metric == "rows_per_s" and .metrics[0].change > 1 and .metrics[0].change_low > 0.5' page.json
@@ -80,7 +80,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "two commands, by their time" {
-  "$HEADRACE" compare --a-cmd 'sleep 1.5' --b-cmd 'sleep 0.1' --pairs 6 --level 1 --json -q > page.json
+  "$HEADRACE" compare --a-cmd 'sleep 0.8' --b-cmd 'sleep 0.1' --pairs 6 --level 1 --json -q > page.json
   fits_schema page.json
   jq -e '.metrics[0].metric == "elapsed_s" and .verdict == "faster" and .metrics[0].change_high < 0' page.json
 }
@@ -119,7 +119,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   one_line_error 2 'give --b-cmd'
   run "$HEADRACE" compare --a-cmd true --b-cmd true --duration 3s
   one_line_error 2 'a command ends by itself'
-  "$HEADRACE" run small.toml --name one -q
+  "$HEADRACE" run small.toml --level 1 --name one -q
   run "$HEADRACE" compare one one
   one_line_error 2 'run 1 is on both sides'
   run "$HEADRACE" compare one two

@@ -46,14 +46,14 @@ PY
 
 @test "run: a deduplicated run delivers the same rows, and accounts say what was saved" {
   plain=$("$HEADRACE" run clustered/pipeline.toml --no-record --checksum --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["checksum"]["multiset"])')
-  "$HEADRACE" run clustered/pipeline.toml --set dedup.mode=on --db r.db --checksum --json > run.json
+  "$HEADRACE" run clustered/pipeline.toml --level 1 --set dedup.mode=on --db r.db --checksum --json > run.json
   [ "$(python3 -c 'import json; print(json.load(open("run.json"))["checksum"]["multiset"])')" = "$plain" ]
   "$HEADRACE" query --db r.db "SELECT 1" > /dev/null  # the views are there
   [ "$(sql r.db "SELECT sum(bytes_in_bytes) > 1.5 * sum(bytes_out_bytes) FROM operator_summary WHERE operator LIKE 'dedup.%' AND kind = 'dedup'")" = 1 ]
 }
 
 @test "run: the trainer trains, the parts of its step have accounts, and dedup changes no loss" {
-  "$HEADRACE" run clustered/pipeline.toml --set consumer.kind=trainer --set consumer.model.rows=1000 --set pipeline.order=file --db t.db --json > plain.json
+  "$HEADRACE" run clustered/pipeline.toml --level 1 --set consumer.kind=trainer --set consumer.model.rows=1000 --set pipeline.order=file --db t.db --json > plain.json
   "$HEADRACE" run clustered/pipeline.toml --set consumer.kind=trainer --set consumer.model.rows=1000 --set pipeline.order=file --set dedup.mode=auto --no-record --json > dedup.json
   python3 - <<PY
 import json

@@ -159,14 +159,14 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
   mkdir small
   mount -t tmpfs -o size=64k none small 2> err || skip "may not mount a tmpfs here: $(cat err)"
   keep="--no-record --set consumer.step=0 --checkpoint small/at.ckpt"
-  "$HEADRACE" run t/pipeline.toml -q $keep --duration 500ms --checkpoint-every 1 || [ $? -eq 130 ]
+  "$HEADRACE" run t/pipeline.toml --level 1 -q $keep --duration 500ms --checkpoint-every 1 || [ $? -eq 130 ]
   cp small/at.ckpt before
   dd if=/dev/zero of=small/filler bs=1k 2> /dev/null || true
-  run "$HEADRACE" run t/pipeline.toml -q $keep --resume --duration 100ms
+  run "$HEADRACE" run t/pipeline.toml --level 1 -q $keep --resume --duration 100ms
   one_line_error 7 "small/at.ckpt.*No space left"
   cmp small/at.ckpt before
   [ "$(ls small | wc -l)" -eq 2 ]
   rm small/filler
-  "$HEADRACE" run t/pipeline.toml $keep --resume --duration 100ms --json > out.json
+  "$HEADRACE" run t/pipeline.toml --level 1 $keep --resume --duration 100ms --json > out.json
   [ "$(jq .resumed_rows_count out.json)" -gt 0 ]
 }

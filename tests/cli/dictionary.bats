@@ -25,12 +25,12 @@ figure() {
       [ "$(checksum --set pipeline.dictionary=$dictionary --set pipeline.layout=$layout)" = "$plain" ]
     done
   done
-  "$HEADRACE" run d/pipeline.toml --db r.db -q --set consumer.step=0 --set pipeline.dictionary=always
+  "$HEADRACE" run d/pipeline.toml --db r.db --level 1 -q --set consumer.step=0 --set pipeline.dictionary=always
   ids=$(figure transform.dictionary bytes_in_bytes)
   entries=$(figure transform.dictionary bytes_out_bytes)
   [ "$entries" -gt 0 ]
   [ "$entries" -lt "$ids" ]
-  "$HEADRACE" run d/pipeline.toml --db r.db -q --set consumer.step=0 --set pipeline.dictionary=off
+  "$HEADRACE" run d/pipeline.toml --db r.db --level 1 -q --set consumer.step=0 --set pipeline.dictionary=off
   [ -z "$(figure transform.dictionary bytes_in_bytes | grep -v bytes)" ]
 }
 
@@ -55,7 +55,7 @@ figure() {
       done
     done
   done
-  "$HEADRACE" run d/pipeline.toml --db r.db -q --set consumer.step=0 --set pipeline.dictionary=always
+  "$HEADRACE" run d/pipeline.toml --db r.db --level 1 -q --set consumer.step=0 --set pipeline.dictionary=always
   ids=$(figure transform.dictionary bytes_in_bytes)
   run "$HEADRACE" run d/pipeline.toml --db r.db --set consumer.step=0 --set pipeline.dictionary=always --set dedup.mode=on
   [ "$status" -eq 0 ]

@@ -32,10 +32,10 @@ figure() {
 @test "without transforms nothing is copied between decoding and the tensors" {
   make_table
   sed -e '/^\[\[transform\]\]/,/^$/d' t/pipeline.toml > t/plain.toml
-  "$HEADRACE" run t/plain.toml --db r.db -q --set consumer.step=0 --set pipeline.batch_rows=512
+  "$HEADRACE" run t/plain.toml --db r.db --level 1 -q --set consumer.step=0 --set pipeline.batch_rows=512
   [ "$(figure tensorize.copy bytes_out_bytes)" -eq 0 ]
   [ "$(figure tensorize completions_count)" -eq 8 ]
-  "$HEADRACE" run t/plain.toml --db r.db -q --set consumer.step=0 --set pipeline.layout=flatmap
+  "$HEADRACE" run t/plain.toml --db r.db --level 1 -q --set consumer.step=0 --set pipeline.layout=flatmap
   [ "$(figure tensorize.copy bytes_out_bytes)" -gt 0 ]
 }
 
@@ -48,10 +48,10 @@ figure() {
     done
   done
   sed -e '/^\[\[transform\]\]/,/^$/d' t/pipeline.toml > t/plain.toml
-  "$HEADRACE" run t/plain.toml --db r.db -q --set consumer.step=0 --set dedup.mode=on
+  "$HEADRACE" run t/plain.toml --db r.db --level 1 -q --set consumer.step=0 --set dedup.mode=on
   [ "$(figure tensorize completions_count)" -eq 4 ]
   [ "$(figure tensorize.copy bytes_out_bytes)" -eq 0 ]
-  "$HEADRACE" run t/plain.toml --db r.db -q --set consumer.step=0 --set dedup.mode=on --set pipeline.layout=flatmap
+  "$HEADRACE" run t/plain.toml --db r.db --level 1 -q --set consumer.step=0 --set dedup.mode=on --set pipeline.layout=flatmap
   [ "$(figure tensorize.copy bytes_out_bytes)" -gt 0 ]
 }
 
@@ -71,9 +71,9 @@ TOML
   [ "$plain" != "$(PIPELINE=t/pipeline.toml checksum)" ]
   [ "$(checksum)" = "$plain" ]
   [ "$(checksum --set pipeline.order=file --set pipeline.batch_rows=100)" = "$plain" ]
-  "$HEADRACE" run t/pipeline.toml --db r.db -q --set consumer.step=0
+  "$HEADRACE" run t/pipeline.toml --db r.db --level 1 -q --set consumer.step=0
   all=$(figure decode bytes_out_bytes)
-  "$HEADRACE" run t/some.toml --db r.db -q --set consumer.step=0
+  "$HEADRACE" run t/some.toml --db r.db --level 1 -q --set consumer.step=0
   [ "$(figure decode bytes_out_bytes)" -lt "$all" ]
   sed -i 's/^column = "label"/column = "lable"/' t/some.toml
   run "$HEADRACE" run t/some.toml --no-record -q

@@ -96,10 +96,10 @@ make_tables() {
   null="--set source.on_locked=null"
   again="--no-record --resume --set consumer.step=0"
   "$HEADRACE" run plain/pipeline.toml --no-record -q --set consumer.step=0 --checkpoint plain.ckpt
-  "$HEADRACE" run plain/pipeline.toml $again $null --checkpoint plain.ckpt
+  "$HEADRACE" run plain/pipeline.toml --level 1 $again $null --checkpoint plain.ckpt
   "$HEADRACE" run secret/pipeline.toml --no-record -q --set consumer.step=0 $null --set source.keys="$PWD/some.txt" --checkpoint secret.ckpt
-  "$HEADRACE" run secret/pipeline.toml $again $null --set source.keys="$PWD/some.txt" --checkpoint secret.ckpt
-  run "$HEADRACE" run secret/pipeline.toml $again $null --checkpoint secret.ckpt
+  "$HEADRACE" run secret/pipeline.toml --level 1 $again $null --set source.keys="$PWD/some.txt" --checkpoint secret.ckpt
+  run "$HEADRACE" run secret/pipeline.toml --level 1 $again $null --checkpoint secret.ckpt
   one_line_error 2 "another projection, filter or set of locked columns.*source.keys opens .on_locked."
 }
 

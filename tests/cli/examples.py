@@ -2,15 +2,17 @@
 """Runs the command lines that headrace shows to people, as they are written: those of README.md and docs/index.md, and the
 examples of every command's --help.
 
-usage: examples.py prepare FOLDER            makes the folder that the lines are run in
-       examples.py run FOLDER DOCUMENT...    the lines of these documents
-       examples.py run FOLDER --help-of A..B the examples of the commands from letter A to letter B, and of `headrace --help`
-       examples.py stale FOLDER              fails for an exception below that no line needs any more
-       examples.py links FOLDER              fails for a link to a file that is not there, or a document that the index lacks
+usage: examples.py run WORK DOCUMENT...  the lines of these documents, in folders made below WORK
+       examples.py run WORK a..b         the examples of the commands from letter a to letter b, and of `headrace --help`
+       examples.py stale                 fails for an exception below that no line needs any more
+       examples.py links                 fails for a link to a file that is not there, or a document that the index lacks
+
+What the lines name is made once for each HEADRACE, in the folder `examples` beside it.
 
 A line fails when it is refused (exit 2), finds its input bad (5), or fails (1, 126, 127, a signal). A busy machine may leave a
 verdict open (4), and a gate may fail (3). HEADRACE is the executable.
 """
+import fcntl
 import os
 import pathlib
 import re
@@ -18,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -54,9 +57,13 @@ SHORTER = [
     (r"^(headrace compare --duration 300ms .*?) --duration \d+s", r"\1"),
     (r"^(headrace compare )((?!.*--pairs)(?=.*(\.toml|--a )).*)", r"\1--pairs 2 \2"),
     (r"--pairs (10|20)\b", "--pairs 2"),
-    (r"^headrace tune ((?!.*--(continuous|explain|dry-run)).*)", r"headrace tune --max-decisions 1 \1"),
-    (r"^headrace run (rm1/pipeline\.toml)(?!.*(--duration|--epochs))", r"headrace run \1 --duration 3s"),
-    (r"^(headrace run .*--duration) 1s", r"\1 3s"),  # a run shorter than that has no verdict
+    (r"^(headrace compare )((?!.*--level).*(-cmd|\.toml))", r"\1--level 2 \2"),  # begins a run a second sooner
+    # What threads change is clear at once where one sleeps: a tuner compares for half a minute where it is not.
+    (r"^headrace tune (?!.*--(continuous|dry-run))rm1/pipeline\.toml", r"headrace tune --max-decisions 1 before.toml"),
+    (r"^headrace tune rm1/pipeline\.toml --dry-run", r"headrace tune before.toml --dry-run"),
+    (r"^headrace run (rm1/pipeline\.toml)(?!.*(--duration|--epochs))", r"headrace run \1 --duration 1500ms"),
+    (r"^(headrace run .*--duration) 1s", r"\1 1500ms"),  # a run shorter than that has no verdict
+    (r"^headrace demo", r"headrace demo --duration 2s"),
 ]
 
 SLOW_PIPELINE = """pipeline = { name = "%s" }
@@ -65,11 +72,11 @@ consumer = { step = "1ms" }
 stage = [{ name = "load", operators = [{ sleep = "%s" }] }, { name = "pack", operators = [{ sleep = "200us" }] }]
 """
 
-# A training loop of three seconds, with operators where the Python package's library is built.
+# A training loop of two seconds, with operators where the Python package's library is built.
 TRAIN = """import time
 import headrace
 def batches():
-    for _ in range(600):
+    for _ in range(400):
         with headrace.operator("load") as op:
             time.sleep(0.004)
             op.rows(8)
@@ -80,7 +87,23 @@ for batch in headrace.wrap(batches()):
 
 
 def run(*arguments, folder):
-    subprocess.run([HEADRACE, *arguments], cwd=folder, check=True, capture_output=True, timeout=LIMIT_S)
+    environment = {name: value for name, value in os.environ.items() if name != "HEADRACE_DB"}
+    subprocess.run([HEADRACE, *arguments], cwd=folder, check=True, capture_output=True, timeout=LIMIT_S, env=environment)
+
+
+def prepared():
+    """The folder with what the lines name. Others that want it meanwhile wait."""
+    place = pathlib.Path(HEADRACE).parent / "examples"
+    place.mkdir(exist_ok=True)
+    made = place / "made"
+    with open(place / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        newest = max(os.path.getmtime(HEADRACE), os.path.getmtime(__file__))
+        if not made.exists() or made.stat().st_mtime <= newest:
+            shutil.rmtree(place / "prepared", ignore_errors=True)
+            prepare(place / "prepared")
+            made.touch()
+    return place / "prepared"
 
 
 def prepare(folder):
@@ -116,7 +139,7 @@ def prepare(folder):
     run("run", "rm1/pipeline.toml", "--no-record", "-q", "--epochs", "1", "--log-reads", "reads.jsonl", folder=folder)
     shutil.copy(folder / "reads.jsonl", folder / "jobs.jsonl")
     for number in range(4):  # 1 to 4
-        run("run", "rm1/pipeline.toml", "-q", "--duration", "2s", "--name", "nightly" if number == 3 else f"run{number}",
+        run("run", "rm1/pipeline.toml", "-q", "--duration", "1500ms", "--name", "nightly" if number == 3 else f"run{number}",
             folder=folder)
     for number in range(4):
         run("runs", "tag", str(number + 1), "before" if number < 2 else "after", folder=folder)
@@ -173,10 +196,13 @@ def shortened(line):
     return line
 
 
-def let_work(process, seconds=3):
-    """So long, or until it ends. How far a line got in it is another test's affair."""
-    end = time.monotonic() + seconds
+def let_work(process, said, seconds=3):
+    """Until it has said something, and half a second more; so long if it says nothing; or until it ends. How far a line got in it
+    is another test's affair."""
+    end, speaks = time.monotonic() + seconds, False
     while process.poll() is None and time.monotonic() < end:
+        if not speaks and os.fstat(said.fileno()).st_size:
+            end, speaks = time.monotonic() + 0.5, True
         time.sleep(0.05)
 
 
@@ -197,37 +223,40 @@ def run_line(line, folder):
     environment.pop("HEADRACE_DB", None)
     environment["PYTHONPATH"] = str(SOURCE / "probes/python")
     environment["HEADRACE_ACCOUNT_LIBRARY"] = str(pathlib.Path(HEADRACE).parent / "libheadrace_account.so.1")
+    said = tempfile.TemporaryFile()
     process = subprocess.Popen(["bash", "-o", "pipefail", "-c", re.sub(r"(?<= )/(data|tmp)\b", rf"{folder}/\1", line)], cwd=folder,
-                               env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True)
-    good = GOOD
+                               env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
+    good, late = GOOD, ""
     try:
         if table is INTERRUPTED:
             good = {0, 130, -signal.SIGINT}
-            let_work(process)
+            let_work(process, said)
             os.killpg(process.pid, signal.SIGINT)
-        said, _ = process.communicate(timeout=LIMIT_S)
+        process.wait(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        said, _ = process.communicate()
-        said += f"\nstill ran after {LIMIT_S} s"
+        process.wait()
+        late = f"\nstill ran after {LIMIT_S} s"
     finally:
         if target:
             target.kill()
             target.wait()
     if process.returncode in good:
         return process.returncode, None
-    return process.returncode, f"exit {process.returncode}: {line}\n{said[-1500:]}"
+    said.seek(0)
+    text = said.read().decode(errors="replace")
+    return process.returncode, f"exit {process.returncode}: {line}\n{text[-1500:]}{late}"
 
 
-def run_lines(prepared, what):
+def run_lines(work, what):
     """Those of one place run one after the other in one folder: later ones use what earlier ones made."""
+    made = prepared()
     failed, count, place_before, folder = 0, 0, None, None
     for place, line in all_lines(what):
         if place != place_before:
-            folder = prepared.parent / re.sub(r"\W+", "_", place)
+            folder = work / re.sub(r"\W+", "_", place)
             shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(prepared, folder, symlinks=True)
+            shutil.copytree(made, folder, symlinks=True)
             place_before = place
         count += 1
         started = time.monotonic()
@@ -264,13 +293,10 @@ def links():
 
 
 def main():
-    action, folder, *what = sys.argv[1:]
-    folder = pathlib.Path(folder).resolve()
-    if action == "prepare":
-        return prepare(folder)
+    action, *what = sys.argv[1:]
     if action in ("stale", "links"):
         return stale() if action == "stale" else links()
-    return run_lines(folder, what)
+    return run_lines(pathlib.Path(what[0]).resolve(), what[1:])
 
 
 sys.exit(main())

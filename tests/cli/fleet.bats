@@ -3,9 +3,11 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-# A recorded run and a file of nodes.
-record() {
-  "$HEADRACE" run small.toml --duration 1s -q
+# A recorded run, the same for all, and a file of nodes.
+record_small() { "$HEADRACE" run small.toml --duration 1s -q; }
+setup_file() { prepare record_small; }
+with_nodes() {
+  take
   cat > nodes.toml <<'TOML'
 [[node]]
 name = "small"
@@ -22,7 +24,7 @@ TOML
 fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
 
 @test "both fleets and shortages fit the published schema, and a broken one does not" {
-  record
+  with_nodes
   "$HEADRACE" plan --nodes nodes.toml --json > plan.json
   fits_schema fleet plan.json
   run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1e12rows/s --format json
@@ -36,7 +38,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "what is simulated: the target is carried, one node less is a scenario, one seed one answer" {
-  record
+  with_nodes
   "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --json > a.json
   jq -e '.simulation.rows_per_second > 19000 and .simulation.rows_per_second < 20500' a.json
   jq -e '.simulation.scenarios[0].key == "one_node" and .simulation.scenarios[0].lost.small == 1' a.json
@@ -49,7 +51,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "a fleet for a target, as text and as JSON" {
-  record
+  with_nodes
   "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s > page
   grep -q '^VERDICT  [0-9]* x small carr[iesy]* 20.0 k rows/s, with probability' page
   grep -q '^LIMITS   the nodes (their cores) first' page
@@ -64,7 +66,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "without a target it is what the clients demand" {
-  record
+  with_nodes
   [ "$("$HEADRACE" plan --nodes nodes.toml --json | jq .target_rows_per_second)" = 100000 ]
   sed -i '/demand/d' nodes.toml
   run "$HEADRACE" plan --nodes nodes.toml
@@ -72,13 +74,13 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "a target in batches is one in rows" {
-  record
+  with_nodes
   rows=$("$HEADRACE" plan --nodes nodes.toml --target 1000batches/s --json | jq .target_rows_per_second)
   [ "$rows" = 8000 ]
 }
 
 @test "no fleet: exit 4, the budget and by how much, in text and JSON" {
-  record
+  with_nodes
   sed -i 's/max = 1000/max = 1/' nodes.toml
   run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1000000rows/s
   [ "$status" -eq 4 ]
@@ -91,7 +93,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "mistakes in the nodes file and in the options are one line" {
-  record
+  with_nodes
   sed -i 's/cores = 4/cores = "4"/' nodes.toml
   run "$HEADRACE" plan --nodes nodes.toml --target 5rows/s
   one_line_error 5 "nodes.toml:4:9: 'cores' is not a number; give a number from"
@@ -102,7 +104,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "the program in words and as an LP file that GLPK solves alike" {
-  record
+  with_nodes
   "$HEADRACE" plan --nodes nodes.toml --target 20000rows/s --explain --lp fleet.lp > page
   grep -q 'X >= 20.0 k rows/s  (target)' page
   grep -qi '^minimize' fleet.lp
@@ -115,7 +117,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "more nodes than are ever planned are a shortage: exit 4, and it is said" {
-  record
+  with_nodes
   sed -i 's/^max = 1000$//; s/^cores = 4$/cores = 18/' nodes.toml
   run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1e12rows/s
   [ "$status" -eq 4 ]
@@ -129,7 +131,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "a nodes file or pipeline that nests without end is refused in one line" {
-  record
+  with_nodes
   python3 -c 'print("a." * 200000 + "b = 1")' > deep.toml
   run "$HEADRACE" plan --nodes deep.toml --target 5rows/s
   one_line_error 5 "deep.toml:1: a key of more than 33 parts"

@@ -4,6 +4,12 @@ setup() {
   DIR=$(mktemp -d)
   cd "$DIR"
   export HEADRACE_DB=$DIR/runs.db NO_COLOR=1
+  small_pipeline
+}
+teardown() { rm -rf "$DIR"; }
+
+# small_pipeline: small.toml in this folder.
+small_pipeline() {
   cat > small.toml <<'TOML'
 pipeline = { name = "small" }
 source = { synthetic = { elements = 40, rows = 8 } }
@@ -14,7 +20,31 @@ stage = [
 ]
 TOML
 }
-teardown() { rm -rf "$DIR"; }
+
+# What the tests of one file need alike is made once, in `setup_file`: `prepare COMMAND...` runs a function in the folder of the
+# file, with small.toml and a database there; `take` gives a test a copy of that database and of what else is named.
+prepare() {
+  HEADRACE=${HEADRACE:-$BATS_TEST_DIRNAME/../../build/headrace}
+  cd "$BATS_FILE_TMPDIR"
+  small_pipeline
+  HEADRACE_DB=$BATS_FILE_TMPDIR/runs.db NO_COLOR=1 "$@"
+}
+take() {
+  cp "$BATS_FILE_TMPDIR"/runs.db* .
+  for name in "$@"; do cp -r "$BATS_FILE_TMPDIR/$name" .; done
+}
+
+# A run in which one stage sleeps six times as long as the others work, so that it limits on any machine, however loaded:
+# recorded once for all files, by recorded.sh. Its pipeline file is $RECORDED/small.toml; `take_recorded` copies its database,
+# where it is run `first`.
+RECORDED=${HEADRACE_RECORDED:-$(dirname "${HEADRACE:-$BATS_TEST_DIRNAME/../../build/headrace}")/recorded}
+make_recorded() {
+  HEADRACE=${HEADRACE:-$BATS_TEST_DIRNAME/../../build/headrace} sh "$BATS_TEST_DIRNAME/recorded.sh" "$RECORDED" || [ $? -eq 77 ]
+}
+take_recorded() {
+  [ -e "$RECORDED/runs.db" ] || skip "other programs kept the cores while this was to be recorded"
+  cp "$RECORDED/runs.db" "$HEADRACE_DB"
+}
 
 # one_line_error CODE PATTERN: the last `run` ended with CODE and one line on standard error that matches PATTERN.
 one_line_error() {

@@ -41,7 +41,7 @@ harmless() {
 
 @test "a hostile run, tag, pipeline and database reach no terminal" {
   sed "s/name = \"small\"/name = \"evil\\\\u001B[2J\\\\u009B31m\\\\u202E\"/; s/name = \"parse\"/name = \"pa\\\\u009B\\\\u202Ese\"/" small.toml > evil.toml
-  harmless 0,2 run evil.toml --name "$NAME" --duration 2s
+  harmless 0,2 run evil.toml --name "$NAME" --duration 1s
   "$HEADRACE" run small.toml --quiet --name "$NAME" --duration 1s 2> /dev/null
   id=$("$HEADRACE" runs --json | jq .runs[-1].run_id)
   harmless 0 runs tag "$id" "$NAME"
@@ -64,7 +64,7 @@ harmless() {
 }
 
 @test "query: headers and fields of a table; of CSV, in files and on terminals" {
-  harmless 0 run small.toml --duration 1s --quiet
+  harmless 0 run small.toml --level 1 --quiet
   harmless 0 query "SELECT 'x' AS \"$NAME\""
   harmless 0 query "SELECT '$NAME' AS a, 1 AS b"
   [ "$(wc -l < h.out)" -eq 2 ]

@@ -3,7 +3,9 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-make_table() { "$HEADRACE" generate rm1 -o t --rows 8192 --features 0.01 --seed 3 --stripe-rows 1024 2> /dev/null; }
+generate_table() { "$HEADRACE" generate rm1 -o t --rows 8192 --features 0.01 --seed 3 --stripe-rows 1024 2> /dev/null; }
+setup_file() { prepare generate_table; }
+make_table() { cp -r "$BATS_FILE_TMPDIR/t" .; }
 sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 
 @test "--ceiling repeats one batch: the consumer does not wait, and the pipeline stands still" {
@@ -30,14 +32,14 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 
 @test "a ceiling run is nothing to plan for, and the refusal names the run that is" {
   make_table
-  "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --level 1 --ceiling --duration 500ms -q
   for words in "" "--json" "--what-if cores=2" "--nodes nodes.toml"; do
     run "$HEADRACE" plan $words
     one_line_error 4 "nothing to size"
     [[ "$output" == *"record the pipeline itself"*pipeline.toml* ]]
   done
-  "$HEADRACE" run t/pipeline.toml --duration 1s -q
-  "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --level 1 --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --level 1 --ceiling --duration 500ms -q
   run "$HEADRACE" plan
   one_line_error 4 "headrace plan 2"
   run -4 "$HEADRACE" report
@@ -46,9 +48,9 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 
 @test "runs that did other work are no siblings" {
   make_table
-  "$HEADRACE" run t/pipeline.toml --duration 1s -q --checksum
-  "$HEADRACE" run t/pipeline.toml --duration 1s -q
-  "$HEADRACE" run t/pipeline.toml --ceiling --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --level 1 --duration 1s -q --checksum
+  "$HEADRACE" run t/pipeline.toml --level 1 --duration 1s -q
+  "$HEADRACE" run t/pipeline.toml --level 1 --ceiling --duration 500ms -q
   run -4 "$HEADRACE" report 3
   [[ "$output" == *"headrace report 2"* ]]
   "$HEADRACE" report 1 --json > r.json || [ $? -eq 4 ]
@@ -119,14 +121,14 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 
 @test "the report finds the runs that differ in one thing, and names those that are missing" {
   make_table
-  one="--duration 2500ms --set consumer.step=3ms"
+  one="--duration 1500ms --set consumer.step=3ms"
   "$HEADRACE" run t/pipeline.toml -q $one
   "$HEADRACE" report --json 1 > before.json || [ $? -eq 4 ]
   jq -e '.differential.missing_command | contains("--ceiling") and contains("--set consumer.step=3ms")' before.json
   jq -e '.differential.input_bound_ratio == null and .differential.input_bound_ratio_unavailable != ""' before.json
   "$HEADRACE" run t/pipeline.toml -q $one --ceiling
   # Another setting is another pipeline.
-  "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=9ms --ceiling
+  "$HEADRACE" run t/pipeline.toml -q --duration 1500ms --set consumer.step=9ms --ceiling
   "$HEADRACE" report --json 1 > after.json || [ $? -eq 4 ]
   jq -e '.differential.input_bound_ratio >= 0' after.json
   jq -e '[.differential_stalls[] | select(.run == "run 2")] | length == 1' after.json

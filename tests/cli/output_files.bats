@@ -2,7 +2,7 @@
 # Files that users name: where they are written, through what they are not, and with which permissions.
 load helpers
 
-recorded() { "$HEADRACE" run small.toml --name first --quiet; }
+recorded() { "$HEADRACE" run small.toml --level 1 --name first --quiet; }
 # plant TARGET PREFIX...: links at PREFIX followed by the next processes' numbers, as temporary files were once named.
 plant() {
   python3 -c 'import os, subprocess, sys

@@ -2,14 +2,11 @@
 # headrace plan: the plan as a document, its program, and hypothetical settings.
 load helpers
 
-record() {
-  sed -i 's/elements = 40, rows = 8/elements = 0, rows = 8, bytes = "64KiB"/; s/sleep = "1ms"/sleep = "6ms"/' small.toml
-  "$HEADRACE" run small.toml --name first --duration 2500ms --quiet
-}
+setup_file() { make_recorded; }
 fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/$1.schema.json" "$2"; }
 
 @test "the plan fits its published schema, and a broken one does not" {
-  record
+  take_recorded
   "$HEADRACE" plan first --json > plan.json
   fits_schema plan plan.json
   jq -e '.settings["load.parallelism"] > 1 and .changes[0].gain_ratio > 0.5 and .promise.batches_per_second > 0' plan.json
@@ -24,7 +21,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "the program is explained and written for other solvers" {
-  record
+  take_recorded
   run "$HEADRACE" plan first --explain --lp plan.lp
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   [[ "$output" == *"proven optimal, gap 0"* ]] || { echo "$output"; false; }
@@ -37,7 +34,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "what-if predicts and names what limits then" {
-  record
+  take_recorded
   run "$HEADRACE" plan first --what-if load.parallelism=8 consumer.cost=20
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   [[ "$output" == *"limited by the consumer then"* ]] || { echo "$output"; false; }
@@ -50,7 +47,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "what-if refuses what it does not know, in one line" {
-  record
+  take_recorded
   run "$HEADRACE" plan first --what-if lod.parallelism=2
   one_line_error 2 "no stage is named 'lod'; did you mean 'load'"
   run "$HEADRACE" plan first --what-if load.cost=cheap
@@ -60,23 +57,8 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   [ ! -e plan.json ]
 }
 
-@test "a run with a plan is told beside what the plan had said" {
-  record
-  "$HEADRACE" plan first -o plan.json
-  "$HEADRACE" run small.toml --plan plan.json --name planned --duration 3s --quiet
-  "$HEADRACE" query --format json "SELECT from_run_id, batches_per_second, observed_batches_per_second FROM prediction_summary" > said.json
-  jq -e '.rows | length == 1 and .[0].from_run_id == 1 and .[0].observed_batches_per_second > 0' said.json
-  [ "$(jq .rows[0].batches_per_second said.json)" = "$(jq .predicted.batches_per_second plan.json)" ]
-  run "$HEADRACE" report planned
-  [[ "$output" == *" plan "*"predicted "*"measured "* ]] || { echo "$output"; false; }
-  "$HEADRACE" report planned --format json | jq -e '.verdict.planned.error_ratio | (. > -0.5 and . < 0.5)'
-  # With settings of one's own on top it is no run of that plan.
-  "$HEADRACE" run small.toml --plan plan.json --set parse.parallelism=1 --name other --duration 2500ms --quiet
-  [ "$("$HEADRACE" query --format json "SELECT COUNT(*) AS n FROM prediction_summary" | jq .rows[0].n)" = 1 ]
-}
-
 @test "a cache is planned together with threads" {
-  record
+  take_recorded
   # More threads alone reach what the consumer takes.
   run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 50
   [ "$status" -eq 0 ] || { echo "$output"; false; }
@@ -98,7 +80,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "a plan with a cache fits the schema and names every candidate" {
-  record
+  take_recorded
   "$HEADRACE" plan first --cache disk=1GiB@1MB/s memory=1GiB --epoch-rows 80000 --max-threads 1 --json > plan.json
   fits_schema plan plan.json
   jq -e '.cache.epochs == null and (.cache.options | length) == 4' plan.json
@@ -108,7 +90,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "price and power are objectives where they are given" {
-  record
+  take_recorded
   run "$HEADRACE" plan first --explain
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   [[ "$output" == *"price: not in force"* ]] || { echo "$output"; false; }
@@ -119,17 +101,8 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   jq -e '.cores_used >= 1 and .watts > 0' plan.json
 }
 
-@test "a budget that cannot keep the rate says so and exits 4" {
-  sed -i 's/elements = 40, rows = 8/elements = 0, rows = 8, bytes = "64KiB"/; s/spin = "1ms"/spin = "3ms"/' small.toml
-  "$HEADRACE" run small.toml --name first --duration 2500ms --quiet
-  run "$HEADRACE" plan first --cores 0.1
-  [ "$status" -eq 4 ] || { echo "$output"; false; }
-  [[ "$output" == "infeasible at the present rate: 0.1 cores allow"* ]] || { echo "$output"; false; }
-  [[ "$output" == *"no setting makes up for the smaller budget"* ]] || { echo "$output"; false; }
-}
-
 @test "a number of rows that was not recorded is not printed as 0" {
-  record
+  take_recorded
   sqlite3 "$HEADRACE_DB" "UPDATE intervals SET step_rows_count = 0; UPDATE operators SET rows_count = 0;"
   sqlite3 "$HEADRACE_DB" "UPDATE steps SET rows_count = 0"
   run "$HEADRACE" plan first

@@ -8,7 +8,7 @@ setup_file() {
   "$HEADRACE" generate rm1 --features 0.02 --rows 4000 --seed 4 -o t > /dev/null 2>&1
   "$HEADRACE" rewrite t --layout map -o maps > /dev/null 2>&1
   cp t/pipeline.toml maps/
-  local to="--db r.db --quiet --duration 3s"
+  local to="--db r.db --quiet --duration 2s"
   "$HEADRACE" run t/pipeline.toml $to --name idle --set consumer.step=50ms > /dev/null 2>&1
   "$HEADRACE" run maps/pipeline.toml $to --name maps --set consumer.step=0 > /dev/null 2>&1
   "$HEADRACE" run t/pipeline.toml $to --name disk --set consumer.step=2ms --set source.throttle.preset=disk --set source.coalesce_gap=0 > /dev/null 2>&1

@@ -5,7 +5,7 @@ load helpers
 sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
 # fake NAME AGE_IN_DAYS: a finished run.
 runs() {
-  "$HEADRACE" profile -q --name "$1" -- true
+  "$HEADRACE" profile -q --level 1 --name "$1" -- true
   python3 - "$HEADRACE_DB" "$2" <<'PY'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -57,9 +57,9 @@ PY
   "$HEADRACE" collect --discover --level 1 --keep 5 2> log &
   daemon=$!
   until_true 20 test -e "$HEADRACE_DB"
-  HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 4s &
+  HEADRACE_ACCOUNTS=on "$HEADRACE" run small.toml --no-record --quiet --duration 3s &
   one=$!
-  "$HEADRACE" run small.toml --db other.db --quiet --duration 4s &
+  "$HEADRACE" run small.toml --level 1 --db other.db --quiet --duration 3s &
   two=$!
   wait $one $two
   until_true 20 grep -q "run 1 of process" log

@@ -2,9 +2,9 @@
 # From storage to stripes: every way of reading gives the same rows, and its account every byte.
 load helpers
 
-make_table() {
-  "$HEADRACE" generate rm1 -o t --rows 4096 --features 0.02 --seed 3 2> /dev/null
-}
+generate_table() { "$HEADRACE" generate rm1 -o t --rows 4096 --features 0.02 --seed 3 2> /dev/null; }
+setup_file() { prepare generate_table; }
+make_table() { cp -r "$BATS_FILE_TMPDIR/t" .; }
 
 checksum() {
   "$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 "$@" | jq -c .checksum.multiset
@@ -16,7 +16,7 @@ figure() {
 }
 
 record() {
-  "$HEADRACE" run t/pipeline.toml --db r.db -q --set consumer.step=0 "$@"
+  "$HEADRACE" run t/pipeline.toml --db r.db --level 1 -q --set consumer.step=0 "$@"
 }
 
 @test "every way of reading delivers the same rows" {
@@ -71,14 +71,14 @@ record() {
 
 @test "an automatic gap is found in the calibration of the table's file system" {
   make_table
-  "$HEADRACE" run t/pipeline.toml --db r.db -q --set consumer.step=0
+  record
   sqlite() { python3 -c 'import sqlite3, sys; c = sqlite3.connect("r.db"); c.executescript(sys.argv[1]); c.commit()' "$1"; }
   sqlite "INSERT INTO calibrations (measured_realtime_ns, hostname, kernel, cpu_model, folder) VALUES (1, 'h', 'k', 'c', '$PWD')"
   for size in 4096 65536 1048576; do
     sqlite "INSERT INTO ceilings (calibration_id, ceiling_id, metric, unit, subject, size_bytes, depth_count, value, minimum_value, maximum_value, repetitions_count, note)
       VALUES (1, $size, 'storage_read_bytes_per_s', 'B/s', '', $size, 1, $size / (8e-3 + $size * 1e-8), 1, 1, 1, '')"
   done
-  "$HEADRACE" run t/pipeline.toml --db r.db -q --set consumer.step=0 --set source.coalesce_gap=auto
+  record --set source.coalesce_gap=auto
   automatic=$(figure fetch.io completions_count)
   record --set source.coalesce_gap=800000
   [ "$(figure fetch.io completions_count)" -eq "$automatic" ]

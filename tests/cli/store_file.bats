@@ -8,8 +8,8 @@ sql() { python3 -c 'import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.exe
 
 # old_store: two runs in old.db as headrace of schema 6 would have left them: no comparisons, no decisions, no views.
 old_store() {
-  "$HEADRACE" run small.toml --name first --quiet
-  "$HEADRACE" run small.toml --name second --quiet
+  "$HEADRACE" run small.toml --level 1 --name first --quiet
+  "$HEADRACE" run small.toml --level 1 --name second --quiet
   mv runs.db old.db
   rm -f runs.db-wal runs.db-shm
   sql old.db "$("$HEADRACE" query --db old.db --format csv "SELECT 'DROP VIEW ' || name || ';' AS s FROM sqlite_master WHERE type = 'view'" | tail -n +2)
@@ -53,8 +53,8 @@ COMMANDS
 @test "reading commands open the store to read it" {
   command -v strace > /dev/null || skip "needs strace"
   strace -o /dev/null true 2> /dev/null || skip "strace may not trace here"
-  "$HEADRACE" run small.toml --name first --quiet
-  "$HEADRACE" run small.toml --name second --quiet
+  "$HEADRACE" run small.toml --level 1 --name first --quiet
+  "$HEADRACE" run small.toml --level 1 --name second --quiet
   while read -r line; do
     eval "strace -f -qq -e trace=open,openat -o trace \"$HEADRACE\" $line" > out 2> err || true
     grep -q 'runs\.db"' trace || { echo "$line does not open it"; cat err; false; }
@@ -63,7 +63,7 @@ COMMANDS
 }
 
 @test "a store of an impossible version is refused by readers and writers, and not touched" {
-  "$HEADRACE" run small.toml --quiet
+  "$HEADRACE" run small.toml --level 1 --quiet
   sql runs.db "PRAGMA journal_mode = DELETE"
   for version in -1 -2147483648 0 99 2147483647; do
     sql runs.db "PRAGMA user_version = $version"
@@ -99,8 +99,8 @@ root_only() {
 
 @test "a store in a folder that may not be written is read by an ordinary user" {
   root_only
-  "$HEADRACE" run small.toml --name first --quiet
-  "$HEADRACE" run small.toml --name second --quiet
+  "$HEADRACE" run small.toml --level 1 --name first --quiet
+  "$HEADRACE" run small.toml --level 1 --name second --quiet
   rm -f runs.db-wal runs.db-shm # a reader of the same user may have left them, empty
   sum=$(sha256sum < runs.db)
   for command in "runs" "report first" "plan first" "compare first second" "query 'SELECT name FROM run_summary'"; do
@@ -129,7 +129,7 @@ root_only() {
 
 @test "newest records that are out of reach are said once" {
   root_only
-  "$HEADRACE" run small.toml --name first --quiet
+  "$HEADRACE" run small.toml --level 1 --name first --quiet
   python3 - <<'PY'
 import os, sqlite3
 store = sqlite3.connect("runs.db", isolation_level=None)
@@ -171,7 +171,7 @@ holds_the_run() { "$HEADRACE" runs --json --db "$1" | jq -e --arg state "$2" '.r
 }
 
 @test "run: a database replaced meanwhile is left alone, and the run is saved beside it" {
-  "$HEADRACE" run small.toml --name other --quiet --db other.db
+  "$HEADRACE" run small.toml --level 1 --name other --quiet --db other.db
   sql other.db "PRAGMA journal_mode = DELETE"
   sum=$(sha256sum < other.db)
   "$HEADRACE" run small.toml --name kept --duration 60s --quiet 2> err &

@@ -16,7 +16,7 @@ checksum() {
   "$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 "$@" | jq -c .checksum.multiset
 }
 record() {
-  "$HEADRACE" run t/pipeline.toml --db r.db -q --set consumer.step=0 "$@"
+  "$HEADRACE" run t/pipeline.toml --db r.db --level 1 -q --set consumer.step=0 "$@"
 }
 # COLUMN of operator NAME in the latest run.
 figure() {

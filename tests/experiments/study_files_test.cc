@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace headrace::experiments {
@@ -55,6 +57,18 @@ TEST(StudyFiles, DamagedStepsAreRefused) {
     std::string text = whole;
     text.replace(text.find("\"bytes\": 0.0") + 9, 3, wrong);
     EXPECT_THROW(ParseFacts(text, "x"), Error) << wrong;
+  }
+  for (const auto& [place, wrong] :
+       std::vector<std::pair<std::string, nlohmann::json>>{{"/rows", -5},
+                                                           {"/rows", 1.5},
+                                                           {"/rows", 1e300},
+                                                           {"/used_bytes", -1},
+                                                           {"/streams/count", -1},
+                                                           {"/reads", nlohmann::json::array()},
+                                                           {"/coverage", "x"}}) {
+    nlohmann::json edited = nlohmann::json::parse(whole);
+    edited[nlohmann::json::json_pointer(place)] = wrong;
+    EXPECT_THROW(ParseFacts(edited.dump(), "x"), Error) << place << " " << wrong;
   }
 }
 

@@ -141,7 +141,7 @@ class FromARun(ProgramTest):
     def emitted(self, planted, workers):
         database = str(self.folder / f"{planted}.db")
         environment = self.environment(HEADRACE_DB=database)
-        command = [HEADRACE, "profile", "-q", "--", sys.executable, self.script(LOADER), planted, str(workers), "fork", "6"]
+        command = [HEADRACE, "profile", "-q", "--", sys.executable, self.script(LOADER), planted, str(workers), "fork", "3"]
         subprocess.run(command, check=True, timeout=120, env=environment, cwd=self.folder, capture_output=True)
         plan_path = self.folder / f"{planted}.json"
         subprocess.run([HEADRACE, "plan", "latest", "--emit", "dataloader", "-o", str(plan_path), "--cores", "8"], check=True,

@@ -100,7 +100,8 @@ double Ternary(double high, const std::function<double(double)>& value) {
   double low = 0;
   for (int i = 0; i < 60; ++i) {
     const double a = low + (high - low) / 3, b = high - (high - low) / 3;
-    (value(a) <= value(b) ? high : low) = value(a) <= value(b) ? b : a;
+    const bool left = value(a) <= value(b);
+    (left ? high : low) = left ? b : a;
   }
   return std::min(value(low), value(high));
 }
@@ -119,15 +120,16 @@ double MostOf(const HostProblem& problem, const Way& way, const std::vector<doub
   return std::clamp(budget / site.bytes, 0.0, 1.0);
 }
 
-double LeastOverShares(const HostProblem& problem, const Way& way, std::vector<double> shares,
+double LeastOverShares(const HostProblem& problem, const Way& way, std::vector<double>* shares,
                        double room_bytes) {
-  if (shares.size() == way.sites.size()) return SecondsOf(problem, way, shares);
-  const size_t i = shares.size();
-  const double most = MostOf(problem, way, shares, i, room_bytes);
+  if (shares->size() == way.sites.size()) return SecondsOf(problem, way, *shares);
+  const size_t i = shares->size();
+  const double most = MostOf(problem, way, *shares, i, room_bytes);
   return Ternary(most, [&](double share) {
-    std::vector<double> more = shares;
-    more.push_back(share);
-    return LeastOverShares(problem, way, std::move(more), room_bytes);
+    shares->push_back(share);
+    const double least = LeastOverShares(problem, way, shares, room_bytes);
+    shares->pop_back();
+    return least;
   });
 }
 
@@ -305,7 +307,8 @@ std::optional<double> LeastSeconds(const HostProblem& problem) {
     if (room < -1e-9 * problem.memory_bytes) return;
     for (const std::vector<size_t>& sites : sets) {
       way.sites = sites;
-      best = std::min(best, LeastOverShares(problem, way, {}, room));
+      std::vector<double> shares;
+      best = std::min(best, LeastOverShares(problem, way, &shares, room));
     }
     way.sites.clear();
   });

@@ -1,0 +1,7 @@
+#!/usr/bin/env bats
+# As readme.bats: the examples of some commands' --help.
+load helpers
+
+lines() { HEADRACE=$(realpath "$HEADRACE") python3 "$BATS_TEST_DIRNAME/examples.py" run "$BATS_FILE_TMPDIR" "$@"; }
+
+@test "the examples of commands from report to tune run" { lines r..z; }

@@ -1,0 +1,36 @@
+#!/bin/sh
+# recorded.sh FOLDER: makes FOLDER/small.toml and FOLDER/runs.db, a recording of it as run `first`, for tests that ask what is said
+# of a run, so that they need neither make one nor have the machine for themselves. Made again when HEADRACE, the executable, is
+# newer. What it is to show is checked here: where other programs had the cores meanwhile it is recorded again, a little later
+# each time, for three minutes. Exit code 77: they had them all the time.
+set -eu
+folder=$1
+mkdir -p "$folder"
+exec 9> "$folder/lock"
+flock 9
+[ -z "$(find "$folder/runs.db" -newer "$HEADRACE" 2> /dev/null)" ] || exit 0
+export HEADRACE_DB="$folder/new.db" NO_COLOR=1
+cat > "$folder/small.toml" <<'TOML'
+pipeline = { name = "small" }
+source = { synthetic = { elements = 0, rows = 8, bytes = "64KiB" } }
+consumer = { step = "1ms" }
+stage = [
+  { name = "load", operators = [{ sleep = "6ms" }] },
+  { name = "parse", operators = [{ spin = "1ms" }] },
+]
+TOML
+tries=0
+while :; do
+  rm -f "$HEADRACE_DB" "$HEADRACE_DB-wal" "$HEADRACE_DB-shm"
+  "$HEADRACE" run "$folder/small.toml" --name first --duration 2500ms --quiet 9>&-
+  "$HEADRACE" report first --json > "$folder/report.json" || [ $? -eq 4 ]
+  ! jq -e '.verdict | .limit.name == "load" and .cores_used_by_others < 0.3' "$folder/report.json" > "$folder/said" || break
+  tries=$((tries + 1))
+  [ $tries -lt 15 ] || {
+    echo "recorded.sh: $(jq -r '.verdict | "limited by \(.limit.name), others used \(.cores_used_by_others) cores"' "$folder/report.json")" >&2
+    exit 77
+  }
+  sleep $tries
+done
+rm -f "$HEADRACE_DB-wal" "$HEADRACE_DB-shm"
+mv "$HEADRACE_DB" "$folder/runs.db"
