@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/thresholds.h"
 #include "analysis/advice/next_step.h"
 #include "analysis/model/sensitivity.h"
 #include "analysis/model/what_if.h"
@@ -79,14 +80,14 @@ void PrintWorths(const std::vector<analysis::Worth>& worths) {
     what = std::max(what, worth.what.size());
   }
   for (const analysis::Worth& worth : worths) {
-    if (worth.gain < analysis::kZeroWorth) continue;
+    if (worth.gain < analysis::kNoGain) continue;
     fmt::print("  {:<{}}  {:<{}}  {:+.0f} % [{:.0f}, {:.0f}], then limited by {}\n",
                analysis::Describe(worth.limit), name, worth.what, what, 100 * worth.gain,
                100 * worth.interval.low, 100 * worth.interval.high, analysis::Describe(worth.then));
   }
   std::string nothing;
   for (const analysis::Worth& worth : worths) {
-    if (worth.gain >= analysis::kZeroWorth) continue;
+    if (worth.gain >= analysis::kNoGain) continue;
     nothing += (nothing.empty() ? "" : "; ") +
                fmt::format("{}, {}", analysis::Describe(worth.limit), worth.what);
   }
@@ -542,7 +543,7 @@ int Run(const PlanOptions& options) {
     budget.one_cache = experiments::IsReader(model);
     caches = analysis::ChooseCache(model, predictor, *budget.cache);
   }
-  const analysis::Allocation plan = analysis::Allocate(model, budget);
+  const analysis::Allocation plan = analysis::Allocate(predictor, budget);
   std::optional<analysis::Emitted> emitted;
   if (!options.emit.empty()) emitted = EmitFor(options.emit, view, budget);
   const std::vector<analysis::Worth> worths =

@@ -175,7 +175,7 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
   budget.one_cache = IsReader(model);
   const analysis::Predictor predictor(model);
   const analysis::CacheChoice choice = analysis::ChooseCache(model, predictor, question);
-  const analysis::Allocation plan = analysis::Allocate(model, budget);
+  const analysis::Allocation plan = analysis::Allocate(predictor, budget);
 
   CacheTuned tuned;
   analysis::Decision& decision = tuned.decision;

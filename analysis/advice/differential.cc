@@ -8,6 +8,7 @@
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/recorded_settings.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -15,7 +16,6 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kWarm = 0.05, kCold = 0.8;  // share of the bytes that devices delivered
-constexpr double kSmallShare = 0.05;         // of a step; below, the consumer is "not input-bound"
 constexpr size_t kDraws = 400;
 constexpr uint64_t kSeed = 20261123;
 // Two runs of one pipeline minutes apart differ by more than their windows do: the deviation of the
@@ -183,8 +183,8 @@ std::string Percent(const Share& share) {
 
 // What the shares say of this run.
 void Conclude(Differential* found) {
-  const bool bound = found->input_bound && found->input_bound->interval.low > kSmallShare;
-  if (found->input_bound && found->input_bound->interval.high < kSmallShare) {
+  const bool bound = found->input_bound && found->input_bound->interval.low > kSmallStall;
+  if (found->input_bound && found->input_bound->interval.high < kSmallStall) {
     found->opinion = InputOpinion::kConsumer;
     found->because = fmt::format("without input the consumer takes hardly more: {} of its time",
                                  Percent(*found->input_bound));
@@ -293,7 +293,7 @@ Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottl
   if (warm && cold) found.fetch = ShareOf(*cold, &*warm, *slowest);
   if (self && ceiling) found.input_bound = ShareOf(*self, &*ceiling, *self);
   const double compute_s = model.demands().consumer_s;
-  if (self && ceiling && compute_s * self->run.rate > kSmallShare) {
+  if (self && ceiling && compute_s * self->run.rate > kSmallStall) {
     found.step_slowdown = compute_s * ceiling->run.rate;
   }
   Conclude(&found);

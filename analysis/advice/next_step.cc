@@ -8,6 +8,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/recorded_settings.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -152,7 +153,7 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
-  if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kKeepsUpStall) {
+  if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kSmallStall) {
     return OfWaitingConsumer(model, bottleneck);
   }
   if (first.limit.Is(kCoresLimit)) return OfCores(run, statements, culprit);

@@ -21,7 +21,7 @@ struct NextStep {
 };
 
 // `statements` must have a model and a bottleneck. kNothing is said of no run whose consumer waits
-// kKeepsUpStall of its step or more.
+// kSmallStall of its step or more.
 NextStep NextStepOf(const RunView& run, const Statements& statements);
 
 // Why `headrace apply` cannot run this again with a plan; empty where it can.

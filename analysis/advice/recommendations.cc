@@ -10,13 +10,12 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/run/pipeline_setting.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
-
-constexpr double kSmallStall = 0.05;  // "NOT input-bound" (dashboards/report/wording.h)
 
 std::string Percent(double ratio) {
   const double points = 100 * ratio;
@@ -44,7 +43,7 @@ const char* AdviceName(Advice advice) {
 Evidence::Evidence(const RunView& run, const Statements& statements)
     : run_(run),
       statements_(statements),
-      predictor_(*statements.model),
+      predictor_(*statements.predictor),
       bytes_(ByteFlow(run, statements.doubts)),
       reads_(ReadsOf(run)),
       read_cost_(ReadCostOf(run)) {}

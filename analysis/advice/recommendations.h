@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/thresholds.h"
 #include "analysis/advice/statements.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/prediction.h"
@@ -25,9 +26,6 @@
 
 namespace headrace::analysis {
 
-// A change that gains less is not worth making: the threshold of plans
-// (analysis/program/allocation).
-inline constexpr double kWorthwhileGain = 0.03;
 
 // What the pipeline would do with a change.
 struct Outcome {

@@ -39,10 +39,11 @@ Statements MakeStatements(const RunView& run) {
   if (run.operators.empty()) statements.outside = LookFromOutside(run);
   try {
     statements.model = std::make_unique<PipelineModel>(run);
-    statements.bottleneck = FindBottleneck(*statements.model);
+    statements.predictor = std::make_unique<Predictor>(*statements.model);
+    statements.bottleneck = FindBottleneck(*statements.predictor);
     statements.differential = CompareSiblings(*statements.model, *statements.bottleneck);
     Doubt(*statements.differential, &*statements.bottleneck);
-    statements.allocation = Allocate(*statements.model, Budget{});
+    statements.allocation = Allocate(*statements.predictor, Budget{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::kInconclusive) throw;
     statements.withheld = error.fact();

@@ -23,6 +23,7 @@ struct PlannedRate {
 
 struct Statements {
   std::unique_ptr<PipelineModel> model;  // null when there is none; then `withheld` says why
+  std::unique_ptr<Predictor> predictor;  // of the model
   std::optional<Bottleneck> bottleneck;
   std::optional<Differential> differential;  // the third opinion; of a run with a bottleneck
   std::optional<Allocation> allocation;      // with the run's own budgets

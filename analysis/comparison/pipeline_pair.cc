@@ -441,17 +441,65 @@ bool PipelinePair::DifferBy(const std::function<double(const PairFigures&)>& val
   return Differ(a, b, drawn_a, drawn_b);
 }
 
+PairChange& PipelinePair::AddChange(AttributedTo what, size_t index, std::string name) {
+  changes_.push_back({what, index, std::move(name), {}, {}, false});
+  return changes_.back();
+}
+
+void PipelinePair::FindDeviceChanges() {
+  for (size_t r = 0; r < resources_.size(); ++r) {
+    device_changes_.push_back(std::nullopt);
+    const PairResource& resource = resources_[r];
+    if (!resource.device && resource.servers_a == resource.servers_b) continue;
+    device_changes_.back() = changes_.size();
+    PairChange& change =
+        AddChange(resource.device ? AttributedTo::kDevice : AttributedTo::kLock, r, resource.name);
+    if (!resource.device) {
+      change.a = resource.servers_a;
+      change.b = resource.servers_b;
+      change.differs = resource.servers_a > 0 && resource.servers_b > 0;
+      continue;
+    }
+    change.a = std::max(middle_.a.resources[r].hold_s, middle_.a.resources[r].limiter_s);
+    change.b = std::max(middle_.b.resources[r].hold_s, middle_.b.resources[r].limiter_s);
+    change.differs =
+        resource.servers_a != resource.servers_b || DifferBy([r](const PairFigures& f) {
+          return std::max(f.resources[r].hold_s, f.resources[r].limiter_s);
+        });
+  }
+}
+
+// Of two sides with the same stages.
+void PipelinePair::FindSettingChanges() {
+  const PipelineModel &a = *a_.models[0], &b = *b_.models[0];
+  const Settings now_a = a.current(), now_b = b.current();
+  std::vector<double> queues_a, queues_b;
+  for (size_t s = 0; s < a.stages().size(); ++s) {
+    thread_changes_.push_back(std::nullopt);
+    for (size_t t = 0; t < b.stages().size(); ++t) {
+      if (b.stages()[t].name != a.stages()[s].name) continue;
+      queues_a.push_back(now_a.queue_capacity[s]);
+      queues_b.push_back(now_b.queue_capacity[t]);
+      if (now_a.parallelism[s] == now_b.parallelism[t]) continue;
+      thread_changes_[s] = changes_.size();
+      PairChange& change = AddChange(AttributedTo::kThreads, s, a.stages()[s].name);
+      change.a = now_a.parallelism[s];
+      change.b = now_b.parallelism[t];
+      change.differs = true;
+    }
+  }
+  if (queues_a == queues_b && now_a.order_window == now_b.order_window) return;
+  queues_change_ = changes_.size();
+  AddChange(AttributedTo::kQueues, 0, "queues").differs = true;
+}
+
 void PipelinePair::FindChanges() {
   const auto differ = [&](const std::function<double(const PairFigures&)>& value) {
     return DifferBy(value);
   };
-  const auto add = [&](AttributedTo what, size_t index, std::string name) -> PairChange& {
-    changes_.push_back({what, index, std::move(name), {}, {}, false});
-    return changes_.back();
-  };
   for (size_t i = 0; i < operators_.size(); ++i) {
     operator_changes_.push_back(changes_.size());
-    PairChange& change = add(AttributedTo::kOperator, i, operators_[i].name);
+    PairChange& change = AddChange(AttributedTo::kOperator, i, operators_[i].name);
     if (operators_[i].in_a != operators_[i].in_b) {
       change.differs = true;
       continue;
@@ -473,60 +521,22 @@ void PipelinePair::FindChanges() {
                   }));
   }
   unattributed_change_ = changes_.size();
-  add(AttributedTo::kUnattributed, 0, "unattributed").differs =
+  AddChange(AttributedTo::kUnattributed, 0, "unattributed").differs =
       differ([](const PairFigures& f) { return f.unattributed_s; });
   consumer_change_ = changes_.size();
-  PairChange& consumer = add(AttributedTo::kConsumer, 0, "consumer");
+  PairChange& consumer = AddChange(AttributedTo::kConsumer, 0, "consumer");
   consumer.a = middle_.a.consumer_s;
   consumer.b = middle_.b.consumer_s;
   consumer.differs = differ([](const PairFigures& f) { return f.consumer_s; }) ||
                      differ([](const PairFigures& f) { return f.consumer_cpu_s; });
-  for (size_t r = 0; r < resources_.size(); ++r) {
-    device_changes_.push_back(std::nullopt);
-    const PairResource& resource = resources_[r];
-    if (!resource.device && resource.servers_a == resource.servers_b) continue;
-    device_changes_.back() = changes_.size();
-    PairChange& change =
-        add(resource.device ? AttributedTo::kDevice : AttributedTo::kLock, r, resource.name);
-    if (!resource.device) {
-      change.a = resource.servers_a;
-      change.b = resource.servers_b;
-      change.differs = resource.servers_a > 0 && resource.servers_b > 0;
-      continue;
-    }
-    change.a = std::max(middle_.a.resources[r].hold_s, middle_.a.resources[r].limiter_s);
-    change.b = std::max(middle_.b.resources[r].hold_s, middle_.b.resources[r].limiter_s);
-    change.differs = resource.servers_a != resource.servers_b || differ([r](const PairFigures& f) {
-                       return std::max(f.resources[r].hold_s, f.resources[r].limiter_s);
-                     });
-  }
+  FindDeviceChanges();
   cores_change_ = changes_.size();
-  PairChange& cores = add(AttributedTo::kCores, 0, "cores left by others");
+  PairChange& cores = AddChange(AttributedTo::kCores, 0, "cores left by others");
   cores.a = middle_.a.cores;
   cores.b = middle_.b.cores;
   cores.differs = std::abs(std::log(middle_.a.cores / middle_.b.cores)) > kSameCores &&
                   differ([](const PairFigures& f) { return f.cores; });
-  if (!same_stages_) return;
-  const PipelineModel &a = *a_.models[0], &b = *b_.models[0];
-  const Settings now_a = a.current(), now_b = b.current();
-  std::vector<double> queues_a, queues_b;
-  for (size_t s = 0; s < a.stages().size(); ++s) {
-    thread_changes_.push_back(std::nullopt);
-    for (size_t t = 0; t < b.stages().size(); ++t) {
-      if (b.stages()[t].name != a.stages()[s].name) continue;
-      queues_a.push_back(now_a.queue_capacity[s]);
-      queues_b.push_back(now_b.queue_capacity[t]);
-      if (now_a.parallelism[s] == now_b.parallelism[t]) continue;
-      thread_changes_[s] = changes_.size();
-      PairChange& change = add(AttributedTo::kThreads, s, a.stages()[s].name);
-      change.a = now_a.parallelism[s];
-      change.b = now_b.parallelism[t];
-      change.differs = true;
-    }
-  }
-  if (queues_a == queues_b && now_a.order_window == now_b.order_window) return;
-  queues_change_ = changes_.size();
-  add(AttributedTo::kQueues, 0, "queues").differs = true;
+  if (same_stages_) FindSettingChanges();
 }
 
 // Who holds a lock for how long is not recorded, nor who asks how much of a device. Where it is

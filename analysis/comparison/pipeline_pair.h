@@ -124,6 +124,9 @@ class PipelinePair {
   void FindShape();
   void FindSpeed();
   void FindChanges();
+  void FindDeviceChanges();
+  void FindSettingChanges();
+  PairChange& AddChange(AttributedTo what, size_t index, std::string name);
   void BlameUsers(size_t resource, bool differs);
   bool DifferBy(const std::function<double(const PairFigures&)>& value) const;
   bool Differ(const std::vector<double>& a, const std::vector<double>& b,

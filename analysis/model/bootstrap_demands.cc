@@ -4,16 +4,10 @@
 #include <cmath>
 
 #include "analysis/statistics/statistics.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
-namespace {
-
-// The model's own error of one demand, as a deviation of its logarithm; two rows closer than this
-// cannot be told apart however long the run.
-constexpr double kModelError = 0.02;
-constexpr double kCeilingError = 0.05;
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed) {
   Random random(seed), split(seed + 1);

@@ -10,6 +10,7 @@
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/sensitivity.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -19,7 +20,6 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr size_t kDraws = 400;
 constexpr uint64_t kSeed = 20240611;
-constexpr double kSure = 0.7;
 
 // Occupation, queues and waits only; no demand is looked at.
 std::optional<Limit> Witness(const PipelineModel& model) {
@@ -73,17 +73,13 @@ namespace {
 // gains most was right in 149 of 150 pipelines, the one that binds in 143 (docs/measurements.md).
 void TryReliefs(const PipelineModel& model, const Predictor& predictor,
                 std::vector<Finding>* findings) {
-  constexpr double kClose = 1.5;    // times the least bound
-  constexpr size_t kMost = 8;       // rows tried
-  constexpr double kClear = 0.03;   // a gain that is one
-  constexpr double kBetter = 1.25;  // than that of the other
-  constexpr double kOverruled = 0.75;
+  constexpr size_t kMost = 8;  // rows tried
   std::vector<Limit> close;
   double least = kInfinite;
   for (const Finding& finding : *findings) least = std::min(least, finding.limit.bound);
   for (const Finding& finding : *findings) {
     const bool always = finding.limit.kind->estimated();
-    if (finding.limit.bound <= kClose * least && (always || close.size() < kMost)) {
+    if (finding.limit.bound <= kCloseRow * least && (always || close.size() < kMost)) {
       close.push_back(finding.limit);
     }
   }
@@ -101,10 +97,10 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   Finding winner = (*findings)[best];
   const double gain = winner.relief_gain.value_or(0);
   const double other = (*findings)[0].relief_gain.value_or(0);
-  if (gain < kClear || gain < kBetter * other) return;
+  if (gain < kWorthwhileGain || gain < kClearlyBetterRelief * other) return;
   // The others share what is left as they did.
   const double left = 1 - std::max(winner.probability, 1e-9);
-  winner.probability = std::max(kOverruled, winner.probability);
+  winner.probability = std::max(kOverruledProbability, winner.probability);
   findings->erase(findings->begin() + static_cast<long>(best));
   for (Finding& finding : *findings) {
     finding.probability = left > 0 ? finding.probability / left * (1 - winner.probability) : 0;
@@ -181,8 +177,6 @@ void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = t
 }
 
 void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
-  constexpr double kAbove = 0.87;     // of the observed rate: no bound is below it
-  constexpr double kUnexplained = 2;  // times it: queues and spread do not explain that
   std::vector<Finding>& findings = bottleneck->findings;
   const Limit &first = findings[0].limit, &second = findings[1].limit;
   const double rate = model.demands().rate;
@@ -190,11 +184,11 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(bottleneck,
               "nothing that was measured limits the rate; record operators with work in "
               "them");
-  } else if (bottleneck->unexplained_ratio < kAbove) {
+  } else if (bottleneck->unexplained_ratio < kMoreThanAllowed) {
     Undecided(bottleneck,
               "more was observed than the smallest bound allows, so costs and rate are not of the "
               "same pipeline: record one pipeline at a time");
-  } else if (simulated && *simulated > kUnexplained * rate) {
+  } else if (simulated && *simulated > kTimeIsLost * rate) {
     Undecided(
         bottleneck,
         fmt::format("time is lost where nothing was recorded: by what its operators cost, the "
@@ -206,9 +200,9 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(bottleneck,
               "most of what the trainer waits for is in no operator, and its thread does not "
               "compute meanwhile: add operators to the loader");
-  } else if (findings[0].probability < kSure && second.bound < 1.05 * first.bound) {
+  } else if (findings[0].probability < kSureOfRow && second.bound < 1.05 * first.bound) {
     bottleneck->verdict = Verdict::kBalanced;
-  } else if (findings[0].probability < kSure) {
+  } else if (findings[0].probability < kSureOfRow) {
     Undecided(bottleneck,
               model.steady_windows().size() < 10
                   ? "record longer: the windows of this run are too few to tell them apart"
@@ -228,7 +222,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
                 findings.begin() + static_cast<long>(smaller) + 1);
   } else if (first.Is(kConsumerLimit)) {
     bottleneck->verdict =
-        model.stall_ratio() < kKeepsUpStall ? Verdict::kConsumer : Verdict::kBalanced;
+        model.stall_ratio() < kSmallStall ? Verdict::kConsumer : Verdict::kBalanced;
   } else {
     bottleneck->verdict = Verdict::kLimited;
   }
@@ -236,7 +230,9 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
 
 }  // namespace
 
-Bottleneck FindBottleneck(const PipelineModel& model) {
+Bottleneck FindBottleneck(const Predictor& whole) {
+  const Predictor predictor = whole;
+  const PipelineModel& model = predictor.model();
   Bottleneck bottleneck;
   const Settings settings = model.current();
   const std::vector<Limit> limits = Bounds(model, model.demands(), settings);
@@ -265,13 +261,10 @@ Bottleneck FindBottleneck(const PipelineModel& model) {
                      if (a.probability != b.probability) return a.probability > b.probability;
                      return a.limit.bound < b.limit.bound;
                    });
-  // So few windows are not drawn anew: what is sure of them is sure of that moment.
-  constexpr double kMostOfFewWindows = 0.95;
   if (model.steady_windows().size() < 3) {
     double& probability = bottleneck.findings[0].probability;
     probability = std::min(probability, kMostOfFewWindows);
   }
-  const Predictor predictor(model);
   TryReliefs(model, predictor, &bottleneck.findings);
   MarkWithin(model, least, &bottleneck.findings);
   bottleneck.unexplained_ratio = least / model.demands().rate;

@@ -13,7 +13,9 @@
 
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/pipeline_model.h"
+#include "analysis/model/prediction.h"
 #include "analysis/statistics/statistics.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 
@@ -61,9 +63,10 @@ struct Bottleneck {
   std::optional<Interval> stall_interval;  // 90 %
 };
 
-// The consumer waits less than this of each step where the pipeline keeps up.
-inline constexpr double kKeepsUpStall = 0.05;
-
-Bottleneck FindBottleneck(const PipelineModel& model);
+// Of the predictor's model.
+Bottleneck FindBottleneck(const Predictor& predictor);
+inline Bottleneck FindBottleneck(const PipelineModel& model) {
+  return FindBottleneck(Predictor(model));
+}
 
 }  // namespace headrace::analysis

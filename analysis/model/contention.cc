@@ -6,27 +6,13 @@
 #include <cmath>
 
 #include "analysis/model/limits/bounds.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
 
-// What the cost of the same work differs by between two runs at the same load, as a deviation of
-// its logarithm.
-constexpr double kRunNoise = 0.02;
-// Cost that differs by this factor is of other work: the table was made anew, say.
-constexpr double kOtherWork = 4;
 // How many runs the noise above counts for.
 constexpr double kNoiseRuns = 3;
-// A line is followed so many times beyond the highest load that it was fitted to.
-constexpr double kBeyond = 4;
-// Loads closer than this, in cores, say nothing.
-constexpr double kLeastSpread = 0.3;
-// The prior without runs: all cores busy cost that much more than one.
-constexpr double kPriorShare = 0.03;
-constexpr double kPriorDeviation = 0.03;
-// The prior of a fit, half a normal distribution: twice the growth of about 0.033 a worker that
-// Lotus (IISWC 2024) shows between 8 and 28 workers.
-constexpr double kFitDeviation = 0.06;
 
 void ScaleCpu(const PipelineModel& model, double factor, Demands* demands) {
   // Of what it is before: a part of the consumer's step.
@@ -56,8 +42,8 @@ Contention Contention::Drawn(double normal) const {
 Contention FitContention(const RunView& run, double host_cores) {
   Contention contention;
   const double others = std::max(1.0, host_cores - 1);
-  contention.each = kPriorShare / others;
-  contention.deviation = kPriorDeviation / others;
+  contention.each = kContentionPrior / others;
+  contention.deviation = kContentionPriorDeviation / others;
   contention.most = 1 + others;
   const LoadRow* own = nullptr;
   for (const LoadRow& load : run.loads) {
@@ -74,7 +60,7 @@ Contention FitContention(const RunView& run, double host_cores) {
     least = std::min(least, load->busy_cores);
     most = std::max(most, load->busy_cores);
   }
-  if (most - least < kLeastSpread) return contention;
+  if (most - least < kLeastLoadSpread) return contention;
   // The posterior over a grid. The cost on one core is whatever fits best; what runs at one load
   // differ by is learned from how far they are from the line.
   constexpr int kPoints = 400;
@@ -92,9 +78,9 @@ Contention FitContention(const RunView& run, double host_cores) {
       square += base * base;
     }
     const double residual = std::max(0.0, square - mean * mean / n);
-    const double prior = tried.each / kFitDeviation;
+    const double prior = tried.each / kContentionFitDeviation;
     logs.push_back(-0.5 * (n - 1 + kNoiseRuns) *
-                       std::log(residual + kNoiseRuns * kRunNoise * kRunNoise) -
+                       std::log(residual + kNoiseRuns * kSameLoadNoise * kSameLoadNoise) -
                    0.5 * prior * prior);
   }
   const double best = *std::max_element(logs.begin(), logs.end());
@@ -112,7 +98,7 @@ Contention FitContention(const RunView& run, double host_cores) {
   contention.runs = loads.size();
   contention.least_busy = least;
   contention.most_busy = most;
-  contention.most = std::max(host_cores, kBeyond * most);
+  contention.most = std::max(host_cores, kLoadExtrapolation * most);
   return contention;
 }
 

@@ -1095,6 +1095,45 @@ void PipelineModel::ReadSpread() {
   }
 }
 
+// The work of one firing of stage `s`; `overhead`: CPU time on top of that of operators.
+void PipelineModel::AddSimulatedOperators(const StageModel& model, size_t s, const Demands& demands,
+                                          double overhead, double firings, double cv,
+                                          SimulatedStage* stage) const {
+  for (size_t i : model.operators) {
+    const Demands::Operator& op = demands.operators[i];
+    SimulatedOperator simulated;
+    simulated.name = operators_[i].name;
+    simulated.cpu_s = op.cpu_s * (1 + overhead) / firings;
+    simulated.blocked_s = op.blocked_s / firings;
+    simulated.cv = cv;
+    for (size_t r = 0; r < resources_.size(); ++r) {
+      for (const auto& [user, share] : resources_[r].users) {
+        if (user != i || simulated.resource >= 0 || resources_[r].counted_s) continue;
+        const double hold = demands.resources[r].hold_s * share / firings;
+        simulated.resource = static_cast<int>(r);
+        simulated.held_blocked_s = std::min(simulated.blocked_s, hold);
+        simulated.held_cpu_s = std::min(simulated.cpu_s, hold - simulated.held_blocked_s);
+        simulated.blocked_s -= simulated.held_blocked_s;
+        simulated.cpu_s -= simulated.held_cpu_s;
+      }
+    }
+    stage->operators.push_back(simulated);
+  }
+  if (model.on_consumer) {  // what its operators leave out
+    SimulatedOperator rest;
+    rest.cpu_s = demands.stage_cpu_s[s];
+    rest.blocked_s = demands.stage_s[s] - demands.stage_cpu_s[s];
+    for (size_t i : model.operators) {
+      rest.cpu_s -= demands.operators[i].cpu_s;
+      rest.blocked_s -= demands.operators[i].blocked_s;
+    }
+    rest.cpu_s = std::max(0.0, rest.cpu_s) * (1 + overhead) / firings;
+    rest.blocked_s = std::max(0.0, rest.blocked_s) / firings;
+    rest.cv = cv;
+    stage->operators.push_back(rest);
+  }
+}
+
 SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Demands& demands) const {
   SimulatedPipeline pipeline;
   pipeline.cores = cores_known_ ? SharedCores(settings, demands) : 1e6;
@@ -1147,39 +1186,7 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
       pipeline.stages.push_back(std::move(stage));
       continue;
     }
-    for (size_t i : model.operators) {
-      const Demands::Operator& op = demands.operators[i];
-      SimulatedOperator simulated;
-      simulated.name = operators_[i].name;
-      simulated.cpu_s = op.cpu_s * (1 + overhead) / firings;
-      simulated.blocked_s = op.blocked_s / firings;
-      simulated.cv = cv;
-      for (size_t r = 0; r < resources_.size(); ++r) {
-        for (const auto& [user, share] : resources_[r].users) {
-          if (user != i || simulated.resource >= 0 || resources_[r].counted_s) continue;
-          const double hold = demands.resources[r].hold_s * share / firings;
-          simulated.resource = static_cast<int>(r);
-          simulated.held_blocked_s = std::min(simulated.blocked_s, hold);
-          simulated.held_cpu_s = std::min(simulated.cpu_s, hold - simulated.held_blocked_s);
-          simulated.blocked_s -= simulated.held_blocked_s;
-          simulated.cpu_s -= simulated.held_cpu_s;
-        }
-      }
-      stage.operators.push_back(simulated);
-    }
-    if (model.on_consumer) {  // what its operators leave out
-      SimulatedOperator rest;
-      rest.cpu_s = demands.stage_cpu_s[s];
-      rest.blocked_s = demands.stage_s[s] - demands.stage_cpu_s[s];
-      for (size_t i : model.operators) {
-        rest.cpu_s -= demands.operators[i].cpu_s;
-        rest.blocked_s -= demands.operators[i].blocked_s;
-      }
-      rest.cpu_s = std::max(0.0, rest.cpu_s) * (1 + overhead) / firings;
-      rest.blocked_s = std::max(0.0, rest.blocked_s) / firings;
-      rest.cv = cv;
-      stage.operators.push_back(rest);
-    }
+    AddSimulatedOperators(model, s, demands, overhead, firings, cv, &stage);
     if (stage.operators.empty()) stage.operators.push_back({});
     pipeline.stages.push_back(std::move(stage));
   }

@@ -22,6 +22,7 @@
 #include "analysis/model/simulate.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 
@@ -73,10 +74,6 @@ struct ResourceModel {
 // it is what the accounts say: "lock", "device".
 inline constexpr const char* kNetworkResource = "network";
 inline constexpr const char* kMemoryBandwidthResource = "memory bandwidth";
-
-// Other programs seldom yield all that a fair scheduler would take from them: they have several
-// threads, or greater weight.
-inline constexpr double kOthersYield = 0.75;
 
 // What one batch costs, over a chosen set of windows.
 struct Demands {
@@ -202,6 +199,9 @@ class PipelineModel {
 
  private:
   void ReadShape();
+  void AddSimulatedOperators(const StageModel& model, size_t s, const Demands& demands,
+                             double overhead, double firings, double cv,
+                             SimulatedStage* stage) const;
   bool OtherThreadsHaveTime(size_t s, int64_t busy_ns) const;
   void FindStagesOnConsumer();
   void CountConsumers();

@@ -8,22 +8,16 @@
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kCarriedOver = 0.7;   // of how far the simulation is from what was observed
-constexpr double kSameError = 0.02;    // deviation of log(predicted / observed) at these settings
-constexpr double kShapeMatters = 0.5;  // a coefficient of variation
-// By how much nearer, in the logarithm of the rate, another shape must be than lognormal costs.
-constexpr double kShapeClearly = 0.03;
 constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
 constexpr int64_t kMoves = 30'000'000;  // of one simulation
 constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
-constexpr double kFullError = 0.2;      // of the logarithm: a change of rate that errs as any other
-constexpr double kLeastError = 0.01;    // of it, where anything changes
 constexpr size_t kDraws = 200;
 constexpr uint64_t kSeed = 20240612;
 
@@ -50,10 +44,9 @@ double ConformalDeviation(std::vector<double> residuals) {
 
 // With what predictions were seen to be wrong by on this machine: as a prior of twenty runs, until
 // as many of the kind were seen; then the conformal quantile of theirs, whatever their
-// distribution. One that was far off counts for much, but for no more than kMostSquared in the mean
-// of squares; where more than a tenth were far off, the quantile says how far.
+// distribution. One that was far off counts for much, but for no more than kMostResidual in the
+// mean of squares; where more than a tenth were far off, the quantile says how far.
 double ErrorOf(const LimitKind& kind, const std::vector<PredictionRow>& earlier) {
-  constexpr double kMostSquared = 0.5;  // of a logarithm
   std::vector<double> residuals;
   for (const PredictionRow& row : earlier) {
     if (row.limited_by_kind != kind.name() || !row.observed || row.other_pipeline) continue;
@@ -64,7 +57,7 @@ double ErrorOf(const LimitKind& kind, const std::vector<PredictionRow>& earlier)
   const double prior = kind.prediction_error(), seen = static_cast<double>(residuals.size());
   double squares = double{kPriorRuns} * prior * prior;
   for (const double residual : residuals) {
-    squares += std::min(residual, kMostSquared) * std::min(residual, kMostSquared);
+    squares += std::min(residual, kMostResidual) * std::min(residual, kMostResidual);
   }
   const double mean = std::sqrt(squares / (double{kPriorRuns} + seen));
   std::vector<double> pooled = PriorResiduals(prior);
@@ -144,13 +137,12 @@ Demands Predictor::At(const Draw& draw, const Variant& variant) const {
 // Workers beside the consumer were not seen at work: what handing over their batches costs is not
 // known.
 double Predictor::ErrorAt(const LimitKind* kind, const Settings& settings) const {
-  constexpr double kHandingOver = 0.15;
   bool first_workers = false;
   for (size_t s = 0; s < settings.parallelism.size(); ++s) {
     first_workers =
         first_workers || (model_.current().parallelism[s] <= 0 && settings.parallelism[s] > 0);
   }
-  return first_workers ? std::hypot(errors_.at(kind), kHandingOver) : errors_.at(kind);
+  return first_workers ? std::hypot(errors_.at(kind), kHandingOverError) : errors_.at(kind);
 }
 
 bool Predictor::IsCurrent(const Variant& variant) const {
@@ -158,11 +150,8 @@ bool Predictor::IsCurrent(const Variant& variant) const {
 }
 
 double CorrectedRate(double rate, double before, double seen) {
-  constexpr double kFar = 0.2;  // of the logarithm of the rate: a change that errs as any other
-  // A correction that fell off by more than the rate moves would turn the order of two changes.
-  constexpr double kSteepest = 0.5;
   const double moved = std::abs(std::log(rate / before)), step = std::log(seen / before);
-  const double far = std::max(kFar, std::abs(step) / kSteepest);
+  const double far = std::max(kFarChange, std::abs(step) / kSteepestCorrection);
   return rate * std::exp(step * std::max(0.0, 1 - moved / far));
 }
 
@@ -212,8 +201,9 @@ Prediction Predictor::Predict(const Variant& variant) const {
   }
   if (ratios.empty()) ratios.push_back(1);
   const Interval sampled = CentralInterval(ratios, 0.9);
-  const double prior =
-      current ? kSameError : ErrorAt(prediction.limits[prediction.binding].kind, variant.settings);
+  const double prior = current
+                           ? kSameSettingsError
+                           : ErrorAt(prediction.limits[prediction.binding].kind, variant.settings);
   const auto widen = [&](double ratio, double sign) {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
     return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
@@ -244,8 +234,8 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   const LimitKind* kind = limits[BindingRow(model_, demands, limits)].kind;
   const double middle = std::log1p(gain);
   const double error =
-      kNormal90 * std::max(kLeastError, ErrorAt(kind, to.settings) *
-                                            std::min(1.0, std::abs(middle) / kFullError));
+      kNormal90 * std::max(kLeastChangeError, ErrorAt(kind, to.settings) *
+                                                  std::min(1.0, std::abs(middle) / kFullErrorFrom));
   return {std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
           std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
 }

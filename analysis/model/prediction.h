@@ -36,8 +36,11 @@ double CorrectedRate(double rate, double before, double seen);
 
 class Predictor {
  public:
-  // `model` must outlive it.
+  // `model` must outlive it. Learning from the recording takes long; a copy has it for nothing, and
+  // may simulate as much as the first.
   explicit Predictor(const PipelineModel& model);
+
+  const PipelineModel& model() const { return model_; }
 
   // The pipeline as it might be.
   Prediction Predict(const Variant& variant) const;

@@ -12,11 +12,9 @@
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/prediction.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
-
-// A gain below this is called none.
-inline constexpr double kZeroWorth = 0.01;
 
 struct Worth {
   Limit limit;        // the row that is relieved

@@ -889,6 +889,78 @@ void SayUnknown(const RunView& run, Outside* out) {
   }
 }
 
+// How busy the cores were, by whom, and what of them is free.
+void SayCores(const RunView& run, Outside* out) {
+  const HostRow* busy = run.FindHost("host_busy_cores");
+  const HostRow* cores = run.FindHost("host_cores");
+  if (busy == nullptr || cores == nullptr || !busy->mean_value || !cores->mean_value ||
+      *cores->mean_value <= 0) {
+    return;
+  }
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  double own = 0;
+  for (const ThreadGroup& group : out->groups) own += group.time.on_cpu_s;
+  if (seconds > 0) out->cores_used = own / seconds;
+  if (out->cores_used) out->cores_others = std::max(0.0, *busy->mean_value - *out->cores_used);
+  constexpr double kSame = 0.01;
+  const double all = *cores->mean_value, allowed = run.run.cores_count.value_or(all);
+  if (allowed >= all - kSame) {
+    out->cores_busy_ratio = std::min(1.0, *busy->mean_value / all);
+    out->cores_free = std::max(0.0, all - *busy->mean_value);
+  } else if (out->cores_used && allowed > 0) {
+    out->cores_busy_ratio = std::min(1.0, *out->cores_used / allowed);
+  }
+}
+
+// What limits, with its probability: by slices drawn anew, less what was lost.
+void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& all,
+                 double lost_share, Outside* out) {
+  // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
+  Random random(kSeed);
+  std::map<OutsideLimit, size_t> wins;
+  std::vector<double> stalls;
+  const size_t block = all.size() >= 12 ? 2 : 1;
+  for (size_t draw = 0; draw < kDraws; ++draw) {
+    std::vector<size_t> picks = all;
+    if (all.size() >= 3) {
+      picks = BlockResample(all.size(), block, random);
+      for (size_t& pick : picks) pick = all[pick];
+    }
+    const Totals drawn = Sum(*out, slices, picks);
+    ++wins[judge.Decide(drawn).first];
+    stalls.push_back(judge.Stall(drawn));
+  }
+  if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);
+  // What is inferred from less is never certain; what was lost may say something else.
+  const double most = out->knowledge >= OutsideKnowledge::kWakers   ? 1.0
+                      : out->knowledge == OutsideKnowledge::kCounts ? 0.95
+                      : out->knowledge == OutsideKnowledge::kCauses ? 0.85
+                                                                    : 0.6;
+  for (const auto& [each, count] : wins) {
+    const double share = static_cast<double>(count) / static_cast<double>(kDraws);
+    out->findings.push_back({each, most * (1 - lost_share) * share});
+  }
+  std::stable_sort(out->findings.begin(), out->findings.end(),
+                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
+}
+
+// What would decide it; `lost`: what was lost, where that is too much, else empty.
+std::string MeasureFor(const Outside& out, const std::string& lost,
+                       const std::vector<size_t>& stopped) {
+  if (!lost.empty()) return "fewer processes at once, so that less is lost: " + lost;
+  if (!stopped.empty()) return StoppedText(out, stopped);
+  if (out.knowledge < OutsideKnowledge::kCauses) {
+    return "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
+  }
+  if (out.findings[0].limit != OutsideLimit::kAlone) {
+    return "record longer, or change one of the two alone and compare";
+  }
+  return out.flavour == OutsideFlavour::kTorch
+             ? "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them "
+               "at once"
+             : "accounts in the program (headrace/account.h) tell its parts apart";
+}
+
 }  // namespace
 
 const char* WaitCauseName(WaitCause cause) { return kCauseNames[Index(cause)]; }
@@ -935,24 +1007,7 @@ Outside LookFromOutside(const RunView& run) {
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
   out.flavour = FlavourOf(out, run);
-
-  const HostRow* busy = run.FindHost("host_busy_cores");
-  const HostRow* cores = run.FindHost("host_cores");
-  if (busy != nullptr && cores != nullptr && busy->mean_value && cores->mean_value &&
-      *cores->mean_value > 0) {
-    double own = 0;
-    for (const ThreadGroup& group : out.groups) own += group.time.on_cpu_s;
-    if (seconds > 0) out.cores_used = own / seconds;
-    if (out.cores_used) out.cores_others = std::max(0.0, *busy->mean_value - *out.cores_used);
-    constexpr double kSame = 0.01;
-    const double all = *cores->mean_value, allowed = run.run.cores_count.value_or(all);
-    if (allowed >= all - kSame) {
-      out.cores_busy_ratio = std::min(1.0, *busy->mean_value / all);
-      out.cores_free = std::max(0.0, all - *busy->mean_value);
-    } else if (out.cores_used && allowed > 0) {
-      out.cores_busy_ratio = std::min(1.0, *out.cores_used / allowed);
-    }
-  }
+  SayCores(run, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);
   bool consumer_stopped = false;
@@ -995,54 +1050,13 @@ Outside LookFromOutside(const RunView& run) {
   out.stall_ratio = judge.Stall(whole);
   out.stall_assumed = out.knowledge < OutsideKnowledge::kCounts;
 
-  // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
-  Random random(kSeed);
-  std::map<OutsideLimit, size_t> wins;
-  std::vector<double> stalls;
-  const size_t block = all.size() >= 12 ? 2 : 1;
-  for (size_t draw = 0; draw < kDraws; ++draw) {
-    std::vector<size_t> picks = all;
-    if (all.size() >= 3) {
-      picks = BlockResample(all.size(), block, random);
-      for (size_t& pick : picks) pick = all[pick];
-    }
-    const Totals drawn = Sum(out, slices, picks);
-    ++wins[judge.Decide(drawn).first];
-    stalls.push_back(judge.Stall(drawn));
-  }
-  if (all.size() >= 3) out.stall_interval = IntervalAround(out.stall_ratio, stalls, 0.9);
+  AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
-  // What is inferred from less is never certain; what was lost may say something else.
-  const double most = out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
-                      : out.knowledge == OutsideKnowledge::kCounts ? 0.95
-                      : out.knowledge == OutsideKnowledge::kCauses ? 0.85
-                                                                   : 0.6;
-  for (const auto& [each, count] : wins) {
-    const double share = static_cast<double>(count) / static_cast<double>(kDraws);
-    out.findings.push_back({each, most * (1 - lost.share) * share});
-  }
-  std::stable_sort(out.findings.begin(), out.findings.end(),
-                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSure;
-  if (!out.decided) {
-    if (lost.share > 1 - kSure) {
-      out.measure = "fewer processes at once, so that less is lost: " + lost_text;
-    } else if (!stopped.empty()) {
-      out.measure = StoppedText(out, stopped);
-    } else if (out.knowledge < OutsideKnowledge::kCauses) {
-      out.measure = "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
-    } else if (out.findings[0].limit == OutsideLimit::kAlone) {
-      out.measure = out.flavour == OutsideFlavour::kTorch
-                        ? "headrace.wrap(loader) tells loading from training; num_workers > 0 "
-                          "would run them at once"
-                        : "accounts in the program (headrace/account.h) tell its parts apart";
-    } else {
-      out.measure = "record longer, or change one of the two alone and compare";
-    }
-  }
+  if (!out.decided) out.measure = MeasureFor(out, lost.share > 1 - kSure ? lost_text : "", stopped);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/thresholds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/program/search.h"
 #include "base/error.h"
@@ -195,16 +196,17 @@ class Description {
 
 }  // namespace
 
-Allocation Allocate(const PipelineModel& model, const Budget& budget) {
+Allocation Allocate(const Predictor& whole, const Budget& budget) {
+  const Predictor predictor = whole;
+  const PipelineModel& model = predictor.model();
   const bool same_cores = AsManyCores(model, budget);
   const MemoryBudget memory(model, budget.memory_bytes);
   Settings base = memory.Shortened(model.current());
   if (!same_cores) base.cores = *budget.cores;
-  const Predictor predictor(model);
   const Planner planner(model, predictor, budget, memory, base, same_cores);
   Allocation allocation =
       Description(model, predictor, budget, memory, planner, planner.Best()).Make(same_cores);
-  if (budget.target && allocation.predicted < *budget.target * (1 - kWorthwhile)) {
+  if (budget.target && allocation.predicted < *budget.target * (1 - kWorthwhileGain)) {
     throw Error(ExitCode::kInconclusive,
                 fmt::format("no plan reaches {}: the most is {}, {} short, limited by {}",
                             FormatRate(*budget.target, "batches"),

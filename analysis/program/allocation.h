@@ -58,6 +58,9 @@ struct Allocation {
 
 // Throws Error kInconclusive when no settings satisfy the budget; the message says which budget and
 // by how much.
-Allocation Allocate(const PipelineModel& model, const Budget& budget);
+Allocation Allocate(const Predictor& predictor, const Budget& budget);
+inline Allocation Allocate(const PipelineModel& model, const Budget& budget) {
+  return Allocate(Predictor(model), budget);
+}
 
 }  // namespace headrace::analysis

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "analysis/thresholds.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
@@ -114,8 +115,8 @@ CacheChoice ChooseCache(const PipelineModel& model, const Predictor& predictor,
     const CacheOption& option = choice.options[i];
     if (!option.random.empty() || !option.allowed) continue;
     const bool pays = option.warm_gain.low <= 0 ? false
-                      : counted ? *option.total_s < *choice.total_s * (1 - kWorthACache)
-                                : option.warm_rate > choice.rate * (1 + kWorthACache);
+                      : counted ? *option.total_s < *choice.total_s * (1 - kWorthwhileGain)
+                                : option.warm_rate > choice.rate * (1 + kWorthwhileGain);
     if (pays) choice.best = i;
     // The others are no better.
     if (!pays) break;

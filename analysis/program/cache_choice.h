@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/thresholds.h"
 #include "analysis/model/prediction.h"
 
 namespace headrace::analysis {
@@ -21,8 +22,6 @@ namespace headrace::analysis {
 // a look at a checksum.
 inline constexpr double kMemoryCacheBytesPerSecond = 3e9;
 
-// Share of the time that a cache must save to be worth having.
-inline constexpr double kWorthACache = 0.03;
 
 struct CacheTier {
   std::string name;         // "memory", "disk"

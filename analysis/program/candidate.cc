@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/thresholds.h"
 #include "analysis/program/search.h"
 #include "base/error.h"
 
@@ -42,7 +43,7 @@ Candidate Planner::Best() const {
   HostProblem without = program_.problem;
   without.sites.clear();
   std::optional<Candidate> plain = CandidateOf(std::move(without));
-  if (plain && plain->average_s * (1 - kWorthACache) <= best->average_s) return std::move(*plain);
+  if (plain && plain->average_s * (1 - kWorthwhileGain) <= best->average_s) return std::move(*plain);
   GiveRoom(&*best);
   return std::move(*best);
 }
@@ -68,7 +69,7 @@ std::optional<Candidate> Planner::CandidateOf(HostProblem problem) const {
   candidate.rate = candidate.fill_rate = search.rate();
   // A plan that gains nothing worth a change changes nothing.
   const double now = model_.demands().rate;
-  if (candidate.caches.empty() && same_cores_ && candidate.rate < now * (1 + kWorthwhile) &&
+  if (candidate.caches.empty() && same_cores_ && candidate.rate < now * (1 + kWorthwhileGain) &&
       fits(current) && WithinMost(program_.most, current)) {
     candidate.settings = current;
     candidate.rate = candidate.fill_rate = now;

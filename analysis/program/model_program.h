@@ -2,15 +2,13 @@
 #pragma once
 #include <vector>
 
+#include "analysis/thresholds.h"
 #include "analysis/program/budget.h"
 #include "analysis/program/host_program.h"
 #include "analysis/program/memory_budget.h"
 
 namespace headrace::analysis {
 
-// Capacity above the planned rate that is wanted of each stage: for variance, and for work that is
-// dearer on busy cores.
-inline constexpr double kHeadroom = 0.2;
 
 struct ModelProgram {
   HostProblem problem;

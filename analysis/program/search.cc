@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/thresholds.h"
 #include "analysis/model/queue_loss.h"
 
 namespace headrace::analysis {
@@ -45,7 +46,7 @@ double Search::RateOf(const Settings& settings) const {
 
 // As long as all changes that are taken back lose little together.
 void Search::Undo(const Settings& current) {
-  const double needed = std::min(target_, rate_) * (1 - kWorthwhile / 2);
+  const double needed = std::min(target_, rate_) * (1 - kWorthwhileGain / 2);
   for (auto member : {&Settings::parallelism, &Settings::queue_capacity}) {
     for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
       Settings without = plan_;
@@ -73,7 +74,7 @@ void Search::Deepen() {
     deeper = trial;
   }
   const double rate = RateOf(deeper);
-  if (rate < rate_ * (1 + kWorthwhile / 2)) return;
+  if (rate < rate_ * (1 + kWorthwhileGain / 2)) return;
   plan_ = deeper;
   rate_ = rate;
 }
@@ -82,14 +83,14 @@ void Search::Deepen() {
 void Search::Climb() {
   for (int round = 0; round < kRounds && rate_ < target_; ++round) {
     Settings best = plan_;
-    double most = rate_ * (1 + kWorthwhile / 2);
+    double most = rate_ * (1 + kWorthwhileGain / 2);
     for (const Settings& step : Steps()) {
       const double rate = RateOf(step);
       if (rate <= most) continue;
       most = rate;
       best = step;
     }
-    if (most <= rate_ * (1 + kWorthwhile / 2)) return;
+    if (most <= rate_ * (1 + kWorthwhileGain / 2)) return;
     plan_ = best;
     rate_ = most;
   }

@@ -4,12 +4,11 @@
 #include <functional>
 #include <vector>
 
+#include "analysis/thresholds.h"
 #include "analysis/model/prediction.h"
 
 namespace headrace::analysis {
 
-// A change that gains less is not proposed.
-inline constexpr double kWorthwhile = 0.03;
 // The longest queue that costs which vary ask for.
 inline constexpr int kMaxCapacity = 32;
 // Of an ordered queue, for each thread that fills it.

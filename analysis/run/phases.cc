@@ -357,6 +357,28 @@ bool Matters(const RunView& run, const std::vector<size_t>& windows, size_t inde
          std::abs(1 / ratio - 1) * after.work >= kWorth * after.all;
 }
 
+double StepsOf(const WindowRow& window) { return static_cast<double>(window.steps.steps_count); }
+
+// Of what the consumer computes for a row.
+std::optional<FoundShift> ComputingShift(const RunView& run, const std::vector<size_t>& windows) {
+  const auto computing = ShiftOf(
+      PerUnit(
+          run, windows, [](const WindowRow& window) { return Seconds(window.steps.compute_ns); },
+          [](const WindowRow& window) {
+            return static_cast<double>(std::max(window.steps.rows_count, window.steps.steps_count));
+          },
+          StepsOf),
+      kLeastCost);
+  // A consumer that computes nothing has times of nanoseconds, which double at a whim.
+  constexpr double kComputes = 0.05;  // of the time
+  double compute_s = 0, all_s = 0;
+  for (const size_t w : windows) {
+    compute_s += Seconds(run.windows[w].steps.compute_ns);
+    all_s += Seconds(run.windows[w].duration_ns);
+  }
+  return compute_s > kComputes * all_s ? computing : std::nullopt;
+}
+
 std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& windows) {
   if (windows.size() < 2 * kFewest) return std::nullopt;
   Drift drift;
@@ -393,25 +415,7 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
     Larger(bytes, stage.name, &drift.bytes);
     if (cost) ++(cost->shift.after > cost->shift.before ? dearer : cheaper);
   }
-  const auto steps = [](const WindowRow& window) {
-    return static_cast<double>(window.steps.steps_count);
-  };
-  const auto computing = ShiftOf(
-      PerUnit(
-          run, windows, [](const WindowRow& window) { return Seconds(window.steps.compute_ns); },
-          [](const WindowRow& window) {
-            return static_cast<double>(std::max(window.steps.rows_count, window.steps.steps_count));
-          },
-          steps),
-      kLeastCost);
-  // A consumer that computes nothing has times of nanoseconds, which double at a whim.
-  constexpr double kComputes = 0.05;  // of the time
-  double compute_s = 0, all_s = 0;
-  for (const size_t w : windows) {
-    compute_s += Seconds(run.windows[w].steps.compute_ns);
-    all_s += Seconds(run.windows[w].duration_ns);
-  }
-  if (computing && compute_s > kComputes * all_s) {
+  if (const auto computing = ComputingShift(run, windows)) {
     note(computing);
     Larger(computing, "consumer", &drift.cost);
   }
@@ -419,8 +423,8 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
     // Windows with few steps are taken together: one without any has no rate to compare.
     const auto shift =
         ShiftOf(PerUnit(
-                    run, windows, steps,
-                    [](const WindowRow& window) { return Seconds(window.duration_ns); }, steps),
+                    run, windows, StepsOf,
+                    [](const WindowRow& window) { return Seconds(window.duration_ns); }, StepsOf),
                 kLeastRate);
     if (shift) {
       at = shift->window;

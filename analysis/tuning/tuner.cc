@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "analysis/thresholds.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_slice.h"
 #include "analysis/statistics/block_comparison.h"
@@ -19,8 +20,6 @@ namespace headrace::analysis {
 namespace {
 
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-constexpr double kLeastGain = 0.03;       // of a proposal
-constexpr double kLeastGainLater = 0.05;  // once the plan had stopped changing
 constexpr double kFewerMayLose = 0.03;    // of the rate, for fewer threads, at its interval's end
 constexpr double kRateError = 0.02;       // of the rate that a plan is made of
 constexpr double kBlockError = 0.02;      // of a block's rate
@@ -379,7 +378,7 @@ struct Tuner::State {
     }
     const bool at_rest = converged && !replanning;
     ProposeQuestion question{
-        options, turnable, Rest(), tried, at_rest ? kLeastGainLater : kLeastGain, at_rest};
+        options, turnable, Rest(), tried, at_rest ? kWorthwhileLater : kWorthwhileGain, at_rest};
     Proposal proposal;
     try {
       proposal = Propose(model, question);

@@ -60,7 +60,7 @@ class Draft {
       }
       return std::move(proposal_);
     }
-    const Allocation plan = Allocate(model_, BudgetOf());
+    const Allocation plan = Allocate(predictor_, BudgetOf());
     Settings settings = Turnable(plan.settings);
     settings = NotTried(Fitted(settings));
     if (!Take(settings)) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/thresholds.h"
 #include "analysis/model/prediction.h"
 #include "analysis/tuning/tuned_target.h"
 #include "analysis/tuning/tuner_options.h"
@@ -42,7 +43,7 @@ struct ProposeQuestion {
   // Settings that were tried and taken back. Where the plan is one of them, a part of the way is
   // proposed, if that gains something.
   std::vector<KnobValues> tried;
-  double least_gain = 0.03;  // of a proposal
+  double least_gain = kWorthwhileGain;  // of a proposal
   bool sure = false;         // its 90 % interval must be above 0 as well
 };
 

@@ -1,3 +1,4 @@
+#include "analysis/thresholds.h"
 #include "dashboards/report/outside_words.h"
 
 #include <fmt/format.h>
@@ -177,7 +178,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
     case OutsideLimit::kSleep:
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer: {
-      if (seen.stall_ratio >= analysis::kKeepsUpStall) {
+      if (seen.stall_ratio >= analysis::kSmallStall) {
         return fmt::format(
             "a cheaper step of {}; its waits are bursts, which a longer queue may take away",
             ConsumerWord(seen));

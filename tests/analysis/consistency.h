@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/thresholds.h"
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/recommendations.h"
 #include "analysis/advice/statements.h"
@@ -60,7 +61,7 @@ class Contradictions {
                       Describe(b.findings[0].limit), b.findings[0].limit.bound,
                       Describe(other.limit), other.limit.bound));
     }
-    if (b.verdict == Verdict::kConsumer && statements_.model->stall_ratio() >= kKeepsUpStall) {
+    if (b.verdict == Verdict::kConsumer && statements_.model->stall_ratio() >= kSmallStall) {
       Say(fmt::format("the pipeline keeps up, and the consumer waits {}",
                       statements_.model->stall_ratio()));
     }
@@ -93,7 +94,7 @@ class Contradictions {
   void CheckNext() {
     const NextStep next = NextStepOf(run_, statements_);
     const double stall = statements_.model->stall_ratio();
-    if (next.text.find("keeps up") != std::string::npos && stall >= kKeepsUpStall) {
+    if (next.text.find("keeps up") != std::string::npos && stall >= kSmallStall) {
       Say(fmt::format("\"{}\" with a stall of {}", next.text, stall));
     }
     if (next.kind != NextKind::kChange) return;

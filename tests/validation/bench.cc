@@ -1,3 +1,4 @@
+#include "analysis/thresholds.h"
 #include "tests/validation/bench.h"
 
 #include <fmt/format.h>
@@ -212,7 +213,7 @@ WorthTrial TryWorths(uint64_t seed) {
   }
   if (trial.pairs > 0) trial.tau = agreement / trial.pairs;
   for (const Gain& gain : truth.gains) {
-    if (predicted(gain.row) >= analysis::kZeroWorth) continue;
+    if (predicted(gain.row) >= analysis::kNoGain) continue;
     ++trial.nothing;
     trial.wrong += gain.gain >= kSomething && gain.gain > 2 * gain.error;
   }

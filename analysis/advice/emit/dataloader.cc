@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/thresholds.h"
 #include "analysis/advice/emit/evidence.h"
 #include "analysis/model/prediction.h"
 #include "analysis/model/what_if.h"
@@ -13,7 +14,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSmallStall = 0.05;
 constexpr double kSpareWork = 0.9;  // of the threads' time, what workers are planned to work
 constexpr double kOrderLoss = 0.03;
 constexpr int kMostWorkers = 64;
@@ -89,8 +89,8 @@ std::string WhyWorkers(const PipelineModel& model, const Allocation& plan, size_
 Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageModel& stage,
                     const Budget& budget) {
   const auto s = static_cast<size_t>(&stage - model.stages().data());
-  const Allocation plan = Allocate(model, budget);
   const Predictor predictor(model);
+  const Allocation plan = Allocate(predictor, budget);
   const WorkerProcesses workers = ResidentOf(run, AccountedWorkers(run));
   const Settings current = model.current();
   const int now = std::max(1, current.parallelism[s]);

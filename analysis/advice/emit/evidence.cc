@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSmallStall = 0.05;  // as the recommendations' (recommendations/outside.cc)
 constexpr double kFreeCores = 0.5;
 constexpr double kWaitsForTaker = 0.2;
 constexpr double kOfMemory = 0.9;  // of a limit that is planned for

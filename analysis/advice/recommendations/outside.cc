@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSmallStall = 0.05;    // "NOT input-bound" (dashboards/report/wording.h)
 constexpr double kPressed = 0.05;       // of the time
 constexpr double kFreeCores = 0.5;      // below, no core is left
 constexpr double kWaitsForTaker = 0.2;  // of a producer's time: it has time to spare

@@ -37,7 +37,7 @@ std::optional<Outcome> PlanWithoutMemory(const Evidence& e) {
   try {
     Budget budget;
     budget.memory_bytes = uint64_t{1} << 60;
-    return OutcomeOf(Allocate(e.model(), budget));
+    return OutcomeOf(Allocate(e.predictor(), budget));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -212,6 +212,53 @@ Recommendation Deduplicate(const Evidence& e) {
       e.RunWith("dedup.mode=auto"));
 }
 
+// Where [[cache]] can keep something: what leaves extract, rowmap or transform; behind what draws
+// at random nothing may be kept.
+std::vector<bool> KeptStages(const Evidence& e, bool random) {
+  std::vector<bool> can;
+  for (const StageModel& stage : e.model().stages()) {
+    const std::string& kind = e.run().operators[stage.last].kind;
+    can.push_back(kind == "extract" || kind == "rowmap" || (kind == "transform" && !random));
+  }
+  return can;
+}
+
+// The rate of all epochs together: the first fills the cache. 0 epochs: endless.
+Outcome OverAllEpochs(const CacheChoice& choice, const CacheOption& best, int epochs) {
+  const auto over_all = [&](double warm) {
+    if (epochs == 0) return warm;
+    return epochs / (1 / best.fill_rate + (epochs - 1) / warm);
+  };
+  Outcome outcome;
+  outcome.rate = over_all(best.warm_rate);
+  outcome.gain = outcome.rate / choice.rate - 1;
+  outcome.rate_interval = {over_all(choice.rate * (1 + best.warm_gain.low)),
+                           over_all(choice.rate * (1 + best.warm_gain.high))};
+  outcome.gain_interval = {std::min(outcome.gain, outcome.rate_interval.low / choice.rate - 1),
+                           std::max(outcome.gain, outcome.rate_interval.high / choice.rate - 1)};
+  outcome.limited_by = best.then;
+  return outcome;
+}
+
+// `misses`: the share of the epochs that read their rows from the storage.
+void SayCacheEffects(const Evidence& e, const std::vector<Scale>& warm, double misses,
+                     Effects* effects) {
+  for (Effect* effect : {&effects->storage_bytes, &effects->storage_requests}) {
+    if (!effect->now.available()) continue;
+    effect->then =
+        Quantity::Of(effect->now.value() * misses, effect->now.unit(), Source::kEstimate);
+  }
+  const auto now_cpu = e.CpuOf(e.Now()), warm_cpu = e.CpuOf({e.Now().settings, warm});
+  SetThen(&effects->reader_cpu,
+          now_cpu && warm_cpu ? std::optional<double>(*now_cpu * misses + *warm_cpu * (1 - misses))
+                              : std::nullopt,
+          "CPU time was not split from waiting");
+  if (effects->reader_memory.now.available()) {
+    effects->reader_memory.then =
+        Quantity::Unavailable("the cache takes its budget", headrace::Unit::kBytes);
+  }
+}
+
 Recommendation Cache(const Evidence& e) {
   const RunView& run = e.run();
   if (const auto hit = e.FindName("cache.hit")) {
@@ -236,16 +283,8 @@ Recommendation Cache(const Evidence& e) {
   const auto memory = MemoryOf(e);
   if (!memory) return CannotSay(kNoMemory, kRecordMemory);
   const PipelineModel& model = e.model();
-  // Where [[cache]] can keep it: what leaves extract, rowmap or transform; behind what draws at
-  // random nothing may be kept.
-  std::vector<bool> can(model.stages().size(), false);
-  bool any = false;
-  for (size_t s = 0; s < can.size(); ++s) {
-    const std::string& kind = run.operators[model.stages()[s].last].kind;
-    can[s] = kind == "extract" || kind == "rowmap" || (kind == "transform" && !random);
-    any = any || can[s];
-  }
-  if (!any) {
+  const std::vector<bool> can = KeptStages(e, random);
+  if (std::find(can.begin(), can.end(), true) == can.end()) {
     return CannotSay(
         "no stage ends in an operator \"transform\" or \"extract\" whose results "
         "could be kept",
@@ -283,19 +322,7 @@ Recommendation Cache(const Evidence& e) {
     return DoesNotFire(fmt::format("a batch takes {} there, and {} of memory are free",
                                    FormatBytes(best->stored_bytes), FormatBytes(free)));
   }
-  // Of all epochs together: the first fills it.
-  const auto over_all = [&](double warm) {
-    if (*epochs == 0) return warm;
-    return *epochs / (1 / best->fill_rate + (*epochs - 1) / warm);
-  };
-  Outcome outcome;
-  outcome.rate = over_all(best->warm_rate);
-  outcome.gain = outcome.rate / choice.rate - 1;
-  outcome.rate_interval = {over_all(choice.rate * (1 + best->warm_gain.low)),
-                           over_all(choice.rate * (1 + best->warm_gain.high))};
-  outcome.gain_interval = {std::min(outcome.gain, outcome.rate_interval.low / choice.rate - 1),
-                           std::max(outcome.gain, outcome.rate_interval.high / choice.rate - 1)};
-  outcome.limited_by = best->then;
+  const Outcome outcome = OverAllEpochs(choice, *best, *epochs);
   const double row_bytes = best->stored_bytes / e.rows_per_batch();
   const OperatorRow& place = run.operators[model.stages()[best->stage].last];
   Recommendation result = IfWorthwhile(
@@ -317,22 +344,7 @@ Recommendation Cache(const Evidence& e) {
       "an epoch has at most {} rows, so that all of it fits; in place of a fast tier (R13), not "
       "with it",
       FormatCount(free / row_bytes));
-  const double misses = *epochs == 0 ? 0.0 : 1.0 / *epochs;
-  Effects& effects = result.effects;
-  for (Effect* effect : {&effects.storage_bytes, &effects.storage_requests}) {
-    if (!effect->now.available()) continue;
-    effect->then =
-        Quantity::Of(effect->now.value() * misses, effect->now.unit(), Source::kEstimate);
-  }
-  const auto now_cpu = e.CpuOf(e.Now()), warm_cpu = e.CpuOf({e.Now().settings, best->warm});
-  SetThen(&effects.reader_cpu,
-          now_cpu && warm_cpu ? std::optional<double>(*now_cpu * misses + *warm_cpu * (1 - misses))
-                              : std::nullopt,
-          "CPU time was not split from waiting");
-  if (effects.reader_memory.now.available()) {
-    effects.reader_memory.then =
-        Quantity::Unavailable("the cache takes its budget", headrace::Unit::kBytes);
-  }
+  SayCacheEffects(e, best->warm, *epochs == 0 ? 0.0 : 1.0 / *epochs, &result.effects);
   return result;
 }
 

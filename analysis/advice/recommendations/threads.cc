@@ -8,12 +8,11 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/bounds.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
-
-constexpr double kSmallStall = 0.05;
 
 std::string Batches(double rate) { return FormatRate(rate, "batches"); }
 
@@ -33,6 +32,44 @@ std::string AllSettings(const Allocation& plan) {
                         WordOf(knob, change.from), change.from, change.to);
   }
   return text;
+}
+
+// What so many workers like `one` do together, for a consumer that takes `wanted` at most.
+Outcome OfWorkers(const Evidence& e, const Outcome& one, double workers, double wanted) {
+  Interval wants = {wanted, wanted};
+  for (const Finding& finding : e.bottleneck().findings) {
+    if (!finding.limit.Is(kConsumerLimit)) continue;
+    wants = {std::min(wanted, finding.bound_interval.low),
+             std::max(wanted, finding.bound_interval.high)};
+  }
+  Outcome outcome = one;
+  outcome.rate = std::min(wanted, workers * one.rate);
+  // That workers do not disturb each other is not measured: the error of a prediction on top.
+  constexpr double kAlone = 0.86;
+  outcome.rate_interval = {
+      std::min({wants.low, kAlone * workers * one.rate_interval.low, outcome.rate}),
+      std::max(std::min(wants.high, workers * one.rate_interval.high), outcome.rate)};
+  // The more one worker does after all, the less others add to it.
+  outcome.gain = outcome.rate / one.rate - 1;
+  const double most = std::max(one.rate, one.rate_interval.high);
+  const double least = std::min(one.rate, one.rate_interval.low);
+  outcome.gain_interval = {
+      std::min(outcome.gain,
+               std::max(0.0, std::min(wants.low, kAlone * workers * most) / most - 1)),
+      std::max(outcome.gain, std::min(wants.high / least, workers) - 1)};
+  return outcome;
+}
+
+// The consumer listens; workers find it or end.
+std::string WorkersCommand(const Evidence& e, double workers, bool planned) {
+  const std::string run = e.Command(fmt::format("run {}{} --set delivery.to=unix:batches.sock",
+                                                ShellWord(e.run().run.pipeline_path),
+                                                planned ? " --plan plan.json" : ""));
+  return fmt::format(
+      "{}{{ {} consume unix:batches.sock --producers {:.0f} & sleep 1; for i in $(seq {:.0f}); do "
+      "{} & done; wait; }}",
+      planned ? e.Command(fmt::format("plan {} -o plan.json -f", e.run().run.run_id)) + " && " : "",
+      e.run().program, workers, workers, run);
 }
 
 Recommendation MoreWorkers(const Evidence& e) {
@@ -74,44 +111,9 @@ Recommendation MoreWorkers(const Evidence& e) {
   // A single worker with the settings of the plan is what more of them are compared with.
   const std::string settings =
       e.statements().allocation ? AllSettings(*e.statements().allocation) : "";
-  Interval wants = {wanted, wanted};
-  for (const Finding& finding : e.bottleneck().findings) {
-    if (!finding.limit.Is(kConsumerLimit)) continue;
-    wants = {std::min(wanted, finding.bound_interval.low),
-             std::max(wanted, finding.bound_interval.high)};
-  }
-  Outcome outcome = one;
-  outcome.rate = std::min(wanted, workers * one.rate);
-  // That workers do not disturb each other is not measured: the error of a prediction on top.
-  constexpr double kAlone = 0.86;
-  outcome.rate_interval = {
-      std::min({wants.low, kAlone * workers * one.rate_interval.low, outcome.rate}),
-      std::max(std::min(wants.high, workers * one.rate_interval.high), outcome.rate)};
-  // The more one worker does after all, the less others add to it.
-  outcome.gain = outcome.rate / one.rate - 1;
-  const double most = std::max(one.rate, one.rate_interval.high);
-  const double least = std::min(one.rate, one.rate_interval.low);
-  outcome.gain_interval = {
-      std::min(outcome.gain,
-               std::max(0.0, std::min(wants.low, kAlone * workers * most) / most - 1)),
-      std::max(outcome.gain, std::min(wants.high / least, workers) - 1)};
+  Outcome outcome = OfWorkers(e, one, workers, wanted);
   if (!settings.empty()) outcome.over = "the plan of R2";
   outcome.limited_by = LimitOfConsumer(wanted);
-  std::string command;
-  if (!e.run().run.pipeline_path.empty()) {
-    const std::string run = e.Command(fmt::format("run {}{} --set delivery.to=unix:batches.sock",
-                                                  ShellWord(e.run().run.pipeline_path),
-                                                  settings.empty() ? "" : " --plan plan.json"));
-    // The consumer listens; workers find it or end.
-    command = fmt::format(
-        "{}{{ {} consume unix:batches.sock --producers {:.0f} & sleep 1; for i in $(seq {:.0f}); "
-        "do "
-        "{} & done; wait; }}",
-        settings.empty()
-            ? ""
-            : e.Command(fmt::format("plan {} -o plan.json -f", e.run().run.run_id)) + " && ",
-        e.run().program, workers, workers, run);
-  }
   Recommendation result = IfWorthwhile(
       e, outcome,
       fmt::format("the consumer waits {} and wants {}; one worker {} can do {} at most, limited "
@@ -122,7 +124,7 @@ Recommendation MoreWorkers(const Evidence& e) {
       fmt::format("{:.0f} workers{}, each with its own cores", workers,
                   settings.empty() ? " like this one"
                                    : fmt::format(" with the settings of R2 ({})", settings)),
-      command);
+      WorkersCommand(e, workers, !settings.empty()));
   result.only_if = fmt::format(
       "storage and network bear it together, {:.0f} times what one worker asks of them; and each "
       "worker is given other files (source.table): runs of one file deliver the same rows",

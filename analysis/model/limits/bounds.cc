@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/thresholds.h"
 #include "analysis/model/limits/limit_kind.h"
 
 namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// An estimated row always costs something; it is to blame where it allows less than this of the
-// least other bound.
-constexpr double kEstimateMatters = 0.85;
 
 const LimitKind* KindNamed(std::string_view name) {
   return Registry<std::shared_ptr<const LimitKind>>::Global().Find(name)->get();

@@ -1,5 +1,6 @@
 // Memory bandwidth: what a batch moves to and from memory, of the best that this machine was
 // measured to read (headrace doctor --calibrate).
+#include "analysis/thresholds.h"
 #include "analysis/run/memory_bandwidth.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kNearlyFull = 1.1;  // times the rate is what it allows
 
 UnboundedRow Unknown(const std::string& reason) {
   return {"memory bandwidth", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
@@ -52,7 +52,7 @@ class MemoryBandwidthLimit final : public ResourceLimit {
   // that compute are full because of it, and more of them move no more bytes.
   bool Explains(const PipelineModel& /*model*/, const Demands& demands, const Limit& limit,
                 const Limit& other) const override {
-    if (limit.bound >= kNearlyFull * other.bound) return false;
+    if (limit.bound >= kBandwidthNearlyFull * other.bound) return false;
     if (other.Is(kCoresLimit)) return true;
     return other.Is(kStageLimit) &&
            demands.stage_cpu_s[other.index] > 0.8 * demands.stage_s[other.index];
@@ -61,7 +61,7 @@ class MemoryBandwidthLimit final : public ResourceLimit {
   Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit,
                  Step step) const override {
     Relief relief = ResourceLimit::Relieve(model, at, limit, step);
-    if (limit.bound >= kNearlyFull * model.demands().rate) return relief;
+    if (limit.bound >= kBandwidthNearlyFull * model.demands().rate) return relief;
     for (const auto& [op, share] : model.resources()[limit.index].users) {
       relief.variant.scales.push_back({Scaled::kOperator, op, FactorOf(step)});
     }

@@ -1,4 +1,5 @@
 // What to do next: advice where it is sure to gain, what would decide it where it is not.
+#include "analysis/thresholds.h"
 #include "analysis/advice/next_step.h"
 
 #include <gmock/gmock.h>
@@ -104,7 +105,7 @@ TEST(NextStep, NothingIsToDoOnlyWhereThePipelineKeepsUp) {
   RunView bursts = Record(pipeline, 20, 4);
   bursts.stages[0].max_parallelism_count = 1;
   const Statements statements = MakeStatements(bursts);
-  ASSERT_GT(statements.model->stall_ratio(), kKeepsUpStall);
+  ASSERT_GT(statements.model->stall_ratio(), kSmallStall);
   EXPECT_NE(statements.bottleneck->verdict, Verdict::kConsumer);
   const NextStep next = NextStepOf(bursts, statements);
   EXPECT_NE(next.kind, NextKind::kNothing);

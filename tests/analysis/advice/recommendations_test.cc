@@ -1,6 +1,7 @@
 // Recommendations: every rule fires on a run made for it and stays silent on one that is not, gains
 // agree with a simulation of the pipeline with that work gone, and nothing fires where the consumer
 // limits.
+#include "analysis/thresholds.h"
 #include "analysis/advice/recommendations.h"
 
 #include <gmock/gmock.h>

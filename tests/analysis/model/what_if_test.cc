@@ -1,5 +1,6 @@
 // Hypothetical pipelines: what each cheaper part lessens, what words are taken, and that
 // predictions of them equal those of pipelines that are so.
+#include "analysis/thresholds.h"
 #include "analysis/model/what_if.h"
 
 #include <gmock/gmock.h>
@@ -186,7 +187,7 @@ TEST_F(WhatIf, TheLimitingStageIsWorthMostAndOthersNothing) {
   EXPECT_GT(worths[0].gain, 0.5);
   EXPECT_LE(worths[0].interval.low, worths[0].gain);
   EXPECT_GE(worths[0].interval.high, worths[0].gain);
-  for (size_t i = 1; i < worths.size(); ++i) EXPECT_LT(worths[i].gain, kZeroWorth) << i;
+  for (size_t i = 1; i < worths.size(); ++i) EXPECT_LT(worths[i].gain, kNoGain) << i;
 }
 
 TEST_F(WhatIf, AGainOfNothingIsNarrow) {
