@@ -6,6 +6,8 @@
 //   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
+//   accuracy ablate RULE|none|all COUNT            what that rule of analysis/thresholds.def is
+//                                                  worth, over COUNT pipelines of a kind
 //   accuracy tune|drift FIRST LAST                 likewise, of the tuner
 //   accuracy show-tune|show-drift FIRST LAST       every decision of the tuner, for people
 //   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
@@ -22,7 +24,9 @@
 
 #include "analysis/comparison/attribution.h"
 #include "analysis/run/read_run.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
+#include "tests/validation/ablation.h"
 #include "tests/validation/bench.h"
 #include "tests/validation/gates.h"
 #include "tests/validation/tuning.h"
@@ -34,6 +38,7 @@ int Usage() {
   fmt::print(stderr,
              "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
              "show-small|show-tune|show-drift FIRST LAST\n"
+             "       accuracy ablate RULE|none|all COUNT\n"
              "       accuracy parts DATABASE A,A,... B,B,...\n"
              "       accuracy render|gates [--strict] FILE...\n");
   return 2;
@@ -102,6 +107,20 @@ int PrintParts(char** argv) {
   return 0;
 }
 
+int PrintAblations(const std::string& rule, uint64_t count) {
+  if (rule != "all") {
+    fmt::print("{}", Lines(Ablate(rule == "none" ? "" : rule, count)));
+    return 0;
+  }
+  fmt::print("{}", Lines(Ablate("", count)));
+  for (const analysis::Threshold& threshold : analysis::Thresholds()) {
+    if (!threshold.can_be_off()) continue;
+    fmt::print("{}", Lines(Ablate(threshold.name, count)));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   if (argc < 3) return Usage();
   const std::string part = argv[1];
@@ -114,7 +133,18 @@ int Main(int argc, char** argv) {
       return static_cast<int>(error.code());
     }
   }
+  if (part == "ablate") {
+    const uint64_t count = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 0;
+    if (count == 0) return Usage();
+    try {
+      return PrintAblations(argv[2], count);
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      return static_cast<int>(error.code());
+    }
+  }
   if (part == "render" || part == "gates") {
+    std::vector<Ablation> ablations;
     Trials trials;
     Tunings tunings;
     const bool strict = std::strcmp(argv[2], "--strict") == 0;
@@ -126,12 +156,12 @@ int Main(int argc, char** argv) {
         return 5;
       }
       for (std::string line; std::getline(file, line);) {
-        if (!Parse(line, &trials) && !Parse(line, &tunings))
+        if (!Parse(line, &trials) && !Parse(line, &tunings) && !Parse(line, &ablations))
           fmt::print(stderr, "{}: not a trial: {}\n", argv[i], line);
       }
     }
     if (part == "render") {
-      fmt::print("{}{}", RenderPage(trials), RenderTuning(tunings));
+      fmt::print("{}{}{}", RenderPage(trials), RenderTuning(tunings), RenderAblations(ablations));
       return 0;
     }
     bool missed = false;

@@ -1,0 +1,162 @@
+#include "tests/validation/ablation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+
+#include "analysis/thresholds.h"
+#include "base/error.h"
+#include "tests/validation/bench.h"
+#include "tests/validation/gates.h"
+
+namespace headrace::validation {
+namespace {
+
+// As those of the report (scripts/validate.sh).
+constexpr uint64_t kPredictSeed = 10000, kLoadSeed = 15000, kNameSeed = 20000, kWorthSeed = 25000;
+constexpr double kClearGain = 0.10;  // of a bottleneck, as the report's
+constexpr double kSure = 0.90;
+// Of figures, between two rules: with so few trials less is chance.
+constexpr double kTells = 0.005;
+
+const analysis::Threshold* Find(const std::string& rule) {
+  for (const analysis::Threshold& threshold : analysis::Thresholds()) {
+    if (rule == threshold.name) return &threshold;
+  }
+  return nullptr;
+}
+
+using Figures = std::vector<std::pair<std::string, double>>;
+
+void AddPredictions(const std::vector<PredictTrial>& trials, const std::string& of,
+                    Figures* figures) {
+  std::vector<double> errors;
+  double covered = 0, width = 0;
+  for (const PredictTrial& t : trials) {
+    errors.push_back(std::abs(t.predicted / t.observed - 1));
+    covered += t.low <= t.observed && t.observed <= t.high;
+    width += (t.high - t.low) / 2 / t.predicted;
+  }
+  const double n = std::max<double>(1, static_cast<double>(trials.size()));
+  figures->push_back({of + "median error", errors.empty() ? 0 : QuantileOf(errors, 0.5)});
+  figures->push_back({of + "90th percentile", errors.empty() ? 0 : QuantileOf(errors, 0.9)});
+  figures->push_back({of + "covered", covered / n});
+  figures->push_back({of + "half width", width / n});
+}
+
+Figures Try(uint64_t count) {
+  Figures figures;
+  std::vector<PredictTrial> predictions, contended;
+  for (uint64_t i = 0; i < count; ++i) {
+    for (PredictTrial& trial : TryPredictions(kPredictSeed + i)) {
+      predictions.push_back(std::move(trial));
+    }
+    for (PredictTrial& trial : TryContention(kLoadSeed + i)) contended.push_back(std::move(trial));
+  }
+  AddPredictions(predictions, "", &figures);
+  AddPredictions(contended, "busy cores: ", &figures);
+  size_t clear = 0, right = 0, sure = 0, wrong = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const NameTrial trial = TryNaming(kNameSeed + i);
+    if (trial.gap < kClearGain) continue;
+    ++clear;
+    right += trial.first_right;
+    if (trial.probability < kSure || trial.verdict == "undecided") continue;
+    ++sure;
+    wrong += !trial.first_right;
+  }
+  const auto share = [](size_t part, size_t all) {
+    return static_cast<double>(part) / static_cast<double>(std::max<size_t>(1, all));
+  };
+  figures.push_back({"named right", share(right, clear)});
+  figures.push_back({"wrong when sure", share(wrong, sure)});
+  size_t gains = 0, best = 0, held = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const WorthTrial trial = TryWorths(kWorthSeed + i);
+    if (trial.observed < kClearGain) continue;
+    ++gains;
+    best += trial.first_right;
+    held += trial.low <= trial.observed && trial.observed <= trial.high;
+  }
+  figures.push_back({"best relief found", share(best, gains)});
+  figures.push_back({"its gain covered", share(held, gains)});
+  return figures;
+}
+
+}  // namespace
+
+Ablation Ablate(const std::string& rule, uint64_t count) {
+  if (rule.empty()) return {rule, Try(count)};
+  const analysis::Threshold* threshold = Find(rule);
+  if (threshold == nullptr || !threshold->can_be_off()) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("'{}' is no rule that can be switched off", Printable(rule)), "",
+                "analysis/thresholds.def lists them");
+  }
+  const analysis::RuleOff off(*threshold);
+  return {rule, Try(count)};
+}
+
+std::string Lines(const Ablation& ablation) {
+  std::string lines;
+  for (const auto& [what, value] : ablation.figures) {
+    lines += fmt::format("ablate\t{}\t{}\t{:.9g}\n", ablation.rule, what, value);
+  }
+  return lines;
+}
+
+bool Parse(const std::string& line, std::vector<Ablation>* ablations) {
+  std::vector<std::string> fields;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream, field, '\t');) fields.push_back(field);
+  if (fields.size() != 4 || fields[0] != "ablate") return false;
+  auto at = std::find_if(ablations->begin(), ablations->end(),
+                         [&](const Ablation& one) { return one.rule == fields[1]; });
+  if (at == ablations->end()) at = ablations->insert(at, {fields[1], {}});
+  at->figures.push_back({fields[2], std::strtod(fields[3].c_str(), nullptr)});
+  return true;
+}
+
+std::string RenderAblations(const std::vector<Ablation>& ablations) {
+  const auto whole = std::find_if(ablations.begin(), ablations.end(),
+                                  [](const Ablation& one) { return one.rule.empty(); });
+  if (whole == ablations.end()) return "";
+  std::string page =
+      "\n## What each rule is worth\n\nThe same pipelines, on seeds that nothing was fitted to, "
+      "with one rule of `analysis/thresholds.def` off at a time (`accuracy ablate RULE COUNT`). A "
+      "change by less than half a point is not shown: it may be chance. A rule without any is "
+      "for cases that these pipelines do not have, or decides what people are told rather than "
+      "a figure.\n\n| rule | value | off | source |";
+  for (const auto& [what, value] : whole->figures) page += fmt::format(" {} |", what);
+  page += "\n|---|---|---|---|";
+  for (size_t i = 0; i < whole->figures.size(); ++i) page += "---|";
+  page += "\n| all as they are | | | |";
+  for (const auto& [what, value] : whole->figures) page += fmt::format(" {:.1f} % |", 100 * value);
+  page += "\n";
+  for (const analysis::Threshold& threshold : analysis::Thresholds()) {
+    const auto one =
+        std::find_if(ablations.begin(), ablations.end(),
+                     [&](const Ablation& ablation) { return ablation.rule == threshold.name; });
+    page += fmt::format(
+        "| `{}`: {} | {:g} {} | {} | {} |", threshold.name, threshold.what, threshold.value,
+        threshold.unit,
+        threshold.can_be_off() ? fmt::format("{:g}", threshold.off) : std::string("never"),
+        threshold.source);
+    for (size_t i = 0; i < whole->figures.size(); ++i) {
+      if (one == ablations.end() || i >= one->figures.size()) {
+        page += " |";
+        continue;
+      }
+      const double change = one->figures[i].second - whole->figures[i].second;
+      page += std::abs(change) < kTells ? " |" : fmt::format(" {:+.1f} |", 100 * change);
+    }
+    page += "\n";
+  }
+  return page;
+}
+
+}  // namespace headrace::validation
