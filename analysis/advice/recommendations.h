@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/thresholds.h"
 #include "analysis/advice/statements.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/prediction.h"
@@ -25,7 +24,6 @@
 #include "base/registry.h"
 
 namespace headrace::analysis {
-
 
 // What the pipeline would do with a change.
 struct Outcome {

@@ -29,7 +29,7 @@ constexpr double kNormal95 = 1.96;
 // Predictions at other settings err by 5 % and more (analysis/model/prediction), those of small
 // changes by less: so much of what is not explained may be the model's error about the parts that
 // there are.
-constexpr double kModelError = 0.10, kFullChange = 0.20;
+constexpr double kUnexplainedShare = 0.10, kFullChange = 0.20;
 constexpr size_t kMostPlayers = 12;
 constexpr size_t kMostExact = 6;
 constexpr size_t kOrders = 16, kDrawnOrders = 4;
@@ -248,7 +248,7 @@ class Divided {
     for (const double share : shares_) parts += std::abs(share);
     if (parts <= 0) return;
     const double rest = std::log(pair_.middle().b.rate / pair_.middle().a.rate) - explained_;
-    const double most = kModelError * std::min(1.0, parts / kFullChange);
+    const double most = kUnexplainedShare * std::min(1.0, parts / kFullChange);
     spread_ = std::clamp(rest, -most, most);
     for (size_t i = 0; i < shares_.size(); ++i) {
       const double own = spread_ * std::abs(shares_[i]) / parts;

@@ -7,8 +7,6 @@
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
-namespace {}  // namespace
-
 std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed) {
   Random random(seed), split(seed + 1);
   std::vector<Demands> result;
@@ -42,7 +40,7 @@ std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, 
                            random.Uniform() * (demands.consumer_most_s - demands.consumer_least_s);
     }
     demands.consumer_s *= std::exp(0.5 * error * random.Normal());
-    if (model.cores_contended()) demands.others_yield = 0.25 + random.Uniform();
+    if (model.cores_contended()) demands.others_yield = kOthersYield - 0.5 + random.Uniform();
     result.push_back(std::move(demands));
   }
   return result;

@@ -15,7 +15,6 @@
 #include "analysis/model/pipeline_model.h"
 #include "analysis/model/prediction.h"
 #include "analysis/statistics/statistics.h"
-#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 

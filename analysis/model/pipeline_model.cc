@@ -11,6 +11,7 @@
 #include "analysis/run/phases.h"
 #include "analysis/run/plausibility.h"
 #include "analysis/statistics/statistics.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
@@ -1014,7 +1015,8 @@ double PipelineModel::SharedCores(const Settings& settings, const Demands& deman
   }
   const double fair = low * demands.cpu_s;
   const double kept = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
-  double shared = fair > kept ? kept + demands.others_yield * (fair - kept) : fair;
+  double shared =
+      fair > kept ? kept + demands.others_yield.value_or(kOthersYield) * (fair - kept) : fair;
   shared = contended_cores_ - others_keep_ * (contended_cores_ - shared);
   // Cores that are added come on top of what the present settings have; a budget of fewer holds.
   const double got = settings.cores < cores_available_ ? std::min(shared, settings.cores)

@@ -22,7 +22,6 @@
 #include "analysis/model/simulate.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
-#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 
@@ -105,7 +104,8 @@ struct Demands {
   // thread accounts for; 0 where no stage runs there.
   double consumer_load_s = 0;
   // How far other programs yield cores to more threads: 1 as a fair scheduler makes them, 0 not.
-  double others_yield = kOthersYield;
+  // Empty: kOthersYield.
+  std::optional<double> others_yield;
   double rate = 0;  // batches per second observed
   double rows = 0;  // rows per batch
 };

@@ -104,7 +104,7 @@ std::optional<double> Predictor::Simulated(const Settings& settings, const Deman
   for (SimulatedStage& stage : pipeline.stages) {
     for (SimulatedOperator& op : stage.operators) op.slow = slow_;
   }
-  return SimulatedRate(pipeline, steps, kSeed, &moves_, kMoves);
+  return SimulatedRate(pipeline, steps, kSeed, &moves_.left, kMoves);
 }
 
 // Windows tell how much elements vary, not how: whether all a little or few of them much, which is

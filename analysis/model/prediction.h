@@ -90,7 +90,13 @@ class Predictor {
   double before_ = 0, least_now_ = 0;
   // Deviation of log(predicted / observed), by what limits.
   std::map<const LimitKind*, double> errors_;
-  mutable int64_t moves_ = 300'000'000;  // that simulations may still make
+  // What simulations may still do. A copy of it is whole again.
+  struct Moves {
+    Moves() = default;
+    Moves(const Moves&) {}
+    int64_t left = 300'000'000;
+  };
+  mutable Moves moves_;
 };
 
 }  // namespace headrace::analysis

@@ -12,7 +12,6 @@
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/prediction.h"
-#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/program/search.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -100,10 +100,12 @@ class Description {
                                     : "fewer threads fit the memory budget";
     }
     const double stage_s = demands_.stage_s[s];
+    if (BoundOf(1, stage_s) == kInfinite) {
+      return "the planned cache does its work once it is full; until then these threads do";
+    }
     const std::string each =
         fmt::format("one {} does {}; {} wanted", now == 0 ? "worker" : "thread",
-                    FormatRate(stage_s > 0 ? 1 / stage_s : kInfinite, "batches"),
-                    FormatRate(plan_.rate, "batches"));
+                    FormatRate(1 / stage_s, "batches"), FormatRate(plan_.rate, "batches"));
     if (now == 0) return "the consumer's thread loads and computes in turn; " + each;
     if (model_.cores_contended()) {
       return each + "; other programs use the cores, too, and each thread takes a share of its own";

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/prediction.h"
 
 namespace headrace::analysis {
@@ -21,7 +20,6 @@ namespace headrace::analysis {
 // What a cache in memory is taken to read and write on each thread, where nobody says: copies, and
 // a look at a checksum.
 inline constexpr double kMemoryCacheBytesPerSecond = 3e9;
-
 
 struct CacheTier {
   std::string name;         // "memory", "disk"

@@ -2,13 +2,11 @@
 #pragma once
 #include <vector>
 
-#include "analysis/thresholds.h"
 #include "analysis/program/budget.h"
 #include "analysis/program/host_program.h"
 #include "analysis/program/memory_budget.h"
 
 namespace headrace::analysis {
-
 
 struct ModelProgram {
   HostProblem problem;

@@ -4,7 +4,6 @@
 #include <functional>
 #include <vector>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/prediction.h"
 
 namespace headrace::analysis {

@@ -1,6 +1,6 @@
 // The run store: one SQLite file holding many runs (docs/store.md). RunStore writes, ReadStore
 // reads; the views are the interface to what is stored, and only this folder and
-// analysis/run/run_view contain SQL.
+// analysis/run/read_run contain SQL.
 //
 // Several processes may record into one file at once: each transaction is short and waits for the
 // others. What Append was given is durable after Commit against the death of any process.

@@ -1,4 +1,3 @@
-#include "analysis/thresholds.h"
 #include "dashboards/report/outside_words.h"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"

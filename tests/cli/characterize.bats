@@ -94,7 +94,7 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
 @test "figures of a damaged step file are read again, not shown" {
   take_study
   cp study/steps/rm1.facts facts
-  for edit in '.rows = 1e300' '.coverage = "x"'; do  # more of them: tests/cli/study_files_test.cc
+  for edit in '.rows = 1e300' '.coverage = "x"'; do  # more of them: tests/experiments/study_files_test.cc
     jq "$edit" facts > study/steps/rm1.facts
     run --separate-stderr study
     told "$status"

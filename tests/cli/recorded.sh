@@ -1,14 +1,15 @@
 #!/bin/sh
 # recorded.sh FOLDER: makes FOLDER/small.toml and FOLDER/runs.db, a recording of it as run `first`, for tests that ask what is said
-# of a run, so that they need neither make one nor have the machine for themselves. Made again when HEADRACE, the executable, is
-# newer. What it is to show is checked here: where other programs had the cores meanwhile it is recorded again, a little later
+# of a run, so that they need neither make one nor have the machine for themselves. Made again when HEADRACE, the executable, or
+# this script is newer. What it is to show is checked here: where other programs had the cores meanwhile it is recorded again, a little later
 # each time, for three minutes. Exit code 77: they had them all the time.
 set -eu
 folder=$1
 mkdir -p "$folder"
 exec 9> "$folder/lock"
 flock 9
-[ -z "$(find "$folder/runs.db" -newer "$HEADRACE" 2> /dev/null)" ] || exit 0
+[ -z "$(find "$folder/runs.db" -newer "$HEADRACE" -newer "$0" 2> /dev/null)" ] || exit 0
+rm -f "$folder/runs.db"  # of another program: better none
 export HEADRACE_DB="$folder/new.db" NO_COLOR=1
 cat > "$folder/small.toml" <<'TOML'
 pipeline = { name = "small" }

@@ -39,5 +39,5 @@ pipeline() { echo "$BATS_FILE_TMPDIR/rm1/pipeline.toml"; }
   local status=0
   wait "$tune" || status=$?
   [ "$status" -eq 130 ]
-  "$HEADRACE" runs --json | jq -e 'all(.runs[]; .state != "running")'
+  "$HEADRACE" runs --json | jq -e 'all(.runs[]; .state != "recording")'
 }

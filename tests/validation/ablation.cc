@@ -20,8 +20,9 @@ namespace {
 constexpr uint64_t kPredictSeed = 10000, kLoadSeed = 15000, kNameSeed = 20000, kWorthSeed = 25000;
 constexpr double kClearGain = 0.10;  // of a bottleneck, as the report's
 constexpr double kSure = 0.90;
-// Of figures, between two rules: with so few trials less is chance.
-constexpr double kTells = 0.005;
+// A change of an error or a width that is shown; of a share, so many cases must turn.
+constexpr double kShownChange = 0.005;
+constexpr double kShownCases = 2.5;
 
 const analysis::Threshold* Find(const std::string& rule) {
   for (const analysis::Threshold& threshold : analysis::Thresholds()) {
@@ -30,7 +31,7 @@ const analysis::Threshold* Find(const std::string& rule) {
   return nullptr;
 }
 
-using Figures = std::vector<std::pair<std::string, double>>;
+using Figures = std::vector<AblationFigure>;
 
 void AddPredictions(const std::vector<PredictTrial>& trials, const std::string& of,
                     Figures* figures) {
@@ -42,10 +43,10 @@ void AddPredictions(const std::vector<PredictTrial>& trials, const std::string& 
     width += (t.high - t.low) / 2 / t.predicted;
   }
   const double n = std::max<double>(1, static_cast<double>(trials.size()));
-  figures->push_back({of + "median error", errors.empty() ? 0 : QuantileOf(errors, 0.5)});
-  figures->push_back({of + "90th percentile", errors.empty() ? 0 : QuantileOf(errors, 0.9)});
-  figures->push_back({of + "covered", covered / n});
-  figures->push_back({of + "half width", width / n});
+  figures->push_back({of + "median error", errors.empty() ? 0 : QuantileOf(errors, 0.5), 0});
+  figures->push_back({of + "90th percentile", errors.empty() ? 0 : QuantileOf(errors, 0.9), 0});
+  figures->push_back({of + "covered", covered / n, trials.size()});
+  figures->push_back({of + "half width", width / n, 0});
 }
 
 Figures Try(uint64_t count) {
@@ -72,8 +73,8 @@ Figures Try(uint64_t count) {
   const auto share = [](size_t part, size_t all) {
     return static_cast<double>(part) / static_cast<double>(std::max<size_t>(1, all));
   };
-  figures.push_back({"named right", share(right, clear)});
-  figures.push_back({"wrong when sure", share(wrong, sure)});
+  figures.push_back({"named right", share(right, clear), clear});
+  figures.push_back({"wrong when sure", share(wrong, sure), sure});
   size_t gains = 0, best = 0, held = 0;
   for (uint64_t i = 0; i < count; ++i) {
     const WorthTrial trial = TryWorths(kWorthSeed + i);
@@ -82,8 +83,8 @@ Figures Try(uint64_t count) {
     best += trial.first_right;
     held += trial.low <= trial.observed && trial.observed <= trial.high;
   }
-  figures.push_back({"best relief found", share(best, gains)});
-  figures.push_back({"its gain covered", share(held, gains)});
+  figures.push_back({"best relief found", share(best, gains), gains});
+  figures.push_back({"its gain covered", share(held, gains), gains});
   return figures;
 }
 
@@ -103,8 +104,9 @@ Ablation Ablate(const std::string& rule, uint64_t count) {
 
 std::string Lines(const Ablation& ablation) {
   std::string lines;
-  for (const auto& [what, value] : ablation.figures) {
-    lines += fmt::format("ablate\t{}\t{}\t{:.9g}\n", ablation.rule, what, value);
+  for (const AblationFigure& figure : ablation.figures) {
+    lines += fmt::format("ablate\t{}\t{}\t{:.9g}\t{}\n", ablation.rule, figure.what, figure.value,
+                         figure.cases);
   }
   return lines;
 }
@@ -113,11 +115,12 @@ bool Parse(const std::string& line, std::vector<Ablation>* ablations) {
   std::vector<std::string> fields;
   std::istringstream stream(line);
   for (std::string field; std::getline(stream, field, '\t');) fields.push_back(field);
-  if (fields.size() != 4 || fields[0] != "ablate") return false;
+  if (fields.size() != 5 || fields[0] != "ablate") return false;
   auto at = std::find_if(ablations->begin(), ablations->end(),
                          [&](const Ablation& one) { return one.rule == fields[1]; });
   if (at == ablations->end()) at = ablations->insert(at, {fields[1], {}});
-  at->figures.push_back({fields[2], std::strtod(fields[3].c_str(), nullptr)});
+  at->figures.push_back({fields[2], std::strtod(fields[3].c_str(), nullptr),
+                         std::strtoull(fields[4].c_str(), nullptr, 10)});
   return true;
 }
 
@@ -127,15 +130,21 @@ std::string RenderAblations(const std::vector<Ablation>& ablations) {
   if (whole == ablations.end()) return "";
   std::string page =
       "\n## What each rule is worth\n\nThe same pipelines, on seeds that nothing was fitted to, "
-      "with one rule of `analysis/thresholds.def` off at a time (`accuracy ablate RULE COUNT`). A "
-      "change by less than half a point is not shown: it may be chance. A rule without any is "
-      "for cases that these pipelines do not have, or decides what people are told rather than "
-      "a figure.\n\n| rule | value | off | source |";
-  for (const auto& [what, value] : whole->figures) page += fmt::format(" {} |", what);
+      "with one rule of `analysis/thresholds.def` off at a time (`accuracy ablate RULE COUNT`). "
+      "Changes in points; shown are those by half a point or more of an error or a width, and of "
+      "a share where three cases or more turned. A rule without any changes nothing that these "
+      "trials judge: it is for pipelines that they do not have, decides what people are told, or "
+      "is of plans, which these trials do not make.\n\n| rule | value | off | source |";
+  for (const AblationFigure& figure : whole->figures) {
+    page += figure.cases > 0 ? fmt::format(" {} (of {}) |", figure.what, figure.cases)
+                             : fmt::format(" {} |", figure.what);
+  }
   page += "\n|---|---|---|---|";
   for (size_t i = 0; i < whole->figures.size(); ++i) page += "---|";
   page += "\n| all as they are | | | |";
-  for (const auto& [what, value] : whole->figures) page += fmt::format(" {:.1f} % |", 100 * value);
+  for (const AblationFigure& figure : whole->figures) {
+    page += fmt::format(" {:.1f} % |", 100 * figure.value);
+  }
   page += "\n";
   for (const analysis::Threshold& threshold : analysis::Thresholds()) {
     const auto one =
@@ -151,8 +160,11 @@ std::string RenderAblations(const std::vector<Ablation>& ablations) {
         page += " |";
         continue;
       }
-      const double change = one->figures[i].second - whole->figures[i].second;
-      page += std::abs(change) < kTells ? " |" : fmt::format(" {:+.1f} |", 100 * change);
+      const AblationFigure& before = whole->figures[i];
+      const double change = one->figures[i].value - before.value;
+      const double least =
+          before.cases > 0 ? kShownCases / static_cast<double>(before.cases) : kShownChange;
+      page += std::abs(change) < least ? " |" : fmt::format(" {:+.1f} |", 100 * change);
     }
     page += "\n";
   }

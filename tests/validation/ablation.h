@@ -1,18 +1,22 @@
 // Ablation: what each rule of analysis is worth (analysis/thresholds.def): the same trials, on
 // seeds that nothing was fitted to, with the rule as it is and with the rule off.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace headrace::validation {
 
+struct AblationFigure {
+  std::string what;  // "median error", "covered"
+  double value = 0;  // a share
+  size_t cases = 0;  // of so many pipelines or changes, yes or no; 0: an error or a width
+};
+
 struct Ablation {
-  std::string rule;  // of thresholds.def; "": all rules as they are
-  // Shares by what they are of: "median error", "covered". The same, in the same order, for every
-  // rule.
-  std::vector<std::pair<std::string, double>> figures;
+  std::string rule;                     // of thresholds.def; "": all rules as they are
+  std::vector<AblationFigure> figures;  // the same, in the same order, for every rule
 };
 
 // Tries `count` pipelines of each kind with that rule off. Throws Error kUsage for a rule that

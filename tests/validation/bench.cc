@@ -1,4 +1,3 @@
-#include "analysis/thresholds.h"
 #include "tests/validation/bench.h"
 
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 #include "analysis/program/allocation.h"
 #include "analysis/program/cache_choice.h"
 #include "analysis/program/max_min.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "tests/validation/exhaustive.h"
 #include "tests/validation/generator.h"

@@ -11,6 +11,7 @@
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/operator_class.h"
 #include "analysis/run/pipeline_setting.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -223,6 +224,21 @@ std::vector<bool> KeptStages(const Evidence& e, bool random) {
   return can;
 }
 
+// A cache in `free` bytes of memory. How long an epoch is the run does not tell: taken is one that
+// fits, and said how long that is.
+CacheQuestion FittingCache(double free, int epochs, const std::vector<bool>& can) {
+  CacheTier tier;
+  tier.name = "memory";
+  tier.budget_bytes = free;
+  tier.read_bytes_per_second = tier.write_bytes_per_second = kMemoryCacheBytesPerSecond;
+  CacheQuestion question;
+  question.epoch_batches = 1;
+  question.epochs = epochs;
+  question.tiers = {tier};
+  question.allowed = can;
+  return question;
+}
+
 // The rate of all epochs together: the first fills the cache. 0 epochs: endless.
 Outcome OverAllEpochs(const CacheChoice& choice, const CacheOption& best, int epochs) {
   const auto over_all = [&](double warm) {
@@ -300,17 +316,7 @@ Recommendation Cache(const Evidence& e) {
   if (e.rows_per_batch() <= 0) {
     return CannotSay("the run recorded no rows per batch", "rows in hr_done (docs/accounts.md)");
   }
-  // How long an epoch is the run does not tell: taken is one that fits, and said how long that is.
-  CacheQuestion question;
-  question.epoch_batches = 1;
-  question.epochs = *epochs;
-  CacheTier tier;
-  tier.name = "memory";
-  tier.budget_bytes = free;
-  tier.read_bytes_per_second = tier.write_bytes_per_second = kMemoryCacheBytesPerSecond;
-  question.tiers = {tier};
-  question.allowed = can;
-  const CacheChoice choice = ChooseCache(model, e.predictor(), question);
+  const CacheChoice choice = ChooseCache(model, e.predictor(), FittingCache(free, *epochs, can));
   const auto best = std::find_if(
       choice.options.begin(), choice.options.end(),
       [](const CacheOption& option) { return option.allowed && option.random.empty(); });
