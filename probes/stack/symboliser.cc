@@ -147,7 +147,7 @@ std::shared_ptr<Symboliser::Module> Symboliser::OpenModule(int64_t pid, const Ma
     auto& known = modules_[{0, mapping.path}];
     auto module = known.lock();
     if (!module) {
-      module = std::make_shared<Module>(Module{"[vdso]", VdsoSource(), nullptr, false});
+      module = std::make_shared<Module>(Module{"[vdso]", "", VdsoSource(), nullptr, false});
       known = module;
     }
     return module;
@@ -155,7 +155,9 @@ std::shared_ptr<Symboliser::Module> Symboliser::OpenModule(int64_t pid, const Ma
   if (mapping.inode == 0 || mapping.path.empty() || mapping.path[0] != '/') return nullptr;
   auto& known = modules_[{mapping.inode, mapping.path}];
   if (auto module = known.lock()) return module;
-  auto module = std::make_shared<Module>(Module{BaseName(mapping.path), nullptr, nullptr, false});
+  auto module = std::make_shared<Module>(Module{BaseName(mapping.path),
+                                                mapping.path.substr(0, mapping.path.rfind('/')),
+                                                nullptr, nullptr, false});
   known = module;
   if (modules_.size() > kMaxModules) {
     std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
@@ -267,6 +269,7 @@ void Symboliser::ReadDebugFile(Module& module, int64_t pid) {
     const std::string& link = module.image->debug_link();
     if (!link.empty() && link.find('/') == std::string::npos) {
       candidates.push_back(root + "/usr/lib/debug/" + link);
+      candidates.push_back(root + module.folder + "/.debug/" + link);  // as gdb looks for it
     }
   }
   for (const std::string& path : candidates) {

@@ -75,6 +75,7 @@ class Symboliser {
  private:
   struct Module {
     std::string name;                          // of the file, without folder
+    std::string folder;                        // of the file, as the process sees it; may be ""
     std::shared_ptr<const ByteSource> source;  // null: could not be opened
     std::shared_ptr<ElfImage> image;           // null: not read yet, or not ELF
     bool tried = false;

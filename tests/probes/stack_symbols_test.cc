@@ -112,42 +112,78 @@ TEST(Symboliser, FindsOwnFunctionsAndTheKernels) {
   EXPECT_EQ(symboliser.Name(999'999'999, 4096), "[process not seen alive]");
 }
 
+// A copy of the target in a folder of its own, which goes with the object.
+class TargetCopy {
+ public:
+  TargetCopy() {
+    std::string name = (std::filesystem::temp_directory_path() / "headrace_stack_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+    std::filesystem::copy_file(TargetPath("without"), path());
+  }
+  ~TargetCopy() { std::filesystem::remove_all(folder_); }
+  std::string folder() const { return folder_; }
+  std::string path() const { return folder_ + "/target"; }
+
+ private:
+  std::string folder_;
+};
+
+// Where function hot_40 of the target lies in a process that runs the file `path`; 0: nowhere.
+uint64_t AddressOfHot40(const Host& host, int64_t pid, const std::string& path) {
+  const auto image = ElfImage::Read(FileSource::Open(TargetPath("without")));
+  if (!image) return 0;
+  for (const Mapping& m : ReadMaps(host, pid)) {
+    if (m.path != path) continue;
+    for (uint64_t at = m.offset; at < m.offset + 65536; at += 4) {
+      const auto address = image->AddressOf(at);
+      const auto function = address ? image->FindFunction(*address) : std::nullopt;
+      if (function && function->name == "hot_40") return m.start + at - m.offset;
+    }
+  }
+  return 0;
+}
+
 TEST(Symboliser, NamesAfterTheProcessAndItsFileAreGone) {
-  const auto folder = std::filesystem::temp_directory_path() / "headrace_stack_test";
-  std::filesystem::create_directories(folder);
-  const std::string copy = (folder / ("target" + std::to_string(getpid()))).string();
-  std::filesystem::copy_file(TargetPath("without"), copy,
-                             std::filesystem::copy_options::overwrite_existing);
-  TargetProcess process("spin", "", copy);
+  const TargetCopy copy;
+  TargetProcess process("spin", "", copy.path());
   ASSERT_TRUE(process.ready());
   const int64_t pid = process.pid();
   const bool map_files = access(("/proc/" + std::to_string(pid) + "/map_files").c_str(), R_OK) == 0;
-  std::filesystem::remove(copy);  // before anybody looked
+  std::filesystem::remove(copy.path());  // before anybody looked
   const Host host;
   Symboliser symboliser(host);
   symboliser.SetNow(MonotonicNs());
   symboliser.Look(pid);
-  uint64_t start = 0, offset = 0;
+  const uint64_t address = AddressOfHot40(host, pid, copy.path());
+  ASSERT_NE(address, 0u) << "the target has no hot_40";
   for (const Mapping& m : ReadMaps(host, pid)) {
-    if (m.path == copy) {
-      EXPECT_TRUE(m.deleted);
-      start = m.start;
-      offset = m.offset;
-    }
+    if (m.path != copy.path()) continue;
+    EXPECT_TRUE(m.deleted);
   }
-  ASSERT_NE(start, 0u);
   process.End();
-  const auto image = ElfImage::Read(FileSource::Open(TargetPath("without")));
-  ASSERT_TRUE(image.has_value());
-  for (uint64_t at = offset; at < offset + 65536; at += 4) {
-    const auto address = image->AddressOf(at);
-    const auto function = address ? image->FindFunction(*address) : std::nullopt;
-    if (!function || function->name != "hot_40") continue;
-    // /proc/PID/exe leads to it even where map_files may not be read.
-    EXPECT_EQ(symboliser.Name(pid, start + at - offset), "hot_40") << map_files;
-    return;
-  }
-  FAIL() << "the target has no hot_40";
+  // /proc/PID/exe leads to it even where map_files may not be read.
+  EXPECT_EQ(symboliser.Name(pid, address), "hot_40") << map_files;
+}
+
+// As `make install` leaves headrace: stripped, its symbols in .debug beside it.
+TEST(Symboliser, NamesFromASymbolFileBesideTheProgram) {
+  if (std::system("objcopy --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no objcopy here";
+  const TargetCopy copy;
+  const std::string apart =
+      "cd " + copy.folder() +
+      " && mkdir .debug && objcopy --only-keep-debug target .debug/target.debug && objcopy "
+      "--strip-all --add-gnu-debuglink=.debug/target.debug target";
+  ASSERT_EQ(std::system(apart.c_str()), 0);
+  TargetProcess process("spin", "", copy.path());
+  ASSERT_TRUE(process.ready());
+  const int64_t pid = process.pid();
+  const Host host;
+  Symboliser symboliser(host);
+  symboliser.SetNow(MonotonicNs());
+  symboliser.Look(pid);
+  const uint64_t address = AddressOfHot40(host, pid, copy.path());
+  ASSERT_NE(address, 0u) << "the target has no hot_40";
+  EXPECT_EQ(symboliser.Name(pid, address), "hot_40");
 }
 
 TEST(ElfImage, KnowsTheTarget) {
