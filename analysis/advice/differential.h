@@ -5,11 +5,11 @@
 //   warm      the table's bytes come from the page cache
 //   cold      they come from the device (headrace run --cold)
 //
-// Of the time a batch takes in the slowest of them, 1/cold - 1/warm is the fetch stall, 1/warm -
-// 1/ceiling the prep stall, and the rest is the consumer's (DS-Analyzer and CoorDL: Mohan et al.,
-// PVLDB 14(5), 2021; the ceiling also FastFlow: Um et al., PVLDB 16(5), 2023). Whether a run was
-// warm or cold is measured, not taken from its options: by the share of the bytes read that a
-// device delivered. A run that was neither is compared with nothing.
+// The time of a batch in the slowest of these runs has three parts: 1/cold - 1/warm is the fetch
+// stall, 1/warm - 1/ceiling the prep stall, and the rest is the consumer's (DS-Analyzer and CoorDL:
+// Mohan et al., PVLDB 14(5), 2021; the ceiling also FastFlow: Um et al., PVLDB 16(5), 2023).
+// Whether a run was warm or cold is measured, not taken from its options: by the share of the bytes
+// read that a device delivered. A run that was neither is compared with nothing.
 #pragma once
 #include <cstdint>
 #include <optional>

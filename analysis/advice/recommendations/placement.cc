@@ -283,7 +283,7 @@ Recommendation Cache(const Evidence& e) {
     return DoesNotFire(fmt::format("a batch takes {} there, and {} of memory are free",
                                    FormatBytes(best->stored_bytes), FormatBytes(free)));
   }
-  // Of all epochs together: the first fills it.
+  // The mean rate over all epochs, of which the first is slower because it fills the cache.
   const auto over_all = [&](double warm) {
     if (*epochs == 0) return warm;
     return *epochs / (1 / best->fill_rate + (*epochs - 1) / warm);
