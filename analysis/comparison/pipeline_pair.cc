@@ -397,7 +397,7 @@ bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double
   for (const double value : b) logs_b.push_back(log_of(value));
   const double difference = Mean(logs_b) - Mean(logs_a);
   if (difference == 0) return false;
-  // Of one run: what its windows leave open.
+  // Variance of one run's logarithm, from resampling its windows; mean over the runs of a side.
   const auto within = [&](const std::vector<std::vector<double>>& runs) {
     double sum = 0;
     for (const std::vector<double>& draws : runs) {
@@ -649,7 +649,7 @@ PairFigures PipelinePair::Between(const std::vector<From>& from, const Draw& dra
   return result;
 }
 
-// Of one batch of the side's shape.
+// The demands of one batch, for a pipeline in this side's shape.
 Demands PipelinePair::DemandsOf(const Side& side, const PairFigures& figures) const {
   const PipelineModel& model = *side.models[0];
   Demands demands;
