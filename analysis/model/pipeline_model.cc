@@ -50,8 +50,8 @@ std::optional<double> ElementCv(const std::vector<double>& times, const std::vec
   return std::clamp(std::sqrt(squares / used * groups / (groups - 1)) / mean, 0.0, 2.5);
 }
 
-// Of the time that threads of the stages had work for a core, the part that they had one; none
-// where that was not recorded.
+// Share of time that the stages' threads had a core, out of the time that they had work for one;
+// none where that was not recorded.
 std::optional<double> ShareOfCores(const WindowRow& sum) {
   double on_cpu_s = 0, runnable_s = 0;
   for (const StageCounters& stage : sum.stages) {
@@ -1054,7 +1054,7 @@ void PipelineModel::ReadSpread() {
           return static_cast<double>(window.operators[stage.last].completions_count);
         },
         4.0 * stage.parallelism);
-    // Of the completions of its last operator, as of firings.
+    // `cv` is per completion of the stage's last operator; the model needs it per firing.
     if (cv && stage.visit_ratio > 0) {
       stage.cv = *cv * std::sqrt(stage.firings / stage.visit_ratio);
     }
