@@ -8,13 +8,13 @@
 
 namespace headrace::analysis {
 
-// Capacity above the planned rate that is wanted of each stage: for variance, and for work that is
-// dearer on busy cores.
+// Share of capacity that each stage should have above the planned rate: for variance, and because
+// work is dearer on busy cores.
 inline constexpr double kHeadroom = 0.2;
 
 struct ModelProgram {
   HostProblem problem;
-  std::vector<int> most;  // threads of each stage
+  std::vector<int> most;  // the most threads of each stage
 };
 
 // `base`: the settings that a plan starts from, with the cores it may use.
