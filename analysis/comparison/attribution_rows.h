@@ -23,8 +23,8 @@ enum class AttributedTo : uint8_t {
   kShape,      // how operators are put into stages, rows of a batch, order
   kGroup,      // runs without operators: threads of one name
   kCause,      // runs without operators: what the main thread waited for
-  // start, fill and end of the runs: the part of the requested rate that the steady rate does not
-  // have
+  // Start, fill and end of the runs: the part of the requested rate that the steady rate does not
+  // have.
   kOutsidePhase,
   kUnexplained  // measured, but not by the model
 };
@@ -45,7 +45,7 @@ struct SharePart {
 struct AttributionRow {
   AttributedTo to = AttributedTo::kOperator;
   std::string name;  // "decode", "threads of decode"
-  // operators: the stage on side B, or on side A where B does not have the operator
+  // Operators: the stage on side B, or on side A where B does not have the operator.
   std::string stage;
   std::optional<CostFigures> a, b;  // empty: this side does not have it, or it is no cost
   // Settings and resources: threads, cores, seconds a byte; empty where no one number says it.
@@ -66,7 +66,7 @@ struct Attribution {
   double rate_a = 0, rate_b = 0;  // units a second, geometric means over the runs
   SharePart log_ratio;            // ln(rate_b / rate_a), as measured: what the rows sum to
   double explained = 0;           // the part of log_ratio that the model explains
-  // the part within the model's usual error, spread over the rows in proportion to their size
+  // The part within the model's usual error, spread over the rows in proportion to their size.
   double spread = 0;
   CostFigures total_a, total_b;
   // Empty: the accounts do not tell CPU time from blocked time, or there are no accounts.

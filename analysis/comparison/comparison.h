@@ -55,13 +55,13 @@ struct ComparisonInput {
 
 struct ComparedMetric {
   Figure figure = Figure::kRowsPerSecond;
-  // values that count; with pairs, a_values[i] belongs to b_values[i]
+  // Values that count; with pairs, a_values[i] belongs to b_values[i].
   std::vector<double> a_values, b_values;
   double a = 0, b = 0;  // medians
   // ln(B / A), for shares B - A; mean over the units. Empty: see `reason`.
   Real change;
   Interval interval;  // 95 %; kUnbounded below two units
-  // p values. `p`: two-sided, that there is no change. Below ten units by Student's t test (pairs)
+  // P values. `p`: two-sided, that there is no change. Below ten units by Student's t test (pairs)
   // or Welch's (others), as ranks have no small p values there; from ten on by Wilcoxon's or
   // Mann-Whitney's. Where pairs could end early, multiplied by the number of looks. `p_holm`: with
   // Holm's correction over the metrics of the page. `p_ranks`: by ranks alone, uncorrected.
@@ -90,7 +90,7 @@ struct OrderEffect {
 
 struct Comparison {
   std::vector<ComparedMetric> metrics;  // the first is the question asked
-  // number that count: pairs, or else units of the smaller side
+  // Number of pairs that count; without pairs, of units of the smaller side that count.
   size_t units = 0;
   std::vector<std::string> left_out_a, left_out_b;  // parallel to the samples; empty: it counts
   std::optional<OrderEffect> order;
@@ -100,7 +100,7 @@ struct Comparison {
   bool stopped_early = false;  // before the planned number of pairs
   std::string stopped_why;     // StopReasonName; empty: it could not stop early
   size_t steadyless = 0;       // samples without a steady phase: their figures are of the whole run
-  // why there are too few units for any certainty; empty: there are enough
+  // Why there are too few units for any certainty; empty: there are enough.
   std::string too_few;
 
   const ComparedMetric* Find(Figure figure) const;

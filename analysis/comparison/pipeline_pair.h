@@ -33,7 +33,7 @@ struct PairFigures {
   };
   struct Resource {
     double hold_s = 0;  // a lock: held per unit; a device: time per unit of work
-    // time per unit of work in a rate limiter, which books that time as waiting
+    // Time per unit of work in a rate limiter, which books that time as waiting.
     double limiter_s = 0;
     double work = 0;  // asked of a device per unit: bytes, or requests
   };
@@ -120,7 +120,7 @@ class PipelinePair {
     std::vector<PairFigures> figures;             // by run
     std::vector<std::vector<PairFigures>> drawn;  // by run, then by draw of resampled windows
     double rows = 1;                              // units per batch
-    // by operators(): its index in the first model, or a neighbour's if this side lacks it
+    // By operators(): its index in the first model, or a neighbour's if this side lacks it.
     std::vector<size_t> places;
     std::vector<size_t> links;  // by resources(): index in the first model, or kNoStage
   };

@@ -20,7 +20,7 @@ struct FleetScenario {
   double after_stall_ratio = 0, worst_stall_ratio = 0;  // at the end; of the worst slice
   double lost_rows = 0;                                 // rows whose work is done again
   bool kept = false;                                    // the target is reached again at the end
-  // time until the target is reached again; empty: not within the simulated time
+  // Time until the target is reached again; empty: not within the simulated time.
   std::optional<double> back_s;
   // Nodes of `spare_type` to add so that the target is reached despite the loss; empty: up to
   // `spares_tried` more do not suffice, or the search was cut short, or the scenario takes no nodes

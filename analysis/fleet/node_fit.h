@@ -50,7 +50,7 @@ struct NodeFit {
   int processes = 1;
   std::optional<double> memory_bytes;  // held by its processes
   std::optional<double> watts;         // at rows_per_s
-  // the part that grows with the rate, and the part that does not
+  // Power per unit of rate, and power at rate 0.
   std::optional<double> watts_per_row_per_s, watts_idle;
 };
 

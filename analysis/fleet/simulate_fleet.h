@@ -36,7 +36,7 @@ struct SimulatedNodes {
 struct SimulatedFleet {
   std::vector<SimulatedNodes> nodes;
   int unit_batches = 1;  // batches of one unit of work
-  // requests to the dispatcher per unit
+  // Requests to the dispatcher per unit.
   double unit_requests = 1;
   double stored_bytes = 0, stored_requests = 0, sent_bytes = 0;  // of one batch; 0: none
   // 0: no limit.
@@ -57,7 +57,7 @@ struct Disturbance {
   double at_s = 0;
   std::vector<int> lost;          // nodes of each type; may be empty
   double dispatcher_pause_s = 0;  // for how long the dispatcher answers nothing
-  // storage bandwidth and request rate are multiplied by this from then on
+  // Storage bandwidth and request rate are multiplied by this from then on.
   double storage_factor = 1;
 };
 
@@ -76,7 +76,7 @@ struct FleetOutcome {
   // Shares of the time in which these were busy; for client NICs, the busiest one's.
   double cores_ratio = 0, storage_ratio = 0, dispatcher_ratio = 0, client_nic_ratio = 0;
   int64_t batches = 0, lost_batches = 0;
-  // handled, and those plus the ones still pending at the end
+  // Events handled; events handled or still pending at the end.
   int64_t events = 0, pushed_events = 0;
   double measured_s = 0;
   std::vector<FleetSlice> slices;  // equal ones of the whole time

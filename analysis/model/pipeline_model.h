@@ -257,7 +257,7 @@ class PipelineModel {
   Settings current_;
   bool ordered_ = false;
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
-  // moves that simulations for OrderShare may still make
+  // Moves that simulations for OrderShare may still make.
   mutable int64_t order_moves_ = 50'000'000;
 };
 

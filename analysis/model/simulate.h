@@ -60,7 +60,7 @@ struct SimulatedPipeline {
   std::vector<SimulatedResource> resources;
   double cores = 1;
   double consumer_s = 0;  // compute time of the consumer per step, off the cores
-  // on the cores, before consumer_s: taking a batch, and what it computes there
+  // On the cores, before consumer_s: taking a batch, and what it computes there.
   double consumer_cpu_s = 0;
   double consumer_cv = 0;
   double consumer_take = 1;  // elements of the last queue per step

@@ -74,7 +74,7 @@ struct WakeEdge {
   size_t wakee = 0;
   WaitCause cause = WaitCause::kOther;
   int64_t wakeups_count = 0;
-  // measured; else the wakee's blocked time for this cause, divided by the share of wake-ups
+  // Measured; else the wakee's blocked time for this cause, divided by the share of wake-ups.
   double wait_s = 0;
 };
 
@@ -150,13 +150,13 @@ struct Outside {
   bool decided = false;                    // findings[0] is probable enough
   double stall_ratio = 0;                  // of the consumer's time
   std::optional<Interval> stall_interval;  // 90 %
-  // slices that the verdict is about: without start and end of the program
+  // Slices that the verdict is about: without start and end of the program.
   size_t steady_slices = 0;
   bool stall_assumed = false;  // it is unknown who ended the waits, so all of them are counted
   // Busy share of the cores that the run may use. Where these are not all cores of the machine,
   // only the process tree's own use is known, and others may use the rest as well.
   std::optional<double> cores_busy_ratio;
-  // free cores of those that the run may use; empty where others' use is not known
+  // Free cores of those that the run may use; empty where others' use is not known.
   std::optional<double> cores_free;
   std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs

@@ -31,7 +31,7 @@ struct Allocation {
   // `predicted_fill` in the first.
   double predicted = 0;
   std::optional<double> predicted_fill;
-  // seconds for the epochs asked about: now and with the plan
+  // Seconds for the epochs asked about: now and with the plan.
   std::optional<double> now_total_s, total_s;
   Interval predicted_interval;  // 90 %
   Interval gain_interval;       // 90 %, of predicted / now - 1
@@ -51,7 +51,7 @@ struct Allocation {
   Limit next;
   std::optional<double> memory_bytes;         // of queues and elements in work, with the changes
   std::optional<double> memory_change_bytes;  // against now
-  // cores that the integer program uses at its rate; whole, bought ones where they have a price
+  // Cores that the integer program uses at its rate; whole, bought ones where they have a price.
   double cores_used = 0;
   std::optional<double> watts;  // power of the cores in use
   std::string no_copies;        // why the program cannot choose copies of subgraphs

@@ -13,7 +13,7 @@ namespace headrace::analysis {
 struct StageChoice {
   int threads = 1;
   int queue = 0;  // 0: the program chooses the queue's length separately
-  // how many threads' work it does: fewer than `threads` where order makes them wait
+  // How many threads' work it does: fewer than `threads` where order makes them wait.
   double workers = 1;
   double bytes = 0;  // memory of elements in work, and of the queue where `queue` is given
 };
@@ -72,7 +72,7 @@ struct HostProblem {
   std::vector<Capacity> capacities;
   double cores = 0;        // infinite: not known
   double other_cpu_s = 0;  // CPU time of the process outside the stages
-  // a shorter time per batch is useless, because of the consumer or the target
+  // A shorter time per batch is useless, because of the consumer or the target.
   double least_s = 0;
   std::vector<HostTier> tiers;
   std::vector<CacheSite> sites;
@@ -92,7 +92,7 @@ struct HostSolution {
   std::vector<size_t> modes;        // of each set
   std::vector<StageChoice> stages;  // the choice of each stage, its queue filled in
   std::vector<double> kept;         // share that each cache site keeps
-  // busy cores in the busier phase; bought cores where they have a price
+  // Busy cores in the busier phase; bought cores where they have a price.
   double cores = 0;
   std::optional<double> watts;  // mean over the epochs
 };

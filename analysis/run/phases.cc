@@ -12,14 +12,15 @@ namespace {
 
 constexpr size_t kFewest = 5;  // windows of a phase that statements rest on
 constexpr int64_t kShortestNs = 1'000'000'000;
-// Of the difference of two means, in its standard errors. The largest of n splits of pure noise
-// comes to 3 or 4; windows that resemble their neighbours double that.
+// Least difference of two means that is beyond chance, in standard errors of that difference. The
+// largest of n splits of pure noise reaches 3 or 4; correlated neighbouring windows double that.
 constexpr double kFarBeyondChance = 8;
 constexpr double kLeastCost = 0.15, kLeastBytes = 0.15, kLeastRate = 0.2, kLeastFill = 0.05;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// Of a window without a step half of one: it has too short a time for its rate, not none.
+// The rate of a window, counting half a step where it has none: such a window is too short for its
+// rate, which is not 0.
 double RateAtLeast(const WindowRow& window) {
   return window.duration_ns > 0 ? std::max(0.5, static_cast<double>(window.steps.steps_count)) /
                                       Seconds(window.duration_ns)

@@ -11,7 +11,7 @@ namespace headrace::analysis {
 // Worker processes of a loader.
 struct WorkerProcesses {
   size_t started = 0;  // in the run
-  // mean over workers of each one's peak resident memory; none: not measured
+  // Mean over workers of each one's peak resident memory; none: not measured.
   std::optional<double> mean_bytes;
   std::optional<double> other_bytes;  // peak resident memory of all other processes, summed
 };
