@@ -153,7 +153,8 @@ struct Tuner::State {
     if (rests.size() > kLooks) rests.erase(rests.begin());
   }
 
-  // Of the looks lately, with what was seen beyond it.
+  // Bytes of the process beside queues and threads: nearly the highest of the recent readings, plus
+  // `extra_bytes`.
   std::optional<double> Rest() const {
     if (rests.empty()) return std::nullopt;
     return Quantile(rests, 0.9) + extra_bytes;  // not too little
@@ -211,7 +212,7 @@ struct Tuner::State {
     const auto [first, last] = SteadyRange(RatesOf(windows));
     return {windows.begin() + static_cast<long>(first), windows.begin() + static_cast<long>(last)};
   }
-  // Of one window's rate, relative.
+  // Relative standard deviation of a window's rate.
   double Spread(const std::vector<size_t>& windows) const {
     const std::vector<double> rates = RatesOf(windows);
     const double mean = Mean(rates);
