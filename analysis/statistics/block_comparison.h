@@ -33,7 +33,7 @@ class BlockComparison {
   void Add(double rate);  // the rate of the current block, above 0
   // Whether the effect is clear, or all pairs are complete.
   bool done() const;
-  // Of the new settings against the old; empty before the first pair is complete.
+  // Effect of the new settings against the old; empty before the first pair is complete.
   Effect effect() const;
   std::vector<double> new_rates() const { return new_; }
   std::vector<double> old_rates() const { return old_; }
