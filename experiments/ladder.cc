@@ -616,7 +616,8 @@ class Climb {
     PipelineEdit edit;
     edit.table = fs::absolute(Place(rung.table)).lexically_normal().string();
     edit.rowmap = rung.rowmap;
-    // Of a worker whose memory is bounded, training batches are joined elsewhere.
+    // A worker whose memory is bounded does not join training batches: a client does that
+    // elsewhere.
     const bool worker = tier == Tier::kMemory;
     edit.rebatch = rung.rebatch && !worker;
     WriteEdited(options_.pipeline, edit, side.pipeline);
