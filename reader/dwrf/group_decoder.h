@@ -83,7 +83,7 @@ class GroupFeature {
   Array<uint32_t> lengths_;      // of the lists of present rows
   uint64_t elements_ = 0;        // of all lists
   IntegerFormat format_;
-  // Of the rows found last:
+  // The rows found last:
   uint32_t first_list_ = 0, lists_ = 0;
   std::vector<uint64_t> here_;  // their bits of present_
   const uint8_t* bytes_ = nullptr;

@@ -83,7 +83,7 @@ struct LayoutMap {
   std::map<std::string, StoredBytes> kinds;  // by stream kind, ROW_INDEX among them
   uint64_t unnamed_bytes = 0;                // of the stripes' areas that belong to no stream
 
-  // Of the projection: over all stripes. Zero without one.
+  // Totals of the projection over all stripes; zero without a projection.
   uint64_t wanted_streams = 0, wanted_bytes = 0;
   uint64_t reads = 0, read_bytes = 0;
   uint64_t absent_features = 0;   // projected, and in no stripe at all

@@ -36,8 +36,8 @@ struct FeatureRequest {
 struct Projection {
   std::vector<FeatureRequest> features;
   std::vector<std::string> columns;
-  // Of encrypted columns without their key: no row has their features, plain columns are null. Else
-  // they are refused.
+  // How encrypted columns without a key are read. True: no row has their features, and plain
+  // columns are null. False: they are refused.
   bool locked_as_null = false;
 };
 

@@ -15,11 +15,11 @@ namespace headrace::reader::dwrf {
 
 class StrideStatistics {
  public:
-  // Of batches that hold the top-level `columns`. What it is made of must outlive it. Memory:
+  // For batches that hold the top-level `columns`. The arguments must outlive it. Memory:
   // sizeof(StatisticsBuilder) for each of Size() and each node.
   StrideStatistics(const Schema& schema, const Stripe& stripe, std::span<const uint32_t> columns);
 
-  // The (node, sequence) below flattened maps.
+  // The number of (node, sequence) pairs below flattened maps.
   static uint64_t Size(const Schema& schema, const Stripe& stripe);
 
   // Adds a batch of rows of the stripe.

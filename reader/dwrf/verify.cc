@@ -350,7 +350,8 @@ class Verifier {
   bool any_column_ = true, trust_text_ = true;
   uint64_t stride_rows_ = 0;  // of the stripe
   std::string seek_reason_;   // why positions are not checked
-  // Of the stripe, each at the stride that is compared next, and the bytes of all.
+  // Row indexes of the stripe by (node, sequence), each at the stride that is compared next, and
+  // their bytes in total.
   std::map<std::pair<uint32_t, uint32_t>, RowIndexReader> indexes_;
   uint64_t index_bytes_ = 0;
   std::vector<StatisticsBuilder> totals_;

@@ -26,7 +26,7 @@ struct DevicePoint {
 // below 0. Nothing with fewer than two sizes.
 std::optional<DeviceCost> FitDeviceCost(std::span<const DevicePoint> points);
 
-// Of the modelled device, for reads with `depth` under way: they share the latency.
+// The cost of reads on the modelled device with `depth` of them in flight, which share the latency.
 DeviceCost CostOfThrottle(const ThrottleOptions& throttle, uint32_t depth);
 
 }  // namespace headrace::reader

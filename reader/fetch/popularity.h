@@ -21,8 +21,8 @@ std::vector<std::string> PopularFeaturesOf(const std::string& text, const std::s
 // The stored streams of one feature of a plan, as indices into StripePlan::streams.
 std::vector<uint32_t> StreamsOf(const dwrf::FeaturePlan& feature);
 
-// Of `popular`, in their order, those of the plan's features whose streams still fit into `budget`
-// when the whole table has `stripes` times the bytes of this stripe.
+// Goes through `popular` in order and takes the plan's features whose streams still fit into
+// `budget_bytes`, if the whole table has `stripes` times the bytes of this stripe.
 std::set<std::string> FeaturesThatFit(const std::vector<std::string>& popular,
                                       const dwrf::StripePlan& plan, double stripes,
                                       uint64_t budget_bytes);

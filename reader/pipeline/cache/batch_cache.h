@@ -66,13 +66,14 @@ class BatchCache {
   // short.
   void Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch);
 
-  // Of the splits found and not found, counted by whoever asks; UINT32_MAX: not kept.
+  // Accounts in which callers count the splits that they found and did not find; UINT32_MAX: not
+  // kept.
   void SetAccounts(uint32_t hits, uint32_t misses) { accounts_ = {hits, misses}; }
   uint32_t hit_account() const { return accounts_.first; }
   uint32_t miss_account() const { return accounts_.second; }
 
   CacheFigures figures() const;
-  // Why it keeps nothing more; empty: it does.
+  // Why it keeps no further entries; empty: it still does.
   std::string note() const;
 
  private:

@@ -13,15 +13,15 @@ namespace headrace::reader {
 
 class ElementSource {
  public:
-  // What `delivered` has settled does not come again; null: nothing is settled. `context` outlives
-  // the source.
+  // Rows that `delivered` has settled do not come again; null: none are settled. `context` must
+  // outlive the source.
   ElementSource(const OperatorContext& context, std::shared_ptr<const DeliveryLedger> delivered);
 
   // The next element. False, with `ended`, when there is none, and when stopped. A wait for memory
   // goes to operator account `waiter` as w_out.
   bool Take(Element* element, uint32_t waiter, bool* ended);
 
-  // Of all elements handed out; below 0 when they have no end.
+  // Share of all elements that were handed out; below 0 when there is no end.
   double fraction() const;
 
  private:
