@@ -6,8 +6,8 @@
 
 namespace headrace::probes::bpf {
 
-// Of one operator of one process, over all its threads, since the probe's start; periods that are
-// still open are counted up to now.
+// Times of one operator of one process, summed over its threads, since the probe's start; periods
+// that are still open count up to now.
 struct OperatorSplit {
   int64_t pid = 0;
   uint32_t operator_index = 0;

@@ -26,10 +26,10 @@ class Record {
       : members_(members), data_(data) {}
 
   uint64_t Number(std::string_view member) const;
-  // Of an enum: the enumerator's name in small letters without the part all of them begin with
-  // (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
+  // The name of an enum member's value in lower case, without the prefix that all its enumerators
+  // share (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
   std::string Word(std::string_view member) const;
-  // Of a char array: up to its NUL, control characters replaced by '?'.
+  // The text of a char array up to its NUL, with control characters replaced by '?'.
   std::string Text(std::string_view member) const;
 
  private:

@@ -50,8 +50,8 @@ struct Surroundings {
 Surroundings LookAround(const Host& host);
 
 enum class Role : uint8_t { kAlone, kMember };
-// Of perf_event_open's errno. `what`: the event in words ("cycles"). `others_count`: another event
-// of the same PMU was opened, so there is one.
+// Explains an errno of perf_event_open. `what`: the event in words ("cycles"). `others_count`:
+// another event of the same PMU was opened, so the PMU exists.
 CounterAvailability ExplainOpen(int error, std::string_view what, Role role, bool others_count,
                                 const Surroundings& around);
 

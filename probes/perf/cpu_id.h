@@ -18,9 +18,9 @@ struct CpuId {
   bool operator==(const CpuId&) const = default;
 };
 
-// Of the first processor: /proc/cpuinfo, and on Arm /sys/.../midr_el1 where cpuinfo does not say.
-// What cannot be read stays unknown. Chinese and other makers of x86 and Arm cores (Hygon, Ampere,
-// ...) are unknown vendors: their counters are not those of the catalogue.
+// Identifies the first processor, from /proc/cpuinfo, and on Arm from /sys/.../midr_el1 where
+// cpuinfo does not say. What cannot be read stays unknown. Chinese and other makers of x86 and Arm
+// cores (Hygon, Ampere, ...) are unknown vendors: their counters are not those of the catalogue.
 CpuId ReadCpuId(const Host& host);
 
 }  // namespace headrace::probes::perf

@@ -60,7 +60,7 @@ class UncoreCounters {
   void Read();
   void Close() { groups_.clear(); }
 
-  // Of one event since Open; nothing until it has counted.
+  // Count of one event since Open; nothing until it has counted.
   std::optional<double> count(size_t event) const;
   // Time the events were counted, and should have been.
   double running_ns() const { return running_ns_; }
