@@ -45,8 +45,8 @@ using analysis::ComparedUnit;
 using analysis::ComparisonInput;
 using dashboards::ComparisonNotes;
 
-// Of a block of one run: far longer than queues take to fill and drain, so that neighbours hardly
-// know of one another.
+// Length of a block of one run: far longer than queues take to fill and drain, so that neighbouring
+// blocks are hardly correlated.
 constexpr int64_t kBlockNs = 5'000'000'000;
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
 // What a run takes beside its duration, until the first has been seen: probes have to be loaded.
