@@ -1,5 +1,5 @@
-// ElementSource: where elements begin: splits of a table, or synthetic elements. Under a memory
-// budget each waits here until it fits beside those on their way. Thread-safe.
+// ElementSource: makes the elements that enter a pipeline: splits of a table, or synthetic ones.
+// Under a memory budget each waits here until it fits beside those in progress. Thread-safe.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -32,8 +32,8 @@ class ElementSource {
   const OperatorContext& context_;
   const PipelineSpec& spec_;
   SplitLedger ledger_;
-  std::atomic<uint64_t> next_{0};  // synthetic element
-  uint64_t limit_ = 0;             // of them; 0: none
+  std::atomic<uint64_t> next_{0};  // next synthetic element
+  uint64_t limit_ = 0;             // number of synthetic elements; 0: no limit
   std::mutex admission_;           // splits are admitted in the order in which they are handed out
 };
 

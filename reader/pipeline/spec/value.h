@@ -1,6 +1,6 @@
-// SpecValue: a value of a pipeline file while the file is read. It knows its place, so that every
-// mistake is an Error kUsage with file, line and column, whoever owns the section. What reads a
-// section or an operator's keys sees this class and not the library that parses TOML.
+// SpecValue: a value of a pipeline file while the file is read. It knows its position, so that
+// every mistake becomes an Error kUsage with file, line and column. Code that reads a section or an
+// operator's keys uses this class instead of the library that parses TOML.
 //
 //   const SpecValue table = root.Table("delivery");
 //   if (!table) return;
@@ -64,7 +64,7 @@ class SpecValue {
   double Bytes(const std::string& key) const;     // "64KiB" or a whole number
   double Rate(const std::string& key) const;      // "200MB/s", in bytes per second
 
-  // Taken from the folder of the file unless it is absolute.
+  // `path` as an absolute one; a relative path starts from the folder of the file.
   std::string Path(const std::string& path) const;
 
  private:
