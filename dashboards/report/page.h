@@ -22,11 +22,12 @@ enum class Severity : uint8_t {
 struct PicturePart {
   enum class Kind : uint8_t { kStage, kQueue, kMerge };
   Kind kind = Kind::kStage;
-  std::string name;             // of a stage
+  // Of a stage. For kMerge: what stands between two stages that feed the same one ("+"), or around
+  // them ("(").
+  std::string name;
   int64_t threads = 0;          // of a stage; 0: not said
   std::optional<double> ratio;  // stage: share of its threads' time at work; queue: how full it is
   bool limit = false;           // this stage is what limits
-  // kMerge: what stands between two stages that feed the same one ("+"), or around them ("(").
 };
 
 // One line for people: "why", "fix", "next", "cost", "more". Continuations have an empty label.
