@@ -1,4 +1,4 @@
-// CpuId: which processor this is, as its maker numbers it.
+// CpuId: which processor this is, in its maker's numbers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ struct CpuId {
   int family = 0, model = 0;      // x86; the extended ones, as /proc/cpuinfo shows them
   int stepping = 0;               // Arm: variant * 16 + revision, so r0p3 is 0x03
   int implementer = 0, part = 0;  // Arm: of MIDR_EL1; Arm Ltd. is implementer 0x41
-  std::string name;               // as the machine calls itself; "" if it does not
+  std::string name;               // the name that the machine gives; "" if none
 
   bool operator==(const CpuId&) const = default;
 };
