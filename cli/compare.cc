@@ -217,7 +217,7 @@ void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comp
 // Whether others used so much of the machine that it shows in the figures.
 void NoteOthers(const Views& views, ComparedUnit unit, const analysis::ComparedMetric& first,
                 ComparisonNotes* notes) {
-  constexpr double kMuch = 0.2;  // of the machine's cores
+  constexpr double kMuch = 0.2;  // share of the machine's cores
   notes->machine.clear();
   double cores = 0;
   const auto usual = [&](const std::vector<analysis::RunView>& runs) {

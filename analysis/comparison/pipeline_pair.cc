@@ -21,8 +21,9 @@ constexpr double kRunDeviation = 0.01;
 constexpr double kPriorRuns = 4;
 constexpr double kSurely = 2.3;  // deviations
 constexpr double kSameRows = 0.02;
-constexpr double kSameCores = 0.05;  // of the cores
-constexpr size_t kWindowDraws = 12;  // of one run
+// Logarithm of the ratio of cores, up to which they are the same.
+constexpr double kSameCores = 0.05;
+constexpr size_t kWindowDraws = 12;  // draws of resampled windows for each run
 constexpr uint64_t kSimulationSeed = 20240612;
 constexpr double kLeast = 1e-12;  // seconds: nothing
 // Operators that are a part of all CPU time worth counting, how many of them say something of the

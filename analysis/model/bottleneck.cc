@@ -182,7 +182,9 @@ void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = t
 }
 
 void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
-  constexpr double kAbove = 0.87;     // of the observed rate: no bound is below it
+  // Smallest bound / observed rate, below which the model is wrong: no true bound is below the
+  // rate.
+  constexpr double kAbove = 0.87;
   constexpr double kUnexplained = 2;  // times it: queues and spread do not explain that
   std::vector<Finding>& findings = bottleneck->findings;
   const Limit &first = findings[0].limit, &second = findings[1].limit;

@@ -959,7 +959,7 @@ void PipelineModel::ReadCores() {
 // how many of them want a core. A program that hardly waits gets nearly all of one: others fill
 // what it leaves.
 void PipelineModel::ReadContention(double host) {
-  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // of the cores
+  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // shares of the cores
   constexpr double kWaits = 0.85;                         // a share that is less than a core
   constexpr double kAtQuota = 0.9;
   const WindowRow sum = Sum(steady_);

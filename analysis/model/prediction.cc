@@ -13,17 +13,19 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kCarriedOver = 0.7;   // of how far the simulation is from what was observed
+// Power of observed / simulated by which predictions are corrected.
+constexpr double kCarriedOver = 0.7;
 constexpr double kSameError = 0.02;    // deviation of log(predicted / observed) at these settings
 constexpr double kShapeMatters = 0.5;  // a coefficient of variation
 // By how much nearer, in the logarithm of the rate, another shape must be than lognormal costs.
 constexpr double kShapeClearly = 0.03;
 constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
-constexpr int64_t kMoves = 30'000'000;  // of one simulation
+constexpr int64_t kMoves = 30'000'000;  // the most moves of one simulation
 constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
-constexpr double kFullError = 0.2;      // of the logarithm: a change of rate that errs as any other
-constexpr double kLeastError = 0.01;    // of it, where anything changes
+// Change of ln(rate) from which on the error no longer grows.
+constexpr double kFullError = 0.2;
+constexpr double kLeastError = 0.01;  // least error of ln(rate), where anything changes
 constexpr size_t kDraws = 200;
 constexpr uint64_t kSeed = 20240612;
 
@@ -53,7 +55,7 @@ double ConformalDeviation(std::vector<double> residuals) {
 // distribution. One that was far off counts for much, but for no more than kMostSquared in the mean
 // of squares; where more than a tenth were far off, the quantile says how far.
 double ErrorOf(const LimitKind& kind, const std::vector<PredictionRow>& earlier) {
-  constexpr double kMostSquared = 0.5;  // of a logarithm
+  constexpr double kMostSquared = 0.5;  // largest logarithm that is squared
   std::vector<double> residuals;
   for (const PredictionRow& row : earlier) {
     if (row.limited_by_kind != kind.name() || !row.observed || row.other_pipeline) continue;
@@ -158,7 +160,7 @@ bool Predictor::IsCurrent(const Variant& variant) const {
 }
 
 double CorrectedRate(double rate, double before, double seen) {
-  constexpr double kFar = 0.2;  // of the logarithm of the rate: a change that errs as any other
+  constexpr double kFar = 0.2;  // change of ln(rate) from which on nothing is corrected
   // A correction that fell off by more than the rate moves would turn the order of two changes.
   constexpr double kSteepest = 0.5;
   const double moved = std::abs(std::log(rate / before)), step = std::log(seen / before);

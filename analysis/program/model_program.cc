@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostChoices = 512;    // numbers of threads of a stage in the program
 constexpr double kQueueLoss = 0.05;  // that a queue may cost before the memory takes places of it
-constexpr double kYielded = 0.01;    // of the rate, for a lower price or less power
+constexpr double kYielded = 0.01;    // share of the rate that a lower price or less power may cost
 
 class Builder {
  public:

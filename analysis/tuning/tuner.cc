@@ -19,19 +19,23 @@ namespace headrace::analysis {
 namespace {
 
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-constexpr double kLeastGain = 0.03;       // of a proposal
+constexpr double kLeastGain = 0.03;       // smallest gain of a proposal, as a share of the rate
 constexpr double kLeastGainLater = 0.05;  // once the plan had stopped changing
-constexpr double kFewerMayLose = 0.03;    // of the rate, for fewer threads, at its interval's end
-constexpr double kRateError = 0.02;       // of the rate that a plan is made of
-constexpr double kBlockError = 0.02;      // of a block's rate
-constexpr int kLongest = 4;               // times measure_windows, to come to that
+// Share of the rate that fewer threads may cost, at the interval's end.
+constexpr double kFewerMayLose = 0.03;
+// Largest relative error of the rate that a plan is made from.
+constexpr double kRateError = 0.02;
+constexpr double kBlockError = 0.02;  // relative error of a block's rate that is always allowed
+// Waits for kRateError for at most this many times measure_windows.
+constexpr int kLongest = 4;
 constexpr int kLeastBlock = 3, kMostBlock = 20;      // windows
 constexpr int kMostSettling = 12;                    // windows
 constexpr size_t kAfterDrift = 6;                    // windows that the plan after a drift needs
 constexpr size_t kShortDrift = 20, kLongDrift = 60;  // windows in which a drift is looked for
-constexpr int kWithoutSteps = 300;            // windows until a run that does nothing is given up
-constexpr int kMostTakenBack = 2;             // plans one after the other
-constexpr int64_t kShortWorkNs = 20'000'000;  // of the tuner, that disturbs nobody
+constexpr int kWithoutSteps = 300;  // windows until a run that does nothing is given up
+constexpr int kMostTakenBack = 2;   // plans one after the other
+// Work of the tuner that is too short to disturb the pipeline.
+constexpr int64_t kShortWorkNs = 20'000'000;
 constexpr int64_t kFirstBackOffNs = 10'000'000'000, kLongestBackOffNs = 600'000'000'000;
 constexpr int kGuardRest = 10;  // windows until cut queues show in the memory
 

@@ -57,7 +57,7 @@ CounterAvailability ExplainOpen(int error, std::string_view what, Role role, boo
 
 // Executes 2 instructions `iterations` times, and less than a hundred others.
 void RunKnownLoop(uint64_t iterations);
-constexpr uint64_t kLoopInstructions = 2;  // of one iteration
+constexpr uint64_t kLoopInstructions = 2;  // per iteration
 
 // Does a few milliseconds of work that makes counters count: misses of every cache and TLB,
 // branches, mispredictions, stalls. Takes 2 MiB of memory meanwhile.

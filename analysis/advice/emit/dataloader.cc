@@ -14,7 +14,7 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kSmallStall = 0.05;
-constexpr double kSpareWork = 0.9;  // of the threads' time, what workers are planned to work
+constexpr double kSpareWork = 0.9;  // share of the threads' time in which planned workers are busy
 constexpr double kOrderLoss = 0.03;
 constexpr int kMostWorkers = 64;
 

@@ -10,10 +10,11 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSmallStall = 0.05;    // "NOT input-bound" (dashboards/report/wording.h)
-constexpr double kPressed = 0.05;       // of the time
-constexpr double kFreeCores = 0.5;      // below, no core is left
-constexpr double kWaitsForTaker = 0.2;  // of a producer's time: it has time to spare
+constexpr double kSmallStall = 0.05;  // "NOT input-bound" (dashboards/report/wording.h)
+constexpr double kPressed = 0.05;     // share of the time, from which on there is pressure
+constexpr double kFreeCores = 0.5;    // below, no core is left
+// Share of a producer's time, from which on it has time to spare.
+constexpr double kWaitsForTaker = 0.2;
 
 // The machine's stall time for this cause, as a share of the time that was measured; empty: not
 // measured.

@@ -25,7 +25,7 @@ namespace headrace::reader {
 constexpr uint32_t kFrameMagic = 0x42545248;  // "HRTB" in memory
 constexpr uint16_t kFrameVersion = 2;         // 2: groups
 constexpr uint64_t kFrameAlignment = 64;
-constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // of a body
+constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // the most bytes of a body
 
 enum class FrameKind : uint8_t { kNames = 1, kBatch = 2, kEnd = 3 };
 
