@@ -191,8 +191,8 @@ void CheckConditions(const CompareOptions& options, const Views& views, bool int
     notes->same.emplace_back("data");
 }
 
-// Runs apart from the others, with what was recorded of them. Of pairs only: of other units a side
-// has no order that would tell what is usual.
+// Names runs that differ strongly from the others, with what was recorded about them. Only for
+// pairs: with other units a side has no order that shows what is usual.
 void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comparison,
                   const Views& views, ComparisonNotes* notes) {
   notes->outliers.clear();

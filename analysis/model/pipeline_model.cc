@@ -718,9 +718,9 @@ void PipelineModel::EstimateConsumer(const WindowRow& sum, Demands* demands) con
   demands->consumer_most_s = left(least_q);
 }
 
-// Requests for batches that run on the consumer's thread take as long as its operators and what
-// they leave out, which is work of the loader like theirs. Of that, what the thread did not compute
-// may have been spent waiting for others.
+// Requests for batches that run on the consumer's thread take as long as its operators plus the
+// time outside them, which is work of the loader, too. The part of that time in which the thread
+// did not compute may have been spent waiting for others.
 void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
   size_t stage = 0;
   while (stage < stages_.size() && !stages_[stage].on_consumer) ++stage;

@@ -79,8 +79,8 @@ class NullPath {
     return static_cast<float>(std::abs(sum_) / std::sqrt(n * variance));
   }
 
-  // The statistic as a standard normal deviate that goes on by independent increments. Of paths
-  // that are as long as the exact ones.
+  // The statistic as a standard normal deviate that continues by independent increments, for paths
+  // that have reached the length of the exact ones.
   float GoOn(size_t pairs) {
     if (far_pairs_ == 0) {
       far_pairs_ = values_.size();

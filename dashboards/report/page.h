@@ -22,8 +22,8 @@ enum class Severity : uint8_t {
 struct PicturePart {
   enum class Kind : uint8_t { kStage, kQueue, kMerge };
   Kind kind = Kind::kStage;
-  // Of a stage. For kMerge: what stands between two stages that feed the same one ("+"), or around
-  // them ("(").
+  // The stage's name. For kMerge: what stands between two stages that feed the same one ("+"), or
+  // around them ("(").
   std::string name;
   int64_t threads = 0;          // of a stage; 0: not shown
   std::optional<double> ratio;  // stage: share of its threads' time at work; queue: how full it is

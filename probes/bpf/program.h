@@ -58,7 +58,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Before Load. Of these functions, the first whose kernel hook exists is used, the others are
+  // Call before Load. The first of these functions whose kernel hook exists is used, the others are
   // not; if none exists, Load fails unless `optional`.
   void Prefer(std::vector<std::string> functions, bool optional = false);
   // A function whose hook may be absent; then it is left out and named by absent().

@@ -5,8 +5,8 @@
 //   plan         streams  IN_MAP, LENGTH, DATA of (sparse.value, key 17);
 //                IN_MAP, DATA of (dense.value, key 3); DATA of label
 //
-// A feature is one key of a map. Of a flattened map only its own streams are read; of an ordinary
-// one the whole map is (MapPlan). By its value type it is
+// A feature is one key of a map. In a flattened map only the streams of that key are read, in an
+// ordinary map the whole map is (MapPlan). By its value type it is
 //   dense            map<K, float>, also double, boolean and integer values: read as float
 //   sparse           map<K, list<integer>>
 //   weighted sparse  map<K, map<integer, float>>, also double weights

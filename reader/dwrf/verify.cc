@@ -25,8 +25,8 @@ constexpr uint64_t kBatchRows = 4096, kBatchBytes = 32 << 20;
 constexpr uint64_t kIndexBytes = sizeof(RowIndexReader) + 64;
 
 // What a stripe may cost beyond reading its rows once, by the bytes it has in the file: a few of
-// them can claim any number of strides, keys and row indexes. Of 60,000 columns of keys, seven
-// strides and their row indexes stay under what the smallest stripe may have; each further one has
+// them can claim any number of strides, keys and row indexes. For 60,000 columns of keys, seven
+// strides and their row indexes stay below the limit of the smallest stripe; each further one has
 // stored bytes of its own.
 uint64_t MaxMemoryBytes(uint64_t stored) {
   return std::clamp<uint64_t>(64 * stored, 256 << 20, 1 << 30);

@@ -191,8 +191,8 @@ std::optional<std::string> Autoscaler::Accept(const FleetObservation& seen) {
 // Whether what was asked for is there, and how long it took.
 void Autoscaler::FollowStartup(const FleetObservation& seen) {
   if (!arriving_) {
-    // Some failed and are being replaced: what happens meanwhile says little of the whole. Of many
-    // workers some always are.
+    // Some workers failed and are being replaced, so observations meanwhile say little about the
+    // whole. With many workers, a few of them are always being replaced.
     if (seen.starting > 0 && seen.ready < kWhole * wanted_) changed_s_ = seen.time_s;
     return;
   }
