@@ -1,6 +1,6 @@
-// BlockPool: the memory of the large arrays and buffers of the process, handed out again once it is
-// free. A fresh block costs a page fault for every 4 KiB touched, about as much as decoding into
-// it; a used one costs nothing. Every byte handed out is counted, which is what a memory budget
+// BlockPool: the memory of the process's large arrays and buffers, which it reuses once it is free.
+// A fresh block costs a page fault for every 4 KiB touched, about as much as decoding into it; a
+// used one costs nothing. Every byte handed out is counted, which is what a memory budget
 // (reader/pipeline/memory_ledger.h) goes by. Thread-safe.
 //
 // Blocks from kMappedBytes up are mappings of their own, given back to the system when freed;
@@ -32,18 +32,18 @@ class BlockPool {
   // The process's only one; never destroyed, as arrays of detached threads may outlive main.
   static BlockPool& Get();
 
-  // At least `bytes` (block.bytes says how many), aligned to kAlignment, contents unspecified: of
-  // the idle blocks the smallest that fits and is not more than twice as large, under a limit not
-  // more than an eighth larger. Throws Error kResources when memory cannot be had, or would pass
-  // the limit.
+  // A block of at least `bytes` (block.bytes says how many), aligned to kAlignment, contents
+  // unspecified. It is the smallest idle block that fits, if that is at most twice as large (under
+  // a limit: at most an eighth larger), else a fresh one. Throws Error kResources when there is no
+  // memory, or it would exceed the limit.
   Block Take(size_t bytes);
   void Give(Block block);
 
-  // Idle blocks are kept up to this many bytes together.
+  // Sets how many bytes of idle blocks are kept in all.
   void SetIdleLimit(size_t bytes);
   // Frees idle blocks, the largest first, until at most `keep` bytes of them are left.
   void Trim(size_t keep = 0);
-  // Concerns blocks taken fresh from then on.
+  // Applies to fresh blocks from then on.
   void SetHugePages(bool on) { huge_pages_.store(on, std::memory_order_relaxed); }
   bool huge_pages() const { return huge_pages_.load(std::memory_order_relaxed); }
   // Idle blocks are freed before live and idle bytes together pass `bytes`; a Take that does not
@@ -54,15 +54,15 @@ class BlockPool {
   size_t idle_bytes() const { return idle_bytes_.load(std::memory_order_relaxed); }
   size_t held_bytes() const;  // both at one instant
 
-  // What the calling thread took and gave back since this was made: the most it held above what it
-  // began with. Measures what one step of work needs.
+  // Measures the memory that one step of work needs: the most that the calling thread held since
+  // this was made, above what it held then.
   class ThreadPeak {
    public:
     ThreadPeak();
     ~ThreadPeak();
     ThreadPeak(const ThreadPeak&) = delete;
     uint64_t bytes() const;
-    int64_t net() const;  // what it holds now above what it began with
+    int64_t net() const;  // what the thread holds now above what it held then
 
    private:
     int64_t net_, peak_;  // of the enclosing measurement
@@ -72,7 +72,7 @@ class BlockPool {
   BlockPool() = default;
   Block TakeIdle(size_t bytes);
   Block TakeFresh(size_t bytes);
-  // Makes room for so many bytes under the limit, and counts them as live.
+  // Makes room for `bytes` under the limit, and counts them as live.
   void CountFresh(size_t bytes);
   void Count(int64_t bytes);
   // Under the mutex: takes idle blocks out, the largest first, until `keep` bytes of them are left.

@@ -38,8 +38,8 @@ class Buffer {
   size_t size_ = 0, capacity_ = 0, block_bytes_ = 0;
 };
 
-// Where buffers come from: here from the BlockPool, in a class derived from it from memory of a
-// kind (source/pinned_buffers.h). A buffer comes back when the handle dies; the pool must outlive
+// A source of buffers. This class takes them from the BlockPool, derived ones from special memory
+// (source/pinned_buffers.h). A buffer returns when its handle is destroyed; the pool must outlive
 // its handles. Thread-safe.
 class BufferPool {
  public:

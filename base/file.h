@@ -66,10 +66,10 @@ class AtomicFile {
   uint64_t size_ = 0;
 };
 
-// Opens a file that grows in place, such as a log, for writing; made with permissions 0666 less the
-// umask where there is none. `flags`: O_APPEND or 0. Links in its place are followed only where
-// they belong to this user or to root. The caller closes the descriptor. Throws Error, also at once
-// for a pipe that nobody reads.
+// Opens a file that grows in place, such as a log, for writing; creates it with permissions 0666
+// less the umask if there is none. `flags`: O_APPEND or 0. Links in its place are followed only
+// where they belong to this user or to root. The caller closes the descriptor. Throws Error, also
+// at once for a pipe that nobody reads.
 int OpenGrowingFile(const std::string& path, int flags = 0);
 
 // The whole file as text, at most `max_bytes`. Throws Error.

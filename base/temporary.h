@@ -1,5 +1,5 @@
-// Temporary files and folders beside what they will become. They are made anew under names that
-// nobody can foretell, so that neither a link nor a file planted there is written through.
+// Temporary files and folders beside what they will become. They are created under names that
+// nobody can predict, so that no link or file planted in their place is written to.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,16 +8,17 @@
 
 namespace headrace {
 
-// "NAME.tmpPID-RANDOM": of this process, with 64 random bits. `name` without its folder.
+// "NAME.tmpPID-RANDOM": a name of this process, with 64 random bits. `name` has no folder.
 std::string TemporaryName(std::string_view name);
 
 // 64 random bits as 16 digits.
 std::string RandomDigits();
 
-// What such a name says; nothing for any other name. Those of earlier versions have no random part.
+// The parts of such a name; nothing for any other name. Names of earlier versions have no random
+// part.
 struct TemporaryOf {
   std::string name;  // what it was to become
-  int64_t pid = 0;   // whose it is
+  int64_t pid = 0;   // of the process that made it
 };
 std::optional<TemporaryOf> ParseTemporaryName(std::string_view name);
 

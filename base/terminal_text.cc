@@ -13,8 +13,8 @@ unsigned char ByteAt(std::string_view text, size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// Of a colour or a line's erasure at text[at], an ESC: its bytes; 0 where it is neither, nothing
-// where the text ends too early to tell.
+// The length in bytes of the control sequence at text[at], an ESC, if it is a colour or the erasure
+// of a line; 0 if it is neither; nothing where the text ends too early to tell.
 std::optional<size_t> ControlLength(std::string_view text, size_t at) {
   constexpr size_t kMaxBytes = 32;
   if (at + 1 == text.size()) return std::nullopt;

@@ -1,5 +1,6 @@
-// What terminals obey instead of showing it, and how it is shown: in this one place for every name
-// on every page, line and error. Names come from files, command lines and other programs.
+// Characters that a terminal obeys instead of showing them, and how they are shown. Names come from
+// files, command lines and other programs; every name on every page, line and error goes through
+// here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,16 +26,16 @@ bool IsObeyed(uint32_t code_point);
 // \uNNNN, cut to `max_bytes`. One line, whatever `text` is.
 std::string Printable(const std::string& text, size_t max_bytes = 200);
 
-// The last guard before a terminal: a whole stream of text in portions, with all that is obeyed as
-// \uNNNN, or \xNN for bytes that are no UTF-8, but for what makes up a page: line ends, colours
-// (ESC [ numbers m), and a line drawn anew (carriage return, ESC [ K). In JSON, \uNNNN is the same
-// string. Names still go through Printable, for their line ends.
+// The last guard before a terminal, for a whole stream of text in portions. It escapes everything
+// that a terminal obeys as \uNNNN, or \xNN for bytes that are not UTF-8, except what a page needs:
+// line ends, colours (ESC [ numbers m), and redrawing a line (carriage return, ESC [ K). In JSON,
+// \uNNNN is the same string. Names must still go through Printable, because of line ends.
 class TerminalFilter {
  public:
-  // What can be told of `text` and what was held back before: an unfinished character or colour is
-  // held back.
+  // The filtered text of what was held back before and `text`; an unfinished character or colour at
+  // the end is held back.
   std::string Pass(std::string_view text);
-  // What is still held back, when nothing follows.
+  // The filtered text of what is still held back; call when nothing follows.
   std::string Finish();
 
  private:

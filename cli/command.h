@@ -37,12 +37,12 @@ void SetProgramName(std::string argv0);
 // --db, else $HEADRACE_DB, else ./headrace.db.
 std::string DefaultDatabase();
 
-// Does `work`, and returns what it threw as the Error that ends a command with it: an Error as it
-// is, kResources for lack of memory, kFailure "internal error: ..." for any other exception;
-// nothing when it threw nothing. For threads, which an exception must not leave.
+// Does `work` and returns what it threw, as the Error that a command would end with: an Error
+// unchanged, kResources for lack of memory, kFailure "internal error: ..." for any other exception;
+// nothing if it threw nothing. For threads, which no exception may leave.
 std::optional<Error> ErrorOf(const std::function<void()>& work);
 
-// A check for options that take a number above 0: the message, or nothing.
+// A check for options that take a number above 0: returns the error message, or "".
 std::string Positive(const std::string& text);
 
 }  // namespace headrace::cli

@@ -1,7 +1,8 @@
 // CommandLine: the options of one command, parsed by CLI11, whose headers only command_line.cc
 // includes: they take a compiler seconds for each file.
 //
-// A command adds its options to one and keeps what they are read into until it has run.
+// A command adds its options to a command line, and keeps the variables that they are read into
+// until it has run.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -21,11 +22,11 @@ namespace headrace::cli {
 
 class CommandLine;
 
-// What a value must be. Its words stand in --help.
+// A condition on an option's value. Its words are shown in --help.
 class OptionCheck {
  public:
   explicit OptionCheck(std::shared_ptr<CLI::Validator> validator);
-  // Any test: it returns what is wrong with the text, or nothing.
+  // A check by any function, which returns what is wrong with the text, or "".
   OptionCheck(std::function<std::string(const std::string&)> test);  // NOLINT: as a lambda is given
   OptionCheck(std::string (*test)(const std::string&));              // NOLINT
 
@@ -48,13 +49,13 @@ class CommandOption {
   CommandOption* Required();
   CommandOption* TypeName(const std::string& name);  // "FILE", "SIZE"
   CommandOption* Check(const OptionCheck& check);
-  CommandOption* ShowDefault();  // what the variable holds now
+  CommandOption* ShowDefault();  // the present value of the variable
   CommandOption* Needs(CommandOption* other);
   CommandOption* Excludes(CommandOption* other);
   CommandOption* Excludes(std::initializer_list<const char*> names);
   // It takes one value each time it is given; without this a list takes all words that follow.
   CommandOption* OneValueEach();
-  CommandOption* Delimiter(char delimiter);  // of a list in one word
+  CommandOption* Delimiter(char delimiter);  // separates a list in one word
   CommandOption* Values(int least, int most);
 
  private:
@@ -69,18 +70,18 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // `names`: "-o,--output", or a word without dashes for what has no name. T: numbers,
+  // `names`: "-o,--output", or a word without dashes for a positional argument. T: numbers,
   // std::string, optional of those, std::vector<std::string> (command_line.cc lists them).
   template <typename T>
   CommandOption* AddOption(const std::string& names, T& value, const std::string& help);
   CommandOption* AddFlag(const std::string& names, bool& value, const std::string& help);
   CommandLine* AddSubcommand(const std::string& name, const std::string& purpose);
 
-  // The option of that name, which there must be.
+  // The option with that name, which must exist.
   CommandOption* Find(const std::string& name);
-  // Options of this one may stand behind a subcommand as well.
+  // Allows this command line's options after a subcommand as well.
   void Fallthrough();
-  // What follows the options is left as it is: Remaining.
+  // Leaves the words after the options unparsed; Remaining returns them.
   void LeaveTheRest();
 
   // After parsing.

@@ -45,8 +45,8 @@ using analysis::ComparedUnit;
 using analysis::ComparisonInput;
 using dashboards::ComparisonNotes;
 
-// Of a block of one run: far longer than queues take to fill and drain, so that neighbours hardly
-// know of one another.
+// Length of a block of one run: far longer than queues take to fill and drain, so that neighbouring
+// blocks are hardly correlated.
 constexpr int64_t kBlockNs = 5'000'000'000;
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
 // What a run takes beside its duration, until the first has been seen: probes have to be loaded.
@@ -191,8 +191,8 @@ void CheckConditions(const CompareOptions& options, const Views& views, bool int
     notes->same.emplace_back("data");
 }
 
-// Runs apart from the others, with what was recorded of them. Of pairs only: of other units a side
-// has no order that would tell what is usual.
+// Names runs that differ strongly from the others, with what was recorded about them. Only for
+// pairs: with other units a side has no order that shows what is usual.
 void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comparison,
                   const Views& views, ComparisonNotes* notes) {
   notes->outliers.clear();
@@ -217,7 +217,7 @@ void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comp
 // Whether others used so much of the machine that it shows in the figures.
 void NoteOthers(const Views& views, ComparedUnit unit, const analysis::ComparedMetric& first,
                 ComparisonNotes* notes) {
-  constexpr double kMuch = 0.2;  // of the machine's cores
+  constexpr double kMuch = 0.2;  // share of the machine's cores
   notes->machine.clear();
   double cores = 0;
   const auto usual = [&](const std::vector<analysis::RunView>& runs) {

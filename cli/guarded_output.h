@@ -1,6 +1,6 @@
-// Standard output and standard error of every command, guarded: whatever a command prints, no name
-// in it can make a terminal do anything (base/terminal_text.h). Data that must keep its bytes goes
-// to DataOutput().
+// Standard output and standard error of every command, guarded, so that no name in what a command
+// prints can control the terminal (base/terminal_text.h). Data whose bytes must not change goes to
+// DataOutput().
 #pragma once
 #include <cstdio>
 
@@ -11,7 +11,7 @@ namespace headrace::cli {
 class OutputGuard {
  public:
   OutputGuard();
-  ~OutputGuard();  // writes what is left; errors of it are lost, so flush before
+  ~OutputGuard();  // writes what is left; its errors are lost, so flush before
   OutputGuard(const OutputGuard&) = delete;
   OutputGuard& operator=(const OutputGuard&) = delete;
 };

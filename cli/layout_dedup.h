@@ -1,5 +1,5 @@
 // The part of `headrace layout --dedup`: how often the rows of a table repeat, by groups of
-// features, in the order they have and in that of sessions.
+// features, in their present order and ordered by session.
 #pragma once
 #include <cstdint>
 #include <functional>

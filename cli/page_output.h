@@ -11,18 +11,19 @@ class CommandLine;
 
 struct PageOutput {
   std::string format = "text";  // or md, html, json
-  bool json = false;            // --json: the same as the format json
+  bool json = false;            // --json: same as format = "json"
   std::string file;             // "": standard output
   bool replace = false;         // the file, if it exists
   bool first_only = false;      // text: the first page alone
   bool pager = false;           // text longer than the screen goes through $PAGER, or less
 };
 
-// Adds --format and --json, with this help.
+// Adds --format and --json; `json_help` is the help of --json.
 void AddFormatOptions(CommandLine* command_line, PageOutput* output, const std::string& json_help);
 
-// Prints the page, or writes it to the file, whole or not at all, and says so on standard error.
-// `json` makes the page as JSON; `after_text` follows it as text. Throws Error as AtomicFile does.
+// Prints the page, or writes it to the file (completely or not at all) and says so on standard
+// error. `json` makes the page as JSON; `after_text` is printed after the page in text format.
+// Throws Error as AtomicFile does.
 void WritePage(const PageOutput& output, const dashboards::Report& report,
                const std::function<std::string()>& json, const std::string& after_text = "");
 

@@ -145,7 +145,7 @@ std::string PlanJson(const Planned& about) {
   out["run"] = view.run.run_id;
   out["run_name"] = view.run.name;
   out["pipeline"] = view.run.pipeline_path;
-  // Of a plan for other cores than the run had.
+  // Set only if the plan is for another number of cores than the run had.
   out["cores"] = cores > 0 ? nlohmann::ordered_json(cores) : nlohmann::ordered_json(nullptr);
   // The plan holds for the pipeline as it was run, with what that run had set.
   out["settings"] = nlohmann::ordered_json::object();

@@ -1,4 +1,4 @@
-// headrace plan --emit: what a run says of a DataLoader's or a tf.data pipeline's settings.
+// headrace plan --emit: settings that a run suggests for a DataLoader or a tf.data pipeline.
 #pragma once
 #include <string>
 
@@ -18,7 +18,7 @@ analysis::Emitted EmitFor(const std::string& target, const analysis::RunView& vi
 // The object "emit" of headrace.plan/1.
 std::string EmitJson(const analysis::RunView& view, const analysis::Emitted& emitted);
 
-// A whole headrace.plan/1 of a run seen from outside: it has no settings of ours, only "emit".
+// A complete headrace.plan/1 for a run seen from outside: it has no settings of ours, only "emit".
 std::string OutsidePlanJson(const analysis::RunView& view, const analysis::Emitted& emitted);
 
 }  // namespace headrace::cli

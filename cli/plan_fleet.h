@@ -1,4 +1,4 @@
-// headrace plan --nodes FILE: the fleet that carries a rate, from one recorded run.
+// headrace plan --nodes FILE: the fleet that reaches a rate, planned from one recorded run.
 #pragma once
 #include <optional>
 #include <string>

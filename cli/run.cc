@@ -146,7 +146,7 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
     fmt::print("{}: {} rows in {} batches, {}", pipeline.spec().name, done.rows, done.batches,
                rates);
   }
-  // Of a recorded run the first page says how long the trainer waited, of its steady phase.
+  // For a recorded run the first page says how long the trainer waited in the steady phase.
   if (done.batches > 0 && !repeats && run_id == 0)
     fmt::print("; the trainer waited {} of the time", FormatPercent(stall));
   fmt::print("\n");

@@ -22,8 +22,8 @@ namespace headrace::collectors {
 // What a trigger may look at, as of the last reading.
 struct Moment {
   bool has_steps = false;
-  int64_t steps = 0;                         // that ended since the reading before
-  int64_t longest_wait_ns = 0;               // of those steps
+  int64_t steps = 0;                         // steps that ended since the reading before
+  int64_t longest_wait_ns = 0;               // longest wait of those steps
   int64_t longest_step_ns = 0;               // wait + compute
   int64_t wait_ns = 0, compute_ns = 0;       // sums
   std::map<std::string, double> queue_fill;  // occupancy / capacity, by queue
@@ -36,30 +36,32 @@ class AccountTree {
   AccountTree(const AccountTree&) = delete;
   AccountTree& operator=(const AccountTree&) = delete;
 
-  // Attaches to the accounts of a process if they have appeared. `process_began_ns` (since the
-  // run's start): a segment older than its process is another's, left behind. Throws Error as
-  // AccountSegment does, and kBadData for a file that is not the process's word (WhyNotItsWord).
+  // Attaches to the accounts of a process if they have appeared. `process_began_ns` is since the
+  // run's start: a segment older than its process was left behind by another process. Throws Error
+  // as AccountSegment does, and kBadData for a file that the process did not make (WhyNotItsWord).
   bool TryAttach(int64_t pid, bool alive, int64_t process_began_ns);
-  // The open segment of a process that died before it was attached to, so that none of its figures
-  // are in the run; absent if there is none. `process_began_ns` as for TryAttach, if known.
+  // The segment that a process left open when it died before it was attached to, so that none of
+  // its figures are in the run; absent if there is none. `process_began_ns` as for TryAttach, if
+  // known.
   std::optional<NamedFile> Overlooked(int64_t pid, std::optional<int64_t> process_began_ns);
-  // Forgets where the accounts of processes other than these were looked for.
+  // Forgets searches for accounts of processes other than these, so that their number stays
+  // bounded.
   void KeepSearches(const std::vector<int64_t>& pids);
-  // The process executed another image: accounts it has not mapped any more are history.
+  // Call when the process has executed another image: accounts that it no longer maps are final.
   void ImageChanged(int64_t pid);
 
-  // Reads all; `alive` tells of a process. A process that ended is read once more and let go.
-  // A segment that cannot be read any more is let go, too, and said in refused(). `splits` is null
-  // below level 3.
+  // Reads all accounts. `alive` says whether a process lives; one that ended is read once more and
+  // dropped. A segment that cannot be read any more is dropped, too, and reported by refused().
+  // `splits` is null below level 3.
   IntervalSample Take(const std::function<bool(int64_t pid)>& alive,
                       const std::map<int64_t, KernelSplits>* splits);
 
   bool Has(int64_t pid) const { return samplers_.count(pid) > 0; }
   bool ever_attached() const { return ever_attached_; }
   bool schedstat_readable() const { return schedstat_readable_; }
-  // The root's accounts, or those of whichever process came first: names the program.
+  // The root's accounts, or those of the process that was attached first. They name the program.
   const account::AccountSegment* first() const;
-  // Closed in order, or ended in disorder (its segment file remains).
+  // Whether the process closed its accounts in order, so that its segment file is gone.
   bool closed(int64_t pid) const { return closed_.count(pid) > 0; }
   // Files of processes that died without removing them.
   const std::map<int64_t, NamedFile>& left_behind() const { return left_behind_; }
@@ -68,7 +70,7 @@ class AccountTree {
   Sampler::Losses losses() const;
   std::vector<probes::AccountedProcess> Accounted() const;
 
-  // The entity an operator of a process belongs to; empty if that is not known (yet).
+  // Id of the entity that an operator of a process belongs to; empty if not known (yet).
   std::optional<int64_t> OperatorId(int64_t pid, uint32_t operator_index) const;
 
  private:
@@ -83,11 +85,12 @@ class AccountTree {
 
   int64_t start_ns_;
   bool use_clock_;
-  std::map<int64_t, SegmentSearch> searches_;  // of those not found yet, by pid
+  std::map<int64_t, SegmentSearch> searches_;  // searches for accounts not found yet, by pid
   std::map<int64_t, Attached> samplers_;       // by pid
-  std::vector<int64_t> order_;                 // in which they were attached
-  std::map<int64_t, FileId> forgotten_;        // histories
-  std::set<FileId> foreign_;                   // named like those of processes that disown them
+  std::vector<int64_t> order_;                 // pids in the order in which they were attached
+  std::map<int64_t, FileId> forgotten_;        // by pid: files of accounts that are final
+  // Files with the name of a process that did not make them.
+  std::set<FileId> foreign_;
   std::map<int64_t, bool> closed_;
   std::map<int64_t, NamedFile> left_behind_;
   std::map<int64_t, std::string> refused_;
@@ -99,7 +102,7 @@ class AccountTree {
   bool ever_attached_ = false, schedstat_readable_ = false;
 };
 
-// Adds an interval to the one before it.
+// Extends an interval by the one that follows it.
 void Extend(IntervalSample* interval, const IntervalSample& next);
 
 }  // namespace headrace::collectors

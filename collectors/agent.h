@@ -10,7 +10,7 @@
 namespace headrace::collectors {
 
 struct AgentOptions {
-  std::string executable;  // of headrace; "" is /proc/self/exe
+  std::string executable;  // path of headrace; "" is /proc/self/exe
   int64_t pid = 0;         // the pipeline; 0 is the calling process
   std::string database;
   std::string run_name;                // "" lets the collector make one
@@ -30,7 +30,7 @@ class Agent {
 
   int64_t run_id() const { return run_id_; }
   pid_t collector_pid() const { return pid_; }
-  // True once the collector has ended by itself; Stop then tells how.
+  // True once the collector has ended by itself; Stop then says how it ended.
   bool ended();
   // Ends the recording after a last snapshot; call while the pipeline's accounts still exist.
   // Returns the run id. Throws Error when the collector died: kResources when the disk was full

@@ -1,6 +1,6 @@
-// Child: a command that is started but held back until whoever measures it is ready. Its standard
-// streams, environment, signal dispositions and process group are the caller's own; nothing of ours
-// is open in it.
+// Child: a command that is started but held back until its measurement is ready. Its standard
+// streams, environment, signal dispositions and process group are the caller's own; none of our
+// files are open in it.
 #pragma once
 #include <sys/types.h>
 
@@ -26,7 +26,7 @@ class Child {
   bool released() const { return released_; }
   // Lets it execute the command. Throws Error, as Start does, when that fails after all.
   void Release();
-  // Waits for its end; the wait status. Signals interrupt no wait.
+  // Waits for its end and returns the wait status. Signals do not interrupt the wait.
   int Wait();
   // Sends a signal to it.
   void Signal(int signal_number) const;
@@ -40,7 +40,7 @@ class Child {
   std::optional<int> status_;
 };
 
-// As sh gives it: the exit code, or 128 + the signal that ended it.
+// The exit status as sh gives it: the exit code, or 128 + the signal that ended it.
 int ShellStatus(int wait_status);
 
 }  // namespace headrace::collectors

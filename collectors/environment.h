@@ -1,4 +1,4 @@
-// What a run row says of the machine and the process.
+// What a run row says about the machine and the process.
 #pragma once
 #include "collectors/store/store.h"
 

@@ -1,5 +1,5 @@
-// FlightRecorder: holds the last seconds in full detail, in memory. What leaves it is coarse; only
-// what lies around a pulled trigger, before and after, leaves it as it was recorded.
+// FlightRecorder: holds the last seconds in full detail, in memory. Intervals leave it merged into
+// coarse ones; only those shortly before and after a pulled trigger leave it as they were recorded.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,23 +13,23 @@ namespace headrace::collectors {
 
 class FlightRecorder {
  public:
-  // Keeps `ring_ns` before and after a trigger, within `limit_bytes` of memory; the rest in
-  // intervals of `coarse_ns`.
+  // Keeps `ring_ns` before and after a trigger in detail, within `limit_bytes` of memory, and
+  // merges the rest into intervals of `coarse_ns`.
   explicit FlightRecorder(int64_t ring_ns, int64_t coarse_ns = 10'000'000'000,
                           size_t limit_bytes = 16 << 20);
 
-  // The next interval; `reason`: what pulled the trigger in it.
+  // Adds the next interval. `reason`: what pulled the trigger in it, if anything did.
   void Add(IntervalSample sample, const std::optional<std::string>& reason);
-  // No more will come: what the ring holds becomes coarse.
+  // Call after the last interval: what the ring holds becomes coarse.
   void Finish();
 
-  // What is ready to be stored, in order of time.
+  // The intervals that are ready to be stored, in order of time.
   std::vector<IntervalSample> TakeCoarse();
   std::vector<IntervalSample> TakeDetail();
-  // The range being kept or kept last, if it changed since the last call.
+  // The range of detail that is being kept or was kept last, if it changed since the last call.
   std::optional<DetailRange> TakeRange();
 
-  // Ring seconds that memory did not allow for.
+  // Intervals that left the ring too early because memory was short.
   int64_t intervals_cut() const { return intervals_cut_; }
   size_t held_bytes() const { return held_bytes_; }
 

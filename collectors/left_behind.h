@@ -9,7 +9,7 @@
 
 namespace headrace::collectors {
 
-// A file, whatever its name is.
+// Identifies a file independently of its name.
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
@@ -21,20 +21,20 @@ struct NamedFile {
   std::string path;
   FileId id;
 };
-// Removes the file unless its name is another's by now: a process that has got the number of a dead
-// one has made a file of its own. Returns whether it did.
+// Removes the file unless its name now belongs to another file: a new process with the same pid may
+// have made its own. Returns whether the file was removed.
 bool Remove(const NamedFile& file);
 
 // Removes segments in AccountSegment::Folder() that nobody writes any more; returns how many.
 //
-// One of a process that was killed while making it is removed, too.
+// A segment whose process was killed while making it is removed, too.
 //
-// A number that no process has here says little: it may be one of a container that shares the
-// folder. So the kernel is asked whether any process, wherever it runs, still has the file open or
-// mapped for writing (a read lease is refused then). A segment stays also when it is not ours, when
-// a process of its number lives, when somebody records it, when it was made less than
-// `least_age_ns` ago (a collector may be about to read its last figures), and when the kernel does
-// not tell.
+// That no process here has the segment's pid proves little: the process may run in a container that
+// shares the folder. So the kernel is asked whether any process, wherever it runs, still has the
+// file open or mapped for writing (then it refuses a read lease). A segment also stays when it is
+// not ours, when a process with its pid lives, when somebody records it, when it was made less than
+// `least_age_ns` ago (a collector may be about to read its last figures), and when the kernel gives
+// no answer.
 int RemoveLeftBehind(int64_t least_age_ns = 60'000'000'000);
 
 }  // namespace headrace::collectors

@@ -1,7 +1,7 @@
-// MeasurementSink: takes the cumulative values of probes and makes of them what the store keeps:
-// totals by metric and labels, and their course in intervals. Counters that begin again (a probe or
-// a process that was started anew) go on where they were. Memory is bounded: what goes beyond is
-// counted as lost.
+// MeasurementSink: turns the cumulative values of probes into what the store keeps: totals by
+// metric and labels, and their course over time in intervals. A counter that restarts from 0 (its
+// probe or process was started again) continues where it was. Memory is bounded: what exceeds the
+// limits is counted as lost.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,8 +25,8 @@ class MeasurementSink : public probes::Sink {
     size_t stacks = 30'000;
     size_t stack_bytes = 12 << 20;
   };
-  // How labels become numbers of the run. `operator_id` may know an operator only later; the
-  // measurement is then stored later.
+  // How labels become the run's ids. `operator_id` may not know an operator yet; its measurements
+  // are then stored once it does.
   struct Names {
     std::function<int64_t(int64_t pid)> process_id;
     std::function<std::optional<int64_t>(int64_t pid, uint32_t operator_index)> operator_id;
@@ -35,7 +35,7 @@ class MeasurementSink : public probes::Sink {
   MeasurementSink(Names names, Limits limits);
   ~MeasurementSink() override;
 
-  // A probe's Read lies between these two. `now_ns` is since the run's start.
+  // Call these before and after a probe's Read. `now_ns` is since the run's start.
   void BeginRead(const std::string& probe, int64_t now_ns);
   void EndRead();
 
@@ -43,19 +43,20 @@ class MeasurementSink : public probes::Sink {
   void AddStack(const probes::StackSample& stack) override;
   void Lost(std::string_view what, int64_t lost, std::optional<int64_t> total) override;
 
-  // Now is the run's start: what counters and stacks counted until here was before it. Gauges stay.
+  // Call at the run's start: what counters and stacks counted until now is not part of the run.
+  // Gauges keep their values.
   void MarkStart();
 
-  // What changed since the last call; the interval ends at `now_ns`. Histograms and stacks come
-  // only with `fine`, or they would cost more than all the rest. `last`: what still waits for the
-  // name of its operator comes without.
+  // What changed since the last call; the interval ends at `now_ns`. Histograms and stacks are
+  // included only with `fine`, because they would cost more than all the rest. `last`: measurements
+  // that still wait for their operator's id are included without it.
   MeasurementBatch Take(int64_t now_ns, bool fine, bool last);
 
   struct Loss {
     int64_t lost = 0;
     std::optional<int64_t> total;
   };
-  // All losses, those of the limits included; by what was lost.
+  // All losses by what was lost, including those at the limits above.
   std::map<std::string, Loss> losses() const;
   size_t num_measurements() const;
 

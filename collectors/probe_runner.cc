@@ -15,10 +15,11 @@ namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
-constexpr int64_t kCostShare = 5000;  // of the time between two readings, at most one part in this
+// A reading takes at most 1/kCostShare of the time between two readings.
+constexpr int64_t kCostShare = 5000;
 constexpr int64_t kCostPeriodNs = 1'000'000'000;
 constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
-constexpr int64_t kQuickNs = 5'000'000;            // of CPU for one reading
+constexpr int64_t kQuickNs = 5'000'000;            // CPU time for one reading
 
 const char* StateName(probes::Availability::State state) {
   switch (state) {

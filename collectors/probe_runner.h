@@ -1,5 +1,6 @@
 // ProbeRunner: starts the registered probes a level allows, reads each when it is due, and stops
-// them. What a probe cannot do, or ceases to do, is a status, never the end of the recording.
+// them. A probe that does not work, or stops working, gets a status that says so; it never ends the
+// recording.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,15 +32,16 @@ class ProbeRunner {
   ProbeRunner(const probes::Host& host, const probes::Target& target, MeasurementSink* sink);
   ~ProbeRunner();
 
-  // Starts all probes of at most `level`; those for `deep` only if the target says so. Times are
-  // since the run's start. Those named in `without` are left out.
+  // Starts all probes of level `level` and below, without those named in `without`. Probes that are
+  // only for `deep` need `deep` as well. Times are since the run's start.
   void Start(int level, bool deep, const std::vector<std::string>& without, int64_t now_ns);
-  // Reads all into the sink, as they stand at the run's start: those of the machine last, which go
-  // on counting whatever the target does.
+  // Reads all probes into the sink at the run's start. Probes of the machine come last, because
+  // they count on whatever the target does.
   void ReadAtStart();
-  // Reads those that are due; in the run's last reading all that are quick to read, whatever their
-  // period, so that they are of one instant: the rest is for ReadRest. A probe whose reading is
-  // slow is read less often, at most every 10 s, so that it costs about 0.02 % of a core.
+  // Reads the probes that are due. In the run's last reading it reads all that are quick, whatever
+  // their period, so that their values are from one instant; ReadRest then reads the others. A
+  // probe that is slow to read is read less often, down to every 10 s, so that it costs about 0.02
+  // % of a core.
   void Read(int64_t now_ns, bool last);
   void ReadRest(int64_t now_ns);
   void Stop();
@@ -49,8 +51,8 @@ class ProbeRunner {
   // The highest level of a probe that works; 0 if none does.
   int level_reached() const;
   bool has_splits() const;
-  // Level 3: what the kernel has seen of every process's operators until now, open periods
-  // included. Null when no probe gives it.
+  // Level 3: by pid, what the kernel has counted for the operators until now, including periods
+  // that are still open. Null when no probe provides it.
   const std::map<int64_t, KernelSplits>* ReadSplits();
   int64_t num_active() const;
 

@@ -340,9 +340,10 @@ bool ProcessTree::EndedBefore(const TreeProcess& process, const TreeProcess& par
 }
 
 int64_t ProcessTree::cpu_ns() const {
-  // Of ended children: what was seen of them and theirs, or what the kernel says of those that were
-  // waited for. The latter holds also what nobody saw and what was before the run, but nothing of
-  // those not waited for.
+  // CPU time of ended children has two sources, of which the larger counts: our readings of them
+  // and their children, and the kernel's sum over children that were waited for. The kernel's sum
+  // also contains time that no reading saw and time before the run (subtracted), but no children
+  // that were not waited for.
   struct Children {
     int64_t seen_ns = 0, before_ns = 0;
   };

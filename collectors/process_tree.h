@@ -20,13 +20,13 @@ struct TreeProcess {
   ProcessRow row;  // row.id numbers the process within the run
   int64_t start_ticks = 0;
   bool alive = true;
-  std::string image;   // of /proc/PID/exe; "" unreadable
-  int64_t images = 0;  // how often it executed another image since it was found
+  std::string image;   // target of /proc/PID/exe; "" unreadable
+  int64_t images = 0;  // how often it has executed another image since it was found
   int64_t cpu_ns = 0, rss_bytes = 0, threads = 0;
   std::optional<int64_t> read_bytes, read_call_bytes;
   int64_t base_cpu_ns = 0, base_read_bytes = 0, base_read_call_bytes = 0;
   std::optional<int64_t> parent_id;               // row.id of its parent, if that is in the tree
-  int64_t reaped_cpu_ns = 0, base_reaped_ns = 0;  // of children that it has waited for
+  int64_t reaped_cpu_ns = 0, base_reaped_ns = 0;  // CPU time of children that it has waited for
 };
 
 class ProcessTree {
@@ -34,13 +34,13 @@ class ProcessTree {
   // `start_ns`: CLOCK_MONOTONIC instant of the run's start. `root` replaces "/proc" in tests.
   ProcessTree(int64_t root_pid, int64_t start_ns, std::string root = "/proc");
 
-  // What the root will execute; says what it is as long as it has not.
+  // The command that the root will execute; it describes the root until then.
   void SetRootCommand(const std::string& name, const std::string& command);
 
-  // Looks for new processes, ended ones and those that executed another image.
+  // Looks for processes that are new, have ended or have executed another image.
   void Update(int64_t now_ns);
-  // Takes in what the kernel told of a process: a child of one of ours, however short it lived, or
-  // how one of ours ended. Before Update.
+  // Takes in an event from the kernel: a new child of one of our processes, however short-lived, or
+  // how one of ours ended. Call before Update.
   void Saw(const probes::ForkEvent& event);
   // Reads CPU time, memory and IO of the live ones.
   void ReadUsage();
@@ -49,15 +49,15 @@ class ProcessTree {
   bool root_alive() const;
   // Live processes, the root first.
   const std::vector<int64_t>& live() const { return live_; }
-  TreeProcess* Find(int64_t pid);  // the live or last process of that pid; null if unknown
-  // The number of a process for a probe's label. One that the tree has not seen (too short-lived)
-  // gets a number of its own.
+  TreeProcess* Find(int64_t pid);  // the process that has, or last had, that pid; null if unknown
+  // The row id of a process, for a probe's label. A process that the tree has not seen (too
+  // short-lived) gets a new id.
   int64_t ProcessId(int64_t pid);
 
-  // Sums over all processes since they were found, ended ones included. CPU time also holds what no
+  // Sums over all processes since they were found, ended ones included. CPU time includes what no
   // reading saw of an ended process, as soon as its parent has waited for it.
   int64_t cpu_ns() const;
-  int64_t rss_bytes() const;  // of live ones
+  int64_t rss_bytes() const;  // of live processes
   int64_t threads() const;
   std::optional<int64_t> read_bytes() const;
   std::optional<int64_t> read_call_bytes() const;
@@ -66,7 +66,7 @@ class ProcessTree {
   void Touch(int64_t pid);
   // Rows that are new or changed since the last call.
   std::vector<ProcessRow> TakeChanged();
-  // Processes that did not fit into the limit of the run.
+  // Number of processes beyond the run's limit, which are left out.
   int64_t over_limit() const { return over_limit_; }
 
  private:
@@ -89,8 +89,8 @@ class ProcessTree {
 
 // How a process ended, from the wait status: "exited 1", "killed by signal 9".
 std::string ExitText(int status);
-// Whether such a text is of a process that was killed by a signal other than those that ask it to
-// end (SIGHUP, SIGINT, SIGTERM) or tell it that nobody listens (SIGPIPE).
+// Whether `exit_text` says that the process was killed by a signal other than those that ask it to
+// end (SIGHUP, SIGINT, SIGTERM) or tell it that nobody reads its output (SIGPIPE).
 bool IsCrash(const std::string& exit_text);
 
 }  // namespace headrace::collectors

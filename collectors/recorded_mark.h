@@ -1,5 +1,6 @@
-// RecordedMark: a shared lock on the file of a process's accounts, which says that somebody records
-// them. Others look for it before they begin (`collect --discover`) or remove the file.
+// RecordedMark: a shared lock on the file of a process's accounts, which tells others that the
+// accounts are being recorded. They check it before they begin a recording (`collect --discover`)
+// or remove the file.
 #pragma once
 #include <string>
 

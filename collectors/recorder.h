@@ -1,6 +1,6 @@
 // Recorder: the loop of the collector. Every tick it reads the operator accounts of the target and
-// of all it started, and the probes that are due; about once a second it stores what it read. Its
-// own cost and every loss are stored like any other figure.
+// of all processes that it started, and the probes that are due; about once a second it stores what
+// it read. Its own cost and every loss are stored like any other figure.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,20 +23,23 @@ struct RecorderOptions {
   std::string pipeline_path;  // "" when there is none
   // What the target is about to execute; "" takes its command line as it is.
   std::string program, command;
-  bool held = false;  // it waits for `ready` to execute that: the run's figures begin at its exec
+  // The target waits for `ready` before it executes that; the run's figures begin at its exec.
+  bool held = false;
   // What to measure with: 0 from outside only, 1 accounts, /proc and /sys, 2 the pipeline's CPU
   // clock, 3 eBPF, 4 hardware counters by operator. Absent: all that works.
   std::optional<int> level;
-  bool deep = false;                  // also what costs more
-  std::vector<std::string> without;   // probes to leave out, by name
-  int64_t tick_ns = 100'000'000;      // between readings
-  int64_t store_ns = 200'000'000;     // length of a stored interval
-  int64_t commit_ns = 1'000'000'000;  // what `kill -9` of the collector may lose at most
-  int64_t duration_ns = 0;            // 0: until the target ends or `stop`
-  // Flight recorder: full detail only this long before and after `trigger`. 0: all is kept.
+  bool deep = false;                 // also measure what costs more
+  std::vector<std::string> without;  // probes to leave out, by name
+  int64_t tick_ns = 100'000'000;     // between readings
+  int64_t store_ns = 200'000'000;    // length of a stored interval
+  // Between commits: the most that `kill -9` of the collector may lose.
+  int64_t commit_ns = 1'000'000'000;
+  int64_t duration_ns = 0;  // 0: until the target ends or `stop`
+  // Flight recorder: keeps full detail only this long before and after `trigger`. 0: keeps all
+  // detail.
   int64_t ring_ns = 0;
   std::optional<Trigger> trigger;
-  // Called once, when the run exists, the probes are started and the first reading is done.
+  // Called once, after the run was created, the probes started and the first reading done.
   std::function<void(int64_t run_id, bool has_accounts)> ready;
   std::function<bool()> stop;  // asked several times a tick
 };
@@ -44,22 +47,23 @@ struct RecorderOptions {
 struct Recording {
   int64_t run_id = 0;
   RunState state = RunState::kComplete;
-  // False when the store could not take the state: its next user marks the run as interrupted.
+  // False when the state could not be stored; the store's next user then marks the run as
+  // interrupted.
   bool marked = true;
   bool has_accounts = false;
   bool target_ended = false;
   int64_t duration_ns = 0;
-  int64_t steps = 0;  // of the consumer
+  int64_t steps = 0;  // steps of the consumer
   // The database that holds the run: the one that was asked for or, where that was displaced, the
-  // one the run was saved in beside it. Empty: none does up to its end.
+  // one beside it that the run was saved in. Empty: no database holds all of the run.
   std::string database;
-  // Where the database was deleted, renamed or replaced meanwhile: that, and what became of the
-  // run, as one sentence for users. Else empty.
+  // If the database was deleted, renamed or replaced meanwhile: one sentence for users that says
+  // so, and what became of the run. Else empty.
   std::string displaced;
 };
 
-// The options' ring and trigger from what a user wrote; either may be "" (a trigger alone has a
-// ring of 30 s, a ring alone waits for 'stall > 200ms'). Throws Error kUsage.
+// Sets the options' ring and trigger from a user's words. Either may be "": a trigger alone has a
+// ring of 30 s, a ring alone the trigger 'stall > 200ms'. Throws Error kUsage.
 void SetFlightRecorder(const std::string& ring, const std::string& trigger,
                        RecorderOptions* options);
 

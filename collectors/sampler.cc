@@ -217,7 +217,8 @@ namespace {
 // The threads of each stage; for a stage whose operators also run on threads of others, or none of
 // its own, all threads.
 std::map<int64_t, ThreadsTime> ThreadsByStage(const IntervalSample& sample) {
-  constexpr double kSameTime = 0.02;  // of the threads' lives: what reading them one by one takes
+  // Share of the threads' lifetime, for reading them one after the other.
+  constexpr double kSameTime = 0.02;
   constexpr int64_t kSameNs = 2'000'000;  // the same of short intervals
   struct Sum {
     ThreadsTime threads;

@@ -1,5 +1,5 @@
-// Sampler: turns cumulative readings of one process's accounts into deltas. Deltas never become
-// negative: an estimate that turned out too high is paid back by the next intervals.
+// Sampler: turns cumulative readings of one process's accounts into deltas. Deltas are never
+// negative: if an estimate was too high, the next intervals get less.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace headrace::collectors {
 
-// What the kernel saw of an operator's threads since some begin (level 3).
+// What the kernel counted for an operator's threads since a fixed start (level 3).
 struct KernelSplit {
   int64_t blocked_ns = 0, runnable_ns = 0;
 };
@@ -23,23 +23,23 @@ using KernelSplits = std::map<uint32_t, KernelSplit>;  // by operator index
 
 class Sampler {
  public:
-  // `start_ns`: CLOCK_MONOTONIC instant of the run's start. Accounts that existed before are read
-  // once, and only what comes later is counted. `use_clock`: false leaves out what the accounts
-  // have from the thread CPU clock (level 1).
+  // `start_ns`: CLOCK_MONOTONIC instant of the run's start. Accounts that existed before the run
+  // are read once, and only what comes later is counted. `use_clock`: false leaves out figures from
+  // the thread CPU clock (level 1).
   Sampler(int64_t pid, int64_t start_ns, account::AccountSegment segment, bool alive,
           bool use_clock);
 
   const account::AccountSegment& segment() const { return segment_; }
 
-  // What happened since the last call: entities numbered as in the segment, the stage of threads
-  // that joined none being HR_MAX_STAGES. `splits` is null below level 3. Throws Error when the
-  // segment is damaged.
+  // What happened since the last call. Entities have the segment's numbers; threads that joined no
+  // stage have stage HR_MAX_STAGES. `splits` is null below level 3. Throws Error when the segment
+  // is damaged.
   IntervalSample Take(bool alive, const KernelSplits* splits);
-  // The steps of that call, one by one.
+  // The single steps that the last call of Take saw.
   const std::vector<account::SegmentSnapshot::Step>& last_steps() const { return last_steps_; }
   // Occupancy and capacity of the queues now.
   const std::vector<account::SegmentSnapshot::Queue>& last_queues() const { return last_queues_; }
-  // The longest time for which a thread has now been waiting for an upstream element.
+  // How long the thread that waits longest has been waiting for an upstream element.
   int64_t waiting_ns() const { return waiting_ns_; }
 
   // True once the process has closed its accounts in order.
@@ -54,7 +54,7 @@ class Sampler {
   const Losses& losses() const { return losses_; }
 
  private:
-  // Cumulative figures; what each belongs to (operator, stage, ...) has a number.
+  // Cumulative figures of entities; Delta gets the entity's id (operator, stage, ...).
   enum Field {
     kStageParallelism,
     kStageObserved,
@@ -94,11 +94,11 @@ class Sampler {
     kStepsOverwritten,
     kNumFields
   };
-  // Growth since the last time.
+  // Growth of the figure since the previous call.
   int64_t Delta(Field field, int64_t id, int64_t now);
   std::optional<int64_t> Delta(Field field, int64_t id, std::optional<int64_t> now);
   account::SegmentSnapshot ReadSegment(bool alive);
-  // A thread's number here; the accounts have the process's own, of its pid namespace.
+  // The thread id in our pid namespace; the accounts have the id in the process's own namespace.
   int64_t TidHere(int64_t own_tid);
   void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
                      IntervalSample* out);
@@ -109,21 +109,23 @@ class Sampler {
   struct SplitBase {
     int64_t busy_ns = 0;
     KernelSplit split;
-    // Since then: c by the kernel, and what it lies between by the thread CPU clock.
+    // Since then: c by the kernel's count, and its bounds by the thread CPU clock.
     int64_t on_cpu_ns = 0, clock_low_ns = 0, clock_high_ns = 0;
-    int64_t residual_ns = 0;  // given out so far
+    int64_t residual_ns = 0;  // part of it already in samples
   };
 
   int64_t pid_, start_ns_;
   bool use_clock_;
   account::AccountSegment segment_;
-  std::map<int64_t, int64_t> tids_;  // by the process's own numbers, where these are others
+  // By the process's own thread ids, where these differ from ours.
+  std::map<int64_t, int64_t> tids_;
   int64_t next_tids_ns_ = 0;
   probes::TaskTimeReader task_times_;
   std::array<std::vector<int64_t>, kNumFields> last_;
   std::map<uint32_t, SplitBase> split_base_;
   bool split_begun_ = false;
-  bool watched_since_idle_ = false;  // the kernel was asked when no operator had done anything yet
+  // The kernel's counts were read at a time when no operator had worked yet.
+  bool watched_since_idle_ = false;
   std::vector<account::SegmentSnapshot::Step> last_steps_;
   std::vector<account::SegmentSnapshot::Queue> last_queues_;
   int64_t waiting_ns_ = 0;

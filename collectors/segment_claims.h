@@ -1,5 +1,5 @@
-// Segment claims: every file that is named like a segment of operator accounts, held against the
-// process it names. The folder is everybody's, so a name alone must start nothing.
+// Segment claims: every file that is named like a segment of operator accounts, checked against the
+// process that it names. Anybody can write to the folder, so a name alone must start nothing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,26 +12,28 @@ namespace headrace::collectors {
 
 struct SegmentClaim {
   std::string path;
-  int64_t pid = 0;      // of the process, as this program numbers it; 0 when refused
-  std::string refusal;  // why the file is not believed; "" it is that process's word
+  int64_t pid = 0;      // of the process, in our pid namespace; 0 when refused
+  std::string refusal;  // why the file is not believed; "": the process did make it
 };
 
-// All files so named in the folder of accounts, and in that folder of each container (mount
-// namespace) to be seen. Left out are those being made, closed ones, and those of dead processes.
+// All files with such a name in the folder of accounts, and in that folder of each visible
+// container (mount namespace). Left out are files that are still being made, closed ones, and those
+// of dead processes.
 //
-// Believed is a regular file that is the word (WhyNotItsWord) of the living process it names, made
-// after that process began.
+// A file is believed if it is a regular file, made by the living process that it names
+// (WhyNotItsWord) after that process began.
 //
-// A look takes kMostClaims files, and of one user other than root half of them: who makes files
-// must not be able to keep this program busy. `*left_out`, if given, is how many there are more.
+// One call takes at most kMostClaims files, and at most half as many of one user other than root,
+// so that nobody can keep this program busy by making files. `*left_out`, if given, is the number
+// of files beyond that.
 constexpr size_t kMostClaims = 4096;
 std::vector<SegmentClaim> ReadSegmentClaims(size_t* left_out = nullptr);
 
-// Why the file open as `fd` is not the word of process `pid`, "" if it is: only its owner may write
-// it, its owner is the process's user, and the process has it mapped. Where its mappings may not be
-// read or it has ended, the rest has to do; where nothing can be read of it any more, `last_ids`
-// are its users as last seen. What root wrote, a process that has given up being root may have as
-// its own, if it is seen to have it mapped.
+// Why the file open as `fd` was not made by process `pid`; "" if it was. It was if only its owner
+// may write it, its owner is the process's user, and the process has it mapped. Mappings are not
+// checked if they may not be read or the process has ended. `last_ids` are its users as last seen,
+// for when nothing can be read about it any more. A file that root owns is also accepted for a
+// process that has given up being root, if the process is seen to have it mapped.
 std::string WhyNotItsWord(int fd, int64_t pid,
                           const std::optional<probes::ProcessIds>& last_ids = std::nullopt);
 

@@ -1,5 +1,5 @@
-// What c and q of an operator lie between, where one reading of a clock covers several operators:
-// by a thread's CPU clock if the accounts keep bounds, else by what the kernel says of all threads
+// Bounds of an operator's c and q, where one reading of a clock covers several operators: from a
+// thread's CPU clock if the accounts keep bounds, else from what the kernel says about all threads
 // of a stage.
 #pragma once
 #include <cstdint>
@@ -11,19 +11,21 @@ struct Bounds {
   int64_t low_ns = 0, high_ns = 0;
 };
 
-// The threads an operator runs on, over an interval.
+// Times of the threads that an operator runs on, summed over an interval.
 struct ThreadsTime {
   int64_t lifetime_ns = 0;
   int64_t on_cpu_ns = 0;
   std::optional<int64_t> runnable_ns;
 };
 
-// c of an operator that was busy for `busy_ns` of its threads' lives: all that the rest of their
-// lives has no room for, and no more than there was.
+// Bounds of c for an operator that was busy for `busy_ns` of its threads' lifetime. c is at least
+// the CPU time that does not fit into the rest of their lifetime, and at most their CPU time and
+// `busy_ns`.
 Bounds CpuBounds(const ThreadsTime& threads, int64_t busy_ns);
 
-// q of that operator, whose c lies between `cpu`: no more than its time off the CPU, and what its
-// threads' other time off the CPU has no room for. Without the threads' run-queue time: anything.
+// Bounds of q for that operator, whose c is within `cpu`. q is at most its time off the CPU, and at
+// least the run-queue time that does not fit into its threads' other time off the CPU. Without the
+// threads' run-queue time the bounds are as wide as possible.
 Bounds RunnableBounds(const ThreadsTime& threads, int64_t busy_ns, const Bounds& cpu);
 
 }  // namespace headrace::collectors

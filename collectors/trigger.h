@@ -15,8 +15,8 @@ class Trigger {
   // Throws Error kUsage saying what is wrong and what exists.
   static Trigger Parse(const std::string& text);
 
-  // What pulled it in an interval of that length, in words: "stall 312 ms > 200 ms"; empty if
-  // nothing did. What is not known in the interval does not pull.
+  // What pulled the trigger in an interval of that length, in words: "stall 312 ms > 200 ms"; empty
+  // if nothing did. Figures that are not known in the interval do not pull it.
   std::optional<std::string> Pulled(const Moment& moment, int64_t duration_ns) const;
   const std::string& text() const { return text_; }
   // The names a trigger may use, one line each, for help texts.
@@ -32,7 +32,7 @@ class Trigger {
     bool greater = true, or_equal = false;
     double limit = 0;
   };
-  std::vector<Term> terms_;  // one of them suffices
+  std::vector<Term> terms_;  // any of them pulls the trigger
   std::string text_;
 };
 

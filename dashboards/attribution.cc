@@ -19,7 +19,7 @@ using analysis::CostFigures;
 using analysis::SharePart;
 
 constexpr size_t kReasons = 3;          // named in the sentence
-constexpr double kWorthNaming = 0.003;  // of the rate
+constexpr double kWorthNaming = 0.003;  // part of ln(rate) from which on a row is named
 constexpr double kMuchUnexplained = 0.02, kMuchOfChange = 0.25;
 constexpr double kNoChange = 0.005;
 constexpr size_t kTextRows = 20;

@@ -1,4 +1,4 @@
-// The part of a comparison's page that says which operators carry the change.
+// The part of a comparison's page that says which operators cause the change.
 #pragma once
 #include "analysis/comparison/attribution.h"
 #include "dashboards/report/report.h"

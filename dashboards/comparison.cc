@@ -178,7 +178,7 @@ std::string OthersText(const Comparison& comparison, Others which) {
   return Joined(parts, ", ");
 }
 
-// Of sides that are as fast, the one that costs less.
+// Which side to choose if both are equally fast: the one that costs less.
 std::string EitherText(const ComparisonInput& input, const Comparison& comparison) {
   const std::string gains = OthersText(comparison, Others::kGains);
   const std::string costs = OthersText(comparison, Others::kCosts);
@@ -201,7 +201,7 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   }
   const std::string others = OthersText(comparison, Others::kAll);
   if (!others.empty()) say->push_back({"ALSO", others});
-  // Of too few no change is found, however large.
+  // Too few units show no change, however large.
   if (first.detectable && !first.identical && comparison.too_few.empty()) {
     say->push_back({"FINDS", fmt::format("could have detected: {} or more in {}, at {:.0f} % power",
                                          SizeText(first.figure, *first.detectable),
@@ -324,7 +324,7 @@ Table MetricsTable(const ComparisonPage& page) {
       continue;
     }
     const bool interval = metric.change && Bounded(metric.interval);
-    // Of too few units the raw values are all there is to see.
+    // With too few units the raw values are all there is to see.
     const bool raw = !page.comparison.too_few.empty() && !metric.identical;
     table.rows.push_back(
         {title, ValueText(metric.figure, metric.a), ValueText(metric.figure, metric.b),

@@ -10,21 +10,22 @@
 
 namespace headrace::dashboards {
 
-// What the page says beside the figures. All of it is kept in the JSON, so that a stored comparison
-// shows the same page when its runs are gone.
+// What the page says beside the figures. The JSON contains all of it, so that a stored comparison
+// shows the same page after its runs were removed.
 struct ComparisonNotes {
   int64_t comparison_id = 0;  // in the database; 0: not stored
   std::string name;
-  int64_t wall_ns = 0;  // 0: the runs were made before
-  std::string repeat;   // the command that makes more pairs, without their number; may be empty
+  int64_t wall_ns = 0;  // 0: the runs were made earlier
+  // The command that makes more pairs, without the number of pairs; may be empty.
+  std::string repeat;
   std::string end;      // why there are fewer pairs than asked for; empty: there are not
-  bool forced = false;  // compared although `differences` say that it should not be
+  bool forced = false;  // compared although `differences` advise against it
   std::vector<std::string> differences;  // between the sides' machines, data or ways of running
-  std::vector<std::string> same;         // what is known to be the same: "machine", "data"
+  std::vector<std::string> same;         // what is known to be equal: "machine", "data"
   std::vector<std::string> outliers;     // a sentence each
-  std::string machine;                   // what else went on there while the runs ran; may be empty
-  std::string why;                       // which operators carry the change; empty: not known
-  std::string no_why;                    // then the reason
+  std::string machine;                   // what else the machine did during the runs; may be empty
+  std::string why;                       // which operators cause the change; empty: not known
+  std::string no_why;                    // the reason why it is not known
   struct GateSaid {
     std::string text, state, why;  // state: "passes", "fails", "undecided"
   };
@@ -45,8 +46,8 @@ Report MakeComparisonReport(const ComparisonPage& page);
 // reason beside it.
 std::string ComparisonJson(const ComparisonPage& page);
 
-// The input and the notes of what ComparisonJson wrote; the figures follow by analysis::Compare.
-// Throws Error kBadData, naming `where`, for anything else.
+// Reads back the input and the notes from what ComparisonJson wrote; analysis::Compare recomputes
+// the figures. Throws Error kBadData, naming `where`, for anything else.
 struct StoredComparison {
   analysis::ComparisonInput input;
   ComparisonNotes notes;

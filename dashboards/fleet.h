@@ -1,5 +1,5 @@
-// The fleet's page: what to buy, what limits it, how sure that is, what more of it would gain, and
-// what limits then; then the evidence.
+// The fleet's page: what to buy, what limits the fleet, how sure that is, what more nodes would
+// gain, and what would limit it next; then the evidence.
 #pragma once
 #include <string>
 

@@ -22,7 +22,7 @@
 namespace headrace::experiments {
 namespace {
 
-// Of a command that did not end well.
+// Throws the Error for a side's command that did not end well.
 [[noreturn]] void Failed(const AbSide& side, const ChildEnd& end) {
   const std::string where = "side " + side.label, line = end.last();
   if (line.starts_with("headrace profile: ")) throw ErrorOfChild(end, "headrace profile", where);

@@ -2,8 +2,8 @@
 // other: `headrace run PIPELINE ...`, or `headrace profile -- sh -c COMMAND`, as a child process.
 //
 // Two neighbouring pairs are a block: the first one's order is drawn, the second has the other
-// order (ABBA or BAAB), so that neither a steady drift of the machine nor "the second run finds it
-// warm" falls on one side.
+// order (ABBA or BAAB), so that neither a steady drift of the machine nor the advantage of running
+// second favours one side.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,9 +39,9 @@ struct AbOptions {
   AbSide a, b;
   size_t pairs = 12;           // at most
   int64_t duration_ns = 0;     // of each run of a pipeline; commands end by themselves
-  int64_t budget_ns = 0;       // no pair begins that would end after it; 0: none
-  size_t warmup = 0;           // runs of each side before, not compared and not kept
-  std::string prepare;         // for sh -c before each run; it is no part of the run
+  int64_t budget_ns = 0;       // no pair begins that would end after this time; 0: no limit
+  size_t warmup = 0;           // runs of each side before the pairs, not compared and not kept
+  std::string prepare;         // for sh -c before each run; not part of the run
   std::string database, name;  // runs are "NAME-A-3", with the tags "compare NAME NAME-A"
   uint64_t seed = 1;           // of the orders
   bool quiet = false;          // no progress on standard error

@@ -15,20 +15,21 @@ struct CacheOptions {
   double epoch_rows = 0, epochs = 0;
 };
 
-// Throws Error kUsage for tiers that cannot be.
+// Throws Error kUsage for impossible tiers.
 void CheckCacheTiers(const CacheOptions& options);
 
-// What is asked; throws Error kUsage for tiers that cannot be.
+// The options as a question for the planner; throws Error kUsage for impossible tiers.
 analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
                                         const CacheOptions& options);
-// Whether the run is of the reference reader, which has one cache at most.
+// Whether the run is one of the reference reader, which has one cache at most.
 bool IsReader(const analysis::PipelineModel& model);
-// The operator after which the reader's [[cache]] keeps what leaves the stage; empty: it cannot.
+// The operator after which the reader's [[cache]] must be put to keep the stage's output; empty: it
+// cannot keep that.
 std::string CacheAfter(const analysis::PipelineModel& model, size_t stage);
 
-// What to give the reader's cache: where all is to be kept, half as much again as the estimate, as
-// far as the tier and the memory budget go (PlannedCache::most_bytes); an entry that does not fit
-// is not kept at all. At least 1.
+// MiB to give to the reader's cache. If everything is to be kept: 1.5 times the estimate, as far as
+// the tier and the memory budget allow (PlannedCache::most_bytes), because an entry that does not
+// fit is not kept at all. At least 1.
 uint64_t CacheBudgetMiB(const analysis::PlannedCache& cache);
 
 }  // namespace headrace::experiments

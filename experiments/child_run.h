@@ -1,5 +1,5 @@
-// A child process that runs to its end in a process group of its own: an interrupt is for all that
-// it started, and what has not ended then is killed.
+// A child process that runs to its end in a process group of its own. An interrupt goes to
+// everything that it started, and whatever does not end then is killed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ std::string SelfPath();
 
 struct ChildEnd {
   int code = 0;              // as a shell gives it
-  bool timed_out = false;    // it was killed for that
+  bool timed_out = false;    // it was killed after timeout_ns
   std::string out;           // its standard output, as far as it was kept: 1 MiB at most
   std::string error;         // the end of its standard error: where it says why
   std::string last() const;  // the last line of `error` that is not empty
@@ -22,17 +22,18 @@ struct ChildEnd {
 
 struct ChildOptions {
   bool keep_output = false;  // else its standard output is dropped
-  int64_t timeout_ns = 0;    // it is killed with all of its group after so long; 0: never
+  int64_t timeout_ns = 0;    // it is killed with its whole group after this time; 0: never
 };
 
 // Runs `words`, the first of which is the path of a program, until it ends. Its standard input is
 // empty. Where InstallInterruptHandler was called, an interrupt is passed on to the group, which is
-// killed if it has not ended 10 s later. Ends with this process, should that be killed. Throws
+// killed if it has not ended 10 s later. The child is killed if this process is killed. Throws
 // Error kFailure or kResources where no process can be made.
 ChildEnd RunChild(const std::vector<std::string>& words, const ChildOptions& options = {});
 
-// What a command of ours said that ended with another code than 0: `command` is what begins its
-// last line, "headrace run". Its own code where that is one of ours, else kFailure.
+// The Error for one of our own commands that ended with a code other than 0, made from what it
+// printed. `command` is what its last line begins with: "headrace run". The Error has the child's
+// exit code where that is one of ours, else kFailure.
 Error ErrorOfChild(const ChildEnd& end, const std::string& command, const std::string& where);
 
 }  // namespace headrace::experiments

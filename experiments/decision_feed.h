@@ -1,10 +1,9 @@
-// Decision feed: a tuner's decisions as they are made and judged, one JSON object a line (schema
-// headrace.decision/1), for whoever listens: on standard output, or on a Unix socket with any
-// number of readers.
+// Decision feed: publishes a tuner's decisions as they are made and judged, one JSON object a line
+// (schema headrace.decision/1), on standard output or on a Unix socket with any number of readers.
 //
 // A line is written again, with the same "decision", when the decision has been applied and judged.
-// Readers never hold up the tuner: what they do not take waits in memory, 256 KiB for each at most,
-// and a reader that has more waiting is dropped. One who connects gets the last line first.
+// Readers never delay the tuner: lines that a reader has not taken wait in memory, at most 256 KiB
+// for each reader; a reader with more waiting is dropped. A new reader first gets the last line.
 #pragma once
 #include <sys/types.h>
 
@@ -24,11 +23,12 @@ class DecisionFeed : public analysis::DecisionSink {
  public:
   static constexpr size_t kMostWaiting = 256 << 10;  // bytes for one reader
 
-  // `where`: "-" is standard output, "unix:PATH" a socket that is made there, for this user alone,
-  // and removed at the end; one that nobody serves any more is replaced. Throws Error kUsage for
-  // other words and a path that is taken, kFailure or kPrivilege where it cannot be made.
+  // `where`: "-" is standard output. "unix:PATH" is a socket that is created there for this user
+  // alone, and removed at the end; a socket that nobody serves any more is replaced. Throws Error
+  // kUsage for other words and for a path that is in use, kFailure or kPrivilege where the socket
+  // cannot be created.
   explicit DecisionFeed(const std::string& where);
-  // Gives readers up to a second to take what waits for them.
+  // Gives readers up to a second to take their waiting lines.
   ~DecisionFeed();
   DecisionFeed(const DecisionFeed&) = delete;
 
@@ -36,7 +36,7 @@ class DecisionFeed : public analysis::DecisionSink {
 
   bool on_stdout() const { return path_.empty(); }
   uint64_t dropped_readers() const;
-  // Lines that standard output did not take.
+  // Lines that could not be written to standard output.
   uint64_t lost_lines() const;
 
  private:
@@ -51,9 +51,9 @@ class DecisionFeed : public analysis::DecisionSink {
   void Serve();
   void Write();
   bool WriteLine(const std::string& line);
-  // Takes those who wait to connect; false: there is no descriptor left for one.
+  // Accepts waiting connections; false: there is no file descriptor left for one.
   bool Accept();
-  // Sends what it takes and hears what it says; false: it is gone.
+  // Sends what the reader takes and reads what it sends; false: it is gone.
   static bool Drain(Reader* reader);
   void Wake();
 
@@ -65,7 +65,7 @@ class DecisionFeed : public analysis::DecisionSink {
   std::string last_;
   uint64_t dropped_ = 0, lost_ = 0;
   bool stopping_ = false, closed_ = false;
-  std::list<Reader> readers_;  // of the thread
+  std::list<Reader> readers_;  // used by the thread alone
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// A tuner's decision as it is told and stored, and as JSON.
+// A tuner's decision as a row of the store and as JSON.
 #pragma once
 #include <string>
 
@@ -13,7 +13,7 @@ std::string DecisionJson(const analysis::Decision& decision);
 collectors::DecisionRow DecisionRowOf(const analysis::Decision& decision);
 
 // Stores decisions of a run as they come. A database that cannot be written must not end the
-// pipeline: the first failure is kept, the rest are not stored.
+// pipeline: after the first failure, which failure() returns, decisions are not stored.
 class StoredDecisions : public analysis::DecisionSink {
  public:
   StoredDecisions(std::string database, int64_t run_id)

@@ -10,12 +10,13 @@
 namespace headrace::experiments {
 
 // Nothing when the database has no calibration ('headrace doctor --calibrate') made in a folder of
-// the file system that holds `path`. `depth`: how many reads will be under way; the nearest
-// measured depth is taken. Throws Error when the database is damaged.
+// the file system that holds `path`. `depth`: how many reads will be in flight; the nearest
+// measured depth is used. Throws Error when the database is damaged.
 std::optional<reader::DeviceCost> CalibratedCost(const std::string& database,
                                                  const std::string& path, uint32_t depth);
 
-// Does what reader::ChooseGap does, with the calibrated cost where the file gives none.
+// Does what reader::ChooseGap does, but with the calibrated cost where the pipeline file gives
+// none.
 void ChooseGap(const std::string& database, reader::PipelineSpec* spec);
 
 }  // namespace headrace::experiments

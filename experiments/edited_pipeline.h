@@ -1,5 +1,6 @@
-// A pipeline file with other operators or another table, for commands that measure variants of it;
-// what `--set` cannot change. Settings that are scalars stay with `--set`.
+// Writes a variant of a pipeline file with other operators or another table, for commands that
+// measure variants. It makes only changes that `--set` cannot make; scalar settings are left to
+// `--set`.
 #pragma once
 #include <string>
 
@@ -9,11 +10,11 @@ struct PipelineEdit {
   std::string table;          // absolute; empty: as it is
   bool rowmap = false;        // "rowmap" behind "extract"
   bool rebatch = false;       // a stage "client" with "rebatch" behind all others
-  int one_stage_threads = 0;  // above 0: all operators in one stage of so many threads
+  int one_stage_threads = 0;  // above 0: all operators in one stage with this many threads
 };
 
-// Reads `path`, writes the edited file to `to` by rename. Relative paths of the file are not
-// resolved, but for the table. Throws Error kBadData where it is no TOML or has no stages.
+// Reads `path`, writes the edited file to `to` by rename. Relative paths in the file are not
+// resolved, except the table's. Throws Error kBadData where it is not TOML or has no stages.
 void WriteEdited(const std::string& path, const PipelineEdit& edit, const std::string& to);
 
 }  // namespace headrace::experiments

@@ -61,7 +61,7 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
 
 pid_t Spawn(const std::string& command, int input, const std::vector<std::string>& variables) {
   std::vector<std::string> words = {"/bin/sh", "-c", command}, environment;
-  // Of two variables of one name a program may see either.
+  // Our variables must replace inherited ones: of two with the same name, a program may see either.
   const auto ours = [&](std::string_view variable) {
     const std::string_view name = variable.substr(0, variable.find('='));
     return name.starts_with("HEADRACE_KNOB_") ||

@@ -1,5 +1,5 @@
-// A pipeline of somebody else's as the tuner sees it: a running process with operator accounts,
-// recorded by a collector, whose knobs a command of the user's sets.
+// Somebody else's pipeline as the tuner sees it: a running process with operator accounts, recorded
+// by a collector, whose knobs are set by the user's command.
 //
 // The command is run by /bin/sh for each change, with the decision as one JSON object on its
 // standard input (schema headrace.decision/1), and in its environment
@@ -9,8 +9,8 @@
 //   HEADRACE_KNOB_<NAME>  for every knob its value from now on: HEADRACE_KNOB_DECODE_PARALLELISM=4
 //                         (letters in capitals, others than letters and digits as '_')
 //
-// Exit status 0 says that all of it is set; anything else, or no end within the timeout, that none
-// is. Its standard output goes where this program's errors go.
+// Exit status 0 means that all knobs were set; any other, or no end within the timeout, means that
+// none was. The command's standard output goes to this program's standard error.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -30,10 +30,10 @@ struct ForeignOptions {
   int64_t run_id = 0;
   std::string apply_command;
   int64_t timeout_ns = 10'000'000'000;
-  int tries = 3;                          // of one change; between them it waits longer each time
+  int tries = 3;                          // of one change, with a longer pause each time
   int64_t first_wait_ns = 1'000'000'000;  // after the first failure
-  std::vector<std::string> knobs;         // those that may be turned; empty: all that the run shows
-  int64_t duration_ns = 0;                // ends after so much of the run; 0: never
+  std::vector<std::string> knobs;         // that may be turned; empty: all that the run shows
+  int64_t duration_ns = 0;                // end after this much of the run; 0: never
 };
 
 // "decode.parallelism" -> "HEADRACE_KNOB_DECODE_PARALLELISM".
@@ -46,9 +46,9 @@ struct CommandEnd {
 };
 
 // Runs `command` by /bin/sh in a process group of its own, `input` on its standard input and
-// `variables` ("NAME=value") added to its environment; kills the group after `timeout_ns`. Where
-// the user interrupts, the command is waited for: what it sets is set whole. Throws Error kFailure
-// where no process can be made.
+// `variables` ("NAME=value") added to its environment; kills the group after `timeout_ns`. If the
+// user interrupts, the command is still waited for, so that no change is left half made. Throws
+// Error kFailure where no process can be made.
 CommandEnd RunCommand(const std::string& command, const std::string& input,
                       const std::vector<std::string>& variables, int64_t timeout_ns);
 
@@ -58,29 +58,32 @@ class ForeignTarget : public analysis::TunedTarget, public analysis::DecisionSin
   ForeignTarget(ForeignOptions options, std::function<bool()> ended);
 
   // Waits until the run shows stages and steps, at most `most_ns`. Throws Error kInconclusive where
-  // it does not, or shows nothing that can be turned; kUsage for a knob there is none of.
+  // it does not, or shows no knob that can be turned; kUsage for a knob that does not exist.
   analysis::RunView Begin(int64_t most_ns);
 
-  // Hears what the command is to be told; call it before Apply, as Tune does with its sinks.
+  // Takes the decision that the command will be given; call it before Apply, as Tune does with its
+  // sinks.
   void Take(const analysis::Decision& decision) override { decision_ = decision; }
 
   analysis::KnobValues knobs() const override { return knobs_; }
-  // Throws Error kFailure when the command failed as often as it is tried.
+  // Throws Error kFailure when every try of the command failed.
   int64_t Apply(const std::vector<analysis::Change>& changes) override;
   std::optional<analysis::RunView> Observe(int64_t wait_ns) override;
   std::optional<int64_t> now_ns() override { return watch_.now_ns(); }
-  // Also when the user ends the tuning; the process is then left at settings that were kept.
+  // True also when the user ends the tuning; the process is then left at settings that the tuner
+  // kept.
   bool RunsOn() override;
 
-  int commands() const { return commands_; }  // that were run
-  int failures() const { return failures_; }  // of them
+  int commands() const { return commands_; }  // commands that were run
+  int failures() const { return failures_; }  // commands that failed
 
  private:
   void ReadKnobs(const analysis::RunView& run);
 
   const ForeignOptions options_;
   std::function<bool()> ended_;
-  analysis::KnobValues shown_, knobs_;  // all that the run shows; those that may be turned
+  // All knobs that the run shows; the knobs that may be turned.
+  analysis::KnobValues shown_, knobs_;
   std::optional<analysis::Decision> decision_;
   RunWatch watch_;
   int commands_ = 0, failures_ = 0;
@@ -97,8 +100,8 @@ struct ForeignTune {
 struct ForeignTuned {
   analysis::TuneResult result;
   int64_t run_id = 0;
-  double rows = 0;            // of a batch
-  std::string store_failure;  // decisions were not stored: why
+  double rows = 0;            // rows per batch
+  std::string store_failure;  // why decisions were not stored; empty: they were
 };
 // Every decision goes to the run's store and to `sinks`. Throws what tuning and recording throw.
 ForeignTuned TuneForeign(ForeignTune what, std::vector<analysis::DecisionSink*> sinks);

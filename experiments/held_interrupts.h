@@ -1,5 +1,5 @@
-// HeldInterrupts: holds SIGINT and SIGTERM back around a fork. A child that gets one before it
-// executes its program would give it to this program's handler, and lose it.
+// HeldInterrupts: blocks SIGINT and SIGTERM around a fork. A child that gets one before it executes
+// its program would run this program's handler, and the signal would be lost.
 #pragma once
 #include <csignal>
 
@@ -11,7 +11,7 @@ class HeldInterrupts {
   HeldInterrupts(const HeldInterrupts&) = delete;
   HeldInterrupts& operator=(const HeldInterrupts&) = delete;
   ~HeldInterrupts();
-  // In the child: both signals have their usual effect from here on, also those that came
+  // Call in the child: both signals have their default effect from here on, also those that came
   // meanwhile. Safe between fork and exec.
   void LetThrough() const;
 

@@ -1,7 +1,8 @@
-// JsonFault: why a text of others is not JSON that this program reads, before it is taken apart.
+// JsonFault: why a text from elsewhere is not JSON that this program accepts; checked before it is
+// parsed.
 //
-// The library that takes it apart copies and writes values recursively: a text of a million open
-// brackets is well-formed as far as it goes, and would end the program.
+// The JSON library copies and writes values recursively: a million open brackets are a valid
+// beginning, and would overflow the stack.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -11,11 +12,11 @@ namespace headrace::experiments {
 
 struct JsonFault {
   std::string what;  // "unexpected ']'; expected a value", "more than 32 levels deep"
-  size_t byte = 0;   // where it was seen, from 1, as the library counts
+  size_t byte = 0;   // position at which it was seen, from 1, as the library counts
 };
 
-// Nothing where `text` is one JSON value whose arrays and objects hold one another at most
-// `most_levels` deep. Needs no memory to speak of.
+// Nothing where `text` is one JSON value whose arrays and objects are nested at most `most_levels`
+// deep. Needs hardly any memory.
 std::optional<JsonFault> FindJsonFault(const std::string& text, int most_levels = 32);
 
 }  // namespace headrace::experiments

@@ -1,4 +1,4 @@
-// Tables with encrypted columns are opened with keys from a place that people name.
+// Opens tables with encrypted columns, with keys from a place that the user names.
 #pragma once
 #include <string>
 

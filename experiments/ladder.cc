@@ -46,7 +46,8 @@ constexpr double kDiskBytesPerS = 150e6, kDiskSeekS = 8e-3;  // of preset "disk"
 constexpr const char* kWindow = "1280KiB";
 constexpr int kTrainingRows = 4096, kWorkerRows = 512;
 constexpr uint64_t kLargeStripes = 4;  // times the rows
-constexpr double kMemoryShare = 0.5;   // of what a worker takes unbounded
+// Memory budget, as a share of what a worker takes without one.
+constexpr double kMemoryShare = 0.5;
 constexpr const char* kIsca = "ISCA'22, table 12 (second-hand)";
 constexpr const char* kBlog = "Meta's blog, 2022";
 constexpr const char* kRecd = "RecD, MLSys'23 (the most of three models)";
@@ -616,7 +617,8 @@ class Climb {
     PipelineEdit edit;
     edit.table = fs::absolute(Place(rung.table)).lexically_normal().string();
     edit.rowmap = rung.rowmap;
-    // Of a worker whose memory is bounded, training batches are joined elsewhere.
+    // A worker whose memory is bounded does not join training batches: a client does that
+    // elsewhere.
     const bool worker = tier == Tier::kMemory;
     edit.rebatch = rung.rebatch && !worker;
     WriteEdited(options_.pipeline, edit, side.pipeline);

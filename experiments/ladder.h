@@ -1,6 +1,6 @@
-// The optimisation ladder of the literature on a table: what each rung changes in the reader, in
-// the storage and for the trainer, beside what was published. Each rung keeps those below it and is
-// an A/B with the one it is counted from.
+// The optimisation ladder of the literature, measured on a table: what each rung changes in the
+// reader, in the storage and for the trainer, beside the published values. Each rung keeps the
+// changes of the rungs below it and is compared (A/B) with the rung that its gain is counted from.
 //
 //   base   whole maps, rows handed on as maps      + FF   flattened maps, batches made of row maps
 //   + FM   columnar batches (FlatMap)              + CR   coalesced reads (gap and longest read
@@ -31,24 +31,24 @@
 namespace headrace::experiments {
 
 struct LadderOptions {
-  std::string name;      // of the workload
+  std::string name;      // name of the workload
   std::string table;     // a local folder with flattened maps
-  std::string pipeline;  // what a model reads of it
+  std::string pipeline;  // pipeline file: what a model reads of the table
   std::string folder;    // tables of the rungs and pipeline files are written here
-  std::string database;  // its runs
+  std::string database;  // receives the ladder's runs
   std::string coread;    // log of jobs; empty: drawn by the popularity in the table's table.json
   std::string about;     // "16384 rows, 0.125 of the features"
-  size_t pairs = 6;      // of a rung, of the reader
+  size_t pairs = 6;      // pairs of runs per rung in the tier "reader"
   size_t trainer_pairs = 4;
   double seconds = 1;  // CPU time of a run of the reader
-  int cpu = 0;         // on which the reader's and the trainer's runs are
+  int cpu = 0;         // CPU on which the reader's and the trainer's runs are
   int cores = 1;       // threads of each stage in runs within a memory budget
   uint64_t seed = 1;
-  uint64_t jobs = 300;  // drawn, of which the job measured is none
+  uint64_t jobs = 300;  // jobs that are drawn; the measured job is not one of them
 };
 
-// The steps of a study that climb it. `options` and `out` must outlive them; `*out` is whole when
-// all steps are through. The table may be written by an earlier step.
+// The study steps that measure the ladder. `options` and `out` must outlive them; `*out` is
+// complete when all steps are done. The table may be written by an earlier step.
 std::vector<StudyStep> LadderSteps(const LadderOptions& options, analysis::Ladder* out);
 
 }  // namespace headrace::experiments

@@ -7,11 +7,11 @@
 //   "settings"              an object: knob -> text, number, true or false, as `run --set` takes it
 //   "pipeline"              the pipeline file it was made for
 //   "run"                   the run it was made from
-//   "cores"                 it was made for so many; null: any
+//   "cores"                 the number of cores it was made for; null: any
 //   "predicted"             an object: "batches_per_second", "low", "high"
 //   "then_limited_by", "then_limited_by_kind"
 //
-// The first two must be there. What else is missing, or is of another kind, is not known.
+// The first two must be there. Other members may be missing; one of another type counts as missing.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,16 +24,18 @@ namespace headrace::experiments {
 
 struct PlanFile {
   std::vector<std::pair<std::string, std::string>> settings;  // as reader::Settings
-  std::string pipeline;                                       // that it was made for; may be empty
-  // None where the plan holds none, changes nothing, or is one for another number of cores.
+  // File that the plan was made for; may be empty.
+  std::string pipeline;
+  // None where the plan has no prediction, changes nothing, or was made for another number of
+  // cores.
   std::optional<collectors::PredictionRow> prediction;
 };
 
-// The plan in `text`, for a machine that gives us `cores`. `path` is named in errors. Throws Error
-// kBadData, with the byte or the setting, for what is no plan.
+// Reads the plan in `text`, for a process that may use `cores` cores. `path` is named in errors.
+// Throws Error kBadData, with the byte or the setting, for anything that is not a plan.
 PlanFile ParsePlan(const std::string& text, const std::string& path, int cores);
 
-// The same of a file of at most 4 MiB, for the cores that this process may use. Throws Error as
+// The same for a file of at most 4 MiB and the cores that this process may use. Throws Error as
 // ReadWholeFile and ParsePlan do.
 PlanFile ReadPlan(const std::string& path);
 

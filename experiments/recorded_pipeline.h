@@ -1,5 +1,5 @@
-// What the commands have in common that run the reference pipeline in their own process and have a
-// collector process record it.
+// Shared by the commands that run the reference pipeline in their own process while a collector
+// process records it.
 #pragma once
 #include <atomic>
 #include <cstdint>

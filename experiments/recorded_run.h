@@ -11,9 +11,9 @@ struct RecordedRun {
   std::string pipeline, database, name;
   std::vector<std::string> settings;   // KEY=VALUE, as --set
   std::vector<std::string> arguments;  // further options of `headrace run`: "--duration", "5s"
-  std::string where = {};              // named in errors; "": "run 'NAME'"
-  int64_t timeout_ns = 0;              // it is killed after so long; 0: never
-  bool recorded = true;                // false: it warms up, and leaves nothing
+  std::string where = {};              // name of the run in errors; "": "run 'NAME'"
+  int64_t timeout_ns = 0;              // it is killed after this time; 0: never
+  bool recorded = true;                // false: it only warms up, and is not recorded
 };
 
 struct RecordedRunEnd {
@@ -21,8 +21,8 @@ struct RecordedRunEnd {
   double rows_per_second = 0;
 };
 
-// Waits for its end. An interrupt is passed on, and ends as Error kInterrupted. Throws the child's
-// Error, by its exit code and last line.
+// Runs it and waits for its end. An interrupt is passed on to it, and throws Error kInterrupted.
+// Throws the child's Error, by its exit code and last line.
 RecordedRunEnd RecordRun(const RecordedRun& run);
 
 }  // namespace headrace::experiments

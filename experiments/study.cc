@@ -117,7 +117,8 @@ class Study {
     if (!options_.no_ladder) PlanLadder();
   }
 
-  // Of the first workload: its table is written five times more, so that it must be small and near.
+  // Plans the ladder on the first workload. Its table will be written five more times, so it must
+  // be small and local.
   void PlanLadder() {
     const StudyWork& work = works_.front();
     constexpr double kMostBytes = 512 << 20;

@@ -1,5 +1,5 @@
-// A study: the characterization of a model on this host, from tables that are read and runs that
-// are made for it.
+// A study: the characterization of a model on this host, from tables that it reads and runs that it
+// makes.
 //
 // Every figure comes from a table that was read, or from a run that was recorded in the study's own
 // database by a child process, as a user would record it. Steps leave their results as files
@@ -14,12 +14,12 @@ namespace headrace::experiments {
 
 struct StudyEnd {
   analysis::Characterization found;
-  std::string database;  // of the runs
-  std::string folder;    // of all that it leaves
+  std::string database;  // holds the runs
+  std::string folder;    // holds everything that the study leaves
 };
 
-// Takes minutes, says on stderr how far it is. `program`: how people call this one, as a word of a
-// shell. Throws Error; what was done until then is kept for the next time.
+// Takes minutes and shows its progress on stderr. `program`: how the user calls this program, as a
+// word for a shell. Throws Error; the steps done until then are kept for the next call.
 StudyEnd RunStudy(const StudyOptions& options, const std::string& program);
 
 }  // namespace headrace::experiments

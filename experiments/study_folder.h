@@ -1,6 +1,6 @@
 // StudyFolder: the folder of a long command made of steps, each of which leaves its result as a
-// file. A command that is started again with the same inputs takes the results that are there; with
-// other inputs it begins anew and says what changed.
+// file. A command that is started again with the same inputs reuses the results that are there;
+// with other inputs it begins anew and says what changed.
 //
 //   FOLDER/study.json      the inputs, by name
 //   FOLDER/steps/NAME      the result of a step, put there by rename when it is whole
@@ -15,20 +15,22 @@
 namespace headrace::experiments {
 
 struct StudyStep {
-  std::string name;                   // of its file: letters, digits, '.' and '-'
+  std::string name;                   // name of its file: letters, digits, '.' and '-'
   std::string words;                  // what it does, for the progress: "rm1: writes the table"
-  double seconds = 1;                 // that it is expected to take
+  double seconds = 1;                 // expected duration
   std::function<std::string()> make;  // makes the result
-  std::function<void(const std::string&)> take;  // of a new result, or of one that was there
-  // Whether a result that was there still holds; unset: it does. May throw Error: it does not.
+  std::function<void(const std::string&)> take;  // called with the result, new or reused
+  // Whether an existing result is still valid; unset: it is. An Error that it throws means that it
+  // is not.
   std::function<bool(const std::string&)> holds = {};
 };
 
 class StudyFolder {
  public:
-  // Makes the folder, or takes up the study in it. `fresh`: takes up nothing. Throws Error kUsage
-  // where the folder holds other things than a study, or where another command is at work in it:
-  // the folder is locked (flock) while this lives, or until the process ends in whatever way.
+  // Creates the folder, or continues the study in it; with `fresh` it reuses nothing. Throws Error
+  // kUsage where the folder holds anything but a study, or another command is using it: the folder
+  // is locked (flock) during this object's lifetime, at most until the process ends, however it
+  // ends.
   StudyFolder(std::string folder, StudyInputs inputs, bool fresh);
   ~StudyFolder();
   StudyFolder(const StudyFolder&) = delete;
@@ -40,7 +42,7 @@ class StudyFolder {
   // Runs the steps in order, each once, and says on standard error which, how long it has taken and
   // about how long the rest will. A failing step's Error leaves those before it in place.
   void Run(const std::vector<StudyStep>& steps, bool quiet);
-  // That its steps have taken, in all the commands that made them.
+  // Time that its steps have taken, summed over all the commands that ran them.
   double seconds() const { return seconds_; }
 
  private:
@@ -52,7 +54,7 @@ class StudyFolder {
   int lock_ = -1;
 };
 
-// Throws Error kResources unless the file system of `folder` has room for so many bytes.
+// Throws Error kResources unless the file system of `folder` has room for this many bytes.
 void CheckRoom(const std::string& folder, double bytes);
 
 }  // namespace headrace::experiments

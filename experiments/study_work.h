@@ -1,5 +1,5 @@
-// What a study characterizes, and under which conditions: the published models as tables that are
-// generated, scaled to this host, or one table of the user's.
+// What a study characterizes, and under which conditions: the published models as generated tables,
+// scaled to this host, or a table of the user's.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -14,7 +14,7 @@
 
 namespace headrace::experiments {
 
-// What the command was asked for; "" and nothing: not given.
+// The command's options; "" and nothing: not given.
 struct StudyOptions {
   std::vector<std::string> targets;
   std::string folder = "characterization", pipeline, coread;
@@ -29,7 +29,7 @@ struct StudyOptions {
   analysis::Prices prices;
 };
 
-// Recommended for a first run; a quick one is for signs.
+// Recommended sizes; those of a quick study only suffice to find signs of effects.
 struct StudySizes {
   double worker_s, fed_s, ceiling_s, features;
   uint64_t rows, rm3_rows, stripe_rows, rm3_stripe_rows;
@@ -39,29 +39,31 @@ StudySizes SizesFor(bool quick);
 // One workload of the study: a generated table, or the user's.
 struct StudyWork {
   std::string name, model;
-  std::string asked;                            // as the command names it
+  std::string asked;                            // as the user named it
   std::optional<workloads::WorkloadSpec> spec;  // of a generated table
   std::string pipeline;                         // file
-  std::vector<std::string> settings;            // of the worker's run
-  int one_stage_threads = 0;                    // above 0: all operators in one stage of so many
+  std::vector<std::string> settings;            // settings of the worker's run
+  // Above 0: all operators in one stage with this many threads.
+  int one_stage_threads = 0;
   analysis::SheetInputs inputs;
-  std::optional<int64_t> worker, fed, ceiling;  // runs
+  std::optional<int64_t> worker, fed, ceiling;  // run ids
 };
 
-// The workloads that were asked for, at this many cores, each with its conditions. Throws Error
-// kUsage for words that name none, and as LoadSpec, LoadPipeline and ReadWholeFile do.
+// The workloads that were asked for, with their conditions on `cores` cores. Throws Error kUsage
+// for words that name none, and as LoadSpec, LoadPipeline and ReadWholeFile do.
 std::list<StudyWork> ChooseWork(const StudyOptions& options, const StudySizes& sizes, double cores);
 
-// rm1 as a study would generate it: by what it reads the NIC of all generated workloads is scaled.
+// rm1 as a study would generate it. What it reads decides how the NIC is scaled for all generated
+// workloads.
 StudyWork ReferenceWork(const StudyOptions& options, const StudySizes& sizes, double cores);
 
 // The pipeline of a workload with its settings and those of --set. Throws as LoadPipeline.
 reader::PipelineSpec LoadSpecOf(const StudyWork& work, const StudyOptions& options);
 
-// All that decides what a study finds: with other inputs it is another study.
+// All inputs that decide a study's results: with other inputs it is another study.
 StudyInputs InputsOf(const std::list<StudyWork>& works, const StudyOptions& options, double cores);
 
-// About what the tables of a study take on the disk, those of the ladder included.
+// About how many bytes a study's tables take on disk, including the ladder's.
 double BytesOf(const std::list<StudyWork>& works, const StudyOptions& options);
 
 }  // namespace headrace::experiments

@@ -132,7 +132,7 @@ class RowSample {
   struct Found {
     std::optional<double> coverage, mean, p99;
   };
-  // Of all features, or of those named.
+  // Statistics over all features, or over those in `names`.
   Found Of(const std::set<std::string>* names) const {
     Found found;
     std::vector<double> coverages, all;

@@ -1,4 +1,4 @@
-// --target: a rate that is wanted, as people write it.
+// --target: a wanted rate, as people write it.
 #pragma once
 #include <string>
 

@@ -19,7 +19,7 @@
 namespace headrace::experiments {
 namespace {
 
-constexpr double kFillMargin = 1.5;  // of the predicted time of the filling epoch
+constexpr double kFillMargin = 1.5;  // factor on the predicted time of the filling epoch
 constexpr int64_t kWarmNs = 8'000'000'000;
 constexpr size_t kFewestWindows = 6;
 constexpr double kLikelyBetter = 0.01;

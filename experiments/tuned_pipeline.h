@@ -14,7 +14,7 @@ namespace headrace::experiments {
 
 class TunedPipeline : public analysis::TunedTarget {
  public:
-  // `pipeline` must outlive it; `ended` becomes true when Observe is to return at once.
+  // `pipeline` must outlive it. When `*ended` becomes true, Observe returns at once.
   TunedPipeline(reader::Pipeline* pipeline, std::string database, int64_t run_id,
                 const std::atomic<bool>* ended);
 

@@ -45,7 +45,7 @@ Availability CheckForkEvents(const Host& host) {
   return events.Start(host);
 }
 
-// Of the machine's PMU, for as long as no probe says it better.
+// Availability of the machine's PMU, used as long as no probe reports it more precisely.
 Availability CheckHardwareCounters(const Host& host) {
   perf_event_attr attributes = {};
   attributes.size = sizeof attributes;

@@ -1,5 +1,5 @@
 // Capability: what this machine lets a profiler see, found by trying it (a failing call and its
-// errno), never by version or name: what every run builds on, and every registered probe.
+// errno), never by version or name. Covers what every run builds on, and every registered probe.
 // `headrace doctor` prints them.
 #pragma once
 #include <string>
@@ -19,7 +19,7 @@ struct Capability {
   std::string affects;  // what the pages lack without it
   int level = 0;        // least accounting level that uses it
   bool deep_only = false;
-  // `reason` is never empty: when all is well it says what was found.
+  // `reason` is never empty: if all is well it says what was found.
   Availability availability;
 };
 

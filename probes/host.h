@@ -14,7 +14,7 @@ class Host {
   explicit Host(std::string root = "");
 
   const std::string& root() const { return root_; }
-  // False for a fixture: then no system call may be made for what the files say.
+  // False for a fixture: then the files may not be combined with system calls.
   bool is_this_machine() const { return root_.empty(); }
   // `path` ("/proc/stat") below the root.
   std::string Path(const std::string& path) const { return root_ + path; }

@@ -1,5 +1,5 @@
-// The list of metrics: each measured figure once, with its unit and meaning. The .def files next to
-// this one are the list; it is written into every run, so that a run explains itself.
+// The list of metrics: every measured figure with its unit and meaning. The .def files in
+// probes/metrics are the list; it is written into every run, so that a run explains itself.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -27,7 +27,7 @@ struct Metric {
 const std::vector<Metric>& Metrics();
 // Null if there is none of that name.
 const Metric* FindMetric(std::string_view name);
-// True if the name ends in a suffix that goes with the unit.
+// True if the name ends in a suffix that matches the unit.
 bool HasUnitSuffix(const Metric& metric);
 
 }  // namespace headrace::probes

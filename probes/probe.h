@@ -34,7 +34,7 @@ struct Availability {
   bool usable() const { return state != State::kUnavailable; }
 };
 
-// What a measurement is about. An empty field means "all of them".
+// What a measurement is about. An empty field means "all".
 struct Labels {
   int64_t pid = 0;                         // process; 0: the machine
   std::optional<uint32_t> operator_index;  // in the operator table of that process's accounts
@@ -55,7 +55,7 @@ struct Measurement {
   bool course = true;  // false: only the total is kept (histograms and other fine detail)
 };
 
-// A folded stack, root first, frames separated by ';'.
+// A folded stack: root first, frames separated by ';'.
 struct StackSample {
   int64_t pid = 0;
   std::optional<uint32_t> operator_index;
@@ -88,9 +88,9 @@ struct Target {
   int64_t root_pid = 0;
   std::vector<int64_t> pids;  // live ones, the root first
   std::vector<AccountedProcess> accounts;
-  bool deep = false;  // detail that costs, asked for
-  // The root is held back before it executes its command: what it does until then is not measured
-  // by the kernel's programs. They begin at its exec, also when this is still set then.
+  bool deep = false;  // costly detail was asked for
+  // The root is still held back before it executes its command. The kernel programs do not measure
+  // what it does until then: they begin at its exec, even if this is still set then.
   bool root_held = false;
 };
 
@@ -108,9 +108,9 @@ class Probe {
 struct ProbeInfo {
   std::string summary;  // what it measures
   std::string affects;  // what the pages lack without it
-  int level = 1;  // least accounting level (DESIGN words: 0 outside, 1 accounts, ...) it runs at
+  int level = 1;        // least accounting level at which it runs (0 outside, 1 accounts, ...)
   bool deep_only = false;
-  int64_t period_ns = 0;  // at most one Read a period; 0: every tick
+  int64_t period_ns = 0;  // at most one Read per period; 0: at every tick
   // Tries what Start would need, as far as possible without a target, and undoes it.
   std::function<Availability(const Host&)> check;
   std::function<std::unique_ptr<Probe>()> make;

@@ -1,4 +1,4 @@
-// What /proc says of a process and its threads. `root` replaces "/proc" (a fixture in tests).
+// What /proc says about a process and its threads. `root` replaces "/proc" (a fixture in tests).
 // Everything that cannot be read is absent, never 0.
 #pragma once
 #include <cstdint>
@@ -20,10 +20,11 @@ struct ProcessStat {
   std::string name;  // at most 15 characters
   char state = '?';  // R, S, D, Z, ...
   int64_t parent_pid = 0;
-  int64_t cpu_ns = 0;         // user + system, ended threads included; 10 ms steps
-  int64_t reaped_cpu_ns = 0;  // of its ended children and theirs, once it has waited for them
+  int64_t cpu_ns = 0;  // user + system, ended threads included; 10 ms steps
+  // CPU time of its ended children and their children, once it has waited for them.
+  int64_t reaped_cpu_ns = 0;
   int64_t num_threads = 0;
-  int64_t start_ticks = 0;  // since boot; with the pid it names the process for ever
+  int64_t start_ticks = 0;  // since boot; together with the pid it identifies a process uniquely
   int64_t rss_bytes = 0;
 };
 
@@ -34,9 +35,10 @@ struct ProcessIo {
   int64_t written_call_bytes = 0;
 };
 
-// What measurements call the group that a thread belongs to: its name without digits at the end and
-// a separator before them. A process's first thread has a group of its own, "NAME (main)": in most
-// pipelines it takes the batches, and helpers that inherited its name must not be mixed with it.
+// The name that measurements use for a thread's group: its name without digits at the end and a
+// separator before them. A process's first thread has a group of its own, "NAME (main)": in most
+// pipelines it takes the batches, and helper threads that inherited its name must not be mixed with
+// it.
 std::string ThreadGroupLabel(std::string_view name, bool first);
 
 struct ThreadGroup {  // threads of one name, digits at its end left out
@@ -47,9 +49,9 @@ struct ThreadGroup {  // threads of one name, digits at its end left out
 
 std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string& root = "/proc");
 
-// Reads the times of the same threads again and again for less: their files in /proc stay open, of
-// `most_open` threads at most and of 256 in all readers together, so that descriptors are left for
-// others; the rest are opened each time. One thread at a time.
+// Reads the times of the same threads repeatedly at lower cost: it keeps their files in /proc open,
+// for at most `most_open` threads, and at most 256 over all readers, so that descriptors are left
+// for others. Other files are opened each time. One thread at a time.
 class TaskTimeReader {
  public:
   explicit TaskTimeReader(int64_t pid, size_t most_open = 64);
@@ -69,7 +71,7 @@ std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root 
 std::optional<ProcessIo> ReadProcessIo(int64_t pid, const std::string& root = "/proc");
 std::string ReadCommandLine(int64_t pid, const std::string& root = "/proc");  // blanks between
 std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root = "/proc");  // user id
-// Live threads by name; their times end with them.
+// Live threads by name; the times of ended threads are not included.
 std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root = "/proc");
 
 // Busy time of all CPUs together since boot (user, nice, system, irq, softirq, steal) and their
@@ -80,7 +82,7 @@ struct HostCpu {
 };
 std::optional<HostCpu> ReadHostCpu(const std::string& root = "/proc");
 
-// True while the process exists and is no zombie; `start_ticks` (0: any) tells a reused pid.
+// True while the process exists and is no zombie; `start_ticks` (0: any) detects a reused pid.
 bool IsAlive(int64_t pid, int64_t start_ticks = 0, const std::string& root = "/proc");
 
 }  // namespace headrace::probes

@@ -132,7 +132,7 @@ TEST(Layers, NoUnitsIncludeEachOtherInACircle) {
     for (const std::string& unit : done) includes.erase(unit);
     changed = !done.empty();
   }
-  // Of these, those that nothing of them includes are in no circle either.
+  // Those of the rest that no other of them includes are in no circle either.
   for (bool changed = true; changed;) {
     std::set<std::string> included;
     for (const auto& [unit, others] : includes) included.insert(others.begin(), others.end());

@@ -82,13 +82,14 @@ void AddFunctions(const std::string& text, Functions* functions) {
   }
 }
 
-// Of the standard library, by value; its other members (at, front, value, get) refer to their
-// object.
+// Functions of the standard library that return by value; its other members (at, front, value, get)
+// refer to their object.
 const std::set<std::string, std::less<>> kStandardValues = {
     "string", "path",        "format", "to_string",   "substr",   "filename", "filename",   "stem",
     "str",    "parent_path", "vector", "make_shared", "absolute", "lock",     "make_unique"};
 
-// Of libraries, by reference or pointer, whatever of the same name is declared here.
+// Library functions that return by reference or pointer, even if a function of the same name is
+// declared here.
 const std::set<std::string, std::less<>> kLibraryReferences = {"CreateMessage", "get"};
 
 bool ReturnsValue(const Functions& functions, std::string_view name) {

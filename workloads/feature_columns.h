@@ -24,15 +24,14 @@ struct DrawTables {
   double mean_length = 0;             // of all sparse features
 };
 
-// What one feature gets in one partition.
+// The correction of one feature in one partition.
 struct Correction {
   uint32_t present_below = 4096;  // a value is there when its 12-bit draw is below
   double length_scale = 1;
 };
 
-// What rounding left over from the features so far: rows that should have had a value, ids that
-// should have been in lists. The next features make up for it, so that sums over features are
-// exact.
+// The rounding errors of the features so far: rows that should have had a value, ids that should
+// have been in lists. The next features compensate for them, so that sums over features are exact.
 struct Owed {
   double rows = 0, ids = 0;
 };

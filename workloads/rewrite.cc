@@ -74,7 +74,8 @@ SourceLayout LayoutOf(const reader::Table& table) {
     const bool text_keys =
         !reader::IsInteger(tail.schema.node(tail.schema.node(node).children[0]).kind);
     const std::string order = SourceMetadata(tail, "headrace.feature_order." + name);
-    // Of an encrypted map nothing is told, and texts may hold the commas that part them.
+    // The order of an encrypted map must not be told; that of text keys cannot be, as they may
+    // contain the commas that separate them.
     layout.told = layout.told && !text_keys && table.files[0]->keys().GroupOf(node) == 0;
     if (!order.empty()) layout.orders[name] = ParseKeys(order);
   }

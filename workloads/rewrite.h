@@ -20,7 +20,7 @@ enum class FeatureOrder : uint8_t {
   kPopularity,  // by the log of reads
 };
 
-// What is not set stays as it is in the source.
+// Options that are not set keep what the source has.
 struct RewriteOptions {
   MapLayout layout = MapLayout::kKeep;
   FeatureOrder order = FeatureOrder::kKeep;

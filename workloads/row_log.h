@@ -1,6 +1,6 @@
-// RowLog: the reference consumer's own record of what it got: a line "EPOCH ROW HASH" for each row
-// delivered, the hash in 16 hexadecimal digits over everything the row holds. For tests that ask
-// whether each row came exactly once.
+// RowLog: the reference consumer's own record of what it got: a line "EPOCH ROW HASH" for each
+// delivered row, with a hash over the row's whole content in 16 hexadecimal digits. For tests that
+// check whether each row came exactly once.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,10 +16,10 @@ class RowLog {
   RowLog& operator=(const RowLog&) = delete;
 
   void Add(uint64_t epoch, uint64_t row, uint64_t hash);
-  // Puts all lines on the disk and returns the log's length. Throws Error.
+  // Syncs all lines to the disk and returns the log's length. Throws Error.
   uint64_t Sync();
-  // Goes on behind the first `bytes` of what is there; the rest goes. Throws Error kBadData when
-  // there is less.
+  // Continues after the first `bytes` of the file and removes the rest. Throws Error kBadData when
+  // the file is shorter.
   void Resume(uint64_t bytes);
 
  private:

@@ -10,7 +10,8 @@
 namespace headrace::workloads {
 namespace {
 
-constexpr double kGoodEnough = 0.0005;  // of all bytes
+// Share of all bytes by which the selection may miss its target.
+constexpr double kGoodEnough = 0.0005;
 constexpr double kTrafficServed = 0.8;
 constexpr uint64_t kAttempts = 20;
 constexpr int kMaxExchanges = 100;

@@ -2,9 +2,9 @@
 // and a batch.json that names them. For checks against other libraries and for looking into
 // batches; docs/dedup.md has the layout.
 //
-//   DIR/batch-00000/batch.json           {"schema": "headrace.tensors/1", "rows_count", "dense":
-//   [names],
-//                                         "sparse": [keys], "weighted": [keys], "groups": [...]}
+//   DIR/batch-00000/batch.json           {"schema": "headrace.tensors/1", "rows_count",
+//                                         "dense": [names], "sparse": [keys],
+//                                         "weighted": [keys], "groups": [...]}
 //   DIR/batch-00000/dense.npy            float32[rows, dense]
 //   DIR/batch-00000/sparse.lengths.npy   int32[keys * rows]; sparse.offsets, sparse.values: int64
 //   DIR/batch-00000/group-000.inverse.npy  int32[rows], of a deduplicated group

@@ -30,7 +30,7 @@ class Trainer final : public reader::Consumer {
   void Step(reader::Element&& batch, reader::StopSignal* stop) override;
   // The part of a step that sums and logs the rows.
   void Record(const reader::Element& batch);
-  // The sums, the number of steps, and how long the row log was.
+  // The checksums, the number of steps, and the length of the row log.
   std::string SaveState() override;
   void LoadState(const std::string& state) override;
 

@@ -5,11 +5,11 @@
 //   warm      the table's bytes come from the page cache
 //   cold      they come from the device (headrace run --cold)
 //
-// Of the time a batch takes in the slowest of them, 1/cold - 1/warm is the fetch stall, 1/warm -
-// 1/ceiling the prep stall, and the rest is the consumer's (DS-Analyzer and CoorDL: Mohan et al.,
-// PVLDB 14(5), 2021; the ceiling also FastFlow: Um et al., PVLDB 16(5), 2023). Whether a run was
-// warm or cold is measured, not taken from its options: by the share of the bytes read that a
-// device delivered. A run that was neither is compared with nothing.
+// The time of a batch in the slowest of these runs has three parts: 1/cold - 1/warm is the fetch
+// stall, 1/warm - 1/ceiling the prep stall, and the rest is the consumer's (DS-Analyzer and CoorDL:
+// Mohan et al., PVLDB 14(5), 2021; the ceiling also FastFlow: Um et al., PVLDB 16(5), 2023).
+// Whether a run was warm or cold is measured, not taken from its options: by the share of the bytes
+// read that a device delivered. A run that was neither is compared with nothing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -33,10 +33,10 @@ struct DifferentialRun {
   int64_t run_id = 0;
   bool own = false;        // the run that the report is about
   double rate = 0;         // batches per second, steady phase
-  Interval rate_interval;  // 90 %: its windows, and what two runs alike differ by
+  Interval rate_interval;  // 90 %: spread of its windows, and of equal runs among each other
 };
 
-// A share of the slowest run's time a batch.
+// A share of the slowest run's time per batch.
 struct Share {
   double value = 0;
   Interval interval;  // 90 %
@@ -47,30 +47,30 @@ const char* InputOpinionName(InputOpinion opinion);  // "the consumer", "prepari
 
 struct Differential {
   ReadState state = ReadState::kUnknown;  // of this run
-  std::optional<double> device_ratio;     // of the bytes read, delivered by a device
+  std::optional<double> device_ratio;     // share of the bytes read that a device delivered
   std::optional<DifferentialRun> ceiling, warm, cold;
-  // Of the slowest of the three, which is this run or a colder one.
+  // Parts of a batch's time in the slowest of these three runs, which is this run or a colder one.
   std::optional<Share> consumer, prep, fetch;
   std::optional<Share> input_bound;  // 1 - rate / ceiling, of this run
-  // A step's computing beside the pipeline over the same without input; none without a ceiling, or
-  // where the consumer computes nothing.
+  // A step's compute time beside the pipeline / its compute time without input; none without a
+  // ceiling, or where the consumer computes nothing.
   std::optional<double> step_slowdown;
-  std::optional<InputOpinion> opinion;  // of this run; none where the intervals do not tell
-  std::string because;                  // of the opinion, or why there is none
-  // What is missing and the command that would make it: {"a run without input", "headrace run
-  // ..."}; the command is empty where there is none, and `what` has the reason.
+  std::optional<InputOpinion> opinion;  // of this run; none where the intervals do not decide
+  std::string because;                  // the reason for the opinion, or why there is none
+  // What is missing and the command that would record it: {"a run without input", "headrace run
+  // ..."}. Where no command would, it is empty and `what` has the reason.
   struct Missing {
     std::string what, command;
   };
   std::vector<Missing> missing;
-  std::string disagreement;      // with what the model blames; empty: none
-  bool against_witness = false;  // disagrees with waits and queues too
+  std::string disagreement;      // with the model's bottleneck; empty: none
+  bool against_witness = false;  // it also disagrees with waits and queues
 };
 
-// What the runs beside `run` tell. `model`: of it, with its verdict `bottleneck`.
+// The opinion from the runs beside the one of `model`, whose verdict is `bottleneck`.
 Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottleneck);
 
-// How the run's bytes came: of all of it.
+// Where the run's bytes came from, over the whole run.
 ReadState ReadStateOf(const RunView& run);
 
 }  // namespace headrace::analysis

@@ -72,7 +72,7 @@ NextStep OfWaitingConsumer(const PipelineModel& model, const Bottleneck& bottlen
 }
 
 NextStep OfCores(const RunView& run, const Statements& statements, const std::string& culprit) {
-  constexpr double kLeastOthers = 0.2;  // of the cores
+  constexpr double kLeastOthers = 0.2;  // share of the cores that others must use to be mentioned
   const PipelineModel& model = *statements.model;
   const double others = model.cores_other_here().value_or(0);
   std::string text;

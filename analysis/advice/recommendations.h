@@ -38,7 +38,7 @@ struct Outcome {
   // goes from the lowest of the least to the highest of the most, so that it holds 90 % or more.
   bool between = false;
 };
-// Of a plan that is made, over what runs now.
+// The outcome of a finished plan, against the settings that run now.
 Outcome OutcomeOf(const Allocation& plan);
 
 // A figure before and after the change.
@@ -54,7 +54,7 @@ struct Effects {
   Effect trainer_stall;     // share of a step
 };
 
-// kTry: it would fire, but the interval of its gain holds 0; trying it decides.
+// kTry: it would fire, but the interval of its gain includes 0; only trying it decides.
 enum class Advice : unsigned char { kFires, kTry, kDoesNotFire, kCannotSay };
 const char* AdviceName(Advice advice);  // "fires", "may gain", "does not fire", "cannot say"
 
@@ -84,36 +84,37 @@ class Evidence {
   const Bottleneck& bottleneck() const { return *statements_.bottleneck; }
   // The pipeline as it is, to make variants of.
   Variant Now() const { return {model().current(), {}}; }
-  // With that change. Cheaper work alone gains nothing at worst.
+  // Predicts the rate with that change. Work that only becomes cheaper never counts as a loss.
   Outcome Predict(const Variant& change) const;
-  // Where an effect is known to lie between two: `likely`, which is neither end, with an interval
-  // that holds all three.
+  // For an effect that is only known to lie between `least` and `most`: the outcome of `likely`,
+  // with an interval that holds all three.
   Outcome Predict(const Variant& least, const Variant& likely, const Variant& most) const;
   const Predictor& predictor() const { return predictor_; }
-  // CPU a row with that change, ns; empty where CPU time was not split.
+  // CPU time per row with that change, ns; empty where CPU time was not split from waiting.
   std::optional<double> CpuOf(const Variant& change) const;
   const std::vector<ByteBorder>& bytes() const { return bytes_; }
 
-  // The operator of that kind that is no part of another ("fetch", not "fetch.io"); of that name.
+  // Index of the operator with that kind which is no part of another ("fetch", not "fetch.io"), or
+  // with that name.
   std::optional<size_t> FindKind(const std::string& kind) const;
   std::optional<size_t> FindName(const std::string& name) const;
-  // CPU seconds a batch of an operator and of the parts within it ("fetch" and "fetch.io").
+  // Indices of an operator and of the parts within it ("fetch" and "fetch.io").
   std::vector<size_t> WithParts(size_t op) const;
 
   double rows_per_batch() const { return model().demands().rows; }
   double stall() const { return model().stall_ratio(); }
-  // Whether the consumer limits and hardly waits.
+  // Whether the consumer is the limit and hardly waits.
   bool model_bound() const;
 
   const std::optional<Reads>& reads() const { return reads_; }
   const std::optional<ReadCost>& read_cost() const { return read_cost_; }
 
-  // Present figures in both columns: what a change that touches none of them leaves.
+  // The present figures as both "now" and "then": for a change that affects none of them.
   Effects Unchanged() const;
-  // The consumer's stall at that rate.
+  // The share of a step that the consumer would wait at that rate.
   Quantity StallAt(double rate) const;
 
-  // A command as the user calls it, on the database of this run.
+  // `words` as a command line that the user can paste, on the database of this run.
   std::string Command(const std::string& words) const;
   // "headrace BEFORE TABLE AFTER", with the table of the run's pipeline; empty where its file names
   // none, TABLE where the run has no file.
@@ -130,15 +131,15 @@ class Evidence {
   std::optional<ReadCost> read_cost_;
 };
 
-// Sets what `effect` becomes: `value`, if that and the present figure are known, else why not.
+// Sets `effect->then` to `value` if both that and the present figure are known, else to `reason`.
 void SetThen(Effect* effect, std::optional<double> value, const std::string& reason);
 
-// Verdicts of a rule.
+// The results that a rule can return.
 Recommendation Fires(const Evidence& evidence, const Outcome& outcome, std::string why,
                      std::string act, std::string command = "");
 Recommendation DoesNotFire(std::string why);
 Recommendation CannotSay(std::string why, std::string record);
-// Fires where the predicted gain is worth a change, else does not and says what it would gain.
+// Fires if the predicted gain is worth a change. If not, says what the change would gain.
 Recommendation IfWorthwhile(const Evidence& evidence, const Outcome& outcome, std::string why,
                             std::string act, std::string command = "");
 
@@ -155,8 +156,8 @@ struct RecommendationRule {
           "R" #number,                                                              \
           ::headrace::analysis::RecommendationRule{number, title, published, function})
 
-// What more cores would give: half as many again, one at least. Of use where the cores limit; one
-// prediction for R21 and for the verdict.
+// What half as many cores again (at least one more) would give. Useful where the cores are the
+// limit; R21 and the verdict share this one prediction.
 struct MoreCores {
   double cores = 0;
   Outcome outcome;
@@ -164,9 +165,8 @@ struct MoreCores {
 MoreCores PredictMoreCores(const Evidence& evidence);
 
 // All rules over the run: those that fire first, by gain; those that may gain; then the rest by
-// number. Where the
-// consumer limits, what speeds up the reader does not fire: its value is zero. Empty where the run
-// has no model (statements.withheld says why).
+// number. Where the consumer is the limit, rules that speed up the reader do not fire, because they
+// would gain nothing. Empty where the run has no model (statements.withheld says why).
 std::vector<Recommendation> Recommend(const RunView& run, const Statements& statements);
 
 }  // namespace headrace::analysis

@@ -12,8 +12,8 @@
 
 namespace headrace::analysis {
 
-// What the plan that the run was started with had said, and what came of it: both are of the steady
-// phase, the observed rate is the verdict's.
+// The rate that the run's plan predicted, and the rate that was observed. Both are for the steady
+// phase; the observed one is the rate that the verdict uses.
 struct PlannedRate {
   double predicted = 0;  // batches per second
   Real low, high;        // 90 %

@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kLevel = 0.95;
 constexpr double kSoft = 8;  // sharpness: rows count that come within a third or so
-// Of the logarithm of the rate: by bounds, and by simulation, which is noisier.
+// Changes of ln(rate) smaller than these count as no effect: the first where bounds give the rate,
+// the second where simulation does, which is noisier.
 constexpr double kNoEffect = 0.002, kNoSimulatedEffect = 0.006;
 constexpr size_t kMostTried = 24;  // changes that are simulated alone
 // What the model errs by, as a deviation: of the part that is a change's own, and at least; the
@@ -145,7 +146,8 @@ class Divided {
     return std::clamp(static_cast<int64_t>(moves / moves_per_step_), kFewestSteps, kMostSteps);
   }
 
-  // Of a player of several changes: what each does alone, and an equal part of the rest.
+  // The value of each change. A player may be several changes; each of them gets what it does alone
+  // and an equal part of what remains of the player's value.
   std::vector<double> ByChange(const std::vector<double>& values) const {
     std::vector<double> shares(pair_.changes().size(), 0);
     for (size_t p = 0; p < players_.size(); ++p) {

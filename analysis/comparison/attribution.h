@@ -9,12 +9,12 @@
 // Throughput is no sum: an operator that got cheaper makes nothing faster while another one limits.
 // ln(X_B / X_A) is divided by the Shapley value (analysis/statistics/shapley) over the pipelines
 // between the two sides (analysis/comparison/pipeline_pair), whose rates the model of the pipeline
-// gives. Where the model differs from what was measured by no more than its predictions err by,
-// that is put to the parts, by their size; what it does not explain beyond that is a row of its
-// own, so that all rows sum to the measured change exactly.
+// gives. The model's total may differ from the measured change. A difference no larger than the
+// usual prediction error is spread over the parts in proportion to their size; the rest is a row of
+// its own, so that all rows sum to the measured change exactly.
 //
-// A part whose change is within what runs of one side differ by takes no part: it would soak up
-// noise. What it may have done is in the row that is not explained.
+// A part that changed no more than runs of one side differ among themselves is left out: it would
+// only soak up noise. Any effect that it had is in the unexplained row.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,8 +26,8 @@
 
 namespace headrace::analysis {
 
-// Never throws for runs that only lack something: see `unavailable`. Runs are pairs by index where
-// both sides have as many.
+// Never throws for runs that only lack something: see `unavailable`. If both sides have the same
+// number of runs, run i of A and run i of B are a pair.
 Attribution Attribute(std::span<const RunView> a, std::span<const RunView> b,
                       const AttributionOptions& options = {});
 

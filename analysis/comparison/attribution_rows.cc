@@ -8,7 +8,7 @@ namespace headrace::analysis {
 void CloseRows(const AttributionOptions& options, double measured, const std::string& outside,
                const std::string& unexplained_name, const SharePart& unexplained,
                Attribution* result) {
-  constexpr double kLeastApart = 5e-4;  // of a logarithm: less is no row of its own
+  constexpr double kLeastApart = 5e-4;  // smallest logarithm that gets a row of its own
   constexpr double kTold = 0.01;
   std::stable_sort(result->rows.begin(), result->rows.end(),
                    [](const AttributionRow& x, const AttributionRow& y) {

@@ -1,5 +1,5 @@
-// Attribution: what is said of the difference between two sides, row by row (attribution.h says how
-// it is had); and its last rows, alike for runs with operators and without.
+// Attribution: the difference between two sides, row by row (attribution.h says how it is
+// computed); and the rows at its end, which are the same for runs with operators and without.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,18 +14,19 @@ enum class AttributedTo : uint8_t {
   kOperator,
   kUnattributed,  // CPU that no operator accounts for
   kConsumer,
-  kDevice,        // its speed: time for a byte, or for a request where bytes were not counted
-  kLock,          // the holders it lets in at a time
-  kCores,         // that others leave
-  kCoreSpeed,     // what all operators got dearer or cheaper by alike: load, clock, caches
-  kThreads,       // of a stage
-  kQueues,        // their lengths and the order window
-  kShape,         // how operators are put into stages, rows of a batch, order
-  kGroup,         // runs without operators: threads of one name
-  kCause,         // runs without operators: what the main thread waited for
-  kOutsidePhase,  // start, fill and end of the runs: what the rate asked for has and the steady
-                  // rate does not
-  kUnexplained    // measured, but not by the model
+  kDevice,     // its speed: time for a byte, or for a request where bytes were not counted
+  kLock,       // the holders it lets in at a time
+  kCores,      // that others leave
+  kCoreSpeed,  // what all operators got dearer or cheaper by alike: load, clock, caches
+  kThreads,    // of a stage
+  kQueues,     // their lengths and the order window
+  kShape,      // how operators are put into stages, rows of a batch, order
+  kGroup,      // runs without operators: threads of one name
+  kCause,      // runs without operators: what the main thread waited for
+  // Start, fill and end of the runs: the part of the requested rate that the steady rate does not
+  // have.
+  kOutsidePhase,
+  kUnexplained  // measured, but not by the model
 };
 const char* AttributedToName(AttributedTo what);  // "operator", "threads", ...
 
@@ -43,8 +44,9 @@ struct SharePart {
 
 struct AttributionRow {
   AttributedTo to = AttributedTo::kOperator;
-  std::string name;                 // "decode", "threads of decode"
-  std::string stage;                // operators: of the side that has it, B first
+  std::string name;  // "decode", "threads of decode"
+  // Operators: the stage on side B, or on side A where B does not have the operator.
+  std::string stage;
   std::optional<CostFigures> a, b;  // empty: this side does not have it, or it is no cost
   // Settings and resources: threads, cores, seconds a byte; empty where no one number says it.
   std::optional<double> setting_a, setting_b;
@@ -63,8 +65,9 @@ struct Attribution {
 
   double rate_a = 0, rate_b = 0;  // units a second, geometric means over the runs
   SharePart log_ratio;            // ln(rate_b / rate_a), as measured: what the rows sum to
-  double explained = 0;           // of it, by the model
-  double spread = 0;              // of what the model errs by, put to its parts by their size
+  double explained = 0;           // the part of log_ratio that the model explains
+  // The part within the model's usual error, spread over the rows in proportion to their size.
+  double spread = 0;
   CostFigures total_a, total_b;
   // Empty: the accounts do not tell CPU time from blocked time, or there are no accounts.
   std::string cpu_unavailable, bytes_unavailable;
@@ -72,28 +75,28 @@ struct Attribution {
   // Largest share of the throughput first, then of the cost; the rows that are not explained last.
   std::vector<AttributionRow> rows;
 
-  // How shares of the throughput were had.
+  // How the shares of the throughput were computed.
   std::string method;  // "Shapley value, all 2^4 sets of changes", "4 of ..."
   uint64_t seed = 0;
-  // What is to be known with it, a sentence each: operators of one side only, what was left out.
+  // Remarks, one sentence each: operators that only one side has, what was left out.
   std::vector<std::string> notes;
 };
 
 struct AttributionOptions {
-  // ln(X_B / X_A) of the rate that the page is about, if that is not the one of the steady phase:
-  // the difference becomes a row of this name (empty: one that suits the runs), unless it is
-  // negligible.
+  // ln(X_B / X_A) of the rate that the page is about, if that is not the steady-phase rate. Unless
+  // it is negligible, the difference becomes a row named `outside` (empty: a name that suits the
+  // runs).
   std::optional<double> log_ratio;
   std::string outside;
   uint64_t seed = 20261122;
   size_t draws = 300;  // of the bootstrap
 };
 
-// Brings the rows of `result` into order and adds what they do not carry: a row for what the rate
-// that the page is about has beyond `measured`, the logarithm of the rates that the other rows
-// divide, called `options.outside` or else `outside`; and `unexplained`, named by the caller, with
-// what is left of `measured` and its interval. The interval of `result.log_ratio` is around
-// `measured` before, around the ratio asked for afterwards.
+// Sorts the rows of `result` and adds those that close the sum. `measured` is the ln(B / A) that
+// the existing rows divide up. Two rows are added: the difference between the rate that the page is
+// about (`options.log_ratio`) and `measured`, named `options.outside` or else `outside`; and what
+// is left of `measured` (`unexplained`, with its interval), named `unexplained_name`. On entry the
+// interval of `result.log_ratio` is around `measured`, on return around the ratio asked for.
 void CloseRows(const AttributionOptions& options, double measured, const std::string& outside,
                const std::string& unexplained_name, const SharePart& unexplained,
                Attribution* result);

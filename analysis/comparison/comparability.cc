@@ -15,7 +15,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kCacheNoted = 0.1;  // of the table's bytes
+// Difference worth noting, as a share of the table's bytes in the page cache.
+constexpr double kCacheNoted = 0.1;
 constexpr double kCacheRefused = 0.5;
 constexpr double kFrequencyNoted = 0.03;
 constexpr double kDurationNoted = 0.5;  // the shorter run of the longer

@@ -12,7 +12,7 @@ namespace headrace::analysis {
 
 enum class ConditionSeverity : uint8_t {
   kNote,   // shown beside the figures
-  kRefuse  // figures of the two say nothing of one another: not without --force
+  kRefuse  // the two runs' figures cannot be compared; refused without --force
 };
 
 // A condition that differs, or that is known of one side alone.
@@ -25,7 +25,7 @@ struct ConditionDifference {
   std::string text;  // a sentence: "cores: 2 (affinity) and 16 (cgroup quota)"
 };
 
-// What is meant to differ: noted, never refused.
+// Conditions that are meant to differ: a difference is noted, never refused.
 struct IntendedDifference {
   bool pipeline = true;  // the pipeline file, its settings, or the command
   bool table = false;
@@ -42,13 +42,13 @@ struct Comparability {
   std::string Refusal() const;
 };
 
-// Of two runs. Pure.
+// Compares the conditions of two runs. A pure function.
 Comparability CompareConditions(const RunView& a, const RunView& b,
                                 const IntendedDifference& intended = {});
 
-// Of two sets of runs: every run against the first of `a`; what is meant to differ may do so
-// between the sides, not within one. Runs within a side that differ are named by "run 12". Each
-// difference once, with the number of runs it was found in.
+// Compares the conditions of two sets of runs, each run against the first of `a`. Intended
+// differences are allowed between the sides, not within one. Runs that differ within a side are
+// named ("run 12"). Each difference is listed once, with the number of runs that show it.
 Comparability CompareConditions(std::span<const RunView* const> a,
                                 std::span<const RunView* const> b,
                                 const IntendedDifference& intended = {});

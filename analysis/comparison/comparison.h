@@ -18,7 +18,7 @@
 
 namespace headrace::analysis {
 
-inline constexpr size_t kMostPairs = 10'000;  // that may be planned
+inline constexpr size_t kMostPairs = 10'000;  // that a comparison may plan
 
 enum class ComparedUnit : uint8_t {
   kPair,   // run by run, interleaved: sample i of A belongs to sample i of B
@@ -42,35 +42,38 @@ struct ComparedSide {
 struct ComparisonInput {
   ComparedUnit unit = ComparedUnit::kPair;
   ComparedSide a, b;
-  std::vector<bool> b_first;  // of pairs: the order in which the two ran; may be empty
-  double margin = 0.03;       // a change by less is none: "same within 3 %"
+  std::vector<bool> b_first;  // by pair: whether B ran first; may be empty
+  double margin = 0.03;       // a smaller change counts as none: "same within 3 %"
   double alpha = 0.05;
   double power = 0.8;  // of "could have detected"
   uint64_t seed = 1;   // of the resampling
-  // Above 0: the pairs could have ended early, of at most so many, by the sequential test of the
-  // first metric, whose interval and verdict are then those of that test.
+  // Above 0: the largest number of pairs that was planned, which a sequential test of the first
+  // metric could end early. That metric's interval and verdict then come from that test.
   size_t planned_pairs = 0;
   bool cold = false;  // the page cache was emptied on purpose
 };
 
 struct ComparedMetric {
   Figure figure = Figure::kRowsPerSecond;
-  std::vector<double> a_values, b_values;  // that count; of pairs, index by index
-  double a = 0, b = 0;                     // medians
-  // ln(B / A), of shares B - A; mean over the units. Empty: see `reason`.
+  // Values that count; with pairs, a_values[i] belongs to b_values[i].
+  std::vector<double> a_values, b_values;
+  double a = 0, b = 0;  // medians
+  // ln(B / A), for shares B - A; mean over the units. Empty: see `reason`.
   Real change;
   Interval interval;  // 95 %; kUnbounded below two units
-  // Two-sided, that there is no change: below ten units Student's of pairs and Welch's of others,
-  // as ranks have no small p values there; from ten on Wilcoxon's and Mann-Whitney's. Where pairs
-  // could end early, times the looks that were had. With Holm's correction over the metrics of the
-  // page; by ranks alone, uncorrected; that the change is the margin or more.
+  // P values. `p`: two-sided, that there is no change. Below ten units by Student's t test (pairs)
+  // or Welch's (others), as ranks have no small p values there; from ten on by Wilcoxon's or
+  // Mann-Whitney's. Where pairs could end early, multiplied by the number of looks. `p_holm`: with
+  // Holm's correction over the metrics of the page. `p_ranks`: by ranks alone, uncorrected.
+  // `p_same`: that the change is the margin or more.
   Real p, p_holm, p_ranks, p_same;
   // Decided by the sequential test of this metric alone, whose error holds over all its looks: it
   // has no part in Holm's family.
   bool sequential = false;
-  double margin = 0;  // as `change`
+  double margin = 0;  // in the unit of `change`
   Real detectable;    // smallest change that so many units find with the power asked for
-  // Units of each side in all to find a change of the margin; empty: not known, or it was enough.
+  // Total units per side that it takes to find a change as large as the margin; empty: not known,
+  // or there were enough.
   std::optional<size_t> units_needed;
   ChangeVerdict verdict = ChangeVerdict::kCannotTell;
   std::string word;        // "faster", "same within 3 %", "cannot tell", "identical", ...
@@ -87,34 +90,37 @@ struct OrderEffect {
 
 struct Comparison {
   std::vector<ComparedMetric> metrics;  // the first is the question asked
-  size_t units = 0;                     // of each side (of pairs: pairs), that count; the smaller
+  // Number of pairs that count; without pairs, of units of the smaller side that count.
+  size_t units = 0;
   std::vector<std::string> left_out_a, left_out_b;  // parallel to the samples; empty: it counts
   std::optional<OrderEffect> order;
-  // One run against the next one of the same side: 95 % of such ratios are within exp(+-this).
+  // Noise between runs: 95 % of the ratios of one run to the next of the same side are within
+  // exp(+-noise).
   Real noise;
   bool stopped_early = false;  // before the planned number of pairs
-  std::string stopped_why;     // StopReasonName; empty: it could not
+  std::string stopped_why;     // StopReasonName; empty: it could not stop early
   size_t steadyless = 0;       // samples without a steady phase: their figures are of the whole run
-  std::string too_few;         // why no number of units at hand can be sure; empty: it can
+  // Why there are too few units for any certainty; empty: there are enough.
+  std::string too_few;
 
   const ComparedMetric* Find(Figure figure) const;
 };
 
-// The sequential test of the first metric over the pairs at hand, those that are left out left out;
-// of a rate: of a metric where less is better, ratios are turned round.
+// Runs the sequential test of the first metric over the pairs at hand, without those left out. The
+// test takes rates, so for a metric where less is better the ratios are inverted.
 SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan);
 
-// `plan`: of input.planned_pairs and input.alpha, to make it once; null: it is made here.
-// Throws Error kInconclusive when no metric is known on both sides.
+// `plan`: made for input.planned_pairs and input.alpha, so that callers make it only once; null: it
+// is made here. Throws Error kInconclusive when no metric is known on both sides.
 Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan = nullptr);
 
-// A gate for CI: FIGURE OP NUMBER with a unit, of the change from A to B: "rows_per_s<-3%",
-// "wait_ratio>2pt". It fails where the expression holds.
+// A gate for CI on the change from A to B, written as FIGURE OP NUMBER with a unit:
+// "rows_per_s<-3%", "wait_ratio>2pt". It fails where the expression holds.
 struct Gate {
   std::string text;
   Figure figure = Figure::kRowsPerSecond;
   bool below = true;  // '<'
-  double bound = 0;   // as ComparedMetric::change
+  double bound = 0;   // in the unit of ComparedMetric::change
 };
 // Throws Error kUsage naming `what` ("--fail-on").
 Gate ParseGate(const std::string& text, const std::string& what);
@@ -124,7 +130,8 @@ struct GateResult {
   GateState state = GateState::kUndecided;
   std::string why;  // in words, with the interval
 };
-// By the interval: it fails when all of it is beyond the bound, and passes when none of it is.
+// Judges by the interval: the gate fails when all of it is beyond the bound, passes when none of it
+// is, and is undecided otherwise.
 GateResult Judge(const Gate& gate, const Comparison& comparison);
 
 // "+80.2 %", "-43.4 pt": a change or an end of an interval, as people read it.

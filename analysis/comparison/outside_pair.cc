@@ -14,7 +14,8 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kLevel = 0.95;
-constexpr double kRunDeviation = 0.01;  // of one run's time, where a side has but one
+// Assumed relative deviation of one run's time, where a side has only one.
+constexpr double kRunDeviation = 0.01;
 
 double LogMean(double a, double b) {
   if (a <= 0 || b <= 0) return 0;

@@ -1,8 +1,8 @@
 // Attribution of runs without operator accounts (profiled commands): the unit is the run. Its time
-// is that of the thread that all wait for, the consumer's or the only one that works, which is on a
-// CPU, runnable, or waits for a cause; the change in rate is divided among these by their
-// differences over the logarithmic mean of the times of both sides. Costs are those of threads of
-// one name.
+// is that of the thread that all others wait for: the consumer's, or the only one that works. That
+// thread is on a CPU, runnable, or waits for a cause. The change in rate is divided among these
+// states by their differences over the logarithmic mean of both sides' times. Costs are summed over
+// the threads of one name.
 #pragma once
 #include <span>
 

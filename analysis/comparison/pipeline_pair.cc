@@ -21,8 +21,9 @@ constexpr double kRunDeviation = 0.01;
 constexpr double kPriorRuns = 4;
 constexpr double kSurely = 2.3;  // deviations
 constexpr double kSameRows = 0.02;
-constexpr double kSameCores = 0.05;  // of the cores
-constexpr size_t kWindowDraws = 12;  // of one run
+// Logarithm of the ratio of cores, up to which they are the same.
+constexpr double kSameCores = 0.05;
+constexpr size_t kWindowDraws = 12;  // draws of resampled windows for each run
 constexpr uint64_t kSimulationSeed = 20240612;
 constexpr double kLeast = 1e-12;  // seconds: nothing
 // Operators that are a part of all CPU time worth counting, how many of them say something of the
@@ -397,7 +398,7 @@ bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double
   for (const double value : b) logs_b.push_back(log_of(value));
   const double difference = Mean(logs_b) - Mean(logs_a);
   if (difference == 0) return false;
-  // Of one run: what its windows leave open.
+  // Variance of one run's logarithm, from resampling its windows; mean over the runs of a side.
   const auto within = [&](const std::vector<std::vector<double>>& runs) {
     double sum = 0;
     for (const std::vector<double>& draws : runs) {
@@ -659,7 +660,7 @@ PairFigures PipelinePair::Between(const std::vector<From>& from, const Draw& dra
   return result;
 }
 
-// Of one batch of the side's shape.
+// The demands of one batch, for a pipeline in this side's shape.
 Demands PipelinePair::DemandsOf(const Side& side, const PairFigures& figures) const {
   const PipelineModel& model = *side.models[0];
   Demands demands;

@@ -4,8 +4,9 @@
 // from one side or the other.
 //
 // Costs are per unit: a row, or a batch where rows were not counted. Operators are matched by name.
-// The rates are those of the model that predictions use (analysis/model/pipeline_model, simulate),
-// in the shape of side A and in that of side B; where the shapes are alike, their mean.
+// The model that predictions use (analysis/model/pipeline_model, simulate) gives the rates, once in
+// the shape of side A and once in that of side B; where the shapes are alike, the rate is their
+// mean.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,29 +24,31 @@
 
 namespace headrace::analysis {
 
-// Of one side: means over runs, or what one run, or some of its windows, say.
+// Figures of one side: means over its runs, or the figures of one run, or of some of its windows.
 struct PairFigures {
   struct Operator {
-    double cpu_s = 0;      // at the speed of the cores in the middle of both sides
-    double blocked_s = 0;  // beyond what it is taken to hold devices for; may be below 0
+    double cpu_s = 0;      // scaled to a core speed half-way between the two sides'
+    double blocked_s = 0;  // without the time that it is assumed to hold devices; may be below 0
     double bytes = 0;
   };
   struct Resource {
-    double hold_s = 0;     // of a lock; of a device for a unit of work
-    double limiter_s = 0;  // for a unit of work, of a limiter that books its time as waiting
-    double work = 0;       // asked of a device: bytes, or requests
+    double hold_s = 0;  // a lock: held per unit; a device: time per unit of work
+    // Time per unit of work in a rate limiter, which books that time as waiting.
+    double limiter_s = 0;
+    double work = 0;  // asked of a device per unit: bytes, or requests
   };
   std::vector<Operator> operators;  // by PipelinePair::operators()
   std::vector<Resource> resources;  // by PipelinePair::resources()
-  double unattributed_s = 0;        // CPU, the consumer's without
-  double consumer_s = 0;            // computing
+  // CPU time that no operator accounts for, without the consumer's
+  double unattributed_s = 0;
+  double consumer_s = 0;  // computing
   double consumer_cpu_s = 0, consumer_operators_s = 0;
   double cores = 1;
-  double slowness = 0;  // ln of CPU time over what it would be at that speed
+  double slowness = 0;  // ln(actual CPU time / CPU time at the speed of cpu_s above)
   double rate = 0;      // units a second
 };
 
-// From where a part of a pipeline between the sides is taken.
+// Which side a part of a pipeline is taken from; kMiddle: half-way between both.
 enum class From : uint8_t { kA, kB, kMiddle };
 
 struct PairOperator {
@@ -57,19 +60,20 @@ struct PairResource {
   std::string name;
   bool device = false;
   int servers_a = 1, servers_b = 1;  // 0: this side does not have it
-  // Operators that use it, the part of its work that each is taken to ask for, over both sides, and
-  // the part of the change of its hold time (of a lock) or work that each is taken to cause.
+  // Operators that use it (`users`), and by user: the share of its work that this user is assumed
+  // to ask for, over both sides (`shares`), and the share of the change in its hold time (a lock)
+  // or work (a device) that this user is assumed to cause (`weights`).
   std::vector<size_t> users = {};
   std::vector<double> shares = {}, weights = {};
 };
 
-// What may differ.
+// One thing that may differ between the sides.
 struct PairChange {
   AttributedTo what = AttributedTo::kOperator;
-  size_t index = 0;  // of operators(), resources() or stages()
+  size_t index = 0;  // into operators(), resources() or stages()
   std::string name;
   std::optional<double> a, b;  // the setting
-  bool differs = false;        // more than runs of one side do
+  bool differs = false;        // by more than runs of one side differ among themselves
 };
 
 class PipelinePair {
@@ -92,31 +96,33 @@ class PipelinePair {
   };
   const Draw& middle() const { return middle_; }
   double CpuOf(const PairFigures& figures, size_t i) const;
-  // What operator `i` blocks, devices that it holds included.
+  // Blocked time of operator `i`, including the time for which it holds devices.
   double BlockedOf(const PairFigures& figures, size_t i) const;
-  // Per run, of one side: what each run's steady phase says.
+  // Figures of each run of one side, from its steady phase.
   const std::vector<PairFigures>& runs_a() const { return a_.figures; }
   const std::vector<PairFigures>& runs_b() const { return b_.figures; }
-  // Runs (pairs of them where both sides have as many) resampled, and windows within them.
+  // Bootstrap draws: runs are resampled (as pairs where both sides have the same number), and
+  // windows within them.
   std::vector<Draw> Draws(size_t count, uint64_t seed) const;
 
-  // ln of the rate (units a second) with changes()[i] taken `from[i]`. Simulated: by `steps` steps.
-  // Bounded: of the figures drawn, by the bounds alone, the smallest softened: the smaller
-  // `sharpness`, the more do rows count that only come close.
+  // ln of the rate (units a second) of the pipeline that takes changes()[i] from side `from[i]`.
+  // Simulated: by a simulation of `steps` steps. Bounded: by the bounds alone, for the figures of
+  // `draw`, with a softened minimum: the smaller `sharpness`, the more do rows count that only come
+  // close to the smallest bound.
   double Simulated(const std::vector<From>& from, int64_t steps) const;
   double Bounded(const std::vector<From>& from, const Draw& draw, double sharpness) const;
-  // Moves that one simulated step takes, about.
+  // About how many moves of the simulator one step takes.
   double MovesPerStep() const;
 
  private:
   struct Side {
     std::vector<std::unique_ptr<PipelineModel>> models;
     std::vector<PairFigures> figures;             // by run
-    std::vector<std::vector<PairFigures>> drawn;  // by run: of resampled windows
-    double rows = 1;                              // units of a batch
-    std::vector<size_t> places;  // by operators(): index in the first model, of a neighbour if
-                                 // this side does not have it
-    std::vector<size_t> links;   // by resources(): index in the first model, or kNoStage
+    std::vector<std::vector<PairFigures>> drawn;  // by run, then by draw of resampled windows
+    double rows = 1;                              // units per batch
+    // By operators(): its index in the first model, or a neighbour's if this side lacks it.
+    std::vector<size_t> places;
+    std::vector<size_t> links;  // by resources(): index in the first model, or kNoStage
   };
   void Match();
   void MatchResources();
@@ -136,7 +142,7 @@ class PipelinePair {
   PairFigures Between(const std::vector<From>& from, const Draw& draw) const;
   Demands DemandsOf(const Side& side, const PairFigures& figures) const;
   Settings SettingsOf(const Side& side, const std::vector<From>& from, double cores) const;
-  // The shapes in which the pipeline is looked at.
+  // The sides whose shapes the rate is computed in.
   std::vector<const Side*> ShapesOf(const std::vector<From>& from) const;
 
   Side a_, b_;

@@ -1,6 +1,6 @@
-// Fleet: how many workers of which type feed the clients at a target rate, from one recorded run;
-// what binds first and what binds then, what it costs and draws, how sure that is, and what one
-// more node is worth.
+// Fleet: how many workers of which type feed the clients at a target rate, computed from one
+// recorded run; also which limit is reached first and which next, the price and power, how sure the
+// plan is, and what one more node gains.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,10 +23,10 @@ enum class FleetResource : uint8_t {
 const char* FleetResourceName(FleetResource resource);  // "the nodes", "storage bandwidth", ...
 const char* FleetResourceKey(FleetResource resource);   // "nodes", "storage_bandwidth", ...
 
-// What something that the whole fleet needs allows.
+// The rate that one resource of the whole fleet allows.
 struct FleetBound {
   FleetResource resource = FleetResource::kNodes;
-  double rows_per_s = 0;   // with all of it
+  double rows_per_s = 0;   // with all of the resource
   double planned = 0;      // less the headroom
   Interval interval;       // 90 %, of rows_per_s
   double utilisation = 0;  // at the target
@@ -43,11 +43,11 @@ struct FleetAlternative {
   std::optional<double> watts;
 };
 
-// Why no fleet reaches the target, and how far it goes.
+// Why no fleet reaches the target, and the rate that can be reached.
 struct FleetShortage {
   FleetResource resource = FleetResource::kNodes;
   double most_rows_per_s = 0;
-  double short_ratio = 0;  // of the target
+  double short_ratio = 0;  // missing share of the target
   std::string text, fix;   // one sentence each
 };
 
@@ -59,7 +59,8 @@ struct FleetPlan {
 
   std::vector<NodeFit> fits;  // parallel to NodesFile::types
   std::vector<int> counts;    // of each type
-  // That reach the target in nine of ten draws of all that limits; empty: `no_sure` says why.
+  // Nodes of each type that reach the target in nine of ten random draws of all limits; empty:
+  // `no_sure` says why.
   std::vector<int> sure_counts;
   std::string no_sure;
   double sure_price_per_hour = 0;
@@ -68,26 +69,26 @@ struct FleetPlan {
   std::optional<double> watts, watt_hours_per_million_rows;
   std::string no_watts;
 
-  std::vector<FleetBound> bounds;  // the least first; what does not limit is left out
+  std::vector<FleetBound> bounds;  // smallest first; resources without a limit are left out
   std::vector<FleetResource> unlimited;
-  // One more node of the type with most nodes: rows per second gained, 0 where something shared
-  // binds first; and how many of them are worth something at all.
+  // One more node of the most frequent type gains `next_node_gain` rows per second, 0 where a
+  // shared resource is the limit. Beyond `useful_nodes` nodes of it, none gains anything.
   double next_node_gain = 0;
   std::optional<int> useful_nodes;
   std::vector<FleetAlternative> alternatives;  // parallel to types
 
-  // Of the nodes that run now ("have"), when there are any.
+  // The nodes that run now ("have" in the nodes file), if there are any.
   struct Present {
-    double rows_per_s = 0;     // of what they share, too
-    double starved_ratio = 0;  // of the target that it misses
-    double surplus_ratio = 0;  // above the target
+    double rows_per_s = 0;     // that they and their shared resources allow
+    double starved_ratio = 0;  // share of the target that is missing
+    double surplus_ratio = 0;  // rate beyond the target, as a share of it
     double price_per_hour = 0;
   };
   std::optional<Present> present;
 
   std::string program, lp;
   int nodes() const;
-  // The type of which there are most; 0 when there are none.
+  // Index of the type with most nodes; 0 when there are none.
   size_t main_type() const;
 };
 

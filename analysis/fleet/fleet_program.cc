@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMostRows = 1e15;  // of a node whose rows cost nothing that was recorded
 constexpr double kSlack = 1e-7;     // relative: what an optimum is held to in the next program
-constexpr double kMostX = 2;        // of the target: more is never wanted
+constexpr double kMostX = 2;        // in units of the target: more is never wanted
 
 double RateOf(const FleetType& type) { return std::clamp(type.rows_per_s, 0.0, kMostRows); }
 

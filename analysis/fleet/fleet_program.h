@@ -10,7 +10,7 @@
 
 namespace headrace::analysis {
 
-// Nodes of a type that a plan has at most where the file names no maximum.
+// The most nodes of one type in a plan where the file names no maximum.
 inline constexpr int kMostNodes = 1'000'000;
 
 struct FleetType {
@@ -33,8 +33,8 @@ struct FleetProblem {
 };
 
 // Nodes of each type; empty when no number of them reaches the target. Power is an objective only
-// when every type that may be used has one. `text`, if given, becomes the program in words, `lp`
-// the one of the first objective in LP format.
+// when every type that may be used has one. `text`, if given, receives the program in words, `lp`
+// the program of the first objective in LP format.
 std::optional<std::vector<int>> SolveFleet(const FleetProblem& problem, std::string* text = nullptr,
                                            std::string* lp = nullptr);
 

@@ -13,16 +13,17 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSpread = 0.05;      // of the speed of nodes of one type
-constexpr double kCarried = 0.99;     // of the target: then it counts as carried
-constexpr double kBatches = 300'000;  // of one run, about
+constexpr double kSpread = 0.05;      // relative deviation of the speed between nodes of one type
+constexpr double kCarried = 0.99;     // share of the target that counts as reaching it
+constexpr double kBatches = 300'000;  // about as many batches in one simulation
 constexpr double kSearchBatches = 60'000;
 constexpr double kLongest = 20, kShortest = 0.05;  // seconds of one run
-constexpr double kSteps = 200;                     // of a client, at least
-constexpr double kLossAt = 0.4;                    // of a run
-constexpr int64_t kMostEvents = 20'000'000;        // of one run
-constexpr int kMostSimulated = 100'000;            // nodes: some KB each
-constexpr int kOutputPlaces = 4;                   // finished batches that wait in a worker
+constexpr double kSteps = 200;                     // least steps of each client in one simulation
+// Share of a simulation after which the loss happens.
+constexpr double kLossAt = 0.4;
+constexpr int64_t kMostEvents = 20'000'000;  // the most events of one simulation
+constexpr int kMostSimulated = 100'000;      // nodes: some KB each
+constexpr int kOutputPlaces = 4;             // finished batches that wait in a worker
 
 int Ceil(double value) { return static_cast<int>(std::min(1e6, std::ceil(value - 1e-9))); }
 

@@ -18,11 +18,13 @@ struct FleetScenario {
   Disturbance disturbance;
   double before_rows_per_s = 0, after_rows_per_s = 0;   // what clients take, before and at the end
   double after_stall_ratio = 0, worst_stall_ratio = 0;  // at the end; of the worst slice
-  double lost_rows = 0;                                 // whose work is done again
-  bool kept = false;                                    // the target is carried again at the end
-  std::optional<double> back_s;  // after so long; empty: not while it was simulated
-  // Nodes of `spare_type` to add so that the target is carried all the same; empty: not with up to
-  // `spares_tried` more, or the search was cut short, or the scenario takes no nodes away.
+  double lost_rows = 0;                                 // rows whose work is done again
+  bool kept = false;                                    // the target is reached again at the end
+  // Time until the target is reached again; empty: not within the simulated time.
+  std::optional<double> back_s;
+  // Nodes of `spare_type` to add so that the target is reached despite the loss; empty: up to
+  // `spares_tried` more do not suffice, or the search was cut short, or the scenario takes no nodes
+  // away.
   std::optional<int> spares;
   int spares_tried = 0;
   bool spares_cut = false;
@@ -37,8 +39,8 @@ struct FleetSimulation {
   double planned_rows_per_s = 0;
   std::optional<double> most_rows_per_s;  // with clients that take all there is
   std::string no_most;                    // why it is not known
-  // Nodes of the main type without which it does not carry the target; empty: it does, or not with
-  // up to `missing_tried` more either, or the search was cut short.
+  // Nodes of the main type that the planned fleet lacks to reach the target; empty: it lacks none,
+  // or up to `missing_tried` more do not suffice, or the search was cut short.
   std::optional<int> missing;
   int missing_tried = 0;
   bool missing_cut = false;
@@ -49,7 +51,7 @@ struct FleetSimulation {
   std::vector<std::string> assumptions;
 };
 
-// How the fleet of `plan` is simulated: counts of nodes as given.
+// The fleet of `plan`, with `counts` nodes of each type, as the simulator takes it.
 SimulatedFleet ToSimulate(const RowCost& cost, const NodesFile& nodes, const FleetPlan& plan,
                           const std::vector<int>& counts);
 

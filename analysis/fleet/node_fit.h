@@ -2,7 +2,7 @@
 // resources binds, how sure that is, and what the node holds and draws at that rate.
 //
 // The interval is as wide as what is not known. CPU: the spread between windows of the run; how
-// much the cost of a row is known to move with the number of cores; and, where no speed is given
+// much the cost of a row is known to vary with the number of cores; and, where no speed is given
 // for the type, that a core of another kind may do from two thirds to one and a half times the
 // work. Bytes and requests are counts: theirs is the spread between windows alone.
 #pragma once
@@ -23,40 +23,41 @@ enum class NodeResource : uint8_t {
   kNicIn,
   kNicOut,
   kDisk,
-  kRequests  // units of work on their way, against how long one takes to come
+  kRequests  // units of work in flight, over the time that one takes to arrive
 };
 const char* NodeResourceName(NodeResource resource);  // "cores", "memory", "NIC in", ...
 const char* NodeResourceKey(NodeResource resource);   // "cores", "memory", "nic_in", ...
 
 struct NodeBound {
   NodeResource resource = NodeResource::kCores;
-  double rows_per_s = 0;   // with the whole of it
+  double rows_per_s = 0;   // with all of the resource
   Interval interval;       // 90 %
-  double probability = 0;  // of being the least
+  double probability = 0;  // that this bound is the smallest
 };
 
 struct NodeFit {
-  double rows_per_s = 0;       // planned: the least bound, less the headroom
-  Interval interval;           // 90 %, of that
-  double full_rows_per_s = 0;  // nothing left free
-  // Of both, over the resampled windows and what is not known: parallel for all types of one
-  // RowCost.
+  double rows_per_s = 0;       // planned: the smallest bound, less the headroom
+  Interval interval;           // 90 %, of rows_per_s
+  double full_rows_per_s = 0;  // without headroom
+  // Draws of rows_per_s and full_rows_per_s over resampled windows and unknown quantities. Draw i
+  // uses the same windows for all node types of one RowCost.
   std::vector<double> draws, full_draws;
-  std::vector<NodeBound> bounds;  // the least first; those that do not limit are left out
+  std::vector<NodeBound> bounds;  // smallest first; resources without a limit are left out
   bool speed_known = false;
-  double cpu_s_per_row = 0;  // on this type
-  double cpu_ratio = 0;      // of its cores at that rate
-  int threads = 1;           // that work there at that rate
+  double cpu_s_per_row = 0;  // on a node of this type
+  double cpu_ratio = 0;      // share of its cores in use at rows_per_s
+  int threads = 1;           // needed at rows_per_s
   int processes = 1;
-  std::optional<double> memory_bytes;                     // that they hold
-  std::optional<double> watts;                            // at that rate
-  std::optional<double> watts_per_row_per_s, watts_idle;  // what of them grows with the rate
+  std::optional<double> memory_bytes;  // held by its processes
+  std::optional<double> watts;         // at rows_per_s
+  // Power per unit of rate, and power at rate 0.
+  std::optional<double> watts_per_row_per_s, watts_idle;
 };
 
 // How fast one node of `type` is, with the shares of `nodes` that concern a single node.
 NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& nodes);
 
-// The width of what a core's speed may be where it is not given: deviation of its logarithm.
+// Standard deviation of the logarithm of a core's speed where the speed is not given.
 inline constexpr double kUnknownSpeed = 0.25;
 
 }  // namespace headrace::analysis

@@ -11,16 +11,16 @@
 
 namespace headrace::analysis {
 
-// How much of every capacity a plan leaves free.
+// Share of every capacity that a plan leaves free.
 inline constexpr double kDefaultHeadroom = 0.1;
-// Requests for work that a worker keeps on their way.
+// Requests for work that a worker keeps in flight.
 inline constexpr int kDefaultInFlight = 8;
 
 struct NodeType {
   std::string name;
   double price_per_hour = 0;
   double cores = 1;
-  // CPU work of one of its cores per second, against a core of the recorded run; empty: not given.
+  // Speed of one of its cores relative to a core of the recorded run; empty: not given.
   std::optional<double> speed;
   // The same by operator (its name or kind), where it differs; sorted by name.
   std::vector<std::pair<std::string, double>> speed_of;
@@ -36,20 +36,20 @@ struct NodeType {
 
 struct StorageLimits {
   bool local = false;                                 // the table lies on the nodes' own disks
-  std::optional<double> bytes_per_s, requests_per_s;  // of all of it
-  double latency_s = 0;                               // of one request, beside its transfer
+  std::optional<double> bytes_per_s, requests_per_s;  // of the whole storage
+  double latency_s = 0;                               // of one request, without its transfer
 };
 
 struct ClientLimits {
   int count = 1;
   std::optional<double> nic_bytes_per_s;    // of each
   std::optional<double> demand_rows_per_s;  // of each
-  int buffer_batches = 4;                   // ready before each
+  int buffer_batches = 4;                   // ready in front of each client
 };
 
 struct DispatcherLimits {
   std::optional<double> requests_per_s;
-  double latency_s = 0;  // there and back, beside its work
+  double latency_s = 0;  // round trip, without the dispatcher's work
   int in_flight = kDefaultInFlight;
 };
 

@@ -1,5 +1,4 @@
-// BootstrapDemands: what a batch costs, as another recording of the same pipeline might have had
-// it.
+// BootstrapDemands: what a batch might have cost in other recordings of the same pipeline.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,8 +7,8 @@
 
 namespace headrace::analysis {
 
-// Demands of one bootstrap draw: windows resampled, then each row disturbed by what the model
-// itself is known to be wrong by.
+// One Demands per bootstrap draw: the windows are resampled, then each row is disturbed at random
+// by the error that the model is known to make.
 std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, uint64_t seed);
 
 }  // namespace headrace::analysis

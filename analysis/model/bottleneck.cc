@@ -108,8 +108,9 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   findings->insert(findings->begin(), std::move(winner));
 }
 
-// Of sums over windows that are drawn anew, as the ratio itself is: windows without a step, or with
-// one that took long, have the weight that they have in it.
+// Interval of the stall ratio by resampling windows. Each draw is a ratio of sums, as the stall
+// ratio itself is, so that windows without a step, or with one long step, get the same weight as
+// there.
 std::optional<Interval> StallInterval(const PipelineModel& model) {
   const std::vector<PipelineModel::StallWindow>& windows = model.stall_by_window();
   if (windows.size() < 3) return std::nullopt;

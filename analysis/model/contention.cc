@@ -15,7 +15,7 @@ namespace {
 constexpr double kNoiseRuns = 3;
 
 void ScaleCpu(const PipelineModel& model, double factor, Demands* demands) {
-  // Of what it is before: a part of the consumer's step.
+  // The CPU part of the consumer's step, from the demands before anything is scaled.
   demands->consumer_s += model.ConsumerComputeCpu(*demands) * (factor - 1);
   for (Demands::Operator& op : demands->operators) op.cpu_s *= factor;
   for (size_t s = 0; s < model.stages().size(); ++s) {

@@ -34,7 +34,8 @@ struct PhaseReads {
   double device_bytes = 0, asked_bytes = 0, seconds = 0;
 };
 
-// Of the phase where the course of what devices delivered was kept, else of the whole run.
+// What was read in the phase from `first_ns` to `last_ns`; in the whole run where device reads were
+// not recorded over time.
 std::optional<PhaseReads> ReadInPhase(const RunView& run, size_t io, int64_t first_ns,
                                       int64_t last_ns) {
   PhaseReads had;

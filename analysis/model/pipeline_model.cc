@@ -51,8 +51,8 @@ std::optional<double> ElementCv(const std::vector<double>& times, const std::vec
   return std::clamp(std::sqrt(squares / used * groups / (groups - 1)) / mean, 0.0, 2.5);
 }
 
-// Of the time that threads of the stages had work for a core, the part that they had one; none
-// where that was not recorded.
+// Share of time that the stages' threads had a core, out of the time that they had work for one;
+// none where that was not recorded.
 std::optional<double> ShareOfCores(const WindowRow& sum) {
   double on_cpu_s = 0, runnable_s = 0;
   for (const StageCounters& stage : sum.stages) {
@@ -719,9 +719,9 @@ void PipelineModel::EstimateConsumer(const WindowRow& sum, Demands* demands) con
   demands->consumer_most_s = left(least_q);
 }
 
-// Requests for batches that run on the consumer's thread take as long as its operators and what
-// they leave out, which is work of the loader like theirs. Of that, what the thread did not compute
-// may have been spent waiting for others.
+// Requests for batches that run on the consumer's thread take as long as its operators plus the
+// time outside them, which is work of the loader, too. The part of that time in which the thread
+// did not compute may have been spent waiting for others.
 void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
   size_t stage = 0;
   while (stage < stages_.size() && !stages_[stage].on_consumer) ++stage;
@@ -960,7 +960,7 @@ void PipelineModel::ReadCores() {
 // how many of them want a core. A program that hardly waits gets nearly all of one: others fill
 // what it leaves.
 void PipelineModel::ReadContention(double host) {
-  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // of the cores
+  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // shares of the cores
   constexpr double kWaits = 0.85;                         // a share that is less than a core
   constexpr double kAtQuota = 0.9;
   const WindowRow sum = Sum(steady_);
@@ -1056,7 +1056,7 @@ void PipelineModel::ReadSpread() {
           return static_cast<double>(window.operators[stage.last].completions_count);
         },
         4.0 * stage.parallelism);
-    // Of the completions of its last operator, as of firings.
+    // `cv` is per completion of the stage's last operator; the model needs it per firing.
     if (cv && stage.visit_ratio > 0) {
       stage.cv = *cv * std::sqrt(stage.firings / stage.visit_ratio);
     }

@@ -1,13 +1,13 @@
 // PipelineModel: a run as stages in order, with visit ratios, demands per batch, capacities and
-// variances: enough to bound the throughput of the pipeline as it was and as it might be set.
+// variances: enough to bound the throughput of the pipeline at its own and at other settings.
 //
 // A demand is what one batch costs: c (CPU) and b (blocked) of each operator, without the time it
 // waited for a lock, which is the lock's row; q (runnable but not running) is never a demand.
 // Threads limit c + b of their stage; cores limit the sum of c. See docs/measurements.md.
 //
 // A stage without threads of its own (a loader without workers) runs on the consumer's thread: it
-// has 0 threads in Settings, and that one thread loads and computes in turn. Cores that other
-// programs use as well are shared with them: more threads get a larger share (SharedCores).
+// has 0 threads in Settings, and that one thread loads and computes in turn. Where other programs
+// use the cores as well, more threads get a larger share of them (SharedCores).
 //
 // Times of the model are seconds; one batch is one step of the consumer.
 #pragma once
@@ -25,8 +25,8 @@
 
 namespace headrace::analysis {
 
-// Parallel to RunView::operators. The consumer's own operators belong to no stage of the model: the
-// consumer is a row of its own, without threads to set.
+// The stage of operators that belong to no stage of the model: the consumer's own. (The consumer is
+// a row of its own, without threads to set.)
 inline constexpr size_t kNoStage = static_cast<size_t>(-1);
 struct OperatorModel {
   std::string name, kind;
@@ -40,18 +40,18 @@ struct StageModel {
   std::vector<size_t> operators;
   int parallelism = 1;      // at the end of the run
   int max_parallelism = 0;  // 0: no limit
-  // It has no threads of its own: its operators run on the consumer's. Settings then have 0
-  // threads.
+  // The stage has no threads of its own: its operators run on the consumer's thread. Settings then
+  // give it 0 threads.
   bool on_consumer = false;
   size_t last = 0;               // the last operator that elements pass through
-  double visit_ratio = 1;        // of that
+  double visit_ratio = 1;        // completions of `last` per batch
   double firings = 1;            // per batch: completions of the first one
   double cv = 0.3;               // of one firing's cost, estimated from the spread between windows
   std::optional<size_t> queue;   // the queue after it
-  double elements = 1;           // put into that queue per batch
+  double elements = 1;           // elements put into that queue per batch
   std::vector<size_t> inputs;    // stages whose queues it takes from; empty: a source
   std::optional<size_t> output;  // the stage that takes from its queue; none: the consumer
-  std::optional<double> element_bytes;  // one element of that queue
+  std::optional<double> element_bytes;  // size of one element of that queue
   // Shares of the threads' lifetime in the steady phase.
   double busy_ratio = 0, wait_in_ratio = 0, wait_out_ratio = 0;
   std::optional<double> runnable_ratio;
@@ -60,17 +60,17 @@ struct StageModel {
 struct ResourceModel {
   std::string name, kind;
   int servers = 1;
-  // Operators that use it and the share of its hold time each is taken to cause; the views do not
-  // say, so it is inferred from lock waits and operator kinds. May be empty.
+  // Operators that use it, and the share of its hold time that each is assumed to cause. The views
+  // do not tell, so it is inferred from lock waits and operator kinds. May be empty.
   std::vector<std::pair<size_t, double>> users;
-  // Of those that the accounts do not know as resources, behind all that they do: the storage under
-  // the table; seconds a batch of what the machine counts, a link or memory bandwidth, for which no
-  // thread is seen to wait.
+  // Only for resources that the accounts do not know; these come after all that they do. `curve`:
+  // the storage under the table. `counted_s`: seconds per batch of something that the machine
+  // counts (a link, memory bandwidth) and that no thread is seen to wait for.
   std::optional<DeviceCurve> curve = std::nullopt;
   std::optional<double> counted_s = std::nullopt;
 };
-// ResourceModel::kind of each direction of a network interface, and of memory bandwidth; of others
-// it is what the accounts say: "lock", "device".
+// ResourceModel::kind of each direction of a network interface, and of memory bandwidth. Other
+// resources have the kind that the accounts give: "lock", "device".
 inline constexpr const char* kNetworkResource = "network";
 inline constexpr const char* kMemoryBandwidthResource = "memory bandwidth";
 
@@ -78,30 +78,30 @@ inline constexpr const char* kMemoryBandwidthResource = "memory bandwidth";
 struct Demands {
   struct Operator {
     double cpu_s = 0, blocked_s = 0;       // c and b, b without lock waits
-    double cpu_low_s = 0, cpu_high_s = 0;  // what c lies between
+    double cpu_low_s = 0, cpu_high_s = 0;  // bounds of c
     double lock_wait_s = 0, busy_s = 0;
     double rows = 0, bytes_in = 0, bytes_out = 0;
   };
   struct Resource {
     double hold_s = 0;     // server time
-    double limiter_s = 0;  // what a batch takes of a rate limiter that books its time as waiting
+    double limiter_s = 0;  // time per batch in a rate limiter, which books it as waiting
     double wait_s = 0, bytes = 0;
   };
   std::vector<Operator> operators;
-  std::vector<double> stage_s;      // c + b of the stage's operators
-  std::vector<double> stage_cpu_s;  // c of them
+  std::vector<double> stage_s;      // c + b of each stage's operators
+  std::vector<double> stage_cpu_s;  // c of each stage's operators
   std::vector<Resource> resources;
-  std::vector<double> cache_disk_s;  // by tier of a cache that is thought of; empty: none
+  std::vector<double> cache_disk_s;  // by tier of a hypothetical cache; empty: none
   double cpu_s = 0;                  // all CPU of the process, unattributed part included
-  double unattributed_cpu_s = 0;     // of that, what no operator of a stage accounts for
-  double consumer_cpu_s = 0;         // of that, of the consumer's threads
-  // Compute time of the consumer: c + b. Where there are several consumers at once, of all
+  double unattributed_cpu_s = 0;     // the part of cpu_s that no operator of a stage accounts for
+  double consumer_cpu_s = 0;         // the part of unattributed_cpu_s on the consumer's threads
+  // Compute time of the consumer: c + b. Where several consumers run at once, of all of them
   // together.
   double consumer_s = 0;
-  // Between which it lies, where it is not known how long the consumer waited for a core.
+  // Bounds of consumer_s, where it is not known how long the consumer waited for a core.
   double consumer_least_s = 0, consumer_most_s = 0;
-  // Of the requests for a batch, what neither a core nor an operator of a stage on the consumer's
-  // thread accounts for; 0 where no stage runs there.
+  // Time of the consumer's requests for a batch that neither a core nor an operator accounts for,
+  // where a stage runs on the consumer's thread; 0 where none does.
   double consumer_load_s = 0;
   // How far other programs yield cores to more threads: 1 as a fair scheduler makes them, 0 not.
   // Empty: kOthersYield.
@@ -113,9 +113,9 @@ struct Demands {
 // The knobs of a pipeline and the cores it gets.
 struct Settings {
   std::vector<int> parallelism;     // per stage
-  std::vector<int> queue_capacity;  // per stage: of the queue after it
+  std::vector<int> queue_capacity;  // per stage: capacity of the queue after it
   double cores = 1;
-  int order_window = 0;  // of all ordered queues; 0: none of its own
+  int order_window = 0;  // for all ordered queues; 0: no window set
   bool operator==(const Settings&) const = default;
 };
 
@@ -130,36 +130,38 @@ class PipelineModel {
   const std::vector<OperatorModel>& operators() const { return operators_; }
   const std::vector<ResourceModel>& resources() const { return resources_; }
 
-  // The windows of the steady phase, as indices of run().windows; may be empty when the run has
-  // none, then Estimate uses the whole run. first_ns, last_ns: the phase, since the run's start.
+  // The windows of the steady phase, as indices of run().windows. If the run has no windows this is
+  // empty, and Estimate uses the whole run. steady_first_ns, steady_last_ns: when the phase began
+  // and ended, since the run's start.
   const std::vector<size_t>& steady_windows() const { return steady_; }
   const Phases& phases() const { return phases_; }
   int64_t steady_first_ns() const { return first_ns_; }
   int64_t steady_last_ns() const { return last_ns_; }
 
-  // Demands over those windows (indices into run().windows, repeats allowed); over the steady phase
-  // without an argument. `places`, one of [0, 1] an operator: where c lies in its interval, as far
-  // as all of a stage still add up to its CPU time; else as evenly as they can.
+  // Demands over those windows (indices into run().windows, repeats allowed); over the whole run
+  // where `windows` is empty. Where c of operators is only known within intervals, it is chosen so
+  // that a stage's operators add up to the stage's CPU time as far as possible: at the same part of
+  // every interval, or in proportion to `places` (one number in [0, 1] per operator).
   Demands Estimate(const std::vector<size_t>& windows,
                    const std::vector<double>& places = {}) const;
   const Demands& demands() const { return demands_; }
 
-  // Whether c of every operator is told apart, so that `places` say nothing.
+  // Whether c is known exactly for every operator, so that `places` have no effect.
   bool splits_operators() const { return splits_operators_; }
-  // Whether c of every stage is known apart from b + q, and how.
+  // Whether c of every stage is known apart from b + q, and which source tells.
   bool splits_cpu() const { return splits_cpu_; }
   const std::string& split_source() const { return split_source_; }
 
-  // Cores this process could get with the threads that it has: the budget less what others were
-  // measured to use, and of cores that are full its threads' share.
+  // Cores that this process could get with its present threads: the budget less what others were
+  // measured to use; where the cores are full, its threads' share of them.
   double cores_available() const { return cores_available_; }
-  // Whether other programs keep the cores so full that this one's threads waited for them.
+  // Whether other programs kept the cores so full that this one's threads waited for a core.
   bool cores_contended() const { return others_runnable_ > 0; }
-  // Cores that the threads of those settings get beside other programs: settings.cores, unless the
-  // cores are contended. There, each thread that wants a core gets the share that one had, and more
-  // threads get more.
+  // Cores that the threads of `settings` get beside other programs. That is settings.cores unless
+  // the cores are contended. If they are, each thread that wants a core gets the same share, so
+  // more threads get more.
   double SharedCores(const Settings& settings, const Demands& demands) const;
-  // Share of the consumer's step in which it was ready to compute and had no core; none: unknown.
+  // Share of the consumer's step in which it was ready to compute but had no core; none: unknown.
   std::optional<double> consumer_runnable_ratio() const { return consumer_runnable_ratio_; }
   // Consumers that took batches at the same time, in this or in several processes.
   int consumers() const { return consumers_; }
@@ -168,29 +170,31 @@ class PipelineModel {
   double cores_budget() const { return cores_budget_; }
   std::optional<double> cores_used() const { return cores_used_; }
   std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
-  // Of the budget: on a host with more cores, what others are known to use of those.
+  // What other processes are known to use of this run's own core budget: on a host with more cores
+  // they may run on the rest.
   std::optional<double> cores_other_here() const { return cores_other_here_; }
   bool cores_known() const { return cores_known_; }
 
   double consumer_cv() const { return consumer_cv_; }
   double stall_ratio() const { return stall_ratio_; }
-  // What the consumer waited in each steady window, and what it waited and computed, in seconds: of
-  // their sums the stall fraction is made, and its interval.
+  // Seconds that the consumer waited (wait_s), and waited or computed (all_s), in each steady
+  // window. The stall fraction and its interval are ratios of their sums.
   struct StallWindow {
     double wait_s = 0, all_s = 0;
   };
   const std::vector<StallWindow>& stall_by_window() const { return stall_by_window_; }
 
-  // Whether elements leave every queue in order, and how far ahead of the one that is due another
-  // may wait (0: no bound of its own), by the pipeline's text and command line.
+  // Whether elements leave every queue in order, and how far ahead of the next element in order
+  // another one may wait (0: no bound set). Both come from the pipeline file and the command line.
   bool ordered() const { return ordered_; }
   int order_window() const { return current_.order_window; }
-  // The share of its threads' rate that a stage keeps when its queue is ordered, if all else is
-  // fast: by simulation of the stage alone, remembered. 1 for stages that lose nothing.
+  // The share of its threads' rate that a stage keeps although its queue is ordered, if all else is
+  // fast. Found by simulating the stage alone; results are remembered. 1 for stages that lose
+  // nothing.
   double OrderShare(size_t stage, const Settings& settings) const;
 
-  // Of consumer_s, the part on the cores: CPU time of the consumer's operators, and where that was
-  // not measured all that its threads took, at most.
+  // The part of consumer_s that uses the cores: CPU time of the consumer's operators; where that
+  // was not measured, an upper bound: all CPU time of its threads.
   double ConsumerComputeCpu(const Demands& demands) const;
 
   Settings current() const { return current_; }
@@ -229,7 +233,7 @@ class PipelineModel {
 
   const RunView* run_;
   std::vector<StageModel> stages_;
-  std::vector<size_t> consumer_rows_;  // of RunView::stages
+  std::vector<size_t> consumer_rows_;  // indices into RunView::stages
   std::vector<OperatorModel> operators_;
   std::vector<ResourceModel> resources_;
   Phases phases_;
@@ -238,13 +242,13 @@ class PipelineModel {
   Demands demands_;
   bool splits_cpu_ = false, splits_operators_ = false, cores_known_ = false;
   std::string split_source_;
-  double other_cpu_s_ = 0;  // per batch, of threads outside the stages
+  double other_cpu_s_ = 0;  // CPU time per batch of threads outside the stages
   int consumers_ = 1;
   std::optional<double> consumer_runnable_ratio_;
-  // Of cores that are contended: how many there are for this and other programs, how many of the
-  // others' threads want one (0: not contended), and what the others used.
+  // Where cores are contended: how many cores this and other programs share, how many of the
+  // others' threads want one (0: not contended), and how many cores the others used.
   double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
-  double others_keep_ = 1;  // of what a fair scheduler leaves to others, what they were left
+  double others_keep_ = 1;  // cores left to others / cores that a fair scheduler would leave them
   double cores_available_ = 1, cores_budget_ = 1;
   std::optional<double> cores_used_, cores_other_, cores_other_here_;
   double consumer_cv_ = 0.1, stall_ratio_ = 0;
@@ -252,7 +256,8 @@ class PipelineModel {
   Settings current_;
   bool ordered_ = false;
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
-  mutable int64_t order_moves_ = 50'000'000;  // that simulations for it may still make
+  // Moves that simulations for OrderShare may still make.
+  mutable int64_t order_moves_ = 50'000'000;
 };
 
 }  // namespace headrace::analysis

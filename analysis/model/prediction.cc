@@ -16,7 +16,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
-constexpr int64_t kMoves = 30'000'000;  // of one simulation
+constexpr int64_t kMoves = 30'000'000;  // the most moves of one simulation
 constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
 constexpr size_t kDraws = 200;
 constexpr uint64_t kSeed = 20240612;

@@ -1,14 +1,14 @@
 // Prediction: the rate that a recorded pipeline would have at other settings, with an interval.
 //
-// The rate is the simulated one (what finite queues, variance and shared cores cost below the
-// bound), scaled by how far the simulation of the present settings is from what was observed, the
-// less the further the rate moves, and never more than the least bound; where a simulation would
-// take too long it is that bound. At the present settings it is the observed one: nothing predicts
-// that better. Work on
-// the cores costs what it does at that load (analysis/model/contention). The interval combines what
-// resampling the windows moves the bound by with the error that predictions had: on the seeds of
-// the validation bench that are for fitting (tests/validation) and, as they come, on runs of this
-// machine that were started with a plan (prediction_summary).
+// The rate is the simulated one (which includes what finite queues, variance and shared cores cost
+// below the bound). It is corrected by the ratio of observed to simulated rate at the present
+// settings; the correction fades the further the rate moves. It is never above the smallest bound,
+// and it is that bound where a simulation would take too long. At the present settings the
+// prediction is the observed rate: nothing predicts that better. The cost of work on the cores
+// depends on their load (analysis/model/contention). The interval combines two parts: how far
+// resampling the windows moves the bound, and the errors of earlier predictions: on the fitting
+// seeds of the validation bench (tests/validation) and on this machine's runs that were started
+// with a plan (prediction_summary), as far as there are any.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -26,12 +26,12 @@ struct Prediction {
   Interval interval;          // 90 %
   std::vector<Limit> limits;  // all rows at those settings
   size_t binding = 0;         // index into limits
-  double cpu_cost = 1;        // of work on the cores, against what it costs at present settings
+  double cpu_cost = 1;        // cost of work on the cores then / its cost at the present settings
 };
 
-// `rate`, predicted, seen from what was observed: `before` (what is predicted of the run as it was)
-// becomes `seen`, far from it the rate stays what it is, and between them a better rate is never
-// corrected to a lower one.
+// The predicted `rate`, corrected by one known error: at the present settings `before` was
+// predicted and `seen` observed. A rate equal to `before` becomes `seen`, a rate far from it is not
+// changed. The correction never reverses the order of two rates.
 double CorrectedRate(double rate, double before, double seen);
 
 class Predictor {
@@ -44,19 +44,19 @@ class Predictor {
 
   // The pipeline as it might be.
   Prediction Predict(const Variant& variant) const;
-  // Predict(variant).rate, at a part of the time: the interval is what takes long.
+  // Predict(variant).rate in a fraction of the time, because the interval takes long.
   double Rate(const Variant& variant) const;
-  // 90 % interval of `gain`, the predicted Rate(to) / Rate(from) - 1: narrower than two predictions
-  // apart, which err alike.
+  // 90 % interval of `gain`, the predicted Rate(to) / Rate(from) - 1. It is narrower than two
+  // separate predictions would give, because their errors are alike.
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
   const Contention& contention() const { return contention_; }
-  // What the simulation makes of the present settings, before it is held against the observed rate;
-  // none where it would take too long.
+  // The simulated rate of the present settings, not corrected by the observed rate; none where the
+  // simulation would take too long.
   const std::optional<double>& simulated_now() const { return simulated_now_; }
 
  private:
-  // A sample of the demands and of contention, and the load at present settings.
+  // One bootstrap draw of the demands and of contention, and the load at the present settings.
   struct Draw {
     Demands demands;
     Contention contention;
@@ -66,7 +66,7 @@ class Predictor {
   struct Point {
     Demands demands;
     std::vector<Limit> limits;
-    double least = 0;  // bound
+    double least = 0;  // the smallest bound
     double rate = 0;
   };
   Demands At(const Draw& draw, const Variant& variant) const;
@@ -85,10 +85,10 @@ class Predictor {
   double correction_ = 1;
   std::optional<double> simulated_now_;
   std::vector<Draw> draws_;
-  // Of the present settings: what is predicted of them before that is held against the observed
-  // rate, and their least bound.
+  // For the present settings: the rate predicted before the correction by the observed rate, and
+  // the smallest bound (batches/s).
   double before_ = 0, least_now_ = 0;
-  // Deviation of log(predicted / observed), by what limits.
+  // Standard deviation of log(predicted / observed), by the kind of limit.
   std::map<const LimitKind*, double> errors_;
   // What simulations may still do. A copy of it is whole again.
   struct Moves {

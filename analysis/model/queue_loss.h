@@ -1,6 +1,6 @@
 // What a finite queue costs: the diffusion approximation for two stages with one bounded queue
-// between them (Gelenbe 1975). It is the cross-check of the simulation and the rule for a queue's
-// capacity.
+// between them (Gelenbe 1975). It cross-checks the simulation, and it is the rule that chooses a
+// queue's capacity.
 #pragma once
 
 namespace headrace::analysis {

@@ -1,4 +1,5 @@
-// Scale: the demands of a pipeline of which one part is cheaper or dearer than recorded.
+// Scale: changes the demands of a pipeline as if one part of it were cheaper or dearer than
+// recorded.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,12 +13,12 @@ enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer, kAdded, k
 
 struct Scale {
   Scaled part = Scaled::kStage;
-  // Of the operator, stage or resource, or of the cache's tier; of no meaning for the consumer.
+  // Index of the operator, stage, resource or cache tier; unused for the consumer.
   size_t index = 0;
-  // Its cost multiplied by this, 0 and more. kAdded: seconds a batch added to an operator;
-  // kCacheDisk: to a disk that is not in the pipeline as recorded.
+  // Its cost is multiplied by this, at least 0. kAdded: seconds per batch that are added to an
+  // operator; kCacheDisk: seconds per batch on a disk that the recorded pipeline does not have.
   double factor = 1;
-  bool cpu = true;  // kAdded: computing, else blocked
+  bool cpu = true;  // kAdded: true: CPU time, false: blocked time
   bool operator==(const Scale&) const = default;
 };
 
@@ -28,9 +29,9 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
-// `demands` with each scale applied in turn. A cheaper operator holds what it shares for less time,
-// a resource that serves faster makes its users cheaper by what they held it; sums of stages and
-// cores follow.
+// `demands` with each scale applied in turn. A cheaper operator holds shared resources for less
+// time; a faster resource makes its users cheaper by the time that they hold it less. The sums per
+// stage and for the cores follow.
 Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Scale>& scales);
 
 }  // namespace headrace::analysis

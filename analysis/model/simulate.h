@@ -5,9 +5,9 @@
 //
 // A thread of a stage takes what one firing needs from each input, works through the operators, and
 // puts what the firing emits into the stage's queue. Amounts may be fractions; they add up over the
-// firings of the stage. In an ordered queue elements are let out in the order in which their
-// firings began; a firing is let in while there is room and it is less than the window ahead, and
-// the one that is due always where nothing else can be taken.
+// firings of the stage. Elements leave an ordered queue in the order in which their firings began.
+// A firing may put its elements in while there is room and it is less than the window ahead; the
+// firing that is next in order may always do so if nothing else can be taken out.
 //
 // Times are seconds of virtual time. Cores are shared as by an ideal fair scheduler: n runnable
 // threads on C cores each run at min(1, C / n). Queues block after service: a thread whose element
@@ -25,16 +25,16 @@ struct SimulatedOperator {
   std::string name;
   double cpu_s = 0, blocked_s = 0;            // per firing, outside any resource
   double held_cpu_s = 0, held_blocked_s = 0;  // per firing, while holding `resource`
-  double cv = 0;                              // of all four together
+  double cv = 0;                              // of the sum of these four
   int resource = -1;                          // index into SimulatedPipeline::resources
-  // The share of firings that are slow, these all alike and the others too; 0, or where the cv
-  // cannot be had so: lognormal.
+  // The share of firings that are slow. All slow firings cost the same, and so do all others. 0, or
+  // a cv that two costs cannot produce: costs are lognormal.
   double slow = 0;
 };
 
 struct SimulatedInput {
-  size_t stage = 0;  // whose queue
-  double take = 1;   // elements of it per firing
+  size_t stage = 0;  // the stage whose queue it takes from
+  double take = 1;   // elements taken per firing
 };
 
 struct SimulatedStage {
@@ -42,12 +42,12 @@ struct SimulatedStage {
   int parallelism = 1;
   int queue_capacity = 4;  // of the queue after the stage
   std::vector<SimulatedOperator> operators;
-  // Not given: one element of the stage before it; the first stage makes elements without end, as
-  // one with an empty list does.
+  // Not given: one element of the stage before it. The first stage, and any stage with an empty
+  // list, makes elements without end.
   std::optional<std::vector<SimulatedInput>> inputs = std::nullopt;
   double emit = 1;  // elements per firing
   bool ordered = false;
-  int window = 0;  // of the ordered queue; 0: none
+  int window = 0;  // reorder window of the ordered queue; 0: none
 };
 
 struct SimulatedResource {
@@ -59,8 +59,9 @@ struct SimulatedPipeline {
   std::vector<SimulatedStage> stages;  // the last one feeds the consumer
   std::vector<SimulatedResource> resources;
   double cores = 1;
-  double consumer_s = 0;      // compute time of the consumer per step, off the cores
-  double consumer_cpu_s = 0;  // on them, before that: taking a batch, and what it computes there
+  double consumer_s = 0;  // compute time of the consumer per step, off the cores
+  // On the cores, before consumer_s: taking a batch, and what it computes there.
+  double consumer_cpu_s = 0;
   double consumer_cv = 0;
   double consumer_take = 1;  // elements of the last queue per step
 };
@@ -93,9 +94,10 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
                            uint64_t seed, double period_s = 0,
                            const std::function<void(const SimulatedCounters&)>& snapshot = {});
 
-// Steps per second of a simulation of `steps` steps, the first fifth left out; of fewer steps when
-// `moves`, if given, or `most` of them run out, from which each move of a thread takes one: nothing
-// that a store can hold makes it run on. Empty when less than that fifth was reached.
+// Steps per second of a simulation of `steps` steps, without the first fifth. Each move of a thread
+// uses up one of `*moves` (if given) and of `most`; when either runs out the simulation ends with
+// fewer steps, so no figures in a store can make it run for ever. Empty if it ended within the
+// first fifth.
 std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
                                     int64_t* moves = nullptr, int64_t most = INT64_MAX);
 

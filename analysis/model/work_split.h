@@ -1,5 +1,6 @@
 // WorkSplit: where the CPU time of a pipeline goes, by part of the pipeline and by transform, as
-// characterization studies print it; and how many cores the consumer takes and would take.
+// characterization studies print it; and how many cores the consumer needs now and would need to
+// never wait.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,16 +19,16 @@ struct WorkShare {
   Quantity busy_per_row;  // ns of thread time in it: on a CPU, blocked, or runnable
 };
 
-// By class, in pipeline order, operators of no class one by one, and "outside every operator" last.
-// Steady phase.
+// CPU time of the steady phase by class, in pipeline order; operators without a class one by one;
+// "outside every operator" last.
 std::vector<WorkShare> StageSplit(const PipelineModel& model);
-// By class of transform, then by transform, each the dearest first; shares are of all transforms.
-// Empty without accounts of transforms.
+// CPU time by class of transform, and by transform, the dearest first. Shares are of all
+// transforms' time. Empty without accounts of transforms.
 std::vector<WorkShare> TransformClasses(const PipelineModel& model);
 std::vector<WorkShare> Transforms(const PipelineModel& model);
 
-// Cores that the pipeline keeps busy for its consumer, and those that would let the consumer work
-// without a wait: CPU of a batch times the rate it could take.
+// Cores that the pipeline keeps busy for its consumer, and cores that it would need for the
+// consumer never to wait: CPU time per batch times the rate that the consumer could take.
 struct CpuToConsumer {
   Quantity cores_used, cores_wanted;
 };

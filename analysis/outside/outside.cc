@@ -17,7 +17,8 @@ constexpr int64_t kShortestNs = 2'000'000'000;
 constexpr size_t kDraws = 300;
 constexpr uint64_t kSeed = 20261121;
 constexpr double kSure = 0.7;
-constexpr double kMostLost = 0.5;  // of what a verdict rests on; with more there is none
+// Share of a verdict's data; if more was lost, there is no verdict.
+constexpr double kMostLost = 0.5;
 // A unit takes part when this much of a thread's time is work or exchange.
 constexpr double kActive = 0.03;
 // An exchange counts when it is this much of the waiting thread's waits.

@@ -2,10 +2,11 @@
 // off the CPU, the causes of their waits, and who ended those waits.
 //
 // Threads are taken together by name and kind of process. The consumer is the main thread of the
-// process that the others feed. A unit is what may have a role: all processes of one kind, or, in
-// the consumer's own process, the threads of one name. A wait is for the one who ends it: the
-// consumer's waits ended by others are its stall; others' waits ended by the consumer's side are
-// waits for room or for the next request. The side that waits less for the other limits the run.
+// process that the others feed. Roles are given to units: a unit is all processes of one kind or,
+// in the consumer's own process, the threads of one name. A wait counts as a wait for the thread
+// that ends it: the consumer's waits that others end are its stall; others' waits that the
+// consumer's side ends are waits for room or for the next request. The side that waits less for the
+// other is the limit.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -37,8 +38,8 @@ const char* WaitCauseName(WaitCause cause);  // "storage", ...
 // kOther for a word it does not know.
 WaitCause WaitCauseOf(const std::string& name);
 
-// The name that probes give to a group of threads ends in this where it is the first thread of its
-// process.
+// Ending of the name that probes give to a group of threads if they are the first threads of their
+// processes.
 inline constexpr const char* kMainSuffix = " (main)";
 bool IsMainThread(const std::string& thread);
 
@@ -64,22 +65,23 @@ struct ThreadGroup {
   std::string thread;
   bool main = false;
   ThreadTimes time;
-  double threads_count = 0;  // mean number, from their times together
+  double threads_count = 0;  // mean number alive, from the sum of their times
 };
 
-// Of the waits of group `wakee`, those that group `waker` ended.
+// The waits of thread group `wakee` that group `waker` ended.
 struct WakeEdge {
   std::optional<size_t> waker;  // empty: a thread outside the recorded tree
   size_t wakee = 0;
   WaitCause cause = WaitCause::kOther;
   int64_t wakeups_count = 0;
-  double wait_s = 0;  // measured, or the wakee's time blocked for the cause by share of wake-ups
+  // Measured; else the wakee's blocked time for this cause, divided by the share of wake-ups.
+  double wait_s = 0;
 };
 
 enum class UnitRole : uint8_t { kConsumer, kProducer, kIdle, kLauncher };
 const char* UnitRoleName(UnitRole role);
 
-// Where the lifetime of a unit's threads goes; parts of 1.
+// Where the lifetime of a unit's threads goes; the parts sum to 1.
 struct UnitShares {
   double on_cpu = 0, runnable = 0;
   double storage = 0, network = 0, sleep = 0;
@@ -89,7 +91,7 @@ struct UnitShares {
   double stopped = 0;        // by a signal or a debugger
   double other = 0;          // ended by no thread that is known
 
-  // The time it would need for its work alone.
+  // The part that its work alone would need.
   double work() const { return on_cpu + runnable + storage + network + sleep + lock; }
 };
 
@@ -98,14 +100,14 @@ struct Unit {
   UnitRole role = UnitRole::kIdle;
   size_t kind = 0;
   std::vector<size_t> groups;
-  size_t key_group = 0;      // whose threads do most of the work
+  size_t key_group = 0;      // the group whose threads do most of the work
   double threads_count = 1;  // of the key group
-  int64_t distance = -1;     // from the consumer along waits; -1: no exchange seen
+  int64_t distance = -1;     // hops from the consumer along waits; -1: no exchange seen
   UnitShares shares;         // of the key group's threads
-  double ended_stall_s = 0;  // of the consumer's waits, those it ended
+  double ended_stall_s = 0;  // the consumer's waits that this unit ended
 };
 
-// What is known of the threads decides what can be said.
+// How much is known about the threads; it decides what can be said.
 enum class OutsideKnowledge : uint8_t {
   kNothing,  // no thread times
   kCpu,      // time on CPU and runnable only
@@ -115,8 +117,8 @@ enum class OutsideKnowledge : uint8_t {
 };
 
 enum class OutsideLimit : uint8_t {
-  kProducers,  // CPU of the producers, cores being left
-  kCores,      // the same, no core being left
+  kProducers,  // CPU work of the producers, although cores are free
+  kCores,      // CPU work of the producers, with no core free
   kStorage,
   kNetwork,
   kLock,
@@ -144,23 +146,25 @@ struct Outside {
   std::vector<WakeEdge> edges;             // longest first
   std::vector<Unit> units;                 // the consumer first, then by distance and work
   std::vector<OutsideFinding> findings;    // by probability; those with none left out
-  size_t culprit = 0;                      // unit that findings[0] is about
+  size_t culprit = 0;                      // index of the unit that findings[0] is about
   bool decided = false;                    // findings[0] is probable enough
   double stall_ratio = 0;                  // of the consumer's time
   std::optional<Interval> stall_interval;  // 90 %
-  size_t steady_slices = 0;    // the verdict is about: without start and end of the program
-  bool stall_assumed = false;  // nobody saw who ended the waits: all of them are counted
-  // Of the cores that the run may use; where these are not all of the machine, only what the tree
-  // uses of them is known, and the rest may be in use as well.
+  // Slices that the verdict is about: without start and end of the program.
+  size_t steady_slices = 0;
+  bool stall_assumed = false;  // it is unknown who ended the waits, so all of them are counted
+  // Busy share of the cores that the run may use. Where these are not all cores of the machine,
+  // only the process tree's own use is known, and others may use the rest as well.
   std::optional<double> cores_busy_ratio;
-  std::optional<double> cores_free;    // of them; empty where others' use of them is not known
-  std::optional<double> cores_used;    // by the tree, of the threads that were seen
+  // Free cores of those that the run may use; empty where others' use is not known.
+  std::optional<double> cores_free;
+  std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs
   std::vector<std::string> unknown;    // what cannot be said, a sentence each
   std::string measure;                 // undecided: what would decide it
 };
 
-// Never throws; `run` may be of any kind.
+// Never throws; `run` may be any kind of run.
 Outside LookFromOutside(const RunView& run);
 
 }  // namespace headrace::analysis

@@ -69,7 +69,8 @@ class Description {
   }
 
  private:
-  // Of the plan over what it would do without a change.
+  // Relative gain of the plan over the same plan with the settings `without`, which lack one
+  // change.
   double GainOver(const Settings& without) const {
     return plan_.rate / predictor_.Rate({without, plan_.warm}) - 1;
   }

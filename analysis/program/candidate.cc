@@ -52,7 +52,7 @@ std::optional<Candidate> Planner::CandidateOf(HostProblem problem) const {
   Candidate candidate;
   std::optional<HostSolution> solution = Solve(problem, &candidate.report);
   if (!solution) return std::nullopt;
-  constexpr double kFilled = 0.005;  // of the rate, for a cache as full as it may be
+  constexpr double kFilled = 0.005;  // share of the rate that filling a cache to the full may cost
   if (!budget_.price_per_core_hour && !budget_.watts_per_core) {
     FillCaches(problem, kFilled, &*solution);
   }

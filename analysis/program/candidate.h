@@ -1,4 +1,4 @@
-// Candidate: a plan as predicted: the integer program's answer, searched further.
+// Candidate: a plan with its predicted rate: the integer program's answer, improved by the search.
 #pragma once
 #include <optional>
 #include <vector>
@@ -13,36 +13,37 @@ namespace headrace::analysis {
 
 // An output that the plan keeps between epochs.
 struct PlannedCache {
-  size_t stage = 0, tier = 0;  // of the model, of the question
-  double share = 0;            // of the elements
-  double bytes = 0;            // of the tier
-  // What it may grow to if elements come out larger: within the tier, and in memory within what
-  // the memory budget leaves beside the rest of the plan.
+  size_t stage = 0, tier = 0;  // indices into the model's stages and the question's tiers
+  double share = 0;            // share of the elements that is kept
+  double bytes = 0;            // bytes that it takes of the tier
+  // Bytes that it may grow to if elements turn out larger: limited by the tier and, for a cache in
+  // memory, by what the rest of the plan leaves of the memory budget.
   double most_bytes = 0;
 };
 
 struct Candidate {
-  HostSolution solution;  // of the program, before the search
+  HostSolution solution;  // the program's, before the search
   HostReport report;
   std::vector<PlannedCache> caches;
   Settings settings;
-  // What the caches make of the pipeline's costs from the second epoch on, and in the first.
+  // How the caches change the pipeline's costs from the second epoch on (`warm`) and in the first
+  // (`fill`).
   std::vector<Scale> warm, fill;
   double rate = 0, fill_rate = 0;
-  double average_s = 0;  // a batch, over all epochs: what is compared
+  double average_s = 0;  // seconds per batch over all epochs; candidates are compared by it
 };
 
 class Planner {
  public:
-  // All must outlive it. `base`: the settings that a plan starts from; `same_cores`: it may use as
-  // many as the run had.
+  // All references must outlive it. `base`: the settings that a plan starts from. `same_cores`: the
+  // plan may use as many cores as the run had.
   Planner(const PipelineModel& model, const Predictor& predictor, const Budget& budget,
           const MemoryBudget& memory, const Settings& base, bool same_cores);
 
-  // The best; without a cache where that is as good. Throws Error kInconclusive where no settings
-  // satisfy all budgets.
+  // The best candidate; one without a cache if it is as good. Throws Error kInconclusive where no
+  // settings satisfy all budgets.
   Candidate Best() const;
-  // Threads of each stage.
+  // The most threads of each stage.
   const std::vector<int>& most() const { return program_.most; }
 
  private:

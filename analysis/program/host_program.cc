@@ -17,10 +17,13 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSolverSeconds = 10;
-constexpr double kFine = 1e4;            // rates are told apart to 1e-9
-constexpr double kChangesSeconds = 0.3;  // of the last objective, which no rate depends on
-constexpr double kLoose = 1e-4;          // of cores and watts that were reached before
-constexpr double kEqual = 4e-7;          // of a rate that was reached before
+constexpr double kFine = 1e4;  // rates are told apart to 1e-9
+// Time limit for the last objective, on which no rate depends.
+constexpr double kChangesSeconds = 0.3;
+// Relative slack for cores and watts that an earlier objective reached.
+constexpr double kLoose = 1e-4;
+// Relative slack for a rate that an earlier objective reached.
+constexpr double kEqual = 4e-7;
 
 // What the last objective counts: a knob that changes, a thread of headroom that is missing.
 // Threads hardly count: none of the choices is wider than is of use. An answer within half a change

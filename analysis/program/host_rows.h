@@ -1,5 +1,5 @@
-// HostRows: the columns and rows of the allocation program (host_program.h) that all of its
-// objectives have, and the sums that they are made of.
+// HostRows: the columns and rows of the allocation program (host_program.h) that all its objectives
+// share, and the sums that these consist of.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +21,8 @@ struct Sum {
 // The problem must outlive it. Times are in units of `unit_s`.
 class HostRows {
  public:
-  // `shares`, if given, are not to be chosen any more; they must outlive it.
-  // Without `memory` that row is left out, as it holds whatever is chosen.
+  // `shares`, if given, fixes the share that each site keeps; it must outlive this object. With
+  // `memory` false there is no memory row, because everything fits.
   HostRows(const HostProblem& problem, Lists lists, double unit_s, bool memory,
            const std::vector<double>* shares = nullptr);
 
@@ -30,21 +30,21 @@ class HostRows {
   const std::vector<size_t>& shares() const { return kept_; }
   const std::vector<size_t>& uses() const { return uses_; }
 
-  // P1: both T as columns.
+  // For P1: adds T and T_fill as columns.
   void AddTimes();
   Terms TimeTerms() const;
-  // P2 and later: T given; `cores` a column.
+  // For P2 and later: T and T_fill are given, `cores` is a column.
   void AddRates(double batch_s, double fill_s, size_t cores);
 
-  // Seconds of the stage's threads that one batch takes, in units.
+  // Time of the stage's threads that one batch takes, in units of `unit_s`.
   Sum Load(size_t s, CachePhase phase) const;
-  // Cores' seconds of one batch, in units.
+  // CPU time of one batch, in units of `unit_s`.
   Sum CoresLoad(CachePhase phase) const;
-  // What must be given up so that the memory suffices, as a row over what changes: without it the
-  // solver would shorten a hundred queues by a hundredth each. `changed` are the columns that are 1
-  // where the queue of a stage is shorter.
+  // Adds a row that says how much must be given up so that the memory suffices, over the columns
+  // that change. Without it the solver's relaxation would shorten a hundred queues by a hundredth
+  // each. `changed` are the columns that are 1 where the queue of a stage is shorter.
   void AddRelief(const std::vector<std::optional<size_t>>& changed);
-  // Threads' worth of work of a stage.
+  // How many threads' work a stage does.
   Terms Workers(size_t s) const;
   template <typename Value>
   Terms OverChoices(size_t s, Value value) const {
@@ -73,8 +73,8 @@ class HostRows {
 
   void AddSets();
 
-  // A column of a choice is 1 where the stage runs that way or wider; the first of a list is that
-  // of its mode, or always 1.
+  // The column of a choice is 1 if the stage uses this choice or a wider one. The column of a
+  // list's first choice is its mode's column, or always 1.
   void AddChoices();
 
   void AddSites();
@@ -84,7 +84,8 @@ class HostRows {
   // T >= load / workers of the choice that is taken.
   void AddStageTime(size_t s, CachePhase phase);
 
-  // Cores, what all stages share, the tiers' devices: `time` is T in units.
+  // Rows for the cores, for what all stages share, and for the tiers' devices. `time` is T in units
+  // of `unit_s`.
   void AddShared(CachePhase phase, const Sum& time, std::optional<size_t> cores);
 
   const HostProblem& problem_;

@@ -10,11 +10,11 @@
 namespace headrace::analysis {
 
 struct MaxMinProblem {
-  std::vector<double> service_s;  // per batch, of one thread of the stage; 0: never limits
+  std::vector<double> service_s;  // seconds per batch of one thread of the stage; 0: never a limit
   std::vector<int> most;          // threads of the stage at most
-  std::vector<double> weight;     // of one thread in the budget (bytes, cores); may be 0
+  std::vector<double> weight;     // what one thread takes of the budget (bytes, cores); may be 0
   double budget = 0;              // infinite: none
-  double most_rate = 0;           // of everything that threads do not change; infinite: none
+  double most_rate = 0;           // bound of everything that threads do not change; infinite: none
 };
 struct MaxMinSolution {
   double rate = 0;

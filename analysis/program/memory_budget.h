@@ -1,7 +1,7 @@
 // MemoryBudget: which settings fit the memory that a plan may use.
 //
-// What a process needs is what it held at its peak without its queues, and for each stage its queue
-// full and every thread with an element in hand.
+// A process needs what it held at its peak without its queues, plus for each stage a full queue and
+// one element for every thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,31 +10,33 @@
 
 namespace headrace::analysis {
 
-// Bytes of one element behind a stage; 0 where the run did not record it.
+// Bytes of one element that a stage puts out; 0 where the run did not record it.
 double ElementBytes(const PipelineModel& model, size_t stage);
 
-// Queues full and every thread with an element in hand; empty when no element size was recorded.
+// Bytes of full queues and of one element for every thread; empty when no element size was
+// recorded.
 std::optional<double> QueueMemory(const PipelineModel& model, const Settings& settings);
 
-// What the process may use: `bytes`, else the run's own limit; infinite where there is none.
+// Bytes that the process may use: `bytes`, else the run's own limit; infinite where there is none.
 double MemoryLimit(const PipelineModel& model, std::optional<uint64_t> bytes);
 
 class MemoryBudget {
  public:
-  // At most MemoryLimit(model, bytes). Throws Error kInconclusive, saying by how much,
-  // where not even queues of one element fit.
+  // The limit is MemoryLimit(model, bytes). Throws Error kInconclusive, saying by how much, where
+  // not even queues of one element fit.
   MemoryBudget(const PipelineModel& model, std::optional<uint64_t> bytes);
 
   // Infinite: no limit.
   double limit_bytes() const { return limit_bytes_; }
-  // Of the process without its queues.
+  // Bytes of the process without its queues.
   double base_bytes() const { return base_bytes_; }
-  // With those settings and so much more in memory.
+  // Bytes that the process needs with those settings, plus `more_bytes`.
   double Needed(const Settings& settings, double more_bytes = 0) const;
   bool Fits(const Settings& settings, double more_bytes = 0) const {
     return Needed(settings, more_bytes) <= limit_bytes_;
   }
-  // With queues so short that they fit beside one thread per stage; else as they are.
+  // `settings` with queues shortened so that they fit when each stage has one thread; unchanged
+  // where they fit already.
   Settings Shortened(Settings settings) const;
 
  private:

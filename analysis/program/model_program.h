@@ -10,7 +10,7 @@ namespace headrace::analysis {
 
 struct ModelProgram {
   HostProblem problem;
-  std::vector<int> most;  // threads of each stage
+  std::vector<int> most;  // the most threads of each stage
 };
 
 // `base`: the settings that a plan starts from, with the cores it may use.

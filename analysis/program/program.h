@@ -18,19 +18,20 @@ class Program {
  public:
   // Adds a column and returns its index. Bounds may be infinite (HUGE_VAL).
   size_t Column(std::string name, double lower, double upper, bool integer);
-  // lower <= sum coefficient * column <= upper. A column that is named twice counts twice, in
-  // objectives too.
+  // lower <= sum coefficient * column <= upper. Coefficients of a column that appears twice add up,
+  // also in objectives.
   void Row(std::string name, std::vector<std::pair<size_t, double>> terms, double lower,
            double upper);
   void Objective(std::vector<std::pair<size_t, double>> terms, bool maximise);
 
-  // Leaves out the solver's integer preprocessing: that of CBC 2.10 loses the optimum of some small
-  // covering programs (FleetProgram.APlanThatPreprocessingLoses). Slower for large programs.
+  // Turns off the solver's integer preprocessing, because that of CBC 2.10 loses the optimum of
+  // some small covering programs (FleetProgram.APlanThatPreprocessingLoses). Slower for large
+  // programs.
   void WithoutPreprocessing() { preprocess_ = false; }
-  // Tells objectives apart that differ by 1e-5 / `times`: CBC looks for nothing better by less than
-  // 1e-5 of whatever unit.
+  // Distinguishes objective values that differ by 1e-5 / `times`. CBC itself ignores improvements
+  // below 1e-5, whatever the unit.
   void Finely(double times) { times_ = times; }
-  // Is content with a solution that no other betters by more than this, in units of the objective.
+  // Accepts a solution if no other is better by more than `gap`, in units of the objective.
   void AllowGap(double gap) { allowed_gap_ = gap; }
 
   // The optimum's column values, proven within the solver's tolerance; empty when infeasible.

@@ -1,5 +1,6 @@
-// Search: what the integer program does not know, found by predicting: which of its changes pay,
-// what longer queues and a few threads more gain where costs vary. Every step must fit the memory.
+// Search: improves the integer program's answer by predictions, which know more than the program:
+// which of its changes pay, and what longer queues and a few more threads gain where costs vary.
+// Every step must fit the memory.
 #pragma once
 #include <functional>
 #include <vector>
@@ -10,7 +11,7 @@ namespace headrace::analysis {
 
 // The longest queue that costs which vary ask for.
 inline constexpr int kMaxCapacity = 32;
-// Of an ordered queue, for each thread that fills it.
+// Places of an ordered queue for each thread that fills it.
 inline constexpr int kOrderedPlaces = 4;
 
 // Whether no stage has more threads than that.
@@ -18,15 +19,16 @@ bool WithinMost(const std::vector<int>& most, const Settings& settings);
 
 class Search {
  public:
-  // `most`: threads of each stage. All but `target` and `scales` must outlive it.
+  // `most`: the most threads of each stage. All arguments but `target` and `scales` must outlive
+  // it.
   Search(const PipelineModel& model, const Predictor& predictor, const std::vector<int>& most,
          std::vector<Scale> scales, std::function<bool(const Settings&)> fits, double target);
 
   const Settings& plan() const { return plan_; }
   double rate() const { return rate_; }
 
-  // From `start` to the best settings found; changes against `current` that gain next to nothing
-  // are taken back.
+  // Searches from `start` for the best settings; takes back changes against `current` that gain
+  // next to nothing.
   void Run(const Settings& start, const Settings& current);
 
  private:

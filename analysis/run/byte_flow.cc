@@ -53,7 +53,8 @@ class Flow {
   }
   std::string DoubtOf(size_t op) const { return Doubts::Of(doubts_.operators, op); }
 
-  // Of operator `op`, per row of operator `rows_of`.
+  // Adds a border: `bytes` are those of operator `op`; per-row figures use the rows of operator
+  // `rows_of`.
   void Add(const std::string& key, const std::string& name, size_t op, size_t rows_of, double bytes,
            const std::string& told_by, const std::string& against) {
     if (const std::string doubt = DoubtOf(op); !doubt.empty()) {

@@ -1,6 +1,6 @@
 // ByteFlow: how many bytes crossed each border of a pipeline, from what is stored to what is sent:
-// stored, selected, read, over-read, decompressed, decoded, transformed, sent. Exact counts of the
-// operators' accounts; a border that no account counts says why.
+// stored, selected, read, over-read, decompressed, decoded, transformed, sent. The counts are
+// exact, from the operators' accounts; a border that no account counts says why.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,21 +16,21 @@ struct ByteBorder {
   std::string name;     // for people: "read (with over-read)"
   std::string told_by;  // "account fetch, out"; empty where nothing tells
   Quantity bytes;       // over the run
-  Quantity per_row;     // of the rows that its operator handled, else of the consumer's
+  Quantity per_row;     // per row that its operator handled, else per row of the consumer
   Quantity per_second;  // mean over the run
   Quantity ratio;       // to the border `against`
   std::string against;  // key of the border before; empty for the first
 };
 
-// In the order in which bytes pass; empty when no operator counted bytes. Doubted operators are
-// unavailable with the doubt as reason.
+// The borders in the order in which bytes pass them; empty when no operator counted bytes. Where an
+// operator's figures are doubted, its borders are unavailable, with the doubt as reason.
 std::vector<ByteBorder> ByteFlow(const RunView& run, const Doubts& doubts);
 
-// The border of that key, or null.
+// The border with that key, or null.
 const ByteBorder* FindBorder(const std::vector<ByteBorder>& borders, const std::string& key);
 
-// Bytes of all rows alike of one group of features before and after deduplication (accounts of the
-// kind "dedup": in are the lists as they were, out the unique ones and their inverse).
+// Bytes of one feature group's lists before and after deduplication, from accounts of kind "dedup":
+// bytes in are the original lists, bytes out the unique ones and their inverse.
 struct Duplication {
   std::string group;
   Quantity factor;  // bytes in / bytes out

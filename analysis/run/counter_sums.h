@@ -1,15 +1,16 @@
-// Sums of counters over windows. What was not measured in one of them is not known of the sum.
+// Sums of counters over windows. A counter that was not measured in one of the windows is unknown
+// in the sum.
 #pragma once
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
 
-// `first`: of the windows; `sum` then becomes `value`, and of an operator's counters those that may
-// be unmeasured do, as the others begin at 0.
+// Adds the counters of one window. `first`: this is the first window, so optional counters are set
+// instead of added; the others start at 0.
 void Add(Count* sum, const Count& value, bool first);
 void Add(OperatorCounters* sum, const OperatorCounters& x, bool first);
 
-// c, or where it is not told apart the middle of what it lies between; empty: not measured.
+// An operator's c, or the middle of its bounds where c is not exactly known; empty: not measured.
 Count LikelyCpuNs(const OperatorCounters& op);
 
 }  // namespace headrace::analysis

@@ -1,5 +1,5 @@
-// Figure: what two runs are compared by: its name in JSON and for people, its unit, and which way
-// is better.
+// Figure: a quantity by which two runs are compared: its name in JSON and for people, its unit, and
+// which direction is better.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace headrace::analysis {
 
-// In the order of a page. The first eight are of a pipeline with accounts, the others of a command
-// that ends by itself.
+// In the order in which a page shows them. The first eight are for a pipeline with accounts, the
+// others for a command that ends by itself.
 enum class Figure : uint8_t {
   kRowsPerSecond,
   kWait,  // share of the consumer's time that it waits for data
@@ -30,7 +30,7 @@ struct FigureInfo {
   const char* title;  // for people: "rows/s"
   const char* unit;   // "rows/s", "ratio", "s", "bytes"
   bool higher_is_better;
-  const char* more;  // in words, where B has more of it: "faster", "more memory"
+  const char* more;  // the word for "B has more of it": "faster", "more memory"
   const char* less;
   bool share;  // compared as a difference, not as a ratio
 };

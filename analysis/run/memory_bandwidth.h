@@ -1,5 +1,5 @@
-// What a run moved to and from memory, by the best that was measured, and how much of the machine's
-// ceiling that is.
+// Bytes that a run moved to and from memory, from the best source that was recorded, and the
+// machine's ceiling.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,18 +12,18 @@ namespace headrace::analysis {
 struct MemoryBandwidth {
   Quantity bytes_per_s;      // mean over the run; says whether it was counted or estimated
   std::string told_by;       // "memory controllers", "LLC misses of the processes", ...
-  bool whole_machine;        // other processes are in it
-  Real ceiling_bytes_per_s;  // the best this machine was measured to read
+  bool whole_machine;        // it includes other processes
+  Real ceiling_bytes_per_s;  // highest read rate measured on this machine
 };
 
-// By memory controllers and the like if a probe could read them, else 64 bytes for each miss of the
-// last-level cache, else the bytes that the operators accounted for, in and out. Nothing if none of
-// these is known.
+// The source is the first of these that is known: memory controllers and similar counters; 64 bytes
+// for each miss of the last-level cache; the bytes that operators accounted for, in and out.
+// Nothing if none is known.
 std::optional<MemoryBandwidth> MemoryBandwidthOf(const RunView& run);
 
-// Of a second of the machine's memory bandwidth, what one batch took at this rate; the inverse is
-// the rate that it allows. Empty where the ceiling was not measured, or the traffic is only told
-// from what operators accounted for, which mostly stays in caches.
+// Seconds of the machine's full memory bandwidth that one batch took at this rate; the inverse is
+// the rate that the bandwidth allows. Empty where the ceiling was not measured, or where only
+// operators' accounts tell the traffic (most of those bytes stay in caches).
 Real MemorySecondsPerBatch(const RunView& run, double batches_per_second);
 
 }  // namespace headrace::analysis

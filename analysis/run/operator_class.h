@@ -1,7 +1,7 @@
-// OperatorClass: which part of an ingestion pipeline an operator is, by its kind and name: for the
-// split of the CPU time by stage (fetch, decompress, ..., send) and of the transforms by class, as
-// characterization studies print it (Zhao et al., Understanding Data Storage and Ingestion, ISCA
-// 2022, section 6.4 and table 11).
+// OperatorClass: which part of an ingestion pipeline an operator is, by its kind and name. It is
+// used to split CPU time by stage (fetch, decompress, ..., send) and transforms by class, as
+// characterization studies do (Zhao et al., Understanding Data Storage and Ingestion, ISCA 2022,
+// section 6.4 and table 11).
 #pragma once
 #include <string>
 #include <string_view>
@@ -32,8 +32,8 @@ inline constexpr size_t kNumOperatorClasses = static_cast<size_t>(OperatorClass:
 const char* OperatorClassName(OperatorClass cls);  // "fetch", "feature generation", ...
 bool IsTransformClass(OperatorClass cls);
 
-// Of an operator account. Transforms go by their name, others by their kind, or, where that is none
-// of ours, by their name.
+// The class of an operator account. Transforms are classified by name, others by kind or, if the
+// kind is not one of ours, by name.
 OperatorClass ClassOf(std::string_view kind, std::string_view name);
 
 }  // namespace headrace::analysis

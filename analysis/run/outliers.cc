@@ -17,7 +17,7 @@ namespace {
 constexpr double kNormalMad = 1.4826;   // deviation of a normal sample over its MAD
 constexpr double kNormalMean = 1.2533;  // and over its mean absolute deviation
 constexpr size_t kFewestOthers = 5;
-constexpr double kFewestRequests = 10;  // of a device, for a latency
+constexpr double kFewestRequests = 10;  // requests that a device needs for a latency
 // A value nearer to the median than this share of it is no outlier, however close the others lie.
 constexpr double kLeastShare = 0.005;
 

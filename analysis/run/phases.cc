@@ -12,14 +12,15 @@ namespace {
 
 constexpr size_t kFewest = 5;  // windows of a phase that statements rest on
 constexpr int64_t kShortestNs = 1'000'000'000;
-// Of the difference of two means, in its standard errors. The largest of n splits of pure noise
-// comes to 3 or 4; windows that resemble their neighbours double that.
+// Least difference of two means that is beyond chance, in standard errors of that difference. The
+// largest of n splits of pure noise reaches 3 or 4; correlated neighbouring windows double that.
 constexpr double kFarBeyondChance = 8;
 constexpr double kLeastCost = 0.15, kLeastBytes = 0.15, kLeastRate = 0.2, kLeastFill = 0.05;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// Of a window without a step half of one: it has too short a time for its rate, not none.
+// The rate of a window, counting half a step where it has none: such a window is too short for its
+// rate, which is not 0.
 double RateAtLeast(const WindowRow& window) {
   return window.duration_ns > 0 ? std::max(0.5, static_cast<double>(window.steps.steps_count)) /
                                       Seconds(window.duration_ns)
@@ -123,7 +124,8 @@ size_t EndOfFill(const RunView& run, size_t first, size_t last) {
   }
   const auto shift = FindShift(rates, kLeastFill, kFewest);
   if (!shift || shift->at > n / 2) return first;
-  constexpr double kFilled = 0.1;  // of all queues' capacity
+  // Rise that counts as filling, as a share of all queues' capacity.
+  constexpr double kFilled = 0.1;
   const auto middle = fills.begin() + static_cast<long>(shift->at);
   const double before = Mean(std::vector<double>(fills.begin(), middle));
   const double after = Mean(std::vector<double>(middle, fills.end()));
@@ -200,7 +202,8 @@ bool TakesMoreThanQueues(const RunView& run, size_t first, size_t last) {
 }
 
 void FindSlower(Phases* found) {
-  constexpr double kWorthAWord = 0.1;  // of the run
+  // Share of the run that a slower part must take to be mentioned.
+  constexpr double kWorthAWord = 0.1;
   const auto rate = [](const Phase& phase) {
     return static_cast<double>(phase.steps_count) / std::max(1e-9, Seconds(phase.time_ns));
   };
@@ -245,7 +248,7 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
                EpochEdges* found) {
   constexpr size_t kApart = 8;     // windows from one edge to the next, to tell them apart
   constexpr size_t kWide = 4;      // windows that an edge may take
-  constexpr double kWorth = 0.25;  // of the steps of a window: costs below are not told apart
+  constexpr double kWorth = 0.25;  // share of a window's steps: smaller costs are not separated
   if (!run.run.epoch_splits_count || *run.run.epoch_splits_count <= 0) {
     found->unknown = "how much an epoch has is not recorded";
     return;
@@ -337,8 +340,8 @@ void Larger(const std::optional<FoundShift>& shift, const std::string& stage,
 // known of all others. True also where that cannot be told.
 bool Matters(const RunView& run, const std::vector<size_t>& windows, size_t index,
              const FoundShift& shift) {
-  constexpr double kNear = 0.25;   // of the threads' time
-  constexpr double kWorth = 0.05;  // of the work of all stages
+  constexpr double kNear = 0.25;   // share of the threads' time that a stage must work
+  constexpr double kWorth = 0.05;  // share of the work of all stages that a change must have
   struct Side {
     double work = 0, lifetime = 0, all = 0;
   } before, after;

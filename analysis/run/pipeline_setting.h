@@ -1,5 +1,5 @@
-// What the pipeline file of a run says, as far as statements need to know it: one scalar setting at
-// a time, from the text that the store holds, replaced by what the command line sets.
+// Scalar settings of a run's pipeline, as far as statements need them: read from the pipeline text
+// in the store; settings on the command line take precedence.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,9 +18,9 @@ std::optional<std::string> SettingOf(const RunRow& run, const std::string& key);
 // The `op` of each [[transform]], in the file's order.
 std::vector<std::string> TransformsOf(const RunRow& run);
 
-// How often the pipeline reads its table: source.epochs or --epochs; 0 for ever. That --duration
-// lets a run go round its table is for the measurement and says nothing of the job. Empty where the
-// run has no pipeline file.
+// How often the pipeline reads its table: source.epochs or --epochs; 0: for ever. (With --duration
+// a run may read its table repeatedly, but only for the measurement; this says nothing about the
+// job.) Empty where the run has no pipeline file.
 std::optional<int> EpochsOf(const RunRow& run);
 
 }  // namespace headrace::analysis

@@ -1,9 +1,10 @@
-// Plausibility: what a program wrote into its own accounts is its word, not a measurement. Figures
-// that cannot be true, against what the kernel says of its threads and CPU time, are not believed:
-// reports withhold them with the reason, and no verdict is made of them.
+// Plausibility: what a program wrote into its own accounts is a claim, not a measurement. Figures
+// that contradict the kernel's counts of the program's threads and CPU time are not believed:
+// reports withhold them with the reason, and no verdict uses them.
 //
-// Bounds are wide: twice the threads the kernel was seen to run and one a core, a quarter on top.
-// Threads that live between two looks at the process must not make an honest pipeline a liar.
+// The bounds are wide, because threads that live only between two readings must not make an honest
+// pipeline look wrong: twice the threads that the kernel was seen to run, plus one per core, plus a
+// quarter.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ struct Doubts {
   std::string steps;
   std::vector<std::string> lines;  // each reason once, in the run's order
 
-  // Of one entry; "" also beyond the end.
+  // The doubt about entry `index`; "" also beyond the end.
   static std::string Of(const std::vector<std::string>& doubts, size_t index) {
     return index < doubts.size() ? doubts[index] : "";
   }
@@ -29,7 +30,8 @@ struct Doubts {
 
 Doubts FindDoubts(const RunView& run);
 
-// Events beyond what the threads of the run could have made: a count of losses that is none.
+// Whether the run's threads could have made that many events. A count of losses beyond that is not
+// believed.
 bool IsPossibleCount(const RunView& run, int64_t count);
 
 }  // namespace headrace::analysis

@@ -453,7 +453,7 @@ void ReadCourse(Database& database, int64_t id, RunView* view) {
       });
 }
 
-// Of the latest calibration of the run's host and CPU.
+// Reads the ceilings of the latest calibration with the run's host and CPU.
 void ReadCeilings(Database& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT MAX(c.value) AS value FROM run_summary AS r JOIN calibration_summary AS c "

@@ -27,10 +27,11 @@ struct DecisionRow {
   std::string verdict, reason, detail_json;
   std::vector<Change> changes;
 };
-// In order; empty also where the database is of an earlier version. Throws as LoadRun.
+// The decisions in order; also empty where the database is of an earlier version. Throws as
+// LoadRun.
 std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::string& run);
 
-// How much of that run is recorded by now, nanoseconds; 0 where there is no such run. Cheap.
+// Nanoseconds of that run that are recorded by now; 0 where there is no such run. Cheap.
 int64_t RecordedNs(const std::string& path, int64_t run_id);
 
 }  // namespace headrace::analysis

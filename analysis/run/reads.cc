@@ -60,7 +60,8 @@ std::optional<ReadCost> Fitted(const std::vector<StoragePoint>& points) {
   return cost;
 }
 
-// Of the folder that holds the table most closely, one read at a time.
+// The read cost fitted to the calibration of the innermost calibrated folder that holds the table,
+// at the smallest measured depth.
 std::optional<ReadCost> Calibrated(const RunView& run) {
   const std::string best = CalibratedFolder(run);
   if (best.empty()) return std::nullopt;

@@ -7,11 +7,11 @@
 
 namespace headrace::analysis {
 
-// "KEY=VALUE" each; none where the run set nothing, or did not say.
+// Each as "KEY=VALUE"; none where the run set nothing, or where that was not recorded.
 std::vector<std::string> RecordedSettings(const RunRow& run);
 
-// What the pipeline had for "SECTION.KEY": what the run set, or else what its file says, without
-// quotes; "" where neither names it.
+// The value of "SECTION.KEY" in the run: what the run set, or else what its pipeline file says,
+// without quotes; "" where neither names it.
 std::string SettingInForce(const RunRow& run, const std::string& key);
 
 // " --set a=1 --set b=2", quoted for a shell.

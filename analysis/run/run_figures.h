@@ -1,6 +1,6 @@
-// RunFigures: the headline figures of one recorded run, as two runs are compared by them: of the
-// steady phase where the pipeline keeps accounts (the phases are found, docs/report.md), else of
-// the whole command.
+// RunFigures: the headline figures of one recorded run, by which runs are compared. They cover the
+// steady phase where the pipeline keeps accounts (docs/report.md says how it is found), else the
+// whole command.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -13,12 +13,13 @@
 
 namespace headrace::analysis {
 
-// SI base units (seconds, bytes, shares). Empty: not measured, for the reason of the same index.
+// SI base units (seconds, bytes, shares). An empty value was not measured; the reason has the same
+// index.
 struct RunFigures {
   std::array<Real, kFigures> values;
   std::array<std::string, kFigures> reasons;
-  // The steady phase that the figures are of, since the run began; both 0: the whole run, because
-  // no steady phase was found.
+  // Begin and end of the steady phase that the figures cover, since the run began; both 0: they
+  // cover the whole run, because no steady phase was found.
   int64_t steady_first_ns = 0, steady_last_ns = 0;
   size_t steady_windows = 0;
 
@@ -29,9 +30,9 @@ struct RunFigures {
 // Never throws; what was not recorded is empty, with its reason.
 RunFigures FiguresOf(const RunView& run);
 
-// The steady phase in blocks of at least `block_ns`: figures that windows hold (rows a second, the
-// consumer's wait, CPU per row), the others empty. A rest shorter than half a block joins the last
-// one; none: there is no steady phase.
+// Figures of the steady phase in blocks of at least `block_ns`. Only figures that windows hold are
+// filled in (rows a second, the consumer's wait, CPU per row). A rest shorter than half a block
+// joins the last one. Empty: there is no steady phase.
 std::vector<RunFigures> BlocksOf(const RunView& run, int64_t block_ns);
 
 }  // namespace headrace::analysis

@@ -1,5 +1,5 @@
-// A part of a run as a run of its own: the windows in which certain settings were in force, put one
-// behind the other. What analysis says of a run it then says of that part alone.
+// A part of a run as a run of its own: the windows in which certain settings were in force, joined
+// together. Analysis can then treat that part like any run.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -11,8 +11,8 @@ namespace headrace::analysis {
 // `windows`: indices into run.windows, ascending. Counters are those of the windows; figures that
 // are recorded for the whole run only (CPU time outside the stages, what other processes take of
 // the cores, use of the network) are taken to be as in the whole run, for each step or second.
-// Resident memory is what it is now. Parallelism and capacities stay as the run's last: the caller
-// knows better. It has no epochs, no processes and no stacks.
+// Resident memory is the run's latest. Parallelism and capacities stay at the run's last values; a
+// caller that knows better must set them. The slice has no epochs, no processes and no stacks.
 RunView SliceOf(const RunView& run, const std::vector<size_t>& windows);
 
 }  // namespace headrace::analysis

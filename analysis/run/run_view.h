@@ -17,8 +17,8 @@ struct RunRow {
   int64_t run_id = 0;
   std::string state, headrace_version;
   int64_t duration_ns = 0;
-  // What the store was told, with the names of its columns: collectors/store/columns.def. How the
-  // run was made is empty where the program that ran the pipeline did not tell it.
+  // The columns of the store's run row, under their own names: collectors/store/columns.def. The
+  // conditions of the run are empty where the program that ran the pipeline did not give them.
 #define HR_RUN_COLUMN(type, column, help) type column{};
 #define HR_CONDITION_COLUMN(type, read, column, unset, help) read column{};
 #include "collectors/store/columns.def"
@@ -30,7 +30,8 @@ struct OperatorCounters {
 #define HR_OPERATOR_COUNTER(type, member, column, help) type column{};
 #include "collectors/store/columns.def"
   Count blocked_ns;  // b, lock waits included
-  // What b lies between, also where it is not told apart; empty: as told, or anything.
+  // Bounds of b, also where b itself is not known. Empty: b is known exactly, or nothing is known
+  // of it.
   Count blocked_low_ns, blocked_high_ns;
 };
 
@@ -43,7 +44,7 @@ struct OperatorRow : OperatorCounters {
 struct StageCounters {
   double parallelism_count = 0;  // time-weighted mean
   int64_t lifetime_ns = 0;       // summed over the stage's threads
-  Count on_cpu_ns, runnable_ns;  // of the scheduler's own accounts, whole threads
+  Count on_cpu_ns, runnable_ns;  // from the scheduler's own accounts, for whole threads
   Count unattributed_ns;
 };
 
@@ -120,7 +121,7 @@ struct ProcessRow {
   Real mean_rss_bytes, maximum_rss_bytes;
 };
 
-// A metric of a probe with its labels, over the run. Counters: `value` is the total; gauges: the
+// A probe's metric with its labels, over the whole run. Counters: `value` is the total; gauges: the
 // mean.
 struct MeasurementRow {
   std::string metric, unit, kind, source;
@@ -134,7 +135,7 @@ struct MeasurementRow {
   Real running_ratio;  // share of the time the counter really counted
 };
 
-// Growth of a counter with its labels in a slice of the run (RunView::course_slice_ns long).
+// Growth of a counter with its labels in one slice of the run (RunView::course_slice_ns long).
 struct CourseRow {
   int64_t slice = 0;
   std::string metric;
@@ -153,10 +154,10 @@ struct StackRow {
   int64_t samples_count = 0, time_ns = 0;
 };
 
-// How fast a folder of the run's machine was read, at its latest calibration.
+// How fast a folder on the run's machine was read at its latest calibration.
 struct StoragePoint {
   std::string folder;
-  double size_bytes = 0, depth = 0;  // of a request; requests in flight
+  double size_bytes = 0, depth = 0;  // bytes of a request; requests in flight
   double bytes_per_s = 0;
 };
 
@@ -171,20 +172,20 @@ struct PredictionRow {
   Real low, high;        // 90 %
   Real observed;         // in the steady phase, as predictions are of it
   std::string limited_by, limited_by_kind;
-  // The run that it was made from had another pipeline or another table: its error is not the
+  // The prediction was made from a run with another pipeline or table, so its error is not the
   // model's.
   bool other_pipeline = false;
 };
 
-// What a row cost at what load, in a run of the same pipeline on the same machine.
+// The cost of a row and the load at that time, in a run of the same pipeline on the same machine.
 struct LoadRow {
   double cpu_s_per_row = 0;
-  double busy_cores = 0;  // of the machine, of which this pipeline's own are a part
-  bool own = false;       // of this run
+  double busy_cores = 0;  // of the whole machine, including this pipeline's
+  bool own = false;       // it is this run's
 };
 
-// Another run of the same pipeline file with the same settings, table, host, cores and version: it
-// differs in its kind, or in what the page cache held.
+// Another run of the same pipeline file with the same settings, table, host, cores and version,
+// which differs in its kind or in what the page cache held.
 struct SiblingRow {
   int64_t run_id = 0;
   std::string name, kind;
@@ -196,13 +197,13 @@ struct SiblingRow {
   std::vector<Window> windows;  // by start
 };
 
-// What devices delivered to the run's processes in an interval.
+// Bytes that devices delivered to the run's processes in an interval.
 struct DeviceReadRow {
   int64_t start_ns = 0, duration_ns = 0;
   double read_bytes = 0;
 };
 
-// A counter of the machine or the process, as it stood at that instant.
+// The value of a counter of the machine or the process at one instant.
 struct HostPointRow {
   int64_t at_ns = 0;  // since the run began
   double value = 0;
@@ -217,7 +218,8 @@ struct RunView {
   StepRow steps;
   std::vector<WindowRow> windows;  // by start_ns
   std::vector<HostRow> hosts;
-  std::vector<HostPointRow> process_cpu;  // ns, by time; empty where its course was not kept
+  // CPU time in ns, by time; empty where it was not recorded over time
+  std::vector<HostPointRow> process_cpu;
   std::vector<ProbeRow> probes;
   std::vector<LossRow> losses;
   std::vector<ProcessRow> processes;         // by process_id
@@ -227,35 +229,34 @@ struct RunView {
   // Threads' times and wake-ups of a run without operators, by slice; empty for other runs.
   std::vector<CourseRow> course;
   int64_t course_slice_ns = 0;
-  // The best that the run's machine was measured to read, at its latest calibration in the same
+  // The highest rate at which the run's machine read memory, in its latest calibration in the same
   // database; empty if there was none.
   Real memory_ceiling_bytes_per_s;
-  // What a plan said of this run before it began.
+  // The rate that a plan predicted for this run before it began.
   std::optional<PredictionRow> prediction;
-  // Of the earlier runs of the run's host and CPU that were started with a plan, the newest first:
-  // what was predicted and observed. One of each plan: running it again tells nothing new of the
+  // Predicted and observed rates of earlier runs on the same host and CPU that were started with a
+  // plan, newest first. One run of each plan, because running it again says nothing new about the
   // model.
   std::vector<PredictionRow> earlier_predictions;
-  // Of this run and the others that differ from it in threads, queues and cores at most; empty
-  // where CPU time was not measured, or without a pipeline file.
+  // Loads and costs of this run and of those that differ from it at most in threads, queues and
+  // cores; empty where CPU time was not measured, or without a pipeline file.
   std::vector<LoadRow> loads;
-  // Runs of the same pipeline under the same conditions, as far as they are known, but for their
-  // kind and what the page cache held, the newest first; empty also where the run does not know its
-  // own conditions.
+  // Runs of the same pipeline under the same known conditions, except for their kind and what the
+  // page cache held; newest first. Also empty where this run's own conditions are not known.
   std::vector<SiblingRow> siblings;
   // Options of the command that add work beside the pipeline's settings ("--checksum --row-log");
   // siblings have the same.
   std::string added_work;
-  // Bytes that devices delivered, and that the reader asked files for; empty: not counted.
+  // Bytes that devices delivered, and bytes that the reader asked of files; empty: not counted.
   Count device_bytes, fetched_bytes;
-  std::vector<DeviceReadRow> device_reads;   // by start; empty where its course was not kept
-  std::vector<StoragePoint> storage_points;  // of the latest calibration of each folder
+  std::vector<DeviceReadRow> device_reads;   // by start; empty where it was not recorded over time
+  std::vector<StoragePoint> storage_points;  // from the latest calibration of each folder
   // Other runs in the database with the same pipeline text that were recorded at the same time;
   // empty where the run has no pipeline file.
   Count same_pipeline_runs;
   std::vector<std::string> metrics;  // names of all metrics the run holds
 
-  // What the user pays for an hour of a core; empty where not told.
+  // The user's price for one core for one hour; empty where not given.
   Real core_hour_price;
   // What a command about this run needs to find its database: " --db FILE", or empty for the
   // default.
@@ -263,7 +264,7 @@ struct RunView {
   // How the user calls this program, for commands printed to be pasted.
   std::string program = "headrace";
 
-  // The row of that metric, or null.
+  // The row with that metric, or null.
   const HostRow* FindHost(const std::string& metric) const;
   // Whether a probe delivered the metric at all.
   bool Has(const std::string& metric) const;

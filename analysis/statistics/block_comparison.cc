@@ -31,9 +31,10 @@ Effect EffectOf(double mean, double error, double freedom, double of_clear, size
 }  // namespace
 
 Effect CompareWindows(const std::vector<double>& a, const std::vector<double>& b) {
-  // Of the mean rates, not of logarithms: a window without a step would outweigh all others.
+  // The ratio of the mean rates, not the mean of logarithms, in which a window without a step would
+  // outweigh all others.
   const double mean = std::log(Mean(b) / Mean(a));
-  // Neighbours resemble each other: of so many windows half count.
+  // Neighbouring windows are correlated, so only half of them count as independent.
   const auto error_of = [](const std::vector<double>& rates) {
     const double relative = Variance(rates) / (Mean(rates) * Mean(rates));
     return relative / std::max(1.0, static_cast<double>(rates.size()) / 2);

@@ -17,7 +17,7 @@
 
 namespace headrace::analysis {
 
-// An interval that says nothing: of fewer than two values.
+// The interval that says nothing: the result for fewer than two values.
 inline constexpr Interval kUnbounded = {-std::numeric_limits<double>::infinity(),
                                         std::numeric_limits<double>::infinity()};
 
@@ -25,8 +25,8 @@ inline constexpr Interval kUnbounded = {-std::numeric_limits<double>::infinity()
 struct RatioEstimate {
   double log_ratio = 0;
   Interval interval;    // kUnbounded below two pairs
-  size_t pairs = 0;     // used
-  size_t left_out = 0;  // a side was missing
+  size_t pairs = 0;     // pairs used
+  size_t left_out = 0;  // pairs with a missing side
 };
 
 // ln(b[i] / a[i]) of the pairs that have one, in order. Spans of equal length.
@@ -48,10 +48,11 @@ Interval StudentMean(std::span<const double> values, double level);
 RatioEstimate PairedLogRatio(std::span<const double> a, std::span<const double> b,
                              double level = 0.95, uint64_t seed = 1, size_t resamples = 10000);
 
-// The same for sides that are not paired: ln of mean (median) of b over that of a. `pairs` is the
-// smaller side's count; left_out counts both sides. BCa by the jackknife over both samples, for the
-// median without acceleration (its jackknife is not consistent; Efron 1979), at least as wide as
-// Welch's interval of the means, for the median of those of the logarithms.
+// The same for unpaired sides: ln of the mean (or median) of b over that of a. `pairs` is the
+// smaller side's count; left_out counts both sides. The interval is BCa by the jackknife over both
+// samples, for the median without acceleration (its jackknife is not consistent; Efron 1979). It is
+// at least as wide as Welch's interval: of the means or, for the median, of the means of the
+// logarithms.
 enum class Center { kMean, kMedian };
 RatioEstimate UnpairedLogRatio(std::span<const double> a, std::span<const double> b,
                                Center center = Center::kMean, double level = 0.95,
@@ -68,11 +69,11 @@ double WilcoxonSignedRank(std::span<const double> differences);
 double MannWhitney(std::span<const double> a, std::span<const double> b);
 
 // Holm's adjusted p values (Scandinavian Journal of Statistics 6, 1979), in the order given. A NaN
-// is a test that was not made: it stays, and does not count.
+// stands for a test that was not made: it stays NaN and does not count.
 std::vector<double> Holm(std::span<const double> p);
 
-// Two one-sided t tests (Schuirmann 1987): p that the mean is at or beyond +-margin. Equal values:
-// 0 within the margin, else 1. 1 below two values.
+// Two one-sided t tests (Schuirmann 1987): p value of the hypothesis that the mean is at or beyond
+// +-margin. Equal values: 0 within the margin, else 1. 1 below two values.
 double EquivalenceP(std::span<const double> log_ratios, double margin);
 
 // Smallest |ln ratio| that a two-sided paired t test finds with that power at this number of pairs
@@ -84,11 +85,11 @@ double DetectableRatio(std::span<const double> log_ratios, double alpha = 0.05, 
 std::optional<size_t> PairsFor(std::span<const double> log_ratios, double effect,
                                double alpha = 0.05, double power = 0.8);
 
-// Of a rate, where more is faster; other metrics have words by their own direction.
+// Verdict on a rate, where more is faster; callers word it for metrics where less is better.
 enum class ChangeVerdict { kFaster, kSlower, kSame, kCannotTell };
-// kSame first: the margin is what the user calls no change, so a proven difference within it is
-// still the same. `within`: a level - 5 % two-sided interval (90 % for 95 %) is what equivalence
-// asks for; where there is no such interval, pass the same one twice.
+// kSame is checked first: the margin is what the user calls no change, so even a proven difference
+// within it counts as the same. `within`: the two-sided interval for the equivalence test, at 5 %
+// less than the level of `interval` (90 % for 95 %); where there is none, pass `interval` twice.
 ChangeVerdict VerdictOf(Interval interval, Interval within, double margin);
 
 // Two runs alone, from their windows (say rows per second of each): neighbours are correlated, so
@@ -98,7 +99,7 @@ struct WindowsEstimate {
   double log_ratio = 0;  // ln(mean b / mean a)
   Interval interval;     // kUnbounded where a side has fewer than four windows
   size_t windows_a = 0, windows_b = 0;
-  double effective_a = 0, effective_b = 0;  // independent windows they are worth
+  double effective_a = 0, effective_b = 0;  // how many independent windows they are worth
   size_t block = 1;                         // windows of a block
 };
 // Circular block bootstrap (Politis, Romano 1992), blocks as long as the estimated dependence; at

@@ -42,7 +42,7 @@ double AllRanks(size_t pairs) {
   return n * (n + 1) / 2;
 }
 
-// Of the rank sum of equal sides, without ties.
+// Standard deviation of the signed-rank sum if the sides are equal, without ties.
 double RankDeviation(size_t pairs) {
   const double n = static_cast<double>(pairs);
   return std::sqrt(n * (n + 1) * (2 * n + 1) / 24);
@@ -79,8 +79,8 @@ class NullPath {
     return static_cast<float>(std::abs(sum_) / std::sqrt(n * variance));
   }
 
-  // The statistic as a standard normal deviate that goes on by independent increments. Of paths
-  // that are as long as the exact ones.
+  // The statistic as a standard normal deviate that continues by independent increments, for paths
+  // that have reached the length of the exact ones.
   float GoOn(size_t pairs) {
     if (far_pairs_ == 0) {
       far_pairs_ = values_.size();
@@ -162,7 +162,7 @@ std::vector<SequentialPlan::Look> Bounds(const std::vector<PlannedLook>& planned
   }
   const bool with_ranks = max_pairs >= kRanksFrom;
   const double n = static_cast<double>(std::min(max_pairs, kExactTo));
-  // Of one path: the normal draws, and the Walsh averages.
+  // Work of one path: the normal draws, and the Walsh averages.
   const double work = 20 * (n + static_cast<double>(looks.size())) + (with_ranks ? n * n / 2 : 0);
   const size_t paths = std::clamp<size_t>(static_cast<size_t>(kMostWork / work), 10'000, kPaths);
   std::vector<float> statistics;

@@ -1,21 +1,21 @@
 // SequentialTest: when to stop adding pairs to a comparison, so that looking after every block
-// costs no false alarms: over all looks together, two equal sides are called different with
+// causes no extra false alarms. Over all looks together, two equal sides are called different with
 // probability alpha at most, and sides that differ by the margin or more are called the same with
-// alpha at most.
+// probability alpha at most.
 //
 // The method. Group-sequential test with a spending function (Lan, DeMets, Biometrika 70, 1983; the
 // Pocock-like function), a look after every second pair from the fourth on. Its statistic is
 // Student's t below ten pairs, where ranks have no small p values yet, and Wilcoxon's signed rank
-// from there, which loses little under normal noise and finds much that t misses
-// under outliers of a machine. Bounds are computed by simulating the null (200,000 paths of equal
-// sides, fixed seed), with both statistics as they are up to 60 pairs. The paths carry a
-// correlation of 1/8 between the two pairs of a block, the most that AR(1) noise of any strength
-// leaves in an ABBA block (phi (1 - phi) / 2), so that slow noise of a machine does not break the
-// promise. At every look the bound is inverted to an interval (repeated confidence intervals:
-// Jennison, Turnbull, JRSS B 51, 1989): it covers at every look at once, so the one at which the
-// test stopped is valid. docs/statistics.md compares it with others by simulation.
+// from ten on, which loses little under normal noise and finds much that t misses when a machine
+// produces outliers. Bounds are computed by simulating the null hypothesis (200,000 paths of equal
+// sides, fixed seed), with both exact statistics up to 60 pairs. The paths carry a correlation of
+// 1/8 between the two pairs of a block, the most that AR(1) noise of any strength leaves in an ABBA
+// block (phi (1 - phi) / 2), so that slow noise of a machine does not break the promise. At every
+// look the bound is inverted to an interval (repeated confidence intervals: Jennison, Turnbull,
+// JRSS B 51, 1989). These intervals cover at all looks simultaneously, so the one at which the test
+// stopped is valid. docs/statistics.md compares it with others by simulation.
 //
-// Pairs are to be in ABBA or BAAB blocks. Not for several threads at a time.
+// Pairs must come in ABBA or BAAB blocks. Not thread-safe.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,11 +30,12 @@ namespace headrace::analysis {
 // it.
 struct SequentialPlan {
   struct Bound {
-    // Of |t|: a difference is beyond.
+    // There is a difference if |t| is above this.
     double t = 0;
-    // Of the smaller rank sum: a difference is at or below. Negative: none can be shown.
+    // There is a difference if the smaller rank sum is at or below this. Negative: no difference
+    // can be shown.
     int64_t rank_sum = -1;
-    double deviate = 0;  // standard normal deviate that the bound is worth
+    double deviate = 0;  // the bound as a standard normal deviate
   };
   struct Look {
     size_t pairs = 0;
@@ -56,7 +57,7 @@ enum class StopReason : uint8_t {
   kNone,        // go on
   kDifference,  // proven
   kSame,        // within the margin, proven; or all ratios are 1
-  kFutile,      // the planned maximum would hardly decide either
+  kFutile,      // even the planned maximum would hardly decide
   kMaximum      // reached, undecided
 };
 const char* StopReasonName(StopReason reason);  // "difference", "same", "futile", ...
@@ -77,10 +78,10 @@ class SequentialTest {
   SequentialStep Add(double log_ratio);
 
   // No more pairs come, for a reason that does not depend on their ratios: the time is used up, the
-  // user interrupts. Spends what is left of alpha at the pairs at hand. Below two pairs: kMaximum.
+  // user interrupts. Spends the rest of alpha on the pairs at hand. Below two pairs: kMaximum.
   SequentialStep Close();
 
-  // At the latest look. Before the first: the mean, and kUnbounded.
+  // As of the latest look. Before the first look: the mean, and kUnbounded.
   double estimate() const { return estimate_; }    // mean below ten pairs, then Hodges-Lehmann's
   Interval interval() const { return interval_; }  // 1 - alpha, whenever it stopped
   Interval within() const { return within_; }      // 1 - 2 alpha: what kSame compares with

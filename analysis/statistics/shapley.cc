@@ -11,7 +11,8 @@
 namespace headrace::analysis {
 namespace {
 
-// Of a set without one change, |S|! (n - |S| - 1)! / n!: the share of orders that make those first.
+// The weight of a set S of changes made before another change, |S|! (n - |S| - 1)! / n!: the share
+// of all orders in which exactly these changes come first. `before` is |S|, `changes` is n.
 double WeightOf(size_t before, size_t changes) {
   double weight = 1.0 / static_cast<double>(changes);
   // 1 / (n C(n - 1, |S|))

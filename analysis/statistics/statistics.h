@@ -28,12 +28,12 @@ struct Interval {
 };
 
 double Mean(std::span<const double> values);      // 0 for none
-double Variance(std::span<const double> values);  // of the sample, n - 1; 0 below two values
+double Variance(std::span<const double> values);  // sample variance, over n - 1; 0 below two values
 // The q-quantile by linear interpolation between order statistics (type 7); `values` non-empty.
 double Quantile(std::vector<double> values, double q);
 Interval CentralInterval(const std::vector<double>& values, double level);
-// The same around an estimate of which `values` are draws. The draws of a skewed estimator may all
-// lie on one side of it; an interval that is said beside an estimate holds it.
+// The same for an estimate of which `values` are draws, widened to contain the estimate: the draws
+// of a skewed estimator may all lie on one side of it.
 Interval IntervalAround(double estimate, const std::vector<double>& values, double level);
 
 // `count` window indices below `num_windows`: circular blocks of `block` neighbours, drawn with

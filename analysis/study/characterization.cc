@@ -353,7 +353,8 @@ class Maker {
   }
 
   void AddDemand() {
-    // Of the published trainer, in bytes of tensors: the scale of a row's bytes falls out.
+    // The published trainer's demand in bytes of tensors. As the ratio is bytes over bytes, the
+    // size of a row cancels.
     const PublishedValue* demand =
         in_.model.empty() ? nullptr : FindPublished("trainer_bytes_per_s", in_.model);
     const Quantity tensors =

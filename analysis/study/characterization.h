@@ -1,7 +1,8 @@
-// Characterization: the figures that an industrial characterization study of data ingestion prints,
-// of one table, one model and one host: dataset, features, selectivity, reads, bytes at each
-// border, worker and trainer, stall, resources, transforms, duplication and cost; each beside the
-// published value where there is one, with the difference told by other figures of the same sheet.
+// Characterization: the figures that industrial characterization studies of data ingestion print,
+// for one table, one model and one host: dataset, features, selectivity, reads, bytes at each
+// border, worker and trainer, stall, resources, transforms, duplication and cost. Each is shown
+// beside the published value where there is one, and other figures of the same sheet explain the
+// difference.
 //
 // Facts of the table come as plain data (TableFacts) from whoever can read it; the rest comes from
 // recorded runs. What is not known is a Quantity without value, and its reason.
@@ -32,24 +33,24 @@ SizeFigures SizesOf(std::vector<double> bytes);  // all 0 for none
 struct TableFacts {
   std::string table;  // as the user names it
   uint64_t files = 0, stripes = 0, rows = 0;
-  double bytes = 0;          // of the files
+  double bytes = 0;          // size of the files
   double feature_bytes = 0;  // stored streams of all features, without row indexes
-  double used_bytes = 0;     // of the projected ones
+  double used_bytes = 0;     // stored streams of the projected features
   double stored_dense = 0, stored_sparse = 0, used_dense = 0, used_sparse = 0;  // features
   double derived = 0;         // outputs of transforms that the table does not store
-  uint64_t sampled_rows = 0;  // for what follows
+  uint64_t sampled_rows = 0;  // rows of the sample behind the figures below
   std::optional<double> coverage, used_coverage;            // mean over features
   std::optional<double> list_length_mean, list_length_p99;  // ids per list, over lists
   std::optional<double> used_list_length_mean, used_list_length_p99;
   std::optional<double> hot_bytes_ratio;  // share of the bytes that serves 80 % of the traffic
   std::string hot_told_by;
-  SizeFigures streams;  // each projected stream a read of its own
-  SizeFigures reads;    // joined as the pipeline joins them
+  SizeFigures streams;  // if each projected stream were read on its own
+  SizeFigures reads;    // the pipeline's reads, with streams joined
   std::optional<double> duplication_now, duplication_clustered;
-  std::string sample_reason, hot_reason, duplication_reason;  // why not, where empty
+  std::string sample_reason, hot_reason, duplication_reason;  // reasons for the empty figures above
 };
 
-// Under what a worker was measured; stated on the sheet.
+// The conditions under which a worker was measured; shown on the sheet.
 struct WorkerConditions {
   double cores = 0;
   std::optional<double> nic_bytes_per_s;  // modelled: source.throttle.bandwidth
@@ -61,19 +62,19 @@ struct Prices {
   std::optional<double> core_hour, watts_per_core, energy_kwh;
 };
 
-// All that a sheet is made of. Pointers may be null where that run was not made; the reason is then
-// in the string beside. They must outlive the call.
+// All inputs of a sheet. A pointer is null where that run was not made; the string after it says
+// why. The runs must outlive the call.
 struct SheetInputs {
   std::string name;   // "rm1", or the user's
-  std::string model;  // published model of that name; empty: shown beside all of them
-  // Of the published features, how many the table has; empty: not a scaled copy.
+  std::string model;  // the published model to compare with; empty: all of them
+  // Share of the published features that the table has; empty: the table is not a scaled copy.
   std::optional<double> feature_fraction;
   TableFacts table;
   WorkerConditions conditions;
-  const RunView* worker = nullptr;  // under the conditions
-  const RunView* fed = nullptr;     // with a consumer of the published demand, scaled by cores
+  const RunView* worker = nullptr;  // under `conditions`
+  const RunView* fed = nullptr;     // its consumer has the published demand, scaled by cores
   std::string no_fed;
-  const RunView* ceiling = nullptr;  // the reference trainer, one batch repeated
+  const RunView* ceiling = nullptr;  // the reference trainer with one batch repeated
   std::string no_ceiling;
   Prices prices;
 };
@@ -90,10 +91,10 @@ struct SheetFigure {
   Quantity here;
   std::string told_by;
   std::vector<PublishedFigure> published;
-  double scale = 1;        // published * scale is what `here` is to be compared with
+  double scale = 1;        // `here` is compared with published * scale
   std::string scaled_by;   // "1/16 of the features"; empty: not scaled
-  std::string difference;  // from the published: "x0.4 of the published"; empty: as published
-  std::string why;         // told by other figures of the sheet; may be empty
+  std::string difference;  // "x0.4 of the published"; empty: as published
+  std::string why;         // explanation by other figures of the sheet; may be empty
 };
 
 struct FigurePart {
@@ -107,9 +108,9 @@ struct StageUse {
   Quantity cpu_share, cores, cpu_per_row, memory_bytes_per_s, nic_bytes_per_s;
 };
 
-// What limits the worker, said without knowledge of the conditions it was put under: by the rows of
-// FindBottleneck; and by the share of the time in which the source was held back for memory while
-// the queue behind it had room, where none of those rows explains the rate.
+// What limits the worker, found without knowing the conditions that were imposed on it: by the rows
+// of FindBottleneck or, where none of these explains the rate, by the share of time in which the
+// source waited for memory although the queue behind it had room.
 struct WorkerLimit {
   std::string resource;  // "cores", "nic_ingress", "storage", "memory_capacity", "stage", ...;
                          // "undecided"
@@ -128,23 +129,23 @@ struct Sheet {
   std::vector<FigurePart> parts;
   std::vector<StageUse> stages;
   int64_t worker_run = 0;
-  // The figure of that key, or null.
+  // The figure with that key, or null.
   const SheetFigure* Find(const std::string& key) const;
 };
 
-// The share of its time in which the source waited for memory: for room, while the queue behind it
-// was not full. Empty where the run has no memory budget, or no such source.
+// The share of its time in which the source waited for memory, that is, for room while the queue
+// behind it was not full. Empty where the run has no memory budget, or no such source.
 std::optional<double> HeldForMemory(const RunView& run);
 
 Sheet MakeSheet(const SheetInputs& inputs);
 
-// Rows per second of a run with its 95 % interval: blocks of its windows resampled, the first left
-// out where there are more than three.
+// Rows per second of a run with its 95 % interval, by resampling blocks of its windows. The first
+// window is left out where there are more than three.
 Quantity RowRate(const RunView& run);
 
-// A step of the consumer that asks for the published demand of `model`, scaled by cores from the
-// published trainer's host to this one, of batches of so many tensor bytes; empty where the demand
-// of that model is not published.
+// Seconds of a consumer step, with batches of `tensor_bytes_per_batch`, such that the consumer
+// demands what was published for `model`, scaled by cores from the published trainer's host to this
+// one; empty where no demand was published for that model.
 std::optional<double> ScaledStepSeconds(const std::string& model, double tensor_bytes_per_batch,
                                         double cores);
 
@@ -155,12 +156,14 @@ struct LadderStep {
   double ratio = 1;
   Interval interval;  // 95 %
   size_t pairs = 0;
-  std::optional<Interval> published;  // a point has both ends equal
+  std::optional<Interval> published;  // a single value has both ends equal
   std::string source;
-  std::string sign;  // "same", "OPPOSITE", "not resolved", "same (none)", "differs: none published"
-  std::string why;   // from the accounts of the runs
+  // From SignOf: "same", "OPPOSITE", "no change", "not resolved", "same (none)", "differs: none
+  // published"; "" where nothing was published.
+  std::string sign;
+  std::string why;  // from the accounts of the runs
 };
-// Where a rung stands against the first one.
+// A rung compared with the first rung.
 struct LadderTotal {
   std::string rung;
   std::optional<double> reader, storage, published_reader, published_storage;
@@ -171,14 +174,15 @@ struct Ladder {
   std::string table, conditions;
   std::vector<LadderStep> steps;
   std::vector<LadderTotal> totals;
-  std::vector<std::string> left_out;  // rungs not climbed, and why
+  std::vector<std::string> left_out;  // rungs not measured, and why
   bool opposite = false;
 };
-// Compares the interval of a ratio with the published factor, by sign.
+// Whether the measured ratio's interval has the same sign of change as the published factor (see
+// LadderStep::sign).
 std::string SignOf(const std::optional<Interval>& published, const Interval& interval);
 
 struct Characterization {
-  std::string version, command, hostname, cpu_model, kernel;  // command: that makes it anew
+  std::string version, command, hostname, cpu_model, kernel;  // command: produces it again
   double cores = 0;
   double minutes = 0, load = 0;
   bool quick = false;

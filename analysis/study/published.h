@@ -1,6 +1,6 @@
-// Published: what characterization studies printed of three production ranking models, beside which
-// a sheet puts its own figures. Each value says where it stands and how sure it is: most were not
-// read in the study itself but in what quotes it, or are recalled.
+// Published: the figures that characterization studies printed for three production ranking models;
+// a sheet shows its own figures beside them. Each value says where it was published and how certain
+// it is: most were not read in the study itself but in texts that quote it, or are recalled.
 //
 // Studies: Zhao et al., Understanding Data Storage and Ingestion for Large-Scale Deep
 // Recommendation Model Training, ISCA 2022; Meta's engineering blog on the same, 2022; Zhao et al.,
@@ -28,7 +28,7 @@ const char* SurenessName(Sureness sureness);  // "read", "second-hand", "recalle
 
 // One figure of one model. SI base units, as in Quantity; times are in nanoseconds.
 struct PublishedValue {
-  const char* key;    // of a SheetFigure (characterization.h): "bytes_used_ratio"
+  const char* key;    // key of a SheetFigure (characterization.h): "bytes_used_ratio"
   const char* model;  // one of kPublishedModels
   double value;
   headrace::Unit unit;
@@ -36,12 +36,13 @@ struct PublishedValue {
   const char* source;  // "ISCA'22, table 5"
 };
 
-// All, by key, then by model.
+// All values, ordered by key, then by model.
 std::span<const PublishedValue> AllPublished();
-// Null where that model's was not published, or not found.
+// The value, or null where it was not published for that model, or not found.
 const PublishedValue* FindPublished(std::string_view key, std::string_view model);
 
-// What was said to limit a worker of that model; empty for other models.
+// What was published as the limit of a worker of that model; FindPublishedLimit returns null for
+// other models.
 struct PublishedLimit {
   const char* model;
   const char* resource;  // key of a WorkerLimit: "cores", "nic_ingress", "memory_capacity"

@@ -1,7 +1,6 @@
-// What the tuner is connected to: a running pipeline whose knobs can be set (TunedTarget), and who
-// wants to hear what was decided (DecisionSink). The reference reader in this process, a pipeline
-// of somebody else's that a command sets, and the simulated ones of the bench stand behind the same
-// two.
+// What the tuner is connected to: a running pipeline whose knobs can be set (TunedTarget), and
+// listeners to its decisions (DecisionSink). The target may be the reference reader in this
+// process, somebody else's pipeline that a command adjusts, or a simulated pipeline of the bench.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,8 +13,8 @@
 
 namespace headrace::analysis {
 
-// By name: "decode.parallelism" (threads of a stage), "decode.queue" (capacity of the queue behind
-// it), as in Change::knob.
+// Values of knobs by name, as in Change::knob: "decode.parallelism" (threads of a stage),
+// "decode.queue" (capacity of the queue behind it).
 using KnobValues = std::map<std::string, int>;
 
 // "decode.parallelism 1 -> 4, decode.queue 4 -> 8"; "" for none.
@@ -23,17 +22,17 @@ std::string Describe(const std::vector<Change>& changes);
 
 enum class TuneAction : uint8_t {
   kApply,      // settings that the plan says are faster
-  kVerify,     // against the settings of the start, once more
-  kRevert,     // back to what was there before
+  kVerify,     // compares with the settings of the start once more
+  kRevert,     // back to the settings before
   kHold,       // nothing to change; goes on watching
-  kScaleDown,  // fewer threads, as the consumer or the target needs no more; or less memory
-  kReplan,     // a lasting change of the pipeline was seen: what was known before counts no more
+  kScaleDown,  // fewer threads, because the consumer or the target needs no more; or less memory
+  kReplan,     // the pipeline changed lastingly, so earlier results no longer count
   kStop,
   kCache  // keep a stage's output between epochs, from the pipeline's next start on; or do not
 };
 const char* TuneActionName(TuneAction action);  // "apply", ..., "scale_down", "replan", "stop", ...
 
-// How a decision came out. kOpen: not judged, or nothing to judge.
+// The outcome of a decision. kOpen: not judged, or nothing to judge.
 enum class TuneVerdict : uint8_t { kOpen, kKept, kReverted, kFailed, kSuperseded };
 const char* TuneVerdictName(TuneVerdict verdict);  // "", "kept", "reverted", "failed", "superseded"
 
@@ -44,31 +43,34 @@ struct Decision {
   std::optional<int64_t> applied_ns, judged_ns;
   TuneAction action = TuneAction::kHold;
   std::vector<Change> changes;  // knobs to turn; empty: none
-  KnobValues settings;          // all knobs, with the changes
-  // kCache: what `run --set` sets at the next start, "cache.after" and the like; changes too.
+  KnobValues settings;          // values of all knobs after the changes
+  // kCache: settings for `run --set` at the next start ("cache.after" and the like), including the
+  // changes.
   std::map<std::string, std::string> start_settings;
   std::optional<Limit> limited_by;  // now
-  std::string then_limited_by;      // as predicted; "the consumer"
-  std::optional<double> now;        // observed when it was decided
+  std::string then_limited_by;      // predicted next limit: "the consumer"
+  std::optional<double> now;        // rate observed at the time of the decision
   std::optional<double> predicted;
   Interval predicted_interval;  // 90 %
-  // Observed with it applied, from the same blocks of windows as `effect`.
+  // Rate observed after applying it, from the same blocks of windows as `effect`.
   std::optional<double> observed;
   Interval observed_interval;    // 95 %
-  std::optional<double> effect;  // rate against that without it (kVerify: at the start), less 1
+  std::optional<double> effect;  // rate / rate without it (kVerify: at the start) - 1
   Interval effect_interval;      // 95 %
-  size_t pairs = 0;              // of blocks compared; 0: before against after, not interleaved
+  // Pairs of blocks compared; 0: compared before with after, not interleaved.
+  size_t pairs = 0;
   TuneVerdict verdict = TuneVerdict::kOpen;
   std::string reason;                  // in words
-  std::optional<double> memory_bytes;  // of the process with the changes and full queues
+  std::optional<double> memory_bytes;  // of the process after the changes, with full queues
 };
 
 // Hears decisions.
 class DecisionSink {
  public:
   virtual ~DecisionSink() = default;
-  // Called when a decision is made, before it is carried out, and again with the same index when it
-  // has been carried out (applied_ns) and judged (verdict). Must return soon: the pipeline runs on.
+  // Called when a decision is made, before it is carried out; and again with the same index when it
+  // has been carried out (applied_ns) and judged (verdict). Must return soon, because the pipeline
+  // keeps running.
   virtual void Take(const Decision& decision) = 0;
 };
 
@@ -76,17 +78,20 @@ class DecisionSink {
 class TunedTarget {
  public:
   virtual ~TunedTarget() = default;
-  // The knobs that can be turned while it runs, at their present values. Only these are.
+  // The knobs that can be turned while it runs, with their present values. The tuner turns no
+  // others.
   virtual KnobValues knobs() const = 0;
-  // Turns knobs in this order and leaves the others. Returns when that was done, since the run
-  // began. Throws Error where a knob or value is refused; then those before it are turned.
+  // Turns knobs in this order and leaves the others. Returns the time at which that was done, in ns
+  // since the run began. Throws Error where a knob or value is refused; the knobs before it have
+  // then been turned.
   virtual int64_t Apply(const std::vector<Change>& changes) = 0;
-  // Waits until `wait_ns` more of the run are recorded, and gives the run so far; nothing when the
-  // run has ended, or whoever runs the tuner wants it to end.
+  // Waits until `wait_ns` more of the run are recorded, and returns the run so far; nothing when
+  // the run has ended or the tuner's caller wants to end.
   virtual std::optional<RunView> Observe(int64_t wait_ns) = 0;
-  // Whether the pipeline runs on when Observe gives nothing, and Apply still reaches it.
+  // After Observe returned nothing: whether the pipeline still runs and Apply still reaches it.
   virtual bool RunsOn() { return false; }
-  // Since the run began, by the clock of its windows; none where time stands while the tuner works.
+  // Time since the run began, by the clock of its windows; none where time stands still while the
+  // tuner works.
   virtual std::optional<int64_t> now_ns() { return std::nullopt; }
 };
 

@@ -28,9 +28,10 @@ constexpr int kLeastBlock = 3, kMostBlock = 20;      // windows
 constexpr int kMostSettling = 12;                    // windows
 constexpr size_t kAfterDrift = 6;                    // windows that the plan after a drift needs
 constexpr size_t kShortDrift = 20, kLongDrift = 60;  // windows in which a drift is looked for
-constexpr int kWithoutSteps = 300;            // windows until a run that does nothing is given up
-constexpr int kMostTakenBack = 2;             // plans one after the other
-constexpr int64_t kShortWorkNs = 20'000'000;  // of the tuner, that disturbs nobody
+constexpr int kWithoutSteps = 300;  // windows until a run that does nothing is given up
+constexpr int kMostTakenBack = 2;   // plans one after the other
+// Work of the tuner that is too short to disturb the pipeline.
+constexpr int64_t kShortWorkNs = 20'000'000;
 constexpr int64_t kFirstBackOffNs = 10'000'000'000, kLongestBackOffNs = 600'000'000'000;
 constexpr int kGuardRest = 10;  // windows until cut queues show in the memory
 
@@ -152,7 +153,8 @@ struct Tuner::State {
     if (rests.size() > kLooks) rests.erase(rests.begin());
   }
 
-  // Of the looks lately, with what was seen beyond it.
+  // Bytes of the process beside queues and threads: nearly the highest of the recent readings, plus
+  // `extra_bytes`.
   std::optional<double> Rest() const {
     if (rests.empty()) return std::nullopt;
     return Quantile(rests, 0.9) + extra_bytes;  // not too little
@@ -210,7 +212,7 @@ struct Tuner::State {
     const auto [first, last] = SteadyRange(RatesOf(windows));
     return {windows.begin() + static_cast<long>(first), windows.begin() + static_cast<long>(last)};
   }
-  // Of one window's rate, relative.
+  // Relative standard deviation of a window's rate.
   double Spread(const std::vector<size_t>& windows) const {
     const std::vector<double> rates = RatesOf(windows);
     const double mean = Mean(rates);

@@ -15,13 +15,14 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kKeepsUp = 0.03;  // of its time the consumer waits for a batch, at most
-constexpr double kMargin = 0.2;    // of threads beyond what the consumer needs
-constexpr double kMayLose = 0.01;  // of the rate, by prediction, for fewer threads
+// The consumer keeps up if it waits for less than this share of its time.
+constexpr double kKeepsUp = 0.03;
+constexpr double kMargin = 0.2;    // share of threads to keep beyond what the consumer needs
+constexpr double kMayLose = 0.01;  // share of the rate that fewer threads may cost, by prediction
 // Kept free of the limit, and at most of what the rest of the process leaves: a small room beside a
 // large process is still room.
 constexpr double kMemoryMargin = 0.01, kRoomMargin = 0.05;
-constexpr double kWorthFewer = 0.2;  // of all threads, that fewer must save
+constexpr double kWorthFewer = 0.2;  // share of all threads that a reduction must save
 
 std::string ThreadsKnob(const StageModel& stage) { return stage.name + ".parallelism"; }
 std::string QueueKnob(const StageModel& stage) { return stage.name + ".queue"; }

@@ -1,6 +1,6 @@
-// The tables of entities, made of columns.def: what is stored of a sample, how it adds up, and the
-// SQL that does both. A table of totals has one row per entity; its intervals have those columns
-// that are sums.
+// The tables of entities, generated from columns.def: what is stored of a sample, how samples add
+// up, and the SQL for both. A table of totals has one row per entity; its table of intervals has
+// only the columns that are sums.
 #pragma once
 #include <span>
 #include <string>
@@ -59,7 +59,7 @@ inline constexpr EntityTable<QueueSample> kQueues = {"queues", "queue_intervals"
 inline constexpr EntityTable<ResourceSample> kResources = {"resources", "resource_intervals",
                                                            "resource_id", kResourceColumns};
 
-// The row of a run.
+// The columns of a run's row.
 struct RunColumn {
   const char* name;
   const char* help;
@@ -82,12 +82,12 @@ void EachTable(Use use) {
   use(kResources);
 }
 
-// The statement that stores a sample as totals: it adds to what was stored of the entity. Its
-// parameters are run_id, the key, then what BindTotals binds.
+// The statement that adds a sample to the stored totals of its entity. Its parameters are run_id,
+// the key, then what BindTotals binds.
 template <typename Sample>
 std::string UpsertTotals(const EntityTable<Sample>& table);
-// The statement that stores it as a row of an interval. Its parameters are run_id, start_ns, the
-// key, then what BindInterval binds.
+// The statement that stores a sample as a row of an interval. Its parameters are run_id, start_ns,
+// the key, then what BindInterval binds.
 template <typename Sample>
 std::string InsertInterval(const EntityTable<Sample>& table);
 template <typename Sample>
@@ -95,15 +95,16 @@ void BindTotals(const EntityTable<Sample>& table, const Sample& sample, Statemen
 template <typename Sample>
 void BindInterval(const EntityTable<Sample>& table, const Sample& sample, Statement* statement);
 
-// The columns of the intervals that are sums, each as `format` with its name for "{}".
+// The interval columns that are sums, each written as `format` with its name in place of "{}".
 template <typename Sample>
 std::string ListSums(const EntityTable<Sample>& table, const char* format);
 
-// Whether nothing of it would add to an interval.
+// Whether the sample would add nothing to an interval.
 template <typename Sample>
 bool IsIdle(const EntityTable<Sample>& table, const Sample& sample);
 
-// Adds what adds up, and takes the newer text where there is one; numbers seen last stay.
+// Adds `sample` to `sum`: sums add up; a newer text, if not empty, replaces the older one; kLast
+// numbers are not changed.
 template <typename Sample>
 void AddUp(const EntityTable<Sample>& table, const Sample& sample, Sample* sum);
 

@@ -7,7 +7,8 @@
 
 namespace headrace::collectors {
 
-// Of runs of one name the newest. Throws Error kBadData naming the runs there are.
+// The id of that run; where several have the name, the newest. Throws Error kBadData naming the
+// runs there are.
 int64_t FindRunOrThrow(Database& database, const std::string& run);
 
 }  // namespace headrace::collectors

@@ -1,4 +1,4 @@
-// Opening a store to be read as this version would have it.
+// Opens a store for reading, whatever version wrote it.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 namespace headrace::collectors {
 
 enum class Foreign { kRefused, kAsItIs };
-// Opens a store to be read as this version would have it; the file is never written. Works beside
-// a collector that writes. Throws Error kBadData when there is no such file, or it is no store,
-// damaged or of a version this program does not know; with kAsItIs another program's database is
-// given as it is.
+// Opens a store so that it reads as if it were of this version; the file is never written. Works
+// while a collector writes to it. Throws Error kBadData when there is no such file, or it is not a
+// store, damaged, or of a version that this program does not know. With kAsItIs a database of
+// another program is opened as it is.
 Database OpenToRead(const std::string& path, Foreign foreign = Foreign::kRefused);
 
 }  // namespace headrace::collectors

@@ -1,6 +1,6 @@
-// What a recorder hands to the store of an interval of a run: definitions and deltas. Entities are
-// named by small numbers of the recorder's choice, constant within the run. Members stand in
-// columns.def with their meaning.
+// What a recorder gives to the store for one interval of a run: definitions and deltas. Entities
+// have small ids that the recorder chooses and keeps throughout the run. columns.def lists the
+// members with their meaning.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -31,8 +31,9 @@ struct ResourceSample {
 };
 struct StepSample {
   int64_t steps = 0, rows = 0, wait_ns = 0, compute_ns = 0;
-  std::optional<int64_t> first_ns, last_ns;  // since the run began; of the steps in `durations`
-  std::vector<int64_t> durations_ns;         // wait + compute of single steps, for quantiles
+  // Begin of the first and end of the last step in `durations_ns`, since the run began.
+  std::optional<int64_t> first_ns, last_ns;
+  std::vector<int64_t> durations_ns;  // wait + compute of single steps, for quantiles
 };
 enum class MetricKind { kCounter, kGauge };
 struct HostSample {

@@ -122,9 +122,10 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
   }
 }
 
-constexpr int64_t kMostReadNs = 60'000'000'000;  // of one statement of a file that may be anyone's
-constexpr int kMostValueBytes = 64 << 20;        // no view holds more than a pipeline file
-constexpr int kStepsPerLook = 10'000;            // of SQLite's machine, about 0.1 ms
+// For one statement on a file that may come from anyone.
+constexpr int64_t kMostReadNs = 60'000'000'000;
+constexpr int kMostValueBytes = 64 << 20;  // no view holds more than a pipeline file
+constexpr int kStepsPerLook = 10'000;      // steps of SQLite's virtual machine, about 0.1 ms
 
 }  // namespace
 

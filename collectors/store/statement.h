@@ -18,11 +18,11 @@ class Database {
   // kImmutable reads a file that nobody can be writing, in a folder that may not be written.
   enum class Mode { kReadOnly, kImmutable, kReadWrite, kCreate };
   // Waits up to ten seconds for other writers at each statement. Throws Error; kBadData at once for
-  // what is no regular file. What is opened to be read may be anyone's: its values are limited to
-  // 64 MiB, its statements as LimitStatements says to a minute.
+  // what is no regular file. A database opened for reading may come from anyone: its values are
+  // limited to 64 MiB, its statements to one minute (LimitStatements).
   Database(const std::string& path, Mode mode);
   struct InMemory {};
-  explicit Database(InMemory);  // an empty one, gone with the object
+  explicit Database(InMemory);  // an empty database that ends with the object
   ~Database();
   Database(Database&& other) noexcept;
   Database& operator=(Database&& other) noexcept;
@@ -34,11 +34,12 @@ class Database {
   // First column of the first row. Throws Error; kBadData when there is no row.
   int64_t Integer(const std::string& sql);
   std::string Text(const std::string& sql);
-  // Stops every statement that is at work for longer, with an Error kBadData; the time between its
-  // rows does not count. Returns the limit there was; 0: none.
+  // From now on stops every statement that works for longer than `limit_ns`, with an Error
+  // kBadData; the time between its rows does not count. Returns the previous limit; 0: none.
   int64_t LimitStatements(int64_t limit_ns);
-  bool stopped() const;  // the statement that failed last was stopped so
-  // As sqlite3_step; the statement has been at work for `*spent_ns`, and this is added to it.
+  bool stopped() const;  // whether the last failure was such a stop
+  // As sqlite3_step. `*spent_ns` is the time for which the statement has worked; this step's time
+  // is added to it.
   int Step(sqlite3_stmt* statement, int64_t* spent_ns);
   int Prepare(std::string_view sql, sqlite3_stmt** statement, const char** rest = nullptr);
   int64_t last_id();
@@ -52,7 +53,7 @@ class Database {
   void Open(const std::string& name, int flags);
 
   std::string path_;
-  std::unique_ptr<Limits> limits_;  // SQLite has its address
+  std::unique_ptr<Limits> limits_;  // on the heap, as SQLite keeps its address
   sqlite3* handle_ = nullptr;
 };
 
@@ -71,7 +72,7 @@ class Statement {
   Statement& Bind(std::optional<int64_t> value);
   Statement& Bind(std::optional<double> value);
   Statement& BindNull();
-  Statement& BindColumn(const Statement& row, int column);  // of the row `row` stands at
+  Statement& BindColumn(const Statement& row, int column);  // of the current row of `row`
   // True when there is a row. Throws Error.
   bool Step();
   // Steps to the end and makes the statement ready for the next bindings. Throws Error.

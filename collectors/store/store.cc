@@ -39,8 +39,9 @@ RunStore::RunStore(const std::string& path) : database_(path, Database::Mode::kC
 void RunStore::Prepare() {
   if (CheckVersion(database_) > 0) CheckTables(database_);
   // WAL: readers and the writer do not wait for each other, and a killed process loses nothing that
-  // was committed. NORMAL: a power failure may lose the newest transactions, never the file.
-  // Of a new file only: room of removed runs can be given back to the disk.
+  // was committed. NORMAL: a power failure may lose the newest transactions, never the file. Only a
+  // new file can be set to this mode, in which the room of removed runs can be given back to the
+  // disk.
   if (database_.Integer("PRAGMA page_count") == 0) {
     database_.Execute("PRAGMA auto_vacuum = INCREMENTAL");
   }

@@ -18,7 +18,7 @@
 
 namespace headrace::collectors {
 
-// What a run row says of the program and the machine (columns of view run_summary).
+// What a run's row says about the program and the machine (columns of view run_summary).
 struct RunInfo {
 #define HR_RUN_COLUMN(type, column, help) type column{};
 #include "collectors/store/columns.def"
@@ -27,8 +27,8 @@ struct RunInfo {
 enum class RunState { kRecording, kComplete, kInterrupted, kTruncated };
 const char* RunStateName(RunState state);
 
-// What probes measured. Measurements, stacks and processes are numbered by the recorder; totals
-// replace what was stored under the number before.
+// What probes measured. The recorder gives ids to measurements, stacks and processes; totals
+// replace what was stored under the same id before.
 struct MetricRow {
   std::string metric, unit, kind, source, privilege, help;
 };
@@ -68,7 +68,7 @@ struct StackRow {
 struct MeasurementBatch {
   std::vector<MetricRow> metrics;
   std::vector<ProcessRow> processes;
-  std::vector<MeasurementRow> definitions;  // of numbers not stored before
+  std::vector<MeasurementRow> definitions;  // of ids not stored before
   std::vector<MeasurementTotal> totals;
   std::vector<MeasurementInterval> intervals;
   std::vector<StackRow> stacks;
@@ -80,15 +80,16 @@ struct DetailRange {
   std::string reason;
 };
 
-// Which finished runs may go. Empty: no such limit.
+// Which finished runs may be removed. Empty: no such limit.
 struct Retention {
   std::optional<int64_t> older_than_ns;  // begun longer ago than this
-  std::optional<int64_t> keep;           // the newest of them stay
-  std::optional<int64_t> max_bytes;      // the oldest go until the database is no larger
+  std::optional<int64_t> keep;           // this many runs stay, the newest
+  std::optional<int64_t> max_bytes;      // the oldest are removed until the database is no larger
 };
 
-// What Append writes of an interval. A flight recorder writes totals at once and the course later,
-// when it is known how much of it is worth keeping.
+// Which part of an interval Append writes: its totals, its course over time, or both. A flight
+// recorder writes totals at once, and the course later, when it is known in how much detail it is
+// kept.
 enum class AppendPart {
   kAll,
   kTotals,
@@ -109,7 +110,8 @@ struct CalibrationInfo {
   std::string hostname, kernel, cpu_model, folder;
 };
 
-// What a plan said of the run that was started with it (columns of view prediction_summary).
+// The rate that a plan predicted for the run that was started with it (columns of view
+// prediction_summary).
 struct PredictionRow {
   std::optional<int64_t> from_run_id;
   double batches_per_second = 0;
@@ -128,12 +130,12 @@ const char* ComparisonStateName(ComparisonState state);
 struct ComparisonRunRow {
   int64_t order_index = 0, pair_index = 0;
   char side = 'a';                // or 'b'
-  std::optional<int64_t> run_id;  // absent: it made no run
+  std::optional<int64_t> run_id;  // absent: there is no such run
   std::string left_out;           // why it does not count; empty: it does
 };
 
-// What was decided about a running pipeline (columns of views decision_summary and
-// decision_change). Rates in batches per second; absent: not known, or not yet.
+// A decision about a running pipeline (columns of views decision_summary and decision_change).
+// Rates in batches per second; absent: not known, or not yet.
 struct DecisionChangeRow {
   std::string knob, from, to;
 };
@@ -164,14 +166,14 @@ struct RunFact {
 
 class RunStore {
  public:
-  // Opens or creates the database, migrates it forward, recreates the views, and marks runs whose
-  // collector died and comparisons whose program did as interrupted. Throws Error: kBadData when
-  // the file is something else, damaged, or of a newer version.
+  // Opens or creates the database, migrates it to this version, recreates the views, and marks as
+  // interrupted the runs whose collector died and the comparisons whose program died. Throws Error:
+  // kBadData when the file is something else, damaged, or of a newer version.
   explicit RunStore(const std::string& path);
 
   // Adds a run in state recording, written by the calling process. Returns its id.
   int64_t BeginRun(const RunInfo& info);
-  // Sets what became known later: program, accounting level and note.
+  // Sets what becomes known only after BeginRun: program, accounting level and note.
   void SetAccounting(int64_t run_id, const std::string& program, int64_t level,
                      const std::string& note);
   void SetProbe(int64_t run_id, const std::string& probe, const std::string& state,
@@ -182,9 +184,9 @@ class RunStore {
   // kResources when the disk is full; then nothing of this call is stored.
   void Append(int64_t run_id, const std::vector<IntervalSample>& intervals,
               const MeasurementBatch& measurements = {}, AppendPart part = AppendPart::kAll);
-  // Adds a range of full detail, or moves the end of the one that begins there.
+  // Adds a range of full detail, or moves the end of the range that begins at the same time.
   void SetDetailRange(int64_t run_id, const DetailRange& range);
-  // Lets a range take part in the rollup like all else.
+  // Lets a range take part in the rollup like everything else.
   void ReleaseDetailRange(int64_t run_id, const DetailRange& range);
   // Merges intervals older than the ages below into longer ones, so that a run stays bounded:
   // as recorded for 10 minutes, 2 s for an hour, 16 s for a day, 128 s beyond. Measurements: 16 s
@@ -201,7 +203,7 @@ class RunStore {
   // Removes the finished runs that `retention` lets go, the oldest first, and gives their room back
   // to the disk. Returns their ids.
   std::vector<int64_t> Retain(const Retention& retention);
-  // What the runs take of the file, room that is free again left out.
+  // Bytes of the file that runs use, without room that is free again.
   int64_t used_bytes();
   void SetTags(int64_t run_id, const std::string& tags);
   void SetPrediction(int64_t run_id, const PredictionRow& prediction);
@@ -224,14 +226,14 @@ class RunStore {
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 
-  // Whether the file at the store's path is another one than is open here, or none: it was
-  // deleted, renamed or replaced. What this store writes from then on is in no file that the path
-  // names. Closing it then leaves alone what lies there now; the log of this store, which SQLite
-  // would replay into the file that took its place, is removed.
+  // Whether the store's path now names another file than the one open here, or none, because the
+  // file was deleted, renamed or replaced. What this store writes then no longer reaches the file
+  // at the path. In that case closing the store does not touch the file that is there now, and
+  // removes this store's own log, which SQLite would replay into that file.
   bool IsDisplaced();
-  // Saves a run as a database of its own beside the store's path, "PATH.recovered-RANDOM", and goes
-  // on in that one. `*path` is its path once the run is saved, also when it then cannot be gone on
-  // with. Throws Error.
+  // Saves a run as a database of its own beside the store's path, "PATH.recovered-RANDOM", and
+  // continues in that one. `*path` is set to its path once the run is saved, even if the store
+  // cannot continue in it. Throws Error.
   void MoveBeside(int64_t run_id, std::string* path);
 
   Database& database() { return database_; }
@@ -245,7 +247,7 @@ class RunStore {
   void AppendFigures(int64_t run_id, const MeasurementBatch& batch);
   Statement& Prepared(const char* sql);
   void AppendOne(int64_t run_id, const IntervalSample& t, AppendPart part);
-  // Of the entities of `table` (columns.h).
+  // These write and merge samples of the entities in `table` (columns.h).
   template <const auto& table, typename Sample>
   void AppendTotals(int64_t run_id, const Sample& sample);
   template <const auto& table, typename Sample>
@@ -260,10 +262,11 @@ class RunStore {
   int64_t HostMetricId(int64_t run_id, const std::string& metric);
 
   Database database_;
-  uint32_t mode_ = 0600;                       // permissions of the file
-  std::pair<uint64_t, uint64_t> log_id_;       // device and inode of its -wal file
-  std::map<const char*, Statement> prepared_;  // by the address of a text that stays
-  // Up to where measurements were merged, by run and resolution.
+  uint32_t mode_ = 0600;                  // permissions of the file
+  std::pair<uint64_t, uint64_t> log_id_;  // device and inode of its -wal file
+  // By the address of the SQL text, which must stay valid.
+  std::map<const char*, Statement> prepared_;
+  // Time up to which measurements were merged, by run and resolution.
   std::map<std::pair<int64_t, int64_t>, int64_t> rolled_up_;
 };
 

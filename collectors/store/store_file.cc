@@ -16,7 +16,8 @@
 namespace headrace::collectors {
 namespace {
 
-// Of rows (id, pid, start time of a process): the ids whose process is gone, or was never told.
+// `sql` selects rows (id, pid, start time of the process). Returns the ids whose process is gone or
+// was not recorded.
 std::vector<int64_t> FindAbandoned(Database& database, const char* sql) {
   std::vector<int64_t> abandoned;
   Statement rows(database, sql);

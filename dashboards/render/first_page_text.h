@@ -10,8 +10,8 @@ namespace headrace::dashboards {
 
 inline constexpr size_t kFirstPageLines = 24;
 
-// `page` must be safe to print (SafeToPrint). `whole` leaves nothing out for the sake of the number
-// of lines, and leaves out where the rest is: it follows.
+// `page` must be safe to print (SafeToPrint). `whole`: print everything, however many lines it
+// takes, and no pointer to the rest, because the rest follows.
 std::string RenderFirstPage(const std::string& title, const FirstPage& page,
                             const TextOptions& options, bool whole = false);
 

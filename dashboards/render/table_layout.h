@@ -1,4 +1,4 @@
-// Cells as short texts, and columns laid out to a width.
+// Turns cells into short texts, and lays out columns to a given width.
 #pragma once
 #include <string>
 #include <vector>

@@ -339,8 +339,9 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
 }
 
 std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& statements) {
-  constexpr double kMuch = 0.2;      // of the cores
-  constexpr double kPressure = 0.5;  // of the time, where nothing better is known
+  constexpr double kMuch = 0.2;  // share of the cores
+  // Share of the time with pressure, where others' use is not known.
+  constexpr double kPressure = 0.5;
   OtherLoad load;
   std::optional<double> others;
   if (statements.model) {

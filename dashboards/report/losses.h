@@ -1,4 +1,4 @@
-// What losses make wrong: which parts of a report, and in which direction.
+// Which parts of a report are wrong because of losses, and in which direction.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,8 +11,7 @@ namespace headrace::dashboards {
 // What a loss of that name (loss_summary.what) affects: "page faults: too low". Never empty.
 std::string_view AffectedBy(std::string_view what);
 
-// Whether total_count counts the same things as lost_count, lost and kept: only then is one a part
-// of the other.
+// Whether total_count is the total, lost and kept, of the things that lost_count counts.
 bool IsTotal(const analysis::LossRow& loss);
 
 // One line for each thing affected, with what was lost and how much of it:

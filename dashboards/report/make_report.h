@@ -1,4 +1,4 @@
-// Reports of runs: all sections that have something to say, behind the first page.
+// Reports of runs: the first page, then all sections that have something to say.
 #pragma once
 #include <string>
 #include <vector>

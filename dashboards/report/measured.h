@@ -1,5 +1,5 @@
-// What sections ask of the measurements of a run: sums over labels, percentiles of histograms, and
-// why something is not there.
+// Queries of sections on a run's measurements: sums over labels, percentiles of histograms, and why
+// something is missing.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,7 +15,8 @@ namespace headrace::dashboards {
 
 using Wanted = std::function<bool(const analysis::MeasurementRow&)>;
 
-// Sum of a metric's values over the rows that are wanted; nothing if there is no such row.
+// Sum of a metric's values over the rows for which `wanted` is true; nothing if there is no such
+// row.
 std::optional<double> SumOf(const analysis::RunView& run, const std::string& metric,
                             const Wanted& wanted = nullptr);
 // The same as a quantity with its source, or the reason why it is not there.
@@ -25,7 +26,7 @@ Quantity Measured(const analysis::RunView& run, const std::string& metric, Unit 
 // Lower bound of a power-of-two bucket -> events.
 std::map<int64_t, double> HistogramOf(const analysis::RunView& run, const std::string& metric,
                                       const Wanted& wanted = nullptr);
-// The q-quantile of a histogram, drawn evenly inside its bucket on a logarithmic scale: exact
+// The q-quantile of a histogram, interpolated within its bucket on a logarithmic scale: exact
 // within a factor of two. Nothing for no events.
 std::optional<double> HistogramQuantile(const std::map<int64_t, double>& histogram, double q);
 

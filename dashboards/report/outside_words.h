@@ -12,11 +12,11 @@ namespace headrace::dashboards {
 std::string ConsumerWord(const analysis::Outside& seen);
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
 
-// Adds facts (keys as in a verdict from accounts) and the table of findings. `seen` must not be
-// withheld.
+// Adds facts (with the keys of a verdict from accounts) and the table of findings. `seen` must have
+// a verdict.
 void AddOutsideFacts(const analysis::RunView& run, const analysis::Outside& seen, Section* section);
 
-// The same for people: badge, verdict, picture and lines. `seen` must not be withheld.
+// The same for people: badge, verdict, picture and lines. `seen` must have a verdict.
 void AddOutsidePage(const analysis::RunView& run, const analysis::Outside& seen, FirstPage* page);
 
 }  // namespace headrace::dashboards

@@ -1,4 +1,4 @@
-// FirstPage: what everyone sees first of a run, in at most 24 lines of 80 columns: how much the
+// FirstPage: what everyone sees first about a run, in at most 24 lines of 80 columns: how much the
 // trainer waits, what limits it, how sure that is, what to change, what that gains, and what will
 // limit it next. The evidence is in the sections of the report.
 //
@@ -12,7 +12,7 @@
 namespace headrace::dashboards {
 
 enum class Severity : uint8_t {
-  kNone,      // no verdict, or none that is good or bad
+  kNone,      // no verdict, or one that is neither good nor bad
   kGood,      // the trainer hardly waits
   kModerate,  // it waits 5 to 20 % of its time
   kHigh       // it waits longer
@@ -22,11 +22,12 @@ enum class Severity : uint8_t {
 struct PicturePart {
   enum class Kind : uint8_t { kStage, kQueue, kMerge };
   Kind kind = Kind::kStage;
-  std::string name;             // of a stage
-  int64_t threads = 0;          // of a stage; 0: not said
+  // The stage's name. For kMerge: what stands between two stages that feed the same one ("+"), or
+  // around them ("(").
+  std::string name;
+  int64_t threads = 0;          // of a stage; 0: not shown
   std::optional<double> ratio;  // stage: share of its threads' time at work; queue: how full it is
   bool limit = false;           // this stage is what limits
-  // kMerge: what stands between two stages that feed the same one ("+"), or around them ("(").
 };
 
 // One line for people: "why", "fix", "next", "cost", "more". Continuations have an empty label.
@@ -43,15 +44,16 @@ struct FirstPage {
   std::vector<std::string> conditions;
   std::vector<PicturePart> picture;  // empty: nothing to draw
   std::vector<PageLine> lines;
-  bool conditional = false;  // others used so much of the machine that figures hold for that only
+  // Other programs used so much of the machine that the figures only hold under that load.
+  bool conditional = false;
 };
 
-// How many cores other programs used, of how many; present where that is over a fifth of them, or
-// where their use is not known and threads often waited for a core.
+// How many of the cores other programs used. Present if that is more than a fifth of them, or if
+// their use is not known and threads often waited for a core.
 struct OtherLoad {
   std::optional<double> used_cores;
   double cores = 0;
-  std::optional<double> pressure_ratio;  // of the time, some thread waited for a core
+  std::optional<double> pressure_ratio;  // share of the time in which some thread waited for a core
 };
 
 }  // namespace headrace::dashboards

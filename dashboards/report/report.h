@@ -1,4 +1,4 @@
-// Report: what is said about a run, as facts and tables made of quantities; no format, no SQL, no
+// Report: what is said about a run, as facts and tables of quantities, without format, SQL or
 // colour. Renderers (dashboards/render) turn it into text, Markdown or JSON and know no section.
 //
 // A section is one file in dashboards/report/sections that ends with HR_SECTION.
@@ -43,16 +43,16 @@ struct Table {
   std::string title;
   std::vector<Column> columns;  // the first names the row; narrow output drops from the right
   std::vector<std::vector<Value>> rows;
-  bool machine_only = false;  // sentences already say it to people
+  bool machine_only = false;  // for people, sentences already say it
   // Where the table is too wide, the columns from here on stand in a second block under the first,
   // again headed by the row's name. 0: the table has one block only.
   size_t second_block = 0;
-  // Text shows that many rows at most, and says how many more there are; Markdown and JSON have
+  // Text shows at most this many rows, and says how many more there are; Markdown and JSON have
   // all. 0: all.
   size_t text_rows = 0;
-  // Markdown shows so many of the columns, JSON has all. 0: all.
+  // Markdown shows this many columns, JSON has all. 0: all.
   size_t page_columns = 0;
-  bool not_in_text = false;  // too wide for text, where sentences say what matters of it
+  bool not_in_text = false;  // too wide for text, in which sentences say what matters
 };
 
 struct Section {
@@ -61,14 +61,14 @@ struct Section {
   std::vector<Sentence> sentences;
   std::vector<Fact> facts;
   std::vector<Table> tables;
-  std::string name = "";  // registered: what people ask for; set by MakeReport
+  std::string name = "";  // registered name, by which people ask for it; set by MakeReport
 };
 
 struct Report {
   std::string title;
   std::vector<Section> sections;
   bool decided = true;   // false: the verdict was withheld or undecided (exit code 4)
-  FirstPage first = {};  // without a badge: there is none
+  FirstPage first = {};  // without a badge there is no first page
 };
 
 // A section may have nothing to say. `order` places it: smaller first.

@@ -22,8 +22,8 @@ const char* StallGradeKey(double stall_ratio);  // "not", "moderate", "high"
 // "[44, 48]" in per cent.
 std::string PercentInterval(const analysis::Interval& interval);
 
-// What changed for good while the run lasted, from when, by how much, and of which part statements
-// hold: "from 12.4 s on decode takes 2.10 times as long a row ..."; empty where nothing did.
+// The lasting change during a run: what changed, when, by how much, and which part the statements
+// are about: "from 12.4 s on decode takes 2.10 times as long a row ..."; empty where nothing did.
 std::string DriftText(const analysis::Phases& phases);
 
 // Shorthand: measured by the accounts; a reason where there is nothing.

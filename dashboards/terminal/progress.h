@@ -1,4 +1,4 @@
-// What is said on stderr while something takes long.
+// Messages on stderr while something takes long.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,8 +21,8 @@ class Progress {
   bool drawn_ = false;
 };
 
-// Says on a terminal what is being done while nothing else can be said yet; gone with the object.
-// Elsewhere it is silent.
+// Shows on a terminal what is being done while there is no progress to show yet; removed with the
+// object. Silent where stderr is not a terminal.
 class TransientNote {
  public:
   explicit TransientNote(const std::string& text);
@@ -35,7 +35,7 @@ class TransientNote {
 };
 
 // The line of a progress bar in at most `width` columns: what does not fit is left out from the
-// right, the bar before the time left. `left_s` below 0: not known yet.
+// right, the bar before the remaining time. `left_s` below 0: not known yet.
 std::string ProgressLine(const std::string& title, double fraction, double left_s,
                          const std::string& note, int width);
 

@@ -2,8 +2,8 @@
 // with pread, never mapped, every index and text is checked, every counter is limited, so that a
 // damaged, hostile or shrinking file gives odd figures or an Error, never a crash.
 //
-// A snapshot is consistent per thread and holds up to the instant it is taken: the time of what a
-// thread is doing now is included. It can still be taken after the process died.
+// A snapshot is consistent per thread and covers everything up to the instant it is taken,
+// including the time of what a thread is doing now. It can still be taken after the process died.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -24,7 +24,7 @@ using ThreadTimeReader = std::function<std::optional<ThreadTime>(int64_t tid)>;
 // All counters are sums since the segment was opened, over ended and live threads.
 struct SegmentSnapshot {
   struct Stage {
-    std::string name;  // "" is the stage of threads that joined none
+    std::string name;  // "": the stage of threads that joined no stage
     uint32_t parallelism = 0, max_parallelism = 0;
     int64_t parallelism_ns = 0;  // integral of the parallelism since the stage was registered
     int64_t observed_ns = 0;     // time since then
@@ -39,7 +39,7 @@ struct SegmentSnapshot {
     int64_t busy_ns = 0;  // waits for resources included, other waits not
     int64_t lock_wait_ns = 0, wait_in_ns = 0, wait_out_ns = 0;
     std::optional<int64_t> on_cpu_ns;  // level 2: an estimate ...
-    // ... and what it lies between, where the pipeline's account.h keeps bounds.
+    // ... and its bounds, where the pipeline's account.h keeps them.
     std::optional<int64_t> on_cpu_low_ns, on_cpu_high_ns;
   };
   struct Queue {
@@ -59,7 +59,7 @@ struct SegmentSnapshot {
     uint32_t tid = 0, stage = 0;
     std::optional<uint32_t> current_operator;
     int doing = HR_BUSY;       // index of ticks
-    int64_t in_flight_ns = 0;  // how long it has been doing this
+    int64_t in_flight_ns = 0;  // for how long it has been doing this
   };
   struct Step {
     uint64_t number = 0;  // from 0
@@ -71,7 +71,7 @@ struct SegmentSnapshot {
   };
 
   int64_t monotonic_ns = 0;   // when it was taken
-  bool closed = false;        // the process closed its accounts: it ended in order
+  bool closed = false;        // the process closed its accounts, so it ended in order
   std::vector<Stage> stages;  // the last one is the "" stage
   std::vector<Operator> operators;
   std::vector<Queue> queues;
@@ -95,11 +95,12 @@ class AccountSegment {
   static std::string Folder();
   // Where the segment of `pid` usually is, if it has one.
   static std::string PathOf(int64_t pid);
-  // Files in `folder` that are named like segments, by number.
+  // Files in `folder` that are named like segments, ordered by pid.
   static std::vector<SegmentFile> List(const std::string& folder);
   // Attaches to the segment at `path`; absent when there is none (yet). Takes 5 ms to calibrate the
-  // clock. Throws Error: kPrivilege when it may not be read, kBadData when it is not a segment of
-  // a version this program reads. Whose it is, collectors/segment_search.h knows.
+  // clock. Throws Error: kPrivilege when it may not be read, kBadData when it is not a segment of a
+  // version this program reads. Which process it belongs to is found by
+  // collectors/segment_search.h.
   static std::optional<AccountSegment> AttachAt(const std::string& path);
   static std::optional<AccountSegment> Attach(int64_t pid) { return AttachAt(PathOf(pid)); }
   static AccountSegment OpenFile(const std::string& path);
@@ -116,8 +117,8 @@ class AccountSegment {
   int64_t opened_monotonic_ns() const { return opened_ns_; }  // when the process made it
   bool uses_tsc() const { return clock_kind_ == HR_CLOCK_TSC; }
 
-  // Throws Error kBadData when the file shrank below a segment. `alive`: the process lives; the
-  // time of what a dead process was doing is not counted on. `thread_time` may be empty.
+  // Throws Error kBadData when the file shrank below a segment. `alive`: whether the process lives;
+  // the current activity of a dead process gets no further time. `thread_time` may be empty.
   SegmentSnapshot Read(bool alive, const ThreadTimeReader& thread_time);
 
  private:
@@ -139,7 +140,7 @@ class AccountSegment {
   bool has_bounds_ = false;
   uint32_t clock_kind_ = 0;
   double ns_per_tick_ = 1;
-  uint64_t pair_ticks_ = 0;  // one instant on both clocks
+  uint64_t pair_ticks_ = 0;  // one instant, read on both clocks
   int64_t pair_ns_ = 0;
   uint64_t next_step_ = 0;
   int64_t steps_overwritten_ = 0;

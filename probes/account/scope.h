@@ -1,6 +1,6 @@
 // C++ scopes over the operator accounts (probes/account/account.h): all the instrumentation the
-// reader ever sees. Each scope ends its interval when it dies, also on an exception. Not movable;
-// must die on the thread that made it, innermost first.
+// reader ever sees. Each scope ends its interval when it is destroyed, also by an exception. Not
+// movable; must be destroyed on the thread that made it, innermost first.
 #pragma once
 #include <cstdint>
 
@@ -37,8 +37,9 @@ class WaitScope {
   WaitScope& operator=(const WaitScope&) = delete;
 };
 
-// A resource from asking to giving back: construct before asking, Held() when it is yours. Without
-// Held() (asking failed) only the wait is counted.
+// The use of a resource from the request to the release: construct it before the request, and call
+// Held() once the resource is obtained. Without Held() (the request failed) only the wait is
+// counted.
 class ResourceScope {
  public:
   explicit ResourceScope(uint32_t resource) : resource_(resource) {

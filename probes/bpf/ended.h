@@ -1,5 +1,5 @@
-// Figures of processes that have ended: kept here, so that a map's size bounds the processes that
-// run, not all there ever were.
+// Keeps figures of processes that have ended, so that a map's size bounds only the processes that
+// run now.
 #pragma once
 #include <functional>
 #include <map>
@@ -29,7 +29,7 @@ class EndedFigures {
   bool LongGone(int64_t pid, int64_t now);
 
   std::map<std::string, Kept> maps_;
-  std::map<int64_t, int64_t> gone_since_;  // 0: it was there when last looked at
+  std::map<int64_t, int64_t> gone_since_;  // 0: it still ran when last checked
   int64_t looked_ns_ = 0;
 };
 

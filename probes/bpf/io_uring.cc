@@ -18,7 +18,7 @@ struct Operation {
   const char* name;
   bool moves_bytes;  // its result is a number of bytes
 };
-// Of linux/io_uring.h; the numbers are ABI.
+// Operations from linux/io_uring.h; the numbers are ABI.
 constexpr std::array<Operation, 26> kOperations = {
     {{0, "nop", false},         {1, "readv", true},        {2, "writev", true},
      {3, "fsync", false},       {4, "read_fixed", true},   {5, "write_fixed", true},

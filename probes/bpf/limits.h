@@ -1,5 +1,5 @@
-// How large the maps and rings of the kernel programs may be, as the environment says: small ones
-// show what losses look like.
+// Sizes of the kernel programs' maps and rings from the environment; small ones are for tests of
+// losses.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@ std::optional<uint32_t> MapEntriesLimit();
 // HEADRACE_BPF_RING_BYTES: bytes of a ring buffer; empty: not set. Throws Error kUsage for anything
 // but a power of two from 4096 to 2^30.
 std::optional<uint32_t> RingBytesLimit();
-// Throws what they throw: for commands, before anything is loaded.
+// Throws what the two functions above throw; commands call it before anything is loaded.
 void CheckLimits();
 
 }  // namespace headrace::probes::bpf

@@ -1,4 +1,4 @@
-// Off-CPU time by operator and cause, and the exact split of an operator's busy time that follows:
+// Off-CPU time by operator and cause, and the exact split of an operator's busy time that it gives:
 // on a CPU = busy - blocked - runnable.
 #pragma once
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace headrace::probes::bpf {
 
-// Of one operator of one process, over all its threads, since the probe's start; periods that are
-// still open are counted up to now.
+// Times of one operator of one process, summed over its threads, since the probe's start; periods
+// that are still open count up to now.
 struct OperatorSplit {
   int64_t pid = 0;
   uint32_t operator_index = 0;
@@ -16,12 +16,12 @@ struct OperatorSplit {
   int64_t wait_ns = 0;      // off the CPU while waiting for an element or for room
 };
 
-// What the probe "off-CPU time" offers besides measurements.
+// Interface of the probe "off-CPU time" for its splits, besides its measurements.
 class SplitSource {
  public:
   virtual ~SplitSource() = default;
-  // As of now, at a small part of the cost of a Read; valid until the next call. A period that ends
-  // while it is being read may be missing until then.
+  // The splits as of now, much cheaper than a Read; valid until the next call. A period that ends
+  // during the reading may be missing until then.
   virtual const std::vector<OperatorSplit>& Splits() = 0;
 };
 

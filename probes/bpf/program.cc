@@ -348,7 +348,7 @@ struct Program::Shared {
     return stats_sum_ns + (stats_fd >= 0 ? now - stats_on_ns : 0);
   }
 
-  // Of `keys`, those that stayed without a process since kGoneNs.
+  // The `keys` that have had no process for at least kGoneNs.
   static std::vector<uint32_t> LongGone(const std::vector<uint32_t>& keys, int64_t now,
                                         std::map<uint32_t, int64_t>* since) {
     std::map<uint32_t, int64_t> still;

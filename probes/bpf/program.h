@@ -1,5 +1,5 @@
-// Program: one of our BPF objects, loaded into the kernel. Also what all of them share: which
-// processes are measured, kept true as they come and go.
+// Program: one of our BPF objects, loaded into the kernel. It also keeps up to date what all
+// objects share: which processes are measured.
 //
 // Nothing is read from disk but the kernel's own type information; nothing is pinned, so whatever
 // happens to this process, the kernel frees all of it.
@@ -26,10 +26,10 @@ class Record {
       : members_(members), data_(data) {}
 
   uint64_t Number(std::string_view member) const;
-  // Of an enum: the enumerator's name in small letters without the part all of them begin with
-  // (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
+  // The name of an enum member's value in lower case, without the prefix that all its enumerators
+  // share (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
   std::string Word(std::string_view member) const;
-  // Of a char array: up to its NUL, control characters replaced by '?'.
+  // The text of a char array up to its NUL, with control characters replaced by '?'.
   std::string Text(std::string_view member) const;
 
  private:
@@ -46,7 +46,8 @@ struct Word {
 };
 Word TakeApart(uint32_t word);
 
-// Thread names of one group have one name: digits at the end, and one separator before them, go.
+// The common name of a group of threads: the thread's name without digits at its end and one
+// separator before them.
 std::string ThreadGroupName(std::string_view comm);
 
 class Program {
@@ -57,7 +58,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Before Load. Of these functions, the first whose kernel hook exists is used, the others are
+  // Call before Load. The first of these functions whose kernel hook exists is used, the others are
   // not; if none exists, Load fails unless `optional`.
   void Prefer(std::vector<std::string> functions, bool optional = false);
   // A function whose hook may be absent; then it is left out and named by absent().
@@ -66,7 +67,7 @@ class Program {
   void SetConstant(const std::string& name, uint64_t value);
   // The size of a map: entries, or bytes of a ring buffer (a power of two).
   void SetMaxEntries(const std::string& map, uint32_t entries) { max_entries_[map] = entries; }
-  // A function that is not used at all.
+  // Leaves a function out altogether.
   void Disable(const std::string& function);
 
   // Loads and attaches, and begins to follow the target. Ok, Degraded when optional hooks are
@@ -77,12 +78,12 @@ class Program {
   bool loaded() const { return object_ != nullptr; }
   void Unload();
 
-  // Hooks this kernel does not have, of those asked for.
+  // The requested hooks that this kernel does not have.
   const std::vector<std::string>& absent() const { return absent_; }
   // Which function of a Prefer group is in use; "" if none.
   std::string Chosen(const std::vector<std::string>& functions) const;
 
-  // Takes over processes that came or went. Call at the beginning of every Read.
+  // Updates the processes that came or went. Call at the beginning of every Read.
   void Follow(const Target& target);
   // Visits every entry of an output map. Entries that appear meanwhile may be missed until the next
   // time; entries are seen at most once, unless the map changes under a kernel without batch reads.
@@ -109,7 +110,7 @@ class Program {
   struct Object;
   struct Layout;
   struct Cost {
-    double run_ns = 0, runs = 0;  // measured and carried on
+    double run_ns = 0, runs = 0;  // measured, and extrapolated between measurements
   };
   const Layout& LayoutOf(const std::string& map);
 
@@ -123,10 +124,11 @@ class Program {
   std::map<std::string, std::unique_ptr<Layout>> layouts_;
   std::map<std::string, Cost> costs_;
   int64_t loaded_ns_ = 0;
-  int64_t stats_before_ns_ = 0;  // how long the kernel had measured when it was loaded
+  int64_t stats_before_ns_ = 0;  // how long the kernel had measured before the object was loaded
 };
 
-// Whether BPF programs of ours can be loaded here at all, and if not why: tries the smallest one.
+// Whether our BPF programs can be loaded here at all, and if not, why: tries to load the smallest
+// one.
 Availability CheckBpf(const Host& host);
 
 // Where a process has its operator accounts mapped, from /proc/PID/maps; 0 if nowhere.

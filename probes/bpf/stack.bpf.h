@@ -1,16 +1,16 @@
-// Capturing and counting of stacks, for the programs that sample them. A program includes this
-// once.
+// Captures and counts stacks, for the programs that sample them. A program includes this once.
 #pragma once
 #include "probes/bpf/operator.bpf.h"
 #include "probes/bpf/stack_record.h"
 
 const volatile __u32 with_kernel = 1;  // kernel frames too
 
-// Losses, each a reason why a figure is too small; samples_count is what the figures hold.
+// Losses, each a reason why a figure is too small; samples_count is the number of samples in the
+// figures.
 __u64 samples_count = 0;
 __u64 lost_counts_count = 0;  // samples: no room in a counts map
 __u64 lost_stacks_count = 0;  // stacks: no room; their samples are counted without a stack
-__u64 lost_copies_count = 0;  // copies: no room in the ring; counted with the poorer stack
+__u64 lost_copies_count = 0;  // copies: no room in the ring; counted with the less complete stack
 
 // Which of the maps are filled: 0 or 1, changed by the reader.
 struct {
@@ -164,8 +164,9 @@ static __always_inline __u64 hr_copy_stack(const struct hr_stack* s, const struc
   return id;
 }
 
-// Where a thread blocks it blocks again: a stack that has the same depth, the same innermost code
-// and the same code addresses in its top words as one that was copied is not copied again.
+// Threads tend to block in the same places. So a stack is not copied again if it has the same
+// depth, the same innermost code and the same code addresses in its top words as an already copied
+// one.
 struct hr_recent_key {
   __u64 pc, sp, code;
   __u32 tid, reserved;
@@ -215,7 +216,7 @@ static __noinline __u64 hr_copied_stack(struct hr_scratch* room, const struct hr
 }
 
 // Stores the current task's stack and returns its id; 0 if it could not be stored. `reuse`: a copy
-// of an equal stack will do.
+// of an equal stack may be used instead.
 static __always_inline __u64 hr_store_stack(void* ctx, __u32 tgid, int reuse) {
   __u32 zero = 0;
   struct hr_scratch* room = bpf_map_lookup_elem(&scratch, &zero);

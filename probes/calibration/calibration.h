@@ -10,8 +10,8 @@
 
 namespace headrace::probes {
 
-// One ceiling. Rates and times are the best of the repetitions (the machine can do that much; what
-// was slower had company), with the range beside it.
+// One ceiling. Rates and times are the best of the repetitions, with their range: the machine can
+// do that much, and slower repetitions were disturbed by other work.
 struct Ceiling {
   std::string metric;   // ends in its unit: "memory_read_bytes_per_s"
   std::string unit;     // "B/s", "ns", "ratio", "Hz"
@@ -22,7 +22,7 @@ struct Ceiling {
   std::string note;  // how it was measured, where that is not the metric's own meaning
 };
 
-// A part that could not be measured.
+// A part that could not be measured, and why.
 struct CalibrationSkip {
   std::string part, reason, fix;
 };
@@ -39,7 +39,7 @@ struct CalibrationOptions {
   int64_t part_ns = 1'200'000'000;  // greatest time for one point; ten times less in tests
   int max_threads = 0;              // 0: as many as this process may use cores
   std::function<void(double fraction, const std::string& part)> progress;
-  std::function<bool()> interrupted;  // asked between points
+  std::function<bool()> interrupted;  // called between points; true ends the calibration
 };
 
 // Measures everything, in about 15 s on two cores with the defaults. Never throws for what is

@@ -1,6 +1,6 @@
-// HostProbe: what the probes of this folder share. Such a probe reads small files, tells a Reading
-// the raw figures it found and what it missed, and leaves the rest to this class: growth since the
-// start, and its own availability, which is that of its first reading.
+// HostProbe: base class of the probes in this folder. Such a probe reads small files, and reports
+// to a Reading the raw figures it found and what it missed. This class does the rest: growth since
+// the start, and the probe's availability, which is that of its first reading.
 //
 //   class Softnet : public HostProbe {
 //     void Sample(const Host& host, const Target& target, Reading& out) override;
@@ -22,9 +22,10 @@ namespace headrace::probes {
 // Growth of cumulative figures since a probe's start.
 class Growth {
  public:
-  // Growth of the counter so named until `now`. A counter first seen after Begin() is taken to have
-  // begun at 0; one that falls below half of what it was has begun anew (device re-plugged) and is
-  // counted on; a smaller step back is jitter and waits.
+  // Growth of a counter since the start, given its present value `now`. A counter first seen after
+  // Begin() is assumed to have begun at 0. One that falls below half of its last value has
+  // restarted from 0 (device re-plugged), and its new value is added. A smaller fall is jitter, and
+  // growth pauses until the counter has caught up.
   double Since(std::string_view metric, const Labels& labels, double now);
   void Begin() { begun_ = true; }
 
@@ -44,10 +45,10 @@ class Reading {
 
   // A cumulative figure as the kernel gives it.
   void Counter(std::string_view metric, const Labels& labels, double now);
-  // One that already is since the start.
+  // A figure that already counts from the start.
   void Total(std::string_view metric, const Labels& labels, double since_start, bool course = true);
   void Gauge(std::string_view metric, const Labels& labels, double now);
-  // A part that cannot be read; the first is told.
+  // A part that cannot be read; only the first is reported.
   void Missing(std::string reason, std::string fix);
   // The same with errno's reason for `path`.
   void MissingFile(const std::string& path, const std::string& fix);
@@ -81,10 +82,10 @@ class HostProbe : public Probe {
   bool starting_ = true;
 };
 
-// A target that is this process (under a fixture: the one its /proc/self stands for).
+// A target that consists of this process (with a fixture: the process of its /proc/self).
 Target SelfTarget(const Host& host);
 
-// Starts a probe for this process, to see what it would say.
+// Starts a probe for this process to find its availability.
 template <typename T>
 Availability CheckHostProbe(const Host& host) {
   const Target target = SelfTarget(host);

@@ -10,7 +10,7 @@
 
 namespace headrace::probes {
 
-// Structures and constants of nvml.h with their layout there.
+// Structures and constants of nvml.h, with the same layout.
 struct NvmlUse {
   unsigned int compute_percent, memory_percent;
 };
@@ -34,7 +34,7 @@ struct Nvml {
   int (*power_milliwatts)(NvmlDevice, unsigned int*) = nullptr;
   int (*energy_millijoules)(NvmlDevice, unsigned long long*) = nullptr;
   int (*temperature)(NvmlDevice, int, unsigned int*) = nullptr;
-  int (*pcie_kib_per_s)(NvmlDevice, int, unsigned int*) = nullptr;  // measures for 20 ms
+  int (*pcie_kib_per_s)(NvmlDevice, int, unsigned int*) = nullptr;  // blocks for 20 ms to measure
 };
 
 // Loads the driver's library. Nothing if there is none: `why` gets the loader's words.

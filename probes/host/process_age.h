@@ -1,4 +1,5 @@
-// ProcessAge: whether a process is older than a probe's start; what it did before is not counted.
+// ProcessAge: whether a process is older than a probe's start. What it did before the start is not
+// counted.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +9,7 @@ namespace headrace::probes {
 
 class ProcessAge {
  public:
-  // Now is the start. Under a fixture every process is older.
+  // Call at the probe's start. With a fixture every process is older.
   void Begin(const Host& host);
   bool IsOlder(const Host& host, int64_t pid) const;
 

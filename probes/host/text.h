@@ -1,5 +1,5 @@
-// Bounded reading of the small text files of /proc and /sys. A line counts only when it ends in a
-// newline, and a number only when all of its field is one: what is cut off or damaged is absent.
+// Bounded reading of the small text files of /proc and /sys. A line counts only if it ends in a
+// newline, and a number only if its whole field is a number: anything cut off or damaged is absent.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ bool NextLine(std::string_view* text, std::string_view* line);
 std::vector<std::string_view> Fields(std::string_view line, size_t limit = 64);
 // The whole of `field` as a decimal (or hexadecimal) integer.
 std::optional<int64_t> Integer(std::string_view field, int base = 10);
-// The same, but a negative number is absent too: counters and sizes.
+// The same, but a negative number is absent, too; for counters and sizes.
 std::optional<int64_t> Count(std::string_view field, int base = 10);
 // The number after `key` in lines "key number ..." or "key: number ..."; the first such line
 // counts.
@@ -33,7 +33,7 @@ std::optional<int64_t> NumberAfter(std::string_view name, std::string_view prefi
 // "open PATH: No such file or directory": why the last read of PATH failed, from errno; EINVAL
 // means that its content was not understood.
 std::string ReadFailure(const std::string& path);
-// What changes a refused read: more rights if errno says so, else `otherwise`.
+// How to fix a refused read: more privileges if errno says so, else `otherwise`.
 std::string ReadFix(const std::string& otherwise);
 
 }  // namespace headrace::probes

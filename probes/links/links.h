@@ -1,5 +1,6 @@
 // Links between the processes of a tree, from /proc: pipes, sockets and shared memory, and who
-// holds their ends. They say who can feed whom; who does is said by wake-ups (probes/bpf).
+// holds their ends. They show which process can feed which; wake-ups (probes/bpf) show which one
+// does.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,7 +14,7 @@
 
 namespace headrace::probes {
 
-// What a process holds of channels and of memory shared by name.
+// The channels and the memory shared by name that a process holds.
 struct Holdings {
   struct Ends {
     bool reads = false, writes = false;
@@ -21,7 +22,7 @@ struct Holdings {
   std::map<uint64_t, Ends> pipes;       // by inode
   std::map<uint64_t, int> sockets;      // by inode; descriptors
   std::map<std::string, int64_t> maps;  // shared mappings by name and inode; bytes mapped
-  bool complete = true;  // false: some descriptors or mappings were not looked at (limits below)
+  bool complete = true;  // false: some descriptors or mappings were left out (limits below)
 };
 
 // One direction of a connection: `from` can send to `to`.
@@ -44,9 +45,10 @@ std::vector<std::pair<uint64_t, uint64_t>> ParseTcpPeers(std::string_view table)
 inline constexpr size_t kMaxDescriptors = 4096;
 std::optional<Holdings> ReadHoldings(const Host& host, int64_t pid);
 
-// Who can send to whom. Two children of one parent that holds the same channel have inherited it:
-// they are linked to the parent only. `parents`: pid -> parent. `peers`: sockets by inode. The
-// count is that of channels (for "shm": of shared segments).
+// Which process can send to which, with the number of channels (for "shm": of shared segments). If
+// two children and their parent hold the same channel, the children have inherited it and are
+// linked to the parent only. `parents`: pid -> parent. `unix_peers`, `tcp_peers`: socket inode ->
+// peer's inode.
 std::map<Link, int64_t> FindLinks(const std::map<int64_t, Holdings>& processes,
                                   const std::map<int64_t, int64_t>& parents,
                                   const std::map<uint64_t, uint64_t>& unix_peers,

@@ -1,6 +1,6 @@
-// Why a counter can or cannot be had, as a word for programs and a sentence for people. A counter
-// exists when it was opened, counted work of known size, and gave a plausible value; a name that
-// resolves proves nothing.
+// Whether a counter is available, and if not, why: as a word for programs and a sentence for
+// people. A counter exists when it was opened, counted work of known size, and gave a plausible
+// value; a name that resolves proves nothing.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,13 +19,13 @@ enum class CounterState : uint8_t {
   kNoPmu,          // no counters of this kind on the machine, or none shown to this guest
   kNoSuchEvent,    // there are counters, but not this one
   kDenied,         // perf_event_paranoid, seccomp, lockdown
-  kBusy,           // others hold the counters
+  kBusy,           // other programs hold the counters
   kTooMany,        // the group has more events than the PMU has counters
   kNoDescriptors,  // too many open files
   kNoSystemCall,   // this kernel has no perf_event_open
   kRefused,        // any other errno
   kSilent,         // opens, and counts 0 for ever
-  kImplausible,    // counts, but not what was done
+  kImplausible,    // counts, but not the work that was done
   kNotScheduled,   // opens, and is never on the PMU
 };
 // "ok", "no_pmu", "no_such_event", ...
@@ -37,7 +37,7 @@ struct CounterAvailability {
   bool ok() const { return state == CounterState::kOk; }
 };
 
-// What the machine says that explains a refusal.
+// Facts about the machine that may explain a refusal.
 struct Surroundings {
   std::optional<int64_t> paranoid;  // kernel.perf_event_paranoid
   bool has_perfmon = false;         // CAP_PERFMON or CAP_SYS_ADMIN
@@ -50,27 +50,27 @@ struct Surroundings {
 Surroundings LookAround(const Host& host);
 
 enum class Role : uint8_t { kAlone, kMember };
-// Of perf_event_open's errno. `what`: the event in words ("cycles"). `others_count`: another event
-// of the same PMU was opened, so there is one.
+// Explains an errno of perf_event_open. `what`: the event in words ("cycles"). `others_count`:
+// another event of the same PMU was opened, so the PMU exists.
 CounterAvailability ExplainOpen(int error, std::string_view what, Role role, bool others_count,
                                 const Surroundings& around);
 
 // Executes 2 instructions `iterations` times, and less than a hundred others.
 void RunKnownLoop(uint64_t iterations);
-constexpr uint64_t kLoopInstructions = 2;  // of one iteration
+constexpr uint64_t kLoopInstructions = 2;  // per iteration
 
-// A few milliseconds of what counters count: misses of every cache and TLB, branches, mispredicted
-// ones, stalls. Takes 2 MiB of memory meanwhile.
+// Does a few milliseconds of work that makes counters count: misses of every cache and TLB,
+// branches, mispredictions, stalls. Takes 2 MiB of memory meanwhile.
 void RunWorkout();
 
-// An event to count, and those it must be counted with.
+// An event to count, and a group of events that must be counted together.
 struct WishedEvent {
   std::string name;  // in words, for reasons
   EventCode code;
 };
 struct WishedGroup {
   std::vector<WishedEvent> events;
-  bool whole = false;  // says nothing unless all of it counts: never split
+  bool whole = false;  // useless unless all of its events count, so never split
 };
 
 // Which of the wished events count here, and in which groups. Group 0 is the base: always on.
@@ -81,8 +81,9 @@ struct EventPlan {
   };
   std::vector<Group> groups;
   CounterAvailability base;  // of the base group; without it there is no plan
-  std::vector<std::pair<std::string, CounterAvailability>> missing;  // wished, not to be had
-  bool inherit = false;  // new threads can be counted by themselves
+  // Wished for, but not available.
+  std::vector<std::pair<std::string, CounterAvailability>> missing;
+  bool inherit = false;  // new threads can be counted automatically (inherit)
 };
 
 struct ProofOptions {

@@ -1,6 +1,6 @@
-// PerfBackend: the few calls by which counters are opened and read. The kernel's, one driven by a
-// script (tests: multiplexing, wrap-around, short reads, refusals), and one that plays back what
-// another machine said.
+// PerfBackend: the few calls by which counters are opened and read. Implementations: the kernel's,
+// one driven by a script (for tests of multiplexing, wrap-around, short reads, refusals), and one
+// that plays back another machine's answers.
 //
 // Not thread safe; a backend outlives what was opened through it.
 #pragma once
@@ -30,7 +30,7 @@ struct OpenRequest {
   bool inherit = false;       // threads and processes started from now on are counted too
   bool threads_only = false;  // with inherit: threads only (Linux 5.13)
   bool exclude_kernel = true;
-  bool uncore = false;  // a PMU that knows neither user nor kernel
+  bool uncore = false;  // a PMU that does not distinguish user and kernel
   bool disabled = true;
   uint64_t sample_period = 0;     // an interrupt every so many events, for a BPF program ...
   uint64_t sample_frequency = 0;  // ... or about so many a second
@@ -64,7 +64,8 @@ class KernelBackend final : public PerfBackend {
   void Close(int handle) override;
 };
 
-// Does what it is told. Events are matched by their code, so that a script says what a machine has.
+// Follows a script. Events are matched by their code, so a script describes which events a machine
+// has.
 class FakeBackend final : public PerfBackend {
  public:
   // One reading of an event, cumulative as the kernel gives it.
@@ -79,7 +80,7 @@ class FakeBackend final : public PerfBackend {
   };
   std::map<EventCode, Script> scripts;
   Script otherwise{2 /* ENOENT */, 2, {}, -1};
-  size_t most_members = 64;  // of a group; one more is refused with EINVAL
+  size_t most_members = 64;  // the most events of a group; one more is refused with EINVAL
 
   int Open(const OpenRequest& request) override;
   uint64_t Id(int handle) override { return static_cast<uint64_t>(handle) + 1000; }
@@ -108,7 +109,7 @@ class FakeBackend final : public PerfBackend {
 // Plays back a text of lines; '#' begins a comment. Numbers are decimal or 0x...:
 //   event TYPE CONFIG ok|ERRNO             what opening it gives
 //   read TYPE CONFIG VALUE ENABLED RUNNING the next reading of that event
-// An event that no line names is refused with ENOENT. Lines that make no sense are counted and
+// An event that no line names is refused with ENOENT. Lines that cannot be parsed are counted and
 // left out.
 class RecordedBackend final : public PerfBackend {
  public:

@@ -1,9 +1,9 @@
-// The event catalogue: for each family of processors which raw event stands for a word such as
-// "llc_misses", which events are counted together, and what is computed from them.
+// The event catalogue: for each family of processors, which raw event a word such as "llc_misses"
+// stands for, which events are counted together, and what is computed from them.
 //
 // The encodings are our own and each was checked against a second table (a test compares all of
 // them with libpfm4's, and names those where libpfm4 is wrong). What could not be checked is left
-// out. A processor that is not in the catalogue gets the kernel's generic events, and that says so.
+// out. A processor that is not in the catalogue gets the kernel's generic events, marked as such.
 // docs/events.md is written from this catalogue.
 #pragma once
 #include <cstdint>
@@ -26,13 +26,13 @@ struct CatalogueEvent {
   std::string_view note;    // what is special about it here; "" if it is what the word says
 };
 
-// A word's count is this metric; nothing for words that only formulas use.
+// The metric of a word's count; nothing for words that only formulas use.
 std::optional<std::string_view> MetricOfWord(std::string_view word);
 
 // Arithmetic over words: numbers, words, + - * / and brackets.
 class Expression {
  public:
-  // Aborts if `text` is none: expressions are part of the program.
+  // Aborts if `text` is not an expression, because expressions are part of the program.
   explicit Expression(std::string_view text);
 
   using Lookup = std::function<std::optional<double>(std::string_view word)>;
@@ -52,15 +52,16 @@ class Expression {
   std::vector<std::string_view> words_;
 };
 
-// The words of one formula are of one group, of the base group (whose events count all the time, so
-// that their counts of the same interval can be used), or "slots_per_cycle".
+// A formula may use words of one group, words of the base group (whose events count all the time,
+// so they cover the same interval), and "slots_per_cycle".
 struct Formula {
   std::string_view metric;  // of the list in metric.h, a ratio
   Expression expression;
   bool share = true;      // lies between 0 and 1
   std::string_view note;  // "" if there is nothing to add
 
-  // Shares are held between 0 and 1; one that is off by more than 0.1 is damaged: nothing.
+  // Shares are clamped to [0, 1]; nothing for a share that is off by more than 0.1, because it is
+  // damaged.
   std::optional<double> Evaluate(const Expression::Lookup& value_of) const;
 };
 
@@ -69,7 +70,7 @@ struct CatalogueGroup {
   std::string_view name;                // "base", "branches", "llc", "topdown", ...
   std::vector<std::string_view> words;  // the first one leads
   std::vector<Formula> formulas;        // can be computed while the group counts
-  bool whole = false;                   // says nothing unless all its events count: never split
+  bool whole = false;                   // useless unless all its events count, so never split
 };
 
 struct CpuFamily {
@@ -78,8 +79,8 @@ struct CpuFamily {
   std::string_view libpfm;  // libpfm4's PMU; "" if version 4.13 does not know it
   std::vector<CatalogueEvent> events;
   std::vector<CatalogueGroup> groups;  // groups[0] is the base: cycles, instructions
-  double slots_per_cycle = 0;          // of top-down; 0: none, or the PMU tells (caps/slots)
-  bool generic = false;                // the kernel's own idea of events, of an unknown processor
+  double slots_per_cycle = 0;          // for top-down; 0: none, or given by the PMU (caps/slots)
+  bool generic = false;                // the kernel's generic events, for an unknown processor
   std::string_view note;
 
   const CatalogueEvent* Find(std::string_view word) const;  // null if it has none

@@ -1,4 +1,5 @@
-// CounterSet: what the counter probes count on this processor, and how it becomes metrics.
+// CounterSet: the events that the counter probes count on this processor, and how they become
+// metrics.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,15 +22,16 @@ struct CounterSet {
   std::vector<WishedGroup> rotated;
 };
 
-// Adds what is known: each word's scaled count, from the group that counted it most, and what the
-// formulas make of the groups whose turn ended in this reading. `labels` say whose counts they are.
+// Adds to `sink` what is known: each word's scaled count, from the group that counted it longest,
+// and the formulas' values for groups whose turn ended in this reading. `labels` say whose counts
+// they are.
 void EmitCounters(const EventPlan& plan, const CounterSet& set, const Totals& totals,
                   const Labels& labels, Sink& sink);
 
-// What counts, and what does not and why.
+// Which events count, and which do not and why.
 Availability Summarise(const EventPlan& plan, const CounterSet& set);
 
-// Tries the set on this machine, which takes some 20 ms; what worked is not tried again.
+// Tries the set on this machine, which takes about 20 ms; a plan that worked is remembered.
 EventPlan PlanOfThisMachine(const Host& host, const CounterSet& set);
 
 }  // namespace headrace::probes::perf

@@ -9,14 +9,14 @@
 
 namespace headrace::probes::perf {
 
-// True while "counters by operator" counts all threads of the target: a PMU has too few counters
-// for both.
+// True while "counters by operator" counts all threads of the target; then these probes must not,
+// because a PMU has too few counters for both.
 bool& OperatorCountersActive();
 
 struct CountersProbeOptions {
   PerfBackend* backend = nullptr;  // null: the kernel's
-  std::optional<CounterSet> set;   // else of this machine
-  std::optional<EventPlan> plan;   // else what is proven
+  std::optional<CounterSet> set;   // none: this machine's set
+  std::optional<EventPlan> plan;   // none: the plan that is proven here
   std::optional<ProcessCountersOptions> process;
 };
 
@@ -39,8 +39,8 @@ class CountersProbe final : public Probe {
   std::optional<ProcessCounters> counters_;
 };
 
-// Time on a CPU and moves between CPUs, as the kernel's software events count them: exact, and
-// there without a PMU.
+// Time on a CPU and migrations between CPUs from the kernel's software events: exact, and available
+// without a PMU.
 class TaskClockProbe final : public Probe {
  public:
   explicit TaskClockProbe(PerfBackend* backend = nullptr) : backend_(backend) {}

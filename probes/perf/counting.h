@@ -1,8 +1,8 @@
-// Counting of threads: the base group all the time, of the other groups one at a time, in turns.
-// What a group counted in its turn is scaled, interval by interval, to all the time its thread ran;
-// what it never saw is not invented.
+// Counts threads: the base group all the time, the other groups one at a time, in turns. What a
+// group counted in its turn is scaled, interval by interval, to all the time that its thread ran;
+// for intervals in which it never counted, nothing is made up.
 //
-// Not thread safe. The backend and the plan outlive what counts by them.
+// Not thread safe. The backend and the plan must outlive the objects that use them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,10 +19,10 @@ struct GroupTotals {
   std::vector<double> scaled;  // by event, since the start
   double enabled_ns = 0;       // time the threads ran ...
   double running_ns = 0;       // ... and of that, time the group counted
-  // The last turn that said anything: the group's counts, and those of the base group in the very
-  // same time, so that ratios between them are true.
+  // The last turn with counts: the group's counts, and the base group's in exactly the same time,
+  // so that ratios between them are exact.
   std::vector<double> turn, turn_base;
-  bool fresh = false;  // it ended in the present reading
+  bool fresh = false;  // that turn ended in the present reading
 
   bool known() const { return running_ns > 0; }
   // Share of the threads' time in which the group counted; in (0, 1].
@@ -30,10 +30,10 @@ struct GroupTotals {
 };
 using Totals = std::vector<GroupTotals>;  // by group of the plan
 Totals MakeTotals(const EventPlan& plan);
-// Before the readings of one interval.
+// Call before the readings of one interval.
 void BeginInterval(Totals* totals);
 
-// What one group counted of one thread, or one operator, and is not yet in the totals.
+// What one group counted for one thread or one operator, and that is not yet in the totals.
 class Turn {
  public:
   explicit Turn(size_t num_events = 0, size_t num_base = 0)
@@ -43,8 +43,8 @@ class Turn {
   // What this group counted, and the base group (empty: this is the base group) meanwhile.
   void Counted(std::span<const double> counts, double running_ns, std::span<const double> base,
                double base_running_ns);
-  // Moves it to `sums`, scaled to the elapsed time. Not before the group has counted for
-  // `least_running_ns`, unless it counted all the time: a shorter turn says too little.
+  // Moves it to `sums`, scaled to the elapsed time. Does nothing before the group has counted for
+  // `least_running_ns`, unless it counted all the time, because a shorter turn is too unreliable.
   void Settle(double least_running_ns, GroupTotals* sums);
 
  private:
@@ -55,10 +55,10 @@ class Turn {
 struct CountingOptions {
   // See Turn::Settle.
   uint64_t least_running_ns = 1'000'000;
-  int most_reopens = 3;  // of a base group that lost its place on the PMU
+  int most_reopens = 3;  // how often a base group that lost its place on the PMU is opened again
 };
 
-// The groups of one thread (and, when inherited, those it starts).
+// The groups of one thread (and, with inherit, of the threads it starts).
 class ThreadCounters {
  public:
   using Options = CountingOptions;
@@ -66,10 +66,10 @@ class ThreadCounters {
   ThreadCounters(ThreadCounters&&) = default;
   ThreadCounters& operator=(ThreadCounters&&) = default;
 
-  // Opens and starts the base group and, unless `base_only`, all others, of which none counts yet.
-  // Returns 0 or an errno; a rotated group that is refused is left out.
+  // Opens and starts the base group and, unless `base_only`, opens all others, which do not count
+  // yet. Returns 0 or an errno; a rotated group that is refused is left out.
   int Open(const OpenRequest& where, bool base_only);
-  // Gives the turn to group `active` of the plan; 0: to none.
+  // Starts the turn of group `active` of the plan; 0: of none.
   void Rotate(size_t active);
   // Adds what was counted since the last time. False when nothing will be counted any more: the
   // PMU took the base group's place for good.

@@ -10,7 +10,7 @@
 
 namespace headrace::probes::perf {
 
-// Whether the probe "energy" (power capping) gives this machine's energy: then nothing else may.
+// Whether the probe "energy" (power capping) gives this machine's energy; then no other probe may.
 bool PowercapGivesEnergy(const Host& host);
 
 class EnergyCountersProbe : public Probe {
@@ -25,7 +25,7 @@ class EnergyCountersProbe : public Probe {
  private:
   struct Domain {
     std::string subject;  // "package-0", "package-0 dram": as the power capping interface has it
-    double joules;        // of one count
+    double joules;        // energy of one count
     UncoreCounters counters;
   };
   PerfBackend* backend_;

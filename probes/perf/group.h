@@ -1,5 +1,5 @@
-// CounterGroup: events that are always on the PMU together, so that ratios between them are true.
-// Gives what was counted since the reading before; what the PMU could not count stays unknown.
+// CounterGroup: events that are always on the PMU together, so that ratios between them are exact.
+// Returns what was counted since the previous reading; what the PMU could not count stays unknown.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -37,8 +37,8 @@ class CounterGroup {
     size_t refused = 0;  // index of the event that was refused
     bool ok() const { return error == 0; }
   };
-  // Opens `events`, the first as leader; all or none. The fields of `request` but code and leader
-  // hold for all. Closes what was open before.
+  // Opens `events`, the first as leader; all or none. The fields of `request` apply to all, except
+  // code and leader. Closes what was open before.
   OpenResult Open(const OpenRequest& request, std::span<const EventCode> events);
   // What was counted since the reading before, or since Open.
   GroupDelta Read();
@@ -56,8 +56,8 @@ class CounterGroup {
   uint64_t last_enabled_ns_ = 0, last_running_ns_ = 0;
 };
 
-// `now` - `before` of a counter of 48 bits or more: a fall from near 2^48 to near 0 is a wrap.
-// False if the counter fell otherwise.
+// Computes `now` - `before` for a counter of 48 bits or more: a fall from near 2^48 to near 0 is a
+// wrap-around. False if the counter fell otherwise.
 bool CounterDelta(uint64_t before, uint64_t now, uint64_t* delta);
 
 }  // namespace headrace::probes::perf

@@ -164,7 +164,7 @@ BandwidthRung CacheMisses(const Host& host, const CpuFamily& family) {
   return rung;
 }
 
-// Of one monitoring group: adds the bytes of each cache that can be read.
+// Adds the bytes of each cache that can be read in one monitoring group.
 void AddResctrlGroup(const Host& host, const std::string& group, std::map<int64_t, double>* sums) {
   for (const std::string& name : host.List(group + "/mon_data")) {
     const auto cache = NumberAfter(name, "mon_L3_");

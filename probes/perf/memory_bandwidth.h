@@ -31,7 +31,7 @@ struct BandwidthRung {
   bool uncore = true;
   struct Event {
     EventCode code;
-    double bytes = 64;  // of one count
+    double bytes = 64;  // bytes of one count
     Direction direction = Direction::kBoth;
   };
   struct Unit {  // one PMU on one CPU: events that share its counters
@@ -43,7 +43,7 @@ struct BandwidthRung {
   std::vector<Unit> units;
 };
 
-// The rungs this machine's files speak of, best first. Touches no counter.
+// The rungs that this machine's files describe, best first. Opens no counter.
 std::vector<BandwidthRung> BandwidthRungs(const Host& host, const CpuId& id);
 
 // Total bytes by last-level cache, over all groups of resctrl; empty if there is no monitoring.

@@ -1,6 +1,6 @@
 // The probe "counters by operator", level 4: hardware counters of the CPUs. A BPF program
-// (probes/bpf/counters.bpf.c) credits them exactly to groups of threads, at every switch; overflows
-// of the same counters say how the operators of a group share in it.
+// (probes/bpf/counters.bpf.c) attributes them exactly to groups of threads at every context switch;
+// overflows of the same counters tell how to divide a group's counts among its operators.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,20 +22,21 @@ namespace headrace::probes::perf {
 struct OperatorCountersOptions {
   std::optional<CounterSet> set;  // else of this machine
   std::optional<EventPlan> plan;  // else what is proven
-  // Overflows of each event, per second of a CPU ...
+  // Overflow samples of each event per second of a CPU ...
   uint64_t base_frequency = 499, set_frequency = 199;
-  // ... or after so many of its events; 0: as above.
+  // ... or the number of events between two samples; 0: use the frequency above.
   uint64_t base_period = 0, set_period = 0;
   CountingOptions counting;
 };
 
-// An amount that is shared among operators as samples fall. What has no samples waits for some.
+// An amount that is divided among operators in proportion to samples. It waits while there are no
+// samples.
 class Shares {
  public:
   void Add(double amount) { waiting_ += amount; }
   void Sample(uint32_t word, double events) { samples_[word] += events; }
   double waiting() const { return waiting_; }
-  // Gives each word its part of all that waits, and forgets the samples.
+  // Gives each operator word its part of the waiting amount, and clears the samples.
   void Share(const std::function<void(uint32_t word, double part)>& give);
 
  private:
@@ -56,23 +57,26 @@ class OperatorCounters final : public Probe {
 
  private:
   using Group = std::pair<int64_t, std::string>;  // pid and name of a group of threads
-  // Whose counts they are: an operator's, or (word 0) a group's outside operators.
+  // The owner of counts: an operator, or (word 0) a group's time outside operators.
   struct Owner {
     int64_t pid;
     uint32_t word;
     std::string thread;
     auto operator<=>(const Owner&) const = default;
   };
-  // An entry of a map of the kernel's, by its key, as it was last read.
+  // Key and last values of an entry in one of the kernel's maps.
   using EntryKey = std::tuple<int64_t, std::string, uint64_t, uint64_t, uint64_t, uint64_t>;
   using Entry = std::vector<uint64_t>;
-  // What a group of threads counted, exactly, and what of it is not yet its operators'.
+  // What a group of threads counted, exactly, and how much of it is not yet divided among its
+  // operators.
   struct Sums {
     Totals totals;
     std::vector<Turn> pending;
-    std::vector<std::vector<double>> shared;  // of totals.scaled, by plan group and event
+    // Part of totals.scaled already divided, by plan group and event.
+    std::vector<std::vector<double>> shared;
     std::vector<double> shared_enabled, shared_running;
-    // By plan group and event: of the counts, of a turn's counts, of the base's in that turn.
+    // By plan group and event: amounts to divide of the counts, of a turn's counts, and of the base
+    // group's counts in that turn.
     std::vector<std::vector<Shares>> counts, turn, turn_base;
     std::vector<Shares> enabled, running;
   };
@@ -84,7 +88,7 @@ class OperatorCounters final : public Probe {
   Availability OpenCpus();
   void Rotate();
   void ForgetEnded();
-  // What an entry grew by since it was last read; empty if not at all.
+  // The growth of an entry since it was last read; empty if it did not grow.
   Entry Grown(std::map<EntryKey, Entry>* last, const EntryKey& key, Entry now);
   void ReadKernel();
   Sums& SumsOf(const Group& group);
@@ -98,9 +102,9 @@ class OperatorCounters final : public Probe {
   EventPlan plan_;
   const Target* target_ = nullptr;
   std::unique_ptr<bpf::Program> program_;
-  std::vector<int> handles_;                   // of all events, to be closed
+  std::vector<int> handles_;                   // handles of all events, to be closed
   std::vector<std::vector<int>> set_leaders_;  // by set, of every CPU
-  size_t active_ = 0;                          // set that counts, plus 1
+  size_t active_ = 0;                          // index of the set that counts, plus 1
   std::map<EntryKey, Entry> last_base_, last_sets_, last_samples_;
   std::map<Group, Sums> sums_;
   std::map<Owner, OwnerSums> owners_;

@@ -1,5 +1,6 @@
-// ProcessCounters: counts processes, thread by thread. Threads that a counted one starts are
-// counted by the kernel with it; processes are looked for at every reading. Open files are bounded.
+// ProcessCounters: counts processes, thread by thread. The kernel also counts threads that a
+// counted thread starts; new processes are looked for at every reading. The number of open files is
+// bounded.
 //
 // Not thread safe. The backend outlives it.
 #pragma once
@@ -21,7 +22,7 @@ struct ProcessCountersOptions {
   bool exclude_kernel = true;
 };
 
-// At most half of the open files that this process may still have, and 8192.
+// Half of the files that this process may still open, at most 8192.
 size_t AffordableHandles();
 
 class ProcessCounters {
@@ -31,12 +32,12 @@ class ProcessCounters {
 
   // Counts the target's processes from now on; those that ended are read a last time and closed.
   void Follow(const Host& host, const Target& target);
-  // Brings the totals up to date and gives the turn to the next group.
+  // Updates the totals and starts the turn of the next group.
   void Read();
   void Close();
 
   const EventPlan& plan() const { return plan_; }
-  // By pid, ended ones too until the next reading.
+  // Processes by pid; ended ones stay until the next reading.
   struct Process {
     Totals totals;
     std::vector<ThreadCounters> threads;
@@ -47,9 +48,11 @@ class ProcessCounters {
 
   size_t num_handles() const { return num_handles_; }
   int64_t threads_attached() const { return threads_attached_; }
-  int64_t threads_without_room() const { return without_room_; }  // for the bound of open files
+  // Left out because of the bound on open files.
+  int64_t threads_without_room() const { return without_room_; }
   int64_t threads_refused() const { return refused_; }
-  int64_t groups_lost() const { return lost_; }   // pinned ones that the PMU gave to others
+  // Pinned groups whose counters the PMU gave to others.
+  int64_t groups_lost() const { return lost_; }
   int last_error() const { return last_error_; }  // errno of the last refusal
 
  private:

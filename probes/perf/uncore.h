@@ -1,6 +1,6 @@
 // PMUs outside the cores (memory controllers, data fabric, energy), as the kernel describes them
-// under /sys/bus/event_source/devices: their number, the CPUs by which they are counted, how an
-// event's fields are packed, and named events with scale and unit. What is damaged is absent.
+// under /sys/bus/event_source/devices: their type number, the CPUs on which they are counted, how
+// an event's fields are packed, and named events with scale and unit. Anything damaged is absent.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,7 +25,7 @@ struct SysfsEvent {
 struct SysfsPmu {
   std::string name;       // "uncore_imc_0"
   uint32_t type = 0;      // for EventCode
-  std::vector<int> cpus;  // of `cpumask`: one for each unit it has, as a rule one a socket
+  std::vector<int> cpus;  // from `cpumask`: one for each of its units, usually one per socket
   std::map<std::string, std::string, std::less<>> formats;  // field -> "config:0-7,32-35"
   std::map<std::string, SysfsEvent, std::less<>> events;
 };
@@ -35,7 +35,7 @@ std::vector<std::string> PmuNames(const Host& host);
 // Nothing if it has no usable type.
 std::optional<SysfsPmu> ReadPmu(const Host& host, const std::string& name);
 
-// "0-3,8": in order, each once; nothing if it is no such list. At most 8192 CPUs.
+// Parses "0-3,8": CPUs in order, each once; nothing if it is not such a list. At most 8192 CPUs.
 std::optional<std::vector<int>> ParseCpuList(std::string_view text);
 
 // An event's code from its terms and the PMU's formats; a term without value is 1. Nothing if a
@@ -53,19 +53,20 @@ class UncoreCounters {
  public:
   UncoreCounters(PerfBackend& backend, int cpu, bool uncore, std::vector<EventCode> codes);
 
-  // Together if the PMU can, else each by itself. Returns 0 or an errno; then nothing is open.
+  // Opens the events as one group if the PMU can, else each on its own. Returns 0 or an errno;
+  // after an errno nothing is open.
   int Open();
-  // Adds what was counted since the last time. What a group counted while it was on the PMU stands
-  // for all the time since it last was.
+  // Adds what was counted since the last call. What a group counted while it was on the PMU is
+  // scaled to all the time since it was last there.
   void Read();
   void Close() { groups_.clear(); }
 
-  // Of one event since Open; nothing until it has counted.
+  // Count of one event since Open; nothing until it has counted.
   std::optional<double> count(size_t event) const;
-  // Time the events were counted, and should have been.
+  // Time in which the events were counted, and in which they should have been.
   double running_ns() const { return running_ns_; }
   double enabled_ns() const { return enabled_ns_; }
-  // An event will not count any more: reading fails.
+  // Whether an event no longer counts because reading it fails.
   bool failed() const { return failed_; }
 
  private:
@@ -74,7 +75,7 @@ class UncoreCounters {
   std::vector<EventCode> codes_;
   struct Group {
     CounterGroup group;
-    size_t first;           // of codes_
+    size_t first;           // index into codes_
     double waiting_ns = 0;  // since it last was on the PMU
   };
   std::vector<Group> groups_;

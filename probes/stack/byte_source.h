@@ -1,5 +1,5 @@
-// ByteSource: bytes of an untrusted file, read at offsets, never mapped: a file that shrinks or is
-// replaced while it is read gives a failed read, never a signal.
+// ByteSource: bytes of an untrusted file, read at offsets and never mapped, so that a file which
+// shrinks or is replaced while it is read makes a read fail, but causes no signal.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -42,7 +42,7 @@ class FileSource : public ByteSource {
   FileSource() = default;
   bool ReadFile(uint64_t offset, void* out, size_t size) const;
 
-  // The last blocks of small reads: an unwinder's come by the dozen from a few places.
+  // Cache of the last blocks of small reads: an unwinder makes dozens of them in a few places.
   static constexpr size_t kBlockBytes = 1024, kNumBlocks = 16;
   struct Block {
     uint64_t number = UINT64_MAX;

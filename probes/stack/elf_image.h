@@ -1,9 +1,9 @@
-// ElfImage: what a profiler needs of one 64-bit little-endian ELF file: which address a file offset
-// is loaded at, the names of its functions, and where its unwind tables are.
+// ElfImage: what a profiler needs from a 64-bit little-endian ELF file: the address at which a file
+// offset is loaded, the names of its functions, and the location of its unwind tables.
 //
-// The file is untrusted: every offset, size and index is checked against what is there, the number
-// of headers, symbols and bytes of a name is limited; damage gives fewer names, never a crash.
-// "Address" is always the file's own (as linked); a process adds its load bias.
+// The file is untrusted: every offset, size and index is checked, and the numbers of headers, of
+// symbols and of a name's bytes are limited. Damage means fewer names, never a crash. "Address" is
+// always the file's own (as linked); a process adds its load bias.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,10 +22,10 @@ class ElfImage {
   };
   struct Function {
     std::string name;     // as in the file, mangled
-    uint64_t offset = 0;  // of the address from its start
+    uint64_t offset = 0;  // distance of the address from the function's start
   };
 
-  // Absent if this is no 64-bit little-endian ELF file with loadable segments.
+  // Absent if this is not a 64-bit little-endian ELF file with loadable segments.
   static std::optional<ElfImage> Read(std::shared_ptr<const ByteSource> source);
 
   const ByteSource& source() const { return *source_; }
@@ -41,10 +41,11 @@ class ElfImage {
   // The file offset of `size` loaded bytes at an address; absent if they are not in the file.
   std::optional<uint64_t> OffsetOf(uint64_t address, uint64_t size) const;
 
-  // The function an address lies in. The first call reads the symbol table: 1 ms for 10,000.
+  // The function that contains an address. The first call reads the symbol table: 1 ms for 10,000
+  // symbols.
   std::optional<Function> FindFunction(uint64_t address) const;
   size_t num_functions() const;
-  // Takes the functions of `debug`, the file with this one's debug information, instead of its own.
+  // Replaces its functions by those of `debug`, the file with this file's debug information.
   void TakeFunctions(const ElfImage& debug);
 
  private:
@@ -53,7 +54,7 @@ class ElfImage {
   };
   struct Symbol {
     uint64_t address;
-    uint32_t size;  // 0: unknown, it reaches up to the next one
+    uint32_t size;  // 0: unknown; it extends to the next symbol
     uint32_t name;  // offset in the table's strings; top bit: the dynamic table's
   };
   struct Functions;

@@ -15,10 +15,11 @@ namespace headrace::probes::stack {
 
 // What to sample: the cpu-clock, which needs no hardware counter.
 struct SampleRequest {
-  int frequency = 99;        // per second of CPU time
-  bool with_kernel = true;   // kernel frames
-  bool bare = false;         // nothing but the event, for a BPF program
-  uint32_t stack_bytes = 0;  // also the user registers and as much of the stack, for unwinding
+  int frequency = 99;       // per second of CPU time
+  bool with_kernel = true;  // kernel frames
+  bool bare = false;        // only the event, for a BPF program
+  // Above 0: also the user registers and this much of the stack, for unwinding.
+  uint32_t stack_bytes = 0;
 };
 
 struct PerfSample {
@@ -29,7 +30,8 @@ struct PerfSample {
   std::vector<uint8_t> stack;
 };
 
-// A sample record's bytes (behind the header) as made for `request`; absent if they are damaged.
+// Parses a sample record's bytes (after the header), made for `request`; absent if they are
+// damaged.
 std::optional<PerfSample> ParsePerfSample(std::span<const uint8_t> bytes,
                                           const SampleRequest& request);
 
@@ -39,17 +41,17 @@ int OpenCpuClock(const SampleRequest& request, int64_t tid, int cpu);
 
 class PerfRing {
  public:
-  // Null with errno set. `pages`: a power of two; halved, down to 2, while the kernel refuses to
-  // lock as many.
+  // Null, with errno set, on failure. `pages`: a power of two, which is halved, down to 2, while
+  // the kernel refuses to lock as many.
   static std::unique_ptr<PerfRing> Open(const SampleRequest& request, int64_t tid, size_t pages);
   ~PerfRing();
   PerfRing(const PerfRing&) = delete;
 
   const SampleRequest& request() const { return request_; }
-  // Hands over the samples since the last call.
+  // Passes the samples since the last call to `take`.
   void Drain(const std::function<void(const PerfSample&)>& take);
   int64_t lost() const { return lost_; }        // samples for which the ring had no room
-  int64_t damaged() const { return damaged_; }  // records that made no sense
+  int64_t damaged() const { return damaged_; }  // records that could not be parsed
   // True when the thread has ended.
   bool ended() const;
 

@@ -1,4 +1,4 @@
-// ProcessMaps: the executable mappings of a process, as /proc/PID/maps told at one moment.
+// ProcessMaps: the executable mappings of a process, as read from /proc/PID/maps at one moment.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,12 +17,12 @@ struct Mapping {
   bool deleted = false;  // the file's name is gone; " (deleted)" is not part of `path`
 };
 
-// The executable mappings in the text of a maps file, by address. Lines that make no sense are left
-// out; at most 65536 mappings are kept.
+// The executable mappings in the text of a maps file, by address. Lines that cannot be parsed are
+// left out; at most 65536 mappings are kept.
 std::vector<Mapping> ParseMaps(std::string_view text);
-// Those of a live process; empty if they cannot be read.
+// The mappings of a live process; empty if they cannot be read.
 std::vector<Mapping> ReadMaps(const Host& host, int64_t pid);
-// The one that contains `address`, or null.
+// The mapping that contains `address`, or null.
 const Mapping* FindMapping(const std::vector<Mapping>& maps, uint64_t address);
 
 }  // namespace headrace::probes::stack

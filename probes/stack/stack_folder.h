@@ -1,5 +1,5 @@
-// StackFolder: from raw samples (addresses) to folded, symbolised stacks by process, operator and
-// thread group, ready for Sink::AddStack.
+// StackFolder: turns raw samples (addresses) into folded, symbolised stacks by process, operator
+// and thread group, ready for Sink::AddStack.
 //
 // Folded text is root first, frames separated by ';': "thread group;[cause];main;work;memcpy",
 // kernel frames last and marked "_[k]". A stack that does not begin where a thread begins (a frame
@@ -26,7 +26,8 @@ namespace headrace::probes::stack {
 // addresses.
 struct RawStack {
   std::vector<uint64_t> kernel, user;
-  bool complete = false;  // known to reach the thread's begin; else the last symbol tells
+  // Known to reach the thread's beginning; if not set, the last symbol decides.
+  bool complete = false;
 };
 
 struct SampleOrigin {
@@ -54,21 +55,21 @@ class StackFolder {
 
   // Adds samples of one stack. Returns false if it was truncated.
   bool Add(const SampleOrigin& origin, const RawStack& stack, int64_t samples, int64_t time_ns);
-  // Adds time that a stack has gone on for and that is not over: it holds until the next Emit, and
-  // is to be given again before the one after, or by Add when it is over.
+  // Adds the time so far of a period that is not over. It counts only for the next Emit: give it
+  // again before the following one, or call Add once the period is over.
   void AddOpen(const SampleOrigin& origin, const RawStack& stack, int64_t samples, int64_t time_ns);
-  // The user's part of a stack from the chain of frame pointers (innermost first) and a copy of the
-  // top of the stack, which .eh_frame makes more of: with a large copy the whole stack, with a
-  // small one the callers that the chain leaves out, because a function without a frame of its own
-  // (most leaf functions, most of the C library) hides its caller.
-  // `same_chain`: the copy is another sample's that had the same chain. Then only what leads back
-  // to the chain is taken: the call site there says which function was called.
+  // The user part of a stack, from the chain of frame pointers (innermost first) and a copy of the
+  // top of the stack that is unwound by .eh_frame. A large copy gives the whole stack. A small one
+  // gives the callers that the chain leaves out, because a function without a frame of its own
+  // (most leaf functions, most of the C library) hides its caller. `same_chain`: the copy is from
+  // another sample with the same chain. Then only callers that lead back to the chain are used: the
+  // call site there shows which function was called.
   RawStack Unwind(int64_t pid, const Registers& registers, const StackCopy& copy,
                   std::vector<uint64_t> chain, bool same_chain = false);
   // Text of a stack, without the thread group; `complete` (may be null) says if it has its root.
   std::string Fold(int64_t pid, const RawStack& stack, bool* complete);
 
-  // Gives the sink every stack that changed since the last call, and the totals below.
+  // Passes to the sink every stack that changed since the last call, and the totals below.
   void Emit(Sink& sink);
 
   int64_t samples() const { return samples_; }
@@ -86,7 +87,7 @@ class StackFolder {
   struct Total {
     int64_t samples = 0, time_ns = 0;
     int64_t open_samples = 0, open_ns = 0;
-    int64_t emitted_samples = 0, emitted_ns = 0;  // what the sink was told: it never falls
+    int64_t emitted_samples = 0, emitted_ns = 0;  // what the sink got; it never falls
     bool changed = false;
   };
   struct Counts {

@@ -1,6 +1,6 @@
-// StackProgram: the user's half of the stack sampling programs
-// (probes/bpf/{cpu,off_cpu}_stack.bpf.c): loads one, tells it the processes, and moves what it
-// counted into a StackFolder. Not for use by several threads.
+// StackProgram: the user-space half of the stack sampling programs
+// (probes/bpf/{cpu,off_cpu}_stack.bpf.c): loads one, tells it which processes to sample, and moves
+// its counts into a StackFolder. Not for use by several threads.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -37,12 +37,12 @@ class StackProgram {
   ~StackProgram();
   StackProgram(const StackProgram&) = delete;
 
-  // Loads it, and attaches what hangs on tracepoints.
+  // Loads the program, and attaches its functions for tracepoints.
   Availability Load(const Host& host, const Target& target);
   // Attaches `function` to the software clock of every CPU, at `frequency` per second.
   Availability AttachClock(const std::string& function, int frequency);
 
-  // Brings the processes up to date, looking at new ones. Call it before Read.
+  // Updates the processes, and reads the mappings of new ones. Call it before Read.
   void SetTarget(const Target& target, StackFolder& folder);
   // Moves what was counted since the last call. `causes`: names by number, for the first frame.
   void Read(StackFolder& folder, const std::vector<std::string>& causes);
@@ -85,11 +85,11 @@ class StackProgram {
   std::unordered_map<uint64_t, RawStack> copied_;  // by id
   std::deque<uint64_t> copied_order_;              // oldest first
   struct Told {
-    int64_t looked_ns = 0;  // when the process was looked at for this
+    int64_t looked_ns = 0;  // when the process was looked at for `root`
     hr_stack_root root = {};
   };
-  std::map<int64_t, Told> unwound_;  // where each process's code is, as the program was told
-  uint32_t one_in_ = 1;              // of the copies wanted one in as many is made
+  std::map<int64_t, Told> unwound_;  // what the program was told about where each process's code is
+  uint32_t one_in_ = 1;              // one in this many of the wanted copies is made
   uint64_t lost_copies_ = 0;         // until the last reading
   size_t copies_taken_ = 0;          // in this reading
   bool old_is_pending_ = false;      // the generation that is not filled was not yet cleared

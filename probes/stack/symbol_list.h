@@ -1,5 +1,5 @@
-// SymbolList: names by address from text: /proc/kallsyms, and the perf maps in which JIT compilers
-// tell their functions.
+// SymbolList: names by address, from text: /proc/kallsyms, and the perf maps in which JIT compilers
+// list their functions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,15 +11,15 @@ namespace headrace::probes::stack {
 
 class SymbolList {
  public:
-  // Lines "ADDRESS SIZE NAME" (hexadecimal), as in /tmp/perf-PID.map. Of functions that overlap,
-  // the later line counts: code memory is used again.
+  // Lines "ADDRESS SIZE NAME" (hexadecimal), as in /tmp/perf-PID.map. If functions overlap, the
+  // later line counts, because code memory is reused.
   static SymbolList FromPerfMap(std::string_view text);
   // Lines "ADDRESS TYPE NAME[\t[MODULE]]"; only code is kept. Empty if the kernel hides addresses.
   static SymbolList FromKallsyms(std::string_view text);
 
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
-  // The name of what contains `address`; its memory is the list's.
+  // The name of the symbol that contains `address`; the list owns its memory.
   std::optional<std::string_view> Find(uint64_t address) const;
 
  private:

@@ -108,7 +108,7 @@ bool BeginsThreads(const std::string& module) {
                      [&](std::string_view start) { return module.starts_with(start); });
 }
 
-// Of this process: the same code in every process of the machine.
+// The vDSO as this process has it mapped; its code is the same in every process of the machine.
 std::shared_ptr<const ByteSource> VdsoSource() {
   const auto* begin = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
   if (!begin) return nullptr;

@@ -1,4 +1,4 @@
-// Symboliser: names for the code addresses of processes, while they live and after.
+// Symboliser: finds names for code addresses of processes, while they live and afterwards.
 //
 // The mappings of a process are read, and the files in them opened, when it is first looked at;
 // names are read from the files later, so they are found even when process or file is gone. In
@@ -33,12 +33,12 @@ class Symboliser {
   // Begins to read the kernel's symbols, in a thread of its own: 30 ms that no reading waits for.
   explicit Symboliser(const Host& host);
 
-  // Tells the time: of a reading that begins now.
+  // Sets the time; call at the beginning of a reading.
   void SetNow(int64_t now_ns);
-  // Looks at a process while it lives, if it was not yet looked at; at most 16 of them a reading,
-  // the others when one of their addresses is asked for. When an address lies in no known mapping
-  // (a library was loaded, the process became another program), it is looked at again at once, at
-  // most every second if that does not help.
+  // Reads a live process's mappings if they were not yet read: of at most 16 processes per reading,
+  // of the others once one of their addresses is asked for. When an address lies in no known
+  // mapping (a library was loaded, the process executed another program), the mappings are read
+  // again at once, but at most every second if that does not help.
   void Look(int64_t pid);
   // Forgets processes that are not in `pids` and have not been asked for since the last call.
   void Forget(const std::vector<int64_t>& pids);
@@ -66,7 +66,7 @@ class Symboliser {
   int64_t LookedNs(int64_t pid) const;
 
   struct Cost {
-    int64_t names = 0;    // looked up, not from the cache
+    int64_t names = 0;    // names looked up, without those from the cache
     int64_t images = 0;   // files whose symbols were read
     int64_t time_ns = 0;  // on a CPU, in both
   };
@@ -82,7 +82,7 @@ class Symboliser {
   };
   struct Process {
     std::vector<Mapping> maps;
-    std::vector<std::shared_ptr<Module>> modules;  // one a mapping; null: no file
+    std::vector<std::shared_ptr<Module>> modules;  // parallel to maps; null: no file
     SymbolList perf_map;
     uint64_t perf_map_size = 0;
     int64_t looked_ns = INT64_MIN, look_again_ns = INT64_MIN;
@@ -101,7 +101,7 @@ class Symboliser {
 
   const Host& host_;
   int64_t now_ns_ = 0;
-  int looks_ = 0;  // in this reading
+  int looks_ = 0;  // processes looked at in this reading
   std::map<int64_t, Process> processes_;
   // Files by (inode, path): most processes of a tree share theirs.
   std::map<std::pair<uint64_t, std::string>, std::weak_ptr<Module>> modules_;

@@ -13,7 +13,8 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr double kUnwindShare = 0.1;  // of truncated samples, from which on a process is unwound
+// Share of truncated samples, above which a process is unwound.
+constexpr double kUnwindShare = 0.1;
 
 SampleRequest Request(const ThreadStacksOptions& options, bool with_kernel, bool unwound) {
   return {options.frequency, with_kernel, false, unwound ? options.stack_bytes : 256};

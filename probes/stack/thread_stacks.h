@@ -3,8 +3,9 @@
 // kernel.perf_event_paranoid is at most 2. It cannot read a thread's operator word at the instant
 // of the sample, so its stacks carry no operator.
 //
-// Where frame pointers do not lead to the thread's begin (more than a tenth of a process's samples)
-// its threads are sampled with registers and 8 KiB of stack instead, and unwound by .eh_frame.
+// If frame pointers do not lead to the thread's beginning in more than a tenth of a process's
+// samples, its threads are sampled with registers and 8 KiB of stack instead, and unwound by
+// .eh_frame.
 #pragma once
 #include <map>
 #include <memory>
@@ -53,8 +54,8 @@ class ThreadStacks : public Probe {
   int64_t lost_ = 0, refused_ = 0;
 };
 
-// True while a probe that also knows the operator samples the CPU stacks in this process; set by
-// that probe, heeded by the one above.
+// True while another probe in this process, which also knows the operator, samples CPU stacks. That
+// probe sets it; ThreadStacks respects it.
 bool& OperatorStacksActive();
 
 }  // namespace headrace::probes::stack

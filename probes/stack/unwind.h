@@ -47,7 +47,7 @@ struct StackCopy {
 struct UnwindRule {
   enum class Kind : uint8_t {
     kSame,          // keeps its value
-    kUndefined,     // has none: for the return address the end of the stack
+    kUndefined,     // has no value; for the return address: the end of the stack
     kAtCfa,         // saved at CFA + offset
     kCfaPlus,       // is CFA + offset
     kRegister,      // is in register `offset`
@@ -81,9 +81,10 @@ using ImageFinder = std::function<LoadedImage(uint64_t pc)>;
 
 struct UnwoundStack {
   std::vector<uint64_t> addresses;  // innermost first; each but the first a return address
-  bool complete = false;            // ended where the thread begins, not for want of bytes or rules
-  // Not complete, but the last function's frame is the one the frame pointer had at the start: a
-  // chain of frame pointers goes on from there.
+  // Ended where the thread begins, not because bytes or rules were missing.
+  bool complete = false;
+  // Not complete, but the last function's frame is the one that the frame pointer had at the start,
+  // so the chain of frame pointers continues from there.
   bool same_frame_pointer = false;
 };
 
@@ -98,7 +99,7 @@ class Unwinder {
 
  private:
   struct Entry {
-    std::shared_ptr<const ElfImage> image;  // held: its address must not come back as another's
+    std::shared_ptr<const ElfImage> image;  // held, so that another image cannot get its address
     uint64_t address = 0;
     std::optional<UnwindRule> rule;
   };

@@ -1,6 +1,6 @@
-// Causes of threads' waits without BPF: at every reading it is asked what each thread waits in
-// (/proc/PID/task/TID/syscall, or the kernel function of wchan). How long threads waited is known
-// from the scheduler's account; what for is sampled. For users without CAP_BPF.
+// Causes of threads' waits without BPF, for users without CAP_BPF. Every reading looks up what each
+// thread waits in (/proc/PID/task/TID/syscall, or the kernel function of wchan). How long threads
+// waited is known from the scheduler's account; only the cause is sampled.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -2,10 +2,11 @@
 // the writer takes, what round-trip tests compare. Null rows occupy a slot with a zero value or an
 // empty list.
 //
-//   list<int>, rows [1,2], null, []        n = 3, present = 1 0 1, offsets = 0 2 2 2,
-//   children[0].integers = 1 2 map<int,float>                          offsets as a list, children
-//   = {keys, values} struct                                  children each of n rows string offsets
-//   into `bytes`
+//   list<int>, rows [1,2], null, []   n = 3, present = 1 0 1, offsets = 0 2 2 2,
+//                                     children[0].integers = 1 2
+//   map<int,float>                    offsets as for a list, children = {keys, values}
+//   struct                            children, each of n rows
+//   string                            offsets into `bytes`
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // DedupGroup: sparse features of a batch that repeat together from row to row (RecD, MLSys 2023,
-// arXiv 2211.05239). Their columns hold the unique rows only; each row of the batch says which of
-// them is its own.
+// arXiv 2211.05239). Their columns hold the unique rows only; `inverse` says for each row of the
+// batch which unique row it has.
 //
 //   rows     a [1,2]  [1,2]  [7]  [1,2]        unique rows 2: a [1,2] [7]   b [5] []
 //            b [5]    [5]    []   [5]          inverse 0 0 1 0

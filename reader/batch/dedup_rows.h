@@ -1,7 +1,7 @@
-// Finding equal rows of a group of sparse features, keeping each once, and spreading them again.
-// A row equals another when for every feature of the group both are absent, or both have the same
-// ids and weights, bit for bit. Ids in a dictionary stay there, and are compared as what they are.
-// Hashes only choose what is compared: no collision changes a result.
+// Finding equal rows of a group of sparse features, keeping each once, and spreading them again. A
+// row equals another when for every feature of the group both are absent, or both have the same ids
+// and weights, bit for bit. Ids in a dictionary stay there; they are compared by their values.
+// Hashes only choose which rows are compared, so a collision changes no result.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +22,11 @@ enum class DedupScope : uint8_t {
 using RowHash = uint64_t (*)(const void* bytes, size_t size, uint64_t seed);
 uint64_t HashBytes(const void* bytes, size_t size, uint64_t seed);  // XXH3
 
-// Rows by what they hold. Unique rows are numbered in the order in which they first appear.
+// Rows classified by their content. Unique rows are numbered in the order in which they first
+// appear.
 struct RowClasses {
-  std::vector<uint32_t> inverse;    // of each row
-  std::vector<uint32_t> first_row;  // of each unique row: the first row that is it
+  std::vector<uint32_t> inverse;    // by row: its unique row
+  std::vector<uint32_t> first_row;  // by unique row: the first row with its content
 };
 RowClasses ClassifyRows(std::span<const SparseColumn* const> columns, uint64_t rows,
                         DedupScope scope, RowHash hash = HashBytes);
@@ -34,35 +35,36 @@ RowClasses ClassifyRows(std::span<const SparseColumn* const> columns, uint64_t r
 RowClasses ClassifyByHash(uint64_t rows, const std::function<uint64_t(uint32_t)>& hash,
                           const std::function<bool(uint32_t, uint32_t)>& same);
 
-// Rows `rows` of `from` behind the `to_rows` rows of `to`; an empty `to` takes them alone. `rows`
-// may repeat. Throws Error kResources when the column outgrows 2^32 ids.
+// Appends rows `rows` of `from` to the `to_rows` rows of `to`, which may be empty. `rows` may
+// contain a row several times. Throws Error kResources when the column outgrows 2^32 ids.
 void AppendRowsOf(SparseColumn* to, uint64_t to_rows, const SparseColumn& from,
                   std::span<const uint32_t> rows);
 
-// Bytes of the columns of a group for as many rows as they have: ids, weights, offsets.
+// Bytes of a column's lists: ids, weights, offsets.
 uint64_t ListBytes(const SparseColumn& column);
 
 struct DedupBytes {
   uint64_t expanded = 0, unique = 0;
 };
-// Makes a group of columns `columns` (places in batch->sparse, of no group yet).
+// Makes one group of the columns with indices `columns` in batch->sparse, which must be in no group
+// yet.
 DedupBytes Deduplicate(FlatMapBatch* batch, const std::string& name,
                        std::span<const size_t> columns, DedupScope scope, RowHash hash = HashBytes);
 
-// The column with one list for each row of the batch; nothing happens to one that has it.
+// Gives the column one list for each row of the batch; does nothing if it has that already.
 void Expand(const FlatMapBatch& batch, SparseColumn* column);
-// All of them; the batch then has no groups.
+// The same for all columns; the batch then has no groups.
 void ExpandAll(FlatMapBatch* batch);
-// A value for each unique row -> one for each row.
+// Turns one value for each unique row into one for each row of the batch.
 DenseColumn Expand(const DedupGroup& group, DenseColumn&& unique);
 
-// What AppendRows does for groups and their columns: of `from` it takes the unique rows that the
-// rows [first, first + rows) use.
+// AppendRows for groups and their columns: takes the unique rows of `from` that its rows [first,
+// first + rows) use.
 void AppendGroups(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint64_t rows);
-// What KeepRows does for groups. Unique rows that no row uses any more stay.
+// KeepRows for groups. Unique rows that no row uses any more stay.
 void KeepGroupRows(FlatMapBatch* batch, std::span<const uint8_t> keep);
 
-// Rows of a column's lists: the batch's, or its group's unique ones.
+// Number of lists in a column: the batch's rows, or its group's unique rows.
 inline uint64_t RowsOf(const FlatMapBatch& batch, const SparseColumn& column) {
   return column.group < 0 ? batch.rows
                           : batch.groups[static_cast<size_t>(column.group)].unique_rows;

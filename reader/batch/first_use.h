@@ -1,5 +1,5 @@
-// FirstUse: numbers rows anew in the order in which they are first used: how the unique rows that a
-// part of a batch uses become that part's own (dedup_group.h).
+// FirstUse: renumbers rows in the order of their first use. It gives a part of a batch its own
+// unique rows (dedup_group.h).
 //
 //   rows used 5 2 5 0     numbers 0 1 0 2     used() 5 2 0
 //

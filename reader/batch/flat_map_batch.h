@@ -49,7 +49,8 @@ struct SparseColumn {
   int32_t group = -1;  // in FlatMapBatch::groups; -1: one list for each row of the batch
   // Set: `values` are indices into it, not ids (id_dictionary.h).
   std::shared_ptr<const IdDictionary> dictionary = nullptr;
-  uint64_t decoded_values = 0;  // with a dictionary: of them, before rows or ids were left out
+  // With a dictionary: number of values before rows or ids were left out.
+  uint64_t decoded_values = 0;
 };
 
 // A plain integer or float column of the table (label, session id, timestamp): one value per row,
@@ -64,20 +65,20 @@ struct ScalarColumn {
 // The memory that the sparse columns of a batch were decoded into, if they were decoded together:
 // one piece each for the ids of features without weights, of those with, and for their weights, the
 // features one after the other in the order of the batch. The columns' arrays are borrowed from it
-// for as long as no transform replaces them; what is left at its end is spare.
+// until a transform replaces them; memory left at its end is spare.
 struct Slabs {
   std::shared_ptr<Array<int64_t>> ids, weighted_ids;
   std::shared_ptr<Array<float>> weights;
-  double spare = 0;  // room they were given at their end, as a share of what was decoded into them
+  double spare = 0;  // spare room at their end, as a share of what was decoded into them
 };
 
 struct FlatMapBatch {
   uint64_t rows = 0;
-  uint64_t split_id = 0;  // where its first row comes from; rows keep file order inside a batch
+  uint64_t split_id = 0;  // the split of its first row; rows keep file order inside a batch
   uint64_t first_row =
       0;  // row number of its first row within the whole table (dense over files in file order)
-  // The rows' numbers within the table: empty while they are first_row, first_row + 1, ...; as long
-  // as rows once rows were dropped or batches of different places joined.
+  // The rows' numbers within the table. Empty while they are first_row, first_row + 1, ...; one per
+  // row once rows were dropped or batches from different places joined.
   std::vector<uint64_t> row_ids;
   std::vector<RowSpan> spans;  // the rows of the table that these rows settle
   std::vector<DenseColumn> dense;
@@ -86,7 +87,8 @@ struct FlatMapBatch {
   std::vector<DedupGroup> groups;  // of sparse columns that hold unique rows only
   Slabs slabs;
   std::vector<Slabs> group_slabs;  // of the columns of each of `groups`; empty: none
-  uint64_t copied_bytes = 0;       // of ids and weights: moved in memory since they were decoded
+  // Bytes of ids and weights that were copied or moved since they were decoded.
+  uint64_t copied_bytes = 0;
 
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   DenseColumn* FindDense(std::string_view name);

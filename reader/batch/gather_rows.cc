@@ -94,7 +94,7 @@ FlatMapBatch GatherRows(const FlatMapBatch& batch, std::span<const uint32_t> ord
     GatherValues(column.values, order, &gathered.values);
     out.dense.push_back(std::move(gathered));
   }
-  // Of deduplicated features the unique rows that these rows use.
+  // For deduplicated features, keep the unique rows that the chosen rows use.
   std::vector<std::vector<uint32_t>> used;
   for (const DedupGroup& group : batch.groups)
     used.push_back(GatherGroup(group, order, &out.groups.emplace_back()));

@@ -8,8 +8,8 @@
 
 namespace headrace::reader {
 
-// What each row of a batch settles, and the spans of which no row is left. Of a batch without
-// spans: nothing.
+// What each row of a batch settles (`rows`), and the spans of which no row is left (`empty`). Both
+// are empty for a batch without spans.
 struct SpansByRow {
   std::vector<RowSpan> rows;   // one per row, rows = 1
   std::vector<RowSpan> empty;  // rows = 0

@@ -1,5 +1,5 @@
-// InverseKeyedJaggedTensor: a keyed jagged tensor of unique rows, and for each row of the batch
-// which of them is its own (RecD, MLSys 2023, arXiv 2211.05239). One inverse for all keys of a
+// InverseKeyedJaggedTensor: a keyed jagged tensor of unique rows, and for each row of the batch the
+// number of its unique row (RecD, MLSys 2023, arXiv 2211.05239). One inverse for all keys of a
 // group that repeat together.
 //
 //   keys {"u"}, rows [1,2], [1,2], [7], [1,2]
@@ -20,7 +20,7 @@ struct InverseKeyedJaggedTensor {
   std::string name;  // of the group
   KeyedJaggedTensor unique;
   Array<int32_t> inverse;  // one per row of the batch, from 0, below unique.rows
-  // Of each key its place among all the batch's keys of its kind (with or without weights).
+  // For each key, its position among all the batch's keys of its kind (with or without weights).
   std::vector<uint32_t> places;
   bool weighted = false;
 

@@ -8,7 +8,7 @@
 
 namespace headrace::reader {
 
-// One key's lists, wherever the batch has them: a view of the batch.
+// A view of one key's lists, wherever the batch stores them.
 struct JaggedKey {
   const KeyedJaggedTensor* tensor = nullptr;
   size_t key = 0;                    // in `tensor`

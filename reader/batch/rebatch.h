@@ -21,9 +21,10 @@ class Rebatcher {
   explicit Rebatcher(uint64_t rows) : rows_(rows) {}
   // All batches have the same features; a batch of no rows brings only its spans.
   void Add(TensorBatch&& batch, const Emit& emit);
-  // What is left, of fewer rows; of none where there are only spans to hand on.
+  // Emits the rows that are left as a smaller batch; as a batch without rows if only spans are
+  // left.
   void Finish(const Emit& emit);
-  // Of all batches that rows of wait here.
+  // Bytes of all batches of which rows are waiting here.
   uint64_t MemoryBytes() const;
 
  private:
@@ -31,8 +32,8 @@ class Rebatcher {
     TensorBatch batch;
     uint64_t first = 0;
   };
-  // The first `rows` rows of the pieces, with the spans of empty pieces among and, if `tail`,
-  // behind them.
+  // Joins the first `rows` rows of the pieces, with the spans of empty pieces between them and, if
+  // `tail`, after them.
   TensorBatch Join(uint64_t rows, bool tail);
 
   uint64_t rows_;

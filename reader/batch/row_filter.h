@@ -1,7 +1,7 @@
 // RowFilter: which rows a job wants, by cheap columns ([[filter]] of a pipeline file): a dense
 // feature or a plain column of the projection, compared with bounds or a list. Rows must pass every
-// filter. With layout direct applied before the ids of a stripe are decoded
-// (reader/dwrf/slices.h), so that the ids of rows that do not pass are never decoded.
+// filter. With layout "direct" filters are applied before the ids of a stripe are decoded
+// (reader/dwrf/slices.h), so that ids of rows that do not pass are never decoded.
 //
 //   {column = "label", in = [1]}                     rows with label 1
 //   {feature = "dense:3", min = 0.5, absent = "keep"} rows with dense:3 >= 0.5, or without it
@@ -26,7 +26,7 @@ struct RowFilter {
   bool keep_absent = false;     // rows without the feature; a plain column's nulls read as 0
   std::string where;            // in the pipeline file, for messages
 
-  // Of a column of integers.
+  // Whether a value of an integer column passes.
   bool Passes(long double value) const;
   // Floats are compared with the bounds as floats: a stored 0.1 passes max = 0.1 and in = [0.1],
   // which as doubles are a little less. One that as a float would be 0 or infinite is compared as

@@ -1,7 +1,7 @@
 // RowMapBatch: rows as maps from feature to value, the form that training readers had before
-// columns: every row owns a list of (key, values), sorted by key. Kept real so that what it costs
-// can be measured: ordinary (not flattened) maps are read through it, and the operator `rowmap`
-// takes batches of flattened ones apart and together again.
+// columns: every row owns a list of (key, values), sorted by key. It is really built, so that its
+// cost can be measured: ordinary (not flattened) maps are read through it, and the operator
+// `rowmap` turns batches of flattened maps into rows and back.
 //
 //   sparse, rows {17:[7,8], 20:[9]}, {}, {17:[]}   row_offsets 0 2 2 3
 //                                                  entries (17,0,2) (20,2,1) (17,3,0)   ids 7 8 9
@@ -28,7 +28,7 @@ struct RowMapColumn {
   Array<float> floats;  // dense: values; weighted: one weight for each id
 };
 
-// A key wanted of a map, and the name of its column in a FlatMapBatch.
+// A key of a map to read, and the name of its column in a FlatMapBatch.
 struct RowMapFeature {
   std::string name;
   int64_t key = 0;
@@ -41,12 +41,12 @@ struct RowMapBatch {
 };
 
 // The rows of some columns of `batch`, all of kind `kind`, as maps: `features` says which columns
-// and by what key. Row by row, as the readers of that time put their rows together.
+// and by what key. Works row by row, as the readers of that time built their rows.
 RowMapColumn ToRowMaps(const FlatMapBatch& batch, const std::string& name, FeatureKind kind,
                        const std::vector<RowMapFeature>& features);
 
-// A column for each feature, filled row by row by looking its key up in the row's map. Of equal
-// keys in one row the first counts. Appends to `batch`, whose rows are the map's.
+// A column for each feature, filled row by row by looking its key up in the row's map. If a row has
+// equal keys, the first counts. Appends to `batch`, whose rows are the map's.
 void ToColumns(const RowMapColumn& map, const std::vector<RowMapFeature>& features,
                FlatMapBatch* batch);
 

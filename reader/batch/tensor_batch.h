@@ -18,7 +18,7 @@ struct TensorBatch {
   Array<float> dense;                 // float[rows, dense_names.size()], row-major; absent = 0
   KeyedJaggedTensor sparse;           // all unweighted sparse features
   KeyedJaggedTensor weighted_sparse;  // all weighted ones, weights set
-  // Features that were deduplicated: in these, not in the two above.
+  // Deduplicated features; they are only here, not in the two above.
   std::vector<InverseKeyedJaggedTensor> groups;
   Array<float> labels;         // float[rows], empty when the table has no label column
   Array<uint64_t> row_ids;     // uint64[rows], global row numbers, for exactly-once checks
@@ -31,9 +31,9 @@ struct TensorBatch {
   uint64_t MemoryBytes() const;
 };
 
-// All keys without weights, or all with, in the order that they have without deduplication.
+// All keys with weights, or all without, in the order that they would have without deduplication.
 std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted);
-// All features into `sparse` and `weighted_sparse`, as without deduplication.
+// Expands all features into `sparse` and `weighted_sparse`, as if nothing had been deduplicated.
 void ExpandGroups(TensorBatch* batch);
 // What ExpandGroups puts there, for callers whose batch must stay as it is.
 struct ExpandedLists {

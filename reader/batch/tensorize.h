@@ -30,21 +30,20 @@ KeyedJaggedTensor AssembleKjt(std::span<const SparseColumn* const> columns, uint
 TensorBatch Tensorize(const FlatMapBatch& batch, std::string_view label);
 
 // The same, taking the batch: where its columns lie in slabs (flat_map_batch.h), the slab becomes
-// the tensor's values, and a group's slab those of its unique rows. Columns that transforms left
-// where they were are not touched; others, and those behind them, are moved within the slab; only
-// where that cannot be done (columns in another order, too little spare room) all are copied to new
-// memory.
+// the tensor's values, and a group's slab those of its unique rows. Columns that transforms left in
+// place are not touched; others, and those after them, are moved within the slab. Only where that
+// is impossible (columns in another order, too little spare room) are all copied to new memory.
 struct TensorizeFigures {
   uint64_t copied_bytes = 0;  // of ids and weights, moved or copied, here and before
-  double missing_spare = 0;   // what the slab had too little at its end, as a share of its size
+  double missing_spare = 0;   // room that the slab lacked at its end, as a share of its size
   std::vector<double> group_missing;  // the same of each group's slab; empty: they had none
 };
 TensorBatch Tensorize(FlatMapBatch&& batch, std::string_view label, TensorizeFigures* figures);
 
-// Rows [first, first + rows) of `from` behind the rows of `to`. An empty `to` (0 rows, no columns)
-// takes from's columns; otherwise both have the same columns in the same order, else HR_CHECK
-// fails. first_row and split_id stay those of the first part. A column's total values stay below
-// 2^32, else Error kResources.
+// Appends rows [first, first + rows) of `from` to `to`. An empty `to` (0 rows, no columns) takes
+// from's columns; otherwise both have the same columns in the same order, else HR_CHECK fails.
+// first_row and split_id stay those of the first part. A column's total values stay below 2^32,
+// else Error kResources.
 void AppendRows(FlatMapBatch* to, const FlatMapBatch& from, uint64_t first, uint64_t rows);
 
 // Throws Error kBadData naming the column unless the batch keeps the promises of flat_map_batch.h

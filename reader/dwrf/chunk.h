@@ -13,14 +13,15 @@
 
 namespace headrace::reader::dwrf {
 
-// What a section is and where, for unframing and for messages.
+// How a section is stored and where it is, for unframing and for messages.
 struct ChunkContext {
   CompressionKind compression = CompressionKind::kNone;
   uint64_t block_size = 0;
   std::string where;         // "rm1.dwrf: stripe 3, stream DATA of node 12 sequence 4"
   uint64_t file_offset = 0;  // of the section's first byte
   std::shared_ptr<const DataKey> key = nullptr;  // null: not encrypted
-  ChunkPlace place = {};  // with a key: of the section; position and original are the chunk's own
+  // With a key: place of the section, without the chunk's own `position` and `original`.
+  ChunkPlace place = {};
 
   bool framed() const { return compression != CompressionKind::kNone || key != nullptr; }
 };
@@ -40,13 +41,14 @@ inline ChunkHeader ParseChunkHeader(const uint8_t* p) {
 std::span<uint8_t> DecryptChunk(const ChunkContext& context, ChunkCipher* cipher, uint64_t position,
                                 bool original, std::span<const uint8_t> payload, uint8_t* out);
 
-// What a footer or a stripe footer may have, stored and unframed. Schemas of many thousand features
-// need megabytes; a length is only claimed, and protobuf counts in 31 bits.
+// The largest footer or stripe footer, stored or unframed. Schemas of many thousand features need
+// megabytes. A limit is needed because a file can claim any length, and protobuf counts in 31 bits.
 constexpr uint64_t kMaxMetadataBytes = 256 << 20;
-// The most that `stored` bytes of metadata unframe to: they pack to a tenth, not to a thousandth.
+// The most that `stored` bytes of metadata can unframe to: they compress to about a tenth, not to a
+// thousandth.
 uint64_t MaxMetadataBytes(uint64_t stored);
-// Throws Error kBadData for metadata, `where` at `offset` of the file, that is longer stored than
-// any is; to be called before its bytes are read.
+// Throws Error kBadData for metadata (`where`, at `offset` of the file) whose stored length exceeds
+// kMaxMetadataBytes. Call it before reading the bytes.
 void CheckMetadataBytes(uint64_t stored, const std::string& where, uint64_t offset);
 
 // The whole section, unframed, into `out` (its size becomes the uncompressed length). `max_bytes`

@@ -816,8 +816,8 @@ class UnionReader final : public ParentReader {
   ByteRleDecoder tags_, marked_;
 };
 
-// Of a node of one key, before it reads anything: 0.9 KB measured of integers, streams of a few
-// bytes for each of them, so that these alone bound nothing.
+// Memory of the readers for one key's node before they read anything: 0.9 KB measured for integers.
+// A stream may have only a few bytes, so the bytes of streams alone would not bound this memory.
 constexpr uint64_t kReaderBytes = 1 << 10;
 
 // Section 9: one sub-column per key; entries come out in ascending sequence order.

@@ -1,6 +1,6 @@
-// ColumnReader: the values of one (node, sequence) of one stripe, and through its children of the
-// whole subtree. One class per layout of FORMAT section 8 and 9; MakeColumnReader picks it from the
-// stripe's encodings.
+// ColumnReader: reads the values of one (node, sequence) of one stripe and, through its children,
+// of the whole subtree. One class per layout of FORMAT section 8 and 9; MakeColumnReader picks it
+// from the stripe's encodings.
 //
 // Readers move forward only; Mark and Rewind undo a read that turned out too large, exactly.
 // Strides: before the first row of stride s is read or skipped, the owner calls BeginStride(s)
@@ -20,7 +20,7 @@ namespace headrace::reader::dwrf {
 // Thrown by a reader before it would allocate past the budget; only the reader's owner sees it.
 struct BatchTooLarge {};
 
-// Bytes of memory a batch may still take.
+// Bytes of memory that a batch may still take.
 struct Budget {
   uint64_t left = UINT64_MAX;
   void Charge(uint64_t count, uint64_t each) {
@@ -53,7 +53,7 @@ struct StripeContext {
   Budget* budget = nullptr;
   uint64_t* unpacked_bytes = nullptr;  // plain bytes made of stored ones; null: not counted
   uint64_t max_dictionary_bytes = 0;
-  uint64_t key_nodes = 0;  // that readers of keys of flattened maps were made for
+  uint64_t key_nodes = 0;  // nodes for which readers of flattened maps' keys were made
   int64_t timestamp_base = 0;
   std::unordered_map<uint64_t, std::shared_ptr<IntegerDictionary>>
       dictionaries;  // by node << 32 | sequence

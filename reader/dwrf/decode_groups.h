@@ -3,8 +3,8 @@
 // so a repeated list costs a comparison of its bytes and no decoding, no copy, no memory.
 //
 // A group takes part when every feature of it in this stripe stores its ids one after the other:
-// plain integers, no dictionary, no null elements, weights as floats. Others are decoded as ever,
-// and may be deduplicated from their values (batch/dedup_rows.h): the result is the same.
+// plain integers, no dictionary, no null elements, weights as floats. Other groups are decoded as
+// usual, and may then be deduplicated by their values (batch/dedup_rows.h), with the same result.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,5 @@
-// DecodedStripe: what Decode (feature_stream.h) makes of a stripe: numbers, not yet by rows.
+// DecodedStripe: the result of Decode (feature_stream.h): a stripe's numbers, not yet arranged by
+// rows.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,16 +17,16 @@
 
 namespace headrace::reader::dwrf {
 
-// Sparse features whose ids are to stay in their dictionary where a stripe stores them with one
-// (batch/id_dictionary.h), by their names in the batch; not of maps that are not flattened. The
-// dictionary stays where the stripe has so many values of the feature, or more, for each of its
-// entries (at least 1); with `always` wherever there is one, and where it has more entries than the
-// feature has values, only those that are used.
+// Sparse features of flattened maps whose ids should stay in their dictionary
+// (batch/id_dictionary.h) if a stripe stores them with one, by their names in the batch. The
+// dictionary stays if the stripe has at least the given number of values for each of its entries
+// (at least 1). With `always` it stays wherever there is one; if it has more entries than the
+// feature has values, only the used entries are kept.
 struct DictionaryRequest {
-  std::map<std::string, double, std::less<>> features;  // values an entry
+  std::map<std::string, double, std::less<>> features;  // least values per entry
   bool always = false;
 
-  // With at least `least` values an entry.
+  // Whether a dictionary stays, with `least` as the fewest values per entry.
   static bool Pays(uint64_t entries, uint64_t values, double least) {
     return entries < values && static_cast<double>(values) >= least * static_cast<double>(entries);
   }
@@ -46,7 +47,7 @@ struct DecodedFeature {
   Array<int64_t> values;
   std::shared_ptr<const IdDictionary> dictionary;  // set: `values` are indices into it
   Array<float> weights;
-  uint64_t extracted = 0;  // of a sliced stripe: values of the slices extracted so far
+  uint64_t extracted = 0;  // in a sliced stripe: values in the slices extracted so far
 };
 
 struct DecodedColumn {
@@ -74,8 +75,8 @@ struct DecodedStripe {
   std::vector<DecodedMap> maps;        // per plan map
   uint64_t decoded_bytes = 0;
 
-  // By DecodeSlices (slices.h) alone: then `features` hold lengths and packed floats of the rows
-  // kept, and the ids are in the slices.
+  // The following are set by DecodeSlices (slices.h) only. Then `features` hold lengths and packed
+  // floats of the kept rows, and the ids are in `slices`.
   bool sliced = false;
   std::vector<uint8_t> keep;  // per row of the stripe; empty: all are kept
   uint64_t kept_rows = 0, slice_rows = 0;

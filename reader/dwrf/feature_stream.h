@@ -2,13 +2,13 @@
 //
 //   Fetch       storage -> stored bytes         coalesced reads into one buffer
 //   (Decrypt)   stored -> stored                only where streams are encrypted: crypto/decrypt.h
-//   Decompress  stored -> unpacked streams      a stream of one uncompressed chunk stays where it
-//   was read Decode      unpacked -> values              integers straight into the batch's value
-//   vectors, lengths, bitmaps Extract     values -> row-aligned columns   presence, offsets, dense
-//   expansion
+//   Decompress  stored -> unpacked streams      a stream of one uncompressed chunk is not moved
+//   Decode      unpacked -> values              integers straight into the batch's value vectors,
+//                                               lengths, bitmaps
+//   Extract     values -> row-aligned columns   presence, offsets, dense expansion
 //
-//   FlatMapBatch batch = Extract(Decode(Decompress(Fetch(MakePlan(reader, stripe, projection),
-//   reader.source()))));
+//   FlatMapBatch batch = Extract(
+//       Decode(Decompress(Fetch(MakePlan(reader, stripe, projection), reader.source()))));
 //
 // Each step takes the previous step's result and frees it. Steps of different stripes may run on
 // any threads at once; all state is in the values passed. Large buffers come from a process-wide
@@ -39,8 +39,8 @@ struct UnpackedStripe {
 // A few stored bytes can unpack to any number: more than `max_bytes` in all is Error kBadData.
 UnpackedStripe Decompress(FetchedStripe&& fetched, uint64_t max_bytes = kMaxStripeBytes);
 // A null element of a list, and an entry of an inner map whose key or weight is null, counts as
-// absent: it is left out.
-// Of the groups asked for, as far as they can take part (decode_groups.h), unique rows alone.
+// absent: it is left out. For the requested groups that can take part (decode_groups.h), only
+// unique rows are decoded.
 DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups = nullptr,
                      const DictionaryRequest* dictionaries = nullptr);
 // Columns in the order of the projection: `dense` the dense features, `sparse` the others, weighted

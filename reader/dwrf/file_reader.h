@@ -37,12 +37,12 @@ class FileReader {
   const FileKeys& keys() const { return *keys_; }
   size_t num_stripes() const { return static_cast<size_t>(tail_.footer.stripes_size()); }
   uint64_t num_rows() const { return tail_.number_of_rows; }
-  // Of the file; first_row(num_stripes()) is num_rows().
+  // Number of the stripe's first row in the file; first_row(num_stripes()) is num_rows().
   uint64_t first_row(size_t stripe) const { return first_rows_[stripe]; }
 
   // The stripe's directory, from the cache or one read; parsed anew each call (it can be megabytes:
-  // keep it while needed). Throws Error kBadData.
-  // What was read is added to `figures`, if given; so below.
+  // keep it while needed). Throws Error kBadData. What was read is added to `figures`, if given;
+  // this also holds for the functions below.
   std::shared_ptr<const Stripe> ReadStripe(size_t index, ReadFigures* figures = nullptr) const;
   // The stored (framed) index area of a stripe: from the cache, or read.
   Buffer ReadIndexArea(size_t index) const;
@@ -53,12 +53,12 @@ class FileReader {
   // The statistics of an encrypted group, a list per node of the group in its order. Throws Error
   // kBadData; the group must be open.
   std::vector<proto::FileStatistics> ReadGroupStatistics(size_t group) const;
-  // Whether the footer has a checksum of the stripe, of a kind with an implementation.
+  // Whether the footer has a checksum of the stripe, of a kind that is implemented.
   bool HasChecksum(size_t index) const;
   // Reads the whole stripe and compares its checksum. Throws Error kBadData with both values on a
-  // mismatch. Returns false without a look when HasChecksum does not hold.
+  // mismatch. Returns false without reading when HasChecksum is false.
   bool VerifyChecksum(size_t index, ReadFigures* figures = nullptr) const;
-  // The same of bytes that are read already: all of StripeBytes(index).
+  // The same for bytes that were already read: all of StripeBytes(index).
   bool VerifyChecksum(size_t index, std::span<const uint8_t> bytes) const;
   ByteRange StripeBytes(size_t index) const;
 

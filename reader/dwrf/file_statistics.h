@@ -1,4 +1,4 @@
-// The statistics of a file: what its footer says of each node, and whether what was read agrees.
+// The statistics of a file: what its footer says about each node, and whether the rows agree.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace headrace::reader::dwrf {
 
-// Per node, as far as the file tells: with those of encrypted columns that are open. Empty where
-// the footer has none. Throws Error kBadData.
+// Per node, including those of encrypted columns that are open. Empty where the footer has none.
+// Throws Error kBadData.
 std::vector<proto::ColumnStatistics> StoredStatistics(const FileReader& file);
 
 // A figure that metadata and rows disagree on.
@@ -20,11 +20,11 @@ struct Disagreement {
   std::string stored, decoded;  // "17", "16"
 };
 
-// Holds the figures that `stored` has against `decoded`, the values of a node of type `kind`, adds
-// their names to `compared`, and returns those that differ. Sums of floating numbers may differ by
-// rounding; of string bounds the first StatisticsBuilder::kMaxBoundBytes + 1 bytes are compared.
-// Not held: estimated sizes, bounds of floats where a value is NaN, and string bounds without
-// `trust_text`.
+// Compares the figures in `stored` with those of `decoded`, for a node of type `kind`. Adds the
+// names of the compared figures to `compared`, and returns those that differ. Sums of
+// floating-point numbers may differ by rounding; only the first StatisticsBuilder::kMaxBoundBytes +
+// 1 bytes of string bounds are compared. Not compared: estimated sizes, bounds of floats where a
+// value is NaN, and string bounds without `trust_text`.
 std::vector<Disagreement> Compare(const proto::ColumnStatistics& stored,
                                   const StatisticsBuilder& decoded, TypeKind kind, bool trust_text,
                                   std::set<std::string>* compared);

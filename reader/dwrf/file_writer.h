@@ -2,7 +2,7 @@
 // statistics, checksums.
 //
 //   FileWriter writer("part-00000.dwrf",
-//   Schema::Parse("struct<label:float,sparse:map<int,list<bigint>>>"),
+//                     Schema::Parse("struct<label:float,sparse:map<int,list<bigint>>>"),
 //                     {.flat_maps = {"sparse"}});
 //   writer.Write(batch);   // any number of times
 //   writer.Close();        // the file appears now; without Close it never does

@@ -16,10 +16,12 @@ namespace headrace::reader::dwrf {
 // One key of a flattened map over the rows of a batch. Values are compact: rows without the key
 // take no place. All spans are the caller's and are read before WriteFlat returns.
 //
-//   map<int, list<bigint>>, key 17, rows [7,8], absent, []:   present bits 1 0 1,  lengths 2 0,
-//   integers 7 8 map<int, float>,        key 3,  rows 0.5, absent, 2:      present bits 1 0 1,
-//   floats 0.5 2 map<int, map<bigint, float>>, key 4, rows {7:.5}, {}, absent:  present bits 1 1 0,
-//   lengths 1 0,  integers 7,  floats .5
+//   map<int, list<bigint>>,       key 17, rows [7,8], absent, []
+//       present bits 1 0 1,  lengths 2 0,  integers 7 8
+//   map<int, float>,              key 3,  rows 0.5, absent, 2
+//       present bits 1 0 1,  floats 0.5 2
+//   map<int, map<bigint, float>>, key 4,  rows {7:.5}, {}, absent
+//       present bits 1 1 0,  lengths 1 0,  integers 7,  floats .5
 struct FlatFeature {
   MapKey key;
   std::span<const uint64_t>

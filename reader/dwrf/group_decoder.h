@@ -1,6 +1,6 @@
-// GroupDecoder: which rows of a group of sparse features repeat in a stripe, and the lists of those
-// that do not. What DecodeGroups (decode_groups.h) and DecodeSlices (slices.h) share. One stripe,
-// one thread; memory is kept from one group to the next.
+// GroupDecoder: finds which rows of a group of sparse features repeat in a stripe, and decodes the
+// lists of those that do not. DecodeGroups (decode_groups.h) and DecodeSlices (slices.h) share it.
+// One stripe, one thread; memory is kept from one group to the next.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -17,8 +17,8 @@
 
 namespace headrace::reader::dwrf {
 
-// One feature of a group: its lists as they are encoded, of the rows found last, or, where they
-// cannot be compared in that form, all decoded.
+// One feature of a group: the encoded lists of the rows found last or, where lists cannot be
+// compared in encoded form, all lists decoded.
 class GroupFeature {
  public:
   static constexpr uint32_t kNoList = UINT32_MAX;
@@ -26,13 +26,15 @@ class GroupFeature {
   uint32_t feature() const { return feature_; }  // of the plan
   bool weighted() const { return weighted_; }
   uint64_t elements() const { return elements_; }  // ids of all rows of the stripe
-  // Copied from the values of all lists, not decoded for the rows asked for.
+  // Whether ids are copied from the decoded values of all lists, instead of being decoded for the
+  // rows asked for.
   bool is_copied() const { return !is_encoded_; }
 
-  // Where ids stay in their dictionary: what is copied are indices into it. Else null.
+  // The dictionary, where ids stay in it and the copied values are indices into it; else null.
   const std::shared_ptr<const IdDictionary>& dictionary() const { return values_.dictionary; }
 
-  // Presence and offsets of rows `rows`, in that order; returns their ids.
+  // Computes presence and offsets of the rows `rows`, in that order; returns the number of their
+  // ids.
   uint64_t Skeleton(std::span<const uint32_t> rows, PresenceBits* present,
                     uint32_t* offsets) const {
     present->words.assign(NumWords(rows.size()), 0);
@@ -79,20 +81,20 @@ class GroupFeature {
   uint32_t feature_ = 0;
   bool weighted_ = false, is_encoded_ = true, all_present_ = false;
   PresenceBits present_;         // over the rows of the stripe
-  std::vector<uint32_t> ranks_;  // present rows before each word of it
+  std::vector<uint32_t> ranks_;  // present rows before each word of present_
   Array<uint32_t> lengths_;      // of the lists of present rows
   uint64_t elements_ = 0;        // of all lists
   IntegerFormat format_;
-  // Of the rows found last:
+  // The rows found last:
   uint32_t first_list_ = 0, lists_ = 0;
-  std::vector<uint64_t> here_;  // their bits of present_
+  std::vector<uint64_t> here_;  // the bits of present_ for these rows
   const uint8_t* bytes_ = nullptr;
   const uint8_t* end_ = nullptr;      // of the stream
   std::vector<uint64_t> starts_;      // bytes of list i: [starts_[i], starts_[i + 1])
   std::vector<uint64_t> changed_;     // bit i: list i differs from list i - 1
   std::vector<uint32_t> entries_;     // values of list i from entries_[i] on; where needed
   const uint8_t* weights_ = nullptr;  // as stored
-  DecodedFeature values_;             // where they are not compared encoded
+  DecodedFeature values_;             // all lists decoded, where they are not compared encoded
 };
 
 class GroupDecoder {
@@ -102,7 +104,8 @@ class GroupDecoder {
                const std::vector<const PresenceBits*>& map_present, DedupScope scope, RowHash hash)
       : plan_(plan), decoder_(*decoder), map_present_(map_present), scope_(scope), hash_(hash) {}
 
-  // Whether the feature's lists are equal where their bytes are.
+  // Whether lists of the feature with equal bytes are always equal lists, so that encoded lists can
+  // be compared.
   static bool CanCompare(const FeaturePlan& feature) {
     if (feature.map != NodePlan::kNone || feature.kind == FeatureKind::kDense) return false;
     if (!feature.in_stripe) return true;
@@ -111,8 +114,8 @@ class GroupDecoder {
             (feature.weight.kind == TypeKind::kFloat && feature.weight.present == NodePlan::kNone));
   }
 
-  // A group: `features` of the plan, none dense, no map. Features that cannot be compared in
-  // encoded form are decoded, and all of the group with them.
+  // Begins a group: `features` of the plan, without dense features and maps. If a feature cannot be
+  // compared in encoded form, all features of the group are decoded.
   void Open(std::span<const uint32_t> features) {
     if (features_.size() < features.size()) features_.resize(features.size());
     used_ = features.size();
@@ -128,10 +131,10 @@ class GroupDecoder {
     }
     if (!is_encoded_) ByValues();
   }
-  // The group's rows up to `end`, from where the call before ended, by what they hold; `rows` and
-  // `Decode` are of these until the next call.
+  // Classifies the group's rows from the end of the previous call up to `end` by their content.
+  // rows() and Decode are about these rows until the next call.
   void Find(uint64_t end) {
-    if (!is_encoded_) return;  // known of all rows
+    if (!is_encoded_) return;  // all rows are already classified
     first_row_ = std::exchange(end_row_, end);
     for (GroupFeature& feature : std::span(features_.data(), used_)) FindLists(&feature);
     if (scope_ == DedupScope::kNeighbours) {
@@ -144,8 +147,8 @@ class GroupDecoder {
   const RowClasses& rows() const { return rows_; }  // from row first_row() of the stripe on
   uint64_t first_row() const { return first_row_; }
 
-  // The ids (or indices), and of a weighted feature the weights, of rows `rows` (ascending), as
-  // many as Skeleton said. Up to kDecodeSlack ids behind them are overwritten.
+  // Writes the ids (or indices) of rows `rows` (ascending), as many as Skeleton returned, and for a
+  // weighted feature their weights. Up to kDecodeSlack ids after them are overwritten.
   void Decode(const GroupFeature& from, std::span<const uint32_t> rows, int64_t* ids,
               float* weights) {
     std::span<const uint32_t> lists = rows;
@@ -196,7 +199,7 @@ class GroupDecoder {
     }
   }
 
-  // Lengths, and where the lists are.
+  // Reads the lengths, and finds where the encoded lists are.
   void Encoded(GroupFeature* out) {
     const FeaturePlan& feature = plan_.features[out->feature_];
     static const uint8_t kNothing[1] = {};
@@ -212,7 +215,8 @@ class GroupDecoder {
       out->weights_ = decoder_.PackedFloats(feature.weight, out->elements_).data();
   }
 
-  // Which lists of rows [first_row_, end_row_) differ from the one before, the first one always.
+  // Finds which lists of rows [first_row_, end_row_) differ from the one before; the first one
+  // always counts as different.
   void FindLists(GroupFeature* out) {
     if (out->lists_ > 0) {  // behind those found before
       out->bytes_ += out->starts_[out->lists_];
@@ -348,7 +352,7 @@ class GroupDecoder {
   const std::vector<const PresenceBits*>& map_present_;
   const DedupScope scope_;
   const RowHash hash_;
-  std::vector<GroupFeature> features_;  // the first used_ of them: of the group at hand
+  std::vector<GroupFeature> features_;  // the first used_ of them belong to the current group
   size_t used_ = 0;
   bool is_encoded_ = true;
   uint64_t first_row_ = 0, end_row_ = 0;  // found last

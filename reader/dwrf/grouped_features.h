@@ -1,4 +1,4 @@
-// What is asked of deduplicated decode (decode_groups.h), and what it gives.
+// The request and the result of deduplicated decode (decode_groups.h).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace headrace::reader::dwrf {
 struct GroupRequest {
   std::string name;
   std::vector<std::string> features;  // by their names in the batch
-  uint32_t account = UINT32_MAX;      // counts the finding of its duplicates; none: UINT32_MAX
+  uint32_t account = UINT32_MAX;      // for finding its duplicates; UINT32_MAX: none
 };
 
 struct GroupRequests {
@@ -25,7 +25,7 @@ struct GroupRequests {
 struct GroupedFeatures {
   std::vector<DedupGroup> groups;
   std::vector<SparseColumn> columns;
-  std::vector<uint32_t> features;  // of each column: its place in the plan
+  std::vector<uint32_t> features;  // by column: index of its feature in the plan
   uint64_t decoded_bytes = 0;
 };
 

@@ -13,8 +13,7 @@ namespace headrace::reader::dwrf {
 // {"schema": "headrace.inspect/1", ...}; sizes in bytes, offsets in the file unless named
 // otherwise, names as in the format with units; byte strings that are not UTF-8 have \xNN in place
 // of their bytes; unsaid fields are absent. A stripe whose footer cannot be read has "error" in
-// place of its contents.
-// With `verified`, also what Verify held against the rows.
+// place of its contents. With `verified`, also what Verify compared with the rows.
 std::string InspectJson(const FileReader& file, const Verification* verified = nullptr);
 
 struct InspectTextOptions {

@@ -1,11 +1,11 @@
-// LayoutMap: what is where in the files of a table, and what a projection reads of it, reads over
-// and leaves alone.
+// LayoutMap: where everything is in the files of a table, and which bytes a projection reads,
+// over-reads and skips.
 //
 //   file      | header | stripe: index area, data area, footer | stripe ... | cache | footer |
 //   streams of one stripe      label  dense:3  dense:9  sparse:17  sparse:20
 //   wanted                       x                x                   x
-//   read in one piece                             ------------------------       sparse:17 is read
-//   over
+//   read in one piece                             ------------------------
+//                                                 (sparse:17 is over-read)
 //
 // Made from the metadata alone; no stream is read. Bytes of the index and data areas are counted
 // once each: wanted + over-read + skipped = all of them. Streams that overlap (no writer makes
@@ -37,12 +37,12 @@ struct StoredBytes {
   void Add(const StoredBytes& other);
 };
 
-// A top-level column, its row index apart.
+// A top-level column; its row index is counted separately.
 struct ColumnLayout {
   std::string name, type;
   bool flattened = false;  // in at least one stripe
   bool encrypted = false;  // some part of it cannot be read without a key
-  uint64_t keys = 0;       // distinct, of a flattened map
+  uint64_t keys = 0;       // distinct keys of a flattened map
   uint64_t wanted_keys = 0;
   uint64_t index_bytes = 0;
   StoredBytes data;
@@ -52,14 +52,14 @@ struct ColumnLayout {
 struct KeyLayout {
   uint32_t column = 0;  // into LayoutMap::columns
   MapKey key;
-  uint64_t stripes = 0;       // that have it
+  uint64_t stripes = 0;       // stripes that have it
   uint64_t first_offset = 0;  // of its first stream within the first stripe that has it
   uint32_t first_stripe = 0;  // over all files, and
   StoredBytes data;
   bool wanted = false;
 };
 
-// What one rule of joining makes of the projection.
+// The projection's reads under one rule for joining them.
 struct ReadRule {
   uint64_t max_gap_bytes = 0;
   uint64_t reads = 0, read_bytes = 0;
@@ -81,13 +81,13 @@ struct LayoutMap {
   std::vector<ColumnLayout> columns;
   std::vector<KeyLayout> keys;               // by place: stripe, then offset
   std::map<std::string, StoredBytes> kinds;  // by stream kind, ROW_INDEX among them
-  uint64_t unnamed_bytes = 0;                // of the stripes' areas that belong to no stream
+  uint64_t unnamed_bytes = 0;                // in the stripes' areas, of no stream
 
-  // Of the projection: over all stripes. Zero without one.
+  // Totals of the projection over all stripes; zero without a projection.
   uint64_t wanted_streams = 0, wanted_bytes = 0;
   uint64_t reads = 0, read_bytes = 0;
   uint64_t absent_features = 0;   // projected, and in no stripe at all
-  std::vector<ReadRule> rules;    // the same at other gaps, ascending
+  std::vector<ReadRule> rules;    // reads with other gaps, ascending
   uint64_t stripe_bytes() const;  // index + data areas of all files
   uint64_t over_read_bytes() const { return read_bytes - wanted_bytes; }
   uint64_t skipped_bytes() const { return stripe_bytes() - read_bytes; }

@@ -1,6 +1,6 @@
 // LayoutPolicy: the free choices of a writer, fixed before the first row: which top-level maps are
 // flattened and in what order their features lie, which columns may use a dictionary, which streams
-// are worth compressing. What was chosen is told by the file itself (Metadata).
+// are worth compressing. The file itself records the choices (Metadata).
 //
 // Columns are named by Schema::Path: "label", "sparse" (the map), "sparse.value" (what each key
 // holds), "sparse.value.element" (the ids). In a flattened map an option on "sparse.value..." holds
@@ -19,8 +19,9 @@
 namespace headrace::reader::dwrf {
 
 enum class DictionaryUse : uint8_t {
-  kAuto,    // where the share of distinct values is under the threshold and the encoded streams get
-            // smaller; never inside flattened maps
+  // Where the share of distinct values is below the threshold and the encoded streams become
+  // smaller; never inside flattened maps.
+  kAuto,
   kNever,   // DIRECT
   kAlways,  // DICTIONARY in every stripe where the column has a value
   kShared,  // integers inside a flattened map: one dictionary per stripe for all keys, at sequence
@@ -30,7 +31,7 @@ enum class DictionaryUse : uint8_t {
 struct ColumnOptions {
   DictionaryUse dictionary = DictionaryUse::kAuto;
   bool compress = true;  // false: this node's streams are stored original
-  int level = 0;         // 0: the file's; else as there, of zstd and zlib
+  int level = 0;         // 0: the file's level; else a level of zstd or zlib, as there
   double min_ratio = 0;  // 0: the file's
 };
 
@@ -54,7 +55,7 @@ struct WriterOptions {
   double integer_dictionary_threshold = 0.7;     // kAuto: distinct / total at most this
   double string_dictionary_threshold = 0.8;
   bool stripe_cache = true;
-  uint64_t stripe_cache_bytes = 8 << 20;        // sections that would exceed it are left out
+  uint64_t stripe_cache_bytes = 8 << 20;        // sections beyond this are left out
   bool checksum = true;                         // XXH64 of each stripe
   bool use_vints = true;                        // false: fixed-width integers, for testing readers
   std::map<std::string, std::string> metadata;  // added to the file's user metadata

@@ -2,11 +2,11 @@
 // that hold them.
 //
 //   projection   features {sparse, 17}, {dense, 3};  columns {label}
-//   plan         streams  IN_MAP, LENGTH, DATA of (sparse.value, key 17); IN_MAP, DATA of
-//   (dense.value, key 3); DATA of label
+//   plan         streams  IN_MAP, LENGTH, DATA of (sparse.value, key 17);
+//                IN_MAP, DATA of (dense.value, key 3); DATA of label
 //
-// A feature is one key of a map. Of a flattened map only its own streams are read; of an ordinary
-// one the whole map is (MapPlan). By its value type it is
+// A feature is one key of a map. In a flattened map only the streams of that key are read, in an
+// ordinary map the whole map is (MapPlan). By its value type it is
 //   dense            map<K, float>, also double, boolean and integer values: read as float
 //   sparse           map<K, list<integer>>
 //   weighted sparse  map<K, map<integer, float>>, also double weights
@@ -36,8 +36,8 @@ struct FeatureRequest {
 struct Projection {
   std::vector<FeatureRequest> features;
   std::vector<std::string> columns;
-  // Of encrypted columns without their key: no row has their features, plain columns are null. Else
-  // they are refused.
+  // How encrypted columns without a key are read. True: no row has their features, and plain
+  // columns are null. False: they are refused.
   bool locked_as_null = false;
 };
 
@@ -61,8 +61,8 @@ struct NodePlan {
 struct FeaturePlan {
   std::string name;
   FeatureKind kind = FeatureKind::kDense;
-  uint32_t map = NodePlan::kNone;  // of a map that is not flattened: in StripePlan::maps
-  int64_t key = 0;                 // with it
+  uint32_t map = NodePlan::kNone;  // for a map that is not flattened: index into StripePlan::maps
+  int64_t key = 0;                 // the key in that map
   bool in_stripe = false;  // false: no row of the stripe has the feature, and nothing below is set
   uint32_t map_present = NodePlan::kNone, in_map = NodePlan::kNone;
   NodePlan value;   // dense: the numbers; sparse: the list; weighted sparse: the inner map
@@ -84,7 +84,7 @@ struct ColumnPlan {
   bool is_locked = false;  // encrypted, without the key: null in every row, and no stream planned
 };
 
-// What a plan must know about the file: parts of FileTail, and its name for messages.
+// What a plan needs to know about the file: parts of FileTail, and its name for messages.
 struct PlanContext {
   std::string file;
   const Schema* schema = nullptr;

@@ -10,21 +10,21 @@
 
 namespace headrace::reader::dwrf {
 
-// The row index of (node, sequence), an entry per stride, one after the other: an entry may be 2
-// bytes unpacked and forty times that as a message, so that no more than one is ever taken apart.
-// Movable; file and stripe must outlive it. All functions throw Error kBadData.
+// Reads the row index of (node, sequence) entry by entry, one per stride. An entry of 2 unpacked
+// bytes may take forty times that as a parsed message, so only one is parsed at a time. Movable;
+// file and stripe must outlive it. All functions throw Error kBadData.
 class RowIndexReader {
  public:
-  // Without entries where the stripe has no index.
+  // Has no entries where the stripe has no index.
   RowIndexReader(const FileReader& file, const Stripe& stripe, uint32_t node, uint32_t sequence);
 
   // The next entry; false at the end.
   bool Next(proto::RowIndexEntry* entry);
-  // Passes over the next entry without taking it apart; false at the end.
+  // Skips the next entry without parsing it; false at the end.
   bool Skip();
   // How many entries are left.
   uint64_t CountLeft() const;
-  // Unpacked, which is about the memory that it takes.
+  // Unpacked size of the index, which is about the memory that this object takes.
   uint64_t bytes() const { return bytes_.size(); }
 
  private:
@@ -35,14 +35,14 @@ class RowIndexReader {
   const Stripe* stripe_;
   uint32_t node_, sequence_;
   std::vector<uint8_t> bytes_;
-  size_t next_ = 0;  // where the entry after the last taken begins
+  size_t next_ = 0;  // where the next entry begins
 };
 
 // The positions of one stride. Throws Error kBadData where there is no entry for it.
 std::vector<uint64_t> ReadPositions(const FileReader& file, const Stripe& stripe, uint32_t node,
                                     uint32_t sequence, uint64_t stride);
 
-// Takes a position list apart, group by group:
+// Splits a position list into its groups:
 //
 //                       framed (compressed)           raw
 //   byte position       chunk offset, byte in chunk   byte offset

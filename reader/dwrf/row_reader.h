@@ -33,10 +33,10 @@ struct RowReaderOptions {
   std::vector<ColumnSelection>
       columns;                   // order of the output; empty = all; same column twice: keys add up
   bool verify_checksums = true;  // of every stripe that is read from
-  bool skip_bad = false;         // leave out what is damaged instead of throwing
-  std::function<void(const std::string&)> on_skip = {};  // told of each thing left out
+  bool skip_bad = false;         // leave out damaged data instead of throwing
+  std::function<void(const std::string&)> on_skip = {};  // called for each thing left out
   uint64_t max_row_bytes = uint64_t{1}
-                           << 30;  // one row of more bytes in memory is refused (kResources)
+                           << 30;  // a row that takes more memory is refused (kResources)
   int64_t timestamp_base =
       1420099200;  // Unix seconds of stored second 0; the file does not record it
   size_t first_stripe = 0;
@@ -65,7 +65,7 @@ class RowReader {
   bool NextBatch(uint64_t max_rows, uint64_t max_bytes, Column* out);
   // The file's row number of the next batch's first row.
   uint64_t row() const;
-  // Plain bytes that were made of stored ones so far, those that were made twice included.
+  // Bytes unpacked so far; bytes that were unpacked twice count twice.
   uint64_t unpacked_bytes() const;
   // Continues at `row` of the file, through the row index where there is one, else by skipping.
   void SeekToRow(uint64_t row);

@@ -255,7 +255,8 @@ class SliceDecoder {
     return batch;
   }
 
-  // Of plain columns the rows kept. The features' rows are kept with their steps.
+  // Drops the rows of plain columns that are not kept. (The features' rows are dropped in their own
+  // steps.)
   void KeepChosen() {
     for (DecodedColumn& column : stripe_.columns) {
       KeepRuns(&column.integers, runs_);
@@ -374,7 +375,7 @@ class SliceDecoder {
     return (stripe_.kept_rows + stripe_.slice_rows - 1) / stripe_.slice_rows;
   }
 
-  // Of every slice with rows, all sparse columns in the order of the plan, without values.
+  // Gives every slice with rows all sparse columns, in the order of the plan and without values.
   void MakeColumns() {
     column_of_.resize(plan_.features.size());
     size_t columns = 0;

@@ -1,5 +1,5 @@
 // StrideStatistics: the statistics of some rows of one stripe, per node, and per key below
-// flattened maps: what a row index has an entry of, counted again from the rows.
+// flattened maps. It recomputes from the rows what an entry of the row index contains.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,11 +15,11 @@ namespace headrace::reader::dwrf {
 
 class StrideStatistics {
  public:
-  // Of batches that hold the top-level `columns`. What it is made of must outlive it. Memory:
+  // For batches that hold the top-level `columns`. The arguments must outlive it. Memory:
   // sizeof(StatisticsBuilder) for each of Size() and each node.
   StrideStatistics(const Schema& schema, const Stripe& stripe, std::span<const uint32_t> columns);
 
-  // The (node, sequence) below flattened maps.
+  // The number of (node, sequence) pairs below flattened maps.
   static uint64_t Size(const Schema& schema, const Stripe& stripe);
 
   // Adds a batch of rows of the stripe.
@@ -56,18 +56,19 @@ class StrideStatistics {
     StatisticsBuilder& at(uint32_t node) const { return builders[node - first]; }
   };
 
-  // Adds the slots `rows` of `column`, which holds `node`.
+  // Adds the slots `rows` of `column`, whose values belong to `node`.
   void Add(const Column& column, uint32_t node, Rows rows, const Place& to);
 
-  // Entries by key: each key has statistics of its own, the keys together have theirs.
+  // Adds entries by key: each key has statistics of its own, and there are statistics over all
+  // keys.
   void AddFlatMap(const Column& map, uint32_t node, Rows entries, FlatMap* flat);
 
-  // The values of each variant stand in order in a column of their own.
+  // Adds a union: the values of each variant are in a column of their own, in order.
   void AddUnion(const Column& column, uint32_t node, Rows values, const Place& to);
 
   const Schema& schema_;
   std::span<const uint32_t> columns_;
-  std::vector<StatisticsBuilder> nodes_;  // but those below the values of flattened maps
+  std::vector<StatisticsBuilder> nodes_;  // without those below the values of flattened maps
   std::vector<bool> of_flat_map_;  // per node: a key or value, which have no index of sequence 0
   std::map<uint32_t, FlatMap> maps_;
   // Per row of a union's column in the batch: the row in its variant's. Each key of a flattened map

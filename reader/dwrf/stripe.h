@@ -43,13 +43,14 @@ struct StreamInfo {
       0;  // absolute in the file; [offset, offset + length) lies within the stripe's streams
   uint64_t length = 0;  // stored bytes
   bool use_vints = true;
-  uint32_t column = 0;   // informational
-  uint32_t group = 0;    // 0: not encrypted; else 1 + the index of its encryption group
-  uint32_t ordinal = 0;  // of its group in the stripe: data streams from 0, index streams from 2^31
+  uint32_t column = 0;  // informational
+  uint32_t group = 0;   // 0: not encrypted; else 1 + the index of its encryption group
+  // Number within its group in the stripe: data streams from 0, index streams from 2^31.
+  uint32_t ordinal = 0;
 };
 
-// What encryption knows a chunk of the stream by; its position and whether it is original are the
-// chunk's own.
+// The ChunkPlace of the stream for encryption. Each chunk must add its own position and whether it
+// is original.
 ChunkPlace PlaceOf(uint32_t stripe, const StreamInfo& stream);
 
 enum class EncodingKind : uint8_t { kDirect = 0, kDictionary = 1, kMapFlat = 4 };
@@ -81,7 +82,7 @@ struct Stripe {
   uint32_t index = 0;
   uint64_t first_row = 0, rows = 0;  // rows of the file
   uint64_t offset = 0, index_length = 0, data_length = 0, footer_length = 0;
-  // In the order of the stripe footer: those of no group, then those of each group that is open.
+  // In the order of the stripe footer: unencrypted streams, then those of each group that is open.
   std::vector<StreamInfo> streams;
   std::vector<std::pair<std::pair<uint32_t, uint32_t>, Encoding>> encodings;  // by (node, sequence)
   std::map<uint32_t, std::vector<FlatKey>> flat_keys;  // map node -> keys, by ascending sequence

@@ -1,4 +1,4 @@
-// StripeWriter: collects the rows of one stripe after the other and encodes each when asked.
+// StripeWriter: collects the rows of one stripe at a time, and encodes the stripe when asked to.
 // FileWriter decides when a stripe is full and puts its parts into the file.
 #pragma once
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace headrace::reader::dwrf {
 
-// The three areas as they are stored, in file order, and what is said about them elsewhere.
+// The three areas of a stripe as stored, in file order, and its counts for the file's footer.
 struct EncodedStripe {
   ByteSink index, data, footer;
   uint64_t rows = 0, raw_bytes = 0;

@@ -1,12 +1,12 @@
 // Rows as text. Two formats, one line per row:
 //
-//   canonical  exact and hashable: ~ null, T/F, decimal integers, f3f800000 / d3ff0000000000000 for
-//   float / double bits,
+//   canonical  exact and hashable: ~ null, T/F, decimal integers,
+//              f3f800000 / d3ff0000000000000 for float / double bits,
 //              s3:616263 for strings and binaries (length and hex), t<Unix seconds>.<9 digits>,
 //              [a,b], {k=v,k=v} sorted by key, (a,b) for structs and the row itself; <tag:value>
 //              for unions
 //   ndjson     JSON: a row is an object; maps are arrays of [key, value] sorted by key (any key
-//   type, repeated keys);
+//              type, repeated keys);
 //              binaries, and strings that are not UTF-8, are {"hex": "..."}; NaN and infinities are
 //              the strings "NaN", "Infinity", "-Infinity"; timestamps are ISO 8601 strings in UTC;
 //              unions are {"tag": t, "value": v}; what a terminal would obey (base/terminal_text.h)
@@ -35,7 +35,7 @@ class RowPrinter {
   void Print(const Column& batch, uint64_t begin, uint64_t end);
   // The values of one column of the batch, one line per row, without the row around them.
   void PrintColumn(const Column& batch, size_t column, uint64_t begin, uint64_t end);
-  // Hands on what is still held back; call at the end.
+  // Writes what is still in the buffer; call at the end.
   void Flush();
 
  private:

@@ -41,8 +41,8 @@ class ValueDecoder {
                const DictionaryRequest* dictionaries = nullptr)
       : plan_(plan), streams_(streams), dictionaries_(dictionaries) {}
 
-  // Which rows have the feature, into `out`; how many values it has, none when it is not in the
-  // stripe or in a map that is not flattened.
+  // Reads into `out` which rows have the feature. Returns the number of its values; nothing when it
+  // is not in the stripe, or in a map that is not flattened.
   std::optional<uint64_t> Rows(const FeaturePlan& feature, const PresenceBits* map_present,
                                DecodedFeature* out) {
     if (!feature.in_stripe || feature.map != kNone) return std::nullopt;
@@ -67,7 +67,7 @@ class ValueDecoder {
     if (const auto values = Rows(feature, map_present, out)) Values(feature, *values, out, true);
   }
 
-  // `may_keep`: ids may stay in their dictionary, where that was asked for.
+  // `may_keep`: ids may stay in their dictionary if `dictionaries` asks for that.
   void Values(const FeaturePlan& feature, uint64_t values, DecodedFeature* out,
               bool may_keep = false) {
     const double* const least =
@@ -83,13 +83,14 @@ class ValueDecoder {
     }
   }
 
-  // That ids may stay indices of a dictionary, and where that goes.
+  // Whether ids may stay indices of a dictionary, and where to put that dictionary.
   struct KeepAs {
-    const double* least = nullptr;  // values an entry from which on they do; null: they may not
+    // They do from this many values per entry on; null: they may not.
+    const double* least = nullptr;
     std::shared_ptr<const IdDictionary>* dictionary = nullptr;
   };
-  // Integers that stand one after the other in their stream: no runs, no dictionary, no nulls. They
-  // can be decoded in portions, and passed over.
+  // Integers stored one after the other in their stream: no runs, no dictionary, no nulls. They can
+  // be decoded in portions, and skipped.
   struct PlainIntegers {
     uint32_t stream = kNone;
     IntegerFormat format;
@@ -241,7 +242,8 @@ class ValueDecoder {
   void Integers(const NodePlan& node, uint64_t count, Array<int64_t>* out) {
     Integers(node, count, out, KeepAs());
   }
-  // Any integer or boolean as int64; of a node with a dictionary perhaps indices (LookUp).
+  // Decodes any integer or boolean as int64; for a node with a dictionary perhaps as indices
+  // (LookUp).
   void Integers(const NodePlan& node, uint64_t count, Array<int64_t>* out, const KeepAs& keep) {
     out->clear();
     if (count == 0) return;
@@ -278,8 +280,8 @@ class ValueDecoder {
     for (uint64_t i = 0; i < count; ++i) (*out)[i] = static_cast<int8_t>(bytes[i]);
   }
 
-  // From indices to values; an index that IN_DICTIONARY marks 0 is the value itself (FORMAT 8.1).
-  // They may stay indices, if `keep` says so.
+  // Replaces indices by values; an index that IN_DICTIONARY marks 0 is the value itself (FORMAT
+  // 8.1). The values may stay indices, if `keep` allows it.
   void LookUp(const NodePlan& node, uint32_t stream, Array<int64_t>* values, const KeepAs& keep) {
     const std::span<const int64_t> entries = Dictionary(node);
     Indices indices{node, stream, entries, 64 - 8 * WidthOfKind(node.kind), {}};
@@ -325,10 +327,11 @@ class ValueDecoder {
                         indices.entries.size()));
   }
 
-  // The dictionary as it is, for all features that use it.
+  // The dictionary unchanged, shared by all features that use it.
   std::shared_ptr<const IdDictionary> Shared(const NodePlan& node, const Indices& indices,
                                              const Array<int64_t>& values) {
-    // One sign for all first: a set one of v is below 0, one of last - v above the last.
+    // First combine the signs of all: a negative v is below 0, a negative last - v is above the
+    // last.
     const auto last = static_cast<int64_t>(indices.entries.size()) - 1;
     int64_t signs = last;
     for (const int64_t v : values) {
@@ -340,7 +343,7 @@ class ValueDecoder {
                                                 Uses(values));
   }
 
-  // The dictionary with the literal values behind its entries.
+  // The dictionary with the literal values appended to its entries.
   std::shared_ptr<const IdDictionary> WithLiterals(const Indices& indices, uint64_t literals,
                                                    Array<int64_t>* values) const {
     Array<int64_t> entries(indices.entries.size() + literals);
@@ -358,8 +361,8 @@ class ValueDecoder {
     return std::make_shared<const IdDictionary>(std::move(entries), Uses(*values));
   }
 
-  // Those entries of the dictionary that are used, in the order of their first use, and the literal
-  // values among them.
+  // A dictionary of only the used entries, in the order of their first use, with the literal values
+  // among them.
   std::shared_ptr<const IdDictionary> Used(const Indices& indices, Array<int64_t>* values) {
     constexpr int64_t kUnused = -1;
     places_.resize(std::max(places_.size(), indices.entries.size()), kUnused);
@@ -383,7 +386,7 @@ class ValueDecoder {
     }
     for (const size_t index : used_) places_[index] = kUnused;
     entries.resize(static_cast<size_t>(next));
-    // Its memory was for as many entries as values.
+    // Clone, because the memory was reserved for as many entries as values.
     return std::make_shared<const IdDictionary>(entries.Clone(), Uses(*values));
   }
 
@@ -391,7 +394,8 @@ class ValueDecoder {
     return dictionaries_->always ? IdDictionary::kAlways : values.size();
   }
 
-  // Decoded once per stream: all keys of a map may share one, and then say the same size of it.
+  // Each dictionary stream is decoded once: all keys of a map may share one, and must then agree on
+  // its size.
   std::span<const int64_t> Dictionary(const NodePlan& node) {
     if (node.dictionary_size == 0) return {};
     const uint32_t stream = Need(node.dictionary, node, "DICTIONARY_DATA", node.dictionary_size);
@@ -481,9 +485,9 @@ class ValueDecoder {
   const StripePlan& plan_;
   const std::vector<std::span<const uint8_t>>& streams_;
   const DictionaryRequest* const dictionaries_;
-  // By stream and size.
+  // Dictionaries decoded so far.
   std::map<uint32_t, IdDictionary::Entries> stripe_dictionaries_;  // by stream
-  Array<int64_t> places_;  // of each entry, among those used; -1: not used
+  Array<int64_t> places_;  // by entry: its index among the used ones; -1: not used
   Array<size_t> used_;
   Array<int64_t> scratch_;
 };

@@ -25,8 +25,8 @@ constexpr uint64_t kBatchRows = 4096, kBatchBytes = 32 << 20;
 constexpr uint64_t kIndexBytes = sizeof(RowIndexReader) + 64;
 
 // What a stripe may cost beyond reading its rows once, by the bytes it has in the file: a few of
-// them can claim any number of strides, keys and row indexes. Of 60,000 columns of keys, seven
-// strides and their row indexes stay under what the smallest stripe may have; each further one has
+// them can claim any number of strides, keys and row indexes. For 60,000 columns of keys, seven
+// strides and their row indexes stay below the limit of the smallest stripe; each further one has
 // stored bytes of its own.
 uint64_t MaxMemoryBytes(uint64_t stored) {
   return std::clamp<uint64_t>(64 * stored, 256 << 20, 1 << 30);
@@ -350,7 +350,8 @@ class Verifier {
   bool any_column_ = true, trust_text_ = true;
   uint64_t stride_rows_ = 0;  // of the stripe
   std::string seek_reason_;   // why positions are not checked
-  // Of the stripe, each at the stride that is compared next, and the bytes of all.
+  // Row indexes of the stripe by (node, sequence), each at the stride that is compared next, and
+  // their bytes in total.
   std::map<std::pair<uint32_t, uint32_t>, RowIndexReader> indexes_;
   uint64_t index_bytes_ = 0;
   std::vector<StatisticsBuilder> totals_;

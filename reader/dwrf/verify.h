@@ -1,6 +1,6 @@
-// Verification: metadata held against the rows. A checksum covers a stripe's bytes, and anybody can
-// compute it again after a change; row counts, statistics and row indexes are a second account of
-// the same rows, and readers believe it: they skip by statistics and seek by positions.
+// Verification: checks metadata against the rows. A checksum only covers a stripe's bytes, and
+// anybody can recompute it after a change. Row counts, statistics and row indexes describe the same
+// rows a second time, and readers rely on them: they skip by statistics and seek by positions.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace headrace::reader::dwrf {
 
-// What was held against what was decoded, all of it equal.
+// Counts of what was compared with the decoded rows and found equal.
 struct Verification {
   uint64_t stripes = 0, rows = 0;
   uint64_t checksums = 0;                // of stripes
@@ -20,16 +20,16 @@ struct Verification {
   uint64_t index_entries = 0;            // row index entries with statistics
   uint64_t seeks = 0;                    // strides read again from the positions of the row index
   std::set<std::string> figures;         // of the statistics: "count", "minimum", ...
-  std::vector<std::string> not_checked;  // what could not be, and why
+  std::vector<std::string> not_checked;  // what could not be checked, and why
 };
 
 // Reads every row of every column that is open, twice where there is a row index: in order, and
 // from each stride's positions. Throws Error kBadData naming file, stripe, column, and what was
 // expected and found, at the first difference; as RowReader does for damage. Memory: one batch of
-// about 32 MB, and of one stripe the row indexes and statistics per key of the flattened maps: a
-// stripe of which these need more than 256 MB and more than 64 times its stored bytes, or more than
-// 1 GB, is kBadData, and so is one of more strides than its bytes can mean. Time: reading the
-// strides again ends where more than 1 GB and 1024 times the stripe's stored bytes were unpacked.
+// about 32 MB, plus one stripe's row indexes and its statistics per key of flattened maps. A stripe
+// is kBadData if these need more than 1 GB, or more than both 256 MB and 64 times its stored bytes,
+// or if it claims more strides than its bytes can hold. Time: reading the strides again stops once
+// more than 1 GB plus 1024 times the stripe's stored bytes was unpacked.
 Verification Verify(const std::shared_ptr<const FileReader>& file);
 
 // For people: "verified: ...", one line for each kind of thing.

@@ -1,8 +1,8 @@
-// DiskTier: the StreamTier in a folder of a fast disk, in front of storage that is slower. It lasts
-// from run to run.
+// DiskTier: a StreamTier in a folder on a fast disk, in front of slower storage. It persists
+// between runs.
 //
-// An entry is a file with the streams of one stripe that came in together, which a job with the
-// same projection takes back by three requests: for header, index and streams.
+// An entry is a file with streams of one stripe that were added together. A job with the same
+// projection reads them back with three requests: header, index and streams.
 //
 //   FILE-CONTENT-STRIPE-NUMBER.streams        SourceIdentity of the table's file, in hexadecimal
 //
@@ -11,22 +11,24 @@
 //   index           24 bytes a stream, by offset: {offset in the table's file, length, checksum}
 //   the streams, one behind the other
 //
-// Every checksum is XXH3-64 and looked at on every use. Entries are written beside and renamed, and
-// not synced: what a crash of the process leaves is no entry and is removed by the next that opens
-// the folder; what a crash of the machine leaves torn is found by its checksum. An entry that is
-// damaged or cannot be read is dropped and counted, and its streams come from the storage again.
+// Every checksum is XXH3-64 and verified on every use. Entries are written to a temporary file and
+// renamed, but not synced. After a crash of the process only temporary files remain, which the next
+// process that opens the folder removes; an entry torn by a crash of the machine is recognised by
+// its checksum. An entry that is damaged or cannot be read is dropped and counted, and its streams
+// are read from the storage again.
 //
-// The budget bounds the sizes of all entries, those being written included, to the byte. Both
-// policies go by entries. Entries of other tables in the folder count, and go as others do; those
-// of an older file of the same name go when the folder is opened. A budget that is smaller than
-// what is there drops what was not used for the longest time, under either policy. When a write
-// fails, as on a full disk, nothing more comes in. Files of other names are left alone.
+// The budget bounds the sizes of all entries, including those being written, to the byte. Both
+// policies work on whole entries. Entries of other tables in the folder count and are dropped like
+// any other; those of an older file of the same name are dropped when the folder is opened. If the
+// budget is smaller than what is there, the least recently used entries are dropped, under either
+// policy. After a failed write, as on a full disk, nothing more is added. Files with other names
+// are left alone.
 //
-// Entries, and a folder that is made here, are for their owner alone. Under a memory limit a stripe
-// of which no copy can be had is not kept.
+// Entries, and a folder created here, are accessible to their owner alone. Under a memory limit a
+// stripe is not kept if there is no memory for its copy.
 //
-// One process at a time has the folder: a lock on its file tier.lock, which the kernel gives back
-// whatever happens to the process. Thread-safe.
+// One process at a time owns the folder, by a lock on its file tier.lock, which the kernel releases
+// however the process ends. Thread-safe.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -55,13 +57,13 @@ struct DiskTierFigures {
 
 class DiskTier final : public StreamTier {
  public:
-  // For these sources; others have nothing here. Throws Error when the folder cannot be made, read
-  // or locked: kUsage when another process has it.
+  // For these sources; nothing is kept for others. Throws Error when the folder cannot be made,
+  // read or locked: kUsage when another process has it.
   DiskTier(const TierOptions& options, std::optional<std::set<std::string>> features,
            const std::vector<const Source*>& sources);
   ~DiskTier() override;
 
-  // Neither throws but for lack of memory.
+  // These two throw only for lack of memory.
   TierStreams Find(const dwrf::StripePlan& plan, const Source& source) override;
   void Insert(const dwrf::StripePlan& plan, const Source& source, const TierStreams& found,
               std::span<const TierOffer> offers) override;
@@ -89,7 +91,7 @@ class DiskTier final : public StreamTier {
     uint64_t next_number = 0;
     bool is_writing = false;
   };
-  // What one visit read from the device.
+  // What one call read from the device.
   struct Reads {
     uint64_t requests = 0, bytes = 0;
   };
@@ -97,13 +99,13 @@ class DiskTier final : public StreamTier {
   void LockFolder();
   void ScanFolder(const std::vector<SourceIdentity>& sources);
   std::string PathOf(const Key& key, uint64_t number) const;
-  // Takes those of `missing` (stream of the plan by offset) that the entry has. Throws Error; then
-  // nothing was taken.
+  // Takes the streams of `missing` (offset -> index in the plan) that the entry has. Throws Error,
+  // and then has taken nothing.
   static void TakeFrom(const File& file, const Entry& entry, const dwrf::StripePlan& plan,
                        std::map<uint64_t, size_t>* missing, TierStreams* found, Reads* reads);
   void Touch(const std::shared_ptr<Entry>& entry);
   void Reject(const std::shared_ptr<Entry>& entry, const std::string& why);
-  // As many of the offers, from the first on, as fit beside what must stay.
+  // The first of the offers, as many as fit beside what must stay.
   std::vector<TierOffer> Fitting(std::span<const TierOffer> offers) const;
   static BufferPool::Handle EntryOf(const Key& key, const dwrf::StripePlan& plan,
                                     std::vector<TierOffer> offers, uint64_t size);
@@ -118,13 +120,13 @@ class DiskTier final : public StreamTier {
   std::atomic<uint32_t> read_account_{UINT32_MAX}, fill_account_{UINT32_MAX};
 
   mutable std::mutex mutex_;                   // guards the following
-  std::list<std::shared_ptr<Entry>> entries_;  // the one used last first
+  std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
   std::map<Key, Stripe> stripes_;
-  uint64_t bytes_ = 0;          // of entries, and of those being written
-  uint64_t writing_bytes_ = 0;  // of the latter
+  uint64_t bytes_ = 0;          // of entries, including those being written
+  uint64_t writing_bytes_ = 0;  // of entries being written
   DiskTierFigures figures_;
-  std::string stopped_;         // why nothing more comes in; empty: it does
-  std::string first_rejected_;  // which entry, and why
+  std::string stopped_;         // why nothing more is added; empty: it is
+  std::string first_rejected_;  // the first rejected entry, and why
 };
 
 }  // namespace headrace::reader

@@ -23,7 +23,7 @@ class MemoryTier final : public StreamTier {
 
   using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
   // The stream of `file` that begins at `offset` and has `length` bytes, or null. It stays readable
-  // when it is displaced meanwhile.
+  // even if it is displaced meanwhile.
   Bytes FindStream(const std::string& file, uint64_t offset, uint64_t length);
   // Offers a stream that was not found.
   void InsertStream(const std::string& file, uint64_t offset, std::span<const uint8_t> bytes);
@@ -45,7 +45,7 @@ class MemoryTier final : public StreamTier {
   };
 
   mutable std::mutex mutex_;  // guards the following
-  std::list<Entry> entries_;  // the one used last first
+  std::list<Entry> entries_;  // most recently used first
   std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> places_;
   uint64_t bytes_ = 0;
 };

@@ -55,7 +55,7 @@ std::vector<ByteRange> CheapestReads(const std::vector<ByteRange>& ranges,
   std::deque<size_t> window;
   for (size_t n = 1; n <= ranges.size(); ++n) {
     const size_t added = n - 1;
-    // Of equal candidates the earlier one stays: its last read is longer.
+    // If candidates are equal, the earlier one stays, because its last read is longer.
     while (!window.empty() && key(added) < key(window.back())) window.pop_back();
     window.push_back(added);
     const uint64_t end = End(ranges[n - 1]);

@@ -1,5 +1,5 @@
-// ReadPlan: which reads fetch a set of byte ranges. Near ranges become one read, because a read
-// costs as much as the bytes that the device could have moved meanwhile.
+// ReadPlan: which reads fetch a set of byte ranges. Ranges that are close together become one read,
+// because each read costs as much as moving some more bytes.
 //
 //   wanted ranges    [0,10) [12,20)          [60,70)
 //   gap 8            [0,     20)             [60,70)    2 reads, 28 wanted, 30 read, 2 over-read
@@ -31,8 +31,8 @@ struct ReadPlanOptions {
 
 struct ReadPlan {
   std::vector<ByteRange> reads;  // sorted, disjoint; each range lies within one read
-  uint64_t wanted_bytes = 0;     // of the ranges, bytes that two of them share counted once
-  uint64_t read_bytes = 0;       // of the reads
+  uint64_t wanted_bytes = 0;     // bytes of the ranges; shared bytes count once
+  uint64_t read_bytes = 0;       // bytes of the reads
   uint64_t over_read_bytes() const { return read_bytes - wanted_bytes; }
 };
 

@@ -1,5 +1,5 @@
-// StreamTier: stored streams kept where they are had faster than from the storage: in memory
-// (memory_tier.h) or in a folder of a fast disk (disk_tier.h). Two policies:
+// StreamTier: keeps stored streams where they can be read faster than from the storage: in memory
+// (memory_tier.h) or in a folder on a fast disk (disk_tier.h). Two policies:
 //
 //   pinned   a stream that came in stays for ever; when the budget is used up nothing else comes in
 //   lru      a stream that comes in displaces those not used for the longest time
@@ -24,7 +24,7 @@ namespace headrace::reader {
 enum class TierPolicy : uint8_t { kPinned, kLru };
 
 struct TierOptions {
-  uint64_t budget_bytes = 0;  // of the streams' bytes, on disk of the files; 0: no tier
+  uint64_t budget_bytes = 0;  // bounds the streams' bytes, on disk the files' bytes; 0: no tier
   TierPolicy policy = TierPolicy::kLru;
   std::string popularity =
       {};                   // a co-read log (reader/fetch/popularity.h); empty: all streams come in
@@ -39,13 +39,13 @@ struct TierFigures {
   uint64_t misses = 0, miss_bytes = 0;
 };
 
-// What a tier has of a stripe.
+// The streams of a stripe that a tier has.
 struct TierStreams {
-  std::vector<std::span<const uint8_t>> streams;  // as those of the plan; empty: a miss
-  // The bytes live in these.
+  std::vector<std::span<const uint8_t>> streams;  // parallel to those of the plan; empty: a miss
+  // These own the bytes.
   std::vector<BufferPool::Handle> buffers;
   std::vector<std::shared_ptr<const void>> entries;
-  uint64_t state = 0;  // the tier's own
+  uint64_t state = 0;  // for the tier's own use
 };
 
 // A stream of the plan that was read from the storage.
@@ -56,7 +56,8 @@ struct TierOffer {
 
 class StreamTier {
  public:
-  // `features`: only their streams are offered (Fetch looks); nothing: all streams.
+  // `features`: only streams of these are offered to the tier (Fetch checks that); nothing: all
+  // streams.
   explicit StreamTier(const TierOptions& options,
                       std::optional<std::set<std::string>> features = std::nullopt)
       : options_(options), features_(std::move(features)) {}
@@ -67,15 +68,14 @@ class StreamTier {
   const TierOptions& options() const { return options_; }
   const std::optional<std::set<std::string>>& features() const { return features_; }
 
-  // Those of the plan's streams that are here. They stay readable when they are displaced
-  // meanwhile.
+  // The plan's streams that the tier has. They stay readable even if they are displaced meanwhile.
   virtual TierStreams Find(const dwrf::StripePlan& plan, const Source& source) = 0;
   // Offers streams that Find did not find, with what it returned.
   virtual void Insert(const dwrf::StripePlan& plan, const Source& source, const TierStreams& found,
                       std::span<const TierOffer> offers) = 0;
 
   virtual uint64_t bytes() const = 0;  // at most the budget, always
-  // What a user should know of how it went; one line each.
+  // What a user should know about how it went, one line each.
   virtual std::vector<std::string> notes() const { return {}; }
   // The accounts (hr_operator) of reads from the tier's device and of writes to it, where it has
   // one.

@@ -1,5 +1,5 @@
-// What the operators that change which rows are together (batch, shuffle, rebatch) have in common,
-// and how many rows there are in a batch.
+// Shared by the operators that change which rows are together (batch, shuffle, rebatch); and how
+// many rows a batch has.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace headrace::reader {
 
-// Rows of a batch as `batch` makes it: worker_rows where a rebatch follows.
+// Rows of a batch that the operator `batch` makes: worker_rows if a rebatch follows.
 uint64_t WorkerRows(const PipelineSpec& spec);
 
 // The element of a batch (FlatMapBatch or TensorBatch), the `sequence`th of its operator. Its size
@@ -26,8 +26,8 @@ Element ElementOf(Batch&& batch, uint64_t sequence) {
   return element;
 }
 
-// Whether splits go past extract as one kept element each, which then become batches: there they
-// have a place each, which slices would not have.
+// Whether a cached split passes `extract` as one element, which later becomes batches. Then each
+// split needs one place in the order; slices of it would need several.
 bool CachesWholeSplits(const PipelineSpec& spec);
 
 // Rows of the slices that a stripe becomes (reader/dwrf/slices.h); 0: it stays whole.

@@ -23,13 +23,13 @@ class Consumer {
   // Before the first step. Throws Error kBadData for bytes that are not its own, kUsage when it is
   // not set up to go on from them.
   virtual void LoadState(const std::string& /*state*/) {}
-  // Of the `taken` steps, taken in order, how many are delivered for good: a consumer that hands
-  // batches on counts those that were acknowledged.
+  // How many of the first `taken` steps are delivered for good. A consumer that passes batches on
+  // counts only those that were acknowledged.
   virtual uint64_t DeliveredSteps(uint64_t taken) { return taken; }
   // Whether DeliveredSteps and SaveState still hold after a step has failed.
   virtual bool SavesAfterFailure() const { return false; }
-  // No batch comes any more: `complete` when that was all, not when the pipeline stopped before, by
-  // an error, an interruption or RequestStop (the end of `run --duration`).
+  // Called after the last batch. `complete`: the data came to its end; false when the pipeline
+  // stopped before that, by an error, an interruption or RequestStop (the end of `run --duration`).
   // Waits until all steps taken are delivered, or throws Error. Not called when a step failed.
   virtual void Finish(bool /*complete*/) {}
 };

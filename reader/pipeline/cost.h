@@ -16,8 +16,8 @@ struct Cost {
   double cv = 0;  // coefficient of variation; ignored by fixed, always 1 for exponential, at most
                   // 1/sqrt(3) for uniform
 
-  // The draw of one element: the same `seed` and `stream` give the same value on every thread.
-  // Never negative.
+  // Draws the cost for one element: the same `seed` and `stream` give the same value on every
+  // thread. Never negative.
   double Draw(uint64_t seed, uint64_t stream) const;
 };
 

@@ -19,7 +19,7 @@
 namespace headrace::reader {
 namespace {
 
-constexpr double kMergeLoss = 0.05;     // of the bytes saved, that a larger group may cost
+constexpr double kMergeLoss = 0.05;     // share of the saved bytes that a larger group may cost
 constexpr size_t kMergeCandidates = 8;  // groups tried for each feature
 
 // Rows per unique row in batches of `batch_rows` rows taken in `order` (empty: as they come).

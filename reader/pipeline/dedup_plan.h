@@ -34,7 +34,7 @@ struct DedupOptions {
   std::vector<std::vector<std::string>> groups;
 };
 
-// What the rows of a sample hold, as one hash of each list: enough to count equal ones.
+// The contents of a sample's rows as one hash per list, which is enough to count equal lists.
 struct DedupSample {
   struct Feature {
     std::string name;
@@ -47,8 +47,8 @@ struct DedupSample {
   std::vector<Feature> features;         // sparse ones, in the order of the batch
   std::vector<int64_t> sessions, times;  // one per row; empty: not known
 };
-// Behind the sample's rows those of a batch without groups. `session` and `time` name plain columns
-// of it; where it has none of a name the sample knows none.
+// Appends the rows of a batch without groups to the sample. `session` and `time` name plain columns
+// of the batch; if it has no such column, the sample has none of these values.
 void AddToSample(const FlatMapBatch& batch, const std::string& session, const std::string& time,
                  DedupSample* sample);
 
@@ -58,8 +58,8 @@ struct DedupFactor {
   bool weighted = false;
   uint64_t bytes = 0;  // of the sample's lists
   double now = 1;
-  // Bytes of all rows per byte of the unique ones and the inverse: below `now` where the long lists
-  // are not the ones that repeat, as with features that most rows lack.
+  // Bytes of all rows / bytes of the unique rows and the inverse. It is lower than `now` if the
+  // lists that repeat are not the long ones, as with features that most rows lack.
   double bytes_now = 1;
   std::optional<double> clustered;  // nothing where sessions are not known
 };
@@ -85,8 +85,8 @@ struct DedupPlan {
 // All rows of a split as the pipeline's first batch: for samples, before anything runs.
 FlatMapBatch ReadSplit(const Table& table, const Split& split, const dwrf::Projection& projection);
 
-// From a sample of the table: kSampleSplits splits with rows, spread over it; with skip_corrupt the
-// next one that can be read where one cannot.
+// Makes the plan from a sample of the table: kSampleSplits splits with rows, spread over the table.
+// With skip_corrupt, a split that cannot be read is replaced by the next one that can.
 constexpr size_t kSampleSplits = 2;
 DedupPlan PlanDedup(const Table& table, const dwrf::Projection& projection,
                     const DedupOptions& options, uint64_t batch_rows, bool skip_corrupt = false);

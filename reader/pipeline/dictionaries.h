@@ -1,5 +1,5 @@
 // Which ids of a pipeline stay in their dictionary (reader/batch/id_dictionary.h) from `decode` to
-// the end of `transform`, and why others that could have did not.
+// the end of `transform`, and why others do not although they could.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace headrace::reader {
 
 struct DictionaryPlan {
   dwrf::DictionaryRequest request;
-  // Features whose transforms would like a dictionary but that need their ids before.
+  // Features whose transforms could use a dictionary, but whose ids are needed before that.
   std::set<std::string, std::less<>> looked_up;
-  std::string reason;  // why those do
+  std::string reason;  // why those are needed
 
-  // Counts, of one stripe, features with a dictionary that was not left to the transforms, although
-  // they could work on it.
+  // Number of features in one stripe that have a dictionary which the transforms could use, but do
+  // not get.
   uint64_t CountLookedUp(const dwrf::StripePlan& stripe) const;
 };
 

@@ -21,9 +21,9 @@ namespace headrace::reader {
 struct CachedBatches;  // reader/pipeline/cache/batch_cache.h
 using CachedPayload = std::shared_ptr<const CachedBatches>;
 
-// What an operator made, of one of these types, or nothing (synthetic elements). It lies behind a
-// pointer, so that an element goes through a queue without moving the many parts of a batch; the
-// place is kept for what the next operators make of it. Move only.
+// What an operator made: one of these types, or nothing (synthetic elements). It is held by
+// pointer, so that moving an element through a queue does not move the many parts of a batch; the
+// allocation is reused for what the next operators make. Move only.
 class Payload {
  public:
   using Value = std::variant<Split, FetchedStripe, dwrf::UnpackedStripe, dwrf::DecodedStripe,
@@ -68,42 +68,42 @@ class Payload {
 
 struct Element {
   uint64_t sequence = 0;     // dense numbers in file order at the source; renumbered by `batch`
-  uint64_t first_slice = 0;  // what `sequence` is for the first batch that `extract` makes of it
+  uint64_t first_slice = 0;  // the `sequence` of the first batch that `extract` will make of it
   uint64_t rows = 0;
   uint64_t bytes = 0;  // payload size, for accounts and queue memory
-  // Bytes that the operator which made it got from outside the pipeline: storage. The account adds
-  // them to the operator's input.
+  // Bytes that the operator which made it read from outside the pipeline, from storage. They are
+  // added to the operator's input in its account.
   uint64_t received_bytes = 0;
-  uint64_t seed = 0;  // of random costs: depends on the element alone, never on the thread
-  // Up to the first batch: the split it was read for, and where rows of it were delivered before
-  // the run resumed, the rows still wanted (null: all of them).
+  uint64_t seed = 0;  // for random costs: depends only on the element, never on the thread
+  // Before it becomes a batch: the split that it was read for and, in a resumed run, the rows of it
+  // that are still wanted (null: all).
   RowSpan origin;
   std::shared_ptr<const std::vector<RowSpan>> wanted;
-  // Where an operator before `decode` drops rows: for each row of the split, whether it stays. The
-  // others are settled with those that do. Null: all stay.
+  // If an operator before `decode` drops rows: for each row of the split, whether it stays. Dropped
+  // rows are settled together with those that stay. Null: all stay.
   std::shared_ptr<const std::vector<uint8_t>> kept;
-  // Under a memory budget, what the split that it was made of is charged with. An operator that
-  // makes new elements hands it on to them. Null: no budget.
+  // Under a memory budget: the charge for the split that it was made of. An operator that makes new
+  // elements passes it on to them. Null: no budget.
   std::shared_ptr<MemoryCharge> memory;
   Payload payload;
 };
 
-// The payload, which must be a T; the element's place for it stays.
+// Moves out the payload, which must be a T; the element keeps the allocation.
 template <typename T>
 T Take(Element* element) {
   return std::move(element->payload.As<T>());
 }
 
-// To be called by the operator that turns a stripe, or some consecutive rows of it, into a batch:
-// gives the batch its spans and split_id, and drops the rows that are not wanted or not kept.
-// `batch` has all its rows, by first_row.
+// Called by the operator that turns a stripe, or consecutive rows of it, into a batch. Gives the
+// batch its spans and split_id, and drops the rows that are not wanted or not kept. `batch` must
+// still have all its rows, numbered from first_row.
 void MarkOrigin(const Element& element, FlatMapBatch* batch);
 
-// keep[r] = 1 for the rows of the stripe, from `first_row` on, that are wanted and kept; empty: all
-// are.
+// One byte for each of the stripe's `rows` rows, which begin at `first_row`: 1 if it is wanted and
+// kept; empty: all are.
 std::vector<uint8_t> WantedRows(const Element& element, uint64_t first_row, uint64_t rows);
 
-// The spans of a batch of either form; none of other payloads.
+// The spans of a batch of either form; empty for other payloads.
 const std::vector<RowSpan>& SpansOf(const Element& element);
 
 }  // namespace headrace::reader

@@ -1,6 +1,6 @@
-// Fingerprint: hashes of what the rows of a pipeline, and what is in them, depend on. A checkpoint
-// and a cache are of use to a run with the same ones only; both take them from here, so that what
-// comes to depend on a new key of the pipeline file is said once.
+// Fingerprint: hashes of everything that a pipeline's rows and their contents depend on. A
+// checkpoint or a cache can only be used by a run with the same fingerprint. Both take it from
+// here, so that a new key of the pipeline file has to be added in one place only.
 //
 // How rows are batched, ordered and shuffled, and by how many threads, is not in it.
 #pragma once
@@ -16,7 +16,7 @@
 namespace headrace::reader {
 
 struct Fingerprint {
-  uint64_t table = 0;       // the files' sizes and footers; not their place
+  uint64_t table = 0;       // the files' sizes and footers, but not their location
   uint64_t projection = 0;  // columns, features, label, filters, null columns, operators' choices
   uint64_t transforms = 0;  // and the outputs
   uint64_t seed = 0;
@@ -24,7 +24,8 @@ struct Fingerprint {
 };
 Fingerprint FingerprintOf(const Table& table, const PipelineSpec& spec);
 
-// Text with lengths before its parts, so that no two lists of parts are equal.
+// A text with the length before each part, so that different lists of parts always give different
+// texts.
 class Description {
  public:
   template <typename T>

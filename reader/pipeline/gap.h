@@ -8,7 +8,7 @@ namespace headrace::reader {
 // modelled device. Throws Error kUsage when there is neither.
 void ChooseGap(PipelineSpec* spec);
 
-// How many reads one thread has under way: requests of io_uring, connections to remote storage.
+// How many reads one thread has in flight: requests of io_uring, or connections to remote storage.
 uint32_t ReadsUnderWay(const PipelineSpec& spec);
 
 }  // namespace headrace::reader

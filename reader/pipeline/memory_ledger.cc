@@ -16,8 +16,8 @@ namespace headrace::reader {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-// Of the pool's limit, what splits may be charged with; the rest is for what they turn out to need
-// more than those before them.
+// Share of the pool's limit that splits may be charged with. The rest is for splits that need more
+// than those before them.
 constexpr double kCharged = 0.85;
 constexpr double kMargin = 1.15;  // on what was measured
 constexpr uint64_t kMeasuredAlone = 2;
@@ -98,7 +98,7 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   const Need& of_kind = needs_[static_cast<size_t>(work)];
   const auto is_known = [&] { return of_kind.measured >= kMeasuredAlone; };
   const auto fits = [&] { return charged_ + NeedOf(rows, work) <= room; };
-  // Of what is there, only rows that wait for more rows: no waiting makes room.
+  // Everything charged belongs to rows that wait for more rows, so waiting makes no room.
   const auto stuck = [&] { return splits_ == 0 && charged_ == waiting_; };
   const auto decided = [&] {
     if (stopped_ || stop->stopped() || stuck()) return true;

@@ -31,10 +31,11 @@ class Operator {
   virtual void Process(Element&& element, const Emit& emit) = 0;
   // The thread's input has ended: emits what is left over.
   virtual void Finish(const Emit& /*emit*/) {}
-  // Whether FlatMap batches of no rows come here; they carry spans of dropped rows to the consumer
-  // (reader/batch/row_span.h) and may have no columns. They go past the operators that do not.
+  // Whether this operator takes FlatMap batches without rows, which carry spans of dropped rows to
+  // the consumer (reader/batch/row_span.h) and may have no columns. They bypass other operators.
   virtual bool TakesEmpty() const { return false; }
-  // Whether splits that a cache holds (reader/pipeline/cache) come here; they go past the others.
+  // Whether this operator takes splits that a cache holds (reader/pipeline/cache). They bypass
+  // other operators.
   virtual bool TakesCached() const { return false; }
 };
 
@@ -42,7 +43,7 @@ class BatchCache;
 class Description;  // fingerprint.h
 class SpecValue;
 
-// What operators count for the sentences at the end of a run.
+// What operators count for the messages at the end of a run.
 struct RunCounts {
   // Stripes that layout "direct" could not take, as their maps are not flattened.
   std::atomic<uint64_t> ordinary_stripes{0};
@@ -57,9 +58,10 @@ struct OperatorContext {
   const PipelineSpec* spec = nullptr;
   SharedResources* resources = nullptr;
   RunCounts* counts = nullptr;
-  MemoryLedger* memory = nullptr;                      // null: no budget
-  std::shared_ptr<const Table> table;                  // null for synthetic sources
-  bool has_locked = false;                             // some column is null for want of its key
+  MemoryLedger* memory = nullptr;      // null: no budget
+  std::shared_ptr<const Table> table;  // null for synthetic sources
+  // Some column is null because its key is missing.
+  bool has_locked = false;
   StreamTier* tier = nullptr;                          // null without [source.tier]
   BatchCache* cache = nullptr;                         // null without [[cache]]
   std::shared_ptr<const TransformPlan> transforms;     // null without [[transform]]
@@ -67,8 +69,8 @@ struct OperatorContext {
   std::shared_ptr<const DedupPlan> dedup;              // null without groups
   std::vector<uint32_t> dedup_accounts;                // of each group
   // Room that slabs get for the ids of derived features, in thousandths of what is decoded into
-  // them: as much as `tensorize` found missing. First that of features without a group, then that
-  // of each group of `dedup`.
+  // them: as much as `tensorize` found missing. The first value is for features without a group,
+  // then one for each group of `dedup`.
   std::atomic<uint32_t>* slab_spare = nullptr;
 };
 
@@ -77,12 +79,12 @@ struct OperatorPlan {
   OperatorSpec spec;
   uint32_t stage = 0;    // its stage's account
   uint32_t account = 0;  // its own
-  // Those that it has beside its own, in an order that its file knows.
+  // Further accounts beside its own, in an order that the operator's file defines.
   std::vector<uint32_t> accounts;
 
-  // Registers one more; where it is not kept in this run there is a place without one.
+  // Registers a further account; if this run does not keep it, its place stays empty.
   void AddAccount(const std::string& name, const char* kind, bool is_kept = true);
-  // UINT32_MAX: this run does not keep it.
+  // The further account at `place`; UINT32_MAX: this run does not keep it.
   uint32_t Account(size_t place) const {
     return place < accounts.size() ? accounts[place] : UINT32_MAX;
   }
@@ -101,14 +103,15 @@ enum class ElementForm : uint8_t {
 
 // What an operator is, told once at the end of its own file (HR_OPERATOR).
 struct OperatorEntry {
-  // Where it stands among all operators, when errors list them. Those of a table stand in this
-  // order in a pipeline too, each behind one that makes what it takes.
+  // Its position when errors list all operators. A table's operators also have this order in a
+  // pipeline, each after one that makes what it takes.
   int order = 0;
   ElementForm takes = ElementForm::kAny, makes = ElementForm::kAny;
-  const char* presence = "";  // as errors say it of an operator that need not be there: "optional"
-  // Its elements are made of rows of several splits: with order = "file" it runs on one thread.
+  const char* presence = "";  // how errors describe an operator that may be missing: "optional"
+  // Its elements contain rows of several splits, so with order = "file" it runs on one thread.
   bool joins_rows = false;
-  // Not all rows go on, by a draw: what is not in a batch need not be what [[filter]] dropped.
+  // It drops rows at random, so rows that are missing from a batch need not have been dropped by
+  // [[filter]].
   bool drops_rows = false;
   // An operator with keys is a table { KIND = ..., KEY = ... }. `keys` are those beside its kind
   // and `name`; `needs` ends the sentence "'KIND' needs ..." for one without its table; `parse`
@@ -116,12 +119,12 @@ struct OperatorEntry {
   std::vector<std::string> keys = {};
   const char* needs = "";
   std::any (*parse)(const SpecValue& table, const std::string& kind) = nullptr;
-  // Where its keys decide which rows there are, or what is in them: adds them to the fingerprint of
-  // checkpoints and caches.
+  // If its keys decide which rows there are, or what they contain: adds the keys to the fingerprint
+  // of checkpoints and caches.
   void (*describe)(const OperatorSpec&, Description*) = nullptr;
-  // Adds the plan's accounts. Those of `add_accounts` are registered before its own: the last
-  // operator of a stage is the one that completes elements. Those of `add_inner_accounts` come
-  // behind it.
+  // Add the plan's further accounts. `add_accounts` registers them before the operator's own,
+  // because the last operator of a stage is the one that completes elements; `add_inner_accounts`
+  // registers them after it.
   void (*add_accounts)(OperatorContext*, OperatorPlan*) = nullptr;
   void (*add_inner_accounts)(OperatorContext*, OperatorPlan*) = nullptr;
   // A new instance for one thread. Throws Error kUsage for a spec that cannot work.

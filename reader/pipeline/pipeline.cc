@@ -86,7 +86,7 @@ void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
   }
 }
 
-// Of the consumer, begun at `begin`; returns when it was done.
+// One step of the consumer, which began at `begin`; returns the time at which it was done.
 int64_t Pipeline::State::Step(Element&& batch, int64_t wait_ns, int64_t begin) {
   const uint64_t rows = batch.rows, bytes = batch.bytes;
   {

@@ -9,10 +9,10 @@
 // The first error on any thread stops the pipeline and comes out of Run, with the stage's and
 // operator's names before it.
 //
-// With a checkpoint the pipeline keeps account of the rows delivered and writes it, together with
-// the consumer's state of the same moment, every so many batches and at the end, however that
-// comes; only when the consumer itself failed does the last one stay as it is. Another run goes on
-// from there with exactly the rows that are missing.
+// With a checkpoint the pipeline records which rows were delivered and writes that, together with
+// the consumer's state at the same moment, every CheckpointOptions::every batches and at the end,
+// however the run ends; only when the consumer itself failed does the last checkpoint stay
+// unchanged. Another run continues from there with exactly the missing rows.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -50,15 +50,15 @@ class Pipeline {
   void RequestStop();
 
   // Thread-safe, also while running. Throws Error kUsage for an unknown stage or a value out of
-  // range (parallelism above a stage's max_parallelism, 0). A thread that goes finishes its element
+  // range (parallelism above a stage's max_parallelism, 0). A thread that ends finishes its element
   // first.
   void SetParallelism(const std::string& stage, uint32_t parallelism);
   void SetQueueCapacity(const std::string& stage,
-                        uint32_t capacity);  // of the queue behind the stage
+                        uint32_t capacity);  // of the queue after the stage
   uint32_t parallelism(const std::string& stage) const;
 
   PipelineProgress progress() const;  // thread-safe
-  // What worked less well than the pipeline file asks for, and why. Thread-safe.
+  // What did not work as well as the pipeline file asks for, and why. Thread-safe.
   std::vector<std::string> notes() const;
 
  private:

@@ -1,8 +1,8 @@
 // Queue: bounded, between two stages. Every wait is timed into the waiting operator's account, and
 // the queue's occupancy into the queue's own. In ordered mode elements leave in the order of their
 // sequence numbers: the element that is due is admitted even when the queue is full, so a full
-// window of later ones cannot block it. With a reorder window no element enters that is so many or
-// more places behind the due one, however much room there is.
+// window of later ones cannot block it. With a reorder window, an element that is `window` or more
+// places after the due one does not enter, however much room there is.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -26,8 +26,8 @@ enum class QueueStatus { kOk, kEnd, kStopped, kWoken };
 template <typename T>
 class Queue {
  public:
-  // An ordered queue has a place for each element from the due one to the last one there, and no
-  // more than this: a place further on is a number that nobody gave out.
+  // The most places of an ordered queue, which has one for each element from the due one to the
+  // last. A sequence number further ahead cannot be a valid one.
   static constexpr uint64_t kMostAhead = uint64_t{1} << 24;
 
   // `window` 0: no reorder window.
@@ -55,7 +55,8 @@ class Queue {
     Slot(key).emplace(std::move(element));
     hr_queue_level(account_, ++size_);
     const bool is_due = !ordered_ || key == next_;
-    // A thread that is woken while the lock is held goes back to sleep on the lock.
+    // Unlock first: a thread that is woken while the lock is held would only sleep again on the
+    // lock.
     lock.unlock();
     if (is_due) not_empty_.notify_one();
     return true;
@@ -79,7 +80,8 @@ class Queue {
       hr_queue_level(account_, --size_);
       const bool has_more = available();
       lock.unlock();
-      // In ordered mode the writer of the due element must wake whatever its place in the line.
+      // In ordered mode the writer of the due element must wake, wherever it is among the waiting
+      // ones.
       if (ordered_) {
         not_full_.notify_all();
         if (has_more) not_empty_.notify_one();

@@ -70,13 +70,13 @@ struct SyntheticSource {
   uint64_t bytes = 0;     // per element, for accounts
 };
 
-// How rows come from decoded streams to tensors.
+// How rows get from decoded streams to tensors.
 enum class BatchLayout : uint8_t {
   kDirect,   // ids straight into the memory of the tensors (reader/dwrf/slices.h)
-  kFlatMap,  // into a vector for each feature, then cut, joined and put together
+  kFlatMap,  // into a vector for each feature; these are then cut and joined
 };
 
-// Whether ids stay in their dictionary until the transforms that take each for itself are through.
+// Whether ids stay in their dictionary until after the transforms that work on each id separately.
 enum class DictionaryMode : uint8_t {
   kAuto,    // where it pays (dwrf::DictionaryRequest)
   kOff,     // every id is looked up when it is decoded
@@ -89,10 +89,11 @@ struct PipelineSpec {
   std::string name = "pipeline";
   bool file_order = false;  // order = "file"
   uint64_t batch_rows = 512;
-  uint64_t worker_rows = 0;     // of the batches that rebatch joins; 0: batch_rows
-  uint64_t shuffle_rows = 0;    // of a window of the operator shuffle
-  uint64_t reorder_window = 0;  // with file order: how far ahead of the due element; 0: any
-  uint32_t prefetch = 0;        // capacity of the last queue; 0: as its stage says
+  uint64_t worker_rows = 0;   // of the batches that rebatch joins; 0: batch_rows
+  uint64_t shuffle_rows = 0;  // of a window of the operator shuffle
+  // With file order: how far an element may be ahead of the due one; 0: any.
+  uint64_t reorder_window = 0;
+  uint32_t prefetch = 0;  // capacity of the last queue; 0: as its stage says
   BatchLayout layout = BatchLayout::kDirect;
   DictionaryMode dictionary = DictionaryMode::kAuto;
   uint64_t memory_bytes = 0;  // of the whole process (memory_ledger.h); 0: no bound
@@ -122,8 +123,8 @@ struct PipelineSpec {
   ConsumerSpec consumer;
   DeliveryOptions delivery;
   CacheOptions cache;
-  // The consumer gets the first batch again and again and the pipeline stands still behind full
-  // queues: what the consumer could take if input cost nothing. No key of the file.
+  // The consumer gets the first batch repeatedly while the pipeline stands still behind full
+  // queues. This shows how fast the consumer would be if input cost nothing. Not a key of the file.
   bool repeat_first_batch = false;
 };
 

@@ -1,5 +1,5 @@
 // Split: the unit of work, one stripe of one file. SplitLedger hands the splits of a table out,
-// each exactly once per epoch, or what is left of them where a run goes on.
+// each exactly once per epoch, or what is left of them if the run continues an earlier one.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,14 +33,14 @@ class SplitLedger {
     Split split;
     uint64_t sequence;     // counts the splits handed out
     uint64_t first_slice;  // counts the slices of the splits handed out before
-    uint64_t place;        // of the split among all of all epochs
+    uint64_t place;        // number of the split, counted over all epochs
     uint64_t epoch;
     std::shared_ptr<const std::vector<RowSpan>> wanted;  // null: all rows
   };
-  // Splits become slices of so many rows (dwrf/slices.h); 0, the default: one each.
+  // Splits become slices of `rows` rows (dwrf/slices.h); 0, the default: one slice each.
   void SetSliceRows(uint64_t rows) { slice_rows_ = rows; }
   std::optional<Handed> Next();
-  uint64_t handed_out() const;  // or passed over
+  uint64_t handed_out() const;  // including splits that were skipped
   // Splits of all epochs; nothing when it never ends.
   std::optional<uint64_t> total() const;
 

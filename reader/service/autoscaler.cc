@@ -18,14 +18,14 @@ constexpr int kMostWorkers = 1'000'000;  // every number up to the wanted one is
 constexpr int kBlock = 4;                // intervals by which a mean is widened
 constexpr double kDiffers = 3.5;         // standard errors
 constexpr double kSameWithin = 0.02;     // blocks this close are the same whatever the noise
-constexpr double kNearlyAll = 0.98;      // of a share: 1 less it is divided by
+constexpr double kNearlyAll = 0.98;      // largest share used in 1 / (1 - share)
 // Added workers that give less than half of what was expected did not help; more than a quarter for
 // sure: they did.
 constexpr double kHelped = 0.25, kUseless = 0.5;
 constexpr double kWhole = 0.9;  // share of the workers wanted that says what all would
 // Shrinking aims at less starvation than growing: the next few odd intervals are not to undo it.
 constexpr double kSpare = 0.4;
-constexpr double kReaches = 0.96;  // of a ceiling
+constexpr double kReaches = 0.96;  // share of a ceiling that counts as reaching it
 constexpr double kLeaves = 0.10;   // a rate this far from a ceiling is another
 
 double MedianOf(std::vector<double> values) {
@@ -191,8 +191,8 @@ std::optional<std::string> Autoscaler::Accept(const FleetObservation& seen) {
 // Whether what was asked for is there, and how long it took.
 void Autoscaler::FollowStartup(const FleetObservation& seen) {
   if (!arriving_) {
-    // Some failed and are being replaced: what happens meanwhile says little of the whole. Of many
-    // workers some always are.
+    // Some workers failed and are being replaced, so observations meanwhile say little about the
+    // whole. With many workers, a few of them are always being replaced.
     if (seen.starting > 0 && seen.ready < kWhole * wanted_) changed_s_ = seen.time_s;
     return;
   }

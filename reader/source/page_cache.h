@@ -13,9 +13,9 @@ struct Residency {
   std::string unknown;                     // why it cannot be told; empty: it can
 };
 
-// By mincore(2). Of more than 64 GiB, pieces spread evenly are looked at. Where the process neither
-// owns a file nor may write it, the kernel says nothing true (Linux 5.2 and later): unknown. Never
-// throws.
+// Uses mincore(2). Beyond 64 GiB, evenly spread pieces are looked at. Where the process neither
+// owns a file nor may write it, the kernel (Linux 5.2 and later) gives no true answer, and the
+// result is unknown. Never throws.
 Residency ReadResidency(const std::vector<std::string>& paths);
 
 // Asks the kernel to forget all clean pages of the files, after writing back dirty ones. Files that

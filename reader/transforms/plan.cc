@@ -27,7 +27,8 @@ struct TransformPlan::Step {
   const ScoreTransform* score = nullptr;
   const RowTransform* rows = nullptr;
   mutable std::vector<std::atomic<uint32_t>> hints;
-  // Of all steps of the process, so that a dictionary can tell what was made of it.
+  // Unique among all steps of the process; a dictionary remembers by it what this step made of its
+  // entries.
   uint64_t number = NextNumber();
 
   static uint64_t NextNumber() {
@@ -566,7 +567,7 @@ void TransformPlan::Apply(size_t i, FlatMapBatch& batch, InstructionSet set,
                  step.action == GraphAction::kMove);
       break;
     case GraphAction::kSkip:
-      // Of a plain column that it would have replaced nothing stays either.
+      // If the step would have replaced a plain column, that column is dropped as well.
       if (steps_[i]->Replaces()) Erase(&batch.scalars, steps_[i]->spec.output);
       break;
   }

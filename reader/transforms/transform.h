@@ -118,7 +118,7 @@ class RowTransform : public Transform {
   virtual void Apply(std::span<const uint64_t> row_ids, uint8_t* keep, InstructionSet set) const {
     (void)set, Reference(row_ids, keep);
   }
-  // Of many rows, how many are expected to stay: 0 to 1.
+  // Expected share of rows that stay, 0 to 1.
   virtual double Share() const { return 1; }
 };
 
@@ -155,8 +155,8 @@ struct TransformEntry {
   std::vector<Example> examples;
   bool random = false;      // draws, by its seeds and the row's number, never by thread or batch
   IdUse use = IdUse::kAll;  // kEach for every DenseTransform and IdTransform, by their shape
-  // Of an IdTransform: values for each entry of a dictionary from which on it is faster there
-  // (tests/bench/dictionary_bench.cc).
+  // For an IdTransform: from this many values per dictionary entry on, working on the dictionary is
+  // faster (tests/bench/dictionary_bench.cc).
   double dictionary_values = 16;
   std::unique_ptr<Transform> (*make)(const Params&);  // throws Error kUsage
 };

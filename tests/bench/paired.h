@@ -17,7 +17,7 @@ inline double Quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-// Of pair i: what either side returned, in the unit of the sides.
+// By pair: what each side returned, in the unit of the sides.
 struct Pairs {
   std::vector<double> ours, rival;
 };

@@ -609,7 +609,7 @@ TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
   EXPECT_EQ(Integer("SELECT SUM(has_accounts) FROM process_summary"), 2);
   EXPECT_EQ(Integer("SELECT MAX(parallelism_count) > 1.5 FROM stage_interval"), 1);
   const int64_t busy = Integer("SELECT busy_ns FROM operator_summary");
-  // Of both; how late the recording began is the machine's affair.
+  // Busy time of both processes; how late the recording began depends on the machine.
   EXPECT_GT(static_cast<double>(busy), 1.2 * static_cast<double>(result.duration_ns));
   EXPECT_LT(static_cast<double>(busy), 2.2 * static_cast<double>(result.duration_ns));
   EXPECT_EQ(Integer("SELECT completions_count FROM operator_summary"),

@@ -30,7 +30,8 @@ TEST(SplitBounds, WithoutTheRunQueueAllTimeOffTheCpuMayBeInIt) {
   EXPECT_EQ(runnable.high_ns, 40 * kMs);
 }
 
-// Of any stage whose operators compute, block, queue and wait, the bounds hold what each did.
+// For any stage whose operators compute, block, queue and wait, the bounds contain what each
+// operator did.
 TEST(SplitBounds, HoldWhateverTheOperatorsOfAStageDid) {
   const char* given = std::getenv("HEADRACE_TEST_SEED");
   const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();

@@ -250,7 +250,7 @@ TEST_F(Store, AComparisonWhoseProgramWasKilledIsInterrupted) {
   EXPECT_EQ(states(), "interrupted\nrunning");
   store.database().Execute("UPDATE comparisons SET state = 'running'");
   EXPECT_EQ(states(), "interrupted\nrunning") << "whoever reads notices";
-  // Of another machine nothing is known; a pid of ours says nothing of its processes.
+  // Nothing is known about another machine; a pid of ours says nothing about its processes.
   store.database().Execute("UPDATE comparisons SET hostname = 'elsewhere', state = 'running'");
   EXPECT_EQ(states(), "running\nrunning");
   // One of an earlier version told nobody who made it; if it goes on all the same, its end is kept.

@@ -76,7 +76,7 @@ TEST(Report, TextOfEachKindOfVerdict) {
   }
 }
 
-// Of a run of a table: the same pipeline without input, and from the device.
+// A run of a table, beside runs of the same pipeline without input and from the device.
 TEST(Report, TheThirdOpinionAndTheRunsThatItLacks) {
   RunView run = Recorded(Decoding());
   run.run.settings_text = "";

@@ -264,7 +264,7 @@ class TornFile {
       if (tail_.schema.node(below).kind == reader::TypeKind::kMap) return below;
     return 0;
   }
-  // Of (node, sequence), added where there is none.
+  // The encoding of (node, sequence), added where there is none.
   static proto::ColumnEncoding* Encoding(proto::StripeFooter* footer, uint32_t node,
                                          uint32_t sequence) {
     for (proto::ColumnEncoding& encoding : *footer->mutable_encoding())

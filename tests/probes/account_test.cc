@@ -609,7 +609,7 @@ TEST_F(Account, AnotherContainersSegmentStaysAndOursHasAnotherName) {
   EXPECT_FALSE(std::filesystem::exists(second));
   EXPECT_TRUE(std::filesystem::exists(usual));
 
-  // Of a namespace that nobody knows: replaced once nobody writes it.
+  // A segment of an unknown namespace is replaced once nobody writes it.
   other.pid_namespace = 0;
   ASSERT_EQ(pwrite(fd, &other, sizeof other, 0), static_cast<ssize_t>(sizeof other));
   ASSERT_EQ(hr_account_open("third"), 0);

@@ -125,7 +125,8 @@ World WithChanges(const World& world, const std::vector<Change>& changes, uint64
   return changed;
 }
 
-// Of each change, over the logarithms of the rates that the World truly has with each set.
+// The Shapley value of each change, from the logarithms of the rates that the World truly has with
+// each set of changes.
 std::vector<double> TrueValues(const World& world, const std::vector<Change>& changes,
                                uint64_t seed) {
   const size_t n = changes.size();

@@ -127,7 +127,7 @@ struct Trials {
   std::vector<CacheTrial> caches;
   std::vector<SolveTrial> solutions;
   std::vector<AttributeTrial> attributions;
-  // Of bench B2, pipelines that really ran (tests/validation/real.py).
+  // Trials of bench B2: pipelines that really ran (tests/validation/real.py).
   std::vector<PredictTrial> real_predictions;
   std::vector<NameTrial> real_names;
   std::vector<AttributeTrial> real_attributions;  // tests/validation/attribution.py

@@ -35,7 +35,7 @@ class Dice {
     } while (square >= 1 || square == 0);
     return x * std::sqrt(-2 * std::log(square) / square);
   }
-  // Of that mean and coefficient of variation.
+  // A draw with that mean and coefficient of variation.
   double Draw(Shape shape, double mean, double cv) {
     if (cv <= 0 || mean <= 0 || shape == Shape::kFixed) return mean;
     switch (shape) {
@@ -56,7 +56,7 @@ class Dice {
   }
 
  private:
-  // Of mean and variance `shape` (Marsaglia and Tsang 2000).
+  // A gamma draw with mean and variance `shape` (Marsaglia and Tsang 2000).
   double Gamma(double shape) {
     if (shape < 1) return Gamma(shape + 1) * std::pow(Uniform(), 1 / shape);
     const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);

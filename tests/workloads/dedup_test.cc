@@ -216,7 +216,7 @@ TEST(Dedup, CutsJoinsAndDroppedRowsKeepEveryRow) {
         const size_t some = 1 + random() % order.size();
         order.resize(some);
         batch = reader::GatherRows(batch, order, reader::SplitSpans(batch));
-        // Of the unique rows those that its rows use, and no others.
+        // The batch has exactly the unique rows that its rows use.
         for (const reader::DedupGroup& group : batch.groups)
           EXPECT_EQ(std::set<uint32_t>(group.inverse.begin(), group.inverse.end()).size(),
                     group.unique_rows);

@@ -18,7 +18,7 @@ struct TrainingFigures {
 };
 
 // `checksums`, `figures` and `log` may be null; the first two outlive the consumer. Figures are
-// complete when no step is under way. A model is not part of a checkpoint: a run that trains cannot
+// complete while no step is running. A model is not part of a checkpoint: a run that trains cannot
 // be resumed.
 std::unique_ptr<reader::Consumer> MakeConsumer(const reader::PipelineSpec& spec,
                                                RowChecksums* checksums, TrainingFigures* figures,

@@ -63,7 +63,7 @@ class Dlrm {
   std::unique_ptr<Mlp> bottom_, top_;
   std::unique_ptr<Interaction> interaction_;
 
-  // Of the step.
+  // State of the current step.
   std::vector<const reader::KeyedJaggedTensor*> tensors_;  // of the batch
   std::vector<std::vector<uint32_t>> places_;              // per tensor
   std::vector<Bags> bags_;                                 // per feature

@@ -1,5 +1,5 @@
-// Interaction: what the top layers of a DLRM see of a row's feature vectors (Naumov et al. 2019,
-// arXiv 1906.00091, section 2.1).
+// Interaction: computes the input of a DLRM's top layers from a row's feature vectors (Naumov et
+// al. 2019, arXiv 1906.00091, section 2.1).
 //
 //   vectors of a row  v0 (bottom layers), v1, v2 (pooled embeddings)
 //   dot               v0, then v1.v0, v2.v0, v2.v1

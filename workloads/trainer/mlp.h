@@ -49,7 +49,7 @@ class Mlp {
 
   const Kernels& kernels_;
   std::vector<Layer> layers_;
-  // Of the last Forward.
+  // Input, output and sizes of the last Forward.
   const float *in_ = nullptr, *out_ = nullptr;
   size_t in_row_ = 0, out_row_ = 0, rows_ = 0;
 };

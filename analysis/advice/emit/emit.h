@@ -1,9 +1,10 @@
-// Emit: what a run says of the settings of somebody else's loader, in the words of that loader: the
+// Emit: settings that a run suggests for somebody else's loader, in the words of that loader: the
 // keyword arguments of torch.utils.data.DataLoader, or the options of tf.data. Each setting has its
-// reason from measured figures; what the run says nothing of is named, and not set.
+// reason from measured figures. Settings that the run says nothing about are named, but not set.
 //
-// A run of a loader wrapped by the Python package (docs/python.md) has operators, so that the model
-// predicts what a change gains. Of one seen from outside (docs/outside.md) only a bound is known.
+// A run of a loader wrapped by the Python package (docs/python.md) has operators, so the model can
+// predict what a change gains. For a loader seen from outside (docs/outside.md) only an upper bound
+// of the gain is known.
 #pragma once
 #include <optional>
 #include <string>
@@ -41,8 +42,9 @@ struct Emitted {
   Interval gain_interval;           // 90 %, of predicted / now - 1
   std::optional<double> at_most;    // times the rate, where there is no prediction
   std::string gain_note;            // why there is no prediction; empty: there is
-  // Resident memory: of one worker process (mean over workers of their most), and of all of them
-  // now and with the settings. RSS counts pages shared with the trainer in each.
+  // Resident memory of one worker process (each worker's peak, averaged over workers), and of all
+  // workers together now and with the new settings. RSS counts pages shared with the trainer once
+  // in each process.
   std::optional<double> worker_bytes, workers_now_bytes, workers_bytes;
   std::string memory_note;  // why these are not known, or what held a number back; may be empty
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kFreeCores = 0.5;
 constexpr double kWaitsForTaker = 0.2;
-constexpr double kOfMemory = 0.9;  // of a limit that is planned for
+constexpr double kOfMemory = 0.9;  // share of the memory limit that a plan may use
 
 }  // namespace
 

@@ -12,7 +12,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kWaitsForCpu = 0.2;  // of the threads' time, runnable: more threads than cores
+// Share of the threads' time that is runnable, above which threads outnumber cores.
+constexpr double kWaitsForCpu = 0.2;
 constexpr double kOfMemory = 0.9;
 constexpr double kMiB = 1 << 20;
 

@@ -15,7 +15,8 @@ constexpr double kPressed = 0.05;       // of the time
 constexpr double kFreeCores = 0.5;      // below, no core is left
 constexpr double kWaitsForTaker = 0.2;  // of a producer's time: it has time to spare
 
-// Of the machine, as a share of the time it was counted; empty: not measured.
+// The machine's stall time for this cause, as a share of the time that was measured; empty: not
+// measured.
 Real Pressure(const RunView& run, const std::string& cause) {
   double ns = static_cast<double>(run.run.duration_ns);
   Real sum;
@@ -175,7 +176,8 @@ Recommendation Cache(const Seen& seen) {
 // R17
 Recommendation Place(const Seen& seen) {
   if (seen.limit != OutsideLimit::kCores) return DoesNotFire("the cores are not what limits");
-  // Of these cores: where they are some of the machine's, others may be on the rest.
+  // Other programs' use of the cores that this run may use. If these are only some of the machine's
+  // cores, the others may run on the rest, so it is not known.
   const Real others = seen.outside.cores_free ? seen.outside.cores_others : std::nullopt;
   return Fires(
       fmt::format("the cores limit: {} by the tree, {} by other programs",

@@ -1,5 +1,5 @@
-// Recommendations for a run that was seen from outside: the rules that threads' times, causes of
-// waits, block requests, pressure and memory can fire; of the others, what is missing.
+// Recommendations for a run that was seen from outside: the rules that can be judged by threads'
+// times, causes of waits, block requests, pressure and memory. The other rules say what is missing.
 #pragma once
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace headrace::analysis {
 
-// All rules by number, those that fire first. There is no model to predict by: a gain is told as
-// what it is at most, in `why`. Empty where `outside` has no verdict.
+// All rules by number, those that fire first. There is no model to predict with, so `why` only
+// gives an upper bound of the gain. Empty where `outside` has no verdict.
 std::vector<Recommendation> RecommendFromOutside(const RunView& run, const Outside& outside);
 
 }  // namespace headrace::analysis

@@ -18,7 +18,7 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kFull = 0.9;  // of a resource that has a ceiling
+constexpr double kFull = 0.9;  // share of a resource's ceiling, from which on it counts as full
 constexpr double kLeastCache = 64 * 1048576.0;
 
 // Memory that the process used and may use.

@@ -18,8 +18,8 @@ constexpr const char* kNoReads =
 constexpr const char* kNoCost =
     "[source.device] in the pipeline file (ns_per_request, ns_per_byte), as headrace doctor "
     "--calibrate --folder FOLDER measures them";
-constexpr double kDefaultGap = 128 * 1024;      // of source.coalesce_gap
-constexpr double kLongestRead = 8 * 1048576.0;  // of source.coalesce_max
+constexpr double kDefaultGap = 128 * 1024;      // bytes, the default of source.coalesce_gap
+constexpr double kLongestRead = 8 * 1048576.0;  // bytes, the default of source.coalesce_max
 
 // Storage time of a row, by the cost of requests and bytes.
 double StorageSeconds(const Reads& reads, const ReadCost& cost) {
@@ -54,7 +54,7 @@ std::string ReadsText(const Reads& reads) {
 }
 
 Recommendation Flatten(const Evidence& e) {
-  constexpr double kMostKept = 0.6;  // of what is decoded; flattened maps keep all of it
+  constexpr double kMostKept = 0.6;  // share of what is decoded; flattened maps keep all of it
   const auto decode = e.FindKind("decode"), extract = e.FindKind("extract");
   if (!decode || !extract || e.run().operators[*extract].bytes_in_bytes <= 0) {
     return CannotSay(
@@ -125,7 +125,8 @@ double GapOf(const RunRow& run) {
   }
 }
 
-constexpr double kMuchOverRead = 0.2;  // of the bytes read
+// Share of the bytes read, from which on over-reading is worth fixing.
+constexpr double kMuchOverRead = 0.2;
 
 // Bytes that a request is worth, to people; never "0 B".
 std::string EvenText(double even) {
@@ -345,7 +346,7 @@ Recommendation LargerStripes(const Evidence& e) {
 }
 
 Recommendation FastTier(const Evidence& e) {
-  constexpr double kMostHot = 0.4;  // of the stored bytes, that take the traffic
+  constexpr double kMostHot = 0.4;  // share of the stored bytes that takes the traffic
   if (!e.reads()) return CannotSay("no account counts reads from the storage", kNoReads);
   if (const auto hit = e.FindName("tier.hit")) {
     const auto miss = e.FindName("tier.miss");

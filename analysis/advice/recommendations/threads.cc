@@ -246,7 +246,8 @@ Recommendation Prefetch(const Evidence& e) {
   return result;
 }
 
-// Of the simulated rate, with the same elements, if nothing had to leave in order.
+// Share of the simulated rate that would be gained, with the same elements, if elements did not
+// have to leave in order.
 double GainWithoutOrder(const PipelineModel& model) {
   constexpr int64_t kSteps = 2500;
   constexpr uint64_t kSeed = 20261122;

@@ -263,7 +263,8 @@ Recommendation ShrinkEarly(const Evidence& e) {
 }
 
 Recommendation Fuse(const Evidence& e) {
-  constexpr double kDear = 0.5;  // of the work of the stage
+  // Cost of handing elements over, as a share of the stage's work, from which on the rule fires.
+  constexpr double kDear = 0.5;
   const PipelineModel& model = e.model();
   const RunView& run = e.run();
   std::optional<size_t> dearest;

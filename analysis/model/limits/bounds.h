@@ -1,5 +1,5 @@
-// Bounds: the rows of a pipeline, all kinds together: which there are, which is the smallest, which
-// is to blame.
+// Bounds: the rows of a pipeline, of all kinds: all of them, the smallest bound, and the row to
+// blame.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,13 +12,14 @@ namespace headrace::analysis {
 std::vector<Limit> Bounds(const PipelineModel& model, const Demands& demands,
                           const Settings& settings);
 
-// The smallest bound of rows that nothing can exceed: those that are estimates themselves (order)
-// are left out. Infinite where nothing bounds.
+// The smallest of the true upper bounds: rows whose bound is only an estimate (order) are left out.
+// Infinite where nothing is bounded.
 double LeastBound(const std::vector<Limit>& limits);
 
-// Index of the row that is to be blamed. It is the smallest bound, except that a stage whose time
-// is nearly all spent holding a resource, or nearly all of the cores' work, is limited by that
-// shared row when the row follows closely: more threads there would gain next to nothing.
+// Index of the row to blame: the one with the smallest bound, with one exception. If that is a
+// stage which spends nearly all its time holding a resource, or does nearly all of the cores' work,
+// and the row of that resource or of the cores is close behind, then that shared row is blamed:
+// more threads for the stage would gain next to nothing.
 size_t BindingRow(const PipelineModel& model, const Demands& demands,
                   const std::vector<Limit>& limits);
 
@@ -27,11 +28,11 @@ size_t BindingRow(const PipelineModel& model, const Demands& demands,
 // bound of all.
 bool IsWithin(const PipelineModel& model, const Limit& first, const Limit& limit, double least);
 
-// Of each row that is shared, in the order of Bounds; without those of which nothing is taken.
+// The load on each shared row, in the order of Bounds; rows without load are left out.
 std::vector<SharedLoad> SharedLoads(const PipelineModel& model, const Demands& demands);
 
-// Rows that no model was asked for: the consumer's at a rate that is wanted of it, a stage's as one
-// that is pointed at, without a bound.
+// Rows that do not come from a model: the consumer's with a target rate as its bound, and a stage's
+// without a bound, only to name the stage.
 Limit LimitOfConsumer(double batches_per_second);
 Limit LimitOfStage(const PipelineModel& model, size_t stage);
 

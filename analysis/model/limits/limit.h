@@ -18,7 +18,7 @@ namespace headrace::analysis {
 
 class LimitKind;
 
-// Kinds that some statement is about in particular; they need not be all that there are.
+// Kinds of rows that the code refers to by name; other kinds may exist.
 inline constexpr std::string_view kConsumerLimit = "consumer", kCoresLimit = "cores",
                                   kStageLimit = "stage", kOrderLimit = "order",
                                   kThreadLimit = "thread", kLockLimit = "lock",
@@ -28,7 +28,7 @@ inline constexpr std::string_view kConsumerLimit = "consumer", kCoresLimit = "co
 // One row and the rate it allows.
 struct Limit {
   const LimitKind* kind = nullptr;  // never null in a row that Bounds made
-  size_t index = 0;  // of the stage or resource; order: of the stage that loses most by it
+  size_t index = 0;  // of the stage or resource; order: of the stage that loses most by order
   std::string name;  // "decode", "table", "cores", "consumer", "order", "thread"
   double bound = 0;  // batches per second; infinite: it limits nothing
 
@@ -37,10 +37,10 @@ struct Limit {
   const std::string& kind_name() const;
 };
 
-// Whether two rows, of the same or of different settings, are of the same thing.
+// Whether two rows, for the same or for different settings, are about the same thing.
 bool SameRow(const Limit& a, const Limit& b);
 
-// What a batch takes of something that all stages share: in all, and by stage.
+// The time that a batch takes of something that all stages share: total and by stage.
 struct SharedLoad {
   std::string name;
   double servers = 1;

@@ -174,7 +174,7 @@ Table All(const std::vector<Recommendation>& all) {
     for (const Effect& effect :
          {one.effects.storage_bytes, one.effects.storage_requests, one.effects.reader_cpu,
           one.effects.reader_memory, one.effects.trainer_stall}) {
-      // Of a rule that proposes nothing there is no effect to tell.
+      // A rule that proposes nothing has no effects to show.
       const bool told = one.outcome || one.advice == Advice::kFires;
       row.push_back(told ? effect.now : Quantity::Unavailable(none));
       row.push_back(told ? effect.then : Quantity::Unavailable(none));

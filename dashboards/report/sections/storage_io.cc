@@ -22,7 +22,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// Of requests that are not the target's.
+// Owner of requests that are not the target's.
 constexpr const char* kOthers = "others";
 
 Table Requests(const RunView& run, bool by_owner) {

@@ -162,7 +162,7 @@ std::optional<Section> Processes(const analysis::RunView& run, const analysis::S
   };
   const std::string reason = WhyNot(run, {"process"});
   const std::string unseen = "it lived between two readings";
-  // Of one that ended, /proc was last read before its end; eBPF counts to the last instant.
+  // For a process that ended, /proc was last read before its end; eBPF counts to the last instant.
   std::set<int64_t> counted;
   for (const analysis::MeasurementRow& row : run.measurements) {
     if (row.metric == "on_cpu_ns" && row.process_id) counted.insert(*row.process_id);

@@ -21,7 +21,7 @@ bool ParseCipher(const std::string& name, Cipher* cipher);
 size_t KeyBytes(Cipher cipher);  // 16 or 32
 size_t TagBytes(Cipher cipher);  // 16 for GCM, 0 for CTR
 
-// Key bytes that are wiped when they go.
+// Key bytes that are wiped when they are destroyed.
 class SecretKey {
  public:
   SecretKey() = default;
@@ -46,7 +46,7 @@ struct DataKey {
   SecretKey key;
 };
 
-// Which chunk of the file something is. The first three make the IV; GCM authenticates all.
+// Identifies a chunk within the file. The first three members make the IV; GCM authenticates all.
 struct ChunkPlace {
   uint32_t stripe = 0, ordinal = 0, position = 0;
   uint32_t node = 0, sequence = 0;
@@ -54,7 +54,7 @@ struct ChunkPlace {
   bool original = false;  // not compressed
 };
 
-// What of a group is not a stream has places of its own.
+// Ordinals and stripes of a group's data that are not streams.
 constexpr uint32_t kFirstIndexOrdinal = uint32_t{1} << 31;  // row indexes count from here
 constexpr uint32_t kFooterOrdinal = UINT32_MAX;             // the group's part of a stripe footer
 constexpr uint32_t kStatisticsStripe = UINT32_MAX;          // statistics, by number in the group

@@ -14,8 +14,8 @@
 
 namespace headrace::reader::dwrf {
 
-// What a writer is asked for: `columns`, top-level, under one data key, which the ring's key
-// `key_id` wraps.
+// An encryption group to write: top-level `columns` encrypted under one data key, which is wrapped
+// by the ring's key `key_id`.
 struct EncryptionGroupSpec {
   std::string name;
   std::vector<std::string> columns;
@@ -48,7 +48,7 @@ class FileKeys {
   uint32_t GroupOf(uint32_t node) const { return group_of_[node]; }
   // Null where the group cannot be opened in that stripe.
   std::shared_ptr<const DataKey> Key(size_t stripe, size_t group) const;
-  // Of the file's statistics, as for stripes.
+  // The same for the file's statistics.
   std::shared_ptr<const DataKey> StatisticsKey(size_t group) const;
   bool Locked(uint32_t node) const;
   // The first node of the subtree at `node` that is locked; nothing: all of it can be read.

@@ -39,7 +39,7 @@ const uint8_t* ByteStream::Window(uint64_t at, uint64_t count) {
   return window_->data() + (at - window_start_);
 }
 
-// Of the chunk at start_, in plain_.
+// Decrypts the payload of the chunk at start_ into plain_.
 std::span<const uint8_t> ByteStream::Decrypted(std::span<const uint8_t> payload, bool original) {
   const ChunkContext& context = origin_->context;
   if (!cipher_) cipher_ = std::make_shared<ChunkCipher>(context.key->cipher, context.key->key);

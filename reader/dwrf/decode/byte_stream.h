@@ -2,8 +2,8 @@
 // and compression are undone one chunk at a time, so memory is bounded by a chunk and a read window
 // whatever the stream's length.
 //
-//   stored   [h|chunk 0][h|chunk 1]...      Seek(stored offset of a header, bytes to skip in its
-//   chunk) plain    bytes 0 1 2 ...                ReadByte, Read, Skip
+//   stored   [h|chunk 0][h|chunk 1]...   Seek(stored offset of a header, bytes to skip in its
+//   chunk) plain    bytes 0 1 2 ...             ReadByte, Read, Skip
 //
 // A value: a copy continues independently from the same place (buffers are shared until one of the
 // two moves on). Not thread-safe. All functions throw Error kBadData, with the byte offset, for

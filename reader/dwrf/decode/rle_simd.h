@@ -4,7 +4,7 @@
 //   fd 01 d8 04 00 literals, 3 = 256 - 0xfd: 1 600 0 (signed: -1 300 0)
 //
 // Kernels as in varint_simd.h: no throw, null for damaged bytes, padding and slack as there. A last
-// run or literal group that goes on past `count` values is cut.
+// run or literal group that extends past `count` values is cut.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,11 @@
-// Which of consecutive lists differ from the one before, found in their encoded bytes: the ids of a
-// list that is repeated need not be decoded again.
+// Finds by their encoded bytes which lists differ from the list before them, because the ids of a
+// repeated list need not be decoded again.
 //
 //   lengths 2 2 1      bytes  05 98 01 | 05 98 01 | 07      changed 1 0 1      starts 0 3 6 7
 //
-// Integers one after the other have one encoding each in what writers make, so equal lists have
-// equal bytes; and equal bytes are always equal lists. A list that is encoded in two ways counts as
-// changed: a missed duplicate, never a wrong one. No hash is involved.
+// Writers encode each integer in only one way, so equal lists have equal bytes; and equal bytes
+// always mean equal lists. If a writer did encode a list in two ways, it counts as changed: a
+// duplicate may be missed, never made up. No hash is involved.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +25,11 @@ bool FindChangedLists(const uint8_t* begin, const uint8_t* end, uint8_t width,
                       std::span<const uint32_t> lengths, uint64_t* starts, uint64_t* changed,
                       InstructionSet set = BestInstructionSet());
 
-// The ids of lists `lists` (ascending), one list behind the other, to `out`; up to kDecodeSlack ids
-// behind them are overwritten. Lists that follow each other in their bytes are decoded at once, and
-// bytes are fetched into the cache some lists ahead: between the lists chosen lie repeated ones,
-// which the processor does not foresee. `lengths` and `starts` of all lists, as above. False when
-// the bytes of a list do not hold its ids.
+// Decodes the ids of lists `lists` (ascending) to `out`, one list after the other; up to
+// kDecodeSlack ids after them are overwritten. Lists that are adjacent in memory are decoded
+// together. Bytes are prefetched some lists ahead, because the processor cannot predict where the
+// next chosen list lies. `lengths` and `starts` are those of all lists, as above. False when the
+// bytes of a list do not hold its ids.
 bool DecodeLists(const uint8_t* begin, std::span<const uint32_t> lists, const uint32_t* lengths,
                  const uint64_t* starts, IntegerFormat format, int64_t* out,
                  InstructionSet set = BestInstructionSet());

@@ -1,4 +1,4 @@
-// Passing over base-128 varints without decoding them: what rows that a filter drops still cost.
+// Skips base-128 varints without decoding them; this is all that rows cost which a filter drops.
 // Only the bytes that end a value (high bit clear) are counted, 64 at a time, so that a skipped
 // value costs a small part of a decoded one (docs/measurements.md).
 //

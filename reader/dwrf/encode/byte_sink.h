@@ -1,5 +1,5 @@
-// ByteSink: bytes being written, growing without initialising. Encoders ask for room, write through
-// the pointer and say how far they came.
+// ByteSink: bytes being written, growing without initialising. Encoders reserve room, write through
+// the pointer, and report where they stopped.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -40,7 +40,7 @@ struct ChunkSeal {
   ChunkPlace place;
 };
 
-// How hard to try; what is 0 is the file's choice.
+// How hard to compress; a value of 0 means the file's choice.
 struct ChunkPacking {
   bool compress = true;
   int level = 0;

@@ -2,8 +2,8 @@
 // compact form the encoders take: no place for nulls. In a flattened map there is a tree of them
 // per key.
 //
-//   list<bigint>, rows [1,2], null, [3]:  positions 3, present 1 0 1, lengths 2 1, child integers 1
-//   2 3
+//   list<bigint>, rows [1,2], null, [3]:  positions 3, present 1 0 1, lengths 2 1,
+//                                         child integers 1 2 3
 //
 // Internal to the writer.
 #pragma once

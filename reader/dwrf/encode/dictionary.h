@@ -1,5 +1,5 @@
-// Dictionaries of one column and stripe: which values occur how often, and what that makes of each
-// row.
+// Dictionaries of one column and stripe: how often each value occurs, and which index each row's
+// value gets.
 //
 //   values a b a c a b   interned ids 0 1 0 2 0 1, counts 3 2 1
 //   Entries that occur twice or more form the stripe dictionary, most frequent first (short

@@ -1,5 +1,5 @@
 // Encryptor: the encryption groups of one file being written: a data key for each, drawn when the
-// writer starts, and what the file tells of it.
+// writer starts, and the metadata that the file stores about it.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -35,8 +35,8 @@ void EncodeBits(const BitBuffer& values, std::span<const uint64_t> cuts, ByteSin
                 std::vector<Mark>* marks);
 void EncodeIntegerRuns(std::span<const uint32_t> values, IntegerForm form,
                        std::span<const uint64_t> cuts, ByteSink* sink, std::vector<Mark>* marks);
-// Of an unsigned stream the values are two's complement, as integers outside a dictionary are
-// stored.
+// For an unsigned stream the values are stored as two's complement, as integers outside a
+// dictionary are.
 void EncodeIntegerRuns(std::span<const int64_t> values, IntegerForm form,
                        std::span<const uint64_t> cuts, ByteSink* sink, std::vector<Mark>* marks);
 void EncodeIntegers(std::span<const int64_t> values, IntegerForm form,

@@ -36,7 +36,7 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
-// Of the parts of the body, in their order.
+// Checksum of the header and of the parts of the body, in their order.
 uint64_t ChecksumOf(EntryHeader header, std::span<const std::span<const uint8_t>> body) {
   header.checksum = 0;
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),

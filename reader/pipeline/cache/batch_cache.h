@@ -1,24 +1,24 @@
-// BatchCache: the batches that splits became, kept in memory or in a folder, so that the next epoch
-// or the next run does not read and compute them again.
+// BatchCache: keeps the batches made from splits in memory or in a folder, so that the next epoch
+// or the next run need not read and compute them again.
 //
-// An entry belongs to a split and to a fingerprint of all that its batches depend on: the files of
-// the table, the projection, the transforms. It is kept whole or not at all, and its checksum is
-// looked at on every use: one that does not fit is dropped and counts as a miss.
+// An entry belongs to a split and to a fingerprint of everything that its batches depend on: the
+// files of the table, the projection, the transforms. It is kept whole or not at all. Its checksum
+// is verified on every use; an entry that does not match is dropped and counts as a miss.
 //
-// Folder: one file an entry, FINGERPRINT-SPLIT.batches, written beside, synced, then renamed: what
-// a crash leaves is never read, and is removed by the next that opens the folder. Files of other
-// fingerprints count in the budget and go, oldest first, when their room is needed; where a smaller
-// budget than before asks for more, our own go as well. A folder serves one process at a time for
-// filling; readers of what is there may be many. Entries hold columns decrypted: files have mode
-// 0600, a folder made here 0700.
+// Folder: one file per entry, FINGERPRINT-SPLIT.batches, written to a temporary file, synced, then
+// renamed. What a crash leaves is never read, and the next process that opens the folder removes
+// it. Files of other fingerprints count in the budget and are removed, oldest first, when their
+// room is needed; if the budget became smaller, entries of our own are removed as well. One process
+// at a time can fill a folder, but many can read it. Entries hold columns decrypted: files have
+// mode 0600, a folder made here 0700.
 //
 //   64-byte header {magic, fingerprint, split, batches, bytes behind it, checksum}
 //   batches        (batch_bytes.h)
 //
-// The budget bounds the sizes of all entries, those being made included, to the byte. What does not
-// fit is not kept; nothing of this pipeline is dropped for it, as an epoch comes back to each entry
-// equally. Entries in memory are set aside from a pipeline's budget; batches on their way to a
-// folder or from it are in BlockPool, as all other data. Thread-safe.
+// The budget bounds the sizes of all entries, including those being made, to the byte. What does
+// not fit is not kept, and no entry of this pipeline is dropped for it, because an epoch uses every
+// entry equally often. Entries in memory are subtracted from the pipeline's memory budget; batches
+// on their way to or from a folder are in BlockPool like all other data. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -38,7 +38,7 @@ namespace headrace::reader {
 // One entry, checked.
 struct CachedBatches {
   Array<uint8_t> bytes;  // of the whole entry
-  // Its batches in their order. Throws Error kBadData for an entry that another version made.
+  // The entry's batches in their order. Throws Error kBadData for an entry of another version.
   std::vector<FlatMapBatch> Read() const;
 };
 
@@ -46,7 +46,7 @@ struct CachedBatches {
 struct CacheFigures {
   uint64_t hits = 0, misses = 0;
   uint64_t kept = 0;      // entries made
-  uint64_t no_room = 0;   // splits not kept for the budget
+  uint64_t no_room = 0;   // splits not kept because of the budget
   uint64_t rejected = 0;  // entries dropped for their checksum or form
   uint64_t bytes = 0;     // of all entries now
 };
@@ -61,18 +61,19 @@ class BatchCache {
   // The split's batches; null: a miss. Throws Error kResources where memory for them is short.
   std::shared_ptr<const CachedBatches> Find(uint64_t split);
 
-  // One of the batches of a split of `rows` rows, in any order and from any thread; with the last
-  // one, by the rows that they settle (spans), the split is kept; not where memory for that is
+  // Adds one of the batches of a split with `rows` rows, in any order and from any thread. When the
+  // batches settle all rows of the split (by their spans), the split is kept, unless memory is
   // short.
   void Add(uint64_t split, uint64_t rows, const FlatMapBatch& batch);
 
-  // Of the splits found and not found, counted by whoever asks; UINT32_MAX: not kept.
+  // Accounts in which callers count the splits that they found and did not find; UINT32_MAX: not
+  // kept.
   void SetAccounts(uint32_t hits, uint32_t misses) { accounts_ = {hits, misses}; }
   uint32_t hit_account() const { return accounts_.first; }
   uint32_t miss_account() const { return accounts_.second; }
 
   CacheFigures figures() const;
-  // Why it keeps nothing more; empty: it does.
+  // Why it keeps no further entries; empty: it still does.
   std::string note() const;
 
  private:

@@ -1,5 +1,5 @@
-// A pipeline's cache of batches: the operators from `fetch` to the one of [[cache]] after = "..."
-// are passed over by splits that it holds.
+// A pipeline's cache of batches: splits that it holds skip the operators from `fetch` to the one
+// named by [[cache]] after = "...".
 //
 //   fetch ... transform   a split that is kept: found before fetch, its batches come out behind
 //                         transform, with no work in between
@@ -25,8 +25,8 @@ std::unique_ptr<BatchCache> OpenCache(const PipelineSpec& spec, const Table& tab
 uint64_t CacheFingerprint(const PipelineSpec& spec, const Table& table,
                           const TransformPlan* transforms, const DedupPlan* dedup);
 
-// `op`, with the cache before or behind it where `plan` says that it is the first or the last of
-// those passed over; else `op` as it is.
+// `op` combined with the cache if `plan` says that it is the first or the last of the operators
+// that cached splits skip; else `op` unchanged.
 std::unique_ptr<Operator> WithCache(const OperatorPlan& plan, const OperatorContext& context,
                                     std::unique_ptr<Operator> op);
 

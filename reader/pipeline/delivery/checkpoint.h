@@ -1,6 +1,7 @@
-// Checkpoint: where a run stands, in a file, so that another run goes on with exactly the rows not
-// yet delivered. It holds what was settled (delivery/ledger.h) and the consumer's own state of the
-// same moment; transforms draw by row numbers, so there is no random state to keep.
+// Checkpoint: the progress of a run in a file, so that another run can continue with exactly the
+// rows not yet delivered. It holds which rows were settled (delivery/ledger.h) and the consumer's
+// own state at the same moment. Transforms draw by row numbers, so there is no random state to
+// save.
 //
 // headrace.checkpoint/2, all numbers u64 little-endian:
 //   22 bytes  "headrace.checkpoint/2\n"
@@ -29,16 +30,16 @@ struct Checkpoint {
 };
 
 std::string SerializeCheckpoint(const Checkpoint& checkpoint);
-// Throws Error kBadData, naming `name`, for anything but what SerializeCheckpoint makes, those of
-// another version among it. Takes no
-// more memory than a small multiple of the text, whatever the text claims.
+// Throws Error kBadData, naming `name`, for anything that SerializeCheckpoint did not make,
+// including checkpoints of another version. Takes no more memory than a small multiple of the text,
+// whatever the text claims.
 Checkpoint ParseCheckpoint(std::string_view text, const std::string& name);
 
 // Replaces `path` by rename, after the bytes are on the disk. Throws Error.
 void WriteCheckpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws Error: kBadData for a damaged file, and when there is none.
 Checkpoint ReadCheckpoint(const std::string& path);
-// What writers that were killed left beside `path`.
+// Removes temporary files that killed writers left beside `path`.
 void RemoveTornCheckpoints(const std::string& path);
 
 // Throws Error kUsage naming the part that differs.

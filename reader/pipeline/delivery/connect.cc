@@ -19,7 +19,7 @@ namespace headrace::reader {
 namespace {
 
 constexpr int64_t kAnswerNs = 10'000'000'000;
-// Of a producer that has connected. While one says nothing the others wait.
+// Time that a producer has to greet after it connected. While one says nothing, the others wait.
 constexpr int64_t kHelloNs = 1'000'000'000;
 
 sockaddr_un SocketName(const std::string& path) {

@@ -1,4 +1,5 @@
-// Connecting: how a producer finds the consumer that listens at an address, and both greet.
+// Connecting: a producer connects to the consumer that listens at an address, and both exchange
+// greetings.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,14 +24,14 @@ class Listener {
  public:
   // Throws Error kUsage when another consumer listens there.
   explicit Listener(DeliveryAddress address);
-  ~Listener();  // the socket's file goes
+  ~Listener();  // removes the socket's file
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   const DeliveryAddress& address() const { return address_; }
-  // Waits for the next producer that speaks our version; null when `stopped` gave true. Others are
-  // told why and left, with `enough` all of them; `refused`, if given, is called with a line about
-  // each.
+  // Waits for the next producer that speaks our version; null when `stopped` returned true. Other
+  // producers are told the reason and disconnected; with `enough` this happens to all. `refused`,
+  // if given, is called with a line about each.
   std::unique_ptr<Receiver> Accept(const DeliveryStopped& stopped, bool enough = false,
                                    const std::function<void(const std::string&)>& refused = {});
 

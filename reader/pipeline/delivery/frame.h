@@ -8,8 +8,8 @@
 // connection and one thread. What a decoder takes is checked before use: it allocates nothing that
 // the bytes it holds do not account for, and a damaged frame is an Error kBadData.
 //
-// Deduplicated groups (reader/batch/inverse_keyed_jagged_tensor.h) go as they are: unique rows, and
-// for each row of the batch which of them is its own.
+// Deduplicated groups (reader/batch/inverse_keyed_jagged_tensor.h) are sent as they are: unique
+// rows, and for each row of the batch the number of its unique row.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -25,14 +25,14 @@ namespace headrace::reader {
 constexpr uint32_t kFrameMagic = 0x42545248;  // "HRTB" in memory
 constexpr uint16_t kFrameVersion = 2;         // 2: groups
 constexpr uint64_t kFrameAlignment = 64;
-constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // of a body
+constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 30;  // the most bytes of a body
 
 enum class FrameKind : uint8_t { kNames = 1, kBatch = 2, kEnd = 3 };
 
 // Bits of FrameHeader::flags of a batch: sections that are there.
 constexpr uint8_t kFrameRowIds = 1, kFrameLabels = 2, kFrameSparseWeights = 4,
                   kFrameWeightedWeights = 8;
-// Of kEnd: the producer came to the end of its data; without it, it was stopped before.
+// Flag of kEnd: the producer came to the end of its data; without this flag it was stopped before.
 constexpr uint8_t kFrameComplete = 1;
 
 struct FrameHeader {
@@ -67,7 +67,7 @@ struct Frame {
   uint64_t bytes() const { return sizeof header + header.body_bytes; }
 };
 
-// What the names say of a group.
+// What kNames says about a group.
 struct FrameGroup {
   std::string name;
   bool weighted = false;

@@ -1,5 +1,5 @@
-// XXH3-64 over the parts of a frame as if they lay one behind the other. The system's library is
-// built for any x86-64 and hashes half as fast as this with AVX2 (docs/measurements.md).
+// XXH3-64 over the parts of a frame as if they were contiguous. The system's library is built for
+// any x86-64 and hashes half as fast as this with AVX2 (docs/measurements.md).
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,8 +1,8 @@
-// DeliveryLedger: which rows of which epoch the consumer has. Rows are settled by the spans of the
-// batches it took (reader/batch/row_span.h); a split that is settled whole costs one bit, an epoch
-// that is costs nothing.
+// DeliveryLedger: which rows of which epoch the consumer has taken. Rows are settled by the spans
+// of its batches (reader/batch/row_span.h). A fully settled split takes one bit, a fully settled
+// epoch nothing.
 //
-// Not thread-safe; const functions are, while nothing changes it.
+// Not thread-safe, except for const functions while nothing changes it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,8 +19,8 @@ struct RowRange {
   bool operator==(const RowRange&) const = default;
 };
 
-// A ledger's content, for a file. Epochs before first_epoch are settled; those that are not in
-// `epochs` and not before it have nothing settled.
+// A ledger's content, for a file. Epochs before first_epoch are settled. Later epochs that are not
+// in `epochs` have nothing settled.
 struct DeliveryState {
   struct Epoch {
     std::vector<uint64_t> done;                         // a bit per split, least significant first
@@ -37,18 +37,19 @@ class DeliveryLedger {
   // `splits` are those of the table, in its order, one behind the other. Splits without rows are
   // settled from the beginning.
   explicit DeliveryLedger(std::vector<RowRange> splits);
-  // Goes on from `state`. Throws Error kBadData when it is not of such splits: ranges outside their
-  // split, not ascending, touching or overlapping each other; bits for splits that are not there.
+  // Continues from `state`. Throws Error kBadData when it does not fit these splits: ranges outside
+  // their split, not ascending, touching or overlapping each other; bits for splits that are not
+  // there.
   DeliveryLedger(std::vector<RowRange> splits, DeliveryState state);
 
-  // A row settled twice, and a span outside its split, break the invariant that all of delivery
-  // rests on: HR_CHECK.
+  // HR_CHECKs that no row is settled twice and no span is outside its split, because all of
+  // delivery relies on that.
   void Settle(std::span<const RowSpan> spans);
 
   bool IsDone(uint64_t epoch, uint64_t split) const;
-  // What of a split is not settled, ascending, with rows = count.
+  // The ranges of a split that are not settled, ascending, with rows = count.
   std::vector<RowSpan> Remaining(uint64_t epoch, uint64_t split) const;
-  bool IsWhole(uint64_t epoch, uint64_t split) const;  // nothing of it is settled
+  bool IsWhole(uint64_t epoch, uint64_t split) const;  // none of its rows is settled
   // All epochs before this one are settled.
   uint64_t first_epoch() const { return state_.first_epoch; }
   uint64_t settled_rows() const;  // of all epochs

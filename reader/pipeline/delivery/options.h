@@ -1,4 +1,4 @@
-// DeliveryOptions: the section [delivery] of a pipeline file, as far as other processes are meant.
+// DeliveryOptions: the section [delivery] of a pipeline file, for delivery to other processes.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,8 @@ namespace headrace::reader {
 struct DeliveryOptions {
   DeliveryAddress to;
   uint64_t ring_bytes = uint64_t{16} << 20;  // of shared memory; more when a batch needs it
-  // Batches sent and not acknowledged; 0: a step is over when its batch is acknowledged.
+  // The most batches that are sent and not yet acknowledged; 0: a step ends when its batch is
+  // acknowledged.
   uint64_t window = 8;
 };
 

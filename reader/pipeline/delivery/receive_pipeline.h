@@ -20,7 +20,7 @@ namespace headrace::reader {
 
 struct ReceiveOptions {
   DeliveryAddress from;
-  uint32_t producers = 1;  // that come, in all
+  uint32_t producers = 1;  // number of producers in all
   uint32_t queue = 2;      // batches between a producer's thread and the consumer
   std::function<bool()> interrupted = {};
   std::function<void(const std::string&)> note = {};  // lines about who came and who was refused
@@ -32,8 +32,8 @@ class ReceivePipeline {
   ReceivePipeline(ReceiveOptions options, std::unique_ptr<Consumer> consumer);
   ~ReceivePipeline();
 
-  // Returns when all producers came to their end, or `interrupted` gave true. Throws Error kFailure
-  // when a producer went away or was stopped before its end. Called once.
+  // Returns when all producers have reached their end, or `interrupted` returned true. Throws Error
+  // kFailure when a producer disappears or is stopped before its end. Call once.
   void Run();
 
   PipelineProgress progress() const;  // fraction below 0: no end is known

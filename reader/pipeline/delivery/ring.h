@@ -5,10 +5,11 @@
 //   control  |written|   |read|            data |....####====....|....####====....|
 //                                                    ^read   ^written  (the same pages again)
 //
-// A side that must wait spins for a bounded time, as the other is usually about to be done, and
-// then sleeps on a futex: two processes on as many cores as are free lose nothing, and a busy
-// neighbour costs a wake-up and not a time slice. Positions of the other side are checked before
-// use. The memory is the user's own: mode 0600, passed by descriptor, never named in a file system.
+// A side that must wait spins for a bounded time, because the other side is usually about to
+// finish, and then sleeps on a futex. So two processes lose nothing while cores are free, and on
+// busy cores a wait costs a wake-up instead of a time slice. Positions of the other side are
+// checked before use. The memory is the user's own: mode 0600, passed by descriptor, never named in
+// a file system.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace headrace::reader {
 
-// In the first memfd. Written by the side named; both map it.
+// The control page, in the first memfd. Both sides map it; each field is written by the side named.
 struct RingControl {
   alignas(64) std::atomic<uint64_t> written;  // bytes, by the producer
   std::atomic<uint32_t> producer_events;      // counts changes of the producer's fields
@@ -60,11 +61,11 @@ constexpr uint64_t kRingControlBytes = 65536;  // whole pages, whatever their si
 constexpr uint64_t kMinRingBytes = 65536;
 constexpr uint64_t kMaxRingBytes = uint64_t{4} << 30;
 
-// Returns once `ready` gives true: after a bounded spin, by sleeping while `events` stands still.
-// `idle` is called about every 100 ms of sleep, and ends the wait by throwing.
+// Returns once `ready` returns true. Spins for a bounded time, then sleeps while `events` does not
+// change. `idle` is called about every 100 ms of sleep, and ends the wait by throwing.
 void AwaitRing(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
                const std::function<bool()>& ready, const std::function<void()>& idle);
-// Says that a field changed, to a side that may sleep.
+// Tells the other side, which may be asleep, that a field changed.
 void NotifyRing(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits);
 
 }  // namespace headrace::reader

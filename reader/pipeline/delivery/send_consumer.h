@@ -1,5 +1,5 @@
-// SendConsumer: the end of a pipeline whose consumer is another process. Its step is done when the
-// batch is on its way; at most `window` batches are on their way at a time.
+// SendConsumer: the consumer of a pipeline that sends its batches to another process. A step is
+// done when the batch has been sent; at most `window` batches are in flight at a time.
 //
 // Accounts, in the stage "consumer": `serialize` makes the frame (its checksum; values are not
 // copied), `send` carries it; waits for a slow consumer are send's w_out.
@@ -19,7 +19,7 @@ class SendConsumer final : public Consumer {
  public:
   // Connects. Throws as ConnectSender does.
   SendConsumer(const DeliveryOptions& options, std::function<bool()> interrupted);
-  ~SendConsumer() override;  // without Finish the consumer is told that more should have come
+  ~SendConsumer() override;  // without Finish, the other process is told that more should have come
 
   // Throws Error kUsage when the batch is no TensorBatch; as Sender does otherwise, saying how far
   // the consumer got.
@@ -28,11 +28,12 @@ class SendConsumer final : public Consumer {
   // and waits until the consumer is done with all.
   void Finish(bool complete) override;
   bool SavesAfterFailure() const override { return true; }
-  // Those acknowledged: what a checkpoint may call delivered.
+  // The acknowledged batches: only these may a checkpoint call delivered.
   uint64_t DeliveredSteps(uint64_t /*taken*/) override { return acknowledged(); }
 
   uint64_t sent() const { return sent_; }
-  // Batches that the consumer is done with. Throws Error kFailure when it says more than were sent.
+  // Number of batches that the other process is done with. Throws Error kFailure when it reports
+  // more than were sent.
   uint64_t acknowledged();
 
  private:
@@ -46,7 +47,8 @@ class SendConsumer final : public Consumer {
   uint64_t sent_ = 0;
   int64_t stop_seen_ns_ = 0;
   bool finished_ = false, failed_ = false;
-  bool miscounted_ = false;  // the consumer: how far it says to be is no progress to tell
+  // The other process reported an impossible count, so its progress is not shown.
+  bool miscounted_ = false;
   uint32_t serialize_ = UINT32_MAX, send_ = UINT32_MAX;  // accounts
 };
 

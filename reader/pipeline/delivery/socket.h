@@ -26,18 +26,19 @@ class Socket {
   const std::string& peer() const { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
 
-  // All of it. `waits` is called around every wait for room: true before, false after. Throws Error
-  // kFailure when the peer is gone, kInterrupted when stopped.
+  // Writes all of it. `waits` is called around every wait for room: true before, false after.
+  // Throws Error kFailure when the peer is gone, kInterrupted when stopped.
   void Write(std::vector<iovec> parts, const std::function<void(bool)>& waits = {});
   void Write(std::span<const uint8_t> bytes);
-  // Exactly bytes.size() of them. False when the peer closed before the first one. Throws Error
+  // Reads exactly bytes.size() bytes. False when the peer closed before the first one. Throws Error
   // kFailure when it closed within them, or after `timeout_ns` (0 = none) without all of them.
   // `waits` as for Write.
   bool Read(std::span<uint8_t> bytes, int64_t timeout_ns = 0,
             const std::function<void(bool)>& waits = {});
-  // What is there now, at most bytes.size(); 0 when nothing is, or the peer closed.
+  // Reads what is there now, at most bytes.size(); 0 when there is nothing, or the peer closed.
   size_t ReadSome(std::span<uint8_t> bytes);
-  // As much as there is room for, without waiting; 0 when there is none, or the peer is gone.
+  // Writes as much as there is room for, without waiting; 0 when there is none, or the peer is
+  // gone.
   size_t WriteSome(std::span<const uint8_t> bytes);
   // One message of exactly bytes.size() bytes with up to fds.size() descriptors; those not sent
   // are -1.
@@ -58,7 +59,7 @@ class Socket {
 // 64 bytes, sent by the producer, answered by the consumer.
 struct Greeting {
   char magic[8] = {'h', 'r', 'd', 'e', 'l', 'i', 'v', 'r'};
-  uint32_t version = 2;  // of all that is said on the socket and in the ring
+  uint32_t version = 2;  // of the whole protocol, on the socket and in the ring
   uint32_t kind = 0;     // DeliveryKind
   int64_t pid = 0;
   uint32_t refusal = 0;  // of the answer: 0 = welcome

@@ -1,14 +1,14 @@
 // Transport: carries frames from producers to a consumer in another process of the same user, and
 // acknowledgements back. The consumer listens on a Unix socket (mode 0600); producers connect, and
-// both say what they speak. What follows goes over that socket, or through a ring in shared memory
-// (ring.h), with the socket kept to see the other side die.
+// both sides exchange their version. Frames then go over that socket, or through a ring in shared
+// memory (ring.h); in that case the socket stays open to notice when the other side dies.
 //
 //   producer  hello ->            names, batch, batch, ...,  end ->
 //   consumer         <- hello            <- acknowledged 1, 2, ...
 //
 // Back-pressure: Send blocks while the socket's buffer or the ring is full. Errors: kFailure when
 // the other side is gone, kInterrupted when `stopped` gave true in a wait (looked at ten times a
-// second), kBadData for bytes that are no frame.
+// second), kBadData for bytes that are not a frame.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,7 +30,7 @@ class Sender {
   // Takes the whole frame before it returns; waits for room go to operator account `waiter` as
   // w_out.
   virtual void Send(const Frame& frame, uint32_t waiter) = 0;
-  // Batches that the consumer is done with. Never blocks.
+  // Number of batches that the consumer is done with. Never blocks.
   virtual uint64_t Acknowledged() = 0;
   // Waits until Acknowledged() >= batches.
   virtual void AwaitAcknowledged(uint64_t batches) = 0;
@@ -39,7 +39,7 @@ class Sender {
 struct ReceivedFrame {
   FrameHeader header;
   std::span<const uint8_t> body;     // until the next Receive
-  std::shared_ptr<const void> keep;  // where the body may be kept: by this, as long as wanted
+  std::shared_ptr<const void> keep;  // if not null: keeps the body valid for as long as it is held
 };
 
 // Receive: one thread; Acknowledge: any.
@@ -49,7 +49,7 @@ class Receiver {
   // Waits for the next frame; the waits go to operator account `waiter` as w_in. Throws Error
   // kFailure when the producer is gone.
   virtual ReceivedFrame Receive(uint32_t waiter) = 0;
-  // Says that `batches` in all were consumed. A producer that is gone is no error.
+  // Reports that `batches` batches in all were consumed. It is no error if the producer is gone.
   virtual void Acknowledge(uint64_t batches) = 0;
   virtual int64_t producer_pid() const = 0;
 };

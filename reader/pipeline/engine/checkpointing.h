@@ -1,6 +1,6 @@
-// Checkpointing: keeps account of the rows that the consumer has delivered and writes it, with the
-// consumer's state of the same moment, so that another run goes on with exactly the rows that are
-// missing. For the consumer's thread alone.
+// Checkpointing: records which rows the consumer has delivered and writes that to a file, with the
+// consumer's state at the same moment, so that another run can continue with exactly the missing
+// rows. Used by the consumer's thread alone.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -15,8 +15,8 @@ namespace headrace::reader {
 
 struct CheckpointOptions {
   std::string path;     // empty: no checkpoint
-  uint64_t every = 64;  // batches between two of them
-  bool resume = false;  // go on from the file at `path`, if there is one
+  uint64_t every = 64;  // batches between two checkpoints
+  bool resume = false;  // continue from the file at `path`, if there is one
 };
 
 class Checkpointing {
@@ -30,18 +30,19 @@ class Checkpointing {
   bool has_resumed() const { return has_resumed_; }
   const DeliveryLedger& ledger() const { return ledger_; }
 
-  // A batch without rows has come to its end: the rows that were dropped of it are settled.
+  // Call when a batch without rows has reached the consumer: settles the rows that were dropped
+  // from it.
   void SettleDropped(const Element& batch) { ledger_.Settle(SpansOf(batch)); }
-  // Before the consumer takes a batch, and after it did.
+  // Call BeginStep before the consumer takes a batch, EndStep afterwards.
   void BeginStep(const Element& batch);
   void EndStep() { ++steps_taken_; }
   // Settles the steps that the consumer has delivered meanwhile.
   void SettleDelivered();
 
-  // So many steps were settled since the last time that it should be written.
+  // Whether enough steps were settled since the last checkpoint to write the next one.
   bool is_due() const { return since_save_ >= options_.every; }
   void Save();
-  // The last Save did not come through.
+  // Whether the last Save failed.
   bool has_failed() const { return has_failed_; }
 
  private:

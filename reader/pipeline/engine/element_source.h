@@ -1,5 +1,5 @@
-// ElementSource: where elements begin: splits of a table, or synthetic elements. Under a memory
-// budget each waits here until it fits beside those on their way. Thread-safe.
+// ElementSource: makes the elements that enter a pipeline: splits of a table, or synthetic ones.
+// Under a memory budget each waits here until it fits beside those in progress. Thread-safe.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace headrace::reader {
 
 class ElementSource {
  public:
-  // What `delivered` has settled does not come again; null: nothing is settled. `context` outlives
-  // the source.
+  // Rows that `delivered` has settled do not come again; null: none are settled. `context` must
+  // outlive the source.
   ElementSource(const OperatorContext& context, std::shared_ptr<const DeliveryLedger> delivered);
 
   // The next element. False, with `ended`, when there is none, and when stopped. A wait for memory
   // goes to operator account `waiter` as w_out.
   bool Take(Element* element, uint32_t waiter, bool* ended);
 
-  // Of all elements handed out; below 0 when they have no end.
+  // Share of all elements that were handed out; below 0 when there is no end.
   double fraction() const;
 
  private:
@@ -32,8 +32,8 @@ class ElementSource {
   const OperatorContext& context_;
   const PipelineSpec& spec_;
   SplitLedger ledger_;
-  std::atomic<uint64_t> next_{0};  // synthetic element
-  uint64_t limit_ = 0;             // of them; 0: none
+  std::atomic<uint64_t> next_{0};  // next synthetic element
+  uint64_t limit_ = 0;             // number of synthetic elements; 0: no limit
   std::mutex admission_;           // splits are admitted in the order in which they are handed out
 };
 

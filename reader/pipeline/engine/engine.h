@@ -1,6 +1,6 @@
 // Engine: the stages of a pipeline, each with its threads and the queue behind it. A stage's
-// parallelism and the capacity of its queue can change while it runs. The first error of a thread
-// stops all.
+// parallelism and the capacity of its queue can change while it runs. The first error in any thread
+// stops all threads.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -23,8 +23,8 @@ namespace headrace::reader {
 
 class Engine {
  public:
-  // Registers the accounts of all stages and, as the last one, of the consumer. What is given
-  // outlives the engine. Throws Error where an operator cannot be made.
+  // Registers the accounts of all stages and, last, of the consumer. The arguments must outlive the
+  // engine. Throws Error where an operator cannot be made.
   Engine(const PipelineSpec& spec, Input* input, ElementSource* source, Progress* progress,
          Consumer* consumer);
   ~Engine();  // stops and joins
@@ -41,13 +41,13 @@ class Engine {
   uint32_t consumer_stage() const { return consumer_stage_; }
   uint32_t consumer_account() const { return consumer_account_; }
 
-  // The run has failed: Stop. The second one says where; under a budget, an error of memory says
-  // which would do.
+  // Records that the run has failed, and stops it. The second form adds where it failed; under a
+  // memory budget, an error about memory also names a budget that suffices.
   void Fail(std::exception_ptr error);
   void Fail(const Error& error, const std::string& where);
   const FirstError& error() const { return error_; }
 
-  // Thread-safe; what pipeline.h says of them.
+  // Thread-safe; see pipeline.h.
   void SetParallelism(const std::string& stage, uint32_t parallelism);
   void SetQueueCapacity(const std::string& stage, uint32_t capacity);
   uint32_t parallelism(const std::string& stage) const;

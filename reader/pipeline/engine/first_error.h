@@ -1,4 +1,4 @@
-// FirstError: the error that ends a run, whichever thread it is of. Thread-safe.
+// FirstError: the error that ends a run, whichever thread it happened in. Thread-safe.
 #pragma once
 #include <exception>
 #include <mutex>
@@ -8,7 +8,7 @@ namespace headrace::reader {
 
 class FirstError {
  public:
-  // Those that follow the first one are mostly its consequences.
+  // Keeps only the first error; later ones are mostly its consequences.
   void Set(std::exception_ptr error) {
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);

@@ -1,5 +1,5 @@
-// Input: what a pipeline reads from, opened and checked before anything runs, and what its
-// operators share of it.
+// Input: what a pipeline reads from, opened and checked before anything runs, and the context that
+// its operators share.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -24,12 +24,12 @@ struct Input {
   std::unique_ptr<std::atomic<uint32_t>[]> slab_spare;  // OperatorContext::slab_spare
   SharedResources resources;
   RunCounts counts;
-  OperatorContext context;  // of all this
+  OperatorContext context;  // refers to all of the above
 };
 
-// `spec` learns what is chosen here, such as the gap of coalesce_gap = "auto"; it and `stop`
-// outlive the input. Where `interrupted` gives true, waits for remote storage end by Error
-// kInterrupted. Throws Error.
+// Writes choices that are made here into `spec`, such as the gap for coalesce_gap = "auto". `spec`
+// and `stop` must outlive the input. When `interrupted` returns true, waits for remote storage end
+// with Error kInterrupted. Throws Error.
 std::unique_ptr<Input> OpenInput(PipelineSpec* spec, StopSignal* stop,
                                  std::function<bool()> interrupted);
 

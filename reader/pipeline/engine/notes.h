@@ -1,4 +1,4 @@
-// What worked less well than the pipeline file asks for, and why: sentences for the end of a run.
+// What did not work as well as the pipeline file asks for, and why: sentences for the end of a run.
 #pragma once
 #include <string>
 #include <vector>

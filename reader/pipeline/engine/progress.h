@@ -10,20 +10,22 @@ namespace headrace::reader {
 struct PipelineProgress {
   uint64_t batches = 0, rows = 0;        // taken by the consumer
   uint64_t wait_ns = 0, compute_ns = 0;  // of the consumer
-  double fraction = -1;                  // of all splits handed out; below 0 when it has no end
+  // Share of all splits that were handed out; below 0 when there is no end.
+  double fraction = -1;
   uint64_t skipped_stripes = 0, skipped_rows = 0;  // that could not be read
-  std::vector<std::string> locked_columns;         // null for want of their keys (source.on_locked)
-  bool resumed = false;                            // from a checkpoint
-  uint64_t resumed_rows = 0;                       // settled before this run: delivered, or dropped
+  // Read as null because their key is missing (source.on_locked).
+  std::vector<std::string> locked_columns;
+  bool resumed = false;       // from a checkpoint
+  uint64_t resumed_rows = 0;  // settled before this run: delivered, or dropped
 };
 
 class Progress {
  public:
-  // The consumer took a batch of so many rows.
+  // Call when the consumer has taken a batch of `rows` rows.
   void Took(uint64_t rows, int64_t wait_ns, int64_t compute_ns);
-  // A stripe could not be read: so many rows of it are left out.
+  // Call when a stripe could not be read: `rows` rows of it are left out.
   void LeftOut(uint64_t rows, const std::string& why);
-  // The run goes on from a checkpoint, before which so many rows were settled.
+  // Call when the run continues from a checkpoint in which `rows` rows were settled.
   void Resumed(uint64_t rows);
   void SetLocked(std::vector<std::string> columns);
 

@@ -7,9 +7,10 @@
 
 namespace headrace::reader {
 
-// `op`, so that data that it cannot read become an element without rows that settles them; the
-// places of the stripe's slices are kept. `op` as it is where the spec does not ask for that, and
-// behind `extract`: later operators hold rows of several stripes.
+// Wraps `op`: data that it cannot read become an element without rows, which settles the stripe's
+// rows; the sequence numbers of the stripe's slices stay used. Returns `op` unchanged if the spec
+// does not ask for this, and for operators after `extract`, because these hold rows of several
+// stripes.
 std::unique_ptr<Operator> WithSkipping(const OperatorPlan& plan, const PipelineSpec& spec,
                                        Progress* progress, std::unique_ptr<Operator> op);
 

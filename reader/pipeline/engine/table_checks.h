@@ -1,5 +1,4 @@
-// What can be wrong with a table for a pipeline, or with a pipeline for a table: said before
-// anything runs. All throw Error.
+// Checks that a table and a pipeline fit together, before anything runs. All throw Error.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +8,7 @@
 
 namespace headrace::reader {
 
-// The columns that a batch has after `extract`, as the transforms' check wants them.
+// The columns that a batch has after `extract`, for the check of the transforms.
 std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
                                               const dwrf::Projection& projection);
 
@@ -19,15 +18,16 @@ struct LockedColumns {
   std::string why;  // of the first
 };
 
-// Encrypted columns of the projection need their key, and an operator that uses it. Returns, with
-// on_locked = "null", the columns that some file has no key for, and why for the first one.
+// Checks that encrypted columns of the projection have their key, and an operator that uses it.
+// With on_locked = "null", returns the columns that some file has no key for, and the reason for
+// the first one.
 LockedColumns CheckEncryption(const Table& table, const PipelineSpec& spec);
 
-// Filters are on dense features and plain columns.
+// Checks that filters are on dense features and plain columns.
 void CheckFilters(const Schema& schema, const PipelineSpec& spec);
 
-// Every slice is a place in ordered queues and a batch's fields in memory: there is a bound to
-// them, in a stripe and, by CheckPlaces, in what all threads of a stage hold.
+// Check the number of slices, because every slice takes a place in ordered queues, and memory for a
+// batch's fields: CheckSlices in one stripe, CheckPlaces over all threads of a stage.
 void CheckSlices(const Table& table, const PipelineSpec& spec);
 void CheckPlaces(const Table& table, const PipelineSpec& spec, const StageSpec& stage,
                  uint32_t parallelism);

@@ -12,14 +12,16 @@ namespace headrace::reader {
 
 class Worker {
  public:
-  // New instances of the operators; `plans` outlive them. `put` gets what the last one makes.
+  // Makes new instances of the operators; `plans` must outlive them. `put` gets what the last one
+  // makes.
   Worker(const std::vector<OperatorPlan>& plans, const OperatorContext& context, Progress* progress,
          Emit put);
   Worker(const Worker&) = delete;
 
-  // Under a memory budget, what the work took is charged to the element.
+  // Under a memory budget, the memory that the work took is charged to the element.
   void Process(Element&& element);
-  // The input has ended: the operators give away what is left over, in their order, until stopped.
+  // Call when the input has ended: the operators emit what they still hold, in their order, until
+  // stopped.
   void Finish();
 
  private:

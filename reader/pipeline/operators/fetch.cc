@@ -96,7 +96,7 @@ class FetchOperator final : public Operator {
     return dwrf::MakePlan(file, std::move(stripe), context_.spec->projection);
   }
 
-  // Of `bytes`, or where there are none, of all that is read for it.
+  // Verifies the stripe's checksum over `bytes`; if these are empty, it reads the stripe for that.
   void Verify(const dwrf::FileReader& file, uint32_t stripe, std::span<const uint8_t> bytes) const {
     account::OperatorScope scope(plan_.Account(kChecksum));
     Counted counted(plan_.Account(kChecksum), UINT32_MAX);

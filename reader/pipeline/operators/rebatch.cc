@@ -26,7 +26,7 @@ class RebatchOperator final : public Operator {
     }
     rebatcher_.Add(std::move(element.payload.As<TensorBatch>()),
                    [&](TensorBatch&& out) { EmitBatch(std::move(out), emit); });
-    // Of the rows that wait, and of the batch they will be.
+    // Bytes of the waiting rows, and as many for the batch that they will become.
     if (waiting_.is_counted()) waiting_.Set(2 * rebatcher_.MemoryBytes());
   }
 

@@ -1,4 +1,4 @@
-// Waiting: what `shuffle` and `rebatch` hold back until there is enough of it.
+// Waiting: rows that `shuffle` and `rebatch` hold back until there are enough of them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ class Waiting {
     if (!charge_) charge_ = ledger_->Hold();
     charge_->Set(bytes);
   }
-  // For a batch that is made of them and waits no longer.
+  // A charge for a batch that was made of waiting rows and no longer waits.
   std::shared_ptr<MemoryCharge> Leave(uint64_t bytes) const {
     if (ledger_ == nullptr) return nullptr;
     auto charge = ledger_->Hold();

@@ -1,6 +1,6 @@
-// The sections of a pipeline file. Each is parsed where its file says, from the root of the file
-// into its part of the spec; parse.cc calls them, and their order there decides which of two
-// mistakes is told. All throw Error kUsage with the place of what is wrong.
+// The sections of a pipeline file. Each function parses its section from the root of the file into
+// its part of the spec. parse.cc calls them; their order there decides which of two mistakes is
+// reported. All throw Error kUsage with the place of what is wrong.
 #pragma once
 namespace headrace::reader {
 
@@ -25,9 +25,11 @@ void ParseFault(const SpecValue& source, PipelineSpec* spec);
 void ParseRemote(const SpecValue& source, PipelineSpec* spec);
 void ParseTier(const SpecValue& source, PipelineSpec* spec);
 
-// The operators of a table stand in their order, and sections that need one have it.
+// Checks that a table's operators are in their order, and that sections which need an operator have
+// it.
 void CheckOrder(const SpecValue& root, PipelineSpec* spec);
-// Keys of [pipeline] that need an operator have it, and operators that need a key.
+// Checks that keys of [pipeline] have the operator that they need, and operators the key that they
+// need.
 void CheckBatching(const SpecValue& root, const PipelineSpec& spec);
 
 }  // namespace headrace::reader

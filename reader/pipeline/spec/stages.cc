@@ -56,7 +56,8 @@ OperatorSpec ParseOperator(const SpecValue& node) {
   keys.insert(keys.end(), entry.keys.begin(), entry.keys.end());
   node.CheckKeys("operator " + kind, keys);
   std::any parsed = entry.parse(node, kind);
-  // Of a table's operators there is one of a kind; synthetic ones are named after their stage.
+  // A table's pipeline has at most one operator of each kind; synthetic ones are named after their
+  // stage.
   return {kind, node.Text("name", IsSynthetic(entry) ? "" : kind), std::move(parsed)};
 }
 

@@ -1,6 +1,6 @@
-// SpecValue: a value of a pipeline file while the file is read. It knows its place, so that every
-// mistake is an Error kUsage with file, line and column, whoever owns the section. What reads a
-// section or an operator's keys sees this class and not the library that parses TOML.
+// SpecValue: a value of a pipeline file while the file is read. It knows its position, so that
+// every mistake becomes an Error kUsage with file, line and column. Code that reads a section or an
+// operator's keys uses this class instead of the library that parses TOML.
 //
 //   const SpecValue table = root.Table("delivery");
 //   if (!table) return;
@@ -15,7 +15,7 @@
 
 namespace headrace::reader {
 
-// Of which file a value is, for messages, and where relative paths in it begin.
+// The file that a value is from, for messages, and the folder that its relative paths start from.
 struct SpecFile {
   std::string path, folder;
 };
@@ -47,24 +47,24 @@ class SpecValue {
   std::vector<SpecValue> Items() const;                            // of a list
   std::vector<std::pair<std::string, SpecValue>> Members() const;  // of a table, by name
 
-  // Of a table: refuses keys that are not `allowed`, with the nearest one that is.
+  // For a table: refuses keys that are not in `allowed`, and names the nearest one that is.
   void CheckKeys(const std::string& section, const std::vector<std::string>& allowed) const;
-  // Of a table: the value of `key`, checked, or `otherwise` where it is not there.
+  // For a table: the value of `key`, checked, or `otherwise` if it is missing.
   SpecValue operator[](const std::string& key) const;
   SpecValue Table(const std::string& key) const;
   std::string Text(const std::string& key, const std::string& otherwise) const;
   uint64_t Count(const std::string& key, uint64_t otherwise, uint64_t low, uint64_t high) const;
   bool Flag(const std::string& key, bool otherwise) const;
   double Number(const std::string& key, double otherwise) const;
-  // Which of two texts it is: false for the first one, which it is where it is not there.
+  // Whether the text is `second`, which must be one of the two; a missing key counts as `first`.
   bool IsSecond(const std::string& key, const char* first, const char* second) const;
 
-  // The value itself, which messages call `key`.
+  // The value itself, converted; messages call it `key`.
   double Duration(const std::string& key) const;  // "5ms" or 0, in nanoseconds
   double Bytes(const std::string& key) const;     // "64KiB" or a whole number
   double Rate(const std::string& key) const;      // "200MB/s", in bytes per second
 
-  // Taken from the folder of the file unless it is absolute.
+  // `path` as an absolute one; a relative path starts from the folder of the file.
   std::string Path(const std::string& path) const;
 
  private:

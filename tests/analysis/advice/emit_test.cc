@@ -45,7 +45,8 @@ bool IsUnknown(const Emitted& emitted, const std::string& name) {
   return false;
 }
 
-// Of the trainer: on CPU, stalled; of each worker: on CPU, on storage, waiting for requests.
+// Loader's shares are, for the trainer: on CPU, stalled; for each worker: on CPU, on storage,
+// waiting for requests.
 RunView Slow() {
   return WithMemory(Loader(2, 0.3, 0.65, 0.95, 0, 0.02, 2.2).view, 900 * kMiB, 400 * kMiB);
 }

@@ -40,7 +40,8 @@ const Recommendation& Of(const std::vector<Recommendation>& all, const std::stri
 }
 
 TEST(OutsideRecommendations, EachRuleFiresAndDoesNot) {
-  // Of the trainer: on CPU, stalled; of each worker: on CPU, on storage, waiting for requests.
+  // Loader's shares are, for the trainer: on CPU, stalled; for each worker: on CPU, on storage,
+  // waiting for requests.
   const RunView computing = Loader(2, 0.3, 0.65, 0.95, 0, 0.02, 2.2).view;
   OutsideRun crowded = Loader(4, 0.15, 0.6, 0.5, 0, 0.03, 3.95);
   for (int w = 0; w < 4; ++w) crowded.Runnable(200 + w, "pt_data_worker (main)", 0.45);

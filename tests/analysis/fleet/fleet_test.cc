@@ -417,7 +417,8 @@ TEST(Fleet, SureIsOfAllThatLimits) {
   EXPECT_FALSE(plan.shortage);
   EXPECT_TRUE(plan.sure_counts.empty());
   EXPECT_THAT(plan.no_sure, HasSubstr("storage bandwidth by itself"));
-  // Of the tenth that may fail the storage takes a half: nodes of nine in ten do not suffice.
+  // The storage uses up half of the tenth of draws that may fail, so nodes that are enough in nine
+  // of ten draws do not suffice.
   nodes.storage.bytes_per_s = 5e8 * 1.0165;
   nodes.types = {Type("a", 0.1, 1)};
   plan = PlanFleet(Cost(), nodes, 50000);

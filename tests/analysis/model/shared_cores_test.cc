@@ -120,7 +120,7 @@ RunView BusyConsumer(bool by_operator) {
   pipeline.stages = {{"fetch", 1, 4, {{"fetch", 0.0002, 0.0075, 0, 0, 0.1, -1}}}};
   pipeline.consumer_s = 0.006;
   RunView run = Record(pipeline, 20, 3);
-  // Of each step a half was spent ready and without a core.
+  // In each step, half of the time was spent ready but without a core.
   const auto consumer = [&](const StepCounters& steps) {
     OperatorCounters op;
     op.completions_count = steps.steps_count;

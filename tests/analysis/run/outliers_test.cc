@@ -181,7 +181,7 @@ TEST(OutliersOfPairs, WhatSlowsDownDoesNotExplainAFastRun) {
   const std::vector<Outlier> outliers = FindOutliers(bench.pairs);
   ASSERT_EQ(outliers.size(), 1u);
   EXPECT_TRUE(outliers[0].causes.empty()) << outliers[0].text;
-  // Of a metric where more is worse it does.
+  // For a metric where more is worse, it explains the outlier.
   const std::vector<Outlier> cost = FindOutliers(bench.pairs, {"CPU per row", false});
   ASSERT_EQ(cost.size(), 1u);
   ASSERT_FALSE(cost[0].causes.empty());

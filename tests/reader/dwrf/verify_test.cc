@@ -129,7 +129,7 @@ TEST(Verify, StatisticsOfTheRowIndexAreHeldAgainstTheRows) {
                           })),
       HasSubstr("t.dwrf: stripe 1, rows 1700 to 2199, column id (node 1 sequence 0): the row "
                 "index says maximum 5, the rows have 699"));
-  // Of one key of a flattened map.
+  // Statistics of one key of a flattened map.
   EXPECT_THAT(
       Complaint(
           WithIndex(bytes, 14, 2, 2,
@@ -218,7 +218,7 @@ TEST(Statistics, LongTextBoundsAreComparedAsFarAsTheyAreKept) {
   EXPECT_TRUE(differs(std::string(64, 'a')));
 }
 
-// Of other writers: the figures each file carries, all of them true.
+// Files of other writers: all figures that they carry are true.
 TEST(Verify, FilesOfOtherWritersPass) {
   HR_NEEDS_SHARED_FILES();
   size_t passed = 0;

@@ -217,7 +217,7 @@ class PlainDecoder {
   pb::PostScript postscript;
   pb::Footer footer;
   Schema schema;
-  // Of the stripe decoded last.
+  // Footer and streams of the stripe decoded last.
   pb::StripeFooter stripe_footer;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Stream> streams;
 

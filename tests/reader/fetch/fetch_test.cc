@@ -83,7 +83,7 @@ TEST(Fetch, ReadsAWholeStripeInPartsThatAreAdjacent) {
     FetchOptions options = {.max_gap_bytes = 0, .max_read_bytes = 9000};
     options.whole = {1000, 40'000};
     const FetchedStripe fetched = Fetch(plan, source, options);
-    // Of 9000 bytes, or of the blocks that they hold.
+    // Each request reads 9000 bytes, or the whole blocks that fit into these.
     EXPECT_EQ(fetched.figures.requests, alignment == 4096 ? 6u : 5u);
     EXPECT_EQ(std::string(fetched.whole.begin(), fetched.whole.end()), bytes.substr(1000, 40'000));
     for (size_t i = 0; i < plan.streams.size(); ++i) {

@@ -82,7 +82,8 @@ Ranges Greedy(Ranges wanted, uint64_t gap, uint64_t max) {
   return reads;
 }
 
-// Of all 2^(n-1) ways to cut disjoint ranges into reads, the cheapest within the maximum.
+// The least cost over all 2^(n-1) ways to cut disjoint ranges into reads no longer than the
+// maximum.
 uint64_t LeastCost(const Ranges& wanted, uint64_t gap, uint64_t max) {
   uint64_t least = UINT64_MAX;
   for (uint32_t cuts = 0; cuts < 1u << (wanted.size() - 1); ++cuts) {

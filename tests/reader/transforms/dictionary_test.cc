@@ -127,7 +127,7 @@ TEST(Dictionary, TheRegistrySaysHowOperatorsUseTheirValues) {
 }
 
 // kEach: values gathered from the results for different ones are the results for gathered values.
-// Of a ListTransform a value's result is its row's list.
+// For a ListTransform the result for a value is its row's list.
 TEST(Dictionary, EachValueHasItsResultForItself) {
   std::mt19937_64 random(Seed());
   for (const auto& [name, entry] : TransformRegistry::Global().entries()) {
@@ -432,7 +432,7 @@ TEST(Dictionary, WantedAreColumnsWhoseIdsAreTakenOneByOneFirst) {
     EXPECT_EQ(TransformPlan(c.specs, 1, c.outputs).DictionaryInputs(), c.expected) << c.name;
 }
 
-// Of a stripe's slices the first one to come transforms the entries.
+// The first slice of a stripe to come transforms the entries.
 TEST(Dictionary, SlicesShareWhatWasTransformed) {
   const TransformPlan plan({Spec("sigrid_hash", {"a"}, "a", {{"max", 100}}),
                             Spec("positive_modulus", {"a"}, "a", {{"divisor", 7}})},
