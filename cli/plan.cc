@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/thresholds.h"
 #include "analysis/advice/next_step.h"
 #include "analysis/model/sensitivity.h"
 #include "analysis/model/what_if.h"
@@ -14,6 +13,7 @@
 #include "analysis/run/read_run.h"
 #include "analysis/run/recorded_settings.h"
 #include "analysis/run/run_view.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"

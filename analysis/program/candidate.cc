@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/thresholds.h"
 #include "analysis/program/search.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
@@ -43,7 +43,8 @@ Candidate Planner::Best() const {
   HostProblem without = program_.problem;
   without.sites.clear();
   std::optional<Candidate> plain = CandidateOf(std::move(without));
-  if (plain && plain->average_s * (1 - kWorthwhileGain) <= best->average_s) return std::move(*plain);
+  if (plain && plain->average_s * (1 - kWorthwhileGain) <= best->average_s)
+    return std::move(*plain);
   GiveRoom(&*best);
   return std::move(*best);
 }

@@ -5,16 +5,16 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/queue_loss.h"
 #include "analysis/program/search.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr int kMostChoices = 512;    // numbers of threads of a stage in the program
+constexpr int kMostChoices = 512;  // numbers of threads of a stage in the program
 
 class Builder {
  public:
@@ -26,7 +26,8 @@ class Builder {
     problem_.headroom = kHeadroom;
     problem_.price_per_core_hour = budget.price_per_core_hour;
     problem_.watts_per_core = budget.watts_per_core;
-    problem_.yielded = budget.price_per_core_hour || budget.watts_per_core ? kYieldedForPrice : 1e-7;
+    problem_.yielded =
+        budget.price_per_core_hour || budget.watts_per_core ? kYieldedForPrice : 1e-7;
     problem_.cores = model.cores_known() ? base_.cores : std::numeric_limits<double>::infinity();
     problem_.least_s = demands_.consumer_s;
     if (budget.target) problem_.least_s = std::max(problem_.least_s, 1 / *budget.target);

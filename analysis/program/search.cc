@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/queue_loss.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {

@@ -8,10 +8,10 @@
 #include <limits>
 #include <set>
 
-#include "analysis/thresholds.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_slice.h"
 #include "analysis/statistics/block_comparison.h"
+#include "analysis/thresholds.h"
 #include "analysis/tuning/tuner_plan.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -20,10 +20,10 @@ namespace headrace::analysis {
 namespace {
 
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-constexpr double kFewerMayLose = 0.03;    // of the rate, for fewer threads, at its interval's end
-constexpr double kRateError = 0.02;       // of the rate that a plan is made of
-constexpr double kBlockError = 0.02;      // of a block's rate
-constexpr int kLongest = 4;               // times measure_windows, to come to that
+constexpr double kFewerMayLose = 0.03;  // of the rate, for fewer threads, at its interval's end
+constexpr double kRateError = 0.02;     // of the rate that a plan is made of
+constexpr double kBlockError = 0.02;    // of a block's rate
+constexpr int kLongest = 4;             // times measure_windows, to come to that
 constexpr int kLeastBlock = 3, kMostBlock = 20;      // windows
 constexpr int kMostSettling = 12;                    // windows
 constexpr size_t kAfterDrift = 6;                    // windows that the plan after a drift needs

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/prediction.h"
+#include "analysis/thresholds.h"
 #include "analysis/tuning/tuned_target.h"
 #include "analysis/tuning/tuner_options.h"
 
@@ -45,7 +45,7 @@ struct ProposeQuestion {
   // proposed, if that gains anything.
   std::vector<KnobValues> tried;
   double least_gain = kWorthwhileGain;  // of a proposal
-  bool sure = false;         // its 90 % interval must be above 0 as well
+  bool sure = false;                    // its 90 % interval must be above 0 as well
 };
 
 // Throws Error kInconclusive where no settings satisfy the budget.

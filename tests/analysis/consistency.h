@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/thresholds.h"
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/recommendations.h"
 #include "analysis/advice/statements.h"
 #include "analysis/model/bottleneck.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 

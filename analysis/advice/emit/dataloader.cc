@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/thresholds.h"
 #include "analysis/advice/emit/evidence.h"
 #include "analysis/model/prediction.h"
 #include "analysis/model/what_if.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 

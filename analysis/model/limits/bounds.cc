@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "analysis/thresholds.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {

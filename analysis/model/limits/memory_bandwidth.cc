@@ -1,6 +1,5 @@
 // Memory bandwidth: what a batch moves to and from memory, of the best that this machine was
 // measured to read (headrace doctor --calibrate).
-#include "analysis/thresholds.h"
 #include "analysis/run/memory_bandwidth.h"
 
 #include <fmt/format.h>
@@ -8,11 +7,11 @@
 #include <algorithm>
 
 #include "analysis/model/limits/resource_limit.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
-
 
 UnboundedRow Unknown(const std::string& reason) {
   return {"memory bandwidth", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),

@@ -1,5 +1,4 @@
 // What to do next: advice where it is sure to gain, what would decide it where it is not.
-#include "analysis/thresholds.h"
 #include "analysis/advice/next_step.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +6,7 @@
 
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
+#include "analysis/thresholds.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {

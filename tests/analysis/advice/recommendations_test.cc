@@ -1,7 +1,6 @@
 // Recommendations: every rule fires on a run made for it and stays silent on one that is not, gains
 // agree with a simulation of the pipeline with that work gone, and nothing fires where the consumer
 // limits.
-#include "analysis/thresholds.h"
 #include "analysis/advice/recommendations.h"
 
 #include <gmock/gmock.h>
@@ -20,6 +19,7 @@
 #include "analysis/run/operator_class.h"
 #include "analysis/run/pipeline_setting.h"
 #include "analysis/run/reads.h"
+#include "analysis/thresholds.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {

@@ -1,6 +1,5 @@
 // Hypothetical pipelines: what each cheaper part lessens, what words are taken, and that
 // predictions of them equal those of pipelines that are so.
-#include "analysis/thresholds.h"
 #include "analysis/model/what_if.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +10,7 @@
 #include "analysis/model/prediction.h"
 #include "analysis/model/sensitivity.h"
 #include "analysis/program/allocation.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "tests/analysis/synthetic_run.h"
 
