@@ -39,25 +39,44 @@ inline uint64_t ReadRegister(uint32_t number) {
 #define HR_READ(n)                                            \
   case n:                                                     \
     asm volatile("mrs %0, pmevcntr" #n "_el0" : "=r"(value)); \
-    break;
+    break
   switch (number) {
     case 31:
       asm volatile("mrs %0, pmccntr_el0" : "=r"(value));
       break;
-      HR_READ(0)
-      HR_READ(1)
-      HR_READ(2)
-      HR_READ(3)
-      HR_READ(4)
-      HR_READ(5)
-      HR_READ(6)
-      HR_READ(7)
-      HR_READ(8)
-      HR_READ(9)
-      HR_READ(10) HR_READ(11) HR_READ(12) HR_READ(13) HR_READ(14) HR_READ(15) HR_READ(16)
-          HR_READ(17) HR_READ(18) HR_READ(19) HR_READ(20) HR_READ(21) HR_READ(22) HR_READ(23)
-              HR_READ(24) HR_READ(25) HR_READ(26) HR_READ(27) HR_READ(28) HR_READ(29)
-                  HR_READ(30) default : break;
+      HR_READ(0);
+      HR_READ(1);
+      HR_READ(2);
+      HR_READ(3);
+      HR_READ(4);
+      HR_READ(5);
+      HR_READ(6);
+      HR_READ(7);
+      HR_READ(8);
+      HR_READ(9);
+      HR_READ(10);
+      HR_READ(11);
+      HR_READ(12);
+      HR_READ(13);
+      HR_READ(14);
+      HR_READ(15);
+      HR_READ(16);
+      HR_READ(17);
+      HR_READ(18);
+      HR_READ(19);
+      HR_READ(20);
+      HR_READ(21);
+      HR_READ(22);
+      HR_READ(23);
+      HR_READ(24);
+      HR_READ(25);
+      HR_READ(26);
+      HR_READ(27);
+      HR_READ(28);
+      HR_READ(29);
+      HR_READ(30);
+    default:
+      break;
   }
 #undef HR_READ
   return value;
