@@ -24,7 +24,7 @@ constexpr uint64_t kSeed = 20240611;
 // Occupation, queues and waits only; no demand is looked at.
 std::optional<Limit> Witness(const PipelineModel& model) {
   const RunView& run = model.run();
-  if (model.stall_ratio() < 0.05 && model.demands().consumer_s > 0) {
+  if (model.stall_ratio() < kSmallStall && model.demands().consumer_s > 0) {
     return LimitOfConsumer(0);
   }
   std::optional<size_t> best;

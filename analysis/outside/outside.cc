@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -24,7 +26,6 @@ constexpr double kActive = 0.03;
 // An exchange counts when it is this much of the waiting thread's waits.
 constexpr double kExchange = 0.1;
 constexpr double kSaturated = 0.93;
-constexpr double kModerateStall = 0.2;  // from here on the report calls a stall high
 
 size_t Index(WaitCause cause) { return static_cast<size_t>(cause); }
 
@@ -363,7 +364,7 @@ class Judge {
     }
     // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
     // then the consumer's own time off the CPU is what there is to judge by.
-    if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kModerateStall;
+    if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kHighStall;
     if (wait_consumer > stall) {
       if (own.storage > 0.5) return {OutsideLimit::kStorage, 0};
       if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::dashboards {
 
 Stall GradeOf(double stall_ratio) {
-  if (stall_ratio < kModerateStall) return Stall::kHardly;
-  return stall_ratio <= kHighStall ? Stall::kModerate : Stall::kHigh;
+  if (stall_ratio < analysis::kSmallStall) return Stall::kHardly;
+  return stall_ratio <= analysis::kHighStall ? Stall::kModerate : Stall::kHigh;
 }
 
 const char* StallGrade(double stall_ratio) {

@@ -11,9 +11,8 @@
 
 namespace headrace::dashboards {
 
-// Share of a step's time spent waiting for data: under 5 % "not", up to 20 % "moderately", above
-// "highly" (the grades of the XProf input pipeline page, which users know).
-inline constexpr double kModerateStall = 0.05, kHighStall = 0.20;
+// Share of a step's time spent waiting for data: under kSmallStall "not", up to kHighStall
+// "moderately", above "highly" (analysis/thresholds.def).
 enum class Stall : uint8_t { kHardly, kModerate, kHigh };
 Stall GradeOf(double stall_ratio);
 const char* StallGrade(double stall_ratio);     // "NOT input-bound", "MODERATELY input-bound", ...
