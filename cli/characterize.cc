@@ -31,9 +31,9 @@ int Characterize(const experiments::StudyOptions& options, const PageOutput& pag
   const analysis::Characterization& found = study.found;
   const dashboards::Report report = dashboards::MakeCharacterizationReport(found);
   const std::string json = dashboards::CharacterizationJson(found);
-  WriteFile(study.folder + "/characterization.json", json);
-  WriteFile(study.folder + "/characterization.md", dashboards::RenderMarkdown(report));
-  WriteFile(study.folder + "/characterization.html", dashboards::RenderHtml(report));
+  WriteFile(options.folder + "/characterization.json", json);
+  WriteFile(options.folder + "/characterization.md", dashboards::RenderMarkdown(report));
+  WriteFile(options.folder + "/characterization.html", dashboards::RenderHtml(report));
   WritePage(page, report, [&] { return json; });
   std::fflush(stdout);
   if (!options.quiet)

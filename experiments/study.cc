@@ -474,7 +474,6 @@ StudyEnd RunStudy(const StudyOptions& options, const std::string& program) {
   StudyEnd end;
   end.found = study.Run();
   end.database = study.database();
-  end.folder = options.folder;
   return end;
 }
 

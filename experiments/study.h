@@ -15,7 +15,6 @@ namespace headrace::experiments {
 struct StudyEnd {
   analysis::Characterization found;
   std::string database;  // holds the runs
-  std::string folder;    // holds everything that the study leaves
 };
 
 // Takes minutes and shows its progress on stderr. `program`: how the user calls this program, as a

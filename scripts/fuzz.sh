@@ -9,7 +9,7 @@
 #
 # They begin with small files of our own writer, the example files where they are, and what earlier runs found worth keeping
 # (build-fuzz/corpus, the newest 2000 inputs of each kind), so that short runs go on where the last one ended. An input that something
-# is wrong with is kept in build-fuzz/found.
+# is wrong with is kept in build-fuzz/found, and tried first until somebody removes it.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz

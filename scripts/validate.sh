@@ -35,9 +35,9 @@ PARTS
 xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy "$2" "$3" "$4" > "$1/$2.$3.tsv.part" && mv "$1/$2.$3.tsv.part" "$1/$2.$3.tsv"' \
   "$build" "$out" < "$out/ranges"
 # What each rule of analysis/thresholds.def is worth.
-grep -oE '^HR_THRESHOLD\(k[A-Za-z]+, [^,]+, [^,]+' "$(dirname "$0")/../analysis/thresholds.def" | grep -v HR_ALWAYS | sed -E 's/.*\((k[A-Za-z]+).*/\1/' |
-  awk -v n="$(awk "BEGIN { n = int(60 * $share); print n < 1 ? 1 : n }")" 'BEGIN { print "none", n } /^k/ { print $1, n }' |
-  xargs -P "$jobs" -L 1 sh -c '"$0"/accuracy ablate "$2" "$3" > "$1/ablate.$2.tsv"' "$build" "$out"
+count=$(awk "BEGIN { n = int(60 * $share); print n < 1 ? 1 : n }")
+{ echo none; "$build/accuracy" rules; } |
+  xargs -P "$jobs" -I RULE sh -c '"$0"/accuracy ablate RULE "$2" > "$1/ablate.RULE.tsv"' "$build" "$out" "$count"
 if [ "$real" -gt 0 ]; then
   python3 "$(dirname "$0")/../tests/validation/real.py" "$build/headrace" --count "$real" > "$out/real.tsv"
   # What did not hold stands on the page.

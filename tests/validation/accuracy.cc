@@ -6,6 +6,7 @@
 //   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
+//   accuracy rules                                the rules that can be off, a line each
 //   accuracy ablate RULE|none|all COUNT            what that rule of analysis/thresholds.def is
 //                                                  worth, over COUNT pipelines of a kind
 //   accuracy tune|drift FIRST LAST                 likewise, of the tuner
@@ -38,6 +39,7 @@ int Usage() {
   fmt::print(stderr,
              "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
              "show-small|show-tune|show-drift FIRST LAST\n"
+             "       accuracy rules\n"
              "       accuracy ablate RULE|none|all COUNT\n"
              "       accuracy parts DATABASE A,A,... B,B,...\n"
              "       accuracy render|gates [--strict] FILE...\n");
@@ -122,6 +124,12 @@ int PrintAblations(const std::string& rule, uint64_t count) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "rules") == 0) {
+    for (const analysis::Threshold& threshold : analysis::Thresholds()) {
+      if (threshold.can_be_off()) fmt::print("{}\n", threshold.name);
+    }
+    return 0;
+  }
   if (argc < 3) return Usage();
   const std::string part = argv[1];
   if (part == "parts") {

@@ -1,8 +1,8 @@
 // Limits: every row that bounds the rate of a pipeline, and which of them binds.
 //
 // A row is something of which each batch takes a part: the rate is at most capacity / demand. The
-// report's verdict, plan, what-if, tune, the resource ladder and compare have their rows from here.
-// A kind of row is one file of this folder that ends in HR_LIMIT (limit_kind.h).
+// report's verdict, plan, what-if, tune, the resource ladder and compare have their rows from
+// Bounds (bounds.h). A kind of row is one file of this folder that ends in HR_LIMIT (limit_kind.h).
 #pragma once
 #include <cstddef>
 #include <limits>
@@ -32,6 +32,7 @@ struct Limit {
   std::string name;  // "decode", "table", "cores", "consumer", "order", "thread"
   double bound = 0;  // batches per second; infinite: it limits nothing
 
+  // This and the next are in limit_kind.cc, which knows the kinds.
   bool Is(std::string_view kind_name) const;
   // "cores", "stage", ...; empty where there is no row.
   const std::string& kind_name() const;

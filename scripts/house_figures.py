@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Figures of how the source is built up, for docs/measurements.md ("The house").
+
+usage: house_figures.py [TREE [BUILD]]   TREE: a checkout, else this one; BUILD: its build folder, for what headers make compile again
+
+A unit is a header and its source. A function is counted from its opening line to its closing brace, where that stands alone at the
+indentation of the opening line (as clang-format leaves it); lambdas that begin a line count.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+LAYERS = ["base", "probes", "collectors", "reader", "analysis", "dashboards", "workloads", "experiments", "cli"]
+HEADERS = ["analysis/run/run_view.h", "analysis/run_view.h", "analysis/model/limits/limit.h", "analysis/program/allocation.h",
+           "analysis/allocation.h", "collectors/store/store.h", "reader/pipeline/spec.h"]
+files = sorted(path for layer in LAYERS for path in (tree / layer).rglob("*") if path.suffix in (".cc", ".h"))
+text = {path.relative_to(tree).as_posix(): path.read_text().split("\n") for path in files}
+
+includes = collections.defaultdict(set)
+for name, lines in text.items():
+    unit = name.rsplit(".", 1)[0]
+    for line in lines:
+        found = re.match(r'\s*#include "([^"]+)\.h"', line)
+        if found and found[1] != unit:
+            includes[unit].add(found[1])
+
+
+def reached(start):
+    seen, left = set(), list(includes[start])
+    while left:
+        unit = left.pop()
+        if unit not in seen:
+            seen.add(unit)
+            left += includes.get(unit, ())
+    return seen
+
+
+reach = {unit: reached(unit) for unit in list(includes)}
+circles = {frozenset(other for other in reach[unit] if unit in reach.get(other, ())) for unit in reach if unit in reach[unit]}
+print(f"circles of units that include each other: {len(circles)}")
+print(f"files over 600 lines: {sum(len(lines) - 1 > 600 for lines in text.values())}")
+print(f"lines in cli/: {sum(len(lines) - 1 for name, lines in text.items() if name.startswith('cli/'))}")
+
+lengths = []
+opening = re.compile(r"^(  )?([A-Za-z_\[].*\) (const )?(noexcept )?(override )?\{|[A-Za-z_].*\)( :.*)?\{)$")
+other = re.compile(r"\s*(if|for|while|switch|namespace|struct|class|enum|else|do|case|return|HR_)\b")
+for name, lines in text.items():
+    at = 0
+    while name.endswith(".cc") and at < len(lines):
+        if opening.match(lines[at]) and not other.match(lines[at]):
+            end = lines.index(" " * (len(lines[at]) - len(lines[at].lstrip())) + "}", at) if (
+                " " * (len(lines[at]) - len(lines[at].lstrip())) + "}") in lines[at:] else at
+            lengths.append((end - at + 1, name))
+            at = end
+        at += 1
+print(f"functions over 60 lines: {sum(n > 60 for n, name in lengths)}; of analysis/ over 80: "
+      f"{sum(n > 80 and name.startswith('analysis/') for n, name in lengths)}")
+
+if len(sys.argv) > 2:
+    units = collections.defaultdict(set)
+    current = ""
+    for line in subprocess.check_output(["ninja", "-C", sys.argv[2], "-t", "deps"], text=True).split("\n"):
+        if line and not line.startswith(" "):
+            current = line.split(":")[0]
+        for header in HEADERS:
+            if line.strip().endswith("/" + header):
+                units[header].add(current)
+    for header, objects in units.items():
+        print(f"{header}: {len(objects)} units, {sum(not o.startswith('tests/') for o in objects)} of production")
