@@ -56,9 +56,6 @@ Settings AllSettings(const RunOptions& options, const experiments::PlanFile& pla
   Settings settings = plan.settings;
   for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
   if (options.epochs) settings.emplace_back("source.epochs", std::to_string(*options.epochs));
-  // A run by the clock goes round its table until the time is up.
-  else if (!options.duration.empty())
-    settings.emplace_back("source.epochs", "0");
   if (options.cold) settings.emplace_back("source.cold", "true");
   return settings;
 }
@@ -254,6 +251,9 @@ int Run(const RunOptions& options) {
   if (!options.plan.empty()) plan = experiments::ReadPlan(options.plan);
   const Settings settings = AllSettings(options, plan);
   PipelineSpec spec = LoadSpec(options, plan, settings);
+  // A run by the clock goes round its table until the time is up. That is of the measurement: the
+  // settings in force keep how often the job reads it.
+  if (!options.duration.empty() && !options.epochs) spec.epochs = 0;
   CheckCeiling(options, &spec);
   if (options.cold && spec.synthetic)
     throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read", "--cold",

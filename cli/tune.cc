@@ -295,8 +295,7 @@ void LimitCores(int cores) {
 reader::Settings AllSettings(const TuneOptions& options) {
   reader::Settings settings;
   for (const std::string& text : options.set) settings.push_back(reader::ParseSetting(text));
-  // Tuning takes as long as it takes: the table is read again and again.
-  settings.emplace_back("source.epochs", std::to_string(options.epochs.value_or(0)));
+  if (options.epochs) settings.emplace_back("source.epochs", std::to_string(*options.epochs));
   return settings;
 }
 
@@ -530,6 +529,8 @@ int Run(const TuneOptions& options) {
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
   const reader::Settings settings = AllSettings(options);
   reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
+  // Tuning takes as long as it takes: the table is read again and again.
+  if (!options.epochs) spec.epochs = 0;
   const analysis::TunerOptions tuner_options = TunerOptionsOf(options, spec);
   if (options.cores > 0) LimitCores(options.cores);
   experiments::ChooseGap(options.database, &spec);

@@ -53,6 +53,7 @@ collectors::RunConditions ReadConditions(const reader::PipelineSpec& spec,
   collectors::RunConditions conditions;
   if (spec.repeat_first_batch) conditions.kind = "ceiling";
   conditions.settings_text = SettingsText(settings);
+  conditions.settings = spec.in_force;
   conditions.cold = spec.cold_reads;
   if (spec.file_order) {
     conditions.element_order = "file";

@@ -7,7 +7,7 @@
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/phases.h"
-#include "analysis/run/recorded_settings.h"
+#include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -142,8 +142,8 @@ bool Contradicts(const PipelineModel& model, const Differential& found, const Li
 // Commands that would be refused, or make no run of the kind that is missing, are left out.
 void AddMissing(const RunView& run, Differential* found) {
   if (run.run.pipeline_path.empty() || !run.run.settings_text) return;
-  const bool direct = SettingInForce(run.run, "source.direct") == "true";
-  const std::string to = SettingInForce(run.run, "delivery.to");
+  const bool direct = SettingOf(run.run, "source.direct") == "true";
+  const std::string to = SettingOf(run.run, "delivery.to").value_or("");
   const std::string& work = run.added_work;
   const bool writes = !work.empty() && work != "--checksum";
   const auto add = [&](const std::string& what, const std::string& none,
@@ -167,8 +167,7 @@ void AddMissing(const RunView& run, Differential* found) {
   constexpr const char* kDirect = "reads go past the page cache, source.direct";
   if (!found->warm) {
     add("a run with the table in memory, for the prep stall", direct ? kDirect : file,
-        option +
-            (SettingInForce(run.run, "source.cold") == "true" ? " --set source.cold=false" : ""));
+        option + (SettingOf(run.run, "source.cold") == "true" ? " --set source.cold=false" : ""));
   }
   if (!found->cold) {
     add("a run that reads from the device, for the fetch stall", direct ? kDirect : file,

@@ -7,7 +7,7 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
-#include "analysis/run/recorded_settings.h"
+#include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
@@ -108,7 +108,7 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
 std::string CannotApply(const RunRow& run) {
   if (run.pipeline_path.empty()) return "its settings are in its own code";
   if (!run.settings_text) return "its pipeline was run by another program";
-  const std::string to = SettingInForce(run, "delivery.to");
+  const std::string to = SettingOf(run, "delivery.to").value_or("");
   if (!to.empty() && to != "inline") return "it delivers its batches to another process";
   return "";
 }

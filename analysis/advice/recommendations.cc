@@ -9,7 +9,7 @@
 
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/bounds.h"
-#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"

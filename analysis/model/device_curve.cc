@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "analysis/run/pipeline_setting.h"
 #include "analysis/run/reads.h"
+#include "analysis/run/settings.h"
 
 namespace headrace::analysis {
 namespace {
@@ -25,8 +25,8 @@ double RateOfSize(const std::map<double, double>& rate_of_size, double bytes) {
 }
 
 double InFlightPerThread(const RunView& run, double requests_per_stripe) {
-  if (SettingOf(run.run, "source.io").value_or("") != "uring") return 1;
-  const double depth = std::atof(SettingOf(run.run, "source.depth").value_or("16").c_str());
+  if (SettingOf(run.run, "source.io") != "uring") return 1;
+  const double depth = std::atof(SettingOf(run.run, "source.depth").value_or("1").c_str());
   return std::clamp(std::min(depth, requests_per_stripe), 1.0, 1024.0);
 }
 

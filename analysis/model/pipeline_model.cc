@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include "analysis/run/counter_sums.h"
 #include "analysis/run/memory_bandwidth.h"
@@ -340,41 +339,13 @@ void PipelineModel::ReadTree() {
   }
 }
 
-// As the store has it; of runs of earlier versions, what the pipeline's file says, replaced by what
-// its command line sets (docs/pipeline.md).
 void PipelineModel::ReadOrder() {
-  if (!run_->run.element_order.empty()) {
-    ordered_ = run_->run.element_order == "file";
-    constexpr int64_t kMost = 1'000'000;
-    const int64_t window = run_->run.order_window_count.value_or(0);
-    if (ordered_) current_.order_window = static_cast<int>(std::clamp<int64_t>(window, 0, kMost));
-    return;
+  constexpr int64_t kMaxWindow = 1'000'000;
+  ordered_ = run_->run.element_order == "file";
+  const int64_t window = run_->run.order_window_count.value_or(0);
+  if (ordered_) {
+    current_.order_window = static_cast<int>(std::clamp<int64_t>(window, 0, kMaxWindow));
   }
-  // Without comments; a '#' inside a string loses the rest of its line, which holds no such key.
-  std::string text;
-  bool comment = false;
-  for (const char c : run_->run.pipeline_text) {
-    if (c == '#') comment = true;
-    if (c == '\n') comment = false;
-    if (!comment) text += c;
-  }
-  const auto last = [](const std::string& in, const std::regex& what) {
-    std::string found;
-    for (std::sregex_iterator it(in.begin(), in.end(), what), end; it != end; ++it) {
-      found = (*it)[1];
-    }
-    return found;
-  };
-  static const std::regex order("\\border[ \\t]{0,8}=[ \\t]{0,8}[\"'](\\w{1,8})[\"']");
-  static const std::regex window("\\breorder_window[ \\t]{0,8}=[ \\t]{0,8}(\\d{1,6})\\b");
-  static const std::regex set_order("\\bpipeline\\.order=[\"']?(\\w{1,8})");
-  static const std::regex set_window("\\bpipeline\\.reorder_window=(\\d{1,6})\\b");
-  const std::string& command = run_->run.command;
-  const std::string asked = last(command, set_order);
-  ordered_ = (asked.empty() ? last(text, order) : asked) == "file";
-  const std::string ahead = last(command, set_window);
-  const std::string& number = ahead.empty() ? last(text, window) : ahead;
-  if (ordered_ && !number.empty()) current_.order_window = std::stoi(number);
 }
 
 double PipelineModel::OrderShare(size_t stage, const Settings& settings) const {

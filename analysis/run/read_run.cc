@@ -217,6 +217,11 @@ StepCounters ReadStepCounters(const Row& row) {
 }
 
 void ReadSummaries(Database& database, int64_t id, RunView* view) {
+  if (database.Has("run_setting")) {
+    database.EachOf("run_setting", id, "key", [&](const Row& row) {
+      view->run.settings.emplace(row.Text("key"), row.Text("value"));
+    });
+  }
   database.EachOf("stage_summary", id, "stage_index", [&](const Row& row) {
     StageRow stage;
     static_cast<StageCounters&>(stage) = ReadStageCounters(row);

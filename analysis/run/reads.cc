@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/settings.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -12,16 +12,6 @@ namespace headrace::analysis {
 namespace {
 
 // Bytes and times as the pipeline file writes them; nothing for what it would refuse.
-std::optional<double> BytesOf(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  try {
-    std::string plain = *text;
-    if (plain.ends_with("/s")) plain.resize(plain.size() - 2);
-    return static_cast<double>(ParseBytes(plain, "setting"));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
 std::optional<double> SecondsOf(const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
   try {
@@ -126,7 +116,7 @@ std::optional<Reads> ReadsOf(const RunView& run) {
   return reads;
 }
 
-// A modelled device says it outright (docs/storage.md has the presets).
+// A modelled device says it outright.
 std::optional<ReadCost> ReadCostOf(const RunView& run) {
   const auto setting = [&](const char* key) { return SettingOf(run.run, key); };
   const auto request = NumberOf(setting("source.device.ns_per_request"));
@@ -134,14 +124,9 @@ std::optional<ReadCost> ReadCostOf(const RunView& run) {
   if (request && byte) {
     return ReadCost{*request * 1e-9, *byte * 1e-9, "[source.device] of the pipeline file"};
   }
-  const std::string preset = setting("source.throttle.preset").value_or("");
-  double bandwidth = 0, iops = 0, seek = 0;
-  if (preset == "disk") bandwidth = 150e6, seek = 0.008;
-  if (preset == "ssd") bandwidth = 2e9, iops = 200'000;
-  if (preset == "remote") bandwidth = 1e9, iops = 5'000;
-  if (const auto given = BytesOf(setting("source.throttle.bandwidth"))) bandwidth = *given;
-  if (const auto given = NumberOf(setting("source.throttle.iops"))) iops = *given;
-  if (const auto given = SecondsOf(setting("source.throttle.seek"))) seek = *given;
+  const double bandwidth = BytesSettingOf(run.run, "source.throttle.bandwidth").value_or(0);
+  const double iops = NumberOf(setting("source.throttle.iops")).value_or(0);
+  const double seek = SecondsOf(setting("source.throttle.seek")).value_or(0);
   if (bandwidth > 0) {
     return ReadCost{seek + (iops > 0 ? 1 / iops : 0), 1 / bandwidth,
                     "[source.throttle] of the pipeline file"};

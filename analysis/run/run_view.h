@@ -4,6 +4,7 @@
 // never 0 in its place.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct RunRow {
 #define HR_CONDITION_COLUMN(type, read, column, unset, help) read column{};
 #include "collectors/store/columns.def"
   Real clustered_dedup_ratio, sample_dedup_ratio;
+  // In force, defaults included; analysis/run/settings.h. Empty where they are not recorded.
+  std::map<std::string, std::string> settings;
 };
 
 // Counters of an operator, over the run or over one interval.

@@ -11,8 +11,8 @@
 #include "analysis/model/work_split.h"
 #include "analysis/run/byte_flow.h"
 #include "analysis/run/memory_bandwidth.h"
-#include "analysis/run/pipeline_setting.h"
 #include "analysis/run/reads.h"
+#include "analysis/run/settings.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -72,16 +72,6 @@ std::string Factor(double value) {
 }
 
 std::string Percent(double ratio) { return FormatPercent(ratio); }
-
-double SettingBytes(const RunRow& run, const std::string& key) {
-  const auto text = SettingOf(run, key);
-  if (!text) return 0;
-  try {
-    return static_cast<double>(ParseBytes(*text, key));
-  } catch (const Error&) {
-    return 0;
-  }
-}
 
 std::string WordsOf(const std::string& resource, const Limit& limit) {
   if (resource == "cores") return "the cores";
@@ -711,7 +701,7 @@ WorkerLimit FindWorkerLimit(const RunView& run) {
     limit.evidence = fmt::format(
         "the source waited {} of its time for the memory budget of {} while the queue behind it "
         "had room; {} would allow {:.2f} times the rate",
-        Percent(*held), FormatBytes(SettingBytes(run.run, "pipeline.memory")),
+        Percent(*held), FormatBytes(BytesSettingOf(run.run, "pipeline.memory").value_or(0)),
         Describe(first.limit), bottleneck.unexplained_ratio);
     return limit;
   }
@@ -800,7 +790,7 @@ std::optional<double> ScaledStepSeconds(const std::string& model, double tensor_
 }
 
 std::optional<double> HeldForMemory(const RunView& run) {
-  if (SettingBytes(run.run, "pipeline.memory") <= 0) return std::nullopt;
+  if (BytesSettingOf(run.run, "pipeline.memory").value_or(0) <= 0) return std::nullopt;
   for (const OperatorRow& op : run.operators) {
     if (op.kind != "fetch") continue;
     const auto stage = std::find_if(run.stages.begin(), run.stages.end(),

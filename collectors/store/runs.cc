@@ -134,7 +134,16 @@ void RunStore::SetConditions(int64_t run_id, const RunConditions& conditions) {
   Statement update(database_, fmt::format("UPDATE runs SET {} WHERE run_id = ?", changes));
 #define HR_CONDITION_COLUMN(type, read, column, unset, help) BindValue(conditions.column, &update);
 #include "collectors/store/columns.def"
+  Transaction transaction(database_);
   update.Bind(run_id).Run();
+  for (const auto& [key, value] : conditions.settings) {
+    Prepared("INSERT OR REPLACE INTO run_settings (run_id, key, value) VALUES (?1, ?2, ?3)")
+        .Bind(run_id)
+        .Bind(std::string_view(key))
+        .Bind(std::string_view(value))
+        .Run();
+  }
+  transaction.Commit();
 }
 
 void RunStore::SetFacts(int64_t run_id, const std::vector<RunFact>& facts) {

@@ -155,6 +155,8 @@ struct DecisionRow {
 struct RunConditions {
 #define HR_CONDITION_COLUMN(type, read, column, unset, help) type column = unset;
 #include "collectors/store/columns.def"
+  // The settings in force, defaults included: "source.io" -> "pread" (view run_setting).
+  std::map<std::string, std::string> settings;
 };
 
 // A figure about a run (columns of view run_fact). Its name ends in its unit.

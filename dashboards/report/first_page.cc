@@ -8,7 +8,7 @@
 #include "analysis/advice/next_step.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
-#include "analysis/run/recorded_settings.h"
+#include "analysis/run/settings.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"

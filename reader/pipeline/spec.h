@@ -86,6 +86,9 @@ enum class DictionaryMode : uint8_t {
 struct PipelineSpec {
   std::string path;  // of the file, for messages
   std::string text;  // the file as read
+  // Every scalar key with the value that it has, defaults included, by the name that a setting has
+  // for it; "transform[0].op" for lists without names.
+  std::map<std::string, std::string> in_force;
   std::string name = "pipeline";
   bool file_order = false;  // order = "file"
   uint64_t batch_rows = 512;

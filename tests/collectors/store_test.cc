@@ -650,6 +650,7 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   conditions.epoch_splits_count = 12;
   conditions.element_order = "file";
   conditions.order_window_count = 8;
+  conditions.settings = {{"source.epochs", "1"}, {"source.io", "pread"}};
   store.SetConditions(run, conditions);
   store.SetFacts(run, {{"sample_dedup_ratio", 9, "ratio"}});
   store.SetFacts(run,
@@ -660,6 +661,8 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
       "clustered_dedup_ratio, sample_dedup_ratio FROM run_summary ORDER BY run_id LIMIT 1";
   const std::string kept = "ceiling|decode.parallelism=2|1 file|1|0.25|1||12|file|8|2.5|1.5";
   EXPECT_EQ(Row(kAll), kept);
+  const char* const kSettings = "SELECT run_id, key, value FROM run_setting ORDER BY key";
+  EXPECT_EQ(Row(kSettings), "1|source.epochs|1\n1|source.io|pread");
   EXPECT_EQ(Row("SELECT COUNT(kind) FROM run_summary"), "1") << "not of run " << other;
   conditions = {};
   conditions.resident_note = "remote storage";
@@ -671,6 +674,7 @@ TEST_F(Store, ConditionsOfARunAreKeptAndCopied) {
   store.CopyRun(run, copy);
   path_ = copy;
   EXPECT_EQ(Row(kAll), kept);
+  EXPECT_EQ(Row(kSettings), "1|source.epochs|1\n1|source.io|pread");
 }
 
 // Facts that had columns of their own are rows for who reads, whichever version stored them.

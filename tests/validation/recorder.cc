@@ -151,8 +151,8 @@ RunView Record(const World& world, const Recording& how, uint64_t seed) {
   view.run.accounting_level = how.level;
   for (const Station& station : world.stations) {
     if (!station.ordered) continue;
-    view.run.pipeline_text =
-        "[pipeline]\norder = \"file\"\nreorder_window = " + std::to_string(station.window) + "\n";
+    view.run.element_order = "file";
+    view.run.order_window_count = station.window;
   }
   view.run.cores_count = world.cores;
   view.run.cores_bound_by = "affinity";

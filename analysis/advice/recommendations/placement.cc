@@ -10,7 +10,7 @@
 #include "analysis/program/cache_choice.h"
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/operator_class.h"
-#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"

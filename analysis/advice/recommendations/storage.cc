@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "analysis/advice/recommendations.h"
-#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/settings.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -18,8 +18,6 @@ constexpr const char* kNoReads =
 constexpr const char* kNoCost =
     "[source.device] in the pipeline file (ns_per_request, ns_per_byte), as headrace doctor "
     "--calibrate --folder FOLDER measures them";
-constexpr double kDefaultGap = 128 * 1024;      // bytes, the default of source.coalesce_gap
-constexpr double kLongestRead = 8 * 1048576.0;  // bytes, the default of source.coalesce_max
 
 // Storage time of a row, by the cost of requests and bytes.
 double StorageSeconds(const Reads& reads, const ReadCost& cost) {
@@ -115,14 +113,15 @@ Recommendation Flatten(const Evidence& e) {
   return result;
 }
 
-double GapOf(const RunRow& run) {
-  const auto text = SettingOf(run, "source.coalesce_gap");
-  if (!text) return kDefaultGap;
-  try {
-    return static_cast<double>(ParseBytes(*text, "source.coalesce_gap"));
-  } catch (const Error&) {
-    return kDefaultGap;
-  }
+// Bytes over which reads are joined; empty where it is chosen by what a request costs, or not
+// recorded.
+std::optional<double> GapOf(const RunRow& run) {
+  return BytesSettingOf(run, "source.coalesce_gap");
+}
+
+// Bytes of the longest read that requests are joined to; endless where it is not recorded.
+double LongestRead(const RunRow& run) {
+  return BytesSettingOf(run, "source.coalesce_max").value_or(HUGE_VAL);
 }
 
 // Share of the bytes read, from which on over-reading is worth fixing.
@@ -138,8 +137,8 @@ std::string EvenText(double even) {
 // What reads are joined over is far more than a request is worth, and much of what is read is so.
 bool GapTooLarge(const Evidence& e) {
   if (!e.reads() || !e.read_cost()) return false;
-  if (SettingOf(e.run().run, "source.coalesce_gap") == "auto") return false;
-  return GapOf(e.run().run) > 2 * e.read_cost()->request_s / e.read_cost()->byte_s &&
+  const std::optional<double> gap = *GapOf(e.run().run);
+  return gap && *gap > 2 * e.read_cost()->request_s / e.read_cost()->byte_s &&
          e.reads()->over_read_ratio >= kMuchOverRead;
 }
 
@@ -171,7 +170,7 @@ GapSaving SavingOfSmallerGap(const Reads& reads, const ReadCost& cost, double ev
 Recommendation SmallerGap(const Evidence& e) {
   const Reads& reads = *e.reads();
   const ReadCost& cost = *e.read_cost();
-  const double even = cost.request_s / cost.byte_s, gap = GapOf(e.run().run);
+  const double even = cost.request_s / cost.byte_s, gap = *GapOf(e.run().run);
   const double now = StorageSeconds(reads, cost);
   const bool aligned = SettingOf(e.run().run, "source.direct") == "true";
   const GapSaving saving = SavingOfSmallerGap(reads, cost, even, gap, aligned);
@@ -217,7 +216,11 @@ Recommendation Coalesce(const Evidence& e) {
   }
   const ReadCost& cost = *e.read_cost();
   const double even = cost.request_s / cost.byte_s;
-  const double gap = GapOf(e.run().run);
+  if (!GapOf(e.run().run)) {
+    return CannotSay(ReadsText(reads) + "; how far reads are joined was not recorded",
+                     "a run by this version");
+  }
+  const double gap = *GapOf(e.run().run);
   const std::string evidence = fmt::format("{}; {}, and reads are joined over holes up to {}",
                                            ReadsText(reads), EvenText(even), FormatBytes(gap));
   if (gap > 2 * even) {
@@ -230,14 +233,15 @@ Recommendation Coalesce(const Evidence& e) {
   // whole gains, where their bytes are known. With the holes not known the middle is taken.
   const double now = StorageSeconds(reads, cost);
   const double stripe_rows = std::max(1.0, reads.stripe_rows);
-  const double fewest = std::max(1.0, std::ceil(reads.bytes_per_row * stripe_rows / kLongestRead));
+  const double longest_read = LongestRead(e.run().run);
+  const double fewest = std::max(1.0, std::ceil(reads.bytes_per_row * stripe_rows / longest_read));
   const double most_saved =
       std::max(0.0, reads.requests_per_stripe - fewest) * cost.request_s / stripe_rows;
   double least_saved = 0;
   const ByteBorder* stored = FindBorder(e.bytes(), "stored");
   if (stored != nullptr && stored->per_row.available()) {
     const double whole = stored->per_row.value();
-    const double requests = std::max(1.0, std::ceil(whole * stripe_rows / kLongestRead));
+    const double requests = std::max(1.0, std::ceil(whole * stripe_rows / longest_read));
     least_saved = std::clamp(now - requests / stripe_rows * cost.request_s - whole * cost.byte_s,
                              0.0, most_saved);
   }

@@ -9,7 +9,7 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/run/operator_class.h"
-#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/settings.h"
 #include "base/units.h"
 
 namespace headrace::analysis {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/model/limits/resource_limit.h"
-#include "analysis/run/pipeline_setting.h"
+#include "analysis/run/settings.h"
 
 namespace headrace::analysis {
 namespace {
@@ -17,8 +17,7 @@ bool IsSet(const RunRow& run, const std::string& key) {
 // a storage.
 bool IsModelledLink(const RunRow& run, const std::string& name) {
   return name == "throttle" && IsSet(run, "source.throttle.bandwidth") &&
-         !IsSet(run, "source.throttle.iops") && !IsSet(run, "source.throttle.seek") &&
-         !SettingOf(run, "source.throttle.preset");
+         !IsSet(run, "source.throttle.iops") && !IsSet(run, "source.throttle.seek");
 }
 
 class Device final : public ResourceLimit {

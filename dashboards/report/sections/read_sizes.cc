@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/run/pipeline_setting.h"
 #include "analysis/run/reads.h"
+#include "analysis/run/settings.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
@@ -62,8 +62,10 @@ std::optional<Section> ReadSizes(const RunView& run, const analysis::Statements&
   const std::optional<analysis::Reads> reads =
       doubt.empty() ? analysis::ReadsOf(run) : std::nullopt;
   if (reads) {
+    const std::optional<double> bytes = analysis::BytesSettingOf(run.run, "source.coalesce_gap");
     const std::string gap =
-        analysis::SettingOf(run.run, "source.coalesce_gap").value_or("128KiB, the default");
+        bytes ? FormatBytes(*bytes)
+              : analysis::SettingOf(run.run, "source.coalesce_gap").value_or("a size not recorded");
     section.facts = {{"requests_per_row", Number(reads->requests_per_row, Unit::kCount, "")},
                      {"mean_size_bytes", Bytes(reads->mean_bytes, "")},
                      {"requests_per_stripe", Number(reads->requests_per_stripe, Unit::kCount, "")},

@@ -22,7 +22,7 @@ void ParseCache(const SpecValue& root, PipelineSpec* spec) {
     caches[1].Fail(
         "a pipeline has one [[cache]]: splits that the later one holds never come by the "
         "earlier, whose room is better the later one's; leave out one of the two");
-  const SpecValue& table = caches[0];
+  const SpecValue table = caches[0].Called("cache");  // as a setting names it
   table.CheckKeys("[[cache]]", {"after", "tier", "budget", "folder", "allow_random"});
   CacheOptions& cache = spec->cache;
   cache.after = table.Text("after", "");
@@ -35,8 +35,7 @@ void ParseCache(const SpecValue& root, PipelineSpec* spec) {
                     Printable(cache.after, 40), is_there ? "" : DidYouMean(cache.after, places)));
   }
   cache.tier = table.IsSecond("tier", "memory", "disk") ? CacheTier::kDisk : CacheTier::kMemory;
-  if (const SpecValue budget = table["budget"])
-    cache.budget_bytes = static_cast<uint64_t>(budget.Bytes("budget"));
+  cache.budget_bytes = table.Bytes("budget", cache.budget_bytes);
   const std::string folder = table.Text("folder", "");
   if (!folder.empty()) cache.folder = table.Path(folder);
   if ((cache.tier == CacheTier::kDisk) != !cache.folder.empty())

@@ -13,7 +13,6 @@ namespace headrace::reader {
 
 void ParseDelivery(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue table = root.Table("delivery");
-  if (!table) return;
   table.CheckKeys("[delivery]", {"to", "ring", "window"});
   DeliveryOptions& delivery = spec->delivery;
   try {
@@ -21,11 +20,9 @@ void ParseDelivery(const SpecValue& root, PipelineSpec* spec) {
   } catch (const Error& error) {
     table["to"].Fail(fmt::format("{}; {}", error.fact(), error.fix()));
   }
-  if (const SpecValue ring = table["ring"]) {
-    delivery.ring_bytes = static_cast<uint64_t>(ring.Bytes("ring"));
-    if (delivery.ring_bytes < kMinRingBytes || delivery.ring_bytes > kMaxRingBytes)
-      ring.Fail("ring must be from 64KiB to 4GiB");
-  }
+  delivery.ring_bytes = table.Bytes("ring", delivery.ring_bytes);
+  if (delivery.ring_bytes < kMinRingBytes || delivery.ring_bytes > kMaxRingBytes)
+    table["ring"].Fail("ring must be from 64KiB to 4GiB");
   delivery.window = table.Count("window", delivery.window, 0, 1u << 20);
   if (delivery.to.kind != DeliveryKind::kInline && !HasOperator(*spec, "tensorize"))
     table["to"].Fail(

@@ -25,9 +25,8 @@ std::any ParseRead(const SpecValue& table, const std::string& kind) {
   keys.cost = ParseSize(table, kind);
   const std::string name = table.Text("name", "");
   keys.device = table.Text("device", name.empty() ? "device" : name);
-  const SpecValue rate = table["rate"];
-  if (!rate) table.Fail("read needs a rate such as rate = \"200MB/s\"");
-  keys.bytes_per_second = rate.Rate("rate");
+  if (!table["rate"]) table.Fail("read needs a rate such as rate = \"200MB/s\"");
+  keys.bytes_per_second = table.Rate("rate", 0);
   const std::string file = table.Text("file", "");
   if (!file.empty()) keys.file = table.Path(file);
   return keys;

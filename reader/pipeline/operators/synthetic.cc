@@ -6,14 +6,14 @@ namespace headrace::reader {
 
 Cost ParseTime(const SpecValue& table, const std::string& kind) {
   Cost cost;
-  cost.mean = table[kind].Duration(kind);
+  cost.mean = table.Duration(kind, 0);
   ParseRandomness(table, &cost);
   return cost;
 }
 
 Cost ParseSize(const SpecValue& table, const std::string& kind) {
   Cost cost;
-  cost.mean = table[kind].Bytes(kind);
+  cost.mean = static_cast<double>(table.Bytes(kind, 0));
   ParseRandomness(table, &cost);
   return cost;
 }

@@ -60,7 +60,6 @@ void Model(const SpecValue& consumer, PipelineSpec* spec) {
 
 void ParseConsumer(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue table = root.Table("consumer");
-  if (!table) return;
   table.CheckKeys("[consumer]", {"kind", "step", "cv", "distribution", "spin", "model"});
   const std::vector<std::string> kinds = {"emulated", "trainer", "none"};
   const std::string kind = table.Text("kind", "emulated");
@@ -69,7 +68,7 @@ void ParseConsumer(const SpecValue& root, PipelineSpec* spec) {
     table["kind"].Fail(
         fmt::format("unknown kind '{}'{}", Printable(kind, 40), DidYouMean(kind, kinds)));
   spec->consumer.kind = static_cast<ConsumerKind>(found - kinds.begin());
-  if (const SpecValue step = table["step"]) spec->consumer.step.mean = step.Duration("step");
+  spec->consumer.step.mean = table.Duration("step", spec->consumer.step.mean);
   ParseRandomness(table, &spec->consumer.step);
   spec->consumer.spin = table.Flag("spin", false);
   Model(table, spec);

@@ -15,7 +15,6 @@ namespace headrace::reader {
 
 void ParseDedup(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue table = root.Table("dedup");
-  if (!table) return;
   table.CheckKeys("[dedup]", {"mode", "scope", "min_factor", "groups"});
   DedupOptions& dedup = spec->dedup;
   const auto choice = [&](const char* key, const std::vector<std::string>& names) {

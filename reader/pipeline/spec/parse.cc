@@ -171,8 +171,9 @@ PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
   toml::table root = Parse(text, path);
   for (const auto& [knob, value] : settings) ApplySetting(&root, knob, value);
   PipelineSpec spec;
+  SettingsInForce in_force;
   try {
-    spec = Build(root, {path, folder});
+    spec = Build(root, {path, folder, &in_force});
   } catch (const Error& error) {
     // A mistake without a line in the file came with a setting.
     if (error.where().find(path + ":") == 0) throw;
@@ -186,6 +187,7 @@ PipelineSpec ParsePipeline(const std::string& text, const std::string& path,
   }
   spec.path = path;
   spec.text = text;
+  spec.in_force = std::move(in_force);
   return spec;
 }
 

@@ -37,7 +37,6 @@ DictionaryMode Dictionary(const SpecValue& table) {
 
 void ParsePipelineKeys(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue table = root.Table("pipeline");
-  if (!table) return;
   table.CheckKeys("[pipeline]",
                   {"name", "order", "batch_rows", "seed", "worker_rows", "shuffle_rows",
                    "reorder_window", "prefetch", "layout", "dictionary", "memory", "huge_pages"});
@@ -51,8 +50,7 @@ void ParsePipelineKeys(const SpecValue& root, PipelineSpec* spec) {
   spec->prefetch = static_cast<uint32_t>(table.Count("prefetch", 0, 0, kMaxQueue));
   spec->layout = Layout(table);
   spec->dictionary = Dictionary(table);
-  if (const SpecValue memory = table["memory"])
-    spec->memory_bytes = static_cast<uint64_t>(memory.Bytes("memory"));
+  spec->memory_bytes = table.Bytes("memory", spec->memory_bytes);
   spec->huge_pages = table.Flag("huge_pages", false);
 }
 

@@ -13,7 +13,6 @@ namespace headrace::reader {
 
 void ParseProjection(const SpecValue& root, PipelineSpec* spec) {
   const SpecValue table = root.Table("projection");
-  if (!table) return;
   table.CheckKeys("[projection]", {"label", "columns", "maps", "outputs"});
   spec->label = table.Text("label", "");
   if (!spec->label.empty()) spec->projection.columns.push_back(spec->label);

@@ -19,13 +19,12 @@ void ParseSource(const SpecValue& root, PipelineSpec* spec) {
                    "direct", "depth", "registered", "device", "throttle", "remote", "tier", "fault",
                    "checksum", "on_corrupt", "on_locked", "cold"});
   spec->epochs = table.Count("epochs", 1, 0, UINT64_MAX >> 1);
-  if (const SpecValue gap = table["coalesce_gap"]) {
-    spec->gap_is_auto = gap.AsText() == "auto";
-    if (!spec->gap_is_auto)
-      spec->fetch.max_gap_bytes = static_cast<uint64_t>(gap.Bytes("coalesce_gap"));
-  }
-  if (const SpecValue most = table["coalesce_max"])
-    spec->fetch.max_read_bytes = static_cast<uint64_t>(most.Bytes("coalesce_max"));
+  spec->gap_is_auto = table["coalesce_gap"].AsText() == "auto";
+  if (spec->gap_is_auto)
+    table.Text("coalesce_gap", "auto");
+  else
+    spec->fetch.max_gap_bytes = table.Bytes("coalesce_gap", spec->fetch.max_gap_bytes);
+  spec->fetch.max_read_bytes = table.Bytes("coalesce_max", spec->fetch.max_read_bytes);
   spec->io.io = table.IsSecond("io", "pread", "uring") ? IoMethod::kUring : IoMethod::kPread;
   spec->io.direct = table.Flag("direct", false);
   spec->io.depth = static_cast<uint32_t>(table.Count("depth", 16, 1, kMaxDepth));
@@ -50,8 +49,7 @@ void ParseSource(const SpecValue& root, PipelineSpec* spec) {
     SyntheticSource source;
     source.elements = synthetic.Count("elements", 0, 0, UINT64_MAX >> 1);
     source.rows = synthetic.Count("rows", 1, 1, 1u << 30);
-    if (const SpecValue bytes = synthetic["bytes"])
-      source.bytes = static_cast<uint64_t>(bytes.Bytes("bytes"));
+    source.bytes = synthetic.Bytes("bytes", source.bytes);
     spec->synthetic = source;
   } else if (path.empty()) {
     table.Fail("a source needs table = \"FOLDER\" or synthetic = { ... }");

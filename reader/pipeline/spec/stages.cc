@@ -124,7 +124,8 @@ void ParseStages(const SpecValue& root, PipelineSpec* spec) {
   std::set<std::string> names = {"consumer", "pipeline", "source", "projection",
                                  "stage",    "delivery", "dedup"};
   std::set<std::string> operator_names;
-  for (const SpecValue& table : node.Items()) {
+  for (const SpecValue& item : node.Items()) {
+    const SpecValue table = item.Called(item["name"].AsText().value_or("stage"));
     StageSpec stage = ParseStage(table, &names);
     ParseOperators(table, &operator_names, &stage);
     spec->stages.push_back(std::move(stage));

@@ -26,7 +26,6 @@ void ParseDevice(const SpecValue& source, PipelineSpec* spec) {
 // A preset, and single figures in its place.
 void ParseThrottle(const SpecValue& source, PipelineSpec* spec) {
   const SpecValue table = source.Table("throttle");
-  if (!table) return;
   table.CheckKeys("[source.throttle]", {"preset", "bandwidth", "iops", "latency", "seek"});
   ThrottleOptions& throttle = spec->throttle;
   const std::string preset = table.Text("preset", "");
@@ -38,19 +37,18 @@ void ParseThrottle(const SpecValue& source, PipelineSpec* spec) {
     }
     throttle = *found;
   }
-  if (const SpecValue bandwidth = table["bandwidth"])
-    throttle.bytes_per_second = bandwidth.Rate("bandwidth");
+  throttle.bytes_per_second = table.Rate("bandwidth", throttle.bytes_per_second);
   throttle.iops = table.Number("iops", throttle.iops);
   if (throttle.iops < 0) table["iops"].Fail("iops must not be below 0");
-  if (const SpecValue latency = table["latency"])
-    throttle.latency_ns = static_cast<int64_t>(latency.Duration("latency"));
-  if (const SpecValue seek = table["seek"])
-    throttle.seek_ns = static_cast<int64_t>(seek.Duration("seek"));
+  const auto duration = [&](const char* key, int64_t* ns) {
+    *ns = static_cast<int64_t>(table.Duration(key, static_cast<double>(*ns)));
+  };
+  duration("latency", &throttle.latency_ns);
+  duration("seek", &throttle.seek_ns);
 }
 
 void ParseFault(const SpecValue& source, PipelineSpec* spec) {
   const SpecValue table = source.Table("fault");
-  if (!table) return;
   table.CheckKeys("[source.fault]", {"seed", "errors", "short", "flips", "stalls", "stall"});
   FaultOptions& fault = spec->io.fault;
   fault.seed = table.Count("seed", 1, 0, UINT64_MAX >> 1);
@@ -63,13 +61,11 @@ void ParseFault(const SpecValue& source, PipelineSpec* spec) {
   share("short", &fault.short_ratio);
   share("flips", &fault.flip_ratio);
   share("stalls", &fault.stall_ratio);
-  if (const SpecValue stall = table["stall"])
-    fault.stall_ns = static_cast<int64_t>(stall.Duration("stall"));
+  fault.stall_ns = static_cast<int64_t>(table.Duration("stall", 0));
 }
 
 void ParseRemote(const SpecValue& source, PipelineSpec* spec) {
   const SpecValue table = source.Table("remote");
-  if (!table) return;
   table.CheckKeys("[source.remote]",
                   {"endpoint", "region", "timeout", "stall", "retries", "connections", "ca_file"});
   RemoteOptions& remote = spec->io.remote;
@@ -79,10 +75,8 @@ void ParseRemote(const SpecValue& source, PipelineSpec* spec) {
     table["endpoint"].Fail("an endpoint is http://HOST:PORT or https://HOST");
   remote.region = table.Text("region", remote.region);
   const auto duration = [&](const char* key, int64_t* value) {
-    const SpecValue node = table[key];
-    if (!node) return;
-    *value = static_cast<int64_t>(node.Duration(key));
-    if (*value < 1'000'000) node.Fail(fmt::format("{} must be at least 1ms", key));
+    *value = static_cast<int64_t>(table.Duration(key, static_cast<double>(*value)));
+    if (*value < 1'000'000) table[key].Fail(fmt::format("{} must be at least 1ms", key));
   };
   duration("timeout", &remote.timeout_ns);
   duration("stall", &remote.stall_ns);
@@ -95,10 +89,8 @@ void ParseRemote(const SpecValue& source, PipelineSpec* spec) {
 
 void ParseTier(const SpecValue& source, PipelineSpec* spec) {
   const SpecValue table = source.Table("tier");
-  if (!table) return;
   table.CheckKeys("[source.tier]", {"budget", "policy", "popularity", "folder"});
-  if (const SpecValue budget = table["budget"])
-    spec->tier.budget_bytes = static_cast<uint64_t>(budget.Bytes("budget"));
+  spec->tier.budget_bytes = table.Bytes("budget", spec->tier.budget_bytes);
   const std::string folder = table.Text("folder", "");
   if (!folder.empty()) spec->tier.folder = table.Path(folder);
   if (!folder.empty() && !table["budget"])

@@ -55,7 +55,8 @@ std::optional<double> SpecValue::AsNumber() const {
 std::vector<SpecValue> SpecValue::Items() const {
   std::vector<SpecValue> items;
   if (is_list())
-    for (const toml::node& item : *Node(node_).as_array()) items.emplace_back(*file_, &item);
+    for (const toml::node& item : *Node(node_).as_array())
+      items.emplace_back(*file_, &item, fmt::format("{}[{}]", name_, items.size()));
   return items;
 }
 
@@ -63,12 +64,13 @@ std::vector<std::pair<std::string, SpecValue>> SpecValue::Members() const {
   std::vector<std::pair<std::string, SpecValue>> members;
   if (is_table())
     for (const auto& [key, value] : *Node(node_).as_table())
-      members.emplace_back(std::string(key.str()), SpecValue(*file_, &value));
+      members.emplace_back(std::string(key.str()), (*this)[std::string(key.str())]);
   return members;
 }
 
 void SpecValue::CheckKeys(const std::string& section,
                           const std::vector<std::string>& allowed) const {
+  if (node_ == nullptr) return;
   for (const auto& [key, value] : *Node(node_).as_table()) {
     const std::string name(key.str());
     if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
@@ -85,7 +87,20 @@ void SpecValue::CheckKeys(const std::string& section,
 }
 
 SpecValue SpecValue::operator[](const std::string& key) const {
-  return {*file_, is_table() ? Node(node_).as_table()->get(key) : nullptr};
+  return {*file_, is_table() ? Node(node_).as_table()->get(key) : nullptr,
+          name_.empty() ? key : name_ + "." + key};
+}
+
+SpecValue SpecValue::Noted(const std::string& key, const std::string& otherwise) const {
+  const SpecValue value = (*this)[key];
+  if (file_->settings == nullptr) return value;
+  std::string& text = (*file_->settings)[value.name_];
+  text = otherwise;
+  if (const auto written = value.AsText()) text = *written;
+  if (const auto integer = value.AsInteger()) text = std::to_string(*integer);
+  if (const auto real = value.AsReal()) text = fmt::format("{}", *real);
+  if (const auto flag = value.AsFlag()) text = *flag ? "true" : "false";
+  return value;
 }
 
 SpecValue SpecValue::Table(const std::string& key) const {
@@ -95,7 +110,7 @@ SpecValue SpecValue::Table(const std::string& key) const {
 }
 
 std::string SpecValue::Text(const std::string& key, const std::string& otherwise) const {
-  const SpecValue value = (*this)[key];
+  const SpecValue value = Noted(key, otherwise);
   if (!value) return otherwise;
   if (const auto text = value.AsText()) return *text;
   value.Fail(fmt::format("expected a text for {}", key));
@@ -103,7 +118,7 @@ std::string SpecValue::Text(const std::string& key, const std::string& otherwise
 
 uint64_t SpecValue::Count(const std::string& key, uint64_t otherwise, uint64_t low,
                           uint64_t high) const {
-  const SpecValue value = (*this)[key];
+  const SpecValue value = Noted(key, std::to_string(otherwise));
   if (!value) return otherwise;
   const auto count = value.AsInteger();
   if (!count) value.Fail(fmt::format("expected a whole number for {}", key));
@@ -113,14 +128,14 @@ uint64_t SpecValue::Count(const std::string& key, uint64_t otherwise, uint64_t l
 }
 
 bool SpecValue::Flag(const std::string& key, bool otherwise) const {
-  const SpecValue value = (*this)[key];
+  const SpecValue value = Noted(key, otherwise ? "true" : "false");
   if (!value) return otherwise;
   if (const auto flag = value.AsFlag()) return *flag;
   value.Fail(fmt::format("expected true or false for {}", key));
 }
 
 double SpecValue::Number(const std::string& key, double otherwise) const {
-  const SpecValue value = (*this)[key];
+  const SpecValue value = Noted(key, fmt::format("{}", otherwise));
   if (!value) return otherwise;
   const auto number = Node(value.node_).value<double>();
   if (!number || value.AsText()) value.Fail(fmt::format("expected a number for {}", key));
@@ -136,30 +151,38 @@ bool SpecValue::IsSecond(const std::string& key, const char* first, const char* 
   return text == second;
 }
 
-double SpecValue::Duration(const std::string& key) const {
-  if (AsInteger() == 0) return 0;
-  const auto text = AsText();
-  if (!text) Fail(fmt::format("expected a duration such as \"5ms\" for {}", key));
+double SpecValue::Duration(const std::string& key, double otherwise_ns) const {
+  const SpecValue value =
+      Noted(key, otherwise_ns == 0 ? "0" : fmt::format("{:.0f}ns", otherwise_ns));
+  if (!value) return otherwise_ns;
+  if (value.AsInteger() == 0) return 0;
+  const auto text = value.AsText();
+  if (!text) value.Fail(fmt::format("expected a duration such as \"5ms\" for {}", key));
   try {
     return static_cast<double>(ParseDuration(*text, key));
   } catch (const Error& error) {
-    Fail(fmt::format("{}: {}; {}", key, error.fact(), error.fix()));
+    value.Fail(fmt::format("{}: {}; {}", key, error.fact(), error.fix()));
   }
 }
 
-double SpecValue::Bytes(const std::string& key) const {
-  if (const auto count = AsInteger(); count && *count >= 0) return static_cast<double>(*count);
-  const auto text = AsText();
-  if (!text) Fail(fmt::format("expected a size such as \"64KiB\" for {}", key));
+uint64_t SpecValue::Bytes(const std::string& key, uint64_t otherwise) const {
+  const SpecValue value = Noted(key, std::to_string(otherwise));
+  if (!value) return otherwise;
+  if (const auto count = value.AsInteger(); count && *count >= 0)
+    return static_cast<uint64_t>(*count);
+  const auto text = value.AsText();
+  if (!text) value.Fail(fmt::format("expected a size such as \"64KiB\" for {}", key));
   try {
-    return static_cast<double>(ParseBytes(*text, key));
+    return ParseBytes(*text, key);
   } catch (const Error& error) {
-    Fail(fmt::format("{}: {}; {}", key, error.fact(), error.fix()));
+    value.Fail(fmt::format("{}: {}; {}", key, error.fact(), error.fix()));
   }
 }
 
-double SpecValue::Rate(const std::string& key) const {
-  std::string text = AsText().value_or("");
+double SpecValue::Rate(const std::string& key, double otherwise) const {
+  const SpecValue value = Noted(key, otherwise == 0 ? "0" : fmt::format("{:.0f}B/s", otherwise));
+  if (!value) return otherwise;
+  std::string text = value.AsText().value_or("");
   if (text.ends_with("/s")) {
     text.resize(text.size() - 2);
     try {
@@ -168,7 +191,7 @@ double SpecValue::Rate(const std::string& key) const {
     } catch (const Error&) {
     }
   }
-  Fail(fmt::format("expected a rate such as \"200MB/s\" for {}", key));
+  value.Fail(fmt::format("expected a rate such as \"200MB/s\" for {}", key));
 }
 
 std::string SpecValue::Path(const std::string& path) const {

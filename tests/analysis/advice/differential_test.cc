@@ -203,31 +203,31 @@ TEST(Differential, SaysWhichCommandsWouldMakeTheMissingRuns) {
 TEST(Differential, AsksForNoRunThatCannotBe) {
   const struct {
     const char* name;
-    const char *file, *settings, *work;
+    std::map<std::string, std::string> settings;  // in force
+    const char* work;
     double device_ratio;
     // What commands there are for: parts of them; empty: there is none, for the reason.
     const char *ceiling, *other, *reason;
   } cases[] = {
-      {"plain", "", "", "", 0, "--ceiling", "--cold", ""},
-      {"delivered elsewhere", "", "delivery.to=unix:/run/x", "", 0, "", "--cold",
+      {"plain", {}, "", 0, "--ceiling", "--cold", ""},
+      {"delivered elsewhere",
+       {{"delivery.to", "unix:/run/x"}},
+       "",
+       0,
+       "",
+       "--cold",
        "another process"},
-      {"delivered elsewhere by the file", "[delivery]\nto = \"unix:/run/x\"\n", "", "", 0, "",
-       "--cold", "another process"},
-      {"delivered here after all", "[delivery]\nto = \"unix:/run/x\"\n", "delivery.to=inline", "",
-       0, "--ceiling", "--cold", ""},
-      {"direct", "", "source.direct=true", "", 1, "--ceiling", "", "source.direct"},
-      {"direct by the file", "[source]\ndirect = true\n", "", "", 1, "--ceiling", "",
-       "source.direct"},
-      {"cold by the file", "[source]\ncold = true\n", "", "", 1, "--ceiling",
-       "--set source.cold=false", ""},
-      {"hashed", "", "", "--checksum", 1, "", "pipeline.toml --checksum --duration", "needs rows"},
-      {"written down", "", "", "--checksum --row-log", 1, "", "", "other files"},
+      {"delivered here", {{"delivery.to", "inline"}}, "", 0, "--ceiling", "--cold", ""},
+      {"direct", {{"source.direct", "true"}}, "", 1, "--ceiling", "", "source.direct"},
+      {"cold", {{"source.cold", "true"}}, "", 1, "--ceiling", "--set source.cold=false", ""},
+      {"hashed", {}, "--checksum", 1, "", "pipeline.toml --checksum --duration", "needs rows"},
+      {"written down", {}, "--checksum --row-log", 1, "", "", "other files"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
     RunView run = Recorded(Reading(0.010, 0.005), c.device_ratio);
-    run.run.pipeline_text = c.file;
-    run.run.settings_text = c.settings;
+    run.run.settings_text = "";
+    run.run.settings = c.settings;
     run.added_work = c.work;
     const Differential found = Found(run);
     ASSERT_EQ(found.missing.size(), 2u);

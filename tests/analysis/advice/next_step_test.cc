@@ -64,7 +64,7 @@ TEST(NextStep, ApplyIsNamedOnlyWhereItCanRunThePipelineAgain) {
   EXPECT_THAT(command([](RunRow*) {}), HasSubstr(" apply 1"));
   EXPECT_THAT(command([](RunRow* run) { run->pipeline_path.clear(); }), HasSubstr(" plan 1"));
   EXPECT_THAT(command([](RunRow* run) { run->settings_text.reset(); }), HasSubstr(" plan 1"));
-  EXPECT_THAT(command([](RunRow* run) { run->settings_text = "delivery.to=unix:/tmp/s"; }),
+  EXPECT_THAT(command([](RunRow* run) { run->settings["delivery.to"] = "unix:/tmp/s"; }),
               HasSubstr(" plan 1"));
   EXPECT_THAT(command([](RunRow* run) { run->settings_text = "decode.parallelism=2"; }),
               HasSubstr(" apply 1"));

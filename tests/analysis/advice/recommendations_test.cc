@@ -17,8 +17,8 @@
 #include "analysis/model/resource_ladder.h"
 #include "analysis/model/work_split.h"
 #include "analysis/run/operator_class.h"
-#include "analysis/run/pipeline_setting.h"
 #include "analysis/run/reads.h"
+#include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "tests/analysis/synthetic_run.h"
 
@@ -47,7 +47,7 @@ SimulatedPipeline Pipeline(const std::vector<Step>& steps, double consumer_s, do
 
 RunView Recorded(const SimulatedPipeline& pipeline) {
   RunView run = Record(pipeline, 10, 5);
-  run.run.pipeline_text = "[pipeline]\norder = \"any\"\n";
+  run.run.pipeline_text = "[pipeline]\n";
   run.hosts.push_back({"process_rss_bytes", "bytes", "counter", 1e9, 1e9, 1.1e9, 1e9});
   return run;
 }
@@ -104,7 +104,7 @@ Judged Judge(RunView run) {
 
 // A table reader whose storage is slow: `requests` a stripe, of `mean` bytes.
 RunView Reading(double io_s, double requests, double mean, double over_read,
-                const std::string& settings) {
+                const std::map<std::string, std::string>& settings) {
   RunView run = Recorded(Pipeline(
       {{"fetch", 1, 0.0001, io_s}, {"decode", 1, 0.001, 0}, {"batch", 1, 0.0005, 0}}, 0.002));
   OperatorRow& fetch = Operator(&run, "fetch");
@@ -131,13 +131,16 @@ RunView Reading(double io_s, double requests, double mean, double over_read,
     inner.completions_count =
         static_cast<int64_t>(static_cast<double>(window.operators[0].completions_count) * requests);
   }
-  run.run.pipeline_text = settings;
+  run.run.settings = settings;
   return run;
 }
 
-const char* const kDisk = "[source]\ncoalesce_gap = \"0\"\n[source.throttle]\npreset = \"disk\"\n";
+const std::map<std::string, std::string> kDisk = {{"source.coalesce_gap", "0"},
+                                                  {"source.throttle.bandwidth", "150000000B/s"},
+                                                  {"source.throttle.seek", "8000000ns"}};
 
-const char* const kFreeRequests = "[source]\n[source.throttle]\nbandwidth = \"20MB/s\"\n";
+const std::map<std::string, std::string> kFreeRequests = {{"source.coalesce_gap", "131072"},
+                                                          {"source.throttle.bandwidth", "20MB/s"}};
 
 // decode limits on one thread, the consumer wants more.
 RunView Decoding() {
@@ -217,12 +220,12 @@ RunView Handing(double outside) {
 }
 RunView Ordered(const std::string& order) {
   RunView run = Recorded(Pipeline({{"a", 8, 0.00001, 0.02, 1.0}, {"b", 1, 0.0001, 0}}, 0.0005, 8));
-  run.run.pipeline_text = "[pipeline]\norder = \"" + order + "\"\n";
+  run.run.element_order = order;
   return run;
 }
 RunView Epochs(const std::string& epochs) {
   RunView run = Computing("transform", "transform");
-  run.run.pipeline_text = "[source]\nepochs = " + epochs + "\n";
+  run.run.settings["source.epochs"] = epochs;
   return run;
 }
 RunView Locked() {
@@ -338,14 +341,14 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
        With(Duplicates(1.1),
             [](RunView* run) {
               run->run.clustered_dedup_ratio = 4.4;
-              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+              run->run.settings["dedup.mode"] = "auto";
             }),
        tries, "left out already: 1.10"},
       {"R11", "they lie by session already",
        With(Duplicates(4),
             [](RunView* run) {
               run->run.clustered_dedup_ratio = 4.1;
-              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+              run->run.settings["dedup.mode"] = "auto";
             }),
        silent, "left out already: 4.00"},
       {"R11", "they lie by session, and nothing uses it",
@@ -360,7 +363,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
             [](RunView* run) {
               run->run.clustered_dedup_ratio = 4.4;
               run->run.sample_dedup_ratio = 4.3;
-              run->run.pipeline_text += "\n[dedup]\nmode = \"auto\"\n";
+              run->run.settings["dedup.mode"] = "auto";
             }),
        silent, "left out already: 1.10"},
       {"R11", "they lie apart, and would repeat by session",
@@ -533,7 +536,7 @@ TEST(Recommendations, GainsAgreeWithASimulationOfTheChangedPipeline) {
     Case c{"R18",
            Pipeline({{"a", 8, 0.00001, 0.02, 0.7}, {"b", 1, 0.0001, 0}}, 0.0005, 8),
            {},
-           [](RunView* run) { run->run.pipeline_text = "[pipeline]\norder = \"file\"\n"; }};
+           [](RunView* run) { run->run.element_order = "file"; }};
     c.after = c.before;
     for (SimulatedStage& stage : c.before.stages) stage.ordered = true;
     cases.push_back(c);
@@ -712,42 +715,13 @@ TEST(Recommendations, CommandsThatWouldBeRefusedAreNotPrinted) {
   EXPECT_THAT(Judge(tight).Of("R10").command, HasSubstr("pipeline.worker_rows="));
   RunView run = Decoding();
   EXPECT_THAT(Judge(run).Of("R11").record, testing::Not(HasSubstr("layout")));
-  run.run.pipeline_text = "[source]\ntable = \"t\"\n";
+  run.run.settings["source.table"] = "t";
   EXPECT_THAT(Judge(run).Of("R11").record, HasSubstr("layout ./t --pipeline pipeline.toml"));
 }
 
 TEST(Recommendations, ARunWithoutAModelHasNone) {
   const RunView empty;
   EXPECT_TRUE(Recommend(empty, MakeStatements(empty)).empty());
-}
-
-TEST(PipelineSetting, ComesFromTheFileAndTheCommandLine) {
-  RunRow run;
-  run.pipeline_text =
-      "pipeline = { name = \"x\", order = \"file\" }\n"
-      "[source]\nepochs = 3   # times\nthrottle = { iops = 100, seek = \"8ms\" }\n"
-      "[[transform]]\nop = \"ngram\"\n[[transform]]\nop = 'sampling'\n"
-      "[[cache]]\nafter = \"extract\" # [x]\n";
-  run.command = "headrace run p.toml --set source.coalesce_gap=1MiB --set source.depth=4";
-  EXPECT_EQ(SettingOf(run, "pipeline.order"), "file");
-  EXPECT_EQ(SettingOf(run, "source.epochs"), "3");
-  EXPECT_EQ(SettingOf(run, "source.throttle.iops"), "100");
-  EXPECT_EQ(SettingOf(run, "source.throttle.seek"), "8ms");
-  EXPECT_EQ(SettingOf(run, "source.coalesce_gap"), "1MiB");
-  EXPECT_EQ(SettingOf(run, "cache.after"), "extract");
-  EXPECT_EQ(SettingOf(run, "source.direct"), std::nullopt);
-  EXPECT_THAT(TransformsOf(run), testing::ElementsAre("ngram", "sampling"));
-  EXPECT_EQ(EpochsOf(run), 3);
-  run.command += " --epochs 5";
-  EXPECT_EQ(EpochsOf(run), 5);
-  run.command = "headrace run p.toml --set source.epochs=0 --duration 3s";
-  EXPECT_EQ(EpochsOf(run), 0);
-  run = RunRow{};
-  EXPECT_EQ(EpochsOf(run), std::nullopt);
-  for (const char* odd : {"[", "]", "[]", "=", "[[", "a = \"", "[a]\n=b\n[b", "a = {", "a = {}"}) {
-    run.pipeline_text = odd;
-    EXPECT_EQ(SettingOf(run, "a.b"), std::nullopt) << odd;
-  }
 }
 
 // The page of transforms is printed from their registry: a new one must be classified here.

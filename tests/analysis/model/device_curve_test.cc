@@ -49,7 +49,7 @@ class ReadingRun : public testing::Test {
         {"fetch", 1, 4, {{"fetch", 1e-5, 0, 0, 0, 0, -1}, {"fetch.io", 0, 0.01, 0, 0, 0.1, -1}}});
     pipeline.stages.push_back({"work", 2, 4, {{"work", 0.001, 0, 0, 0, 0.1, -1}}});
     run_ = Record(pipeline, 20, 3);
-    run_.run.pipeline_text = "[source]\ntable = \"/data/rm1\"\n";
+    run_.run.settings["source.table"] = "/data/rm1";
     run_.operators[0].kind = "fetch";
     for (WindowRow& window : run_.windows) window.operators[1].bytes_out_bytes = 0;
     run_.operators[1].bytes_out_bytes = 0;
@@ -115,7 +115,7 @@ TEST_F(ReadingRun, IsNotKnownWithoutCalibrationOrBehindAModel) {
   other.storage_points.clear();
   EXPECT_FALSE(CurveOf(other));
   other = run_;
-  other.run.pipeline_text = "[source]\ntable = \"/elsewhere\"\n";
+  other.run.settings["source.table"] = "/elsewhere";
   std::erase_if(other.storage_points, [](const StoragePoint& p) { return p.folder == "/"; });
   EXPECT_FALSE(CurveOf(other));
   other = run_;
@@ -142,7 +142,7 @@ TEST_F(ReadingRun, OnlyTheSteadyPhaseCounts) {
 }
 
 TEST_F(ReadingRun, AFolderIsNoPrefixOfAName) {
-  run_.run.pipeline_text = "[source]\ntable = \"/data1/rm1\"\n";
+  run_.run.settings["source.table"] = "/data1/rm1";
   ASSERT_TRUE(CurveOf(run_));
   EXPECT_EQ(CurveOf(run_)->folder, "/");
 }
@@ -159,7 +159,7 @@ TEST_F(ReadingRun, WaitingForAFullDeviceIsNoDemand) {
        {{"fetch", 1e-5, 0, 0, 0, 0, -1}, {"fetch.io", 0, 0.006, 0, 0.004, 0.1, 0}}});
   pipeline.stages.push_back({"work", 4, 4, {{"work", 0.001, 0, 0, 0, 0.1, -1}}});
   RunView full = Record(pipeline, 20, 3);
-  full.run.pipeline_text = run_.run.pipeline_text;
+  full.run.settings = run_.run.settings;
   full.storage_points = run_.storage_points;
   full.resources.clear();  // the accounts know no device
   for (WindowRow& window : full.windows) window.resources.clear();

@@ -42,7 +42,8 @@ SimulatedPipeline Ordered(int threads) {
 
 TEST(Prediction, LearnsTheShapeOfCostsFromThePresentRate) {
   RunView run = Record(Ordered(6), 120, 5);
-  run.run.pipeline_text = "[pipeline]\norder = \"file\"\nreorder_window = 4\n";
+  run.run.element_order = "file";
+  run.run.order_window_count = 4;
   const PipelineModel model(run);
   ASSERT_TRUE(model.ordered());
   ASSERT_GT(model.stages()[0].cv, 1.5);

@@ -264,7 +264,7 @@ TEST(Allocate, EndlessQueuesEnd) {
 TEST(Verdict, OrderWithoutStagesIsNoVerdict) {
   RunView run = Record(Chain({0.002}, 0.01), 8, 1);
   run.operators[0].kind = "consumer";
-  run.run.pipeline_text = "[pipeline]\norder = \"file\"\n";
+  run.run.element_order = "file";
   const PipelineModel model(run);
   EXPECT_TRUE(model.stages().empty());
   EXPECT_EQ(FindBottleneck(model).verdict, Verdict::kConsumer);

@@ -170,7 +170,7 @@ TEST(WorkerLimit, CoresAndStagesAreTheBottlenecksOwnWords) {
 TEST(WorkerLimit, MemoryLimitsWhereTheSourceIsHeldBackAndNoRowExplainsTheRate) {
   const auto held = [](double share, double full, const char* memory, double slower) {
     RunView run = Recorded(1e-3, 1e-3, 4);
-    run.run.pipeline_text = std::string("[pipeline]\n") + memory;
+    run.run.settings["pipeline.memory"] = memory;
     run.operators[0].wait_out_ns =
         static_cast<int64_t>(share * static_cast<double>(run.stages[0].lifetime_ns));
     run.queues[0].full_ratio = full;
@@ -192,23 +192,23 @@ TEST(WorkerLimit, MemoryLimitsWhereTheSourceIsHeldBackAndNoRowExplainsTheRate) {
     }
     return FindWorkerLimit(run);
   };
-  const WorkerLimit memory = held(0.9, 0.0, "memory = \"64MiB\"\n", 3);
+  const WorkerLimit memory = held(0.9, 0.0, "64MiB", 3);
   EXPECT_EQ(memory.resource, "memory_capacity") << memory.evidence;
   EXPECT_THAT(memory.evidence, HasSubstr("90.0 % of its time for the memory budget of 64.0 MiB"));
-  EXPECT_NE(held(0.9, 0.9, "memory = \"64MiB\"\n", 3).resource, "memory_capacity")
-      << "it waited for the queue";
-  EXPECT_NE(held(0.9, 0.0, "", 3).resource, "memory_capacity") << "there is no budget";
-  EXPECT_NE(held(0.9, 0.0, "memory = \"64MiB\"\n", 1).resource, "memory_capacity")
+  EXPECT_NE(held(0.9, 0.9, "64MiB", 3).resource, "memory_capacity") << "it waited for the queue";
+  EXPECT_NE(held(0.9, 0.0, "0", 3).resource, "memory_capacity") << "there is no budget";
+  EXPECT_NE(held(0.9, 0.0, "64MiB", 1).resource, "memory_capacity")
       << "its stages explain the rate";
-  EXPECT_NE(held(0.3, 0.0, "memory = \"64MiB\"\n", 3).resource, "memory_capacity")
-      << "it hardly waited";
+  EXPECT_NE(held(0.3, 0.0, "64MiB", 3).resource, "memory_capacity") << "it hardly waited";
 }
 
 // A device that holds the fetching thread all the time.
 TEST(WorkerLimit, ADeviceThatOnlyHasABandwidthIsALinkAndOneThatSeeksAStorage) {
-  const auto with = [](const std::string& throttle) {
+  const auto with = [](const char* bandwidth, const char* iops, const char* seek) {
     RunView run = Recorded(0.02, 1e-3, 4);
-    run.run.pipeline_text = "[source]\n" + throttle;
+    run.run.settings = {{"source.throttle.bandwidth", bandwidth},
+                        {"source.throttle.iops", iops},
+                        {"source.throttle.seek", seek}};
     ResourceRow device;
     device.name = "throttle";
     device.kind = "device";
@@ -221,9 +221,9 @@ TEST(WorkerLimit, ADeviceThatOnlyHasABandwidthIsALinkAndOneThatSeeksAStorage) {
     run.operators[0].kind = "io";
     return FindWorkerLimit(run);
   };
-  EXPECT_EQ(with("throttle = { bandwidth = \"1MB/s\", seek = \"0\" }\n").resource, "nic_ingress");
-  EXPECT_EQ(with("throttle = { bandwidth = \"1MB/s\", seek = \"8ms\" }\n").resource, "storage");
-  EXPECT_EQ(with("throttle = { preset = \"disk\" }\n").resource, "storage");
+  EXPECT_EQ(with("1MB/s", "0", "0").resource, "nic_ingress");
+  EXPECT_EQ(with("1MB/s", "0", "8ms").resource, "storage");
+  EXPECT_EQ(with("1MB/s", "100", "0").resource, "storage");
 }
 
 TEST(RowRate, HasAnIntervalThatHoldsItAndNoneWithoutWindows) {

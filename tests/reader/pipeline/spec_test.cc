@@ -300,6 +300,51 @@ TEST(PipelineSpec, SettingsReplaceValues) {
   EXPECT_THROW(ParseSetting("parse.parallelism"), Error);
 }
 
+TEST(PipelineSpec, KnowsEachSettingInForce) {
+  const std::string text =
+      "[pipeline]\nname = \"x\"\n"
+      "[source]\ntable = \"t\"\nthrottle = { preset = \"disk\", latency = \"2ms\" }\n"
+      "[projection]\nmaps = { sparse = [1] }\n"
+      "[[transform]]\nop = \"clamp\"\noutput = \"o\"\ninputs = [\"sparse:1\"]\n"
+      "[[cache]]\nafter = \"extract\"\n"
+      "[[stage]]\nname = \"read\"\nparallelism = 2\noperators = [\"fetch\", \"decompress\", "
+      "\"decode\", \"extract\", \"transform\"]\n";
+  const std::map<std::string, std::string> in_force =
+      ParsePipeline(text, "p.toml", "/", {{"source.epochs", "3"}, {"read.queue", "9"}}).in_force;
+  const std::pair<const char*, const char*> expected[] = {
+      {"source.epochs", "3"},                         // set
+      {"source.table", "t"},                          // in the file, as written
+      {"source.throttle.latency", "2ms"},             //
+      {"source.throttle.bandwidth", "150000000B/s"},  // by the preset
+      {"source.throttle.seek", "8000000ns"},          //
+      {"source.throttle.iops", "0"},                  //
+      {"source.io", "pread"},                         // defaults
+      {"source.direct", "false"},
+      {"source.depth", "16"},
+      {"source.coalesce_gap", "131072"},
+      {"source.coalesce_max", "8388608"},
+      {"pipeline.order", "any"},
+      {"pipeline.batch_rows", "512"},
+      {"dedup.mode", "off"},  // ... of sections that are not there
+      {"delivery.to", "inline"},
+      {"consumer.step", "0"},
+      {"read.parallelism", "2"},  // stages by name
+      {"read.queue", "9"},
+      {"cache.after", "extract"},
+      {"cache.tier", "memory"},
+      {"transform[0].op", "clamp"},
+  };
+  for (const auto& [key, value] : expected) {
+    ASSERT_TRUE(in_force.contains(key)) << key;
+    EXPECT_EQ(in_force.at(key), value) << key;
+  }
+  // What is in force can be set: the same pipeline comes of it.
+  for (const auto& [key, value] : in_force) {
+    if (key.find("[") != std::string::npos || key.ends_with(".name") || value.empty()) continue;
+    EXPECT_EQ(ParsePipeline(text, "p.toml", "/", {{key, value}}).in_force.at(key), value) << key;
+  }
+}
+
 TEST(PipelineSpec, StorageIsChosenByKeysAndSettings) {
   const std::string table =
       "source = { table = \"t\" }\n[[stage]]\nname = \"s\"\noperators = "

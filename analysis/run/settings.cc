@@ -1,0 +1,68 @@
+#include "analysis/run/settings.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+
+std::optional<std::string> SettingOf(const RunRow& run, const std::string& key) {
+  const auto found = run.settings.find(key);
+  if (found == run.settings.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<double> BytesSettingOf(const RunRow& run, const std::string& key) {
+  std::optional<std::string> text = SettingOf(run, key);
+  if (!text) return std::nullopt;
+  if (text->ends_with("/s")) text->resize(text->size() - 2);
+  try {
+    return static_cast<double>(ParseBytes(*text, key));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> TransformsOf(const RunRow& run) {
+  std::vector<std::string> ops;
+  while (const auto op = SettingOf(run, fmt::format("transform[{}].op", ops.size()))) {
+    ops.push_back(*op);
+  }
+  return ops;
+}
+
+std::optional<int> EpochsOf(const RunRow& run) {
+  const auto text = SettingOf(run, "source.epochs");
+  if (!text) return std::nullopt;
+  int epochs = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), epochs);
+  if (error != std::errc() || epochs < 0) return std::nullopt;
+  return epochs;
+}
+
+std::vector<std::string> RecordedSettings(const RunRow& run) {
+  std::vector<std::string> settings;
+  std::istringstream lines(run.settings_text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) settings.push_back(line);
+  }
+  return settings;
+}
+
+std::string RecordedOptions(const RunRow& run, const char* option) {
+  std::string text;
+  for (const std::string& setting : RecordedSettings(run)) {
+    text += fmt::format(" {} {}", option, ShellWord(setting));
+  }
+  return text;
+}
+
+std::string PipelineArguments(const RunRow& run) {
+  return ShellWord(run.pipeline_path) + RecordedOptions(run);
+}
+
+}  // namespace headrace::analysis
