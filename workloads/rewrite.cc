@@ -165,7 +165,10 @@ dwrf::WriterOptions WriterFor(const reader::Table& table, const RewriteOptions& 
   writer.stripe_rows = options.stripe_rows    ? *options.stripe_rows
                        : table.splits.empty() ? 0
                                               : table.splits[0].rows;
-  writer.row_index_stride = tail.footer.row_index_stride();
+  // Strides of a few rows make an index many times as large as its data.
+  constexpr uint32_t kLeastStride = 100;
+  const uint32_t stride = tail.footer.row_index_stride();
+  writer.row_index_stride = stride == 0 ? 0 : std::max(stride, kLeastStride);
   for (const std::string& name : schema.ColumnNames()) {
     const uint32_t node = *schema.FindColumn(name);
     const bool was_flat =
