@@ -317,8 +317,9 @@ PairFigures PipelinePair::Read(const PipelineModel& model, const Demands& demand
       continue;
     }
     const double requests =
-        m < model.run().resources.size()
-            ? static_cast<double>(model.run().resources[m].acquisitions_count) / steps
+        resource->account
+            ? static_cast<double>(model.run().resources[*resource->account].acquisitions_count) /
+                  steps
             : 0;
     const double work = demand.bytes > 0 ? demand.bytes : requests > 0 ? requests : 1;
     figures.resources[r] = {demand.hold_s / work, demand.limiter_s / work, work / units};

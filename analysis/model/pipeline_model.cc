@@ -203,10 +203,9 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadOtherThreads();
   LinkResources();
   AddStorage();
-  AddNetwork();
-  AddMemoryBandwidth();
+  AddCounted();
   demands_ = Estimate(steady_);
-  ShareMemoryBandwidth();
+  ShareCounted();
   ReadCores();
   ReadSpread();
 }
@@ -497,12 +496,11 @@ void PipelineModel::ReadOtherThreads() {
 }
 
 void PipelineModel::LinkResources() {
-  for (const ResourceRow& row : run_->resources) {
-    // What is no device is held by one after the other.
-    ResourceModel resource{row.name,
-                           row.kind == "device" ? "device" : "lock",
-                           std::max(1, static_cast<int>(row.servers_count)),
-                           {}};
+  for (size_t r = 0; r < run_->resources.size(); ++r) {
+    const ResourceRow& row = run_->resources[r];
+    if (row.kind != "device" && row.kind != "lock") continue;  // a kind of limit knows it
+    ResourceModel resource{
+        row.name, row.kind, std::max(1, static_cast<int>(row.servers_count)), {}, r};
     // A device is used as long as its users are at it; a critical section is taken to be as long
     // for one who enters as for another, but no longer than all that its user does.
     std::vector<double> most;
@@ -534,38 +532,16 @@ void PipelineModel::AddStorage() {
   resources_.push_back(std::move(storage));
 }
 
-// What the links carried, by whomever, grows with the batches; below a twentieth of a link they are
-// no row to think of.
-void PipelineModel::AddNetwork() {
-  constexpr double kLeastUse = 0.05;
-  for (const MeasurementRow& row : run_->measurements) {
-    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kLeastUse) continue;
-    ResourceModel link{
-        fmt::format("network {} {}", row.subject, row.cause), kNetworkResource, 1, {}};
-    link.counted_s =
-        *row.value * Seconds(run_->run.duration_ns) / static_cast<double>(run_->steps.steps_count);
-    resources_.push_back(std::move(link));
+void PipelineModel::AddCounted() {
+  for (const auto& [name, add] : Registry<CountedResources>::Global().entries()) {
+    add(*run_, &resources_);
   }
 }
 
-// Traffic to memory as it was counted, or estimated by cache misses, of the best that the machine
-// was measured to read. What operators account for mostly stays in caches, and is no such figure.
-void PipelineModel::AddMemoryBandwidth() {
-  const double seconds = Seconds(run_->run.duration_ns);
-  const double steps = static_cast<double>(run_->steps.steps_count);
-  if (seconds <= 0) return;
-  const Real per_batch = MemorySecondsPerBatch(*run_, steps / seconds);
-  if (!per_batch || *per_batch <= 0) return;
-  ResourceModel memory{"memory bandwidth", kMemoryBandwidthResource, 1, {}};
-  memory.counted_s = *per_batch;
-  resources_.push_back(std::move(memory));
-}
-
-// It is taken to go with the CPU time of operators.
-void PipelineModel::ShareMemoryBandwidth() {
+void PipelineModel::ShareCounted() {
   if (demands_.cpu_s <= 0) return;
   for (ResourceModel& resource : resources_) {
-    if (resource.kind != kMemoryBandwidthResource) continue;
+    if (!resource.used_by_cpu) continue;
     for (size_t i = 0; i < operators_.size(); ++i) {
       const double share = demands_.operators[i].cpu_s / demands_.cpu_s;
       if (operators_[i].stage != kNoStage && share > 0) resource.users.push_back({i, share});
@@ -853,7 +829,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
                            : *resources_[r].counted_s;
       continue;
     }
-    const ResourceCounters& counters = sum.resources[r];
+    const ResourceCounters& counters = sum.resources[*resources_[r].account];
     Demands::Resource resource;
     resource.hold_s = Seconds(counters.hold_ns) / steps;
     resource.wait_s = Seconds(counters.wait_ns) / steps;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "analysis/model/device_curve.h"
+#include "analysis/model/resource_model.h"
 #include "analysis/model/simulate.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
@@ -56,23 +57,6 @@ struct StageModel {
   double busy_ratio = 0, wait_in_ratio = 0, wait_out_ratio = 0;
   std::optional<double> runnable_ratio;
 };
-
-struct ResourceModel {
-  std::string name, kind;
-  int servers = 1;
-  // Operators that use it, and the share of its hold time that each is assumed to cause. The views
-  // do not tell, so it is inferred from lock waits and operator kinds. May be empty.
-  std::vector<std::pair<size_t, double>> users;
-  // Only for resources that the accounts do not know; these come after all that they do. `curve`:
-  // the storage under the table. `counted_s`: seconds per batch of something that the machine
-  // counts (a link, memory bandwidth) and that no thread is seen to wait for.
-  std::optional<DeviceCurve> curve = std::nullopt;
-  std::optional<double> counted_s = std::nullopt;
-};
-// ResourceModel::kind of each direction of a network interface, and of memory bandwidth. Other
-// resources have the kind that the accounts give: "lock", "device".
-inline constexpr const char* kNetworkResource = "network";
-inline constexpr const char* kMemoryBandwidthResource = "memory bandwidth";
 
 // What one batch costs, over a chosen set of windows.
 struct Demands {
@@ -224,9 +208,8 @@ class PipelineModel {
   void ReadOtherThreads();
   void LinkResources();
   void AddStorage();
-  void AddNetwork();
-  void AddMemoryBandwidth();
-  void ShareMemoryBandwidth();
+  void AddCounted();
+  void ShareCounted();
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;

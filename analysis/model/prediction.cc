@@ -87,12 +87,18 @@ Predictor::Predictor(const PipelineModel& model)
   }
   ChooseShape();
   simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
+  const std::vector<Limit> bounds = Bounds(model, model.demands(), model.current());
+  least_now_ = LeastBound(bounds);
+  for (const Limit& limit : bounds) {
+    if (simulated_now_ && !limit.kind->simulated()) {
+      simulated_now_ = std::min(*simulated_now_, limit.bound);
+    }
+  }
   if (simulated_now_ && std::isfinite(*simulated_now_) && *simulated_now_ > 0) {
     // A part of that is particular to the present settings.
     correction_ =
         std::clamp(std::pow(model.demands().rate / *simulated_now_, kCarriedOver), 0.8, 1.25);
   }
-  least_now_ = LeastBound(Bounds(model, model.demands(), model.current()));
   const double bound =
       LeastBound(Bounds(model, At(middle_, {model.current(), {}}), model.current()));
   before_ = simulated_now_ ? std::min(bound, *simulated_now_ * correction_) : bound;

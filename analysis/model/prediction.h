@@ -51,7 +51,8 @@ class Predictor {
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
   const Contention& contention() const { return contention_; }
-  // The simulated rate of the present settings, not corrected by the observed rate; none where the
+  // The simulated rate of the present settings, no higher than what rows allow that the simulation
+  // does not have, and not corrected by the observed rate; none where the
   // simulation would take too long.
   const std::optional<double>& simulated_now() const { return simulated_now_; }
 

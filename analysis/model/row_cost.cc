@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/model/limits/limit.h"
 #include "analysis/run/counter_sums.h"
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/statistics/statistics.h"
@@ -212,7 +213,7 @@ void ReadProcessLimit(const PipelineModel& model, RowCost* cost) {
   for (size_t r = 0; r < model.resources().size(); ++r) {
     const ResourceModel& resource = model.resources()[r];
     if (demands.resources[r].hold_s <= 0) continue;
-    if (resource.kind == kMemoryBandwidthResource) continue;  // memory_traffic_bytes has it
+    if (resource.kind == kMemoryBandwidthLimit) continue;  // memory_traffic_bytes has it
     if (resource.kind != "lock") {
       cost->assumptions.push_back(
           fmt::format("the device '{}' of the recorded machine is not part of the fleet; say what "

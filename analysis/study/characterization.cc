@@ -319,7 +319,7 @@ class Maker {
     if (!worker_.model) return false;
     const auto& resources = worker_.model->resources();
     return std::any_of(resources.begin(), resources.end(),
-                       [](const auto& resource) { return resource.kind == kNetworkResource; });
+                       [](const auto& resource) { return resource.kind == kNetworkLimit; });
   }
 
   Quantity NicUse() const {

@@ -23,7 +23,8 @@ inline constexpr std::string_view kConsumerLimit = "consumer", kCoresLimit = "co
                                   kStageLimit = "stage", kOrderLimit = "order",
                                   kThreadLimit = "thread", kLockLimit = "lock",
                                   kDeviceLimit = "device",
-                                  kMemoryBandwidthLimit = "memory bandwidth";
+                                  kMemoryBandwidthLimit = "memory bandwidth",
+                                  kNetworkLimit = "network", kMemoryBudgetLimit = "memory budget";
 
 // One row and the rate it allows.
 struct Limit {

@@ -75,6 +75,8 @@ class LimitKind {
   // What to do where no setting gains anything. `culprit`: the operator to blame, or empty.
   virtual std::string WithoutSetting(const PipelineModel& model, const Limit& limit,
                                      const std::string& culprit) const;
+  // The rule that says by how much to relieve it where no plan does ("R24"); empty: none.
+  virtual std::string Recommended() const { return ""; }
   // Why its bound is infinite. Default: nothing of it was used.
   virtual std::string WhyUnlimited(const PipelineModel& model) const;
   // The resource class in characterization tables: "storage", "nic_ingress".
@@ -116,6 +118,9 @@ class LimitKind {
   virtual bool ShowsAt(const PipelineModel& model, const Limit& limit, size_t stage) const;
   // Whether its bound is an estimate by simulation, which a rate may exceed.
   virtual bool estimated() const { return false; }
+  // Whether the simulated pipeline has it (PipelineModel::Simulated): then the simulated rate is
+  // within its bound anyway.
+  virtual bool simulated() const { return true; }
   // Standard deviation of log(predicted / observed) at settings other than the present where this
   // kind is the limit; from the fitting seeds of the validation bench (tests/validation).
   virtual double prediction_error() const { return 0.05; }

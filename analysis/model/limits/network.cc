@@ -8,6 +8,20 @@
 namespace headrace::analysis {
 namespace {
 
+// What the links carried, by whomever, grows with the batches; below a twentieth of a link they are
+// no row to think of.
+void AddLinks(const RunView& run, std::vector<ResourceModel>* resources) {
+  constexpr double kLeastUse = 0.05;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kLeastUse) continue;
+    ResourceModel link{
+        fmt::format("network {} {}", row.subject, row.cause), std::string(kNetworkLimit), 1, {}};
+    link.counted_s = *row.value * static_cast<double>(run.run.duration_ns) * 1e-9 /
+                     static_cast<double>(run.steps.steps_count);
+    resources->push_back(std::move(link));
+  }
+}
+
 UnboundedRow Unknown(const std::string& reason) {
   return {"network", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
           Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
@@ -15,8 +29,9 @@ UnboundedRow Unknown(const std::string& reason) {
 
 class Network final : public ResourceLimit {
  public:
-  Network() : ResourceLimit("network", 43, kNetworkResource) {}
+  Network() : ResourceLimit(kNetworkLimit, 43, kNetworkLimit) {}
 
+  bool simulated() const override { return false; }
   std::string Describe(const Limit& limit) const override { return Printable(limit.name); }
   std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
     return limit.name;
@@ -42,7 +57,7 @@ class Network final : public ResourceLimit {
   // The busiest direction of the busiest interface, where none is busy enough to be a row.
   std::optional<UnboundedRow> Unbounded(const PipelineModel& model) const override {
     for (const ResourceModel& resource : model.resources()) {
-      if (resource.kind == kNetworkResource) return std::nullopt;
+      if (resource.kind == kNetworkLimit) return std::nullopt;
     }
     const MeasurementRow* busiest = nullptr;
     bool seen = false;
@@ -67,6 +82,7 @@ class Network final : public ResourceLimit {
   }
 };
 
+HR_COUNTED_RESOURCES(kNetworkLimit, AddLinks);
 HR_LIMIT(Network);
 
 }  // namespace
