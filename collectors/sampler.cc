@@ -178,7 +178,7 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     ResourceSample sample;
     const int64_t id = sample.id = static_cast<int64_t>(i);
     sample.name = r.name;
-    sample.kind = r.is_device ? "device" : "lock";
+    sample.kind = r.kind == HR_DEVICE ? "device" : r.kind == HR_MEMORY ? "memory" : "lock";
     sample.servers = r.servers;
     sample.acquisitions = Delta(kResourceAcquisitions, id, r.acquisitions);
     sample.wait_ns = Delta(kResourceWait, id, r.wait_ns);

@@ -84,7 +84,7 @@ enum {
 enum { HR_CLOCK_MONOTONIC = 0, HR_CLOCK_TSC = 1 };
 enum { HR_STATE_OPEN = 1, HR_STATE_CLOSED = 2 };
 enum { HR_WAIT_IN = 1, HR_WAIT_OUT = 2 };
-enum { HR_LOCK = 0, HR_DEVICE = 1 };
+enum { HR_LOCK = 0, HR_DEVICE = 1, HR_MEMORY = 2 };
 /* Index of a block's ticks: what the thread was doing. */
 enum { HR_BUSY = 0, HR_WAITING_IN = 1, HR_WAITING_OUT = 2, HR_WAITING_RESOURCE = 3 };
 
@@ -168,7 +168,7 @@ struct hr_queue_entry { /* 256 bytes; written under the queue's mutex */
 
 struct hr_resource_entry { /* 128 bytes; atomically added to by any thread */
   char name[64];
-  uint32_t kind; /* HR_LOCK, HR_DEVICE */
+  uint32_t kind; /* HR_LOCK, HR_DEVICE, HR_MEMORY */
   uint32_t servers;
   uint64_t acquisitions_count;
   uint64_t wait_ticks;
@@ -885,8 +885,9 @@ static inline uint32_t hr_queue(const char* name, uint32_t producer_stage, uint3
   return i;
 }
 
-/* Registers what threads wait for and hold: a lock (1 server) or a device (its parallel servers).
- */
+/* Registers what threads wait for and hold: a lock (1 server), a device (its parallel servers), or
+ * a memory budget (its servers are MiB; hr_resource_served at each release, with the bytes that
+ * were taken of it, how long they were waited for and how long they were held). */
 static inline uint32_t hr_resource(const char* name, int kind, uint32_t servers) {
   struct hr_segment* g = hr_segment_();
   uint32_t i, n;

@@ -276,9 +276,8 @@ void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSn
   ReadAt(offsetof(hr_segment, resources), resources.data(),
          resources.size() * sizeof(hr_resource_entry));
   for (const hr_resource_entry& e : resources) {
-    out->resources.push_back({Name(e.name), e.kind == HR_DEVICE, e.servers,
-                              Limited(e.acquisitions_count), Ns(e.wait_ticks), Ns(e.hold_ticks),
-                              Limited(e.moved_bytes)});
+    out->resources.push_back({Name(e.name), e.kind, e.servers, Limited(e.acquisitions_count),
+                              Ns(e.wait_ticks), Ns(e.hold_ticks), Limited(e.moved_bytes)});
   }
 }
 

@@ -51,7 +51,7 @@ struct SegmentSnapshot {
   };
   struct Resource {
     std::string name;
-    bool is_device = false;
+    uint32_t kind = 0;  // HR_LOCK, HR_DEVICE, HR_MEMORY
     uint32_t servers = 1;
     int64_t acquisitions = 0, wait_ns = 0, hold_ns = 0, moved_bytes = 0;
   };

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/block_pool.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "probes/account/scope.h"
@@ -94,7 +95,7 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
                                                   SplitWork work) {
   std::unique_lock lock(mutex_);
   most_rows_ = std::max(most_rows_, rows);
-  const auto room = static_cast<uint64_t>(kCharged * static_cast<double>(limit_));
+  const uint64_t room = room_bytes();
   const Need& of_kind = needs_[static_cast<size_t>(work)];
   const auto is_known = [&] { return of_kind.measured >= kMeasuredAlone; };
   const auto fits = [&] { return charged_ + NeedOf(rows, work) <= room; };
@@ -104,6 +105,10 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
     if (stopped_ || stop->stopped() || stuck()) return true;
     return alone_ == 0 && is_known() && fits();
   };
+  // What the first splits need is not known: waits for them say nothing about the room, nor does
+  // what they are charged with.
+  const bool counts = is_known();
+  const int64_t asked_ns = MonotonicNs();
   if (!decided()) {
     account::WaitScope wait(waiter, HR_WAIT_OUT);
     ++held_back_;
@@ -128,6 +133,8 @@ std::shared_ptr<MemoryCharge> MemoryLedger::Admit(uint64_t rows, StopSignal* sto
   ++splits_;
   auto charge = std::make_shared<MemoryCharge>(this, need, rows, work);
   charge->is_alone_ = !is_known();
+  charge->admitted_ns_ = MonotonicNs();
+  if (counts) charge->waited_ns_ = charge->admitted_ns_ - asked_ns;
   alone_ += charge->is_alone_;
   return charge;
 }
@@ -162,7 +169,15 @@ uint64_t MemoryLedger::LeastBudget() const {
                          : 3 * limit_);
 }
 
+uint64_t MemoryLedger::room_bytes() const {
+  return static_cast<uint64_t>(kCharged * static_cast<double>(limit_));
+}
+
 void MemoryLedger::Release(const MemoryCharge& charge) {
+  if (charge.is_split_ && !charge.is_alone_ && account_ != UINT32_MAX) {
+    hr_resource_served(account_, static_cast<uint64_t>(charge.waited_ns_),
+                       static_cast<uint64_t>(MonotonicNs() - charge.admitted_ns_), charge.bytes_);
+  }
   {
     std::lock_guard lock(mutex_);
     charged_ -= charge.bytes_;

@@ -66,6 +66,7 @@ class MemoryCharge {
   uint64_t bytes_ = 0, rows_ = 0;
   SplitWork work_ = SplitWork::kWhole;
   bool is_split_ = false, is_alone_ = false;  // alone: it ran alone because its need was not known
+  int64_t admitted_ns_ = 0, waited_ns_ = 0;
   std::atomic<bool> does_less_{false};
   std::atomic<int64_t> alive_{0}, peak_{0};
 };
@@ -86,6 +87,13 @@ class MemoryLedger {
   // budget does not even hold the process at rest.
   explicit MemoryLedger(const MemoryOptions& options);
   ~MemoryLedger();
+
+  // The resource account of kind HR_MEMORY for splits: what each was charged with, how long it
+  // waited for that and held it; those that run alone, as their need is not known, left out. Set it
+  // before the first split.
+  void set_account(uint32_t resource) { account_ = resource; }
+  // Bytes that splits may be charged with at once.
+  uint64_t room_bytes() const;
 
   // Waits until a split of `rows` rows fits; the wait goes to operator account `waiter` as w_out.
   // Null when stopped. To be called in the order of the splits. Throws Error kResources naming the
@@ -118,6 +126,7 @@ class MemoryLedger {
   uint64_t Budget(uint64_t charged) const;  // the budget with which `charged` bytes may be charged
 
   const MemoryOptions options_;
+  uint32_t account_ = UINT32_MAX;
   uint64_t base_ = 0, limit_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable room_;

@@ -527,7 +527,7 @@ TEST_F(Account, ResourceHeldNowCountsLive) {
   resource.Held();
   Sleep(30 * kMs);
   const auto r = Read().resources[0];
-  EXPECT_TRUE(r.is_device);
+  EXPECT_EQ(r.kind, uint32_t{HR_DEVICE});
   EXPECT_EQ(r.servers, 4u);
   EXPECT_GE(r.hold_ns, 29 * kMs);
 }

@@ -12,6 +12,7 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/pipeline/engine/worker.h"
+#include "reader/pipeline/memory_ledger.h"
 #include "reader/source/throttle.h"
 
 namespace headrace::reader {
@@ -22,6 +23,10 @@ Engine::Engine(const PipelineSpec& spec, Input* input, ElementSource* source, Pr
   hr_account_open(spec.name.c_str());
   if (input->sources.throttle)
     input->sources.throttle->set_account(hr_resource("throttle", HR_DEVICE, 1));
+  if (MemoryLedger* const memory = input->memory.get()) {
+    const auto mebibytes = static_cast<uint32_t>(memory->room_bytes() >> 20);
+    memory->set_account(hr_resource("memory budget", HR_MEMORY, mebibytes));
+  }
   for (const StageSpec& stage : spec.stages) AddStage(stage);
   consumer_stage_ = hr_stage("consumer", 1, 1);
   consumer->RegisterAccounts(consumer_stage_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <thread>
@@ -11,6 +12,7 @@
 
 #include "base/block_pool.h"
 #include "base/error.h"
+#include "probes/account/account.h"
 
 namespace headrace::reader {
 namespace {
@@ -46,6 +48,34 @@ TEST(MemoryLedger, TheFirstSplitGoesAloneAndTheOthersWhileTheyFit) {
   stop.Stop();
   ledger.Stop();
   waits.join();
+}
+
+TEST(MemoryLedger, TheAccountHasWhatSplitsTookAndHowLongTheyWaitedForIt) {
+  ASSERT_EQ(hr_account_open("memory"), 0);
+  StopSignal stop;
+  {
+    MemoryLedger ledger({.budget_bytes = uint64_t{1} << 30});
+    ledger.set_account(hr_resource("memory budget", HR_MEMORY, 100));
+    for (int alone = 0; alone < 2; ++alone) Work(ledger.Admit(100, &stop, 0).get(), 10 * kMiB);
+    const hr_resource_entry& account = hr_segment_()->resources[0];
+    EXPECT_EQ(account.acquisitions_count, 0u) << "what they need was not known";
+    std::vector<std::shared_ptr<MemoryCharge>> in;
+    const uint64_t need = 10 * kMiB * 115 / 100;
+    const uint64_t fit = ledger.room_bytes() / need;
+    for (uint64_t i = 0; i < fit; ++i) in.push_back(ledger.Admit(100, &stop, 0));
+    std::thread waits([&] { ledger.Admit(100, &stop, 0).reset(); });
+    while (ledger.held_back() == 0) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    in.clear();
+    waits.join();
+    EXPECT_EQ(account.acquisitions_count, fit + 1);
+    EXPECT_NEAR(static_cast<double>(account.moved_bytes), static_cast<double>((fit + 1) * need),
+                0.01 * static_cast<double>(fit * need));
+    const double ticks = static_cast<double>(hr_segment_()->header.ticks_per_second);
+    EXPECT_GE(static_cast<double>(account.wait_ticks) / ticks, 0.020);
+    EXPECT_GE(static_cast<double>(account.hold_ticks) / ticks, 0.020 * static_cast<double>(fit));
+  }
+  hr_account_close();
 }
 
 TEST(MemoryLedger, NeverMoreThanTheLimitIsAlive) {
