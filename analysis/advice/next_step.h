@@ -1,6 +1,7 @@
 // What to do next about a run, in words and as a command: one answer, which the first page, the
 // plan and the recommendations share.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "analysis/advice/statements.h"
@@ -18,6 +19,8 @@ struct NextStep {
   NextKind kind = NextKind::kNothing;
   std::string text;
   std::string command;  // to be pasted; empty: none
+  // What limits then, where `text` is no plan of Statements::allocation.
+  std::optional<Limit> limited_then = std::nullopt;
 };
 
 // `statements` must have a model and a bottleneck. kNothing is said of no run whose consumer waits

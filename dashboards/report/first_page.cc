@@ -167,18 +167,6 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
 
 // ---------------------------------------------------------------- fix and next
 
-void AddFix(const RunView& run, const Statements& statements, FirstPage* page) {
-  if (statements.bottleneck->unexplained) return;  // "check" has what comes first
-  if (!statements.allocation) {
-    if (!statements.withheld.empty()) page->lines.push_back({"fix", statements.withheld});
-    return;
-  }
-  const analysis::NextStep next = analysis::NextStepOf(run, statements);
-  const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
-  page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
-  if (!next.command.empty()) page->lines.push_back({"", next.command, true});
-}
-
 void AddNext(const Statements& statements, FirstPage* page) {
   if (!statements.allocation || statements.bottleneck->unexplained) return;
   const analysis::Allocation& plan = *statements.allocation;
@@ -194,6 +182,24 @@ void AddNext(const Statements& statements, FirstPage* page) {
                                        100 * room);
   }
   page->lines.push_back({"next", text});
+}
+
+void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* page) {
+  if (statements.bottleneck->unexplained) return;  // "check" has what comes first
+  if (!statements.allocation) {
+    if (!statements.withheld.empty()) page->lines.push_back({"fix", statements.withheld});
+    return;
+  }
+  const analysis::NextStep next = analysis::NextStepOf(run, statements);
+  const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
+  page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
+  if (!next.command.empty()) page->lines.push_back({"", next.command, true});
+  if (next.limited_then) {
+    page->lines.push_back({"next", fmt::format("{} {} limit it", LimitWord(*next.limited_then),
+                                               conditional ? "would" : "will")});
+    return;
+  }
+  AddNext(statements, page);
 }
 
 // What the plan that this run was started with had said, beside what came of it.
@@ -293,8 +299,7 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   if (statements.differential && !statements.differential->disagreement.empty()) {
     page->lines.push_back({"but", statements.differential->disagreement});
   }
-  AddFix(run, statements, page);
-  AddNext(statements, page);
+  AddFixAndNext(run, statements, page);
   AddPlanned(statements, page);
 }
 

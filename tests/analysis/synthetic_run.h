@@ -128,4 +128,32 @@ inline RunView Record(const SimulatedPipeline& pipeline, double seconds, uint64_
   return view;
 }
 
+// Makes of what the first operator was blocked a wait for room in a memory budget, into which `fit`
+// splits, one for each step, fit at once. Each is in work for `held_s`.
+inline void WaitForMemory(RunView* run, int fit, double held_s) {
+  ResourceRow budget;
+  budget.name = "memory budget";
+  budget.kind = "memory";
+  budget.servers_count = 100;
+  budget.acquisitions_count = run->steps.steps_count;
+  budget.moved_bytes = budget.acquisitions_count * (budget.servers_count * 1'000'000 / fit);
+  const auto wait = [&](OperatorCounters* op) {
+    const int64_t blocked_ns =
+        op->busy_ns - op->on_cpu_ns.value_or(0) - op->runnable_ns.value_or(0);
+    op->busy_ns -= blocked_ns;
+    op->wait_out_ns += blocked_ns;
+    return blocked_ns;
+  };
+  budget.wait_ns = wait(&run->operators[0]);
+  budget.hold_ns = Ns(static_cast<double>(budget.acquisitions_count) * held_s);
+  for (WindowRow& window : run->windows) {
+    ResourceCounters part;
+    part.wait_ns = wait(&window.operators[0]);
+    window.resources.push_back(part);
+  }
+  run->resources.push_back(budget);
+  run->run.settings["pipeline.memory"] = "200MiB";
+  run->run.memory_bytes = int64_t{8} << 30;
+}
+
 }  // namespace headrace::analysis

@@ -78,6 +78,19 @@ RunView Recorded(const SimulatedPipeline& pipeline, double others = 0.1) {
   return run;
 }
 
+// The first stage waits for room in a memory budget 8 ms of 10; one split fits.
+RunView WaitingForMemory() {
+  SimulatedPipeline pipeline = Decoding();
+  pipeline.stages[0].operators[0].cpu_s = 0.0005;
+  pipeline.stages[0].operators[0].blocked_s = 0.0095;
+  pipeline.stages[0].parallelism = 1;
+  for (auto& op : pipeline.stages[1].operators) op.blocked_s = 0;
+  pipeline.consumer_s = 0.001;
+  RunView run = Recorded(pipeline);
+  analysis::WaitForMemory(&run, 1, 0.01);
+  return run;
+}
+
 Report Make(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
 
 std::string Page(const Report& report, int width, bool color = false) {
@@ -102,7 +115,8 @@ TEST(FirstPage, AsPeopleReadIt) {
   } cases[] = {{"first_page_decode.txt", Recorded(Decoding())},
                {"first_page_trainer.txt", Recorded(Consuming())},
                {"first_page_alone.txt", Recorded(WithoutTrainer())},
-               {"first_page_busy.txt", Recorded(Decoding(), 1.5)}};
+               {"first_page_busy.txt", Recorded(Decoding(), 1.5)},
+               {"first_page_memory.txt", WaitingForMemory()}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
     ExpectGolden(c.name, Page(Make(c.run), 80));

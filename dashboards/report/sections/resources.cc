@@ -103,16 +103,20 @@ std::optional<Section> Resources(const analysis::RunView& run,
       }
       const double hold = static_cast<double>(row.hold_ns) * 1e-9;
       const double count = static_cast<double>(row.acquisitions_count);
+      // Each takes a part of a memory budget; its servers are MiB.
+      const bool is_memory = row.kind == "memory";
+      const double part =
+          is_memory && count > 0 ? static_cast<double>(row.moved_bytes) / count / 1048576 : 1;
       const auto each = [&](double total) {
         return count > 0 ? std::optional<double>(total / count) : std::nullopt;
       };
       std::optional<double> moved;
-      if (row.moved_bytes > 0 && seconds > 0)
+      if (row.moved_bytes > 0 && seconds > 0 && !is_memory)
         moved = static_cast<double>(row.moved_bytes) / seconds;
       table.rows.push_back(
           {row.name, row.kind, Number(static_cast<double>(row.servers_count), Unit::kCount, ""),
            Ratio(seconds > 0 ? std::optional<double>(
-                                   hold / seconds /
+                                   part * hold / seconds /
                                    static_cast<double>(std::max<int64_t>(1, row.servers_count)))
                              : std::nullopt,
                  "no duration recorded"),

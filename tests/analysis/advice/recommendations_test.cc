@@ -135,6 +135,16 @@ RunView Reading(double io_s, double requests, double mean, double over_read,
   return run;
 }
 
+// The settings of a pipeline that names none.
+const std::map<std::string, std::string> kReads = {{"source.coalesce_gap", "131072"},
+                                                   {"source.coalesce_max", "8388608"},
+                                                   {"source.epochs", "1"},
+                                                   {"source.table", "."}};
+std::map<std::string, std::string> Endlessly(std::map<std::string, std::string> settings) {
+  settings["source.epochs"] = "0";
+  return settings;
+}
+
 const std::map<std::string, std::string> kDisk = {{"source.coalesce_gap", "0"},
                                                   {"source.throttle.bandwidth", "150000000B/s"},
                                                   {"source.throttle.seek", "8000000ns"}};
@@ -223,6 +233,12 @@ RunView Ordered(const std::string& order) {
   run.run.element_order = order;
   return run;
 }
+// The first stage waits for memory 8 ms of 10.
+RunView Admitted(int fit) {
+  RunView run = Recorded(Pipeline({{"load", 1, 0.001, 0.008}, {"decode", 1, 0.003, 0}}, 0.001));
+  WaitForMemory(&run, fit, 0.01);
+  return run;
+}
 RunView Epochs(const std::string& epochs) {
   RunView run = Computing("transform", "transform");
   run.run.settings["source.epochs"] = epochs;
@@ -253,7 +269,8 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
   // What may gain nothing is to be tried.
   const Advice fires = Advice::kFires, tries = Advice::kTry, silent = Advice::kDoesNotFire,
                unknown = Advice::kCannotSay;
-  const std::string gap_auto = "[source]\ncoalesce_gap = \"auto\"\n";
+  std::map<std::string, std::string> gap_auto = kDisk;
+  gap_auto["source.coalesce_gap"] = "auto";
   const struct {
     std::string id, name;
     RunView run;
@@ -295,9 +312,9 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
        "only 5.0 %"},
       {"R6", "a smaller gap does it", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), silent,
        "a smaller gap"},
-      {"R5", "cost unknown", Reading(0.05, 6, 20000, 0, "[source]\n"), unknown, "not known"},
-      {"R6", "half is over-read", Reading(0.05, 2, 1e6, 0.5, "[source]\n"), tries, "50.0 %"},
-      {"R6", "little is over-read", Reading(0.05, 2, 1e6, 0.05, "[source]\n"), silent, "5.0 %"},
+      {"R5", "cost unknown", Reading(0.05, 6, 20000, 0, kReads), unknown, "not known"},
+      {"R6", "half is over-read", Reading(0.05, 2, 1e6, 0.5, kReads), tries, "50.0 %"},
+      {"R6", "little is over-read", Reading(0.05, 2, 1e6, 0.05, kReads), silent, "5.0 %"},
       {"R7", "short streams on a disk", Reading(0.009, 1, 20000, 0, kDisk), tries, "64 rows"},
       {"R7", "long streams", Reading(0.06, 1, 8e6, 0, kDisk), silent, "as much as"},
       {"R8", "rows as maps", Computing("rowmap", "rowmap"), fires, "rowmap takes"},
@@ -381,11 +398,10 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R12", "no memory is free",
        With(Epochs("3"), [](RunView* run) { run->run.memory_bytes = 1'150'000'000; }), unknown,
        "no room"},
-      {"R13", "endless epochs", Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"), fires,
-       "endless"},
-      {"R13", "one epoch", Reading(0.05, 2, 1e6, 0, "[source]\n"), unknown, "once"},
+      {"R13", "endless epochs", Reading(0.05, 2, 1e6, 0, Endlessly(kReads)), fires, "endless"},
+      {"R13", "one epoch", Reading(0.05, 2, 1e6, 0, kReads), unknown, "once"},
       {"R13", "a tier already",
-       With(Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"),
+       With(Reading(0.05, 2, 1e6, 0, Endlessly(kReads)),
             [](RunView* run) { AddOperator(run, "tier.hit", "cache", "fetch"); }),
        silent, "a tier already"},
       {"R14", "n-grams limit", Computing("ngram", "transform"), fires, "ngram"},
@@ -417,6 +433,19 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R22", "decode limits", Decoding(), silent, "decode limits"},
       {"R23", "four threads where one does", Consuming(4), fires, "3 threads more"},
       {"R23", "one thread each", Consuming(), silent, "no stage has a thread more"},
+      {"R24", "one split fits", Admitted(1), fires, "lets 1 split"},
+      {"R24", "many fit, and a stage is slower", Admitted(40), silent, "a stage is slower"},
+      {"R24", "no budget",
+       With(Decoding(), [](RunView* run) { run->run.settings["pipeline.memory"] = "0"; }), silent,
+       "no memory budget"},
+      {"R24", "not recorded", Decoding(), unknown, "not recorded"},
+      {"R24", "the machine has no more",
+       With(Admitted(1),
+            [](RunView* run) {
+              run->run.settings["pipeline.memory"] = "1GiB";
+              run->run.memory_bytes = int64_t{1200} << 20;
+            }),
+       unknown, "may use"},
   };
   std::map<std::string, std::set<Advice>> seen;
   for (const auto& c : cases) {
@@ -427,19 +456,19 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
     EXPECT_THAT(one.why, HasSubstr(c.says));
     seen[c.id].insert(one.advice);
   }
-  EXPECT_EQ(seen.size(), 23u);
+  EXPECT_EQ(seen.size(), Registry<RecommendationRule>::Global().entries().size());
   for (const auto& [id, advices] : seen) {
     EXPECT_TRUE(advices.count(fires) + advices.count(tries) > 0) << id << " never fires";
     EXPECT_GT(advices.size(), 1u) << id << " always says the same";
   }
 }
 
-// Whatever the run, each of the 23 says something that can be used.
+// Whatever the run, each of them says something that can be used.
 TEST(Recommendations, NoneIsEmptyAndNothingUnmeasuredIsANumber) {
   for (const RunView& run : {Decoding(), Consuming(4), Locked(), Maps(0.2), Epochs("3"),
                              Reading(0.05, 6, 20000, 0.3, kDisk)}) {
     const Judged judged = Judge(run);
-    ASSERT_EQ(judged.all.size(), 23u);
+    ASSERT_EQ(judged.all.size(), Registry<RecommendationRule>::Global().entries().size());
     bool others = false;
     double before = std::numeric_limits<double>::infinity();
     for (const Recommendation& one : judged.all) {
@@ -650,7 +679,7 @@ TEST(Recommendations, BetweenTwoEndsIsNotTheBetter) {
          best.scales.push_back({Scaled::kOperator, *e.FindName("sigrid_hash"), 0.25});
          return best;
        }},
-      {"R13", Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"), without("fetch.io")},
+      {"R13", Reading(0.05, 2, 1e6, 0, Endlessly(kReads)), without("fetch.io")},
       {"R14", Computing("ngram", "transform", 0.03), without("ngram")},
   };
   for (const auto& c : cases) {
@@ -685,7 +714,7 @@ TEST(Recommendations, ACacheIsPredictedWithItsReadingBack) {
   EXPECT_GT(endless, gain("3", 65536));
   EXPECT_GT(gain("3", 65536), gain("2", 65536));
   EXPECT_GT(endless, 1.3 * gain("0", 9'000'000)) << "3 ms to read back, of 6 ms to make";
-  const Judged judged = Judge(Reading(0.05, 2, 1e6, 0, "[source]\nepochs = 0\n"));
+  const Judged judged = Judge(Reading(0.05, 2, 1e6, 0, Endlessly(kReads)));
   EXPECT_THAT(judged.Of("R13").only_if, HasSubstr("in place of a cache (R12)"));
 }
 
@@ -699,9 +728,10 @@ TEST(Recommendations, NoBreakEvenOfNothing) {
   // Half of the bytes gone where bytes alone cost, and the storage limits.
   EXPECT_NEAR(gap.outcome->gain, 1, 0.15);
   // Where a request is worth 20 KB, holes up to that long stay.
-  const Judged dear = Judge(Reading(0.05, 2, 1e6, 0.5,
-                                    "[source]\n[source.device]\nns_per_request = 1000000\n"
-                                    "ns_per_byte = 50\n"));
+  std::map<std::string, std::string> dear_requests = kReads;
+  dear_requests["source.device.ns_per_request"] = "1000000";
+  dear_requests["source.device.ns_per_byte"] = "50";
+  const Judged dear = Judge(Reading(0.05, 2, 1e6, 0.5, dear_requests));
   EXPECT_THAT(dear.Of("R5").command, HasSubstr("source.coalesce_gap=19KiB"));
   EXPECT_LT(dear.Of("R5").outcome->gain, gap.outcome->gain);
   EXPECT_GT(dear.Of("R5").outcome->gain, 0.1);
@@ -739,7 +769,7 @@ TEST(OperatorClass, EveryTransformHasOne) {
 }
 
 TEST(ByteFlow, CountsEachBorderAndSaysWhatNothingCounts) {
-  const RunView run = Reading(0.01, 4, 1000, 0.25, "[source]\n");
+  const RunView run = Reading(0.01, 4, 1000, 0.25, kReads);
   const std::vector<ByteBorder> borders = ByteFlow(run, {});
   const double stripes = static_cast<double>(run.operators[0].completions_count);
   EXPECT_FALSE(FindBorder(borders, "stored")->bytes.available());
@@ -826,7 +856,7 @@ TEST(WorkSplit, SharesAddUpAndSayWhatWasNotSplit) {
 }
 
 TEST(ReadCost, FromACalibrationOfTheTablesFolder) {
-  RunView run = Reading(0.05, 6, 20000, 0, "[source]\ntable = \".\"\n");
+  RunView run = Reading(0.05, 6, 20000, 0, kReads);
   run.run.pipeline_path = "/data/rm1/pipeline.toml";
   run.run.settings_text = "";
   EXPECT_FALSE(ReadCostOf(run));

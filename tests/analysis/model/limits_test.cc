@@ -64,6 +64,7 @@ RunView Mixed() {
   use.cause = "received";
   use.value = 0.4;
   run.measurements.push_back(use);
+  WaitForMemory(&run, 3, 0.01);
   return run;
 }
 
@@ -142,8 +143,51 @@ TEST(LimitKinds, EveryRowHasWordsAndRelievingItLosesNothing) {
       }
     }
   }
-  EXPECT_THAT(seen, testing::IsSupersetOf(
-                        {"consumer", "cores", "stage", "lock", "network", "cache_disk", "order"}));
+  EXPECT_THAT(seen, testing::IsSupersetOf({"consumer", "cores", "stage", "lock", "network",
+                                           "cache_disk", "order", "memory budget"}));
+}
+
+// 8 ms of 10 the first stage waits for room; nothing else takes more than 3 ms.
+RunView Admitted(int fit) {
+  SimulatedPipeline pipeline = Chain();
+  pipeline.stages[0].operators[0].blocked_s = 0.008;
+  RunView run = Record(pipeline, 10, 1);
+  WaitForMemory(&run, fit, 0.01);
+  return run;
+}
+
+TEST(MemoryBudgetRow, IsNamedWhereFewSplitsFitAndNoThreadIsAdvised) {
+  const RunView run = Admitted(1);
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  ASSERT_FALSE(bottleneck.findings.empty());
+  const Limit& first = bottleneck.findings[0].limit;
+  EXPECT_EQ(first.kind_name(), kMemoryBudgetLimit);
+  const double rate = statements.model->demands().rate;
+  EXPECT_GT(first.bound, 0.95 * rate);
+  EXPECT_LT(first.bound, 1.2 * rate) << "it waits four fifths of the time";
+  EXPECT_THAT(first.kind->Because(*statements.model, first, 0.8),
+              HasSubstr("memory budget of 200 MiB lets 1 split of 95.4 MiB be in work at once"));
+  ASSERT_TRUE(statements.allocation);
+  EXPECT_TRUE(statements.allocation->changes.empty()) << "threads make no room";
+  const Predictor predictor(*statements.model);
+  const Prediction more =
+      predictor.Predict(ParseWhatIf(*statements.model, {"decode.parallelism=4"}));
+  EXPECT_EQ(more.limits[more.binding].kind_name(), kMemoryBudgetLimit);
+}
+
+TEST(MemoryBudgetRow, IsNotNamedWhereSplitsPileUpBeforeASlowerStage) {
+  const RunView run = Admitted(40);
+  const PipelineModel model(run);
+  const auto row = RowOf(Bounds(model, model.demands(), model.current()), kMemoryBudgetLimit);
+  ASSERT_TRUE(row);
+  EXPECT_GT(row->bound, 10 * model.demands().rate);
+}
+
+TEST(MemoryBudgetRow, IsThereOnlyWithABudget) {
+  const PipelineModel model(Record(Chain(), 10, 1));
+  EXPECT_FALSE(RowOf(Bounds(model, model.demands(), model.current()), kMemoryBudgetLimit));
 }
 
 TEST(MemoryBandwidthRow, IsNamedByTheReportThePlanTheWhatIfAndTheLadder) {

@@ -1,0 +1,90 @@
+// R24: more memory for splits in work.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "analysis/advice/recommendations.h"
+#include "analysis/model/limits/bounds.h"
+#include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/settings.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr double kMiB = 1048576;
+// By how much the budget's bound is to be above the next one, so that it no longer matters.
+constexpr double kBeyond = 1.1;
+// Budgets are named in steps of this.
+constexpr double kStepBytes = 16 * kMiB;
+// Of the machine's memory, what a pipeline may take.
+constexpr double kMostOfMemory = 0.8;
+
+// The account of the budget: `servers_count` is MiB that splits may be charged with.
+const ResourceRow* BudgetOf(const RunView& run) {
+  for (const ResourceRow& row : run.resources) {
+    if (row.kind == "memory") return &row;
+  }
+  return nullptr;
+}
+
+Recommendation RaiseMemory(const Evidence& e) {
+  const std::optional<double> budget = BytesSettingOf(e.run().run, "pipeline.memory");
+  const ResourceRow* account = BudgetOf(e.run());
+  if (budget == 0.0) return DoesNotFire("the pipeline has no memory budget (pipeline.memory)");
+  if (!budget || account == nullptr) {
+    return CannotSay("whether splits waited for memory is not recorded",
+                     "a run of a pipeline file by this version");
+  }
+  const Limit* row = nullptr;
+  double other = std::numeric_limits<double>::infinity();
+  const std::vector<Limit> rows = Bounds(e.model(), e.model().demands(), e.model().current());
+  for (const Limit& limit : rows) {
+    if (limit.Is(kMemoryBudgetLimit)) {
+      row = &limit;
+    } else if (!limit.kind->estimated()) {
+      other = std::min(other, limit.bound);
+    }
+  }
+  if (row == nullptr || !std::isfinite(row->bound) || row->bound >= other) {
+    return DoesNotFire("splits do not wait for memory, or wait because a stage is slower");
+  }
+  // The memory that is needed goes with the rate, as each split takes as long as before.
+  const double share = std::min(1.0, row->bound / (kBeyond * other));
+  const double room = static_cast<double>(account->servers_count) * kMiB;
+  double wanted = std::ceil((*budget + room * (1 / share - 1)) / kStepBytes) * kStepBytes;
+  if (const auto& machine = e.run().run.memory_bytes) {
+    const double most = kMostOfMemory * static_cast<double>(*machine);
+    if (wanted > most) {
+      return CannotSay(fmt::format("it would take {}, and the pipeline may use {}",
+                                   FormatBytes(wanted), FormatBytes(most)),
+                       "a run with smaller stripes, of which more fit");
+    }
+  }
+  const auto with = [&](double left) {
+    Variant change = e.Now();
+    change.scales.push_back({Scaled::kResource, row->index, left});
+    return change;
+  };
+  // How long a split stays with others beside it is not known: from half of it to all.
+  const Outcome outcome = e.Predict(with(std::sqrt(share)), with(share), with(share));
+  Recommendation result = IfWorthwhile(
+      e, outcome, row->kind->Because(e.model(), *row, e.model().demands().rate / row->bound),
+      fmt::format("raise pipeline.memory from {} to {}", FormatBytes(*budget), FormatBytes(wanted)),
+      e.RunWith(fmt::format("pipeline.memory={:.0f}MiB", wanted / kMiB)));
+  if (result.effects.reader_memory.now.available()) {
+    const double now = result.effects.reader_memory.now.value();
+    result.effects.reader_memory.then =
+        Quantity::Of(now + wanted - *budget, headrace::Unit::kBytes, Source::kEstimate)
+            .WithInterval(now, now + wanted - *budget);
+  }
+  return result;
+}
+
+HR_RECOMMENDATION(24, "more memory for splits in work", "", RaiseMemory);
+
+}  // namespace
+}  // namespace headrace::analysis
