@@ -224,7 +224,9 @@ def main():
         COLUMNS.append(("stalls", "-", 0, f"{len(whole)} of {len(whole)}, each once"))
         for attempt in range(8):  # one wrong bit: refused or, with the stripe's checksum, always refused
             done = run(settings=["source.fault.flips=0.2", seed.format(seed=SEED + attempt)])
-            assert done.returncode in (0, 5), (done.returncode, done.stderr)
+            # No checksum holds the footer: the bit may have been in a column's name, which the job then lacks.
+            renamed = done.returncode == 2 and ": no column " in done.stderr
+            assert renamed or done.returncode in (0, 5), (done.returncode, done.stderr)
         truncated()
         damage_stripe(whole)
         consumer_fails(whole)
