@@ -152,6 +152,9 @@ class MemoryBudget final : public LimitKind {
                              const std::string& /*culprit*/) const override {
     return "More threads do not help: raise pipeline.memory.";
   }
+  std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
+    return "no split waited for room";
+  }
   std::string Recommended() const override { return "R24"; }
   std::string ResourceClass(const PipelineModel& /*model*/, const Limit& /*limit*/) const override {
     return "memory_capacity";
