@@ -103,6 +103,23 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
   return {NextKind::kWork, text, ""};
 }
 
+// What the rule for this kind of limit advises; empty where it does not fire.
+std::optional<NextStep> OfRule(const RunView& run, const Statements& statements,
+                               const LimitKind& kind) {
+  const RecommendationRule* rule = Registry<RecommendationRule>::Global().Find(kind.Recommended());
+  if (rule == nullptr) return std::nullopt;
+  const Recommendation advice = rule->judge(Evidence(run, statements));
+  if (advice.advice != Advice::kFires || !advice.outcome) return std::nullopt;
+  std::string text = advice.act;
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  const Interval& gain = advice.outcome->gain_interval;
+  const bool sure = gain.low > 0;
+  text += fmt::format(": {} predicted", Percents(advice.outcome->gain, gain));
+  if (!sure) text += ". That may be nothing: measure it";
+  return NextStep{sure ? NextKind::kChange : NextKind::kCompare, text, advice.command,
+                  advice.outcome->limited_by};
+}
+
 }  // namespace
 
 std::string CannotApply(const RunRow& run) {
@@ -141,27 +158,6 @@ std::string CompareCommand(const RunView& run, const Allocation& plan) {
   return fmt::format("{} compare {}{}{}{}", run.program, PipelineArguments(run.run), a, b,
                      run.database_option);
 }
-
-namespace {
-
-// What the rule for this kind of limit advises; empty where it does not fire.
-std::optional<NextStep> OfRule(const RunView& run, const Statements& statements,
-                               const LimitKind& kind) {
-  const RecommendationRule* rule = Registry<RecommendationRule>::Global().Find(kind.Recommended());
-  if (rule == nullptr) return std::nullopt;
-  const Recommendation advice = rule->judge(Evidence(run, statements));
-  if (advice.advice != Advice::kFires || !advice.outcome) return std::nullopt;
-  std::string text = advice.act;
-  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  const Interval& gain = advice.outcome->gain_interval;
-  const bool sure = gain.low > 0;
-  text += fmt::format(": {} predicted", Percents(advice.outcome->gain, gain));
-  if (!sure) text += ". That may be nothing: measure it";
-  return NextStep{sure ? NextKind::kChange : NextKind::kCompare, text, advice.command,
-                  advice.outcome->limited_by};
-}
-
-}  // namespace
 
 NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const PipelineModel& model = *statements.model;

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/memory_account.h"
 #include "analysis/run/settings.h"
 #include "base/units.h"
 
@@ -23,19 +25,11 @@ constexpr double kStepBytes = 16 * kMiB;
 // Of the machine's memory, what a pipeline may take.
 constexpr double kMostOfMemory = 0.8;
 
-// The account of the budget: `servers_count` is MiB that splits may be charged with.
-const ResourceRow* BudgetOf(const RunView& run) {
-  for (const ResourceRow& row : run.resources) {
-    if (row.kind == "memory") return &row;
-  }
-  return nullptr;
-}
-
 Recommendation RaiseMemory(const Evidence& e) {
   const std::optional<double> budget = BytesSettingOf(e.run().run, "pipeline.memory");
-  const ResourceRow* account = BudgetOf(e.run());
+  const std::optional<MemoryAccount> account = MemoryAccountOf(e.run());
   if (budget == 0.0) return DoesNotFire("the pipeline has no memory budget (pipeline.memory)");
-  if (!budget || account == nullptr) {
+  if (!budget || !account) {
     return CannotSay("whether splits waited for memory is not recorded",
                      "a run of a pipeline file by this version");
   }
@@ -54,8 +48,8 @@ Recommendation RaiseMemory(const Evidence& e) {
   }
   // The memory that is needed goes with the rate, as each split takes as long as before.
   const double share = std::min(1.0, row->bound / (kBeyond * other));
-  const double room = static_cast<double>(account->servers_count) * kMiB;
-  double wanted = std::ceil((*budget + room * (1 / share - 1)) / kStepBytes) * kStepBytes;
+  const double more = account->room_bytes * (1 / share - 1);
+  const double wanted = std::ceil((*budget + more) / kStepBytes) * kStepBytes;
   if (const auto& machine = e.run().run.memory_bytes) {
     const double most = kMostOfMemory * static_cast<double>(*machine);
     if (wanted > most) {
@@ -69,7 +63,8 @@ Recommendation RaiseMemory(const Evidence& e) {
     change.scales.push_back({Scaled::kResource, row->index, left});
     return change;
   };
-  // How long a split stays with others beside it is not known: from half of it to all.
+  // Splits beside each other take longer than one alone, by how much is not known: the least is
+  // half of the way to where the budget no longer limits.
   const Outcome outcome = e.Predict(with(std::sqrt(share)), with(share), with(share));
   Recommendation result = IfWorthwhile(
       e, outcome, row->kind->Because(e.model(), *row, e.model().demands().rate / row->bound),

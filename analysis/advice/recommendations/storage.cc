@@ -137,7 +137,7 @@ std::string EvenText(double even) {
 // What reads are joined over is far more than a request is worth, and much of what is read is so.
 bool GapTooLarge(const Evidence& e) {
   if (!e.reads() || !e.read_cost()) return false;
-  const std::optional<double> gap = *GapOf(e.run().run);
+  const std::optional<double> gap = GapOf(e.run().run);
   return gap && *gap > 2 * e.read_cost()->request_s / e.read_cost()->byte_s &&
          e.reads()->over_read_ratio >= kMuchOverRead;
 }

@@ -10,11 +10,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/memory_account.h"
 #include "analysis/run/settings.h"
 #include "base/units.h"
 
@@ -22,21 +24,10 @@ namespace headrace::analysis {
 namespace {
 
 const std::string kName(kMemoryBudgetLimit);
-constexpr double kMiB = 1048576;
-
-// The account of the run's budget, or null.
-const ResourceRow* AccountOf(const RunView& run) {
-  for (const ResourceRow& row : run.resources) {
-    if (row.kind == "memory" && row.acquisitions_count > 0 && row.moved_bytes > 0) return &row;
-  }
-  return nullptr;
-}
 
 // Splits that fit at once; one always does.
-double SplitsThatFit(const ResourceRow& row) {
-  const double each =
-      static_cast<double>(row.moved_bytes) / static_cast<double>(row.acquisitions_count);
-  return std::max(1.0, std::floor(static_cast<double>(row.servers_count) * kMiB / each));
+double SplitsThatFit(const MemoryAccount& account) {
+  return std::max(1.0, std::floor(account.room_bytes / account.split_bytes));
 }
 
 // A split that waited so much of the time waited always: handing over takes some.
@@ -58,10 +49,10 @@ double WaitedShare(const RunView& run, const ResourceRow& row) {
 }
 
 void AddBudget(const RunView& run, std::vector<ResourceModel>* resources) {
-  const ResourceRow* row = AccountOf(run);
-  if (row == nullptr || run.steps.steps_count <= 0) return;
+  const std::optional<MemoryAccount> account = MemoryAccountOf(run);
+  if (!account || run.steps.steps_count <= 0) return;
   ResourceModel budget{kName, kName, 1, {}};
-  budget.counted_s = WaitedShare(run, *row) / kAlwaysFull *
+  budget.counted_s = WaitedShare(run, *account->row) / kAlwaysFull *
                      static_cast<double>(run.run.duration_ns) * 1e-9 /
                      static_cast<double>(run.steps.steps_count);
   resources->push_back(std::move(budget));
@@ -84,7 +75,8 @@ double HeldSeconds(const RunView& run, const ResourceRow& row) {
 // Seconds of the whole budget that a batch takes at that demand.
 double SecondsOf(const PipelineModel& model, const Demands& demands, size_t resource) {
   const RunView& run = model.run();
-  const ResourceRow& row = *AccountOf(run);
+  const MemoryAccount account = *MemoryAccountOf(run);
+  const ResourceRow& row = *account.row;
   double stages_s = demands.consumer_s;
   for (const double stage_s : demands.stage_s) stages_s += stage_s;
   const double splits = static_cast<double>(row.acquisitions_count) /
@@ -94,7 +86,7 @@ double SecondsOf(const PipelineModel& model, const Demands& demands, size_t reso
   const double now_s = model.demands().resources[resource].hold_s;
   const double waited_s = demands.resources[resource].hold_s;
   const double share = now_s > 0 ? waited_s / now_s : 1;
-  return std::min(waited_s, share * held_s / SplitsThatFit(row));
+  return std::min(waited_s, share * held_s / SplitsThatFit(account));
 }
 
 std::optional<size_t> ResourceIn(const PipelineModel& model) {
@@ -136,16 +128,14 @@ class MemoryBudget final : public LimitKind {
   }
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double /*used_ratio*/) const override {
-    const ResourceRow& row = *AccountOf(model.run());
-    const double fit = SplitsThatFit(row);
-    const double waited =
-        static_cast<double>(row.wait_ns) / static_cast<double>(model.run().run.duration_ns);
+    const MemoryAccount account = *MemoryAccountOf(model.run());
+    const double fit = SplitsThatFit(account);
+    const double waited = static_cast<double>(account.row->wait_ns) /
+                          static_cast<double>(model.run().run.duration_ns);
     return fmt::format(
         "the memory budget of {} lets {:.0f} split{} of {} be in work at once: the next one waits "
         "for room {} of the time, {} at most",
-        Size(model), fit, fit == 1 ? "" : "s",
-        FormatBytes(static_cast<double>(row.moved_bytes) /
-                    static_cast<double>(row.acquisitions_count)),
+        Size(model), fit, fit == 1 ? "" : "s", FormatBytes(account.split_bytes),
         FormatPercent(std::min(1.0, waited)), FormatRate(limit.bound, "batches"));
   }
   std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
@@ -169,8 +159,9 @@ class MemoryBudget final : public LimitKind {
  private:
   // "128 MiB"; the account's room where the setting is not recorded.
   static std::string Size(const PipelineModel& model) {
-    const double room = static_cast<double>(AccountOf(model.run())->servers_count) * kMiB;
-    return FormatBytes(BytesSettingOf(model.run().run, "pipeline.memory").value_or(room));
+    const RunView& run = model.run();
+    return FormatBytes(
+        BytesSettingOf(run.run, "pipeline.memory").value_or(MemoryAccountOf(run)->room_bytes));
   }
 };
 

@@ -271,6 +271,8 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
                unknown = Advice::kCannotSay;
   std::map<std::string, std::string> gap_auto = kDisk;
   gap_auto["source.coalesce_gap"] = "auto";
+  std::map<std::string, std::string> free_auto = kFreeRequests;
+  free_auto["source.coalesce_gap"] = "auto";
   const struct {
     std::string id, name;
     RunView run;
@@ -304,6 +306,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R4", "no extract", Decoding(), unknown, "extract"},
       {"R5", "small requests to a disk", Reading(0.05, 6, 20000, 0, kDisk), tries, "requests take"},
       {"R5", "joined as they cost", Reading(0.05, 6, 20000, 0, gap_auto), silent, "auto"},
+      {"R5", "the same, half over-read", Reading(0.05, 2, 1e6, 0.5, free_auto), silent, "auto"},
       {"R5", "the gap is far too large", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), fires,
        "over holes up to 128 KiB, and 50.0 % of what is read is over-read"},
       {"R5", "the same, all of a stripe in one", Reading(0.05, 1, 1e6, 0.5, kFreeRequests), fires,
