@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "analysis/advice/statements.h"
@@ -258,6 +259,31 @@ TEST(Report, FiguresThatCannotBeTrueAreWithheld) {
   const std::string text = RenderText(report, {120, true});
   EXPECT_THAT(text, testing::HasSubstr("not believed"));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("9007199254740992")));
+}
+
+TEST(Report, ConnectionsAreCountedByWhoOpensThem) {
+  RunView run = Recorded(Decoding());
+  const auto add = [&](const char* metric, const char* owner, const char* cause, double value) {
+    analysis::MeasurementRow row;
+    row.metric = metric;
+    row.operator_name = owner;
+    row.cause = cause;
+    row.value = value;
+    run.measurements.push_back(row);
+  };
+  add("socket_received_bytes", "fetch", "", 1e6);
+  add("tcp_connects_count", "fetch", "established", 40);
+  add("tcp_connect_ns", "fetch", "established", 40 * 2.5e6);
+  add("tcp_connects_count", "fetch", "failed", 3);
+  add("tcp_connect_ns", "fetch", "failed", 3e9);  // giving up takes long; it is no part of the mean
+  add("tcp_connects_count", "lookup", "failed", 7);
+  const Report report = MakeReport(run, analysis::MakeStatements(run));
+  const std::string text = RenderText(report, {});
+  const size_t table = text.find("connections opened");
+  ASSERT_NE(table, std::string::npos) << text;
+  const std::string rows = text.substr(table, 600);
+  EXPECT_TRUE(std::regex_search(rows, std::regex("fetch +40 +2.50 ms +3\\b"))) << rows;
+  EXPECT_TRUE(std::regex_search(rows, std::regex("lookup +0 +- +7\\b"))) << rows;
 }
 
 TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {

@@ -728,6 +728,53 @@ TEST_F(BpfIo, FaultsThatReadADeviceAreMajor) {
             after.ru_majflt - before.ru_majflt);
 }
 
+TEST_F(BpfIo, ConnectionsBelongToTheOperatorThatOpensThem) {
+  if (!Start("connections")) GTEST_SKIP() << reason_;
+  // A listener; and a port that nobody listens on, since this socket holds it and does not listen.
+  const auto bound = [](int* fd) {
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(*fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(*fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return address;
+  };
+  int listener = -1, holder = -1;
+  const sockaddr_in open_port = bound(&listener), closed_port = bound(&holder);
+  ASSERT_EQ(listen(listener, 64), 0);
+  constexpr int kOpened = 23, kRefused = 7;
+  const auto connect_to = [](const sockaddr_in& address) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int rc = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    close(fd);
+    return rc;
+  };
+  const int64_t begin = MonotonicNs();
+  std::thread([&] {
+    hr_thread_begin(stage_);
+    hr_enter(operators_[1]);
+    for (int i = 0; i < kOpened; i++) EXPECT_EQ(connect_to(open_port), 0);
+    hr_leave();
+    hr_enter(operators_[2]);
+    for (int i = 0; i < kRefused; i++) EXPECT_EQ(connect_to(closed_port), -1);
+    hr_leave();
+    hr_thread_end();
+  }).join();
+  const int64_t took = MonotonicNs() - begin;
+  close(listener);
+  close(holder);
+  const Collected seen = Read();
+  EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[1], "established"), kOpened);
+  EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[1], "failed"), 0);
+  EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[2], "failed"), kRefused);
+  EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[2], "established"), 0);
+  EXPECT_GT(seen.Sum("tcp_connect_ns", operators_[1], "established"), 0);
+  EXPECT_LT(seen.Sum("tcp_connect_ns", operators_[1], "established"), took);
+  EXPECT_EQ(seen.AllLost(), 0);
+}
+
 TEST_F(BpfIo, ReclaimLoadsAndIsQuietWithoutPressure) {
   if (!Start("memory reclaim")) GTEST_SKIP() << reason_;
   EXPECT_EQ(Read().lost.at("throttle: stops"), 0);

@@ -14,6 +14,48 @@ namespace {
 
 using analysis::MeasurementRow;
 
+struct Connections {
+  double opened = 0, failed = 0;
+  double opened_ns = 0;
+};
+
+// Who opens TCP connections, and how long the other side takes to answer: a reader that opens one
+// for each request pays a round trip every time. Empty where nobody opened one.
+std::optional<Table> ConnectionsTable(const analysis::RunView& run) {
+  std::map<std::string, Connections> owners;
+  for (const MeasurementRow& row : run.measurements) {
+    if (!row.value || row.bucket) continue;
+    const bool count = row.metric == "tcp_connects_count";
+    if (!count && row.metric != "tcp_connect_ns") continue;
+    Connections& owner = owners[OwnerOf(row)];
+    const bool failed = row.cause == "failed";
+    if (count) (failed ? owner.failed : owner.opened) += *row.value;
+    if (!count && !failed) owner.opened_ns += *row.value;
+  }
+  if (owners.empty()) return std::nullopt;
+  Table table{"connections",
+              "",
+              {{"owner", "owner"},
+               {"opened_count", "connections opened"},
+               {"connect_ns", "each took"},
+               {"failed_count", "failed"}},
+              {}};
+  table.text_rows = 6;
+  std::vector<std::pair<double, std::vector<Value>>> rows;
+  for (const auto& [name, owner] : owners) {
+    const std::optional<double> each =
+        owner.opened > 0 ? std::optional(owner.opened_ns / owner.opened) : std::nullopt;
+    rows.push_back({owner.opened + owner.failed,
+                    {name, Number(owner.opened, Unit::kCount, ""),
+                     Number(each, Unit::kNanoseconds, "none was opened"),
+                     Number(owner.failed, Unit::kCount, "")}});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [count, row] : rows) table.rows.push_back(std::move(row));
+  return table;
+}
+
 std::optional<Section> Network(const analysis::RunView& run, const analysis::Statements&) {
   Section section{"network", "", {}, {}, {}};
   const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
@@ -66,6 +108,7 @@ std::optional<Section> Network(const analysis::RunView& run, const analysis::Sta
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   for (auto& [bytes, row] : rows) table.rows.push_back(std::move(row));
   section.tables.push_back(std::move(table));
+  if (auto connections = ConnectionsTable(run)) section.tables.push_back(std::move(*connections));
   return section;
 }
 
