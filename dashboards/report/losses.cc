@@ -41,6 +41,7 @@ constexpr Effect kEffects[] = {
     {"io_uring: ", "", "io_uring reads by operator: too low"},
     {"socket: ", "softirqs", "softirq time: too low"},
     {"socket: ", "", "network by socket and operator: too low"},
+    {"connect: ", "", "TCP connections opened, by operator: too few"},
     {"fault: ", "", "page faults by operator: too low"},
     {"throttle: ", "", "time lost to memory reclaim, by operator: too low"},
     {"counters: ", "", "hardware counters by operator: too low"},
