@@ -9,6 +9,12 @@
 
 #include "base/check.h"
 
+// A name for a registrar's variable that no other one has: several entries may stand in one file,
+// and the build may compile several files as one.
+#define HR_JOINED_(a, b) a##b
+#define HR_JOINED(a, b) HR_JOINED_(a, b)
+#define HR_REGISTRAR HR_JOINED(hr_registered_, __COUNTER__)
+
 namespace headrace {
 
 template <typename T>

@@ -21,7 +21,7 @@
 namespace headrace::cli {
 namespace {
 
-struct Options {
+struct CollectOptions {
   collectors::RecorderOptions recorder;
   MeasureOptions measure;
   int ready_fd = -1;
@@ -38,7 +38,7 @@ void Answer(int fd, std::string text) {
   [[maybe_unused]] const ssize_t n = write(fd, text.data(), text.size());
 }
 
-int DiscoverAll(const Options& options) {
+int DiscoverAll(const CollectOptions& options) {
   // It records whoever's processes: command lines, paths and stacks are not for everybody to read.
   umask(S_IRWXG | S_IRWXO);
   collectors::DiscoveryOptions discovery;
@@ -53,7 +53,7 @@ int DiscoverAll(const Options& options) {
   return 0;
 }
 
-int Collect(Options& options) {
+int Collect(CollectOptions& options) {
   experiments::InstallInterruptHandler();
   if (options.discover) return DiscoverAll(options);
   if (options.recorder.pid == 0) {
@@ -99,7 +99,7 @@ HR_COMMAND("collect",
                           "the database was deleted or replaced meanwhile",
             .next = "headrace report latest",
             .configure = [](CommandLine& command_line) -> std::function<int()> {
-              auto options = std::make_shared<Options>();
+              auto options = std::make_shared<CollectOptions>();
               options->recorder.database = DefaultDatabase();
               command_line.AddOption("--pid", options->recorder.pid, "Record this process")
                   ->Check(Positive);

@@ -25,8 +25,8 @@ struct Command {
   bool hidden = false;  // internal roles such as `collect`
 };
 
-#define HR_COMMAND(name, ...)                                \
-  [[maybe_unused]] static const bool hr_command_registered = \
+#define HR_COMMAND(name, ...)                       \
+  [[maybe_unused]] static const bool HR_REGISTRAR = \
       ::headrace::Registry<::headrace::cli::Command>::Global().Add(name, __VA_ARGS__)
 
 // How the user called this program: argv[0] when it names a path, else "headrace"; for commands

@@ -25,17 +25,17 @@ namespace {
 using reader::PipelineProgress;
 using reader::ReceivePipeline;
 
-struct Options {
+struct ConsumeOptions {
   std::string address, step_time = "0";
   uint32_t producers = 1, queue = 2;
   bool spin = false, checksum = false, json = false, quiet = false;
 };
 
-void Say(const Options& options, const std::string& text) {
+void Say(const ConsumeOptions& options, const std::string& text) {
   if (!options.quiet) std::fputs(fmt::format("headrace consume: {}\n", text).c_str(), stderr);
 }
 
-void PrintSummary(const Options& options, const ReceivePipeline& pipeline, double seconds,
+void PrintSummary(const ConsumeOptions& options, const ReceivePipeline& pipeline, double seconds,
                   const workloads::RowChecksums& checksums) {
   const PipelineProgress done = pipeline.progress();
   const auto bytes = static_cast<double>(pipeline.bytes());
@@ -70,7 +70,7 @@ void PrintSummary(const Options& options, const ReceivePipeline& pipeline, doubl
                checksums.multiset, checksums.ordered);
 }
 
-int Consume(const Options& options) {
+int Consume(const ConsumeOptions& options) {
   reader::ReceiveOptions receive;
   receive.from =
       reader::ParseDeliveryAddress(options.address, std::filesystem::current_path().string());
@@ -114,7 +114,7 @@ HR_COMMAND(
                    "address taken, 5 bytes that are no batch, 130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
-       auto options = std::make_shared<Options>();
+       auto options = std::make_shared<ConsumeOptions>();
        command_line
            .AddOption("ADDRESS", options->address,
                       "Listen there: unix:PATH, or shm:PATH for a ring in shared memory")

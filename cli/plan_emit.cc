@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.h"
+#include "dashboards/json_number.h"
 
 namespace headrace::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using dashboards::NumberOrNull;
 
 // A value as Python writes it: whole numbers (also "900 << 20"), True, False; else a string.
 Json Value(const std::string& text) {
@@ -21,10 +23,6 @@ Json Value(const std::string& text) {
   if (*end == '\0') return number;
   if (std::string(end) == " << 20") return number << 20;
   return text;
-}
-
-Json Number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
 Json Bytes(const std::optional<double>& value) {
@@ -51,13 +49,15 @@ Json ToJson(const analysis::RunView& view, const analysis::Emitted& e) {
   for (const analysis::NotEmitted& one : e.unknown) {
     out["not_recommended"].push_back({{"name", one.name}, {"why", one.why}});
   }
-  out["now_batches_per_second"] = Number(e.now);
+  out["now_batches_per_second"] = NumberOrNull(e.now);
   out["predicted"] = nullptr;
   if (e.predicted) {
-    out["predicted"] = {
-        {"batches_per_second", Number(e.predicted)}, {"low", Number(e.predicted_interval.low)},
-        {"high", Number(e.predicted_interval.high)}, {"gain_low", Number(e.gain_interval.low)},
-        {"gain_high", Number(e.gain_interval.high)}, {"level_ratio", 0.9}};
+    out["predicted"] = {{"batches_per_second", NumberOrNull(e.predicted)},
+                        {"low", NumberOrNull(e.predicted_interval.low)},
+                        {"high", NumberOrNull(e.predicted_interval.high)},
+                        {"gain_low", NumberOrNull(e.gain_interval.low)},
+                        {"gain_high", NumberOrNull(e.gain_interval.high)},
+                        {"level_ratio", 0.9}};
   }
   out["gain_at_most_ratio"] = e.at_most ? Json(*e.at_most - 1) : Json(nullptr);
   out["not_predicted"] = e.gain_note;

@@ -27,7 +27,7 @@
 namespace headrace::cli {
 namespace {
 
-struct Options {
+struct ProfileOptions {
   collectors::RecorderOptions recorder;
   MeasureOptions measure;
   std::string duration;
@@ -38,7 +38,7 @@ struct Options {
 void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 // What was given after "--", or without a dash before it.
-std::vector<std::string> CommandOf(const Options& options) {
+std::vector<std::string> CommandOf(const ProfileOptions& options) {
   std::vector<std::string> command = options.command_line->Remaining();
   if (!command.empty() && command[0] == "--") {
     command.erase(command.begin());
@@ -87,7 +87,7 @@ Error Displaced(const collectors::Recording& result, const std::string& database
   return Error(ExitCode::kResources, result.displaced, database);
 }
 
-int ProfileProcess(Options& options) {
+int ProfileProcess(ProfileOptions& options) {
   collectors::RecorderOptions& recorder = options.recorder;
   experiments::InstallInterruptHandler();
   dashboards::Progress progress("profiling");
@@ -177,7 +177,7 @@ int SignalFor(const collectors::Child& child, int number, bool in_background, bo
   return SIGTERM;
 }
 
-int ProfileCommand(Options& options, const std::vector<std::string>& command) {
+int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& command) {
   collectors::RecorderOptions& recorder = options.recorder;
   for (const std::string& word : command) {
     recorder.command += (recorder.command.empty() ? "" : " ") + Printable(word, 4096);
@@ -259,7 +259,7 @@ int ProfileCommand(Options& options, const std::vector<std::string>& command) {
   return code;
 }
 
-int Profile(Options& options) {
+int Profile(ProfileOptions& options) {
   collectors::RecorderOptions& recorder = options.recorder;
   const std::vector<std::string> command = CommandOf(options);
   if (recorder.pid == 0 && command.empty()) {
@@ -295,7 +295,7 @@ HR_COMMAND(
          "or the database deleted or replaced, 130 interrupted (what was recorded is kept)",
      .next = "headrace report latest",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
-       auto options = std::make_shared<Options>();
+       auto options = std::make_shared<ProfileOptions>();
        options->command_line = &command_line;
        options->recorder.database = DefaultDatabase();
        command_line.LeaveTheRest();  // what follows the options is the command, untouched

@@ -18,7 +18,7 @@ namespace {
 using collectors::SqlResult;
 using collectors::SqlValue;
 
-struct Options {
+struct QueryOptions {
   std::string sql, database, format = "table";
   bool json = false;
 };
@@ -113,7 +113,7 @@ void PrintJson(const SqlResult& result) {
   fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-int Query(const Options& options) {
+int Query(const QueryOptions& options) {
   collectors::ReadStore store(options.database);
   const SqlResult result = store.QueryUntrusted(options.sql);
   const std::string format = options.json ? "json" : options.format;
@@ -138,7 +138,7 @@ HR_COMMAND(
      .exit_codes = "0 ok, 1 took longer than 5 s, 2 wrong or writing SQL, 5 not a run store",
      .next = "docs/store.md lists views and columns",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
-       auto options = std::make_shared<Options>();
+       auto options = std::make_shared<QueryOptions>();
        options->database = DefaultDatabase();
        command_line.AddOption("SQL", options->sql, "Run this SELECT")->Required();
        command_line.AddOption("--db", options->database,

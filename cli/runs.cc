@@ -16,7 +16,7 @@
 namespace headrace::cli {
 namespace {
 
-struct Options {
+struct RunsOptions {
   std::string database, output, tags, older_than, max_size;
   int64_t keep = -1;
   std::vector<std::string> runs;
@@ -34,7 +34,7 @@ std::string LocalTime(int64_t realtime_ns) {
   return text;
 }
 
-int List(const Options& options) {
+int List(const RunsOptions& options) {
   collectors::ReadStore store(options.database);
   const collectors::SqlResult runs = store.Query(
       "SELECT run_id, name, tags, state, program, started_realtime_ns, duration_ns, "
@@ -87,7 +87,7 @@ int List(const Options& options) {
   return 0;
 }
 
-int Copy(const Options& options) {
+int Copy(const RunsOptions& options) {
   collectors::ReadStore store(options.database);
   const int64_t id = store.FindRun(options.run);
   store.CopyRun(id, options.output);
@@ -95,7 +95,7 @@ int Copy(const Options& options) {
   return 0;
 }
 
-int Runs(const Options& options) {
+int Runs(const RunsOptions& options) {
   if (!options.remove->Parsed() && !options.tag->Parsed() && !options.copy->Parsed()) {
     return List(options);
   }
@@ -136,7 +136,7 @@ HR_COMMAND(
      .exit_codes = "0 ok, 2 usage, 5 no such run or not a run store",
      .next = "headrace report RUN",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
-       auto options = std::make_shared<Options>();
+       auto options = std::make_shared<RunsOptions>();
        options->database = DefaultDatabase();
        command_line.AddOption("--db", options->database,
                               "Use this database (default $HEADRACE_DB or ./headrace.db)");

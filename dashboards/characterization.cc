@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "dashboards/json_number.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -285,9 +286,6 @@ Section LadderTotals(const Ladder& ladder) {
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json Finite(const std::optional<double>& value) { return value ? Finite(*value) : Json(nullptr); }
-
 double Scale(const Quantity& quantity) { return quantity.unit() == Unit::kNanoseconds ? 1e-9 : 1; }
 
 std::string JsonUnit(Unit unit) { return unit == Unit::kNanoseconds ? "s" : UnitName(unit); }
@@ -298,10 +296,10 @@ void Put(Json* object, const std::string& key, const Quantity& quantity) {
     (*object)[key + "_unavailable"] = quantity.reason();
     return;
   }
-  (*object)[key] = Finite(quantity.value() * Scale(quantity));
+  (*object)[key] = NumberOrNull(quantity.value() * Scale(quantity));
   if (!quantity.has_interval()) return;
-  (*object)[key + "_low"] = Finite(quantity.low() * Scale(quantity));
-  (*object)[key + "_high"] = Finite(quantity.high() * Scale(quantity));
+  (*object)[key + "_low"] = NumberOrNull(quantity.low() * Scale(quantity));
+  (*object)[key + "_high"] = NumberOrNull(quantity.high() * Scale(quantity));
 }
 
 Json FigureJson(const SheetFigure& figure) {
@@ -315,9 +313,9 @@ Json FigureJson(const SheetFigure& figure) {
   for (const PublishedFigure& published : figure.published) {
     json["published"].push_back(
         {{"model", published.model},
-         {"value", Finite(published.value.value() * Scale(published.value))},
+         {"value", NumberOrNull(published.value.value() * Scale(published.value))},
          {"unit", JsonUnit(published.value.unit())},
-         {"scaled", Finite(published.scaled.value() * Scale(published.scaled))},
+         {"scaled", NumberOrNull(published.scaled.value() * Scale(published.scaled))},
          {"source", published.source},
          {"sureness", published.sureness}});
   }
@@ -345,8 +343,8 @@ Json SheetJson(const Sheet& sheet) {
         {"sureness", analysis::SurenessName(sheet.published_limit->sureness)}};
   }
   json["conditions"] = {{"cores", sheet.conditions.cores},
-                        {"nic_bytes_per_s", Finite(sheet.conditions.nic_bytes_per_s)},
-                        {"memory_bytes", Finite(sheet.conditions.memory_bytes)},
+                        {"nic_bytes_per_s", NumberOrNull(sheet.conditions.nic_bytes_per_s)},
+                        {"memory_bytes", NumberOrNull(sheet.conditions.memory_bytes)},
                         {"words", sheet.conditions.words}};
   json["parts"] = Json::array();
   for (const FigurePart& part : sheet.parts) {
@@ -380,31 +378,32 @@ Json LadderJson(const Ladder& ladder) {
          {"tier", step.figure},
          {"unit", step.unit},
          {"against", step.against},
-         {"before", Finite(step.before)},
-         {"after", Finite(step.after)},
-         {"ratio", Finite(step.ratio)},
-         {"ratio_low", Finite(step.interval.low)},
-         {"ratio_high", Finite(step.interval.high)},
+         {"before", NumberOrNull(step.before)},
+         {"after", NumberOrNull(step.after)},
+         {"ratio", NumberOrNull(step.ratio)},
+         {"ratio_low", NumberOrNull(step.interval.low)},
+         {"ratio_high", NumberOrNull(step.interval.high)},
          {"pairs_count", step.pairs},
-         {"published_low", step.published ? Finite(step.published->low) : Json()},
-         {"published_high", step.published ? Finite(step.published->high) : Json()},
+         {"published_low", step.published ? NumberOrNull(step.published->low) : Json()},
+         {"published_high", step.published ? NumberOrNull(step.published->high) : Json()},
          {"source", step.source},
          {"sign", step.sign},
          {"why", step.why}});
   }
   json["totals"] = Json::array();
   for (const LadderTotal& total : ladder.totals) {
-    json["totals"].push_back({{"rung", total.rung},
-                              {"reader", Finite(total.reader)},
-                              {"published_reader", Finite(total.published_reader)},
-                              {"storage", Finite(total.storage)},
-                              {"published_storage", Finite(total.published_storage)},
-                              {"trainer_rows_per_cpu_s", Finite(total.trainer_rows_per_cpu_s)},
-                              {"storage_rows_per_s", Finite(total.storage_rows_per_s)},
-                              {"read_bytes_per_row", Finite(total.read_bytes_per_row)},
-                              {"requests_per_row", Finite(total.requests_per_row)},
-                              {"over_read_ratio", Finite(total.over_read_ratio)},
-                              {"peak_bytes", Finite(total.peak_bytes)}});
+    json["totals"].push_back(
+        {{"rung", total.rung},
+         {"reader", NumberOrNull(total.reader)},
+         {"published_reader", NumberOrNull(total.published_reader)},
+         {"storage", NumberOrNull(total.storage)},
+         {"published_storage", NumberOrNull(total.published_storage)},
+         {"trainer_rows_per_cpu_s", NumberOrNull(total.trainer_rows_per_cpu_s)},
+         {"storage_rows_per_s", NumberOrNull(total.storage_rows_per_s)},
+         {"read_bytes_per_row", NumberOrNull(total.read_bytes_per_row)},
+         {"requests_per_row", NumberOrNull(total.requests_per_row)},
+         {"over_read_ratio", NumberOrNull(total.over_read_ratio)},
+         {"peak_bytes", NumberOrNull(total.peak_bytes)}});
   }
   return json;
 }
@@ -445,7 +444,7 @@ std::string CharacterizationJson(const Characterization& study) {
                   {"kernel", study.kernel},
                   {"cores", study.cores}};
   root["quick"] = study.quick;
-  root["duration_s"] = Finite(60 * study.minutes);
+  root["duration_s"] = NumberOrNull(60 * study.minutes);
   root["workloads"] = Json::array();
   for (const Sheet& sheet : study.sheets) root["workloads"].push_back(SheetJson(sheet));
   root["ladder"] = study.ladder ? LadderJson(*study.ladder) : Json();

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "dashboards/json_number.h"
 #include "dashboards/render/render.h"
 
 namespace headrace::dashboards {
@@ -404,11 +405,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Known(const Real& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 // As people say it: B over A less one; of shares the difference.
 Json Relative(Figure figure, const Real& change) {
   if (!change || !std::isfinite(*change)) return nullptr;
@@ -444,11 +440,11 @@ Json MetricJson(const ComparedMetric& metric) {
   out["change"] = Relative(metric.figure, metric.change);
   out["change_low"] = metric.change ? relative(metric.interval.low) : Json(nullptr);
   out["change_high"] = metric.change ? relative(metric.interval.high) : Json(nullptr);
-  out["p"] = Known(metric.p);
-  out["p_holm"] = Known(metric.p_holm);
-  out["p_ranks"] = Known(metric.p_ranks);
+  out["p"] = NumberOrNull(metric.p);
+  out["p_holm"] = NumberOrNull(metric.p_holm);
+  out["p_ranks"] = NumberOrNull(metric.p_ranks);
   out["sequential"] = metric.sequential;
-  out["p_same"] = Known(metric.p_same);
+  out["p_same"] = NumberOrNull(metric.p_same);
   out["margin"] = relative(metric.margin);
   out["detectable"] = Relative(metric.figure, metric.detectable);
   out["units_count"] = std::min(metric.a_values.size(), metric.b_values.size());
@@ -474,7 +470,7 @@ Json SideJson(const ComparedSide& side, const std::vector<std::string>& left_out
     entry["steady_windows_count"] = sample.figures.steady_windows;
     for (size_t f = 0; f < kFigures; ++f) {
       const char* key = InfoOf(static_cast<Figure>(f)).key;
-      entry[key] = Known(sample.figures.values[f]);
+      entry[key] = NumberOrNull(sample.figures.values[f]);
       if (!sample.figures.values[f])
         entry[std::string(key) + "_unavailable"] = sample.figures.reasons[f];
     }
@@ -532,10 +528,11 @@ std::string ComparisonJson(const ComparisonPage& page) {
   out["noise"] = comparison.noise ? Json(std::expm1(*comparison.noise)) : Json(nullptr);
   out["order_effect"] = nullptr;
   if (comparison.order) {
-    out["order_effect"] = {{"change", std::expm1(comparison.order->change)},
-                           {"change_low", Finite(std::expm1(comparison.order->interval.low))},
-                           {"change_high", Finite(std::expm1(comparison.order->interval.high))},
-                           {"p", comparison.order->p}};
+    out["order_effect"] = {
+        {"change", std::expm1(comparison.order->change)},
+        {"change_low", NumberOrNull(std::expm1(comparison.order->interval.low))},
+        {"change_high", NumberOrNull(std::expm1(comparison.order->interval.high))},
+        {"p", comparison.order->p}};
   }
   out["notes"] = NotesJson(page.notes);
   out["attribution"] = nullptr;

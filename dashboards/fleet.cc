@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "dashboards/json_number.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -490,10 +491,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Known(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-
 Json CountsJson(const NodesFile& nodes, const std::vector<int>& counts) {
   Json object = Json::object();
   for (size_t t = 0; t < counts.size(); ++t) object[nodes.types[t].name] = counts[t];
@@ -514,8 +511,8 @@ Json NodeJson(const NodeType& type, const NodeFit& fit, const analysis::FleetAlt
   node["cpu_ratio"] = fit.cpu_ratio;
   node["threads"] = fit.threads;
   node["processes"] = fit.processes;
-  node["memory_bytes"] = Known(fit.memory_bytes);
-  node["watts"] = Known(fit.watts);
+  node["memory_bytes"] = NumberOrNull(fit.memory_bytes);
+  node["watts"] = NumberOrNull(fit.watts);
   node["limits"] = Json::array();
   for (const analysis::NodeBound& bound : fit.bounds) {
     node["limits"].push_back({{"resource", analysis::NodeResourceKey(bound.resource)},
@@ -526,7 +523,7 @@ Json NodeJson(const NodeType& type, const NodeFit& fit, const analysis::FleetAlt
   }
   node["alone"] = {{"count", alone.count ? Json(*alone.count) : Json(nullptr)},
                    {"price_per_hour", alone.count ? Json(alone.price_per_hour) : Json(nullptr)},
-                   {"watts", alone.count ? Known(alone.watts) : Json(nullptr)}};
+                   {"watts", alone.count ? NumberOrNull(alone.watts) : Json(nullptr)}};
   return node;
 }
 
@@ -537,7 +534,7 @@ Json SimulationJson(const NodesFile& nodes, const FleetSimulation& simulation) {
   object["duration_seconds"] = simulation.duration_s;
   object["events"] = simulation.events;
   object["rows_per_second"] = simulation.planned_rows_per_s;
-  object["most_rows_per_second"] = Known(simulation.most_rows_per_s);
+  object["most_rows_per_second"] = NumberOrNull(simulation.most_rows_per_s);
   if (!simulation.most_rows_per_s) object["most_rows_per_second_unavailable"] = simulation.no_most;
   object["missing_count"] = simulation.missing ? Json(*simulation.missing) : Json(nullptr);
   object["stall_ratio"] = planned.stall_ratio;
@@ -568,7 +565,7 @@ Json SimulationJson(const NodesFile& nodes, const FleetSimulation& simulation) {
     entry["stall_ratio_after"] = figure(scenario.after_stall_ratio);
     entry["stall_ratio_worst"] = figure(scenario.worst_stall_ratio);
     entry["target_kept"] = known ? Json(scenario.kept) : Json(nullptr);
-    entry["back_seconds"] = known ? Known(scenario.back_s) : Json(nullptr);
+    entry["back_seconds"] = known ? NumberOrNull(scenario.back_s) : Json(nullptr);
     entry["redone_rows"] = figure(scenario.lost_rows);
     entry["spares"] = scenario.spares ? Json(*scenario.spares) : Json(nullptr);
     if (!scenario.spares && scenario.spares_tried > 0)
@@ -587,7 +584,7 @@ Json RowJson(const RowCost& cost) {
   object["blocked_seconds"] = row.blocked_s;
   const auto put = [&](const char* key, const std::optional<double>& value,
                        const std::string& reason) {
-    object[key] = Known(value);
+    object[key] = NumberOrNull(value);
     if (!value) object[std::string(key) + "_unavailable"] = reason;
   };
   put("stored_bytes", row.stored_bytes, cost.no_stored);
@@ -617,7 +614,7 @@ std::string FleetJson(const FleetPage& page) {
   out["run_name"] = page.run.run.name;
   out["feasible"] = !plan.shortage.has_value();
   out["target_rows_per_second"] = plan.target;
-  out["demand_rows_per_second"] = Known(plan.demand);
+  out["demand_rows_per_second"] = NumberOrNull(plan.demand);
   if (plan.shortage) {
     out["shortage"] = {{"resource", analysis::FleetResourceKey(plan.shortage->resource)},
                        {"most_rows_per_second", plan.shortage->most_rows_per_s},
@@ -629,9 +626,9 @@ std::string FleetJson(const FleetPage& page) {
   out["currency"] = nodes.currency;
   out["price_per_hour"] = plan.price_per_hour;
   out["price_per_million_rows"] = plan.price_per_million_rows;
-  out["watts"] = Known(plan.watts);
+  out["watts"] = NumberOrNull(plan.watts);
   if (!plan.watts) out["watts_unavailable"] = plan.no_watts;
-  out["watt_hours_per_million_rows"] = Known(plan.watt_hours_per_million_rows);
+  out["watt_hours_per_million_rows"] = NumberOrNull(plan.watt_hours_per_million_rows);
   out["reached_probability"] = plan.reached_probability;
   if (!plan.sure_counts.empty()) {
     out["sure"] = {{"level_ratio", 0.9},

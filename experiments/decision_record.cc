@@ -5,15 +5,14 @@
 
 #include "analysis/run/read_run.h"
 #include "base/error.h"
+#include "dashboards/json_number.h"
 
 namespace headrace::experiments {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using dashboards::NumberOrNull;
 
-Json Number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
 Json Time(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 Json IntervalOf(bool known, const analysis::Interval& interval, double level) {
   if (!known || !std::isfinite(interval.low) || !std::isfinite(interval.high)) return nullptr;
@@ -51,14 +50,14 @@ std::string DecisionJson(const analysis::Decision& decision) {
       decision.limited_by ? Json(decision.limited_by->kind_name()) : Json(nullptr);
   out["then_limited_by"] =
       decision.then_limited_by.empty() ? Json(nullptr) : Json(decision.then_limited_by);
-  out["now_batches_per_second"] = Number(decision.now);
-  out["predicted_batches_per_second"] = Number(decision.predicted);
+  out["now_batches_per_second"] = NumberOrNull(decision.now);
+  out["predicted_batches_per_second"] = NumberOrNull(decision.predicted);
   out["predicted_interval"] =
       IntervalOf(decision.predicted.has_value(), decision.predicted_interval, 0.9);
-  out["observed_batches_per_second"] = Number(decision.observed);
+  out["observed_batches_per_second"] = NumberOrNull(decision.observed);
   out["observed_interval"] =
       IntervalOf(decision.observed.has_value(), decision.observed_interval, 0.95);
-  out["effect_ratio"] = Number(decision.effect);
+  out["effect_ratio"] = NumberOrNull(decision.effect);
   out["effect_interval"] = IntervalOf(decision.effect.has_value(), decision.effect_interval, 0.95);
   out["pairs_count"] = decision.pairs;
   out["memory_bytes"] =

@@ -117,7 +117,7 @@ struct ProbeInfo {
 };
 
 #define HR_PROBE(name, ...)                                              \
-  [[maybe_unused]] static const bool hr_probe_registered =               \
+  [[maybe_unused]] static const bool HR_REGISTRAR =                      \
       ::headrace::Registry<::headrace::probes::ProbeInfo>::Global().Add( \
           name, ::headrace::probes::ProbeInfo __VA_ARGS__)
 

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kKindNames[] = {"boolean", "tinyint", "smallint", "int",    "bigint",
                                       "float",   "double",  "string",   "binary", "timestamp",
                                       "list",    "map",     "struct",   "union"};
-constexpr uint32_t kMaxDepth = 64;
+constexpr uint32_t kMaxSchemaDepth = 64;
 
 // How many children a kind takes; nothing when any number is right.
 std::optional<size_t> Arity(TypeKind kind) {
@@ -78,7 +78,7 @@ class TypeParser {
                        nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
     }
     const auto id = static_cast<uint32_t>(nodes_.size());
-    if (++depth_ > kMaxDepth) Fail("types are nested too deeply");
+    if (++depth_ > kMaxSchemaDepth) Fail("types are nested too deeply");
     nodes_.emplace_back();
     nodes_[id].kind = static_cast<TypeKind>(kind);
     if (nodes_[id].kind >= TypeKind::kList) {
@@ -135,7 +135,7 @@ Schema::Schema(std::vector<SchemaNode> nodes) : nodes_(std::move(nodes)) {
       used[child] = true;
       nodes_[child].parent = id;
       depth[child] = depth[id] + 1;
-      if (depth[child] > kMaxDepth) throw Bad(id, "types are nested too deeply");
+      if (depth[child] > kMaxSchemaDepth) throw Bad(id, "types are nested too deeply");
     }
   }
   for (uint32_t id = size(); id-- > 0;) {

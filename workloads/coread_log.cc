@@ -16,12 +16,12 @@
 namespace headrace::workloads {
 namespace {
 
-constexpr const char* kSchema = "headrace.coread/1";
+constexpr const char* kCoreadSchema = "headrace.coread/1";
 
 }  // namespace
 
 void AppendCoread(const std::string& path, const reader::PipelineSpec& spec) {
-  nlohmann::ordered_json line = {{"schema", kSchema},
+  nlohmann::ordered_json line = {{"schema", kCoreadSchema},
                                  {"table", Printable(spec.table, SIZE_MAX)},
                                  {"features", nlohmann::ordered_json::array()},
                                  {"weight", 1}};
@@ -51,8 +51,8 @@ std::vector<CoreadJob> LoadCoread(const std::string& path) {
                   "a line is what 'headrace run --log-reads' writes");
     };
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("schema") || json["schema"] != kSchema)
-      refuse(fmt::format("is not JSON of schema {}", kSchema));
+    if (!json.is_object() || !json.contains("schema") || json["schema"] != kCoreadSchema)
+      refuse(fmt::format("is not JSON of schema {}", kCoreadSchema));
     CoreadJob job;
     if (!json.contains("features") || !json["features"].is_array()) refuse("has no features");
     for (const auto& feature : json["features"]) {

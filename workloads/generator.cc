@@ -28,7 +28,7 @@ namespace dwrf = reader::dwrf;
 using reader::FeatureKind;
 
 constexpr uint64_t kBlockRows = 512;
-constexpr const char* kSchema =
+constexpr const char* kGeneratorSchema =
     "struct<label:float,session_id:bigint,timestamp:bigint,dense:map<int,float>,"
     "sparse:map<int,list<bigint>>,weighted:map<int,map<bigint,float>>>";
 constexpr double kPositiveLabels = 0.03;
@@ -55,7 +55,7 @@ class TableWriter {
       const bool dense = column.feature().kind == FeatureKind::kDense;
       column.StartPartition(sessions, dense ? &owed_dense : &owed_sparse);
     }
-    dwrf::FileWriter writer(path, reader::Schema::Parse(kSchema), Options());
+    dwrf::FileWriter writer(path, reader::Schema::Parse(kGeneratorSchema), Options());
     for (uint64_t row = 0; row < rows; row += kBlockRows) {
       WriteBlock(sessions, first, row, std::min(kBlockRows, rows - row), &writer);
       if (progress_)

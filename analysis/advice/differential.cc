@@ -16,8 +16,8 @@ namespace headrace::analysis {
 namespace {
 
 constexpr double kWarm = 0.05, kCold = 0.8;  // share of the bytes that devices delivered
-constexpr size_t kDraws = 400;
-constexpr uint64_t kSeed = 20261123;
+constexpr size_t kDifferentialDraws = 400;
+constexpr uint64_t kDifferentialSeed = 20261123;
 // Two runs of one pipeline minutes apart differ by more than their windows do: the deviation of the
 // logarithm of their rates (as the model's own error, analysis/model/bottleneck.cc).
 constexpr double kBetweenRuns = 0.02;
@@ -69,7 +69,7 @@ std::optional<Measured> Measure(int64_t run_id, bool own, const std::vector<Wind
   if (measured.run.rate <= 0) return std::nullopt;
   Random random(seed);
   const size_t block = windows.size() >= 12 ? 2 : 1;
-  while (measured.draws.size() < kDraws) {
+  while (measured.draws.size() < kDifferentialDraws) {
     const double drawn = RateOf(windows, BlockResample(windows.size(), block, random));
     if (drawn <= 0) return std::nullopt;
     measured.draws.push_back(drawn * std::exp(kBetweenRuns * random.Normal()));
@@ -84,7 +84,7 @@ Share ShareOf(const Measured& slow, const Measured* fast, const Measured& of) {
     return std::clamp(o / s - (f > 0 ? o / f : 0), 0.0, 1.0);
   };
   std::vector<double> draws;
-  for (size_t i = 0; i < kDraws; ++i) {
+  for (size_t i = 0; i < kDifferentialDraws; ++i) {
     // A run's own error counts once where it is in two places.
     draws.push_back(share(slow.draws[i], fast != nullptr ? fast->draws[i] : 0, of.draws[i]));
   }
@@ -95,7 +95,7 @@ Share ShareOf(const Measured& slow, const Measured* fast, const Measured& of) {
 // Whether a run from memory was slower than one from the device by more than two runs alike are.
 bool Contrary(const Measured& warm, const Measured& cold) {
   std::vector<double> ratios;
-  for (size_t i = 0; i < kDraws; ++i) ratios.push_back(cold.draws[i] / warm.draws[i]);
+  for (size_t i = 0; i < kDifferentialDraws; ++i) ratios.push_back(cold.draws[i] / warm.draws[i]);
   return CentralInterval(ratios, 0.9).low > 1;
 }
 
@@ -258,7 +258,7 @@ Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottl
     own.push_back({run.windows[w].duration_ns, run.windows[w].steps.steps_count});
   }
   std::optional<Measured> ceiling, warm, cold;
-  const std::optional<Measured> self = Measure(run.run.run_id, true, own, kSeed);
+  const std::optional<Measured> self = Measure(run.run.run_id, true, own, kDifferentialSeed);
   if (self && found.state == ReadState::kCold) cold = self;
   // Where there is no table there is no cold run, and this one stands in the warm one's place.
   if (self && (found.state == ReadState::kWarm || found.state == ReadState::kNone)) warm = self;
@@ -273,7 +273,7 @@ Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottl
     }
     if (place == nullptr || place->has_value()) continue;
     *place = Measure(sibling.run_id, false, Steady(sibling.windows),
-                     kSeed + static_cast<uint64_t>(sibling.run_id));
+                     kDifferentialSeed + static_cast<uint64_t>(sibling.run_id));
   }
   if (ceiling) found.ceiling = ceiling->run;
   if (warm) found.warm = warm->run;

@@ -16,7 +16,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kLevel = 0.95;
 constexpr double kSoft = 8;  // sharpness: rows count that come within a third or so
 // Changes of ln(rate) smaller than these count as no effect: the first where bounds give the rate,
 // the second where simulation does, which is noisier.
@@ -36,13 +35,6 @@ constexpr size_t kMostExact = 6;
 constexpr size_t kOrders = 16, kDrawnOrders = 4;
 constexpr double kMoves = 100e6;  // of all simulations together: some seconds
 constexpr int64_t kMostSteps = 3000, kFewestSteps = 300;
-
-// The logarithmic mean: parts of (b - a) over it are parts of ln(b / a).
-double LogMean(double a, double b) {
-  if (a <= 0 || b <= 0) return 0;
-  const double ratio = std::log(b / a);
-  return std::abs(ratio) < 1e-9 ? (a + b) / 2 : (b - a) / ratio;
-}
 
 std::optional<double> CostShare(double a, double b, double total_a, double total_b) {
   const double mean = LogMean(total_a, total_b);
@@ -234,14 +226,14 @@ class Divided {
       const double own = std::abs(shares_[i]);
       const double error =
           kNormal95 * (std::hypot(kPartError * own, kLeastError) + rest * own / parts);
-      const Interval sampled = CentralInterval(drawn[i], kLevel);
+      const Interval sampled = CentralInterval(drawn[i], kAttributionLevel);
       intervals_[i] = {shares_[i] - std::hypot(std::max(0.0, shares_[i] - sampled.low), error),
                        shares_[i] + std::hypot(std::max(0.0, sampled.high - shares_[i]), error)};
     }
     if (measured.empty()) return;
     const double whole = measured_of(pair_.middle());
-    measured_ = IntervalAround(whole, measured, kLevel);
-    unexplained_ = IntervalAround(whole - explained_, unexplained, kLevel);
+    measured_ = IntervalAround(whole, measured, kAttributionLevel);
+    unexplained_ = IntervalAround(whole - explained_, unexplained, kAttributionLevel);
   }
 
   // What the model errs by is put to its parts, by their size. The rest stays unexplained.
@@ -368,12 +360,6 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
   return result;
 }
 
-Attribution Unavailable(std::string why) {
-  Attribution result;
-  result.unavailable = std::move(why);
-  return result;
-}
-
 }  // namespace
 
 const char* AttributedToName(AttributedTo what) {
@@ -386,7 +372,7 @@ const char* AttributedToName(AttributedTo what) {
 
 Attribution Attribute(std::span<const RunView> a, std::span<const RunView> b,
                       const AttributionOptions& options) {
-  if (a.empty() || b.empty()) return Unavailable("one side has no run");
+  if (a.empty() || b.empty()) return UnavailableAttribution("one side has no run");
   const auto with_operators = [](std::span<const RunView> runs) {
     return std::count_if(runs.begin(), runs.end(),
                          [](const RunView& run) { return !run.operators.empty(); });
@@ -395,12 +381,13 @@ Attribution Attribute(std::span<const RunView> a, std::span<const RunView> b,
   const auto of_b = static_cast<size_t>(with_operators(b));
   if (of_a + of_b == 0) return AttributeFromOutside(a, b, options);
   if (of_a < a.size() || of_b < b.size()) {
-    return Unavailable("some of the runs have operator accounts and some have not");
+    return UnavailableAttribution("some of the runs have operator accounts and some have not");
   }
   try {
     return OfPipelines(a, b, options);
   } catch (const Error& error) {
-    return Unavailable(error.where().empty() ? error.fact() : error.where() + ": " + error.fact());
+    return UnavailableAttribution(error.where().empty() ? error.fact()
+                                                        : error.where() + ": " + error.fact());
   }
 }
 

@@ -2,8 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace headrace::analysis {
+
+double LogMean(double a, double b) {
+  if (a <= 0 || b <= 0) return 0;
+  const double ratio = std::log(b / a);
+  return std::abs(ratio) < 1e-9 ? (a + b) / 2 : (b - a) / ratio;
+}
+
+Attribution UnavailableAttribution(std::string why) {
+  Attribution result;
+  result.unavailable = std::move(why);
+  return result;
+}
 
 void CloseRows(const AttributionOptions& options, double measured, const std::string& outside,
                const std::string& unexplained_name, const SharePart& unexplained,

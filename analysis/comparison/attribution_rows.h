@@ -92,6 +92,15 @@ struct AttributionOptions {
   size_t draws = 300;  // of the bootstrap
 };
 
+// The level of every interval of an attribution.
+inline constexpr double kAttributionLevel = 0.95;
+
+// The logarithmic mean: parts of (b - a) over it are parts of ln(b / a). 0 where a total is 0.
+double LogMean(double a, double b);
+
+// Nothing can be said, and why.
+Attribution UnavailableAttribution(std::string why);
+
 // Sorts the rows of `result` and adds those that close the sum. `measured` is the ln(B / A) that
 // the existing rows divide up. Two rows are added: the difference between the rate that the page is
 // about (`options.log_ratio`) and `measured`, named `options.outside` or else `outside`; and what

@@ -13,15 +13,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kLevel = 0.95;
 // Assumed relative deviation of one run's time, where a side has only one.
-constexpr double kRunDeviation = 0.01;
-
-double LogMean(double a, double b) {
-  if (a <= 0 || b <= 0) return 0;
-  const double ratio = std::log(b / a);
-  return std::abs(ratio) < 1e-9 ? (a + b) / 2 : (b - a) / ratio;
-}
+constexpr double kOutsideRunDeviation = 0.01;
 
 // Seconds of one run, by name.
 struct Times {
@@ -39,7 +32,7 @@ std::string NameOf(const Outside& outside, const ThreadGroup& group) {
 // The group whose time is the run's: of the consumer, or the one that works most among main
 // threads.
 std::optional<size_t> MainGroup(const Outside& outside) {
-  for (const Unit& unit : outside.units) {
+  for (const OutsideUnit& unit : outside.units) {
     if (unit.role == UnitRole::kConsumer) return unit.key_group;
   }
   std::optional<size_t> best;
@@ -122,12 +115,6 @@ double PartOf(const Times& a, const Times& b, const std::string& name) {
   return (At(a.main, name) - At(b.main, name)) / LogMean(a.wall_s, b.wall_s);
 }
 
-Attribution Unavailable(std::string why) {
-  Attribution result;
-  result.unavailable = std::move(why);
-  return result;
-}
-
 }  // namespace
 
 Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const RunView> b,
@@ -137,7 +124,8 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
     for (const RunView& run : runs) {
       std::string why;
       std::optional<Times> one = TimesOf(run, &why);
-      if (!one) return Unavailable(fmt::format("run {}: {}", Printable(run.run.name), why));
+      if (!one)
+        return UnavailableAttribution(fmt::format("run {}: {}", Printable(run.run.name), why));
       times->push_back(std::move(*one));
     }
   }
@@ -173,7 +161,7 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
     Times one_a = MeanOf(some_a), one_b = MeanOf(some_b);
     for (Times* one : {&one_a, &one_b}) {
       const size_t runs = one == &one_a ? runs_a.size() : runs_b.size();
-      const double deviation = kRunDeviation / std::sqrt(static_cast<double>(runs));
+      const double deviation = kOutsideRunDeviation / std::sqrt(static_cast<double>(runs));
       for (auto& [name, seconds] : one->main) seconds *= std::exp(deviation * random.Normal());
       one->wall_s *= std::exp(deviation * random.Normal());
     }
@@ -192,12 +180,13 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
     row.setting_a = At(mean_a.main, name);
     row.setting_b = At(mean_b.main, name);
     row.throughput.value = PartOf(mean_a, mean_b, name);
-    row.throughput.interval = IntervalAround(row.throughput.value, values, kLevel);
+    row.throughput.interval = IntervalAround(row.throughput.value, values, kAttributionLevel);
     row.told = row.throughput.interval.low > 0 || row.throughput.interval.high < 0;
     result.explained += row.throughput.value;
     result.rows.push_back(std::move(row));
   }
-  if (!ratios.empty()) result.log_ratio.interval = IntervalAround(measured, ratios, kLevel);
+  if (!ratios.empty())
+    result.log_ratio.interval = IntervalAround(measured, ratios, kAttributionLevel);
   std::map<std::string, bool> names;
   for (const auto& [name, cost] : mean_a.groups) names[name] = true;
   for (const auto& [name, cost] : mean_b.groups) names[name] = true;
@@ -224,8 +213,8 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
   }
   const double left = measured - result.explained;
   CloseRows(options, measured, "another time than the recording's",
-            "not explained by the main thread", {left, IntervalAround(left, rests, kLevel)},
-            &result);
+            "not explained by the main thread",
+            {left, IntervalAround(left, rests, kAttributionLevel)}, &result);
   result.method =
       "no operators: parts of the time of the thread that all wait for, differences over the "
       "logarithmic mean";

@@ -17,7 +17,7 @@ namespace {
 
 // Deviation of the logarithm of one run's cost of an operator from another's on the same machine,
 // as is assumed before anything is seen of the sides at hand, and what that is worth in runs.
-constexpr double kRunDeviation = 0.01;
+constexpr double kPairRunDeviation = 0.01;
 constexpr double kPriorRuns = 4;
 constexpr double kSurely = 2.3;  // deviations
 constexpr double kSameRows = 0.02;
@@ -409,8 +409,8 @@ bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double
     }
     return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
   };
-  const double prior_a = kRunDeviation * kRunDeviation + within(drawn_a);
-  const double prior_b = kRunDeviation * kRunDeviation + within(drawn_b);
+  const double prior_a = kPairRunDeviation * kPairRunDeviation + within(drawn_a);
+  const double prior_b = kPairRunDeviation * kPairRunDeviation + within(drawn_b);
   const double runs_a = static_cast<double>(a.size()), runs_b = static_cast<double>(b.size());
   const auto pooled = [](double prior, double seen, double runs) {
     return (kPriorRuns * prior + (runs - 1) * seen) / (kPriorRuns + runs - 1);
@@ -585,7 +585,7 @@ std::vector<PipelinePair::Draw> PipelinePair::Draws(size_t count, uint64_t seed)
   };
   // Few runs show little of how much runs differ.
   const auto disturb = [&](PairFigures* figures, size_t runs) {
-    const double deviation = kRunDeviation / std::sqrt(static_cast<double>(runs));
+    const double deviation = kPairRunDeviation / std::sqrt(static_cast<double>(runs));
     const auto factor = [&] { return std::exp(deviation * random.Normal()); };
     for (PairFigures::Operator& op : figures->operators) {
       const double cost = factor();

@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "analysis/fleet/fleet_program.h"
 #include "base/error.h"
+#include "base/infinite.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSure = 0.9;
 constexpr double kLeastTarget = 1e-3, kMostTarget = 1e12;  // rows per second
 

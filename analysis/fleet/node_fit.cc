@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
+
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr size_t kFewDraws = 400;  // where the run has no windows to resample
 // Deviation of log(predicted / observed) where cores limit and their number changes: from the
 // fitting seeds of the validation bench (analysis/model/prediction.cc).
 constexpr double kOtherCores = 0.09;
-constexpr double kSameCores = 0.02;
+constexpr double kNodeCoresDiffer = 0.02;
 
 // The same seed for one type name, so that a type's figures do not depend on its neighbours.
 uint64_t SeedOf(const std::string& name) {
@@ -212,7 +212,7 @@ NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& node
   for (size_t d = 0; d < draws; ++d) {
     const RowFigures& row = cost.draws.empty() ? cost.figures : cost.draws[d];
     const double unknown = std::exp(kUnknownSpeed * random.Normal());
-    const double error = std::exp((same ? kSameCores : kOtherCores) * random.Normal());
+    const double error = std::exp((same ? kNodeCoresDiffer : kOtherCores) * random.Normal());
     const double cpu_s = at.Cpu(row, unknown, error);
     double least = kInfinite, full = kInfinite;
     size_t binding = 0;

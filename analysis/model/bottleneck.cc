@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
@@ -12,14 +11,14 @@
 #include "analysis/model/sensitivity.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
+#include "base/infinite.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr size_t kDraws = 400;
-constexpr uint64_t kSeed = 20240611;
+constexpr size_t kVerdictDraws = 400;
+constexpr uint64_t kVerdictSeed = 20240611;
 
 // Occupation, queues and waits only; no demand is looked at.
 std::optional<Limit> Witness(const PipelineModel& model) {
@@ -115,9 +114,9 @@ std::optional<Interval> StallInterval(const PipelineModel& model) {
   const std::vector<PipelineModel::StallWindow>& windows = model.stall_by_window();
   if (windows.size() < 3) return std::nullopt;
   const size_t block = windows.size() >= 12 ? 2 : 1;
-  Random random(kSeed + 1);
+  Random random(kVerdictSeed + 1);
   std::vector<double> ratios;
-  for (size_t draw = 0; draw < kDraws; ++draw) {
+  for (size_t draw = 0; draw < kVerdictDraws; ++draw) {
     double wait_s = 0, all_s = 0;
     for (const size_t i : BlockResample(windows.size(), block, random)) {
       wait_s += windows[i].wait_s;
@@ -239,7 +238,7 @@ Bottleneck FindBottleneck(const Predictor& whole) {
   const std::vector<Limit> limits = Bounds(model, model.demands(), settings);
   std::vector<std::vector<double>> bounds(limits.size());
   std::vector<size_t> wins(limits.size());
-  const std::vector<Demands> draws = BootstrapDemands(model, kDraws, kSeed);
+  const std::vector<Demands> draws = BootstrapDemands(model, kVerdictDraws, kVerdictSeed);
   for (const Demands& demands : draws) {
     const std::vector<Limit> drawn = Bounds(model, demands, settings);
     ++wins[BindingRow(model, demands, drawn)];
@@ -251,7 +250,7 @@ Bottleneck FindBottleneck(const Predictor& whole) {
     Finding finding;
     finding.limit = limits[i];
     finding.bound_interval = IntervalAround(limits[i].bound, bounds[i], 0.9);
-    finding.probability = static_cast<double>(wins[i]) / static_cast<double>(kDraws);
+    finding.probability = static_cast<double>(wins[i]) / static_cast<double>(kVerdictDraws);
     finding.utilisation =
         std::isfinite(limits[i].bound) ? model.demands().rate / limits[i].bound : 0;
     finding.culprit = limits[i].kind->Culprit(model, limits[i]);

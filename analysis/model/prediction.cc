@@ -3,23 +3,22 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
-#include <limits>
 
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/thresholds.h"
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
 constexpr int64_t kMoves = 30'000'000;  // the most moves of one simulation
 constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
-constexpr size_t kDraws = 200;
-constexpr uint64_t kSeed = 20240612;
+constexpr size_t kPredictionDraws = 200;
+constexpr uint64_t kPredictionSeed = 20240612;
 
 // Absolute deviations that 20 runs would have shown, were the prior true: what is seen is added to
 // them, and has replaced them once as many were seen.
@@ -78,8 +77,8 @@ Predictor::Predictor(const PipelineModel& model)
     return Draw{demands, contention, ExpectedLoad(model, demands, model.current())};
   };
   middle_ = sample(model.demands(), contention_);
-  Random random(kSeed);
-  for (const Demands& demands : BootstrapDemands(model, kDraws, kSeed)) {
+  Random random(kPredictionSeed);
+  for (const Demands& demands : BootstrapDemands(model, kPredictionDraws, kPredictionSeed)) {
     draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
   }
   for (const LimitKind* kind : LimitKinds()) {
@@ -110,7 +109,7 @@ std::optional<double> Predictor::Simulated(const Settings& settings, const Deman
   for (SimulatedStage& stage : pipeline.stages) {
     for (SimulatedOperator& op : stage.operators) op.slow = slow_;
   }
-  return SimulatedRate(pipeline, steps, kSeed, &moves_.left, kMoves);
+  return SimulatedRate(pipeline, steps, kPredictionSeed, &moves_.left, kMoves);
 }
 
 // Windows tell how much elements vary, not how: whether all a little or few of them much, which is

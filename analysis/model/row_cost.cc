@@ -15,8 +15,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr size_t kDraws = 400;
-constexpr uint64_t kSeed = 20261201;
+constexpr size_t kRowCostDraws = 400;
+constexpr uint64_t kRowCostSeed = 20261201;
 
 bool IsSending(const OperatorModel& op) { return op.kind == "serialize" || op.kind == "send"; }
 
@@ -284,9 +284,9 @@ RowCost RowCostOf(const PipelineModel& model) {
   const std::vector<size_t>& steady = model.steady_windows();
   cost.figures = estimator.Figures(steady, demands);
   if (steady.size() >= 3) {
-    Random random(kSeed);
+    Random random(kRowCostSeed);
     const size_t block = steady.size() >= 12 ? 2 : 1;
-    for (size_t draw = 0; draw < kDraws; ++draw) {
+    for (size_t draw = 0; draw < kRowCostDraws; ++draw) {
       std::vector<size_t> windows = BlockResample(steady.size(), block, random);
       for (size_t& window : windows) window = steady[window];
       const Demands drawn = model.Estimate(windows);

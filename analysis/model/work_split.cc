@@ -9,8 +9,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr size_t kDraws = 100;
-constexpr uint64_t kSeed = 20240614;
+constexpr size_t kSplitDraws = 100;
+constexpr uint64_t kSplitSeed = 20240614;
 constexpr const char* kNotSplit = "CPU time was not split from waiting";
 
 using Measure = std::function<double(const Demands&)>;
@@ -24,7 +24,7 @@ double CpuOf(const Demands& demands, const std::vector<size_t>& operators) {
 class Splitter {
  public:
   explicit Splitter(const PipelineModel& model)
-      : model_(model), draws_(BootstrapDemands(model, kDraws, kSeed)) {}
+      : model_(model), draws_(BootstrapDemands(model, kSplitDraws, kSplitSeed)) {}
 
   WorkShare Share(std::string name, OperatorClass cls, const Measure& part, const Measure& whole,
                   double busy_s) const {
@@ -189,7 +189,7 @@ CpuToConsumer CpuToConsumerOf(const PipelineModel& model) {
     return cpu;
   }
   std::vector<double> wanted;
-  for (const Demands& draw : BootstrapDemands(model, kDraws, kSeed)) {
+  for (const Demands& draw : BootstrapDemands(model, kSplitDraws, kSplitSeed)) {
     if (draw.consumer_s > 0) wanted.push_back(draw.cpu_s / draw.consumer_s);
   }
   cpu.cores_wanted = Quantity::Of(now.cpu_s / now.consumer_s, Unit::kCores, Source::kEstimate);

@@ -16,8 +16,8 @@ namespace {
 constexpr const char* kCauseNames[kNumWaitCauses] = {
     "storage", "network", "lock", "sleep", "pipe", "poll", "child", "fault", "other", "stopped"};
 constexpr int64_t kShortestNs = 2'000'000'000;
-constexpr size_t kDraws = 300;
-constexpr uint64_t kSeed = 20261121;
+constexpr size_t kOutsideDraws = 300;
+constexpr uint64_t kOutsideSeed = 20261121;
 constexpr double kSure = 0.7;
 // Share of a verdict's data; if more was lost, there is no verdict.
 constexpr double kMostLost = 0.5;
@@ -302,7 +302,7 @@ class Judge {
     out_->units[0].distance = 0;
     FindDistances(totals);
     for (size_t u = 0; u < out_->units.size(); ++u) {
-      Unit& unit = out_->units[u];
+      OutsideUnit& unit = out_->units[u];
       unit.shares = Shares(u, totals);
       if (u == 0) continue;
       if (IsAncestor(unit.kind, home)) {
@@ -479,7 +479,7 @@ class Judge {
   }
 
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
-    Unit unit;
+    OutsideUnit unit;
     unit.groups = groups;
     unit.kind = out_->groups[groups[0]].kind;
     unit.key_group = groups[0];
@@ -548,7 +548,7 @@ class Judge {
           if (u != v) waits += Waited(v, u, totals);
         }
         for (size_t u = 1; u < out_->units.size(); ++u) {
-          Unit& unit = out_->units[u];
+          OutsideUnit& unit = out_->units[u];
           if (unit.distance >= 0) continue;
           // Fed by v or feeding it: whichever is visible. When the consumer hardly waits, it is the
           // producers' waits that show the exchange.
@@ -589,8 +589,8 @@ class Judge {
   // Whether `other` is on the consumer's side as seen from `unit`.
   bool TowardsConsumer(size_t unit, size_t other) const {
     if (other == 0) return true;
-    const Unit& a = out_->units[unit];
-    const Unit& b = out_->units[other];
+    const OutsideUnit& a = out_->units[unit];
+    const OutsideUnit& b = out_->units[other];
     const size_t home = out_->units[0].kind;
     if (a.kind != home && b.kind == home) return true;
     if (a.kind == home && b.kind != home) return false;
@@ -598,7 +598,7 @@ class Judge {
   }
 
   UnitShares Shares(size_t u, const Totals& totals) const {
-    const Unit& unit = out_->units[u];
+    const OutsideUnit& unit = out_->units[u];
     const size_t key = unit.key_group;
     const ThreadTimes& time = totals.times[key];
     UnitShares shares;
@@ -664,7 +664,7 @@ class Judge {
   // A unit that works or sleeps for a part of the consumer's own lifetime; what only lived for a
   // moment, a tool run while libraries load, feeds nobody.
   bool IsProducer(size_t u, const Totals& totals) const {
-    const Unit& unit = out_->units[u];
+    const OutsideUnit& unit = out_->units[u];
     const double lifetime = totals.times[consumer_].total();
     if (unit.distance < 0 || lifetime <= 0) return false;
     const double alive = totals.times[unit.key_group].total() / lifetime;
@@ -918,11 +918,11 @@ void SayCores(const RunView& run, Outside* out) {
 void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out) {
   // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
-  Random random(kSeed);
+  Random random(kOutsideSeed);
   std::map<OutsideLimit, size_t> wins;
   std::vector<double> stalls;
   const size_t block = all.size() >= 12 ? 2 : 1;
-  for (size_t draw = 0; draw < kDraws; ++draw) {
+  for (size_t draw = 0; draw < kOutsideDraws; ++draw) {
     std::vector<size_t> picks = all;
     if (all.size() >= 3) {
       picks = BlockResample(all.size(), block, random);
@@ -939,7 +939,7 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
                       : out->knowledge == OutsideKnowledge::kCauses ? 0.85
                                                                     : 0.6;
   for (const auto& [each, count] : wins) {
-    const double share = static_cast<double>(count) / static_cast<double>(kDraws);
+    const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     out->findings.push_back({each, most * (1 - lost_share) * share});
   }
   std::stable_sort(out->findings.begin(), out->findings.end(),

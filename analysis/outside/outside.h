@@ -95,7 +95,7 @@ struct UnitShares {
   double work() const { return on_cpu + runnable + storage + network + sleep + lock; }
 };
 
-struct Unit {
+struct OutsideUnit {
   std::string name;  // "4 processes pt_data_worker", "threads reader- of x", "x (main thread)"
   UnitRole role = UnitRole::kIdle;
   size_t kind = 0;
@@ -144,7 +144,7 @@ struct Outside {
   std::vector<ProcessKind> kinds;
   std::vector<ThreadGroup> groups;         // most time on CPU first
   std::vector<WakeEdge> edges;             // longest first
-  std::vector<Unit> units;                 // the consumer first, then by distance and work
+  std::vector<OutsideUnit> units;          // the consumer first, then by distance and work
   std::vector<OutsideFinding> findings;    // by probability; those with none left out
   size_t culprit = 0;                      // index of the unit that findings[0] is about
   bool decided = false;                    // findings[0] is probable enough

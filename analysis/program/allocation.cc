@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/program/search.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
+#include "base/infinite.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 // Whether a plan may use as many cores as the run had: what others use of those was measured.
 bool AsManyCores(const PipelineModel& model, const Budget& budget) {

@@ -1,17 +1,15 @@
 #include "analysis/program/candidate.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "analysis/program/search.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::optional<HostSolution> Solve(HostProblem problem, HostReport* report) {
   std::optional<HostSolution> solution = SolveHost(problem, report);

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <queue>
 
 #include "analysis/program/host_choices.h"
 #include "analysis/program/host_rows.h"
 #include "analysis/program/max_min.h"
 #include "base/error.h"
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSolverSeconds = 10;
 constexpr double kFine = 1e4;  // rates are told apart to 1e-9
 // Time limit for the last objective, on which no rate depends.

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "base/infinite.h"
 
 namespace headrace::analysis {
-namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 HostRows::HostRows(const HostProblem& problem, Lists lists, double unit_s, bool memory,
                    const std::vector<double>* shares)

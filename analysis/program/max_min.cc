@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kRound = 1e-12;  // of a quotient that is a whole number but for rounding
+constexpr double kQuotientRound = 1e-12;  // of a quotient that is a whole number but for rounding
 
 int Needed(double service_s, double rate) {
-  return std::max(1, static_cast<int>(std::ceil(service_s * rate * (1 - kRound))));
+  return std::max(1, static_cast<int>(std::ceil(service_s * rate * (1 - kQuotientRound))));
 }
 
 double Bill(const MaxMinProblem& problem, double rate) {
@@ -34,7 +34,7 @@ double Reached(const MaxMinProblem& problem, double rate) {
 }  // namespace
 
 std::optional<MaxMinSolution> SolveMaxMin(const MaxMinProblem& problem) {
-  const double budget = problem.budget * (1 + kRound);
+  const double budget = problem.budget * (1 + kQuotientRound);
   if (Bill(problem, 0) > budget) return std::nullopt;
   double most = problem.most_rate;
   for (size_t s = 0; s < problem.service_s.size(); ++s) {

@@ -6,7 +6,8 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
-#include <limits>
+
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
@@ -20,15 +21,13 @@ using Quiet =
                            math::policies::underflow_error<math::policies::ignore_error>,
                            math::policies::evaluation_error<math::policies::ignore_error>>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 }  // namespace
 
 double NormalCdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 double NormalQuantile(double p) {
-  if (p <= 0) return -kInfinity;
-  if (p >= 1) return kInfinity;
+  if (p <= 0) return -kInfinite;
+  if (p >= 1) return kInfinite;
   return math::quantile(math::normal_distribution<double, Quiet>(), p);
 }
 
@@ -38,8 +37,8 @@ double StudentCdf(double t, double freedom) {
 }
 
 double StudentQuantile(double p, double freedom) {
-  if (p <= 0) return -kInfinity;
-  if (p >= 1) return kInfinity;
+  if (p <= 0) return -kInfinite;
+  if (p >= 1) return kInfinite;
   return math::quantile(math::students_t_distribution<double, Quiet>(freedom), p);
 }
 

@@ -7,16 +7,16 @@
 
 #include "analysis/statistics/distributions.h"
 #include "base/check.h"
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kExactSigns = 25;   // differences: 2^25 signs, by dynamic programming
 constexpr size_t kExactValues = 50;  // of both sides: C(50, 25) < 2^53, so that counts are exact
 constexpr size_t kMaxPairs = 10'000'000;
 
-std::vector<double> Finite(std::span<const double> values, double above = -kInfinity) {
+std::vector<double> Finite(std::span<const double> values, double above = -kInfinite) {
   std::vector<double> kept;
   for (double value : values) {
     if (std::isfinite(value) && value > above) kept.push_back(value);
@@ -364,7 +364,7 @@ double EquivalenceP(std::span<const double> log_ratios, double margin) {
 
 double DetectableRatio(std::span<const double> log_ratios, double alpha, double power) {
   const std::vector<double> values = Finite(log_ratios);
-  if (values.size() < 2) return kInfinity;
+  if (values.size() < 2) return kInfinite;
   if (NoSpread(values)) return 0;
   const double n = static_cast<double>(values.size());
   const double critical = StudentQuantile(1 - alpha / 2, n - 1);
@@ -416,7 +416,7 @@ double EffectiveCount(std::span<const double> series) {
   if (variance <= 0) return count;
   // Sums of neighbouring pairs of autocorrelations are positive and falling for a reversible chain;
   // what comes after the first that is not is noise.
-  double time = -1, previous = kInfinity;
+  double time = -1, previous = kInfinite;
   for (size_t lag = 0; lag + 1 < n; lag += 2) {
     const double pair = (covariance(lag) + covariance(lag + 1)) / variance;
     if (pair <= 0) break;
@@ -474,8 +474,8 @@ WindowsEstimate WindowsLogRatio(std::span<const double> a, std::span<const doubl
     const double drawn_a = draw_mean(left, block_a), drawn_b = draw_mean(right, block_b);
     // A draw of empty windows alone has no ratio: the ratio is then beyond all others.
     draws.push_back(drawn_a > 0 && drawn_b > 0 ? std::log(drawn_b) - std::log(drawn_a)
-                    : drawn_b > 0              ? kInfinity
-                                               : -kInfinity);
+                    : drawn_b > 0              ? kInfinite
+                                               : -kInfinite);
   }
   const double fewest = std::min(estimate.effective_a, estimate.effective_b);
   const double expanded =

@@ -6,11 +6,11 @@
 
 #include "analysis/statistics/distributions.h"
 #include "base/check.h"
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFirstLook = 4;
 constexpr size_t kRanksFrom = 10, kRanksTo = 1000;  // pairs; above, Walsh averages are too many
 constexpr size_t kExactTo = 60;  // pairs; above, the statistic is normal to three digits
@@ -103,7 +103,7 @@ class NullPath {
 
 double Deviate(const SequentialPlan::Look& look, const SequentialPlan::Bound& bound) {
   if (!look.ranks) return bound.t;
-  return bound.rank_sum < 0 ? kInfinity
+  return bound.rank_sum < 0 ? kInfinite
                             : (AllRanks(look.pairs) / 2 - static_cast<double>(bound.rank_sum)) /
                                   RankDeviation(look.pairs);
 }
@@ -124,13 +124,13 @@ void Calibrate(const std::vector<PlannedLook>& planned, const std::vector<float>
         static_cast<size_t>(alpha * planned[k].spent * static_cast<double>(paths));
     const size_t allowed = target > used ? target - used : 0;
     // The value that may no longer be called a difference.
-    float within = kInfinity;
+    float within = kInfinite;
     if (allowed < left.size()) {
       const auto at = left.begin() + static_cast<ptrdiff_t>(allowed);
       std::nth_element(left.begin(), at, left.end(), std::greater<>());
       within = *at;
     } else {
-      within = -kInfinity;
+      within = -kInfinite;
     }
     for (size_t path = 0; path < paths; ++path) {
       if (alive[path] && statistics[path * count + k] > within) {

@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kNoNic = "no NIC was modelled: the table is read from this machine";
 constexpr double kLevel = 0.95;
-constexpr size_t kDraws = 2000;
-constexpr uint64_t kSeed = 20261122;
+constexpr size_t kStudyDraws = 2000;
+constexpr uint64_t kStudySeed = 20261122;
 // The source is held back for memory when it waits so much of its time for room that the queue
 // behind it has; and what it costs must be more than a quarter of the rate, which is what
 // Bottleneck::unexplained_ratio calls unexplained.
@@ -760,10 +760,10 @@ Quantity RowRate(const RunView& run) {
   const auto whole = Quantity::Of(static_cast<double>(run.steps.rows_count) / seconds,
                                   headrace::Unit::kRowsPerSecond, Source::kAccount);
   if (rows.size() < 3) return whole;
-  Random random(kSeed);
+  Random random(kStudySeed);
   std::vector<double> rates;
   const size_t block = std::max<size_t>(1, static_cast<size_t>(std::cbrt(rows.size())));
-  for (size_t d = 0; d < kDraws; ++d) {
+  for (size_t d = 0; d < kStudyDraws; ++d) {
     double sum = 0, time = 0;
     for (const size_t i : BlockResample(rows.size(), block, random)) {
       sum += rows[i];

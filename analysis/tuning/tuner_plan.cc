@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/model/limits/bounds.h"
 #include "analysis/program/memory_budget.h"
 #include "base/error.h"
+#include "base/infinite.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // The consumer keeps up if it waits for less than this share of its time.
 constexpr double kKeepsUp = 0.03;
 constexpr double kMargin = 0.2;    // share of threads to keep beyond what the consumer needs

@@ -21,10 +21,10 @@ constexpr const char* kColumnsSql =
     "pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' "
     "ORDER BY m.name, c.cid";
 
-struct Column {
+struct CurrentColumn {
   std::string name, default_sql;
 };
-using Tables = std::map<std::string, std::vector<Column>>;
+using Tables = std::map<std::string, std::vector<CurrentColumn>>;
 
 // What all migrations together make.
 const Tables& CurrentTables() {
@@ -53,12 +53,12 @@ std::set<std::pair<std::string, std::string>> PresentColumns(Database& database)
 
 // Puts a view of all of `columns` before a table. Rows of `interrupted` (by the first column) have
 // that state.
-void Shadow(Database& database, const std::string& table, const std::vector<Column>& columns,
+void Shadow(Database& database, const std::string& table, const std::vector<CurrentColumn>& columns,
             const std::set<std::pair<std::string, std::string>>& present,
             const std::vector<int64_t>& interrupted = {}) {
   std::string list;
   bool any = false;
-  for (const Column& column : columns) {
+  for (const CurrentColumn& column : columns) {
     const bool has = present.contains({table, column.name});
     any |= has;
     std::string value = has ? column.name : column.default_sql;
@@ -114,7 +114,7 @@ void ShowAsCurrent(Database& database, int64_t version) {
     look();
     for (const auto& [table, columns] : tables) {
       bool whole = true;
-      for (const Column& column : columns) whole &= present.contains({table, column.name});
+      for (const CurrentColumn& column : columns) whole &= present.contains({table, column.name});
       if (!whole) Shadow(database, table, columns, present);
     }
   }

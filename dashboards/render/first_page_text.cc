@@ -9,7 +9,7 @@
 namespace headrace::dashboards {
 namespace {
 
-constexpr size_t kLabelWidth = 8;
+constexpr size_t kBlockLabelWidth = 8;
 constexpr size_t kMostWidth = 100, kLeastWidth = 40;  // columns; longer lines are hard to read
 constexpr size_t kPictureLines = 2;
 
@@ -56,7 +56,7 @@ const char* BadgeColor(Severity severity) {
 // How much the picture says, the most first.
 enum class Detail : uint8_t { kAll, kNoQueues, kNoThreads, kFewStages };
 
-std::string Percent(double ratio) { return fmt::format("{:.0f}%", 100 * ratio); }
+std::string WholePercent(double ratio) { return fmt::format("{:.0f}%", 100 * ratio); }
 
 // Whole, or its beginning and its end.
 std::string ShortName(const std::string& name) {
@@ -76,7 +76,7 @@ std::string StageText(const PicturePart& part, Detail detail, bool ascii) {
   if (part.threads > 0 && detail < Detail::kNoThreads) {
     text += (ascii ? " x" : " ×") + std::to_string(part.threads);
   }
-  if (part.ratio) text += " " + Percent(*part.ratio);
+  if (part.ratio) text += " " + WholePercent(*part.ratio);
   return part.limit ? "[" + text + "]" : text;
 }
 
@@ -84,7 +84,7 @@ std::string QueueText(const PicturePart& part, Detail detail, bool ascii) {
   const char* line = ascii ? "-" : "─";
   const char* head = ascii ? ">" : "▶";
   const bool fill = part.ratio && detail < Detail::kNoQueues;
-  return fill ? fmt::format("{0}{1}{0}{2}", line, Percent(*part.ratio), head)
+  return fill ? fmt::format("{0}{1}{0}{2}", line, WholePercent(*part.ratio), head)
               : fmt::format("{0}{0}{1}", line, head);
 }
 
@@ -249,7 +249,7 @@ std::vector<Block> Blocks(const std::string& title, const FirstPage& page, size_
   if (!picture.empty()) blocks.push_back({kPicture, std::move(picture), width, true});
   for (const PageLine& line : page.lines) {
     if (whole && line.label == "more") continue;
-    const size_t room = width - kLabelWidth;
+    const size_t room = width - kBlockLabelWidth;
     blocks.push_back({line.label, line.command ? std::vector{line.text} : Wrap(line.text, room),
                       room, line.command});
   }
@@ -267,7 +267,7 @@ std::string Paint(const Block& block, size_t i, const FirstPage& page, const Pai
     return (i == 0 ? paint(BadgeColor(page.severity), badge) : std::string(Columns(badge), ' ')) +
            " " + line;
   }
-  const std::string label = fmt::format(" {:<{}}", i == 0 ? block.label : "", kLabelWidth - 1);
+  const std::string label = fmt::format(" {:<{}}", i == 0 ? block.label : "", kBlockLabelWidth - 1);
   return paint(kDim, label) + (block.whole ? paint(kBold, line) : line);
 }
 

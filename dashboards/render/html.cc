@@ -51,7 +51,7 @@ svg { vertical-align: middle; margin-left: .4rem; }
 <body>
 )";
 
-std::string Escaped(const std::string& text) {
+std::string HtmlEscaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -95,26 +95,28 @@ std::string Bar(const Quantity& quantity) {
 
 std::string Cell(const Value& value) {
   const Quantity* quantity = std::get_if<Quantity>(&value);
-  if (quantity == nullptr) return fmt::format("<td>{}</td>", Escaped(CellText(value)));
+  if (quantity == nullptr) return fmt::format("<td>{}</td>", HtmlEscaped(CellText(value)));
   if (!quantity->available()) {
     return fmt::format(
         "<td class=\"none\">{}</td>",
-        Escaped(quantity->reason().empty() ? "unavailable" : "unavailable: " + quantity->reason()));
+        HtmlEscaped(quantity->reason().empty() ? "unavailable"
+                                               : "unavailable: " + quantity->reason()));
   }
   const bool share = quantity->unit() == Unit::kRatio && quantity->value() >= 0 &&
                      quantity->value() <= 1 && std::isfinite(quantity->value());
-  return fmt::format("<td class=\"n\">{}{}</td>", Escaped(CellText(value)),
+  return fmt::format("<td class=\"n\">{}{}</td>", HtmlEscaped(CellText(value)),
                      share ? Bar(*quantity) : "");
 }
 
 void AppendTable(const Table& table, std::string* out) {
   *out += "<div class=\"wide\"><table>\n";
-  if (!table.title.empty()) *out += fmt::format("<caption>{}</caption>\n", Escaped(table.title));
+  if (!table.title.empty())
+    *out += fmt::format("<caption>{}</caption>\n", HtmlEscaped(table.title));
   const size_t columns = table.page_columns > 0 ? std::min(table.page_columns, table.columns.size())
                                                 : table.columns.size();
   *out += "<thead><tr>";
   for (size_t i = 0; i < columns; ++i)
-    *out += fmt::format("<th scope=\"col\">{}</th>", Escaped(table.columns[i].title));
+    *out += fmt::format("<th scope=\"col\">{}</th>", HtmlEscaped(table.columns[i].title));
   *out += "</tr></thead>\n<tbody>\n";
   for (const std::vector<Value>& row : table.rows) {
     *out += "<tr>";
@@ -130,13 +132,13 @@ void AppendSentences(const std::vector<Sentence>& sentences, std::string* out) {
     if (sentence.command) {
       if (list) *out += "</dl>\n";
       list = false;
-      *out += fmt::format("<pre>{}</pre>\n", Escaped(sentence.text));
+      *out += fmt::format("<pre>{}</pre>\n", HtmlEscaped(sentence.text));
       continue;
     }
     if (!list) *out += "<dl>\n";
     list = true;
-    *out +=
-        fmt::format("<dt>{}</dt><dd>{}</dd>\n", Escaped(sentence.label), Escaped(sentence.text));
+    *out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", HtmlEscaped(sentence.label),
+                        HtmlEscaped(sentence.text));
   }
   if (list) *out += "</dl>\n";
 }
@@ -146,10 +148,10 @@ void AppendFirstPage(const FirstPage& page, std::string* out) {
   if (page.badge.empty()) return;
   const char* classes[] = {"none", "good", "moderate", "high"};
   *out += fmt::format("<p><b class=\"badge {}\">{}</b> {}</p>\n",
-                      classes[static_cast<size_t>(page.severity)], Escaped(page.badge),
-                      Escaped(page.verdict));
+                      classes[static_cast<size_t>(page.severity)], HtmlEscaped(page.badge),
+                      HtmlEscaped(page.verdict));
   for (const std::string& condition : page.conditions) {
-    *out += fmt::format("<p class=\"condition\">{}</p>\n", Escaped(condition));
+    *out += fmt::format("<p class=\"condition\">{}</p>\n", HtmlEscaped(condition));
   }
   std::vector<Sentence> sentences;
   for (const PageLine& line : page.lines) {
@@ -168,15 +170,15 @@ bool HasContent(const Section& section) {
 
 std::string RenderHtml(const Report& unsafe) {
   const Report report = SafeToPrint(unsafe);
-  std::string out = kHead + Escaped(report.title) + kStyle;
-  out += fmt::format("<h1>{}</h1>\n", Escaped(report.title));
+  std::string out = kHead + HtmlEscaped(report.title) + kStyle;
+  out += fmt::format("<h1>{}</h1>\n", HtmlEscaped(report.title));
   std::string contents, body;
   size_t number = 0;
   AppendFirstPage(report.first, &out);
   for (const Section& section : report.sections) {
     if (!HasContent(section)) continue;
     if (!section.title.empty()) {
-      const std::string title = Escaped(section.title);
+      const std::string title = HtmlEscaped(section.title);
       contents += fmt::format("<a href=\"#s{}\">{}</a>\n", number, title);
       body += fmt::format("<h2 id=\"s{}\">{}</h2>\n", number, title);
       ++number;

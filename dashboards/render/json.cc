@@ -1,14 +1,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "dashboards/json_number.h"
 #include "dashboards/render/render.h"
 
 namespace headrace::dashboards {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 void Put(Json* object, const std::string& key, const Value& value) {
   const size_t dot = key.find('.');
@@ -27,10 +26,10 @@ void Put(Json* object, const std::string& key, const Value& value) {
     return;
   }
   const double scale = quantity.unit() == Unit::kNanoseconds ? 1e-9 : 1;
-  (*object)[key] = Finite(quantity.value() * scale);
+  (*object)[key] = NumberOrNull(quantity.value() * scale);
   if (quantity.has_interval()) {
-    (*object)[key + "_low"] = Finite(quantity.low() * scale);
-    (*object)[key + "_high"] = Finite(quantity.high() * scale);
+    (*object)[key + "_low"] = NumberOrNull(quantity.low() * scale);
+    (*object)[key + "_high"] = NumberOrNull(quantity.high() * scale);
   }
 }
 

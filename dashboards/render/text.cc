@@ -10,7 +10,7 @@
 namespace headrace::dashboards {
 namespace {
 
-constexpr int kLabelWidth = 9;
+constexpr int kSentenceLabelWidth = 9;
 
 }  // namespace
 
@@ -36,9 +36,10 @@ std::string RenderText(const Report& unsafe, const TextOptions& options) {
       // A command is one line whatever its length, so that it can be pasted.
       const std::vector<std::string> lines =
           sentence.command ? std::vector<std::string>{sentence.text}
-                           : Wrap(sentence.text, static_cast<size_t>(width - kLabelWidth));
+                           : Wrap(sentence.text, static_cast<size_t>(width - kSentenceLabelWidth));
       for (size_t i = 0; i < lines.size(); ++i) {
-        out += fmt::format("{:<{}}{}\n", i == 0 ? sentence.label : "", kLabelWidth, lines[i]);
+        out +=
+            fmt::format("{:<{}}{}\n", i == 0 ? sentence.label : "", kSentenceLabelWidth, lines[i]);
       }
     }
     for (const Table& table : section.tables) {

@@ -18,14 +18,14 @@ using analysis::Outside;
 using analysis::OutsideFlavour;
 using analysis::OutsideKnowledge;
 using analysis::OutsideLimit;
+using analysis::OutsideUnit;
 using analysis::RunView;
-using analysis::Unit;
 using analysis::UnitShares;
 
 // A share of time: whole per cent, "none" for nothing at all.
 std::string Share(double ratio) { return FormatPercent(std::clamp(ratio, 0.0, 1.0)); }
 
-std::string Pids(const Outside& seen, const Unit& unit) {
+std::string Pids(const Outside& seen, const OutsideUnit& unit) {
   const std::vector<int64_t>& pids = seen.kinds[unit.kind].pids;
   std::string text;
   for (size_t i = 0; i < pids.size(); ++i) {
@@ -36,14 +36,15 @@ std::string Pids(const Outside& seen, const Unit& unit) {
 }
 
 bool HasProducers(const Outside& seen) {
-  return std::any_of(seen.units.begin(), seen.units.end(),
-                     [](const Unit& unit) { return unit.role == analysis::UnitRole::kProducer; });
+  return std::any_of(seen.units.begin(), seen.units.end(), [](const OutsideUnit& unit) {
+    return unit.role == analysis::UnitRole::kProducer;
+  });
 }
 
 // Waits of a thread that nothing feeds, as its whole `share` of the time: "waiting for a lock 60 %,
 // waiting on a pipe 40 %".
-std::vector<std::pair<double, std::string>> WaitsByCause(const Outside& seen, const Unit& unit,
-                                                         double share) {
+std::vector<std::pair<double, std::string>> WaitsByCause(const Outside& seen,
+                                                         const OutsideUnit& unit, double share) {
   using analysis::WaitCause;
   constexpr std::pair<WaitCause, const char*> kWords[] = {
       {WaitCause::kLock, "waiting for a lock"},
@@ -137,7 +138,7 @@ std::string ReadSizes(const RunView& run) {
 }
 
 std::string Advice(const RunView& run, const Outside& seen) {
-  const Unit& unit = seen.units[seen.culprit];
+  const OutsideUnit& unit = seen.units[seen.culprit];
   const bool torch = seen.flavour == OutsideFlavour::kTorch;
   const std::string cheaper =
       torch ? "a cheaper __getitem__ or collate_fn" : "less work per element";
@@ -185,7 +186,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
       }
       std::string text = "nothing in the loading: it keeps up";
       if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
-        for (const Unit& other : seen.units) {
+        for (const OutsideUnit& other : seen.units) {
           if (other.role != analysis::UnitRole::kProducer || other.distance > 1) continue;
           const double now = std::round(other.threads_count);
           const double enough = std::max(1.0, std::ceil(now * (1 - other.shares.wait_consumer)));
@@ -272,7 +273,7 @@ std::vector<PicturePart> DrawUnits(const Outside& seen) {
   std::vector<PicturePart> parts;
   const bool limited = seen.decided && seen.findings[0].limit != OutsideLimit::kConsumer;
   for (size_t i = chain.size(); i-- > 0;) {
-    const Unit& unit = seen.units[chain[i]];
+    const OutsideUnit& unit = seen.units[chain[i]];
     parts.push_back({PicturePart::Kind::kStage, seen.groups[unit.key_group].thread,
                      std::llround(std::max(1.0, unit.threads_count)),
                      std::clamp(unit.shares.work(), 0.0, 1.0),
@@ -292,7 +293,7 @@ std::vector<PicturePart> DrawUnits(const Outside& seen) {
 
 std::string LimitLine(const Outside& seen) {
   const analysis::OutsideFinding& first = seen.findings[0];
-  const Unit& unit = seen.units[seen.culprit];
+  const OutsideUnit& unit = seen.units[seen.culprit];
   const auto named = [&](const analysis::OutsideFinding& finding) {
     return fmt::format("{} (probability {})", LimitWord(seen, finding.limit),
                        ProbabilityText(finding.probability));
@@ -311,7 +312,7 @@ std::string LimitLine(const Outside& seen) {
 std::string WhyLine(const RunView& run, const Outside& seen) {
   std::string text;
   for (size_t u = 0; u < seen.units.size(); ++u) {
-    const Unit& each = seen.units[u];
+    const OutsideUnit& each = seen.units[u];
     const bool culprit = u == seen.culprit && seen.decided;
     if (!culprit && each.role != analysis::UnitRole::kConsumer &&
         each.role != analysis::UnitRole::kProducer) {
@@ -343,7 +344,7 @@ std::string ConsumerWord(const Outside& seen) {
 
 std::string UnitWord(const Outside& seen, size_t u) {
   if (u == 0) return ConsumerWord(seen);
-  const Unit& unit = seen.units[u];
+  const OutsideUnit& unit = seen.units[u];
   const std::string& kind = seen.kinds[unit.kind].name;
   if (kind.starts_with("pt_data_worker")) return "the workers";
   if (seen.flavour == OutsideFlavour::kTensorflow && unit.kind == seen.units[0].kind) {

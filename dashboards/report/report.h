@@ -78,7 +78,7 @@ struct SectionEntry {
 };
 
 #define HR_SECTION(name, order, function)                                            \
-  [[maybe_unused]] static const bool hr_section_registered =                         \
+  [[maybe_unused]] static const bool HR_REGISTRAR =                                  \
       ::headrace::Registry<::headrace::dashboards::SectionEntry>::Global().Add(name, \
                                                                                {order, function})
 

@@ -10,7 +10,7 @@ namespace headrace::probes::bpf {
 namespace {
 
 constexpr int64_t kGoneNs = 1'000'000'000;  // until then, completions of it may still come
-constexpr int64_t kPeriodNs = 500'000'000;
+constexpr int64_t kEndedPeriodNs = 500'000'000;
 
 class Keeper final : public Sink {
  public:
@@ -47,7 +47,7 @@ void EndedFigures::ForEach(Program& program, const std::string& map, Sink& sink,
     looked_ns_ = now;
     gone_since_.clear();
   }
-  if (now - kept.looked_ns >= kPeriodNs) {
+  if (now - kept.looked_ns >= kEndedPeriodNs) {
     kept.looked_ns = now;
     std::map<int64_t, bool> gone;
     Keeper keeper(&kept.measurements);

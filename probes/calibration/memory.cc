@@ -21,7 +21,7 @@ namespace headrace::probes {
 namespace {
 
 constexpr int64_t kUnknownCacheBytes = 32 << 20;
-constexpr int64_t kAlignment = 1 << 12;
+constexpr int64_t kPageAlignment = 1 << 12;
 constexpr size_t kMaxPoints = 5;
 
 // "32768K", "480M".
@@ -135,7 +135,7 @@ void CalibrateMemory(const CalibrationOptions& options, Calibration* out) {
   }
   const int most = options.max_threads > 0 ? options.max_threads
                                            : std::max(1, static_cast<int>(ReadCoreBudget().cores));
-  bytes -= bytes % (2 * kAlignment * most);
+  bytes -= bytes % (2 * kPageAlignment * most);
   const Arena arena(std::max<int64_t>(bytes, 1));
   if (bytes <= 0 || !arena.data()) {
     out->skips.push_back({"memory", fmt::format("mmap {} bytes: {}", bytes, std::strerror(errno)),
@@ -159,7 +159,7 @@ void CalibrateMemory(const CalibrationOptions& options, Calibration* out) {
     ceiling.size_bytes = bytes;
     ceiling.note = note;
     ceiling.metric = "memory_read_bytes_per_s";
-    const int64_t part = bytes / threads / kAlignment * kAlignment;
+    const int64_t part = bytes / threads / kPageAlignment * kPageAlignment;
     Repeat(
         ceiling, true, options.part_ns / 2,
         [&] {

@@ -22,7 +22,7 @@
 namespace headrace::probes {
 namespace {
 
-constexpr int64_t kAlignment = 4096, kChunkBytes = 1 << 20, kLeastFileBytes = 16 << 20;
+constexpr int64_t kDirectAlignment = 4096, kChunkBytes = 1 << 20, kLeastFileBytes = 16 << 20;
 constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 1 << 20};
 constexpr int kDepths[] = {1, 4, 16, 32};
 
@@ -32,7 +32,7 @@ struct FreeBuffer {
 using Buffer = std::unique_ptr<uint8_t, FreeBuffer>;
 Buffer AlignedBuffer(int64_t size) {
   return Buffer(static_cast<uint8_t*>(
-      std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size))));
+      std::aligned_alloc(static_cast<size_t>(kDirectAlignment), static_cast<size_t>(size))));
 }
 
 // A file that has no name any more: it is gone however this process ends.

@@ -11,7 +11,7 @@
 namespace headrace::probes {
 namespace {
 
-struct KeyedMetric {
+struct GroupCounter {
   const char* key;
   const char* metric;
   const char* cause;
@@ -22,10 +22,10 @@ struct KeyedMetric {
 constexpr int64_t kNoLimit = int64_t{1} << 62;
 
 void AddCounters(const Host& host, const std::string& path, const std::string& subject,
-                 std::initializer_list<KeyedMetric> metrics, Reading& out) {
+                 std::initializer_list<GroupCounter> metrics, Reading& out) {
   const auto text = host.Read(path, 65536);
   if (!text) return;
-  for (const KeyedMetric& m : metrics) {
+  for (const GroupCounter& m : metrics) {
     if (const auto value = KeyedCount(*text, m.key)) {
       out.Counter(m.metric, Subject(subject, m.cause), static_cast<double>(*value) * m.factor);
     }
@@ -33,10 +33,10 @@ void AddCounters(const Host& host, const std::string& path, const std::string& s
 }
 
 void AddGauges(const Host& host, const std::string& path, const std::string& subject,
-               std::initializer_list<KeyedMetric> metrics, Reading& out) {
+               std::initializer_list<GroupCounter> metrics, Reading& out) {
   const auto text = host.Read(path, 65536);
   if (!text) return;
-  for (const KeyedMetric& m : metrics) {
+  for (const GroupCounter& m : metrics) {
     if (const auto value = KeyedCount(*text, m.key)) {
       out.Gauge(m.metric, Subject(subject, m.cause), static_cast<double>(*value) * m.factor);
     }

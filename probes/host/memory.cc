@@ -7,12 +7,12 @@
 namespace headrace::probes {
 namespace {
 
-struct KeyedMetric {
+struct HostCounter {
   const char* key;
   const char* metric;
   const char* cause;
 };
-constexpr KeyedMetric kMemory[] = {
+constexpr HostCounter kHostMemory[] = {
     {"MemTotal", "host_memory_bytes", "total"},
     {"MemFree", "host_memory_bytes", "free"},
     {"MemAvailable", "host_memory_bytes", "available"},
@@ -27,7 +27,7 @@ constexpr KeyedMetric kMemory[] = {
     {"SwapTotal", "host_memory_bytes", "swap total"},
     {"SwapFree", "host_memory_bytes", "swap free"},
 };
-constexpr KeyedMetric kEvents[] = {
+constexpr HostCounter kEvents[] = {
     {"pgmajfault", "host_page_faults_count", "major"},
     {"workingset_refault_file", "host_refaults_count", "file"},
     {"workingset_refault_anon", "host_refaults_count", "anonymous"},
@@ -36,7 +36,7 @@ constexpr KeyedMetric kEvents[] = {
     {"compact_stall", "host_compaction_stalls_count", ""},
     {"oom_kill", "host_oom_kills_count", ""},
 };
-constexpr KeyedMetric kPages[] = {
+constexpr HostCounter kPages[] = {
     {"pswpin", "host_swap_bytes", "in"},
     {"pswpout", "host_swap_bytes", "out"},
     {"pgsteal_direct", "host_reclaimed_bytes", "direct"},
@@ -47,7 +47,7 @@ class Memory : public HostProbe {
   void Sample(const Host& host, const Target&, Reading& out) override {
     const std::string fix = "run where the host's /proc is mounted";
     if (const auto text = host.Read("/proc/meminfo", 65536)) {
-      for (const KeyedMetric& m : kMemory) {
+      for (const HostCounter& m : kHostMemory) {
         if (const auto kib = KeyedCount(*text, m.key)) {
           out.Gauge(m.metric, Cause(m.cause), static_cast<double>(*kib) * 1024);
         }
@@ -61,7 +61,7 @@ class Memory : public HostProbe {
       out.MissingFile("/proc/vmstat", fix);
       return;
     }
-    for (const KeyedMetric& m : kEvents) {
+    for (const HostCounter& m : kEvents) {
       if (const auto count = KeyedCount(*text, m.key)) {
         out.Counter(m.metric, Cause(m.cause), static_cast<double>(*count));
       }
@@ -71,7 +71,7 @@ class Memory : public HostProbe {
       out.Counter("host_page_faults_count", Cause("minor"), static_cast<double>(*faults - *major));
     }
     const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
-    for (const KeyedMetric& m : kPages) {
+    for (const HostCounter& m : kPages) {
       if (const auto pages = KeyedCount(*text, m.key)) {
         out.Counter(m.metric, Cause(m.cause), static_cast<double>(*pages) * page_bytes);
       }

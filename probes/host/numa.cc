@@ -6,23 +6,23 @@
 namespace headrace::probes {
 namespace {
 
-struct KeyedMetric {
+struct NodeCounter {
   const char* key;
   const char* metric;
 };
-constexpr KeyedMetric kCounters[] = {
+constexpr NodeCounter kNodeCounters[] = {
     {"numa_hit", "numa_hit_count"},         {"numa_miss", "numa_miss_count"},
     {"numa_foreign", "numa_foreign_count"}, {"interleave_hit", "numa_interleave_count"},
     {"local_node", "numa_local_count"},     {"other_node", "numa_other_count"},
 };
-struct MemoryMetric {
+struct NodeMemory {
   const char* key;
   const char* cause;
 };
-constexpr MemoryMetric kMemory[] = {{"MemTotal", "total"},
-                                    {"MemFree", "free"},
-                                    {"FilePages", "page cache"},
-                                    {"AnonPages", "anonymous"}};
+constexpr NodeMemory kNodeMemory[] = {{"MemTotal", "total"},
+                                      {"MemFree", "free"},
+                                      {"FilePages", "page cache"},
+                                      {"AnonPages", "anonymous"}};
 
 class Numa : public HostProbe {
   void Sample(const Host& host, const Target&, Reading& out) override {
@@ -32,7 +32,7 @@ class Numa : public HostProbe {
       if (!NumberAfter(name, "node")) continue;
       const std::string path = folder + "/" + name;
       if (const auto text = host.Read(path + "/numastat", 65536)) {
-        for (const KeyedMetric& m : kCounters) {
+        for (const NodeCounter& m : kNodeCounters) {
           if (const auto count = KeyedCount(*text, m.key)) {
             out.Counter(m.metric, Subject(name), static_cast<double>(*count));
           }
@@ -43,7 +43,7 @@ class Numa : public HostProbe {
       if (const auto text = host.Read(path + "/meminfo", 65536)) {
         // Lines "Node 0 MemTotal:       12282060 kB".
         const std::string prefix = fmt::format("Node {} ", name.substr(4));
-        for (const MemoryMetric& m : kMemory) {
+        for (const NodeMemory& m : kNodeMemory) {
           if (const auto kib = KeyedCount(*text, prefix + m.key)) {
             out.Gauge("numa_memory_bytes", Subject(name, m.cause),
                       static_cast<double>(*kib) * 1024);

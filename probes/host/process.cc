@@ -18,11 +18,11 @@ constexpr size_t kMaxProcesses = 4096;
 constexpr int64_t kRollupPeriodNs = 5 * kSecondNs;
 constexpr int64_t kRollupCostShare = 5000;
 
-struct KeyedMetric {
+struct IoCounter {
   const char* key;
   const char* metric;
 };
-constexpr KeyedMetric kIo[] = {
+constexpr IoCounter kIo[] = {
     {"read_bytes", "process_read_bytes"},  {"write_bytes", "process_written_bytes"},
     {"rchar", "process_read_call_bytes"},  {"wchar", "process_written_call_bytes"},
     {"syscr", "process_read_calls_count"}, {"syscw", "process_write_calls_count"},
@@ -101,7 +101,7 @@ class ProcessProbe : public HostProbe {
       out.MissingFile(path, "the same user as the target, or CAP_SYS_PTRACE");
       return;
     }
-    for (const KeyedMetric& m : kIo) {
+    for (const IoCounter& m : kIo) {
       if (const auto value = KeyedCount(*text, m.key)) {
         AddCounter(host, m.metric, OfProcess(pid), *value, out);
       }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxProcesses = 128;
 constexpr size_t kMaxMapsBytes = 4 << 20;
-constexpr int64_t kPeriodNs = 2'000'000'000;
+constexpr int64_t kLinkPeriodNs = 2'000'000'000;
 
 template <typename T>
 bool Number(std::string_view text, T* value, int base = 10) {
@@ -347,7 +347,7 @@ HR_PROBE("links",
          {.summary = "pipes, sockets and shared memory between the processes of the target",
           .affects = "which process feeds which, where wake-ups are not seen",
           .level = 0,
-          .period_ns = kPeriodNs,
+          .period_ns = kLinkPeriodNs,
           .check = Check,
           .make = [] { return std::unique_ptr<Probe>(new LinksProbe); }});
 

@@ -8,7 +8,7 @@
 namespace headrace::probes::perf {
 namespace {
 
-constexpr int64_t kPeriodNs = 200'000'000;  // a turn of a group
+constexpr int64_t kTurnNs = 200'000'000;  // a turn of a group
 
 const EventCode kTaskClock{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, 0, 0};
 const EventCode kMigrations{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, 0, 0};
@@ -186,7 +186,7 @@ HR_PROBE("hardware counters",
           .affects = "instructions per cycle, cache misses, stalls and top-down, by process",
           // Saved and loaded at every switch of a thread: not for level 1.
           .level = 2,
-          .period_ns = kPeriodNs,
+          .period_ns = kTurnNs,
           .check = [](const Host& host) { return CountersProbe::Check(host); },
           .make = [] { return std::make_unique<CountersProbe>(); }});
 
@@ -198,7 +198,7 @@ HR_PROBE("task clock", {.summary = "time on a CPU to the nanosecond, and moves b
                         .level = 2,
                         // Costs at each switch of a thread, for what /proc knows nearly as well.
                         .deep_only = true,
-                        .period_ns = kPeriodNs,
+                        .period_ns = kTurnNs,
                         .check = [](const Host& host) { return TaskClockProbe::Check(host); },
                         .make = [] { return std::make_unique<TaskClockProbe>(); }});
 }  // namespace task_clock

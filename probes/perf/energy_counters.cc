@@ -9,7 +9,7 @@
 namespace headrace::probes::perf {
 namespace {
 
-constexpr int64_t kPeriodNs = 1'000'000'000;
+constexpr int64_t kEnergyPeriodNs = 1'000'000'000;
 constexpr size_t kMaxZones = 64, kMaxDomains = 256;
 
 // Events of the PMU and what the power capping interface calls the same domain.
@@ -106,7 +106,7 @@ HR_PROBE("energy counters",
                      "power capping interface cannot be read",
           .affects = "joules per row, and plans for least power",
           .level = 1,
-          .period_ns = kPeriodNs,
+          .period_ns = kEnergyPeriodNs,
           .check =
               [](const Host& host) {
                 EnergyCountersProbe probe;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kCacheLine = 64;
 constexpr size_t kMaxUnits = 512;
-constexpr int64_t kPeriodNs = 200'000'000;
+constexpr int64_t kTrafficPeriodNs = 200'000'000;
 constexpr const char* kResctrl = "/sys/fs/resctrl";
 constexpr size_t kMaxResctrlGroups = 128, kMaxCaches = 256;
 
@@ -369,7 +369,7 @@ HR_PROBE("memory bandwidth",
           .affects = "memory bandwidth as a limit: without it accounted bytes against the "
                      "calibrated ceiling",
           .level = 1,
-          .period_ns = kPeriodNs,
+          .period_ns = kTrafficPeriodNs,
           .check =
               [](const Host& host) {
                 MemoryBandwidthProbe probe;

@@ -13,7 +13,7 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr uint64_t kMaxFrames = 1024;  // of a call chain; kernel.perf_event_max_stack is 127
+constexpr uint64_t kMaxChainFrames = 1024;  // of a call chain; kernel.perf_event_max_stack is 127
 
 #if defined(__aarch64__)
 constexpr uint64_t kRegisterMask = (1ull << 33) - 1;  // x0-x30, sp, pc: in DWARF's order
@@ -53,7 +53,7 @@ std::optional<PerfSample> ParsePerfSample(std::span<const uint8_t> bytes,
   PerfSample sample;
   int32_t pid, tid;
   uint64_t frames;
-  if (!in.Take(&pid) || !in.Take(&tid) || !in.Take(&frames) || frames > kMaxFrames) {
+  if (!in.Take(&pid) || !in.Take(&tid) || !in.Take(&frames) || frames > kMaxChainFrames) {
     return std::nullopt;
   }
   sample.pid = pid;

@@ -5,7 +5,7 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr size_t kMaxFrames = 160;  // of a text; deeper ones are recursion
+constexpr size_t kMaxTextFrames = 160;  // of a text; deeper ones are recursion
 
 }  // namespace
 
@@ -66,11 +66,11 @@ std::string StackFolder::Fold(int64_t pid, const RawStack& stack, bool* complete
     if (!text.empty()) text += ';';
     text += frame;
   };
-  const size_t first = std::min(num_user, kMaxFrames);
+  const size_t first = std::min(num_user, kMaxTextFrames);
   for (size_t i = first; i-- > 0;) {
     add(symboliser_.Name(pid, stack.user[i] - (i == 0 ? 0 : 1)));
   }
-  for (size_t i = std::min(stack.kernel.size(), kMaxFrames); i-- > 0;) {
+  for (size_t i = std::min(stack.kernel.size(), kMaxTextFrames); i-- > 0;) {
     add(symboliser_.KernelName(stack.kernel[i]));
   }
   if (text.empty()) text = "[no stack]";

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kMaxThreads = 4096;
 constexpr int kNameEvery = 16;  // readings between two looks at a thread's name
-constexpr int64_t kPeriodNs = 100'000'000;
+constexpr int64_t kWaitPeriodNs = 100'000'000;
 
 template <size_t N>
 bool IsOneOf(int64_t number, const std::array<int64_t, N>& list) {
@@ -320,7 +320,7 @@ HR_PROBE(
     {.summary = "why threads wait, asked ten times a second (/proc), where BPF may not be used",
      .affects = "why threads of programs without accounts wait",
      .level = 0,
-     .period_ns = kPeriodNs,
+     .period_ns = kWaitPeriodNs,
      .check = Check,
      .make = [] { return std::unique_ptr<Probe>(new WaitSampler); }});
 

@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reader/schema.h"
@@ -30,6 +31,11 @@ struct Column {
                                   // (each of its own count)
 
   bool IsNull(uint64_t row) const { return !present.empty() && !present[row]; }
+
+  // The bytes of a row of a string or binary column.
+  std::string_view TextAt(uint64_t row) const {
+    return std::string_view(bytes).substr(offsets[row], offsets[row + 1] - offsets[row]);
+  }
 };
 
 }  // namespace headrace::reader

@@ -21,7 +21,6 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-constexpr uint32_t kNone = NodePlan::kNone;
 constexpr size_t kChunkHeaderBytes = 3;
 constexpr size_t kStreamAlignment = 64;
 struct Chunk {
@@ -230,7 +229,8 @@ DecodedStripe Decode(UnpackedStripe&& unpacked, const GroupRequests* groups,
   const StripePlan& plan = unpacked.plan;
   ValueDecoder decoder(unpacked.plan, unpacked.streams, dictionaries);
   for (const FeaturePlan& feature : plan.features) {
-    if (feature.map_present == kNone || MapPresent(decoded, feature.map_present) != nullptr)
+    if (feature.map_present == NodePlan::kNone ||
+        MapPresent(decoded, feature.map_present) != nullptr)
       continue;
     decoded.map_present_streams.push_back(feature.map_present);
     decoder.Bits(feature.map_present, plan.rows, &decoded.map_present.emplace_back());
@@ -286,7 +286,7 @@ FlatMapBatch Extract(DecodedStripe&& decoded) {
       batch.sparse.push_back(std::move(*column));
       continue;
     }
-    if (feature.map == kNone) {
+    if (feature.map == NodePlan::kNone) {
       ExtractFeature(feature, MapPresent(decoded, feature.map_present), plan.rows,
                      &decoded.features[i], &batch);
       continue;

@@ -16,8 +16,6 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-constexpr uint32_t kNone = NodePlan::kNone;
-
 // The schema nodes behind a flattened map, and what its values make of a feature.
 struct BoundMap {
   FeatureKind kind = FeatureKind::kDense;
@@ -141,9 +139,9 @@ class SequenceOfKey {
 // A flattened map of the projection, looked up once per stripe.
 struct StripeMap {
   BoundMap bound;
-  uint32_t present = kNone;
-  uint32_t whole = kNone;  // not flattened: in StripePlan::maps
-  bool is_locked = false;  // and null
+  uint32_t present = NodePlan::kNone;
+  uint32_t whole = NodePlan::kNone;  // not flattened: in StripePlan::maps
+  bool is_locked = false;            // and null
   std::optional<SequenceOfKey> sequences;
 };
 
@@ -250,7 +248,7 @@ class Planner {
       ++plan_.num_locked;
       return;
     }
-    if (map.whole != kNone) {
+    if (map.whole != NodePlan::kNone) {
       feature.in_stripe = true;
       feature.map = map.whole;
       feature.key = request.key.integer;
@@ -302,7 +300,7 @@ class Planner {
     if (plan.encoding != EncodingKind::kDictionary) return plan;
     plan.in_dictionary = AddStream(streams, StreamKind::kInDictionary);
     plan.dictionary = AddStream(streams, StreamKind::kDictionaryData);
-    if (plan.dictionary == kNone && sequence != 0 &&
+    if (plan.dictionary == NodePlan::kNone && sequence != 0 &&
         Find(streams, StreamKind::kDictionaryData) == nullptr) {
       plan.dictionary = AddShared(node);
     }
@@ -340,14 +338,14 @@ class Planner {
 
   uint32_t AddStream(Streams streams, StreamKind kind) {
     const StreamInfo* stream = Find(streams, kind);
-    if (stream == nullptr || stream->length == 0) return kNone;
+    if (stream == nullptr || stream->length == 0) return NodePlan::kNone;
     plan_.streams.push_back(*stream);
     return static_cast<uint32_t>(plan_.streams.size() - 1);
   }
 
   // The dictionary at sequence 0 that all keys of a map share (FORMAT 9.4), planned once.
   uint32_t AddShared(uint32_t node) {
-    const auto [place, is_new] = shared_.try_emplace(node, kNone);
+    const auto [place, is_new] = shared_.try_emplace(node, NodePlan::kNone);
     if (is_new) place->second = AddStream(StreamsOf(node, 0), StreamKind::kDictionaryData);
     return place->second;
   }
@@ -423,7 +421,7 @@ uint64_t StripePlan::wanted_bytes() const {
 std::string StripePlan::Where(uint32_t stream) const {
   std::string owner;
   for (const FeaturePlan& feature : features) {
-    if (!feature.in_stripe || feature.map != kNone) continue;
+    if (!feature.in_stripe || feature.map != NodePlan::kNone) continue;
     if (feature.map_present == stream || feature.in_map == stream || Uses(feature.value, stream) ||
         Uses(feature.item, stream) || Uses(feature.weight, stream)) {
       owner = "feature " + Printable(feature.name);

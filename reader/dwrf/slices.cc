@@ -21,8 +21,6 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-constexpr uint32_t kNone = NodePlan::kNone;
-
 // Rows of the stripe that stay together, all of one slice.
 struct Run {
   uint64_t first, rows, slice;
@@ -155,7 +153,8 @@ class SliceDecoder {
     bool knows_rows = std::any_of(plan_.columns.begin(), plan_.columns.end(),
                                   [](const ColumnPlan& column) { return !column.is_locked; });
     for (const FeaturePlan& feature : plan_.features) {
-      if (feature.map_present == kNone || MapPresent(stripe_, feature.map_present) != nullptr)
+      if (feature.map_present == NodePlan::kNone ||
+          MapPresent(stripe_, feature.map_present) != nullptr)
         continue;
       stripe_.map_present_streams.push_back(feature.map_present);
       decoder_.Bits(feature.map_present, plan_.rows, &stripe_.map_present.emplace_back());
@@ -198,9 +197,9 @@ class SliceDecoder {
   void DecodeFeature(const FeaturePlan& plan, uint64_t values, DecodedFeature* feature,
                      ListSource* list) {
     const bool weighted = plan.kind == FeatureKind::kWeightedSparse;
-    list->is_plain =
-        plan.kind != FeatureKind::kDense && ValueDecoder::IsPlain(plan.item) &&
-        (!weighted || (plan.weight.present == kNone && plan.weight.kind == TypeKind::kFloat));
+    list->is_plain = plan.kind != FeatureKind::kDense && ValueDecoder::IsPlain(plan.item) &&
+                     (!weighted || (plan.weight.present == NodePlan::kNone &&
+                                    plan.weight.kind == TypeKind::kFloat));
     if (!list->is_plain) return decoder_.Values(plan, values, feature, true);
     list->elements = decoder_.Lengths(plan.value, values, &feature->lengths);
     if (list->elements == 0) return;

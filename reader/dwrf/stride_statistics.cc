@@ -7,11 +7,6 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-std::string_view TextAt(const Column& column, uint64_t row) {
-  return std::string_view(column.bytes)
-      .substr(column.offsets[row], column.offsets[row + 1] - column.offsets[row]);
-}
-
 template <class T>
 std::vector<T> Taken(const std::vector<T>& from, std::span<const uint64_t> rows) {
   std::vector<T> out;
@@ -96,10 +91,10 @@ void StrideStatistics::Add(const Column& column, uint32_t node, Rows rows, const
     case TypeKind::kDouble:
       return statistics.AddDoubles(Taken(column.doubles, values));
     case TypeKind::kString:
-      for (const uint64_t row : values) statistics.AddString(TextAt(column, row), 1);
+      for (const uint64_t row : values) statistics.AddString(column.TextAt(row), 1);
       return;
     case TypeKind::kBinary:
-      for (const uint64_t row : values) statistics.AddBinaryBytes(TextAt(column, row).size());
+      for (const uint64_t row : values) statistics.AddBinaryBytes(column.TextAt(row).size());
       return;
     case TypeKind::kTimestamp:
       return;
@@ -132,7 +127,7 @@ void StrideStatistics::AddFlatMap(const Column& map, uint32_t node, Rows entries
   for (const uint64_t e : entries) {
     key.is_text = keys.kind == TypeKind::kString || keys.kind == TypeKind::kBinary;
     if (key.is_text) {
-      key.text = TextAt(keys, e);
+      key.text = keys.TextAt(e);
     } else {
       key.integer = keys.integers[e];
     }

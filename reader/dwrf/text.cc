@@ -23,11 +23,6 @@ constexpr std::array<char, 512> kHexPairs = [] {
   return pairs;
 }();
 
-std::string_view TextAt(const Column& column, uint64_t row) {
-  return std::string_view(column.bytes)
-      .substr(column.offsets[row], column.offsets[row + 1] - column.offsets[row]);
-}
-
 bool IsUtf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     if (static_cast<unsigned char>(text[i]) < 0x80) {
@@ -123,7 +118,7 @@ std::vector<uint64_t> RowPrinter::SortedEntries(const Column& map, uint64_t row)
     switch (keys.kind) {
       case TypeKind::kString:
       case TypeKind::kBinary:
-        return TextAt(keys, a) < TextAt(keys, b);
+        return keys.TextAt(a) < keys.TextAt(b);
       case TypeKind::kFloat:
         return std::strong_order(keys.floats[a], keys.floats[b]) < 0;
       case TypeKind::kDouble:
@@ -164,7 +159,7 @@ void RowPrinter::Canonical(const Column& column, uint32_t node, uint64_t row) {
       return Put(fmt::format("t{}.{:09}", column.integers[row], column.nanos[row]));
     case TypeKind::kString:
     case TypeKind::kBinary: {
-      const std::string_view text = TextAt(column, row);
+      const std::string_view text = column.TextAt(row);
       Put(fmt::format("s{}:", text.size()));
       return Hex(text);
     }
@@ -269,7 +264,7 @@ void RowPrinter::Json(const Column& column, uint32_t node, uint64_t row) {
       return Put('"' + IsoTime(column.integers[row], column.nanos[row]) + '"');
     case TypeKind::kString:
     case TypeKind::kBinary:
-      return JsonText(TextAt(column, row), column.kind == TypeKind::kBinary);
+      return JsonText(column.TextAt(row), column.kind == TypeKind::kBinary);
     case TypeKind::kList:
       Put("[");
       for (uint64_t e = column.offsets[row]; e < column.offsets[row + 1]; ++e) {

@@ -140,10 +140,9 @@ std::unique_ptr<Operator> MakeOperator(const OperatorPlan& plan, const OperatorC
 
 // Registers `Class`, which is made from a plan and a context, or from nothing:
 //   HR_OPERATOR("fetch", FetchOperator, {.order = 10, ...});
-#define HR_OPERATOR(name, Class, ...)                                 \
-  [[maybe_unused]] static const bool hr_operator_registered_##Class = \
-      ::headrace::reader::RegisterOperator<Class>(name,               \
-                                                  ::headrace::reader::OperatorEntry __VA_ARGS__)
+#define HR_OPERATOR(name, Class, ...)                                                            \
+  [[maybe_unused]] static const bool HR_REGISTRAR = ::headrace::reader::RegisterOperator<Class>( \
+      name, ::headrace::reader::OperatorEntry __VA_ARGS__)
 
 template <typename Class>
 bool RegisterOperator(const char* name, OperatorEntry entry) {

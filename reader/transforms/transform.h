@@ -171,10 +171,9 @@ std::string TransformDocs();
 
 // Registers `Class` (constructible from const Params&) as `name`:
 //   HR_TRANSFORM("clamp", Clamp, {.summary = ..., ...});
-#define HR_TRANSFORM(name, Class, ...)                         \
-  [[maybe_unused]] static const bool hr_transform_registered = \
-      ::headrace::reader::RegisterTransform<Class>(name,       \
-                                                   ::headrace::reader::TransformEntry __VA_ARGS__)
+#define HR_TRANSFORM(name, Class, ...)                                                            \
+  [[maybe_unused]] static const bool HR_REGISTRAR = ::headrace::reader::RegisterTransform<Class>( \
+      name, ::headrace::reader::TransformEntry __VA_ARGS__)
 
 template <typename Class>
 bool RegisterTransform(const char* name, TransformEntry entry) {

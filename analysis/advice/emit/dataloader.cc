@@ -243,7 +243,7 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
   return e;
 }
 
-Emitted FromOutside(const RunView& run, const Budget& budget) {
+Emitted DataLoaderFromOutside(const RunView& run, const Budget& budget) {
   const LoaderSeen seen = SeeLoader(run, budget);
   if (seen.outside.flavour != OutsideFlavour::kTorch) {
     throw Error(ExitCode::kInconclusive, "no worker of a DataLoader was seen in this run",
@@ -290,7 +290,7 @@ Emitted FromOutside(const RunView& run, const Budget& budget) {
 }  // namespace
 
 Emitted EmitDataLoader(const RunView& run, const Budget& budget) {
-  if (run.operators.empty()) return FromOutside(run, budget);
+  if (run.operators.empty()) return DataLoaderFromOutside(run, budget);
   const PipelineModel model(run);
   if (const StageModel* workers = StageNamed(model, "workers")) {
     return FromWorkers(run, model, *workers, budget);

@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kFreeCores = 0.5;
 constexpr double kWaitsForTaker = 0.2;
-constexpr double kOfMemory = 0.9;  // share of the memory limit that a plan may use
 
 }  // namespace
 
@@ -80,7 +79,7 @@ int WithinMemory(const RunView& run, const Budget& budget, const WorkerProcesses
   if (!workers.mean_bytes || *workers.mean_bytes <= 0) return count;
   const double limit = asked ? static_cast<double>(*budget.memory_bytes)
                              : static_cast<double>(*run.run.memory_bytes);
-  const double room = kOfMemory * limit - workers.other_bytes.value_or(0);
+  const double room = kUsableMemory * limit - workers.other_bytes.value_or(0);
   const int most = std::max(0, static_cast<int>(std::min(room / *workers.mean_bytes, 1e6)));
   if (most >= count) return count;
   if (most < 1 && asked) {
@@ -91,7 +90,7 @@ int WithinMemory(const RunView& run, const Budget& budget, const WorkerProcesses
         "--memory", "give more");
   }
   *note = fmt::format("{} instead of {} fit into {} of {}", std::max(1, most), count,
-                      FormatPercent(kOfMemory), FormatBytes(limit));
+                      FormatPercent(kUsableMemory), FormatBytes(limit));
   return std::max(1, most);
 }
 
@@ -116,9 +115,9 @@ LoaderSeen SeeLoader(const RunView& run, const Budget& budget) {
                 "record it again: headrace profile -d 10s -p PID, with eBPF where that works");
   }
   if (o.decided && !o.findings.empty()) seen.limit = o.findings[0].limit;
-  for (const Unit& unit : o.units) {
+  for (const OutsideUnit& unit : o.units) {
     if (unit.role != UnitRole::kProducer) continue;
-    const auto work = [](const Unit& u) { return u.shares.work() * u.threads_count; };
+    const auto work = [](const OutsideUnit& u) { return u.shares.work() * u.threads_count; };
     if (seen.producer == nullptr || work(unit) > work(*seen.producer)) seen.producer = &unit;
   }
   if (seen.producer != nullptr) {

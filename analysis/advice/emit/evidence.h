@@ -39,7 +39,7 @@ void AddMemory(const WorkerProcesses& workers, double now, int count, Emitted* e
 struct LoaderSeen {
   Outside outside;
   OutsideLimit limit = OutsideLimit::kNone;  // kNone: undecided
-  const Unit* producer = nullptr;            // does most of the work; null: one thread does all
+  const OutsideUnit* producer = nullptr;     // does most of the work; null: one thread does all
   double threads = 0;                        // of the producer, running at the same time
   double stall = 0;
   std::optional<double> free_cores;  // of the budget's cores, else of the run's

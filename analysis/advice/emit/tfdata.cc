@@ -6,6 +6,7 @@
 
 #include "analysis/advice/emit/evidence.h"
 #include "analysis/model/pipeline_model.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 // Share of the threads' time that is runnable, above which threads outnumber cores.
 constexpr double kWaitsForCpu = 0.2;
-constexpr double kOfMemory = 0.9;
 constexpr double kMiB = 1 << 20;
 
 EmittedSetting Setting(std::string name, std::string value, std::string was, std::string why,
@@ -45,7 +45,7 @@ void AddRamBudget(const RunView& run, const Budget& budget, Emitted* e) {
   }
   const double limit = asked ? static_cast<double>(*budget.memory_bytes)
                              : static_cast<double>(*run.run.memory_bytes);
-  const double room = kOfMemory * limit - *all.other_bytes;
+  const double room = kUsableMemory * limit - *all.other_bytes;
   if (room < kMiB) {
     e->unknown.push_back({name, fmt::format("{} resident leave nothing of {}",
                                             FormatBytes(*all.other_bytes), FormatBytes(limit))});
@@ -55,12 +55,12 @@ void AddRamBudget(const RunView& run, const Budget& budget, Emitted* e) {
       name, fmt::format("{:.0f} << 20", std::floor(room / kMiB)), "",
       fmt::format("{} of {} ({}), less the {} that the program had resident at most, "
                   "buffers included",
-                  FormatPercent(kOfMemory), FormatBytes(limit),
+                  FormatPercent(kUsableMemory), FormatBytes(limit),
                   asked ? "--memory" : "the limit it ran under", FormatBytes(*all.other_bytes)),
       false));
 }
 
-Emitted FromOutside(const RunView& run, const Budget& budget) {
+Emitted TfDataFromOutside(const RunView& run, const Budget& budget) {
   const LoaderSeen seen = SeeLoader(run, budget);
   if (seen.outside.flavour != OutsideFlavour::kTensorflow) {
     throw Error(ExitCode::kInconclusive, "no thread of tf.data was seen in this run",
@@ -185,7 +185,7 @@ Emitted FromStages(const RunView& run, const PipelineModel& model, const Budget&
 }  // namespace
 
 Emitted EmitTfData(const RunView& run, const Budget& budget) {
-  if (run.operators.empty()) return FromOutside(run, budget);
+  if (run.operators.empty()) return TfDataFromOutside(run, budget);
   const PipelineModel model(run);
   const bool wrapped_only =
       std::all_of(model.stages().begin(), model.stages().end(),

@@ -42,7 +42,7 @@ struct Seen {
   const RunView& run;
   const Outside& outside;
   OutsideLimit limit = OutsideLimit::kNone;  // kNone: undecided
-  const Unit* producer = nullptr;            // that does most of the work; null: none
+  const OutsideUnit* producer = nullptr;     // that does most of the work; null: none
   double stall = 0;
   Real free_cores = std::nullopt;
 
@@ -308,7 +308,7 @@ std::vector<Recommendation> RecommendFromOutside(const RunView& run, const Outsi
   Seen seen{run, outside};
   if (outside.decided) seen.limit = outside.findings[0].limit;
   seen.stall = outside.stall_ratio;
-  for (const Unit& unit : outside.units) {
+  for (const OutsideUnit& unit : outside.units) {
     if (unit.role != UnitRole::kProducer) continue;
     if (seen.producer == nullptr || unit.shares.work() > seen.producer->shares.work()) {
       seen.producer = &unit;

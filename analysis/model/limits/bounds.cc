@@ -1,15 +1,13 @@
 #include "analysis/model/limits/bounds.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/thresholds.h"
+#include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 const LimitKind* KindNamed(std::string_view name) {
   return Registry<std::shared_ptr<const LimitKind>>::Global().Find(name)->get();

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/infinite.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
-namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 const std::vector<const LimitKind*>& LimitKinds() {
   static const std::vector<const LimitKind*> kinds = [] {

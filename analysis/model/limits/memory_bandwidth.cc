@@ -29,7 +29,7 @@ void AddMemoryBandwidth(const RunView& run, std::vector<ResourceModel>* resource
   resources->push_back(std::move(memory));
 }
 
-UnboundedRow Unknown(const std::string& reason) {
+UnboundedRow UnknownBandwidth(const std::string& reason) {
   return {"memory bandwidth", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
           Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
 }
@@ -90,9 +90,9 @@ class MemoryBandwidthLimit final : public ResourceLimit {
       if (resource.kind == kMemoryBandwidthLimit) return std::nullopt;
     }
     const auto memory = MemoryBandwidthOf(model.run());
-    if (!memory) return Unknown("no byte was counted");
+    if (!memory) return UnknownBandwidth("no byte was counted");
     if (!memory->ceiling_bytes_per_s || *memory->ceiling_bytes_per_s <= 0) {
-      return Unknown("this machine was not calibrated: headrace doctor --calibrate");
+      return UnknownBandwidth("this machine was not calibrated: headrace doctor --calibrate");
     }
     const double used = memory->bytes_per_s.value() / *memory->ceiling_bytes_per_s;
     UnboundedRow row{"memory bandwidth",

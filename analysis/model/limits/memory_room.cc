@@ -12,10 +12,10 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr const char* kName = "memory (room, no rate)";
+constexpr const char* kMemoryRoom = "memory (room, no rate)";
 
-UnboundedRow Unknown(const std::string& reason) {
-  return {kName, Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
+UnboundedRow UnknownRoom(const std::string& reason) {
+  return {kMemoryRoom, Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
           Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
 }
 
@@ -45,12 +45,12 @@ class MemoryRoom final : public LimitKind {
   std::optional<UnboundedRow> Unbounded(const PipelineModel& model) const override {
     const HostRow* rss = model.run().FindHost("process_rss_bytes");
     if (rss == nullptr || !rss->maximum_value || *rss->maximum_value <= 0) {
-      return Unknown("the process's memory was not recorded");
+      return UnknownRoom("the process's memory was not recorded");
     }
     const auto& most = model.run().run.memory_bytes;
-    if (!most || *most <= 0) return Unknown("no memory limit was recorded");
+    if (!most || *most <= 0) return UnknownRoom("no memory limit was recorded");
     const double limit = static_cast<double>(*most);
-    UnboundedRow row = Unknown("elements of the slowest stage have no recorded size");
+    UnboundedRow row = UnknownRoom("elements of the slowest stage have no recorded size");
     row.used_ratio =
         Quantity::Of(*rss->maximum_value / limit, headrace::Unit::kRatio, Source::kCounter);
     const std::optional<size_t> slowest = SlowestStage(model);

@@ -22,7 +22,7 @@ void AddLinks(const RunView& run, std::vector<ResourceModel>* resources) {
   }
 }
 
-UnboundedRow Unknown(const std::string& reason) {
+UnboundedRow UnknownNetwork(const std::string& reason) {
   return {"network", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
           Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
 }
@@ -67,8 +67,8 @@ class Network final : public ResourceLimit {
       if (busiest == nullptr || *row.value > *busiest->value) busiest = &row;
     }
     if (busiest == nullptr) {
-      return Unknown(seen ? "the driver does not tell the link's speed"
-                          : "no interface was counted");
+      return UnknownNetwork(seen ? "the driver does not tell the link's speed"
+                                 : "no interface was counted");
     }
     UnboundedRow row{fmt::format("network {} {}", busiest->subject, busiest->cause),
                      Quantity::Unavailable("nothing of it was used", headrace::Unit::kPerSecond),

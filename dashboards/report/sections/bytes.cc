@@ -10,7 +10,7 @@ namespace {
 using analysis::ByteBorder;
 using analysis::RunView;
 
-std::optional<Section> Bytes(const RunView& run, const analysis::Statements& statements) {
+std::optional<Section> BytesSection(const RunView& run, const analysis::Statements& statements) {
   const std::vector<ByteBorder> borders = analysis::ByteFlow(run, statements.doubts);
   if (borders.empty()) return std::nullopt;
   Section section{
@@ -73,9 +73,8 @@ std::optional<Section> Duplicates(const RunView& run, const analysis::Statements
   return section;
 }
 
-HR_SECTION("bytes", 8, Bytes);
-[[maybe_unused]] const bool duplication_registered =
-    Registry<SectionEntry>::Global().Add("duplication", {16, Duplicates});
+HR_SECTION("bytes", 8, BytesSection);
+HR_SECTION("duplication", 16, Duplicates);
 
 }  // namespace
 }  // namespace headrace::dashboards

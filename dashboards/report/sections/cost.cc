@@ -207,8 +207,7 @@ std::optional<Section> Probes(const analysis::RunView& run,
 }
 
 HR_SECTION("cost", 5, Cost);
-[[maybe_unused]] const bool probes_registered =
-    Registry<SectionEntry>::Global().Add("probes", {40, Probes});
+HR_SECTION("probes", 40, Probes);
 
 }  // namespace
 }  // namespace headrace::dashboards

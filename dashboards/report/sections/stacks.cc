@@ -42,7 +42,7 @@ std::string Top(const std::string& folded) {
   return text;
 }
 
-std::string OwnerOf(const StackRow& stack) {
+std::string StackOwner(const StackRow& stack) {
   if (!stack.operator_name.empty()) return stack.operator_name;
   return stack.thread.empty() ? stack.process : stack.thread;
 }
@@ -61,7 +61,7 @@ std::optional<Section> Stacks(const analysis::RunView& run, const analysis::Stat
   std::map<std::pair<std::string, std::string>, double> totals;  // kind, owner
   std::map<std::tuple<std::string, std::string, std::string>, Entry> entries;
   for (const StackRow& stack : run.stacks) {
-    const std::string owner = OwnerOf(stack);
+    const std::string owner = StackOwner(stack);
     totals[{stack.kind, owner}] += static_cast<double>(stack.time_ns);
     Entry& entry = entries[{stack.kind, owner, Top(stack.folded)}];
     entry.time_ns += static_cast<double>(stack.time_ns);

@@ -147,8 +147,7 @@ std::optional<Section> FileIo(const RunView& run, const analysis::Statements&) {
 }
 
 HR_SECTION("block io", 14, BlockIo);
-[[maybe_unused]] const bool files_registered =
-    Registry<SectionEntry>::Global().Add("file io", {15, FileIo});
+HR_SECTION("file io", 15, FileIo);
 
 }  // namespace
 }  // namespace headrace::dashboards

@@ -26,7 +26,7 @@ std::string GroupName(const Outside& seen, size_t g) {
 }
 
 std::string RoleOf(const Outside& seen, size_t g) {
-  for (const analysis::Unit& unit : seen.units) {
+  for (const analysis::OutsideUnit& unit : seen.units) {
     if (std::find(unit.groups.begin(), unit.groups.end(), g) == unit.groups.end()) continue;
     if (unit.role == analysis::UnitRole::kProducer && unit.key_group != g) return "helper";
     return analysis::UnitRoleName(unit.role);
@@ -193,8 +193,7 @@ std::optional<Section> Processes(const analysis::RunView& run, const analysis::S
 }
 
 HR_SECTION("threads", 8, Threads);
-[[maybe_unused]] const bool processes_registered =
-    Registry<SectionEntry>::Global().Add("processes", {9, Processes});
+HR_SECTION("processes", 9, Processes);
 
 }  // namespace
 }  // namespace headrace::dashboards

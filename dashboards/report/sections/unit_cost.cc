@@ -129,8 +129,7 @@ std::optional<Section> StallSplit(const RunView& run, const analysis::Statements
 }
 
 HR_SECTION("unit cost", 34, UnitCost);
-[[maybe_unused]] const bool stall_split_registered =
-    Registry<SectionEntry>::Global().Add("stall split", {7, StallSplit});
+HR_SECTION("stall split", 7, StallSplit);
 
 }  // namespace
 }  // namespace headrace::dashboards

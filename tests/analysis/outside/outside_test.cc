@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const Unit& Culprit(const Outside& seen) { return seen.units[seen.culprit]; }
+const OutsideUnit& Culprit(const Outside& seen) { return seen.units[seen.culprit]; }
 
 TEST(Outside, NamesWorkersThatComputeTooSlowly) {
   const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view);
