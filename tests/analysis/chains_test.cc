@@ -8,14 +8,10 @@
 #include "analysis/program/allocation.h"
 #include "analysis/statistics/statistics.h"
 #include "tests/analysis/synthetic_run.h"
+#include "tests/seed.h"
 
 namespace headrace::analysis {
 namespace {
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 7;
-}
 
 struct Chain {
   SimulatedPipeline pipeline;
@@ -78,7 +74,7 @@ Chain MakeChain(int kind, Random& random) {
 }
 
 TEST(Chains, TrueBottleneckIsNamedAndThePlanKeepsItsPromise) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed(7);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   constexpr int kChains = 60;

@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <random>
 
+#include "tests/collectors/times.h"
+#include "tests/seed.h"
+
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000, kTick = 100 * kMs;
+constexpr int64_t kTick = 100 * kMs;
 
 IntervalSample Tick(int64_t number, int operators = 1) {
   IntervalSample t;
@@ -107,9 +110,7 @@ TEST(FlightRecorder, MemoryIsBoundedWhateverTheRing) {
 }
 
 TEST(FlightRecorder, IntervalsNeverOverlapAndSumsAreExact) {
-  const char* given = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 11;
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = TestSeed(11);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 50; round++) {
     FlightRecorder flight(static_cast<int64_t>(1 + random() % 5) * kSecond, 3 * kSecond);

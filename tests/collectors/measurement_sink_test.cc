@@ -7,10 +7,11 @@
 #include <limits>
 #include <map>
 
+#include "tests/collectors/times.h"
+
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 using probes::Measurement;
 
 MeasurementSink::Names Names(std::optional<int64_t> operator_id = 5) {

@@ -15,10 +15,9 @@
 #include "collectors/recorder.h"
 #include "probes/account/account_segment.h"
 #include "probes/account/scope.h"
+#include "tests/collectors/times.h"
 
 namespace headrace::collectors {
-
-inline constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
 
 // The instrumented child: one operator that sleeps 1 ms and says a row, forever or `seconds`.
 [[noreturn]] inline void Pipeline(double seconds, int ready_fd) {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/collectors/times.h"
+
 namespace headrace::collectors {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 TEST(SplitBounds, AnOperatorAloneOnItsThreadsIsExact) {
   const ThreadsTime threads{100 * kMs, 30 * kMs, 5 * kMs};

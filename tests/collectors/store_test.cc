@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/store/embedded_sql.h"
+#include "tests/collectors/times.h"
 
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
 using testing::HasSubstr;
 
 class Store : public testing::Test {

@@ -6,12 +6,13 @@
 #include <random>
 
 #include "base/error.h"
+#include "tests/collectors/times.h"
 
 namespace headrace::collectors {
 namespace {
 
 using testing::HasSubstr;
-constexpr int64_t kMs = 1'000'000, kTick = 100 * kMs;
+constexpr int64_t kTriggerTick = 100 * kMs;
 
 Moment Steps(int64_t wait_ms, int64_t compute_ms) {
   Moment m;
@@ -25,24 +26,24 @@ Moment Steps(int64_t wait_ms, int64_t compute_ms) {
 
 TEST(Trigger, StallAndStep) {
   const Trigger stall = Trigger::Parse(" stall>200ms ");
-  EXPECT_FALSE(stall.Pulled(Steps(200, 500), kTick));
-  EXPECT_EQ(stall.Pulled(Steps(312, 0), kTick), "stall 312 ms > 200 ms");
-  EXPECT_FALSE(stall.Pulled(Moment(), kTick)) << "what is not known does not pull";
-  EXPECT_TRUE(Trigger::Parse("stall >= 200ms").Pulled(Steps(200, 0), kTick));
-  EXPECT_TRUE(Trigger::Parse("step > 0.5s").Pulled(Steps(300, 300), kTick));
-  EXPECT_FALSE(Trigger::Parse("step < 0.5s").Pulled(Steps(300, 300), kTick));
+  EXPECT_FALSE(stall.Pulled(Steps(200, 500), kTriggerTick));
+  EXPECT_EQ(stall.Pulled(Steps(312, 0), kTriggerTick), "stall 312 ms > 200 ms");
+  EXPECT_FALSE(stall.Pulled(Moment(), kTriggerTick)) << "what is not known does not pull";
+  EXPECT_TRUE(Trigger::Parse("stall >= 200ms").Pulled(Steps(200, 0), kTriggerTick));
+  EXPECT_TRUE(Trigger::Parse("step > 0.5s").Pulled(Steps(300, 300), kTriggerTick));
+  EXPECT_FALSE(Trigger::Parse("step < 0.5s").Pulled(Steps(300, 300), kTriggerTick));
 }
 
 TEST(Trigger, SharesRatesAndQueues) {
-  EXPECT_TRUE(Trigger::Parse("stall_ratio > 50%").Pulled(Steps(60, 40), kTick));
-  EXPECT_FALSE(Trigger::Parse("stall_ratio > 0.6").Pulled(Steps(60, 40), kTick));
-  EXPECT_TRUE(Trigger::Parse("steps_per_s < 20").Pulled(Steps(1, 1), kTick));
+  EXPECT_TRUE(Trigger::Parse("stall_ratio > 50%").Pulled(Steps(60, 40), kTriggerTick));
+  EXPECT_FALSE(Trigger::Parse("stall_ratio > 0.6").Pulled(Steps(60, 40), kTriggerTick));
+  EXPECT_TRUE(Trigger::Parse("steps_per_s < 20").Pulled(Steps(1, 1), kTriggerTick));
   Moment m;
   m.queue_fill["ready"] = 0.05;
   const Trigger queue = Trigger::Parse("queue:ready < 10% or stall > 1s");
-  EXPECT_THAT(*queue.Pulled(m, kTick), HasSubstr("queue:ready 5 % < 10 %"));
-  EXPECT_TRUE(queue.Pulled(Steps(1001, 0), kTick)) << "either";
-  EXPECT_FALSE(Trigger::Parse("queue:other < 10%").Pulled(m, kTick));
+  EXPECT_THAT(*queue.Pulled(m, kTriggerTick), HasSubstr("queue:ready 5 % < 10 %"));
+  EXPECT_TRUE(queue.Pulled(Steps(1001, 0), kTriggerTick)) << "either";
+  EXPECT_FALSE(Trigger::Parse("queue:other < 10%").Pulled(m, kTriggerTick));
 }
 
 TEST(Trigger, MistakesSayWhatThereIs) {

@@ -21,9 +21,9 @@ using analysis::RunView;
 using testing::HasSubstr;
 using testing::Not;
 
-Report Make(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
+Report MakeOutside(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
 nlohmann::json Json(const RunView& run) {
-  return nlohmann::json::parse(RenderJson(Make(run), run));
+  return nlohmann::json::parse(RenderJson(MakeOutside(run), run));
 }
 
 MeasurementRow& Add(RunView* run, const std::string& metric, double value,
@@ -86,12 +86,13 @@ RunView Workers() {
 }
 
 TEST(OutsideReport, Goldens) {
-  ExpectGolden("outside_workers.txt", RenderText(Make(Workers()), {120, true}));
+  ExpectGolden("outside_workers.txt", RenderText(MakeOutside(Workers()), {120, true}));
   RunView storage = analysis::Loader(2, 0.15, 0.8, 0.15, 0.8, 0.03).view;
   AddEverything(&storage, "");
-  ExpectGolden("outside_storage.txt", RenderText(Make(storage), {120, true}));
-  ExpectGolden("outside_trainer.txt",
-               RenderText(Make(analysis::Loader(4, 0.93, 0.05, 0.1, 0, 0.88).view), {120, true}));
+  ExpectGolden("outside_storage.txt", RenderText(MakeOutside(storage), {120, true}));
+  ExpectGolden(
+      "outside_trainer.txt",
+      RenderText(MakeOutside(analysis::Loader(4, 0.93, 0.05, 0.1, 0, 0.88).view), {120, true}));
 }
 
 // The counters of pressure begin with the probes, before the run.
@@ -109,7 +110,7 @@ TEST(OutsideReport, FitsItsWidth) {
   RunView run = Workers();
   AddEverything(&run, "");
   for (const int width : {80, 120}) {
-    std::istringstream text(RenderText(Make(run), {width, true}));
+    std::istringstream text(RenderText(MakeOutside(run), {width, true}));
     for (std::string line; std::getline(text, line);) {
       EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
     }
@@ -142,7 +143,7 @@ TEST(OutsideReport, AThreadAloneWaitsForACause) {
       }
       waiting.view.metrics = {"sampled_on_cpu_ns", "sampled_off_cpu_ns"};
     }
-    const std::string text = RenderText(Make(waiting.view), {200, true});
+    const std::string text = RenderText(MakeOutside(waiting.view), {200, true});
     EXPECT_THAT(text, HasSubstr("nothing feeds it"));
     EXPECT_THAT(text, HasSubstr("waiting on a pipe 99.9 %"));
     EXPECT_THAT(text, Not(HasSubstr("other threads")));
@@ -160,7 +161,7 @@ TEST(OutsideReport, UnmeasuredPartsSayWhy) {
   }
   EXPECT_TRUE(json["machine"]["steal_cores"].is_null());
   EXPECT_TRUE(json["processes"][0]["cpu_seconds"].is_null());
-  const std::string text = RenderText(Make(run), {120, true});
+  const std::string text = RenderText(MakeOutside(run), {120, true});
   for (const char* absent : {"Block requests", "Sockets", "Hardware counters", "Functions"}) {
     EXPECT_THAT(text, Not(HasSubstr(absent)));
   }
@@ -196,7 +197,7 @@ TEST(OutsideReport, EverythingMeasuredIsShown) {
   EXPECT_TRUE(json["topdown"][0]["retiring_ratio"].is_null());
   EXPECT_EQ(json["stacks"][0]["frames"], "b;parse_record;inflate;[kernel]");
   EXPECT_EQ(json["losses"][0]["lost_count"], 30);
-  const std::string text = RenderText(Make(run), {120, true});
+  const std::string text = RenderText(MakeOutside(run), {120, true});
   EXPECT_THAT(
       text,
       HasSubstr(

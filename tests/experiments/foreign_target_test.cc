@@ -15,7 +15,7 @@
 namespace headrace::experiments {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kForeignSecond = 1'000'000'000;
 
 std::string Text(const std::string& path) {
   std::ifstream in(path);
@@ -34,7 +34,7 @@ class ApplyCommand : public testing::Test {
 
   CommandEnd Run(const std::string& command, const std::string& input = "{}\n",
                  const std::vector<std::string>& variables = {},
-                 int64_t timeout_ns = 60 * kSecond) {
+                 int64_t timeout_ns = 60 * kForeignSecond) {
     return RunCommand("cd " + folder_ + "; " + command, input, variables, timeout_ns);
   }
   std::string folder_;
@@ -79,14 +79,14 @@ TEST_F(ApplyCommand, HowItEnds) {
 }
 
 TEST_F(ApplyCommand, OneThatDoesNotEndIsEndedWithAllItStarted) {
-  const CommandEnd end = Run("sleep 1000 & echo $! > child; wait", "{}", {}, kSecond / 2);
+  const CommandEnd end = Run("sleep 1000 & echo $! > child; wait", "{}", {}, kForeignSecond / 2);
   EXPECT_FALSE(end.ok);
   EXPECT_EQ(end.how, "did not end within 500 ms");
   const int child = std::stoi(Text(folder_ + "/child"));
   int64_t wait = 0;
   while (kill(child, 0) == 0 &&
          Text("/proc/" + std::to_string(child) + "/stat").find(") Z") == std::string::npos) {
-    SleepUntilNs(MonotonicNs() + kSecond / 50);
+    SleepUntilNs(MonotonicNs() + kForeignSecond / 50);
     ASSERT_LT(++wait, 1000) << "the child of the command lives on";
   }
 }

@@ -22,6 +22,7 @@
 #include "probes/account/account_segment.h"
 #include "probes/account/scope.h"
 #include "probes/process.h"
+#include "tests/seed.h"
 
 namespace headrace::account {
 namespace {
@@ -167,9 +168,8 @@ TEST_F(Account, CpuClockSplitsWorkFromSleep) {
 // Whatever the operators do in a window, what each of them had of its CPU time lies between the
 // bounds; of an operator alone in it the bounds meet.
 TEST(AccountBounds, HoldWhatEachOperatorHadOfTheWindow) {
-  const char* given = std::getenv("HEADRACE_TEST_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  SCOPED_TRACE("HEADRACE_TEST_SEED=" + std::to_string(seed));
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   const auto below = [&](uint64_t n) {
     return std::uniform_int_distribution<uint64_t>(0, n)(random);
@@ -674,9 +674,7 @@ TEST_F(Account, DamagedSegmentsAreSurvived) {
   std::ifstream in(path, std::ios::binary);
   const std::string good((std::istreambuf_iterator<char>(in)), {});
   ASSERT_EQ(good.size(), sizeof(hr_segment));
-  const char* given = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 20261121;
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = TestSeed(20261121);
   std::mt19937_64 random(seed);
   const std::string damaged_path = folder_ + "/damaged";
   int readable = 0;

@@ -29,6 +29,7 @@
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 #include "tests/sanitized.h"
+#include "tests/seed.h"
 
 namespace headrace::probes::bpf {
 namespace {
@@ -76,14 +77,6 @@ struct Collected final : Sink {
     return sum;
   }
 };
-
-uint32_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint32_t seed =
-      text ? static_cast<uint32_t>(std::strtoul(text, nullptr, 10)) : std::random_device()();
-  std::printf("seed %u (HEADRACE_SEED)\n", seed);
-  return seed;
-}
 
 class BpfIo : public testing::Test {
  protected:
@@ -169,7 +162,7 @@ class BpfIo : public testing::Test {
   // thread)`; what it returns is added to the operator's ledger.
   template <typename Work>
   std::array<int64_t, kOperators> Run(int rounds, const Work& work) {
-    const uint32_t seed = Seed();
+    const uint32_t seed = TestSeed();
     std::array<std::atomic<int64_t>, kOperators> ledger{};
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; t++) {

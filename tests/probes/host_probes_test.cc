@@ -14,6 +14,7 @@
 #include "probes/host/host_probe.h"
 #include "probes/host/nvml.h"
 #include "probes/metric.h"
+#include "tests/seed.h"
 
 namespace headrace::probes {
 namespace {
@@ -404,8 +405,7 @@ TEST(HostProbes, DamagedFilesCrashNothingAndInventNothing) {
     if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
   }
   ASSERT_GT(files.size(), 100u);
-  const char* seed_text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = seed_text ? std::strtoull(seed_text, nullptr, 10) : std::random_device()();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (const fs::path& file : files) {

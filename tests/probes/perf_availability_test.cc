@@ -16,9 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-const EventCode kCycles{0, 0, 0, 0}, kInstructions{0, 1, 0, 0};
-EventCode Raw(uint64_t config) { return {4, config, 0, 0}; }
-
 TEST(CounterAvailability, SaysWhyAndWhatWouldChangeIt) {
   Surroundings bare, guest, strict, filtered, boxed, locked, watched;
   bare.paranoid = guest.paranoid = filtered.paranoid = boxed.paranoid = 2;

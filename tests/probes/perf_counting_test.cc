@@ -15,21 +15,12 @@
 #include "probes/perf/group.h"
 #include "probes/perf/process_counters.h"
 #include "tests/probes/perf_simulated_pmu.h"
+#include "tests/seed.h"
 
 namespace headrace::probes::perf {
 namespace {
 
 constexpr uint64_t kRange = uint64_t{1} << 48;
-const EventCode kCycles{0, 0, 0, 0}, kInstructions{0, 1, 0, 0};
-
-EventCode Raw(uint64_t config) { return {4, config, 0, 0}; }
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-  fmt::print("HEADRACE_SEED={}\n", seed);
-  return seed;
-}
 
 EventPlan PlanOf(const std::vector<std::vector<EventCode>>& groups) {
   EventPlan plan;
@@ -169,7 +160,7 @@ double Scaled(const Totals& totals, size_t group, size_t event) {
 }
 
 TEST(ThreadCounters, PropertyScaledSumsEqualTheTruth) {
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(TestSeed());
   const auto pick = [&](uint64_t from, uint64_t to) {
     return std::uniform_int_distribution<uint64_t>(from, to)(random);
   };

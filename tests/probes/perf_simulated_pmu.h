@@ -11,6 +11,9 @@
 
 namespace headrace::probes::perf {
 
+inline const EventCode kCycles{0, 0, 0, 0}, kInstructions{0, 1, 0, 0};
+inline EventCode Raw(uint64_t config) { return {4, config, 0, 0}; }
+
 // A PMU of `num_counters` that threads run on, a millisecond of one at a time: pinned groups first,
 // then the others in rotation, as the kernel does.
 class SimulatedPmu final : public PerfBackend {

@@ -10,6 +10,7 @@
 #include "probes/stack/stack_folder.h"
 #include "probes/stack/unwind.h"
 #include "tests/probes/stack/target.h"
+#include "tests/seed.h"
 
 namespace headrace::probes::stack {
 namespace {
@@ -235,8 +236,7 @@ TEST(ElfImage, DamageNeverHarms) {
   const std::string good = FileBytes(TargetPath("without"));
   ASSERT_GT(good.size(), 1000u);
   AskEverything(good, 16);
-  const char* fixed = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 60; ++round) {

@@ -155,7 +155,11 @@ class FromARun(ProgramTest):
         path, emitted = self.emitted("workers", 2)
         self.assertGreater(emitted["settings"]["num_workers"], 2)
         self.assertGreater(emitted["predicted"]["batches_per_second"], 1.3 * emitted["now_batches_per_second"])
-        self.assertGreater(emitted["memory"]["worker_bytes"], 1 << 20)
+        memory = emitted["memory"]
+        if memory["worker_bytes"] is None:  # a busy machine: no worker's memory was read within the three seconds
+            self.assertIn("measured", memory["note"])
+        else:
+            self.assertGreater(memory["worker_bytes"], 1 << 20)
         self.assertIn("pin_memory", [one["name"] for one in emitted["not_recommended"]])
         result = self.run_program(PRELUDE + f"print(json.dumps(applied({str(path)!r}, DataLoader, num_workers=2)[0]))")
         self.assertEqual(result.answer["num_workers"], emitted["settings"]["num_workers"])

@@ -8,24 +8,10 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "tests/validation/gate_values.h"
 
 namespace headrace::validation {
 namespace {
-
-void Print(const std::vector<Gate>& gates) {
-  for (const Gate& gate : gates) {
-    std::printf("%-4s %-64s %10s %9s %5zu %s\n", gate.id.c_str(), gate.what.c_str(),
-                gate.line.c_str(), gate.figure.c_str(), gate.trials, gate.holds() ? "" : "missed");
-  }
-}
-
-double ValueOf(const std::vector<Gate>& gates, const std::string& what) {
-  for (const Gate& gate : gates) {
-    if (gate.what == what) return gate.value;
-  }
-  ADD_FAILURE() << "no gate '" << what << "'";
-  return NAN;
-}
 
 TEST(Gates, PredictedRatesComeTrue) {
   Trials trials;

@@ -8,18 +8,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "tests/seed.h"
 
 namespace headrace::validation {
 namespace {
 
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 17;
-}
-
 void EqualsTrying(const HostSize& size, int instances, uint64_t stream) {
-  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(Seed()));
-  Dice dice(Seed(), stream);
+  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(TestSeed(17)));
+  Dice dice(TestSeed(17), stream);
   int feasible = 0, cached = 0, changed = 0;
   for (int i = 0; i < instances; ++i) {
     const analysis::HostProblem problem = DrawHost(size, &dice);
@@ -63,8 +59,8 @@ TEST(Hosts, TwoCachesOnTwoBranches) {
 }
 
 TEST(Hosts, FewestKnobsChange) {
-  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(Seed()));
-  Dice dice(Seed(), 6);
+  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(TestSeed(17)));
+  Dice dice(TestSeed(17), 6);
   int feasible = 0;
   for (int i = 0; i < 150; ++i) {
     analysis::HostProblem problem = DrawHost({.stages = 3, .threads = 4, .sites = 0}, &dice);
@@ -81,8 +77,8 @@ TEST(Hosts, FewestKnobsChange) {
 }
 
 TEST(Hosts, AHundredStagesAreProvenToo) {
-  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(Seed()));
-  Dice dice(Seed(), 7);
+  SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(TestSeed(17)));
+  Dice dice(TestSeed(17), 7);
   for (int i = 0; i < 5; ++i) {
     const analysis::HostProblem problem =
         DrawHost({.stages = 100, .threads = 16, .sites = 40}, &dice);

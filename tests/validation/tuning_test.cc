@@ -5,23 +5,10 @@
 
 #include <cstdio>
 
+#include "tests/validation/gate_values.h"
+
 namespace headrace::validation {
 namespace {
-
-double ValueOf(const std::vector<Gate>& gates, const std::string& what) {
-  for (const Gate& gate : gates) {
-    if (gate.what == what) return gate.value;
-  }
-  ADD_FAILURE() << "no gate '" << what << "'";
-  return -1;
-}
-
-void Print(const std::vector<Gate>& gates) {
-  for (const Gate& gate : gates) {
-    std::printf("%-4s %-70s %10s %9s %5zu %s\n", gate.id.c_str(), gate.what.c_str(),
-                gate.line.c_str(), gate.figure.c_str(), gate.trials, gate.holds() ? "" : "missed");
-  }
-}
 
 TEST(Tuning, ComesNearTheBestInFewDecisionsAndStaysWithinTheMemory) {
   Tunings tunings;

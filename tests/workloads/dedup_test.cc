@@ -24,6 +24,7 @@
 #include "reader/pipeline/pipeline.h"
 #include "reader/transforms/plan.h"
 #include "tests/sanitized.h"
+#include "tests/seed.h"
 #include "workloads/generator.h"
 #include "workloads/rewrite.h"
 #include "workloads/trainer/consumer.h"
@@ -37,11 +38,6 @@ using reader::DedupScope;
 using reader::FlatMapBatch;
 using reader::SparseColumn;
 using reader::TensorBatch;
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
 
 uint64_t OneHashForAll(const void*, size_t, uint64_t) { return 42; }
 
@@ -147,7 +143,7 @@ void ExpectEqual(const reader::KeyedJaggedTensor& a, const reader::KeyedJaggedTe
 }
 
 TEST(Dedup, ExpandingGivesTheRowsBackAlsoWhenAllHashesCollide) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   for (const uint64_t rows : {1, 2, 63, 64, 65, 500}) {
     for (const DedupScope scope : {DedupScope::kNeighbours, DedupScope::kBatch}) {
       for (const reader::RowHash hash :
@@ -188,7 +184,7 @@ TEST(Dedup, TheWorkedExample) {
 }
 
 TEST(Dedup, CutsJoinsAndDroppedRowsKeepEveryRow) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   for (uint64_t round = 0; round < 20; ++round) {
     SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed << " round " << round);
     std::mt19937_64 random(seed + round);
@@ -263,7 +259,7 @@ TEST(Dedup, TransformsOfUniqueRowsEqualThoseOfAllRows) {
       step("first_x", {"pairs"}, "pairs", {{"count", int64_t{3}}}),
   };
   const reader::TransformPlan plan(specs, 3);
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   for (const DedupScope scope : {DedupScope::kNeighbours, DedupScope::kBatch}) {
     SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
     FlatMapBatch batch = RandomBatch(300, 7, seed), plain = RandomBatch(300, 7, seed);
@@ -458,7 +454,7 @@ Delivered RunText(const std::string& text, const fs::path& folder,
 // Straight into tensors with groups against a vector for each feature without: whatever is set
 // beside, the same rows, in file order in the same order.
 TEST(DedupPipeline, DirectDeliversWhatFlatMapDeliversWithoutGroups) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   std::mt19937_64 random(seed);
   const Folder folder;
   for (int round = 0; round < 10; ++round) {
@@ -559,7 +555,7 @@ TEST(DedupTrainer, ABatchThatWasExpandedIsAsItCame) {
 }
 
 TEST(DedupTrainer, ForwardIsEqualToTheBit) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   FlatMapBatch batch = RandomBatch(200, 0, seed);
   const TensorBatch plain = reader::Tensorize(batch, "label");

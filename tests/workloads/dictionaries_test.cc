@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "reader/pipeline/pipeline.h"
 #include "tests/sanitized.h"
+#include "tests/seed.h"
 #include "workloads/generator.h"
 #include "workloads/rewrite.h"
 #include "workloads/trainer.h"
@@ -65,9 +66,7 @@ class DictionaryPipeline : public testing::Test {
 };
 
 TEST_F(DictionaryPipeline, DeliversWhatItDeliversWithoutThem) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text == nullptr ? 20261122 : std::strtoull(text, nullptr, 10);
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = TestSeed(20261122);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 8; ++round) {
     SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed << " round " << round);

@@ -24,13 +24,13 @@ namespace dwrf = reader::dwrf;
 using reader::FeatureKind;
 
 // An empty place for a table, removed at the end.
-class Folder {
+class TableFolder {
  public:
-  Folder() {
+  TableFolder() {
     std::string pattern = (fs::temp_directory_path() / "generator_test.XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
-  ~Folder() { fs::remove_all(path_); }
+  ~TableFolder() { fs::remove_all(path_); }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   const fs::path& path() const { return path_; }
 
@@ -93,7 +93,7 @@ TEST(Generator, WrittenTablesHaveThePublishedCharacteristics) {
       for (const uint64_t partitions : {1, 2}) {
         SCOPED_TRACE(testing::Message()
                      << model << " at " << fraction << ", files: " << partitions);
-        const Folder folder;
+        const TableFolder folder;
         WorkloadSpec spec = ForModel(model, fraction, 3000, 11);
         spec.partitions = partitions;
         spec.stripe_rows = 1024;
@@ -118,7 +118,7 @@ TEST(Generator, WrittenTablesHaveThePublishedCharacteristics) {
 TEST(Generator, BytesUsedHoldForEveryCodec) {
   for (const char* codec : {"none", "zlib", "snappy", "lz4", "zstd"}) {
     SCOPED_TRACE(codec);
-    const Folder folder;
+    const TableFolder folder;
     WorkloadSpec spec = ForModel("rm1", 0.02, 600, 1);
     spec.compression = codec;
     const GeneratedTable table = GenerateTable(spec, folder / "table");
@@ -131,7 +131,7 @@ TEST(Generator, BytesUsedHoldForEveryCodec) {
 // The used features have longer lists and are in more rows than the others: few features, many
 // bytes.
 TEST(Generator, UsedFeaturesAreTheLargerOnes) {
-  const Folder folder;
+  const TableFolder folder;
   const GeneratedTable table = GenerateTable(ForModel("rm1", 0.0625, 1500, 1), folder / "table");
   double coverage = 0, count = 0;
   for (size_t i = 0; i < table.features.size(); ++i) {
@@ -143,7 +143,7 @@ TEST(Generator, UsedFeaturesAreTheLargerOnes) {
 }
 
 TEST(Generator, SameSpecGivesTheSameBytes) {
-  const Folder folder;
+  const TableFolder folder;
   WorkloadSpec spec = ForModel("rm2", 0.02, 700, 5);
   spec.partitions = 2;
   GenerateTable(spec, folder / "a");
@@ -158,7 +158,7 @@ TEST(Generator, SameSpecGivesTheSameBytes) {
 }
 
 TEST(Generator, ClusteredSessionsTakeFewerBytes) {
-  const Folder folder;
+  const TableFolder folder;
   WorkloadSpec spec = ForModel("rm1", 0.02, 20'000, 1);
   const GeneratedTable logged = GenerateTable(spec, folder / "logged");
   spec.clustered = true;
@@ -169,7 +169,7 @@ TEST(Generator, ClusteredSessionsTakeFewerBytes) {
 }
 
 TEST(Generator, TableJsonTellsTargetsAndProjection) {
-  const Folder folder;
+  const TableFolder folder;
   const GeneratedTable table = GenerateTable(ForModel("rm1", 0.02, 300, 1), folder / "table");
   const auto json = nlohmann::json::parse(ReadWholeFile(folder / "table/table.json"));
   EXPECT_EQ(json["schema"], "headrace.table/1");
@@ -190,7 +190,7 @@ ExitCode CodeOf(const std::function<void()>& action) {
 }
 
 TEST(Generator, FolderIsWrittenCompletelyOrNotAtAll) {
-  const Folder folder;
+  const TableFolder folder;
   const WorkloadSpec spec = ForModel("rm3", 0.02, 2000, 1);
   EXPECT_EQ(CodeOf([&] {
               GenerateTable(spec, folder / "table", [](double fraction, const std::string&) {
@@ -207,7 +207,7 @@ TEST(Generator, FolderIsWrittenCompletelyOrNotAtAll) {
 }
 
 TEST(Generator, NonEmptyFolderIsRefusedAndForceLeavesOtherFiles) {
-  const Folder folder;
+  const TableFolder folder;
   WorkloadSpec spec = ForModel("rm3", 0.02, 400, 1);
   spec.partitions = 3;
   GenerateTable(spec, folder / "table");
@@ -225,7 +225,7 @@ TEST(Generator, NonEmptyFolderIsRefusedAndForceLeavesOtherFiles) {
 }
 
 TEST(Generator, SpecsThatCannotBeMadeAreRefused) {
-  const Folder folder;
+  const TableFolder folder;
   struct Case {
     const char* name;
     std::function<void(WorkloadSpec*)> change;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
 #include "reader/pipeline/spec.h"
+#include "tests/seed.h"
 #include "workloads/trainer/dlrm.h"
 
 namespace headrace::workloads {
@@ -18,11 +19,6 @@ using reader::InteractionKind;
 using reader::KeyedJaggedTensor;
 using reader::ModelSpec;
 using reader::TensorBatch;
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
 
 KeyedJaggedTensor RandomKjt(const std::vector<std::string>& keys, uint64_t rows, bool weighted,
                             int64_t ids, std::mt19937_64* random) {
@@ -81,7 +77,7 @@ double Difference(float* value, const Loss& loss, float step = 0.002f) {
 }
 
 TEST(Dlrm, GradientsEqualFiniteDifferences) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   for (const InteractionKind kind : {InteractionKind::kDot, InteractionKind::kConcatenate}) {
     SCOPED_TRACE(testing::Message()
                  << "HEADRACE_SEED=" << seed << " interaction " << static_cast<int>(kind));
@@ -142,7 +138,7 @@ TEST(Dlrm, GradientsEqualFiniteDifferences) {
 }
 
 TEST(Dlrm, LearnsASignalAndNothingFromNoise) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   for (const bool signal : {true, false}) {
     std::mt19937_64 random(seed);
@@ -169,7 +165,7 @@ TEST(Dlrm, LearnsASignalAndNothingFromNoise) {
 }
 
 TEST(Dlrm, KernelsOfEveryInstructionSetAgree) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   std::mt19937_64 random(seed);
   const TensorBatch batch = RandomBatch(37, 20, &random);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "analysis/statistics/statistics.h"
+#include "tests/seed.h"
 
 namespace headrace::analysis {
 namespace {
@@ -77,8 +78,7 @@ FleetProblem RandomProblem(Random* random) {
 }
 
 TEST(FleetProgram, EqualsEnumerationOfEveryFleet) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20261122;
+  const uint64_t seed = TestSeed(20261122);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   int feasible = 0;

@@ -11,6 +11,7 @@
 #include "analysis/fleet/fleet_scenarios.h"
 #include "base/error.h"
 #include "tests/analysis/synthetic_run.h"
+#include "tests/seed.h"
 
 namespace headrace::analysis {
 namespace {
@@ -583,8 +584,7 @@ TEST(FleetScenarios, WhatThePlanHasNoRowForIsFoundByEvents) {
 
 // The arithmetic of the plan against events, on fleets of which neither was made for the other.
 TEST(FleetScenarios, ThePlansLeastBoundIsWhatEventsGive) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20261122;
+  const uint64_t seed = TestSeed(20261122);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   int close = 0;

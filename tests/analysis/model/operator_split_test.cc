@@ -12,7 +12,7 @@ namespace headrace::analysis {
 namespace {
 
 // One stage reads (blocked) and decodes (on a CPU) in turn, another only computes.
-RunView Mixed() {
+RunView MixedOperators() {
   SimulatedPipeline pipeline;
   pipeline.cores = 4;
   pipeline.consumer_s = 0.001;
@@ -42,14 +42,14 @@ void HideLoad(std::vector<OperatorCounters*> ops) {
   }
 }
 RunView Hidden() {
-  RunView run = Mixed();
+  RunView run = MixedOperators();
   HideLoad({&run.operators[0], &run.operators[1]});
   for (WindowRow& window : run.windows) HideLoad({&window.operators[0], &window.operators[1]});
   return run;
 }
 
 TEST(OperatorSplit, TheStageIsAsExactAsIfItsOperatorsWereTold) {
-  const RunView told_run = Mixed(), hidden_run = Hidden();
+  const RunView told_run = MixedOperators(), hidden_run = Hidden();
   const PipelineModel told(told_run), hidden(hidden_run);
   EXPECT_TRUE(told.splits_operators());
   EXPECT_FALSE(hidden.splits_operators());
@@ -62,7 +62,7 @@ TEST(OperatorSplit, TheStageIsAsExactAsIfItsOperatorsWereTold) {
 }
 
 TEST(OperatorSplit, TheTruthIsBetweenTheBounds) {
-  const RunView told_run = Mixed(), hidden_run = Hidden();
+  const RunView told_run = MixedOperators(), hidden_run = Hidden();
   const PipelineModel told(told_run), hidden(hidden_run);
   for (size_t i = 0; i < 3; ++i) {
     const Demands::Operator& op = hidden.demands().operators[i];

@@ -13,6 +13,7 @@
 
 #include "analysis/program/host_program.h"
 #include "analysis/statistics/statistics.h"
+#include "tests/seed.h"
 
 namespace headrace::analysis {
 namespace {
@@ -91,8 +92,7 @@ Best Enumerate(const HostProblem& problem) {
 }
 
 TEST(SolveHost, EqualsEnumerationOnEverySmallChain) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 11;
+  const uint64_t seed = TestSeed(11);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   int feasible = 0;
@@ -234,8 +234,7 @@ double SolvedFromLp(const std::string& lp) {
 }
 
 TEST(Program, LpFormatHoldsTheSameProgram) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 11;
+  const uint64_t seed = TestSeed(11);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   for (int trial = 0; trial < 50; ++trial) {

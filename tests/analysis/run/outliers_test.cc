@@ -12,7 +12,7 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSecond = 1e9;
+constexpr double kSecondNs = 1e9;
 
 void Put(RunView* view, const std::string& metric, const std::string& cause, double value,
          const std::string& subject = "") {
@@ -35,22 +35,22 @@ void PutHost(RunView* view, const std::string& metric, double value) {
 RunView Quiet(int64_t id, double jitter) {
   RunView view;
   view.run.run_id = id;
-  view.run.duration_ns = static_cast<int64_t>(10 * kSecond);
-  Put(&view, "pressure_window_ns", "", 10.2 * kSecond);
-  Put(&view, "pressure_ns", "cpu some", (0.20 + 0.01 * jitter) * kSecond);
-  Put(&view, "pressure_ns", "io some", (0.01 + 0.005 * jitter) * kSecond);
-  Put(&view, "pressure_ns", "cpu some", 9 * kSecond, "/a/group");  // not the machine's
-  Put(&view, "steal_ns", "", 0.02 * jitter * kSecond);
+  view.run.duration_ns = static_cast<int64_t>(10 * kSecondNs);
+  Put(&view, "pressure_window_ns", "", 10.2 * kSecondNs);
+  Put(&view, "pressure_ns", "cpu some", (0.20 + 0.01 * jitter) * kSecondNs);
+  Put(&view, "pressure_ns", "io some", (0.01 + 0.005 * jitter) * kSecondNs);
+  Put(&view, "pressure_ns", "cpu some", 9 * kSecondNs, "/a/group");  // not the machine's
+  Put(&view, "steal_ns", "", 0.02 * jitter * kSecondNs);
   Put(&view, "host_page_faults_count", "major", std::floor(3 * jitter));
   Put(&view, "cgroup_throttled_ns", "", 0, "/a");
-  Put(&view, "host_cpu_ns", "user", (12 + 0.1 * jitter) * kSecond);
-  Put(&view, "host_cpu_ns", "system", 1 * kSecond);
-  Put(&view, "host_cpu_ns", "idle", 7.4 * kSecond);
+  Put(&view, "host_cpu_ns", "user", (12 + 0.1 * jitter) * kSecondNs);
+  Put(&view, "host_cpu_ns", "system", 1 * kSecondNs);
+  Put(&view, "host_cpu_ns", "idle", 7.4 * kSecondNs);
   Put(&view, "disk_requests_count", "read", 1000, "vda");
   Put(&view, "disk_request_ns", "read", 1000 * (0.4e6 + 0.01e6 * jitter), "vda");
   PutHost(&view, "host_cores", 2);
-  PutHost(&view, "process_cpu_ns", 12 * kSecond);
-  PutHost(&view, "collector_cpu_ns", 0.2 * kSecond);
+  PutHost(&view, "process_cpu_ns", 12 * kSecondNs);
+  PutHost(&view, "collector_cpu_ns", 0.2 * kSecondNs);
   view.fetched_bytes = 1'000'000'000;
   view.device_bytes = 0;
   return view;
@@ -116,22 +116,22 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"quota", [](RunView* v) { Set(v, "cgroup_throttled_ns", "", 2.1 * kSecond); }, "cpu_throttled",
-     "the CPU quota stopped it for 21.0 % of the time (usually 0.0 %)"},
-    {"steal", [](RunView* v) { Set(v, "steal_ns", "", 4.2 * kSecond); }, "steal",
+    {"quota", [](RunView* v) { Set(v, "cgroup_throttled_ns", "", 2.1 * kSecondNs); },
+     "cpu_throttled", "the CPU quota stopped it for 21.0 % of the time (usually 0.0 %)"},
+    {"steal", [](RunView* v) { Set(v, "steal_ns", "", 4.2 * kSecondNs); }, "steal",
      "the hypervisor took 0.42 cores"},
-    {"CPU pressure", [](RunView* v) { Set(v, "pressure_ns", "cpu some", 5.1 * kSecond); },
+    {"CPU pressure", [](RunView* v) { Set(v, "pressure_ns", "cpu some", 5.1 * kSecondNs); },
      "cpu_pressure", "waited for a CPU in 50.0 % of the time"},
-    {"IO pressure", [](RunView* v) { Set(v, "pressure_ns", "io some", 2 * kSecond); },
+    {"IO pressure", [](RunView* v) { Set(v, "pressure_ns", "io some", 2 * kSecondNs); },
      "io_pressure", "IO"},
-    {"memory pressure", [](RunView* v) { Set(v, "pressure_ns", "memory some", kSecond); }, nullptr,
-     ""},  // of this run alone: what is usual is not known
+    {"memory pressure", [](RunView* v) { Set(v, "pressure_ns", "memory some", kSecondNs); },
+     nullptr, ""},  // of this run alone: what is usual is not known
     {"page faults", [](RunView* v) { Set(v, "host_page_faults_count", "major", 5000); },
      "major_faults", "500 page faults a second"},
     {"another process",
      [](RunView* v) {
-       Set(v, "host_cpu_ns", "user", 16 * kSecond);
-       Set(v, "host_cpu_ns", "idle", 3.4 * kSecond);
+       Set(v, "host_cpu_ns", "user", 16 * kSecondNs);
+       Set(v, "host_cpu_ns", "idle", 3.4 * kSecondNs);
      },
      "others_cpu", "other processes used 0.47 cores"},
     {"slow device", [](RunView* v) { Set(v, "disk_request_ns", "read", 1000 * 9e6); },
@@ -177,7 +177,7 @@ TEST(OutliersOfPairs, WithoutAnythingUnusualIsUnexplained) {
 TEST(OutliersOfPairs, WhatSlowsDownDoesNotExplainAFastRun) {
   Bench bench(10);
   bench.pairs[3].a.value = 1400;
-  Set(&bench.runs[6], "steal_ns", "", 4 * kSecond);
+  Set(&bench.runs[6], "steal_ns", "", 4 * kSecondNs);
   const std::vector<Outlier> outliers = FindOutliers(bench.pairs);
   ASSERT_EQ(outliers.size(), 1u);
   EXPECT_TRUE(outliers[0].causes.empty()) << outliers[0].text;
@@ -199,7 +199,7 @@ TEST(OutliersOfPairs, APairCanStandApartThoughItsRunsDoNot) {
     bench.pairs[i].b.value = 1.03 * level + random.Normal();
   }
   bench.pairs[5].b.value *= 0.9;
-  Set(&bench.runs[11], "pressure_ns", "cpu some", 6 * kSecond);
+  Set(&bench.runs[11], "pressure_ns", "cpu some", 6 * kSecondNs);
   const std::vector<Outlier> outliers = FindOutliers(bench.pairs);
   ASSERT_EQ(outliers.size(), 1u);
   EXPECT_EQ(outliers[0].side, OutlierSide::kPair);

@@ -8,13 +8,13 @@
 
 #include "analysis/advice/statements.h"
 #include "tests/analysis/synthetic_run.h"
+#include "tests/seed.h"
 
 namespace headrace::analysis {
 namespace {
 
 uint64_t Seed() {
-  const char* set = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = set != nullptr ? std::strtoull(set, nullptr, 10) : 17;
+  const uint64_t seed = TestSeed(17);
   printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
   return seed;
 }

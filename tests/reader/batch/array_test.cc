@@ -8,13 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "tests/seed.h"
+
 namespace headrace::reader {
 namespace {
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
 
 // One random call on both; resize without a value is followed by setting the new elements.
 template <typename T>
@@ -125,7 +122,7 @@ void EqualsVector(uint64_t seed) {
 }
 
 TEST(Array, DoesWhatAVectorDoes) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   EqualsVector<int64_t>(seed);
   EqualsVector<float>(seed + 1);

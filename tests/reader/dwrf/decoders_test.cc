@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "reader/dwrf/decode/stream_decoders.h"
 #include "tests/reader/dwrf/test_files.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -269,8 +270,7 @@ TEST(Chunks, DamageIsNamedWithItsByte) {
 }
 
 TEST(Codecs, RandomBytesNeverOverrun) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 7;
+  const uint64_t seed = TestSeed(7);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (const CompressionKind kind : kCodecs) {

@@ -12,17 +12,13 @@
 #include "reader/dwrf/file_writer.h"
 #include "reader/dwrf/inspect.h"
 #include "tests/reader/dwrf/test_files.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
 namespace {
 
 using ::testing::HasSubstr;
 using Random = std::mt19937_64;
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20240711;
-}
 
 constexpr const char* kType =
     "struct<b:boolean,t:tinyint,s:smallint,i:int,l:bigint,f:float,d:double,str:string,bin:binary,"
@@ -138,7 +134,7 @@ std::shared_ptr<const FileReader> Written(const Schema& schema, const WriterOpti
 }
 
 TEST(RowReader, ReadsBackWhatWasWritten) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed(20240711);
   const Schema schema = Schema::Parse(kType);
   for (uint64_t round = 0; round < 30; ++round) {
     SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed) + ", round " + std::to_string(round));
@@ -181,7 +177,7 @@ class CountingSource final : public Source {
 
 TEST(RowReader, ReadsTheStreamsOfTheProjectionOnly) {
   const Schema schema = Schema::Parse("struct<id:bigint,sparse:map<int,list<bigint>>>");
-  Random random(Seed());
+  Random random(TestSeed(20240711));
   Column batch = EmptyColumn(schema, 0);
   for (int r = 0; r < 20000; ++r) AppendValue(schema, 0, random, &batch, false);
   WriterOptions options;
@@ -216,7 +212,7 @@ TEST(RowReader, ReadsTheStreamsOfTheProjectionOnly) {
 
 TEST(RowReader, SelectionErrorsNameTheNearest) {
   const Schema schema = Schema::Parse("struct<label:float,sparse:map<int,list<bigint>>>");
-  Random random(Seed());
+  Random random(TestSeed(20240711));
   const auto file = Written(schema, {}, RandomRows(schema, 3, random));
   const auto message = [&](const std::string& column) {
     try {
@@ -237,7 +233,7 @@ TEST(RowReader, SelectionErrorsNameTheNearest) {
 }
 
 TEST(RowReader, DamageAnywhereIsRefusedOrHarmless) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed(20240711);
   Random random(seed);
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   const Schema schema = Schema::Parse(kType);

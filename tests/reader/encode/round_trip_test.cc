@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "reader/dwrf/file_writer.h"
 #include "tests/reader/encode/plain_decoder.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -21,12 +22,7 @@ using Random = std::mt19937_64;
 
 uint64_t Below(Random& random, uint64_t n) { return random() % n; }
 
-uint64_t BaseSeed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20240601;
-}
-
-std::string TemporaryPath() {
+std::string RoundTripPath() {
   return (std::filesystem::temp_directory_path() /
           ("headrace-writer-" + std::to_string(getpid()) + ".dwrf"))
       .string();
@@ -367,7 +363,7 @@ WriterOptions RandomOptions(const Schema& schema, Random& random, std::set<uint3
 class RoundTrip : public testing::TestWithParam<int> {};
 
 TEST_P(RoundTrip, RowsStatisticsAndPositionsAgree) {
-  const uint64_t seed = BaseSeed() + static_cast<uint64_t>(GetParam());
+  const uint64_t seed = TestSeed(20240601) + static_cast<uint64_t>(GetParam());
   SCOPED_TRACE("HEADRACE_SEED=" + std::to_string(seed));
   Random random(seed);
   std::string text = "struct<";
@@ -380,7 +376,7 @@ TEST_P(RoundTrip, RowsStatisticsAndPositionsAgree) {
   const Schema schema = Schema::Parse(text + ">");
   std::set<uint32_t> flat;
   const WriterOptions options = RandomOptions(schema, random, &flat);
-  const std::string path = TemporaryPath();
+  const std::string path = RoundTripPath();
   std::vector<std::string> written;
   std::vector<Expected> expected(schema.size());
   {

@@ -21,6 +21,7 @@
 #include "reader/dwrf/row_reader.h"
 #include "reader/dwrf/slices.h"
 #include "reader/dwrf/text.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -447,9 +448,7 @@ TEST(Encryption, UnderGcmNoChangeGoesUnnoticed) {
 
 // Under CTR changed bytes reach the parsers of the group's footer, row index and streams.
 TEST(Encryption, DamageIsAnErrorOrOtherValues) {
-  const uint64_t seed =
-      std::getenv("HEADRACE_SEED") != nullptr ? std::stoull(std::getenv("HEADRACE_SEED")) : 17;
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = TestSeed(17);
   std::mt19937_64 random(seed);
   for (const CompressionKind codec : {CompressionKind::kNone, CompressionKind::kZstd}) {
     const std::string bytes = MakeFile(Encrypted(codec, Cipher::kAes128Ctr, Cipher::kAes256Gcm));

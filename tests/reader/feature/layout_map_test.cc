@@ -16,7 +16,7 @@
 namespace headrace::reader::dwrf {
 namespace {
 
-constexpr uint64_t kRows = 600, kStripeRows = 400;
+constexpr uint64_t kMapRows = 600, kStripeRows = 400;
 
 // label, dense:{3,9}, sparse:{17,20,21}; sparse:21 is in the second stripe alone.
 std::shared_ptr<const FileReader> ExampleFile() {
@@ -31,14 +31,14 @@ std::shared_ptr<const FileReader> ExampleFile() {
       path.string(),
       Schema::Parse("struct<label:float,dense:map<int,float>,sparse:map<int,list<bigint>>>"),
       options, true);
-  std::vector<float> floats(kRows, 0.5F);
-  std::vector<uint32_t> ones(kRows, 1), many(kRows, 20);
-  std::vector<int64_t> ids(kRows * 20);
+  std::vector<float> floats(kMapRows, 0.5F);
+  std::vector<uint32_t> ones(kMapRows, 1), many(kMapRows, 20);
+  std::vector<int64_t> ids(kMapRows * 20);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i) * 977;
-  std::vector<uint64_t> late((kRows + 63) / 64);
-  for (uint64_t row = 500; row < kRows; ++row) late[row / 64] |= uint64_t{1} << (row % 64);
+  std::vector<uint64_t> late((kMapRows + 63) / 64);
+  for (uint64_t row = 500; row < kMapRows; ++row) late[row / 64] |= uint64_t{1} << (row % 64);
   FlatBatch batch;
-  batch.rows = kRows;
+  batch.rows = kMapRows;
   batch.columns.resize(3);
   batch.columns[0].name = "label";
   batch.columns[0].floats = floats;
@@ -48,7 +48,7 @@ std::shared_ptr<const FileReader> ExampleFile() {
   batch.columns[2].name = "sparse";
   const std::span<const int64_t> all(ids);
   batch.columns[2].features = {
-      {MapKey::Of(int64_t{17}), {}, ones, all.first(kRows), {}},
+      {MapKey::Of(int64_t{17}), {}, ones, all.first(kMapRows), {}},
       {MapKey::Of(int64_t{20}), {}, many, all, {}},
       {MapKey::Of(int64_t{21}), late, std::span(ones).first(100), all.first(100), {}}};
   writer.WriteFlat(batch);

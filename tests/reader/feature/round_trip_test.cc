@@ -15,18 +15,12 @@
 #include "reader/dwrf/file_writer.h"
 #include "tests/reader/feature/expected_features.h"
 #include "tests/reader/feature/slices_check.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
 namespace {
 
 using Random = std::mt19937_64;
-
-uint64_t Seed() {
-  const char* set = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = set != nullptr ? std::strtoull(set, nullptr, 0) : 4711;
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 template <typename T>
 const T& Pick(Random& random, const std::vector<T>& of) {
@@ -224,7 +218,7 @@ Column RepeatRows(Random& random, const Column& rows, const Schema& schema) {
 }
 
 TEST(RoundTrip, RandomTablesReadAsWritten) {
-  Random random(Seed());
+  Random random(TestSeed(4711));
   const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
                                      ("feature_round_trip." + std::to_string(random()) + ".dwrf");
   uint64_t kept_dictionaries = 0, grouped_dictionaries = 0;

@@ -15,6 +15,7 @@
 #include "reader/dwrf/feature_stream.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/file_writer.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
@@ -185,9 +186,7 @@ TEST(RowMap, OrdinaryMapsGiveTheColumnsOfFlattenedOnes) {
 }
 
 TEST(RowMap, DamageIsAnErrorOrOtherValues) {
-  const uint64_t seed =
-      std::getenv("HEADRACE_SEED") != nullptr ? std::stoull(std::getenv("HEADRACE_SEED")) : 5;
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = TestSeed(5);
   std::mt19937_64 random(seed);
   const std::string bytes = Write(RandomRows(700, 9), false);
   uint64_t refused = 0;

@@ -9,14 +9,10 @@
 #include <vector>
 
 #include "reader/dwrf/decode/varint_simd.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
 namespace {
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
 
 struct Lists {
   std::vector<uint32_t> lengths;
@@ -56,7 +52,7 @@ Lists Random(size_t count, uint8_t width, std::mt19937_64* random) {
 }
 
 TEST(UniqueLists, EveryKernelFindsWhatComparingFinds) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   for (int set = 0; set <= static_cast<int>(BestInstructionSet()); ++set) {
     for (const uint8_t width : {0, 2, 4, 8}) {
       for (const size_t count : {0, 1, 2, 63, 64, 65, 300}) {
@@ -86,7 +82,7 @@ TEST(UniqueLists, EveryKernelFindsWhatComparingFinds) {
 }
 
 TEST(UniqueLists, ChosenListsAreDecodedOneBehindTheOther) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   for (int set = 0; set <= static_cast<int>(BestInstructionSet()); ++set) {
     for (const uint8_t width : {0, 2, 4, 8}) {
       SCOPED_TRACE(testing::Message()
@@ -120,7 +116,7 @@ TEST(UniqueLists, ChosenListsAreDecodedOneBehindTheOther) {
 }
 
 TEST(UniqueLists, BytesThatEndEarlyAreRefused) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (int set = 0; set <= static_cast<int>(BestInstructionSet()); ++set) {

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "reader/fetch/fetch.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
@@ -27,14 +28,6 @@ using testing::HasSubstr;
 
 constexpr uint64_t kHeader = 64, kLine = 24;
 constexpr uint64_t kStreams = 40;  // of the test's stripes: stream s begins at byte s * 1000
-
-uint64_t TestSeed() {
-  const char* given = std::getenv("HEADRACE_SEED");
-  const uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 std::string RandomBytes(uint64_t size, uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -11,19 +11,15 @@
 #include "base/error.h"
 #include "reader/batch/keep_rows.h"
 #include "reader/batch/tensorize.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
 
-uint64_t Seed() {
-  const char* set = std::getenv("HEADRACE_SEED");
-  return set != nullptr ? std::strtoull(set, nullptr, 10) : std::random_device()();
-}
-
 // Rows cut anywhere, dropped anywhere, joined and cut again: each row is settled exactly once, and
 // every row of a batch lies in the span that counts it.
 TEST(RowSpans, SurviveDroppingCuttingAndJoining) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   std::mt19937_64 random(seed);
   const auto below = [&](uint64_t n) { return random() % n; };
@@ -90,7 +86,7 @@ TEST(RowSpans, SurviveDroppingCuttingAndJoining) {
 }
 
 TEST(DeliveryLedger, KnowsWhatRemains) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (int trial = 0; trial < 100; ++trial) {

@@ -20,6 +20,7 @@
 #include "reader/pipeline/delivery/checkpoint.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/pipeline/queue.h"
+#include "tests/seed.h"
 #include "workloads/generator.h"
 #include "workloads/trainer.h"
 
@@ -147,13 +148,8 @@ class Batches : public testing::Test {
   static inline std::map<int, std::vector<int64_t>> keys_;
 };
 
-uint64_t Seed() {
-  const char* set = std::getenv("HEADRACE_SEED");
-  return set != nullptr ? std::strtoull(set, nullptr, 10) : std::random_device()();
-}
-
 TEST_F(Batches, SizesAreExactAndOrderIsOne) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   std::mt19937_64 random(seed);
   Shape plain;
@@ -234,7 +230,7 @@ TEST_F(Batches, RowsThatAreAllDroppedAreSettledToo) {
 // A consumer that fails again and again; each run goes on from the checkpoint. In file order the
 // rows come exactly as in a run that never failed, shuffled ones too.
 TEST_F(Batches, ResumedRunsDeliverWhatIsMissing) {
-  const uint64_t seed = Seed();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (const char* order : {"file", "any"}) {

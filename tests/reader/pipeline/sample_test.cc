@@ -29,10 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kRows = 2000, kStripeRows = 300;
+constexpr uint64_t kSampledRows = 2000, kSampledStripeRows = 300;
 
 // What the consumer got: row numbers and sums of what the rows hold.
-struct Got {
+struct Sampled {
   std::vector<uint64_t> rows;
   workloads::RowChecksums sums;
   PipelineProgress progress;
@@ -42,7 +42,7 @@ struct Got {
 // Fails at its step `fail_at`, counted from 0; below 0: never.
 class Collector final : public Consumer {
  public:
-  Collector(Got* got, int fail_at) : got_(got), fail_at_(fail_at), trainer_({}, &got->sums) {}
+  Collector(Sampled* got, int fail_at) : got_(got), fail_at_(fail_at), trainer_({}, &got->sums) {}
   void Step(Element&& batch, StopSignal* stop) override {
     if (fail_at_-- == 0) throw Error(ExitCode::kFailure, "the accelerator is gone");
     const auto& tensors = batch.payload.As<TensorBatch>();
@@ -53,7 +53,7 @@ class Collector final : public Consumer {
   void LoadState(const std::string& state) override { trainer_.LoadState(state); }
 
  private:
-  Got* got_;
+  Sampled* got_;
   int fail_at_;
   workloads::Trainer trainer_;
 };
@@ -63,8 +63,8 @@ class Sample : public testing::Test {
   static void SetUpTestSuite() {
     std::string pattern = (fs::temp_directory_path() / "sample_test.XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
-    workloads::WorkloadSpec spec = workloads::ForModel("rm1", 0.02, kRows, 11);
-    spec.stripe_rows = kStripeRows;
+    workloads::WorkloadSpec spec = workloads::ForModel("rm1", 0.02, kSampledRows, 11);
+    spec.stripe_rows = kSampledStripeRows;
     workloads::GenerateTable(spec, folder_ / "t");
   }
   static void TearDownTestSuite() { fs::remove_all(folder_); }
@@ -76,9 +76,9 @@ class Sample : public testing::Test {
     text.insert(text.find(place) + place.size(), operators);
     return text + more;
   }
-  static Got Run(const std::string& text, const Settings& settings = {},
-                 const CheckpointOptions& checkpoint = {}, int fail_at = -1) {
-    Got got;
+  static Sampled Run(const std::string& text, const Settings& settings = {},
+                     const CheckpointOptions& checkpoint = {}, int fail_at = -1) {
+    Sampled got;
     Pipeline pipeline(ParsePipeline(text, "p.toml", folder_ / "t", settings),
                       std::make_unique<Collector>(&got, fail_at), {}, checkpoint);
     pipeline.Run();
@@ -125,10 +125,10 @@ TEST_F(Sample, KeepsItsShareAndTheRowsStayAsTheyAre) {
                  std::make_unique<Each>(&sum_of));
     all.Run();
   }
-  ASSERT_EQ(sum_of.size(), kRows);
-  const Got got = Run(Text(kThird));
+  ASSERT_EQ(sum_of.size(), kSampledRows);
+  const Sampled got = Run(Text(kThird));
   // Six standard deviations of a binomial distribution are 123 rows.
-  EXPECT_NEAR(static_cast<double>(got.rows.size()), 0.3 * kRows, 123);
+  EXPECT_NEAR(static_cast<double>(got.rows.size()), 0.3 * kSampledRows, 123);
   EXPECT_EQ(std::adjacent_find(got.rows.begin(), got.rows.end()), got.rows.end());
   uint64_t expected = 0;
   for (const uint64_t row : got.rows) expected += sum_of.at(row);
@@ -137,7 +137,7 @@ TEST_F(Sample, KeepsItsShareAndTheRowsStayAsTheyAre) {
 }
 
 TEST_F(Sample, TheSameRowsStayWhateverIsSetBeside) {
-  const Got expected = Run(Text(kThird));
+  const Sampled expected = Run(Text(kThird));
   const std::vector<Settings> settings = {
       {{"decode.parallelism", "3"}, {"fetch.parallelism", "2"}},
       {{"pipeline.order", "file"}, {"decode.parallelism", "3"}},
@@ -150,7 +150,7 @@ TEST_F(Sample, TheSameRowsStayWhateverIsSetBeside) {
       {{"cache.after", "extract"}, {"source.epochs", "1"}},
   };
   for (const Settings& s : settings) {
-    const Got got = Run(Text(kThird), s);
+    const Sampled got = Run(Text(kThird), s);
     EXPECT_EQ(got.rows, expected.rows) << s[0].first << " = " << s[0].second;
     EXPECT_EQ(got.sums.multiset, expected.sums.multiset) << s[0].first << " = " << s[0].second;
   }
@@ -164,8 +164,9 @@ TEST_F(Sample, AllAndNone) {
   for (const char* layout : {"direct", "flatmap"}) {
     for (const char* order : {"any", "file"}) {
       const CheckpointOptions checkpoint{(folder_ / "none").string(), 1, false};
-      const Got none = Run(Text("{ sample = 0.0 }, "),
-                           {{"pipeline.layout", layout}, {"pipeline.order", order}}, checkpoint);
+      const Sampled none =
+          Run(Text("{ sample = 0.0 }, "), {{"pipeline.layout", layout}, {"pipeline.order", order}},
+              checkpoint);
       EXPECT_TRUE(none.rows.empty());
       EXPECT_EQ(ReadCheckpoint(checkpoint.path).delivered.first_epoch, 1u) << "all is settled";
       fs::remove(checkpoint.path);
@@ -181,7 +182,7 @@ TEST_F(Sample, BesideAFilter) {
   std::set_intersection(sampled.begin(), sampled.end(), passed.begin(), passed.end(),
                         std::back_inserter(both));
   for (const char* layout : {"direct", "flatmap"}) {
-    const Got got = Run(Text(kThird, filter), {{"pipeline.layout", layout}});
+    const Sampled got = Run(Text(kThird, filter), {{"pipeline.layout", layout}});
     EXPECT_EQ(got.rows, both) << layout;
     EXPECT_NE(got.notes.find("[[filter]] dropped " + std::to_string(sampled.size() - both.size()) +
                              " rows"),
@@ -191,10 +192,10 @@ TEST_F(Sample, BesideAFilter) {
 }
 
 TEST_F(Sample, RunsThatGoOnDeliverExactlyTheRest) {
-  const Got expected = Run(Text(kThird), {{"source.epochs", "2"}});
+  const Sampled expected = Run(Text(kThird), {{"source.epochs", "2"}});
   for (const char* layout : {"direct", "flatmap"}) {
     const CheckpointOptions checkpoint{(folder_ / "resumed").string(), 1, true};
-    Got got;
+    Sampled got;
     int failures = 0;
     for (;; ++failures) {
       ASSERT_LT(failures, 60);
@@ -233,7 +234,7 @@ TEST_F(Sample, AnotherSampleIsAnotherRun) {
                            {"cache.budget", "1GB"},
                            {"cache.folder", (folder_ / "cache").string()}};
   for (const std::string sample : {"", "{ sample = 0.4 }, ", "{ sample = 0.3 }, "}) {
-    const Got plain = Run(Text(sample));
+    const Sampled plain = Run(Text(sample));
     for (int run = 0; run < 2; ++run) EXPECT_EQ(Run(Text(sample), cached).rows, plain.rows);
     Settings reseeded = cached;
     reseeded.emplace_back("pipeline.seed", "9");
@@ -259,11 +260,11 @@ TEST_F(Sample, StripesThatCannotBeReadAreLeftOutAsWithoutIt) {
   });
   for (const char* layout : {"direct", "flatmap"}) {
     const CheckpointOptions checkpoint{(folder_ / "skipped").string(), 1, false};
-    const Got got = Run(Text(kThird),
-                        {{"source.table", broken.string()},
-                         {"source.on_corrupt", "skip"},
-                         {"pipeline.layout", layout}},
-                        checkpoint);
+    const Sampled got = Run(Text(kThird),
+                            {{"source.table", broken.string()},
+                             {"source.on_corrupt", "skip"},
+                             {"pipeline.layout", layout}},
+                            checkpoint);
     EXPECT_EQ(got.rows, expected) << layout;
     EXPECT_EQ(got.progress.skipped_stripes, 1u);
     EXPECT_EQ(got.progress.skipped_rows, bad.rows);

@@ -18,16 +18,10 @@
 #include "reader/transforms/lists.h"
 #include "reader/transforms/plan.h"
 #include "tests/reader/transforms/example_text.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text == nullptr ? 20261122 : std::strtoull(text, nullptr, 10);
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 std::shared_ptr<const IdDictionary> RandomDictionary(std::mt19937_64* random, uint64_t uses) {
   Array<int64_t> entries;
@@ -129,7 +123,7 @@ TEST(Dictionary, TheRegistrySaysHowOperatorsUseTheirValues) {
 // kEach: values gathered from the results for different ones are the results for gathered values.
 // For a ListTransform the result for a value is its row's list.
 TEST(Dictionary, EachValueHasItsResultForItself) {
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(TestSeed(20261122));
   for (const auto& [name, entry] : TransformRegistry::Global().entries()) {
     if (entry.use != IdUse::kEach) continue;
     EXPECT_FALSE(entry.random) << name;
@@ -158,7 +152,7 @@ TEST(Dictionary, EachValueHasItsResultForItself) {
 
 // Every operator on columns with dictionaries, against the scalar reference on plain ids.
 TEST(Dictionary, EveryOperatorGivesWhatItGivesOnIds) {
-  std::mt19937_64 random(Seed() + 1);
+  std::mt19937_64 random(TestSeed(20261122) + 1);
   for (const auto& [name, entry] : TransformRegistry::Global().entries()) {
     const bool takes_ids =
         !entry.inputs.empty() && std::none_of(entry.inputs.begin(), entry.inputs.end(), [](auto k) {
@@ -198,7 +192,7 @@ TEST(Dictionary, EveryOperatorGivesWhatItGivesOnIds) {
 // What is compared are ids, not indices, of which several may be one id; and the unique rows keep
 // the dictionary.
 TEST(Dictionary, GroupsAreThoseOfIds) {
-  std::mt19937_64 random(Seed() + 4);
+  std::mt19937_64 random(TestSeed(20261122) + 4);
   for (int trial = 0; trial < 200; ++trial) {
     SCOPED_TRACE(trial);
     // Rows in a random order, some of them several times.
@@ -288,7 +282,7 @@ TEST(Dictionary, DroppedRowsCountWhenItIsDecidedToGoOn) {
 // Random lists of steps, by the graph (copies, moves, releases) and with outputs; the same batch in
 // slices that share their dictionaries, on two threads.
 TEST(Dictionary, AnyListOfStepsGivesWhatItGivesOnIds) {
-  std::mt19937_64 random(Seed() + 2);
+  std::mt19937_64 random(TestSeed(20261122) + 2);
   uint64_t steps_on_dictionaries = 0;
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(trial);
@@ -437,7 +431,7 @@ TEST(Dictionary, SlicesShareWhatWasTransformed) {
   const TransformPlan plan({Spec("sigrid_hash", {"a"}, "a", {{"max", 100}}),
                             Spec("positive_modulus", {"a"}, "a", {{"divisor", 7}})},
                            1);
-  std::mt19937_64 random(Seed() + 3);
+  std::mt19937_64 random(TestSeed(20261122) + 3);
   FlatMapBatch batch = RandomBatch(&random, 50);
   const uint64_t entries = batch.FindSparse("a")->dictionary->entries().size();
   const uint64_t ids = batch.FindSparse("a")->values.size();

@@ -16,7 +16,7 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-std::vector<std::string> Split(const std::string& text, char separator) {
+std::vector<std::string> Parts(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
     if (c == separator) {
@@ -47,7 +47,7 @@ SparseColumn ParseSparse(const std::string& text) {
   SparseColumn column;
   column.weighted = text.find(':') != std::string::npos;
   column.offsets.push_back(0);
-  for (const std::string& list : Split(text, '|')) {
+  for (const std::string& list : Parts(text, '|')) {
     const std::vector<std::string> words = Words(list);
     AddPresence(&column.present, column.offsets.size() - 1, words.at(0) != "-");
     for (const std::string& word : words) {
@@ -72,7 +72,7 @@ FlatMapBatch ParseExample(const TransformEntry& entry, const std::string& text) 
     batch.rows = Words(text).size();
     return batch;
   }
-  const std::vector<std::string> parts = Split(text, ';');
+  const std::vector<std::string> parts = Parts(text, ';');
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string name = "in" + std::to_string(i);
     const InputKind kind = entry.inputs[std::min(i, entry.inputs.size() - 1)];
@@ -105,9 +105,9 @@ ParamMap ParseParams(const TransformEntry& entry, const std::string& text) {
     std::vector<int64_t> integers;
     std::vector<double> reals;
     if (type == "integers")
-      for (const std::string& part : Split(value, ',')) integers.push_back(std::stoll(part));
+      for (const std::string& part : Parts(value, ',')) integers.push_back(std::stoll(part));
     if (type == "reals")
-      for (const std::string& part : Split(value, ',')) reals.push_back(std::stod(part));
+      for (const std::string& part : Parts(value, ',')) reals.push_back(std::stod(part));
     if (type == "integer") params[name] = static_cast<int64_t>(std::stoll(value));
     if (type == "real") params[name] = std::stod(value);
     if (type == "text") params[name] = value;

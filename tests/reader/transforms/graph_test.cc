@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
 #include "reader/transforms/plan.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
@@ -100,9 +101,9 @@ TEST(TransformGraph, NamesTheColumnsWorthKeepingAtTheStart) {
   EXPECT_FALSE(BuildGraph({Step("f", {"x"}, "a")}, std::nullopt).wanted_at_start);
 }
 
-class Random {
+class GraphRandom {
  public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
+  explicit GraphRandom(uint64_t seed) : engine_(seed) {}
   uint64_t Below(uint64_t n) { return engine_() % n; }
 
   PresenceBits Presence(uint64_t rows) {
@@ -197,7 +198,7 @@ std::string Bytes(const auto& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
 }
 
-void ExpectSame(const FlatMapBatch& a, const FlatMapBatch& b) {
+void ExpectEqual(const FlatMapBatch& a, const FlatMapBatch& b) {
   ASSERT_EQ(a.rows, b.rows);
   ASSERT_EQ(a.row_ids, b.row_ids);
   ASSERT_EQ(a.dense.size(), b.dense.size());
@@ -239,7 +240,7 @@ struct RandomList {
   std::vector<std::string> features;  // behind the last step
 };
 
-RandomList MakeList(Random* random, const FlatMapBatch& batch) {
+RandomList MakeList(GraphRandom* random, const FlatMapBatch& batch) {
   RandomList list;
   std::vector<AvailableColumn> columns = ColumnsOf(batch);
   const size_t length = 1 + random->Below(14);
@@ -277,10 +278,8 @@ RandomList MakeList(Random* random, const FlatMapBatch& batch) {
 }
 
 TEST(TransformGraph, MakesWhatTheListSaysOn500RandomLists) {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text == nullptr ? 20240612 : std::strtoull(text, nullptr, 10);
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  Random random(seed);
+  const uint64_t seed = TestSeed(20240612);
+  GraphRandom random(seed);
   size_t actions[4] = {};
   for (int round = 0; round < 500; ++round) {
     SCOPED_TRACE(round);
@@ -299,7 +298,7 @@ TEST(TransformGraph, MakesWhatTheListSaysOn500RandomLists) {
       FlatMapBatch result = batch.Clone();
       for (size_t i = 0; i < plan.size(); ++i) plan.Apply(i, result, set);
       ASSERT_NO_THROW(Validate(result));
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(result, expected));
+      ASSERT_NO_FATAL_FAILURE(ExpectEqual(result, expected));
       ASSERT_EQ(ColumnsOf(result).size(), announced.size());
     }
     size_t computed = 0;

@@ -20,8 +20,8 @@ std::vector<AvailableColumn> Columns() {
           {"timestamp", ColumnKind::kInteger}, {"label", ColumnKind::kFloat}};
 }
 
-TransformSpec Spec(std::string op, std::vector<std::string> inputs, std::string output,
-                   ParamMap params = {}) {
+TransformSpec PlanSpec(std::string op, std::vector<std::string> inputs, std::string output,
+                       ParamMap params = {}) {
   TransformSpec spec;
   spec.op = std::move(op);
   spec.inputs = std::move(inputs);
@@ -41,37 +41,41 @@ TEST(TransformPlan, RefusesMistakesWithPlaceAndRemedy) {
     TransformSpec spec;
     std::vector<std::string> expected;
   } cases[] = {
-      {"operator", Spec("sigrid_hsh", {"sparse:17"}, "", kHash), {"sigrid_hsh", "'sigrid_hash'?"}},
+      {"operator",
+       PlanSpec("sigrid_hsh", {"sparse:17"}, "", kHash),
+       {"sigrid_hsh", "'sigrid_hash'?"}},
       {"parameter",
-       Spec("sigrid_hash", {"sparse:17"}, "", {{"max", 100}, {"slat", 3}}),
+       PlanSpec("sigrid_hash", {"sparse:17"}, "", {{"max", 100}, {"slat", 3}}),
        {"no parameter 'slat'", "'salt'?"}},
-      {"missing parameter", Spec("sigrid_hash", {"sparse:17"}, ""), {"'max' is missing"}},
+      {"missing parameter", PlanSpec("sigrid_hash", {"sparse:17"}, ""), {"'max' is missing"}},
       {"value",
-       Spec("sigrid_hash", {"sparse:17"}, "", {{"max", 0}}),
+       PlanSpec("sigrid_hash", {"sparse:17"}, "", {{"max", 0}}),
        {"'max' must be positive, not 0"}},
       {"type",
-       Spec("sigrid_hash", {"sparse:17"}, "", {{"max", "many"}}),
+       PlanSpec("sigrid_hash", {"sparse:17"}, "", {{"max", "many"}}),
        {"'max' must be an integer, not \"many\""}},
       {"borders",
-       Spec("bucketize", {"dense:3"}, "b", {{"borders", std::vector<double>{1, 1, 1}}}),
+       PlanSpec("bucketize", {"dense:3"}, "b", {{"borders", std::vector<double>{1, 1, 1}}}),
        {"'borders' must repeat a value at most twice"}},
       {"decreasing borders",
-       Spec("bucketize", {"dense:3"}, "b", {{"borders", std::vector<int64_t>{3, 2}}}),
+       PlanSpec("bucketize", {"dense:3"}, "b", {{"borders", std::vector<int64_t>{3, 2}}}),
        {"'borders' must be in increasing order, not [3, 2]"}},
       {"input",
-       Spec("sigrid_hash", {"sparse:71"}, "", kHash),
+       PlanSpec("sigrid_hash", {"sparse:71"}, "", kHash),
        {"no column 'sparse:71'", "'sparse:17'?"}},
       {"kind of input",
-       Spec("sigrid_hash", {"dense:3"}, "", kHash),
+       PlanSpec("sigrid_hash", {"dense:3"}, "", kHash),
        {"'dense:3' is dense and must be sparse or weighted sparse"}},
-      {"number of inputs", Spec("cartesian", {"sparse:17"}, "x"), {"takes 2 inputs, not 1"}},
-      {"no output", Spec("cartesian", {"sparse:17", "sparse:20"}, ""), {"no output"}},
+      {"number of inputs", PlanSpec("cartesian", {"sparse:17"}, "x"), {"takes 2 inputs, not 1"}},
+      {"no output", PlanSpec("cartesian", {"sparse:17", "sparse:20"}, ""), {"no output"}},
       {"output",
-       Spec("sigrid_hash", {"sparse:17"}, "sparse:20", kHash),
+       PlanSpec("sigrid_hash", {"sparse:17"}, "sparse:20", kHash),
        {"'sparse:20' would overwrite"}},
-      {"row transform", Spec("sampling", {"sparse:17"}, "", {{"rate", 0.5}}), {"takes no inputs"}},
-      {"rate", Spec("sampling", {}, "", {{"rate", 1.5}}), {"'rate' must be between 0 and 1"}},
-      {"float column", Spec("get_local_hour", {"label"}, "h"), {"'label' is float column"}},
+      {"row transform",
+       PlanSpec("sampling", {"sparse:17"}, "", {{"rate", 0.5}}),
+       {"takes no inputs"}},
+      {"rate", PlanSpec("sampling", {}, "", {{"rate", 1.5}}), {"'rate' must be between 0 and 1"}},
+      {"float column", PlanSpec("get_local_hour", {"label"}, "h"), {"'label' is float column"}},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
@@ -87,10 +91,10 @@ TEST(TransformPlan, RefusesMistakesWithPlaceAndRemedy) {
 }
 
 TEST(TransformPlan, AnnouncesTheColumnsItLeaves) {
-  const TransformPlan plan({Spec("bucketize", {"dense:3"}, "dense:3", {{"borders", 1.5}}),
-                            Spec("sigrid_hash", {"dense:3"}, "", kHash),
-                            Spec("cartesian", {"dense:3", "sparse:17"}, "cross"),
-                            Spec("sampling", {}, "", {{"rate", 0.5}})},
+  const TransformPlan plan({PlanSpec("bucketize", {"dense:3"}, "dense:3", {{"borders", 1.5}}),
+                            PlanSpec("sigrid_hash", {"dense:3"}, "", kHash),
+                            PlanSpec("cartesian", {"dense:3", "sparse:17"}, "cross"),
+                            PlanSpec("sampling", {}, "", {{"rate", 0.5}})},
                            1);
   std::string text;
   for (const AvailableColumn& column : plan.ValidateAgainst(Columns()))
@@ -106,8 +110,8 @@ TEST(TransformPlan, AnnouncesTheColumnsItLeaves) {
 TEST(TransformPlan, ReplacesInPlaceOrAddsAtTheEnd) {
   FlatMapBatch batch =
       ParseExample(*TransformRegistry::Global().Find("cartesian"), "1 2 | - ; 3 | 4");
-  const TransformPlan plan({Spec("first_x", {"in0"}, "in0", {{"count", 1}}),
-                            Spec("first_x", {"in1"}, "new", {{"count", 0}})},
+  const TransformPlan plan({PlanSpec("first_x", {"in0"}, "in0", {{"count", 1}}),
+                            PlanSpec("first_x", {"in1"}, "new", {{"count", 0}})},
                            1);
   for (size_t i = 0; i < plan.size(); ++i) plan.Apply(i, batch);
   ASSERT_EQ(batch.sparse.size(), 3u);
@@ -118,7 +122,7 @@ TEST(TransformPlan, ReplacesInPlaceOrAddsAtTheEnd) {
 
 TEST(TransformPlan, NamesAColumnThatABatchLacks) {
   FlatMapBatch batch;
-  const TransformPlan plan({Spec("sigrid_hash", {"sparse:17"}, "", kHash)}, 1);
+  const TransformPlan plan({PlanSpec("sigrid_hash", {"sparse:17"}, "", kHash)}, 1);
   try {
     plan.Apply(0, batch);
     FAIL();
@@ -149,8 +153,9 @@ std::vector<int64_t> Sample(const TransformPlan& plan, uint64_t first_row, uint6
 }
 
 TEST(Sampling, DoesNotDependOnWhereBatchesAreCut) {
-  const TransformPlan plan(
-      {Spec("sampling", {}, "", {{"rate", 0.3}}), Spec("sampling", {}, "", {{"rate", 0.5}})}, 9);
+  const TransformPlan plan({PlanSpec("sampling", {}, "", {{"rate", 0.3}}),
+                            PlanSpec("sampling", {}, "", {{"rate", 0.5}})},
+                           9);
   const std::vector<int64_t> whole = Sample(plan, 100, 5000);
   std::vector<int64_t> parts;
   for (uint64_t first = 100, step = 1; first < 5100; first += step, step = step % 300 + 7) {
@@ -164,15 +169,16 @@ TEST(Sampling, DoesNotDependOnWhereBatchesAreCut) {
 
 TEST(Sampling, FollowsItsSeeds) {
   const auto plan = [](uint64_t pipeline_seed, int64_t seed) {
-    return TransformPlan({Spec("sampling", {}, "", {{"rate", 0.5}, {"seed", seed}})},
+    return TransformPlan({PlanSpec("sampling", {}, "", {{"rate", 0.5}, {"seed", seed}})},
                          pipeline_seed);
   };
   EXPECT_EQ(Sample(plan(1, 0), 0, 500), Sample(plan(1, 0), 0, 500));
   EXPECT_NE(Sample(plan(1, 0), 0, 500), Sample(plan(1, 1), 0, 500));
   EXPECT_NE(Sample(plan(1, 0), 0, 500), Sample(plan(2, 0), 0, 500));
-  EXPECT_EQ(Sample(TransformPlan({Spec("sampling", {}, "", {{"rate", 1}})}, 1), 0, 500).size(),
+  EXPECT_EQ(Sample(TransformPlan({PlanSpec("sampling", {}, "", {{"rate", 1}})}, 1), 0, 500).size(),
             500u);
-  EXPECT_EQ(Sample(TransformPlan({Spec("sampling", {}, "", {{"rate", 0}})}, 1), 0, 500).size(), 0u);
+  EXPECT_EQ(Sample(TransformPlan({PlanSpec("sampling", {}, "", {{"rate", 0}})}, 1), 0, 500).size(),
+            0u);
 }
 
 // Lists that hold their own row number and position, 0 to 19 ids long.
@@ -201,8 +207,8 @@ std::vector<int64_t> Crop(const TransformPlan& plan, uint64_t first_row, uint64_
 }
 
 TransformPlan CropPlan(uint64_t pipeline_seed, int64_t seed) {
-  return TransformPlan({Spec("sampling", {}, "", {{"rate", 0.8}}),
-                        Spec("random_crop", {"in0"}, "in0", {{"count", 4}, {"seed", seed}})},
+  return TransformPlan({PlanSpec("sampling", {}, "", {{"rate", 0.8}}),
+                        PlanSpec("random_crop", {"in0"}, "in0", {{"count", 4}, {"seed", seed}})},
                        pipeline_seed);
 }
 
@@ -229,7 +235,7 @@ TEST(RandomCrop, FollowsItsSeedsAndStartsEverywhereAlike) {
   EXPECT_EQ(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(1, 0), 0, 500));
   EXPECT_NE(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(1, 1), 0, 500));
   EXPECT_NE(Crop(CropPlan(1, 0), 0, 500), Crop(CropPlan(2, 0), 0, 500));
-  const TransformPlan plan({Spec("random_crop", {"in0"}, "in0", {{"count", 4}})}, 3);
+  const TransformPlan plan({PlanSpec("random_crop", {"in0"}, "in0", {{"count", 4}})}, 3);
   const FlatMapBatch before = ListBatch(0, 20'000);
   FlatMapBatch after = before.Clone();
   plan.Apply(0, after);
@@ -249,7 +255,7 @@ TEST(RandomCrop, FollowsItsSeedsAndStartsEverywhereAlike) {
 TEST(Scale, RefusesParametersOfTheOtherModeAndEmptyRanges) {
   const auto refusal = [](ParamMap params) -> std::string {
     try {
-      TransformPlan({Spec("scale", {"dense:3"}, "", std::move(params))}, 1);
+      TransformPlan({PlanSpec("scale", {"dense:3"}, "", std::move(params))}, 1);
       return "accepted";
     } catch (const Error& error) {
       return error.what();
@@ -264,10 +270,11 @@ TEST(Scale, RefusesParametersOfTheOtherModeAndEmptyRanges) {
 }
 
 TEST(TransformPlan, RunsOnManyThreads) {
-  const TransformPlan plan({Spec("sigrid_hash", {"in0"}, "", kHash),
-                            Spec("id_list_transform", {"in0", "in1"}, "both", {{"mode", "union"}}),
-                            Spec("sampling", {}, "", {{"rate", 0.5}})},
-                           3);
+  const TransformPlan plan(
+      {PlanSpec("sigrid_hash", {"in0"}, "", kHash),
+       PlanSpec("id_list_transform", {"in0", "in1"}, "both", {{"mode", "union"}}),
+       PlanSpec("sampling", {}, "", {{"rate", 0.5}})},
+      3);
   const TransformEntry& entry = *TransformRegistry::Global().Find("cartesian");
   const auto run = [&](uint64_t first_row) {
     FlatMapBatch batch = ParseExample(entry, "1 2 | - | 3 | 4 5 | 6 ; 60 | 7 | () | 8 9 | 10");

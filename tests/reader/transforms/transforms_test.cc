@@ -15,16 +15,10 @@
 #include "base/error.h"
 #include "reader/batch/tensorize.h"
 #include "tests/reader/transforms/example_text.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
-
-uint64_t Seed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text == nullptr ? 20240611 : std::strtoull(text, nullptr, 10);
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 std::vector<InstructionSet> Sets() {
   std::vector<InstructionSet> sets{InstructionSet::kScalar};
@@ -288,14 +282,14 @@ void CompareOnRandomBatches(const std::string& name, const TransformEntry& entry
 }
 
 TEST(Transforms, KernelsEqualTheirReferencesAtEveryLength) {
-  Random random(Seed());
+  Random random(TestSeed(20240611));
   for (const auto& [name, entry] : TransformRegistry::Global().entries())
     for (const ParamMap& params : ParamsOf(name, entry))
       ASSERT_NO_FATAL_FAILURE(CompareOnRandomBatches(name, entry, params, &random));
 }
 
 TEST(Transforms, ElementKernelsTakeAnyLengthAtAnyAlignment) {
-  Random random(Seed() + 1);
+  Random random(TestSeed(20240611) + 1);
   for (const auto& [name, entry] : TransformRegistry::Global().entries()) {
     for (const ParamMap& params : ParamsOf(name, entry)) {
       const auto transform = MakeTransform(Params(name, params));
@@ -332,7 +326,7 @@ TEST(Transforms, ElementKernelsTakeAnyLengthAtAnyAlignment) {
 
 // The stated bound, on many values of the range that matters.
 TEST(Transforms, FloatKernelsStayWithinTheirBound) {
-  Random random(Seed() + 2);
+  Random random(TestSeed(20240611) + 2);
   for (const std::string name : {"logit", "box_cox"}) {
     const TransformEntry& entry = *TransformRegistry::Global().Find(name);
     for (const ParamMap& params : ParamsOf(name, entry)) {

@@ -17,18 +17,12 @@
 #include "base/error.h"
 #include "reader/batch/dedup_rows.h"
 #include "reader/pipeline/cache/batch_bytes.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
 namespace {
 
 namespace fs = std::filesystem;
-
-uint64_t TestSeed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device()();
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 void FillPresence(uint64_t rows, std::mt19937_64& random, PresenceBits* present) {
   present->words.assign((rows + 63) / 64, 0);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "reader/pipeline/cache/cache_operators.h"
 #include "reader/pipeline/pipeline.h"
+#include "tests/seed.h"
 #include "workloads/generator.h"
 #include "workloads/trainer.h"
 
@@ -22,13 +23,6 @@ namespace headrace::reader {
 namespace {
 
 namespace fs = std::filesystem;
-
-uint64_t TestSeed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device()();
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 // What a run delivered: its rows, and of deduplicated groups the ids that were sent, and the rows
 // that they stand for.

@@ -6,15 +6,9 @@
 #include <string>
 
 #include "reader/batch/tensor_batch.h"
+#include "tests/seed.h"
 
 namespace headrace::reader {
-
-inline uint64_t TestSeed() {
-  const char* text = std::getenv("HEADRACE_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device()();
-  std::printf("HEADRACE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 struct BatchShape {
   uint64_t rows = 0;

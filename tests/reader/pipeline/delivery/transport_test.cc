@@ -48,7 +48,7 @@ class Transport : public testing::TestWithParam<DeliveryKind> {
   int64_t deadline_ = MonotonicNs() + 600'000'000'000;  // no test may hang
 };
 
-std::string ErrorOf(const std::function<void()>& act, ExitCode code = ExitCode::kFailure) {
+std::string TransportErrorOf(const std::function<void()>& act, ExitCode code = ExitCode::kFailure) {
   try {
     act();
   } catch (const Error& error) {
@@ -175,7 +175,8 @@ TEST_P(Transport, AProducerThatIsStoppedIsNoEnd) {
   Seen seen;
   ReceivePipeline receive({.from = address_}, std::make_unique<Collector>(&seen));
   std::thread producer([&] { Produce({.to = address_}, 0, 5, false); });
-  EXPECT_NE(ErrorOf([&] { receive.Run(); }).find("was stopped after 5 batches"), std::string::npos);
+  EXPECT_NE(TransportErrorOf([&] { receive.Run(); }).find("was stopped after 5 batches"),
+            std::string::npos);
   producer.join();
   EXPECT_EQ(seen.batches, 5u);
 }
@@ -204,7 +205,7 @@ std::string RunWithin(ReceivePipeline* receive, int64_t seconds) {
     std::fputs("the pipeline hangs\n", stderr);
     std::_Exit(1);
   });
-  std::string text = ErrorOf([&] { receive->Run(); });
+  std::string text = TransportErrorOf([&] { receive->Run(); });
   done = true;
   watcher.join();
   return text;
@@ -266,7 +267,7 @@ TEST_P(Transport, AKilledProducerIsSeen) {
     }
     _exit(1);
   }
-  const std::string text = ErrorOf([&] { receive.Run(); });
+  const std::string text = TransportErrorOf([&] { receive.Run(); });
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status));
@@ -292,7 +293,8 @@ TEST_P(Transport, AKilledConsumerIsSeen) {
   }
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  const std::string text = ErrorOf([&] { Produce({.to = address_, .window = 3}, 0, 1000, true); });
+  const std::string text =
+      TransportErrorOf([&] { Produce({.to = address_, .window = 3}, 0, 1000, true); });
   EXPECT_NE(text.find("is gone; 2 of"), std::string::npos) << text;
   EXPECT_NE(text.find(" batches sent were acknowledged; start 'headrace consume'"),
             std::string::npos)
@@ -324,10 +326,10 @@ TEST_P(Transport, MoreAcknowledgedThanSentIsTheConsumersFault) {
     element.payload = RandomBatch({.rows = 4}, random);
     sender.Step(std::move(element), &signal);
     std::string text;
-    while ((text = ErrorOf([&] { sender.DeliveredSteps(1); })) == "no error")
+    while ((text = TransportErrorOf([&] { sender.DeliveredSteps(1); })) == "no error")
       ASSERT_LT(MonotonicNs(), deadline_);
     EXPECT_NE(text.find("acknowledged 5 batches, and 1 were sent"), std::string::npos) << text;
-    text = ErrorOf([&] { sender.Finish(true); });
+    text = TransportErrorOf([&] { sender.Finish(true); });
     EXPECT_NE(text.find("acknowledge batches only"), std::string::npos) << text;
   }
   consumer.join();
@@ -352,9 +354,9 @@ TEST_P(Transport, AStepBehindAWrongCountSaysWhoseFaultItIs) {
       sender.Step(std::move(element), &signal);
     };
     step();
-    while (ErrorOf([&] { sender.DeliveredSteps(1); }) == "no error")
+    while (TransportErrorOf([&] { sender.DeliveredSteps(1); }) == "no error")
       ASSERT_LT(MonotonicNs(), deadline_);
-    const std::string text = ErrorOf(step);
+    const std::string text = TransportErrorOf(step);
     EXPECT_NE(text.find("acknowledged 5 batches, and 1 were sent"), std::string::npos) << text;
     EXPECT_NE(text.find("acknowledge batches only"), std::string::npos) << text;
     EXPECT_EQ(text.find("headrace consume"), std::string::npos) << text;
@@ -400,7 +402,7 @@ TEST_P(Transport, AStopRequestEndsEveryWait) {
 TEST_P(Transport, OneConsumerAtAnAddress) {
   {
     Listener first(address_);
-    EXPECT_NE(ErrorOf([&] { Listener second(address_); }, ExitCode::kUsage)
+    EXPECT_NE(TransportErrorOf([&] { Listener second(address_); }, ExitCode::kUsage)
                   .find("another consumer listens there"),
               std::string::npos);
     EXPECT_EQ(fs::status(address_.path).permissions() & fs::perms::all,
@@ -408,19 +410,21 @@ TEST_P(Transport, OneConsumerAtAnAddress) {
   }
   EXPECT_FALSE(fs::exists(address_.path));
   std::ofstream(address_.path) << "mine";
-  EXPECT_NE(ErrorOf([&] { Listener third(address_); }, ExitCode::kUsage).find("it is no socket"),
-            std::string::npos);
+  EXPECT_NE(
+      TransportErrorOf([&] { Listener third(address_); }, ExitCode::kUsage).find("it is no socket"),
+      std::string::npos);
   EXPECT_TRUE(fs::exists(address_.path));
 }
 
 TEST_P(Transport, NobodyListens) {
-  EXPECT_NE(ErrorOf([&] {
+  EXPECT_NE(TransportErrorOf([&] {
               ConnectSender(address_, {});
             }).find("nobody listens there; start 'headrace consume "),
             std::string::npos);
   const DeliveryAddress lost{address_.kind, (folder_ / "no" / "such").string()};
-  EXPECT_NE(ErrorOf([&] { Listener listener(lost); }, ExitCode::kBadData).find("listen at"),
-            std::string::npos);
+  EXPECT_NE(
+      TransportErrorOf([&] { Listener listener(lost); }, ExitCode::kBadData).find("listen at"),
+      std::string::npos);
 }
 
 int Dial(const DeliveryAddress& address) {
@@ -498,7 +502,7 @@ TEST_P(Transport, AConsumerOfAnotherVersionRefuses) {
       EXPECT_EQ(write(one, &answer, sizeof answer), 64);
       close(one);
     });
-    const std::string text = ErrorOf([&] { ConnectSender(address_, {}); });
+    const std::string text = TransportErrorOf([&] { ConnectSender(address_, {}); });
     const char* expected = refusal == kOtherVersion
                                ? "speaks version 1 of the delivery, this headrace 2"
                            : refusal == kOtherKind ? "write the same address on both sides"
@@ -616,7 +620,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Transport, testing::Values(DeliveryKind::kUnix, 
 
 TEST(DeliveryAddress, MistakesAreNamed) {
   const auto error_of = [](const std::string& text) {
-    return ErrorOf([&] { ParseDeliveryAddress(text, "/run"); }, ExitCode::kUsage);
+    return TransportErrorOf([&] { ParseDeliveryAddress(text, "/run"); }, ExitCode::kUsage);
   };
   EXPECT_EQ(FormatDeliveryAddress(ParseDeliveryAddress("unix:a.sock", "/run")), "unix:/run/a.sock");
   EXPECT_EQ(FormatDeliveryAddress(ParseDeliveryAddress("shm:/tmp/b", "/run")), "shm:/tmp/b");
