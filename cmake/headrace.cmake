@@ -18,9 +18,31 @@ if(HEADRACE_FUZZ)
   target_compile_options(hr_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# hr_layer(NAME [LIBS lib...] [EXCLUDE regex]): OBJECT library hr_NAME of every .cc below the current folder.
+# hr_compile_together(TARGET FILE...): sources of one folder are compiled up to eight at a time as one, so that what they all
+# include is read and instantiated once. In one folder, a name in an unnamed namespace therefore belongs to one file.
+function(hr_compile_together TARGET)
+  if(NOT HEADRACE_TOGETHER)
+    return()
+  endif()
+  foreach(source ${ARGN})
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    if(NOT DEFINED count_${folder})
+      set(count_${folder} 0)
+    endif()
+    math(EXPR group "${count_${folder}} / 8")
+    math(EXPR count_${folder} "${count_${folder}} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # All of them are main files, whatever the compiler sees: a class of one may have members of its unnamed namespace.
+  target_compile_options(${TARGET} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+endfunction()
+
+# hr_layer(NAME [ONCE] [LIBS lib...] [EXCLUDE regex]): OBJECT library hr_NAME of every .cc below the current folder. ONCE: code
+# that a command runs through once, compiled faster.
 function(hr_layer NAME)
-  cmake_parse_arguments(ARG "" "EXCLUDE" "LIBS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "ONCE" "EXCLUDE" "LIBS;SOURCES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
@@ -30,7 +52,13 @@ function(hr_layer NAME)
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cc)
   endif()
   add_library(hr_${NAME} OBJECT ${sources} ${ARG_SOURCES})
+  # The decoding kernels stay apart: each function has its own target attributes, and its code must not depend on neighbours.
+  list(FILTER sources EXCLUDE REGEX "/dwrf/decode/")
+  hr_compile_together(hr_${NAME} ${sources})
   target_link_libraries(hr_${NAME} PUBLIC hr_flags Threads::Threads ${ARG_LIBS})
+  if(ARG_ONCE)
+    target_compile_options(hr_${NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  endif()
 endfunction()
 
 # hr_executable(NAME LAYERS layer... SOURCES file... [LIBS lib...])
