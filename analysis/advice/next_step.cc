@@ -9,6 +9,7 @@
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
+#include "base/terminal_text.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -53,10 +54,17 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
   }
   next.kind = NextKind::kCompare;
   if (run.run.pipeline_path.empty()) next.command.clear();  // the plan itself advises no change
+  const char* const measure = run.run.pipeline_path.empty()
+                                  ? "Try it, record that run and compare the two."
+                                  : "Measure it:";
+  if (!plan.unknown_store.empty()) {
+    next.text = fmt::format(
+        "{}: {} predicted. What {} reads from may have no more to give; one run cannot tell. {}",
+        words, gain, Printable(plan.unknown_store), measure);
+    return next;
+  }
   next.text =
-      fmt::format("No change is sure to help. {} may: {} predicted. {}", words, gain,
-                  run.run.pipeline_path.empty() ? "Try it, record that run and compare the two."
-                                                : "Measure it:");
+      fmt::format("No change is sure to help. {} may: {} predicted. {}", words, gain, measure);
   return next;
 }
 

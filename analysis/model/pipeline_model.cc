@@ -549,6 +549,16 @@ void PipelineModel::ShareCounted() {
   }
 }
 
+void PipelineModel::LeaveOutWaitsAtFullStore(const ResourceModel& store, Demands* demands) const {
+  if (!store.enough_threads || store.users.empty()) return;
+  const size_t op = store.users[0].first, stage = operators_[op].stage;
+  if (stage == kNoStage || current_.parallelism[stage] <= *store.enough_threads) return;
+  const double less_s =
+      demands->operators[op].blocked_s * (1 - *store.enough_threads / current_.parallelism[stage]);
+  demands->operators[op].blocked_s -= less_s;
+  demands->stage_s[stage] -= less_s;
+}
+
 WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
   WindowRow sum;
   if (windows.empty()) {
@@ -827,6 +837,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       demands.resources.emplace_back().hold_s =
           demands.rate > 0 ? std::min(*resources_[r].counted_s, 1 / demands.rate)
                            : *resources_[r].counted_s;
+      LeaveOutWaitsAtFullStore(resources_[r], &demands);
       continue;
     }
     const ResourceCounters& counters = sum.resources[*resources_[r].account];

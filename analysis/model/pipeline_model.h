@@ -210,6 +210,7 @@ class PipelineModel {
   void AddStorage();
   void AddCounted();
   void ShareCounted();
+  void LeaveOutWaitsAtFullStore(const ResourceModel& store, Demands* demands) const;
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;

@@ -7,6 +7,7 @@
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/model/unknown_store.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 
@@ -84,12 +85,15 @@ Predictor::Predictor(const PipelineModel& model)
   for (const LimitKind* kind : LimitKinds()) {
     errors_[kind] = ErrorOf(*kind, model.run().earlier_predictions);
   }
+  unknown_stores_ = StagesOnUnknownStores(model);
   ChooseShape();
   simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
   const std::vector<Limit> bounds = Bounds(model, model.demands(), model.current());
   least_now_ = LeastBound(bounds);
   for (const Limit& limit : bounds) {
-    if (simulated_now_ && !limit.kind->simulated()) {
+    const std::optional<size_t> resource = limit.kind->ResourceOf(limit);
+    const bool counted = resource && model.resources()[*resource].counted_s;
+    if (simulated_now_ && (counted || !limit.kind->simulated())) {
       simulated_now_ = std::min(*simulated_now_, limit.bound);
     }
   }
@@ -187,6 +191,25 @@ Predictor::Point Predictor::PointAt(const Variant& variant) const {
   return point;
 }
 
+std::optional<size_t> Predictor::OnUnknownStore(const Settings& settings) const {
+  for (const size_t s : unknown_stores_) {
+    if (settings.parallelism[s] > model_.current().parallelism[s]) return s;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double rate) const {
+  if (!OnUnknownStore(variant.settings)) return std::nullopt;
+  Variant held = variant;
+  for (const size_t s : unknown_stores_) {
+    held.settings.parallelism[s] =
+        std::min(held.settings.parallelism[s], model_.current().parallelism[s]);
+  }
+  const double full = PointAt(held).rate;
+  if (full > rate * (1 - kNoGain)) return std::nullopt;
+  return full * std::exp(-kNormal90 * kSaturatedError);
+}
+
 double Predictor::Rate(const Variant& variant) const { return PointAt(variant).rate; }
 
 Prediction Predictor::Predict(const Variant& variant) const {
@@ -216,6 +239,9 @@ Prediction Predictor::Predict(const Variant& variant) const {
   // However wrong the rest, the rate cannot exceed the bound.
   const double ceiling = std::max(prediction.rate, point.least * std::max(1.0, sampled.high));
   prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
+  if (const std::optional<double> full = RateOfFullStores(variant, prediction.rate)) {
+    prediction.interval.low = std::min(prediction.interval.low, *full);
+  }
   return prediction;
 }
 
@@ -241,8 +267,15 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   const double error =
       kNormal90 * std::max(kLeastChangeError, ErrorAt(kind, to.settings) *
                                                   std::min(1.0, std::abs(middle) / kFullErrorFrom));
-  return {std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
-          std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
+  Interval interval{std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
+                    std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
+  if (to.settings.parallelism == from.settings.parallelism) return interval;
+  const double before = PointAt(from).rate;
+  if (const auto full = RateOfFullStores(to, before * (1 + gain)); full && before > 0) {
+    const double least_before = RateOfFullStores(from, before).value_or(before);
+    interval.low = std::min(interval.low, *full / least_before - 1);
+  }
+  return interval;
 }
 
 }  // namespace headrace::analysis

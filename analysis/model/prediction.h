@@ -8,7 +8,9 @@
 // depends on their load (analysis/model/contention). The interval combines two parts: how far
 // resampling the windows moves the bound, and the errors of earlier predictions: on the fitting
 // seeds of the validation bench (tests/validation) and on this machine's runs that were started
-// with a plan (prediction_summary), as far as there are any.
+// with a plan (prediction_summary), as far as there are any. Where more threads would read from a
+// store whose most nobody measured (analysis/model/unknown_store), the interval holds that they get
+// nothing more.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -50,6 +52,10 @@ class Predictor {
   // separate predictions would give, because their errors are alike.
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
+  // The first stage that has more threads than now in `settings` and waits for a store whose most
+  // nobody measured; none: no promise hangs on such a store.
+  std::optional<size_t> OnUnknownStore(const Settings& settings) const;
+
   const Contention& contention() const { return contention_; }
   // The simulated rate of the present settings, no higher than what rows allow that the simulation
   // does not have, and not corrected by the observed rate; none where the
@@ -77,6 +83,9 @@ class Predictor {
   std::optional<double> Simulated(const Settings& settings, const Demands& demands,
                                   int64_t steps) const;
   bool IsCurrent(const Variant& variant) const;
+  // The rate at `variant`, predicted as `rate`, if unknown stores give no more than now; none: it
+  // does not hang on them.
+  std::optional<double> RateOfFullStores(const Variant& variant, double rate) const;
   double ErrorAt(const LimitKind* kind, const Settings& settings) const;
 
   const PipelineModel& model_;
@@ -85,6 +94,7 @@ class Predictor {
   double slow_ = 0;  // SimulatedOperator::slow
   double correction_ = 1;
   std::optional<double> simulated_now_;
+  std::vector<size_t> unknown_stores_;  // stages
   std::vector<Draw> draws_;
   // For the present settings: the rate predicted before the correction by the observed rate, and
   // the smallest bound (batches/s).

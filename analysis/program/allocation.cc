@@ -170,6 +170,10 @@ class Description {
     }
     allocation_.gain_interval = {prediction.interval.low / now - 1,
                                  prediction.interval.high / now - 1};
+    const std::optional<size_t> store = predictor_.OnUnknownStore(settings);
+    if (store && allocation_.gain_interval.low <= 0) {
+      allocation_.unknown_store = model_.stages()[*store].name;
+    }
     NameLimits(prediction);
   }
 

@@ -42,6 +42,9 @@ struct Allocation {
     return !(changes.empty() && caches.empty()) &&
            !(gain_interval.low <= 0 && gain_interval.high >= 0);
   }
+  // The stage whose threads the plan raises although nobody measured what its store gives at most:
+  // the gain may then be none. Empty: the gain hangs on no such store.
+  std::string unknown_store;
   double promise = 0;  // the rate that nine of ten such plans reach
   // Probability that the plan is slower than what runs now; none where it changes nothing.
   std::optional<double> slower_probability;

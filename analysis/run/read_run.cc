@@ -584,6 +584,38 @@ void ReadLoads(Database& database, int64_t id, RunView* view) {
       });
 }
 
+// The same runs, whatever is known of their CPU time.
+void ReadStageRates(Database& database, int64_t id, RunView* view) {
+  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
+  const std::string settings = SettingsOfWork(*view->run.settings_text);
+  const std::string options = OptionsOfWork(view->run.command);
+  database.Each(
+      "SELECT o.run_id, o.command, o.settings_text, s.rows_count, s.wall_ns, st.stage, "
+      "st.last_parallelism_count, st.lifetime_ns, "
+      "(SELECT SUM(busy_ns) FROM operator_summary AS op WHERE op.run_id = o.run_id "
+      "AND op.stage = st.stage) AS busy_ns "
+      "FROM run_summary AS r JOIN run_summary AS o "
+      "USING (hostname, cpu_model, headrace_version, pipeline_path, pipeline_text, table_text, "
+      "kind) "
+      "JOIN step_summary AS s ON s.run_id = o.run_id "
+      "JOIN stage_summary AS st ON st.run_id = o.run_id "
+      "WHERE r.run_id = ?1 AND o.cold IS r.cold AND o.duration_ns >= 1000000000 "
+      "AND s.rows_count > 0 AND s.wall_ns > 0 AND o.settings_text IS NOT NULL "
+      "ORDER BY o.run_id = ?1 DESC, o.run_id DESC LIMIT 200",
+      id, [&](const Row& row) {
+        if (SettingsOfWork(row.Text("settings_text")) != settings) return;
+        if (OptionsOfWork(row.Text("command")) != options) return;
+        const double lifetime = row.Real("lifetime_ns").value_or(0);
+        const double busy = row.Real("busy_ns").value_or(0);
+        view->stage_rates.push_back({row.Text("stage"),
+                                     row.Real("last_parallelism_count").value_or(0),
+                                     lifetime > 0 ? busy / lifetime : 0,
+                                     1e9 * static_cast<double>(row.Number("rows_count")) /
+                                         static_cast<double>(row.Number("wall_ns")),
+                                     row.Number("run_id") == id});
+      });
+}
+
 // Runs overlap where each began before the other ended.
 void ReadSamePipeline(Database& database, int64_t id, RunView* view) {
   if (view->run.pipeline_text.empty()) return;
@@ -678,6 +710,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
   database.EachOf("run_summary", id, "", [&](const Row& row) { view.run = ReadRun(row); });
   ReadSummaries(database, id, &view);
   ReadLoads(database, id, &view);
+  ReadStageRates(database, id, &view);
   ReadWindows(database, id, &view);
   if (database.Has("measurement_summary")) {
     ReadProcesses(database, id, &view);

@@ -187,6 +187,14 @@ struct LoadRow {
   bool own = false;       // it is this run's
 };
 
+// How fast a run of the same work went, with so many threads in one of its stages.
+struct StageRateRow {
+  std::string stage;
+  double threads = 0, busy_ratio = 0;  // share of those threads' time in operators
+  double rows_per_s = 0;               // of the run
+  bool own = false;                    // it is this run's
+};
+
 // Another run of the same pipeline file with the same settings, table, host, cores and version,
 // which differs in its kind or in what the page cache held.
 struct SiblingRow {
@@ -244,6 +252,8 @@ struct RunView {
   // Loads and costs of this run and of those that differ from it at most in threads, queues and
   // cores; empty where CPU time was not measured, or without a pipeline file.
   std::vector<LoadRow> loads;
+  // The stages of those runs, newest first.
+  std::vector<StageRateRow> stage_rates;
   // Runs of the same pipeline under the same known conditions, except for their kind and what the
   // page cache held; newest first. Also empty where this run's own conditions are not known.
   std::vector<SiblingRow> siblings;

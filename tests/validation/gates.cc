@@ -541,7 +541,9 @@ std::string RenderPage(const Trials& trials) {
   }
   text +=
       "## What this does not show\n\n"
-      "The worlds know no memory bandwidth, no memory budget, no network and no phases; costs are "
+      "The worlds know no memory bandwidth, no memory budget, no network, no store whose most "
+      "nobody "
+      "measured and no phases; costs are "
       "drawn "
       "independently of each other. They share no code with the model, but much of what they "
       "assume: threads that take, compute, block, hold and put in turn, first come first served, "

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "analysis/model/limits/resource_limit.h"
+#include "analysis/model/unknown_store.h"
 #include "analysis/run/settings.h"
+#include "base/terminal_text.h"
+#include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
@@ -24,6 +27,16 @@ class Device final : public ResourceLimit {
  public:
   Device() : ResourceLimit(kDeviceLimit, 41, "device") {}
 
+  std::string Describe(const Limit& limit) const override {
+    return limit.name.starts_with(kStoreOf) ? Printable(limit.name)
+                                            : ResourceLimit::Describe(limit);
+  }
+  std::string Because(const PipelineModel& model, const Limit& limit,
+                      double used_ratio) const override {
+    if (!limit.name.starts_with(kStoreOf)) return ResourceLimit::Because(model, limit, used_ratio);
+    return fmt::format("{} gives {} at most, as runs with fewer and more threads show",
+                       Describe(limit), FormatRate(limit.bound, "batches"));
+  }
   std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& limit,
                              const std::string& /*culprit*/) const override {
     return fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",

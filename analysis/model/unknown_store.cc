@@ -1,0 +1,144 @@
+#include "analysis/model/unknown_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "analysis/model/resource_model.h"
+#include "analysis/run/reads.h"
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+// Whether an account, a model, a calibration or an experiment says what the stage's store gives.
+bool HasKnownDevice(const PipelineModel& model, const StageModel& stage) {
+  for (const ResourceModel& resource : model.resources()) {
+    if (resource.kind != "device") continue;
+    for (const auto& [user, share] : resource.users) {
+      for (const size_t op : stage.operators) {
+        if (user == op) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Whether the reference reader read from further away than the page cache.
+bool ReadsFromStore(const RunView& run) {
+  if (TableOf(run.run).find("://") != std::string::npos) return true;
+  if (!run.device_bytes || !run.fetched_bytes || *run.fetched_bytes <= 0) return true;
+  return static_cast<double>(*run.device_bytes) >=
+         kLeastFromStore * static_cast<double>(*run.fetched_bytes);
+}
+
+// Whether most of the time that the operator was seen blocked was for a store.
+bool SeenWaitingForStore(const RunView& run, const OperatorRow& op) {
+  double all = 0, store = 0;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric != "off_cpu_ns" || row.operator_name != op.name || !row.value) continue;
+    if (!row.stage.empty() && row.stage != op.stage) continue;
+    all += *row.value;
+    if (row.cause == "storage" || row.cause == "network" || row.cause == "poll") {
+      store += *row.value;
+    }
+  }
+  return store > 0 && store >= kMostlyForStore * all;
+}
+
+// Where b is not known apart from c, all of the busy time may be it.
+double MostBlocked(const OperatorRow& op) {
+  const int64_t off_cpu_ns = op.busy_ns - op.on_cpu_ns.value_or(0);
+  return static_cast<double>(op.blocked_ns.value_or(op.blocked_high_ns.value_or(off_cpu_ns)));
+}
+
+bool WaitsForStore(const RunView& run, size_t op, double stage_busy) {
+  const OperatorRow& row = run.operators[op];
+  if (MostBlocked(row) < kStoreWaitMatters * stage_busy || stage_busy <= 0) return false;
+  const auto reads = ReadsOf(run);
+  if (reads && (op == reads->fetch || op == reads->io)) return ReadsFromStore(run);
+  return SeenWaitingForStore(run, row);
+}
+
+// The operator of the stage that waits for a store.
+std::optional<size_t> OperatorThatWaits(const RunView& run, const std::string& stage) {
+  double busy = 0;
+  for (const OperatorRow& op : run.operators) {
+    if (op.stage == stage) busy += static_cast<double>(op.busy_ns);
+  }
+  for (size_t i = 0; i < run.operators.size(); ++i) {
+    if (run.operators[i].stage == stage && WaitsForStore(run, i, busy)) return i;
+  }
+  return std::nullopt;
+}
+
+struct FullStore {
+  double rows_per_s = 0;      // the most it gave
+  double enough_threads = 0;  // that got it
+};
+
+// Whether twice as many threads, all of them at work, got hardly more, and not so much less that
+// the store was another one, or busy with others.
+bool ShowFullStore(const StageRateRow& few, const StageRateRow& many) {
+  if (std::min(few.busy_ratio, many.busy_ratio) < kStageAtWork) return false;
+  if (few.threads <= 0 || many.threads < kThreadsThatTell * few.threads) return false;
+  const double most = std::pow(1 + kFullStoreGain, std::log2(many.threads / few.threads));
+  return few.rows_per_s > 0 && many.rows_per_s <= most * few.rows_per_s &&
+         many.rows_per_s >= (1 - kFullStoreLoss) * few.rows_per_s;
+}
+
+// From this run and, of each other number of threads, the latest; empty: none shows it.
+std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stage) {
+  const StageRateRow* own = nullptr;
+  std::map<double, const StageRateRow*> latest;
+  for (const StageRateRow& row : run.stage_rates) {
+    if (row.stage != stage) continue;
+    if (row.own) own = &row;
+    if (!row.own) latest.try_emplace(row.threads, &row);
+  }
+  if (own == nullptr) return std::nullopt;
+  std::optional<FullStore> full;
+  for (const auto& [threads, other] : latest) {
+    const StageRateRow& few = threads < own->threads ? *other : *own;
+    const StageRateRow& many = threads < own->threads ? *own : *other;
+    if (!ShowFullStore(few, many)) continue;
+    if (!full) full = FullStore{0, few.threads};
+    full->rows_per_s = std::max({full->rows_per_s, few.rows_per_s, many.rows_per_s});
+    full->enough_threads = std::min(full->enough_threads, few.threads);
+  }
+  return full;
+}
+
+void AddFullStores(const RunView& run, std::vector<ResourceModel>* resources) {
+  if (run.steps.steps_count <= 0 || run.steps.rows_count <= 0) return;
+  for (const StageRow& stage : run.stages) {
+    const auto full = FullStoreOf(run, stage.name);
+    if (!full) continue;
+    const auto op = OperatorThatWaits(run, stage.name);
+    const bool known = std::any_of(run.resources.begin(), run.resources.end(),
+                                   [](const ResourceRow& row) { return row.kind == "device"; });
+    if (!op || known) continue;
+    ResourceModel store{std::string(kStoreOf) + stage.name, "device", 1, {{*op, 1.0}}};
+    store.counted_s = static_cast<double>(run.steps.rows_count) /
+                      static_cast<double>(run.steps.steps_count) / full->rows_per_s;
+    store.enough_threads = full->enough_threads;
+    resources->push_back(std::move(store));
+  }
+}
+
+HR_COUNTED_RESOURCES("full store", AddFullStores);
+
+}  // namespace
+
+std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model) {
+  std::vector<size_t> stages;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const StageModel& stage = model.stages()[s];
+    if (HasKnownDevice(model, stage)) continue;
+    if (OperatorThatWaits(model.run(), stage.name)) stages.push_back(s);
+  }
+  return stages;
+}
+
+}  // namespace headrace::analysis

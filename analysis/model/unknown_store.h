@@ -1,0 +1,22 @@
+// Stages that wait for a store whose most nobody has measured: a server, a network file system, a
+// disk that was not calibrated. One run cannot tell latency from bandwidth: more requests at once
+// may get proportionally more, or nothing.
+#pragma once
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "analysis/model/pipeline_model.h"
+
+namespace headrace::analysis {
+
+// The name of a store that two runs have shown to be full begins so; the stage that reads from it
+// follows.
+inline constexpr std::string_view kStoreOf = "the store of ";
+
+// Their indices, ascending. A store is known where the run has an account of the device, where the
+// pipeline file models one, or where the table's folder was calibrated. Operators of other programs
+// count where most of their blocked time was seen to be for storage, the network or a poll.
+std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,152 @@
+// A store that nobody measured: what more requests would get is an interval that holds nothing,
+// until two runs tell.
+#include "analysis/model/unknown_store.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/advice/next_step.h"
+#include "analysis/advice/statements.h"
+#include "analysis/model/limits/bounds.h"
+#include "analysis/model/prediction.h"
+#include "tests/analysis/synthetic_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+// 20 ms of waiting for each batch on `threads` threads, and little else.
+SimulatedPipeline Waiting(int threads, double wait_s = 0.02) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 4;
+  pipeline.stages = {{"read", threads, 4, {{"get", 0.0002, wait_s, 0, 0, 0.1, -1}}},
+                     {"pack", 1, 4, {{"pack", 0.0005, 0, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.0005;
+  return pipeline;
+}
+
+RunView Recorded(const SimulatedPipeline& pipeline, const std::string& cause) {
+  RunView run = Record(pipeline, 8, 5);
+  run.run.settings_text = "";
+  if (cause.empty()) return run;
+  MeasurementRow row;
+  row.metric = "off_cpu_ns";
+  row.operator_name = "get";
+  row.stage = "read";
+  row.cause = cause;
+  row.value = 7e9;
+  run.measurements.push_back(row);
+  return run;
+}
+
+Interval GainOfThreads(const RunView& run, int threads) {
+  const PipelineModel model(run);
+  const Predictor predictor(model);
+  Settings more = model.current();
+  more.parallelism[0] = threads;
+  const Prediction prediction = predictor.Predict({more, {}});
+  const double now = model.demands().rate;
+  const Interval gain =
+      predictor.Gain({model.current(), {}}, {more, {}}, prediction.rate / now - 1);
+  EXPECT_NEAR(gain.low, prediction.interval.low / now - 1, 0.25);
+  return gain;
+}
+
+TEST(UnknownStore, OnlyWaitsForAStoreMakeAGainUnsure) {
+  for (const char* cause : {"network", "storage", "poll"}) {
+    SCOPED_TRACE(cause);
+    const RunView run = Recorded(Waiting(1), cause);
+    EXPECT_EQ(StagesOnUnknownStores(PipelineModel(run)), std::vector<size_t>{0});
+    const Interval gain = GainOfThreads(run, 4);
+    EXPECT_LT(gain.low, 0);
+    EXPECT_GT(gain.low, -0.3);
+    EXPECT_GT(gain.high, 2.5);
+  }
+  for (const char* cause : {"sleep", "lock", ""}) {
+    SCOPED_TRACE(cause);
+    const RunView run = Recorded(Waiting(1), cause);
+    EXPECT_TRUE(StagesOnUnknownStores(PipelineModel(run)).empty());
+    EXPECT_GT(GainOfThreads(run, 4).low, 1.5);
+  }
+}
+
+TEST(UnknownStore, LittleWaitingIsNoMatter) {
+  const RunView run = Recorded(Waiting(1, 0.00001), "network");
+  EXPECT_TRUE(StagesOnUnknownStores(PipelineModel(run)).empty());
+}
+
+TEST(UnknownStore, ADeviceWithAnAccountIsKnown) {
+  SimulatedPipeline pipeline = Waiting(2);
+  pipeline.resources = {{"disk", 1}};
+  pipeline.stages[0].operators[0] = {"get", 0.0002, 0, 0, 0.02, 0.1, 0};
+  RunView run = Recorded(pipeline, "storage");
+  run.resources[0].kind = "device";
+  EXPECT_TRUE(StagesOnUnknownStores(PipelineModel(run)).empty());
+}
+
+// A plan may still be tried; what it says is what to measure, and why.
+TEST(UnknownStore, ThePlanIsAnExperiment) {
+  const RunView run = Recorded(Waiting(1), "network");
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.allocation);
+  EXPECT_FALSE(statements.allocation->shown());
+  EXPECT_EQ(statements.allocation->unknown_store, "read");
+  EXPECT_GT(statements.allocation->slower_probability.value_or(0), 0.01);
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_EQ(next.kind, NextKind::kCompare);
+  EXPECT_NE(next.text.find("What read reads from may have no more to give"), std::string::npos)
+      << next.text;
+}
+
+void AddRun(RunView* run, double threads, double rate, double busy_ratio, bool own) {
+  run->stage_rates.push_back({"read", threads, busy_ratio, 64 * rate, own});
+}
+
+// Four threads wait four times as long for the same rate: the store is full.
+TEST(UnknownStore, TwoRunsShowThatItIsFull) {
+  RunView run = Recorded(Waiting(4, 0.08), "network");
+  const double rate = PipelineModel(run).demands().rate;
+  AddRun(&run, 4, rate, 1, true);
+  AddRun(&run, 1, 0.97 * rate, 1, false);
+  const PipelineModel model(run);
+  EXPECT_TRUE(StagesOnUnknownStores(model).empty());
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck);
+  ASSERT_FALSE(statements.bottleneck->findings.empty());
+  const Limit& limit = statements.bottleneck->findings[0].limit;
+  EXPECT_EQ(limit.name, std::string(kStoreOf) + "read");
+  EXPECT_EQ(Describe(limit), "the store of read");
+  EXPECT_NEAR(limit.bound, rate, 0.03 * rate);
+  EXPECT_LT(GainOfThreads(run, 16).high, 0.1);
+}
+
+TEST(UnknownStore, RunsThatDoNotTellAreNoEvidence) {
+  const RunView without = Recorded(Waiting(2), "network");
+  const double rate = PipelineModel(without).demands().rate;
+  const struct {
+    const char* name;
+    double threads, rate, busy_ratio;
+    bool known;
+  } cases[] = {{"it scaled", 1, 0.5 * rate, 1, false},
+               {"nearly as many threads", 1.5, rate, 1, false},
+               {"held up by something else", 1, rate, 0.5, false},
+               {"the same with half the threads", 1, 0.95 * rate, 1, true},
+               {"the same with twice the threads", 4, 1.05 * rate, 1, true}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    RunView run = without;
+    AddRun(&run, 2, rate, 1, true);
+    AddRun(&run, c.threads, c.rate, c.busy_ratio, false);
+    EXPECT_EQ(StagesOnUnknownStores(PipelineModel(run)).empty(), c.known);
+  }
+  RunView older = without;  // the latest run with so many threads counts
+  AddRun(&older, 2, rate, 1, true);
+  AddRun(&older, 1, 0.5 * rate, 1, false);
+  AddRun(&older, 1, rate, 1, false);
+  EXPECT_FALSE(StagesOnUnknownStores(PipelineModel(older)).empty());
+  RunView run = without;  // two others that agree say nothing of this one
+  AddRun(&run, 4, rate, 1, false);
+  AddRun(&run, 8, rate, 1, false);
+  EXPECT_FALSE(StagesOnUnknownStores(PipelineModel(run)).empty());
+}
+
+}  // namespace
+}  // namespace headrace::analysis

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""unknown_store.py HEADRACE: two servers that one run cannot tell apart.
+
+One answers late, the other gives so many bytes a second in all. Seen with one thread, both make the reader wait. So the plan for each
+holds that nothing is gained; with eight threads the first gives several times as much, the second the same, both within what was
+promised; and the report of the second then names the store, with its most.
+"""
+import functools
+import http.server
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+LATE_S = 0.06
+BYTES_PER_S = 12e6
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, folder, late_s, bytes_per_s):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.folder, self.late_s, self.bytes_per_s = folder, late_s, bytes_per_s
+        self.lock, self.free_at = threading.Lock(), 0.0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        pass  # clients that go away are no fault
+
+    def wait_for_room(self, size):
+        with self.lock:
+            now = time.monotonic()
+            self.free_at = max(self.free_at, now) + size / self.bytes_per_s
+            wait = self.free_at - now
+        time.sleep(wait)
+
+    def url(self, name):
+        return f"http://127.0.0.1:{self.server_address[1]}/{name}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        path = pathlib.Path(self.server.folder, self.path.lstrip("/"))
+        size = path.stat().st_size
+        wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        first, last = 0, size - 1
+        if wanted and wanted[1]:
+            first, last = int(wanted[1]), int(wanted[2] or size - 1)
+        elif wanted:
+            first = size - int(wanted[2])
+        time.sleep(self.server.late_s)
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(last - first + 1))
+        self.send_header("Accept-Ranges", "bytes")
+        if wanted:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.end_headers()
+        with open(path, "rb") as file:
+            file.seek(first)
+            left = last - first + 1
+            while left > 0:
+                piece = file.read(min(left, 65536))
+                left -= len(piece)
+                if self.server.bytes_per_s:
+                    self.server.wait_for_room(len(piece))
+                self.wfile.write(piece)
+
+
+def run(headrace, folder, arguments):
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    result = subprocess.run([headrace, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    if result.returncode not in (0, 4):
+        sys.exit(f"headrace {' '.join(arguments)}: exit {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def main():
+    headrace = os.path.abspath(sys.argv[1])
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="headrace-store-"))
+    of = functools.partial(run, headrace, folder)
+    of(["generate", "rm1", "-o", "t", "--rows", "6000"])
+    faults = []
+
+    def check(holds, what):
+        print(("ok   " if holds else "FAIL ") + what)
+        if not holds:
+            faults.append(what)
+
+    for name, late_s, bytes_per_s in (("late", LATE_S, 0), ("full", 0.002, BYTES_PER_S)):
+        server = Server(folder / "t", late_s, bytes_per_s)
+
+        def record(threads):
+            of(["run", "t/pipeline.toml", "--db", f"{name}.db", "--quiet", "--duration", "5s", "--set", "source.epochs=0",
+                "--set", "pipeline.batch_rows=128", "--set", f"source.table={server.url('part-00000.dwrf')}",
+                "--set", f"fetch.parallelism={threads}"])
+            rate = of(["query", "--db", f"{name}.db", "--format", "csv",
+                       "SELECT steps_count * 1e9 / wall_ns FROM step_summary ORDER BY run_id DESC LIMIT 1"])
+            return float(rate.split()[-1])
+
+        once = record(1)
+        what_if = json.loads(of(["plan", "latest", "--db", f"{name}.db", "--json", "--what-if", "fetch.parallelism=8"]))
+        gain = what_if["gain_interval"]
+        check(gain["low"] <= 0 and gain["high"] > 1,
+              f"{name}: one run promises from nothing to several times the rate: [{gain['low']:.2f}, {gain['high']:.2f}]")
+        first_page = of(["report", "latest", "--db", f"{name}.db"])
+        check("may have no more to give" in " ".join(first_page.split()), f"{name}: the first page says that one run cannot tell")
+        eight = record(8)
+        measured = eight / once - 1
+        check(gain["low"] <= measured <= gain["high"], f"{name}: eight threads gain {measured:+.2f}, as was said")
+        report = " ".join(of(["report", "latest", "--db", f"{name}.db"]).split())
+        named = "limit the store of fetch" in report
+        check(named == (name == "full"), f"{name}: the store is {'' if named else 'not '}named as the limit afterwards")
+        server.shutdown()
+    if faults:
+        print(f"kept: {folder}")
+        sys.exit(1)
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+if __name__ == "__main__":
+    main()
