@@ -10,6 +10,7 @@
 #include "analysis/model/sensitivity.h"
 #include "analysis/model/what_if.h"
 #include "analysis/program/allocation.h"
+#include "analysis/program/reader_cache.h"
 #include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "analysis/run/settings.h"
@@ -128,12 +129,12 @@ struct Planned {
 // A cache that `headrace run --plan` can make: in memory, as one in a folder needs the folder.
 void AddCacheSettings(const Planned& about, nlohmann::ordered_json* settings) {
   for (const analysis::PlannedCache& cache : about.plan.caches) {
-    const std::string after = experiments::CacheAfter(about.model, cache.stage);
+    const std::string after = analysis::CacheAfter(about.model, cache.stage);
     const analysis::CacheTier& tier = about.question->tiers[cache.tier];
     if (after.empty() || tier.name != "memory") continue;
     (*settings)["cache.after"] = after;
     (*settings)["cache.tier"] = "memory";
-    (*settings)["cache.budget"] = fmt::format("{}MiB", experiments::CacheBudgetMiB(cache));
+    (*settings)["cache.budget"] = fmt::format("{}MiB", analysis::CacheBudgetMiB(cache));
   }
 }
 
@@ -171,7 +172,7 @@ std::string PlanJson(const Planned& about) {
                              {"tier", question->tiers[cache.tier].name},
                              {"kept_ratio", cache.share},
                              {"bytes", std::llround(cache.bytes)},
-                             {"budget_bytes", experiments::CacheBudgetMiB(cache) << 20}});
+                             {"budget_bytes", analysis::CacheBudgetMiB(cache) << 20}});
   }
   out["now"] = {{"batches_per_second", plan.now},
                 {"rows_per_second", RowsRate(plan.now, plan.rows_per_batch)}};
@@ -540,7 +541,7 @@ int Run(const PlanOptions& options) {
   std::optional<analysis::CacheChoice> caches;
   if (!options.cache.tiers.empty()) {
     budget.cache = experiments::CacheQuestionOf(model, options.cache);
-    budget.one_cache = experiments::IsReader(model);
+    budget.one_cache = analysis::IsReader(model);
     caches = analysis::ChooseCache(model, predictor, *budget.cache);
   }
   const analysis::Allocation plan = analysis::Allocate(predictor, budget);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/program/cache_choice.h"
+#include "analysis/program/reader_cache.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -69,7 +70,7 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
         "{} what leaves {} in {} ({} of {}, with a budget of {})", what.empty() ? "keep" : ", and",
         Printable(model.stages()[cache.stage].name), question.tiers[cache.tier].name,
         FormatBytes(cache.bytes), FormatBytes(cache.bytes / cache.share),
-        FormatBytes(static_cast<double>(experiments::CacheBudgetMiB(cache)) * 1048576));
+        FormatBytes(static_cast<double>(analysis::CacheBudgetMiB(cache)) * 1048576));
   }
   if (plan.total_s) {
     fmt::print("{}: {:g} epochs take {} instead of {}\n", what, question.epochs,
@@ -80,13 +81,13 @@ void PrintCacheVerdict(const analysis::PipelineModel& model,
                100 * plan.gain_interval.high);
   }
   for (const analysis::PlannedCache& cache : plan.caches) {
-    const std::string after = experiments::CacheAfter(model, cache.stage);
+    const std::string after = analysis::CacheAfter(model, cache.stage);
     if (after.empty()) continue;
     const analysis::CacheTier& tier = question.tiers[cache.tier];
     fmt::print(
         "in the pipeline file:\n  [[cache]]\n  after = \"{}\"\n  tier = \"{}\"\n  budget = "
         "\"{}MiB\"\n{}",
-        after, tier.name, experiments::CacheBudgetMiB(cache),
+        after, tier.name, analysis::CacheBudgetMiB(cache),
         tier.name == "disk" ? "  folder = \"...\"  # on that disk\n" : "");
   }
   fmt::print("\n");
