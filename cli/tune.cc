@@ -23,8 +23,8 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/rates_text.h"
 #include "cli/verdict.h"
+#include "dashboards/rates.h"
 #include "experiments/cache_options.h"
 #include "experiments/decision_feed.h"
 #include "experiments/decision_record.h"
@@ -204,12 +204,13 @@ void PrintResult(const Tuned& tuned, const TuneOptions& options) {
     set += " --set " + ShellWord(key + "=" + value);
   }
   if (result.effect) {
-    fmt::print("{}: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {}\n",
-               result.shown ? "verified" : "not shown", 100 * *result.effect,
-               100 * result.effect_interval.low, 100 * result.effect_interval.high,
-               result.pairs > 0 ? fmt::format("{} pairs of blocks", result.pairs)
-                                : std::string("before against after, not interleaved"),
-               result.rate ? RatesText(*result.rate, tuned.rows) : std::string("unknown"));
+    fmt::print(
+        "{}: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {}\n",
+        result.shown ? "verified" : "not shown", 100 * *result.effect,
+        100 * result.effect_interval.low, 100 * result.effect_interval.high,
+        result.pairs > 0 ? fmt::format("{} pairs of blocks", result.pairs)
+                         : std::string("before against after, not interleaved"),
+        result.rate ? dashboards::RatesText(*result.rate, tuned.rows) : std::string("unknown"));
   } else {
     fmt::print("not verified: {}\n", result.effect_note);
   }
