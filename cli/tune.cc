@@ -5,12 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -23,8 +21,8 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/rates_text.h"
 #include "cli/verdict.h"
+#include "dashboards/tune_page.h"
 #include "experiments/cache_options.h"
 #include "experiments/decision_feed.h"
 #include "experiments/decision_record.h"
@@ -43,8 +41,6 @@
 namespace headrace::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct TuneOptions {
   std::string pipeline, database = DefaultDatabase(), name, duration, memory, target, output,
                         explain = "latest", feed, apply_command, apply_timeout = "10s";
@@ -59,168 +55,37 @@ struct TuneOptions {
   MeasureOptions measure;
 };
 
-// ---- text and JSON ------------------------------------------------------------------------------
+// ---- what is said -------------------------------------------------------------------------------
 
-Json IntervalJson(const analysis::Interval& interval) {
-  return {{"low", interval.low}, {"high", interval.high}, {"level_ratio", 0.95}};
-}
-
-Json DecisionsJson(const std::vector<analysis::DecisionRow>& decisions) {
-  Json out = Json::array();
+// The details of decisions that can be passed on as JSON.
+std::vector<std::string> WholeDetails(const std::vector<analysis::DecisionRow>& decisions) {
+  std::vector<std::string> details;
   for (const analysis::DecisionRow& decision : decisions) {
     if (experiments::ReadDetail(decision.detail_json).whole)
-      out.push_back(Json::parse(decision.detail_json));
+      details.push_back(decision.detail_json);
   }
-  return out;
+  return details;
 }
 
-Json KnobsJson(const analysis::KnobValues& knobs) {
-  Json out = Json::object();
-  for (const auto& [knob, value] : knobs) out[knob] = value;
-  return out;
+// What limits after the last decision that names a limit; may be empty.
+std::string ThenLimitedBy(const std::vector<analysis::DecisionRow>& decisions) {
+  for (auto at = decisions.rbegin(); at != decisions.rend(); ++at) {
+    if (!at->limited_by.empty()) return experiments::ReadDetail(at->detail_json).then_limited_by;
+  }
+  return "";
 }
 
-// What `run --set` or --plan sets to come from the start to the end.
-std::vector<std::pair<std::string, std::pair<int, int>>> Differences(
-    const analysis::TuneResult& result) {
-  std::vector<std::pair<std::string, std::pair<int, int>>> found;
-  for (const auto& [knob, value] : result.end) {
-    const auto start = result.start.find(knob);
-    if (start != result.start.end() && start->second != value) {
-      found.push_back({knob, {start->second, value}});
-    }
-  }
-  return found;
-}
-
-struct Tuned {
-  analysis::TuneResult result;
-  std::vector<analysis::DecisionRow> decisions;
-  std::string pipeline, name;
-  int64_t run_id = 0;
-  double rows = 0;                                    // of a batch
-  std::map<std::string, std::string> start_settings;  // with a cache that was decided for
-};
-
-Json RateJson(const std::optional<double>& rate, double rows) {
-  return {{"batches_per_second", rate ? Json(*rate) : Json(nullptr)},
-          {"rows_per_second", rate && rows > 0 ? Json(*rate * rows) : Json(nullptr)}};
-}
-
-// The settings as a plan file: what was verified stands where a plan has its prediction.
-std::string PlanJson(const Tuned& tuned) {
-  const analysis::TuneResult& result = tuned.result;
-  std::optional<double> start_rate, low, high;
-  if (result.rate && result.effect) {
-    start_rate = *result.rate / (1 + *result.effect);
-    low = *start_rate * (1 + result.effect_interval.low);
-    high = *start_rate * (1 + result.effect_interval.high);
-  }
-  Json out;
-  out["schema"] = "headrace.plan/1";
-  out["run"] = tuned.run_id;
-  out["run_name"] = tuned.name;
-  out["pipeline"] = tuned.pipeline;
-  out["cores"] = nullptr;
-  out["settings"] = Json::object();
-  out["changes"] = Json::array();
-  for (const auto& [knob, values] : Differences(result)) {
-    out["settings"][knob] = values.second;
-    out["changes"].push_back({{"knob", knob},
-                              {"from", values.first},
-                              {"to", values.second},
-                              {"why", "found by headrace tune"},
-                              {"gain_ratio", nullptr},
-                              {"memory_change_bytes", nullptr}});
-  }
-  for (const auto& [key, value] : tuned.start_settings) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool whole = error == std::errc() && end == value.data() + value.size();
-    out["settings"][key] = whole ? Json(number) : Json(value);
-  }
-  out["caches"] = Json::array();
-  out["now"] = RateJson(start_rate ? start_rate : result.rate, tuned.rows);
-  out["predicted"] = RateJson(result.rate, tuned.rows);
-  out["predicted"]["low"] = low ? Json(*low) : Json(nullptr);
-  out["predicted"]["high"] = high ? Json(*high) : Json(nullptr);
-  out["predicted"]["level_ratio"] = 0.95;
-  out["gain_ratio"] = result.effect ? Json(*result.effect) : Json(nullptr);
-  out["gain_interval"] = {
-      {"low", result.effect ? Json(result.effect_interval.low) : Json(nullptr)},
-      {"high", result.effect ? Json(result.effect_interval.high) : Json(nullptr)},
-      {"level_ratio", 0.95}};
-  out["verified"] = {{"pairs_count", result.pairs}, {"note", result.effect_note}};
-  out["promise"] = {{"batches_per_second", nullptr}, {"probability", 0.9}};
-  out["risk"] = {{"slower_probability", nullptr}};
-  out["then_limited_by"] = "";
-  out["then_limited_by_kind"] = nullptr;
-  for (auto at = tuned.decisions.rbegin(); at != tuned.decisions.rend(); ++at) {
-    if (at->limited_by.empty()) continue;
-    out["then_limited_by"] = experiments::ReadDetail(at->detail_json).then_limited_by;
-    break;
-  }
-  out["memory_bytes"] = nullptr;
-  out["memory_change_bytes"] = nullptr;
-  out["solver"] = nullptr;
-  out["objectives"] = Json::array();
-  out["cores_used"] = nullptr;
-  out["watts"] = nullptr;
-  out["worth_of_more"] = Json::array();
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string TuneJson(const Tuned& tuned) {
-  const analysis::TuneResult& result = tuned.result;
-  Json out;
-  out["schema"] = "headrace.tune/1";
-  out["run"] = tuned.run_id;
-  out["pipeline"] = tuned.pipeline;
-  out["start"] = KnobsJson(result.start);
-  out["end"] = KnobsJson(result.end);
-  out["rate"] = RateJson(result.rate, tuned.rows);
-  out["effect_ratio"] = result.effect ? Json(*result.effect) : Json(nullptr);
-  out["effect_interval"] = result.effect ? IntervalJson(result.effect_interval) : Json(nullptr);
-  out["pairs_count"] = result.pairs;
-  out["effect_note"] = result.effect_note;
-  out["converged"] = result.converged;
-  out["applied_count"] = result.applied;
-  out["stopped"] = result.why;
-  out["start_settings"] = Json::object();
-  for (const auto& [key, value] : tuned.start_settings) out["start_settings"][key] = value;
-  out["decisions"] = DecisionsJson(tuned.decisions);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-void PrintResult(const Tuned& tuned, const TuneOptions& options) {
-  const analysis::TuneResult& result = tuned.result;
-  fmt::print("stopped: {}\n", Printable(result.why, 500));
-  std::string set;
-  for (const auto& [knob, values] : Differences(result)) {
-    set +=
-        (options.pid != 0 ? " " : " --set ") + ShellWord(fmt::format("{}={}", knob, values.second));
-  }
-  for (const auto& [key, value] : tuned.start_settings) {
-    set += " --set " + ShellWord(key + "=" + value);
-  }
-  if (result.effect) {
-    fmt::print("{}: {:+.1f} % [{:.1f}, {:.1f}] against the start, {}; now {}\n",
-               result.shown ? "verified" : "not shown", 100 * *result.effect,
-               100 * result.effect_interval.low, 100 * result.effect_interval.high,
-               result.pairs > 0 ? fmt::format("{} pairs of blocks", result.pairs)
-                                : std::string("before against after, not interleaved"),
-               result.rate ? RatesText(*result.rate, tuned.rows) : std::string("unknown"));
-  } else {
-    fmt::print("not verified: {}\n", result.effect_note);
-  }
-  fmt::print("settings:{}\n", set.empty() ? " as they were" : set);
-  const std::string database = DatabaseOption(options.database);
-  fmt::print("recorded as run {} in {}; next: {} tune --explain {}{}\n", tuned.run_id,
-             options.database, ShellWord(ProgramName()), tuned.run_id, database);
-  if (!set.empty() && options.pid == 0) {
-    fmt::print("next: {} run {}{}{}\n", ShellWord(ProgramName()), ShellWord(options.pipeline),
-               database, options.output.empty() ? set : " --plan " + ShellWord(options.output));
-  }
+// What the page needs besides the result of tuning: the decisions, and words for its commands.
+void Complete(const TuneOptions& options, dashboards::TunePage* page) {
+  const auto decisions = analysis::LoadDecisions(options.database, std::to_string(page->run_id));
+  page->decisions = WholeDetails(decisions);
+  page->then_limited_by = ThenLimitedBy(decisions);
+  page->foreign = options.pid != 0;
+  page->program = ShellWord(ProgramName());
+  page->database = options.database;
+  page->database_option = DatabaseOption(options.database);
+  page->file = options.pipeline;
+  page->output = options.output;
 }
 
 // Tells of decisions as they are made and judged. Why it stopped is the result's to say.
@@ -377,10 +242,7 @@ int Explain(const TuneOptions& options) {
                 "name a run of 'headrace tune'; 'headrace runs' lists them");
   }
   if (options.json) {
-    Json out;
-    out["schema"] = "headrace.tune_decisions/1";
-    out["decisions"] = DecisionsJson(decisions);
-    fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+    std::fputs(dashboards::TuneDecisionsJson(WholeDetails(decisions)).c_str(), stdout);
     return 0;
   }
   for (const analysis::DecisionRow& decision : decisions) {
@@ -420,16 +282,16 @@ void CheckOptions(const TuneOptions& options) {
 }
 
 // What is left to say, and to write, when tuning is over.
-int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_failure,
+int Finish(dashboards::TunePage tuned, const TuneOptions& options, const std::string& store_failure,
            const experiments::DecisionFeed* feed) {
   const auto say = [](const std::string& line) { std::fputs((line + "\n").c_str(), stderr); };
   if (!store_failure.empty()) {
     say("headrace tune: decisions were not stored: " + Printable(store_failure, 500));
   }
-  tuned.decisions = analysis::LoadDecisions(options.database, std::to_string(tuned.run_id));
+  Complete(options, &tuned);
   if (!options.output.empty()) {
     AtomicFile file(options.output, options.force);
-    file.Write(PlanJson(tuned));
+    file.Write(dashboards::TunedPlanJson(tuned));
     file.Commit();
     say("wrote " + options.output);
   }
@@ -443,9 +305,9 @@ int Finish(Tuned tuned, const TuneOptions& options, const std::string& store_fai
     if (!options.quiet)
       say(fmt::format("recorded as run {} in {}", tuned.run_id, options.database));
   } else if (options.json) {
-    std::fputs(TuneJson(tuned).c_str(), stdout);
+    std::fputs(dashboards::TuneJson(tuned).c_str(), stdout);
   } else if (!options.quiet) {
-    PrintResult(tuned, options);
+    std::fputs(dashboards::TuneText(tuned).c_str(), stdout);
   }
   if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
   if (const std::optional<double> over = tuned.result.over_memory_bytes) {
@@ -485,17 +347,17 @@ int RunForeign(const TuneOptions& options, experiments::DecisionFeed* feed) {
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
   if (feed != nullptr) sinks.push_back(feed);
   experiments::ForeignTuned done = experiments::TuneForeign(std::move(what), std::move(sinks));
-  Tuned tuned;
+  dashboards::TunePage tuned;
   tuned.result = std::move(done.result);
   tuned.run_id = done.run_id;
-  tuned.rows = done.rows;
+  tuned.rows_per_batch = done.rows;
   tuned.name = options.name;
   return Finish(std::move(tuned), options, done.store_failure, feed);
 }
 
 // Decides about a cache, once threads and queues are set; what it comes to is a decision, also
 // where it comes to nothing.
-void DecideCache(const TuneOptions& options, Tuned* tuned,
+void DecideCache(const TuneOptions& options, dashboards::TunePage* tuned,
                  const std::vector<analysis::DecisionSink*>& sinks) {
   experiments::CacheTuning what;
   what.cache = options.cache;
@@ -556,7 +418,7 @@ int Run(const TuneOptions& options) {
   if (!options.quiet && !options.json) sinks.push_back(&spoken);
   if (feed) sinks.push_back(&*feed);
   std::optional<Error> failure;
-  Tuned tuned;
+  dashboards::TunePage tuned;
   {
     TuningThread tuning(tuner_options, &pipeline, options.database, run_id, sinks, stops);
     experiments::PipelineWatcher watcher(&pipeline, duration_ns, true);
@@ -580,7 +442,8 @@ int Run(const TuneOptions& options) {
   tuned.run_id = run_id;
   const reader::PipelineProgress progress = pipeline.progress();
   if (progress.batches > 0) {
-    tuned.rows = static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
+    tuned.rows_per_batch =
+        static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
   }
   if (!options.cache.tiers.empty() && !experiments::Interrupted())
     DecideCache(options, &tuned, sinks);

@@ -10,4 +10,15 @@ nlohmann::ordered_json NumberOrNull(const std::optional<double>& value) {
   return *value;
 }
 
+nlohmann::ordered_json WholeOrNull(const std::optional<double>& value) {
+  if (!value) return nullptr;
+  return std::llround(*value);
+}
+
+nlohmann::ordered_json IntervalJson(const analysis::Interval& interval, double level) {
+  return {{"low", NumberOrNull(interval.low)},
+          {"high", NumberOrNull(interval.high)},
+          {"level_ratio", level}};
+}
+
 }  // namespace headrace::dashboards

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
+#include "analysis/program/reader_cache.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -34,6 +34,7 @@ analysis::CacheTier ParseTier(const std::string& text) {
     if (tier.read_bytes_per_second <= 0) RefuseTier(text, "give a rate over 0");
   } else if (name == "memory") {
     tier.read_bytes_per_second = analysis::kMemoryCacheBytesPerSecond;
+    tier.rate_assumed = true;
   } else {
     RefuseTier(text,
                "say what the disk reads: disk=200GiB@1.5GB/s (measured by 'headrace doctor "
@@ -46,32 +47,10 @@ analysis::CacheTier ParseTier(const std::string& text) {
   return tier;
 }
 
-// The operators of the reader after which [[cache]] can stand.
-bool KeptByReader(const std::string& op) {
-  return op == "extract" || op == "rowmap" || op == "transform";
-}
-
 }  // namespace
 
 void CheckCacheTiers(const CacheOptions& options) {
   for (const std::string& tier : options.tiers) ParseTier(tier);
-}
-
-bool IsReader(const analysis::PipelineModel& model) {
-  return std::any_of(model.operators().begin(), model.operators().end(),
-                     [](const analysis::OperatorModel& op) { return op.name == "extract"; });
-}
-
-std::string CacheAfter(const analysis::PipelineModel& model, size_t stage) {
-  const std::string& op = model.operators()[model.stages()[stage].last].name;
-  return IsReader(model) && KeptByReader(op) ? op : std::string();
-}
-
-uint64_t CacheBudgetMiB(const analysis::PlannedCache& cache) {
-  constexpr double kAll = 0.9, kMore = 1.5, kMiB = 1 << 20;
-  const double wanted = cache.share < kAll ? cache.bytes : kMore * cache.bytes / cache.share;
-  const double most = std::floor(std::max(cache.most_bytes, cache.bytes) / kMiB);
-  return static_cast<uint64_t>(std::max(1.0, std::min(std::ceil(wanted / kMiB), most)));
 }
 
 analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
@@ -95,9 +74,9 @@ analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
   }
   question.epoch_batches = options.epoch_rows / model.demands().rows;
   question.epochs = options.epochs;
-  if (IsReader(model)) {
+  if (analysis::IsReader(model)) {
     for (size_t s = 0; s < model.stages().size(); ++s) {
-      question.allowed.push_back(!CacheAfter(model, s).empty());
+      question.allowed.push_back(!analysis::CacheAfter(model, s).empty());
     }
   }
   return question;

@@ -7,6 +7,7 @@
 
 #include "analysis/model/prediction.h"
 #include "analysis/program/allocation.h"
+#include "analysis/program/reader_cache.h"
 #include "analysis/run/read_run.h"
 #include "analysis/statistics/block_comparison.h"
 #include "analysis/statistics/statistics.h"
@@ -76,7 +77,7 @@ std::string Why(const analysis::PipelineModel& model, const analysis::CacheQuest
       "epoch on",
       Printable(model.stages()[cache.stage].name), question.tiers[cache.tier].name,
       FormatBytes(cache.bytes), FormatBytes(cache.bytes / std::max(1e-9, cache.share)),
-      FormatBytes(static_cast<double>(CacheBudgetMiB(cache)) * 1048576),
+      FormatBytes(static_cast<double>(analysis::CacheBudgetMiB(cache)) * 1048576),
       100 * (plan.predicted / plan.now - 1), 100 * plan.gain_interval.low,
       100 * plan.gain_interval.high);
   for (const analysis::CacheOption& option : choice.options) {
@@ -172,7 +173,7 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
   const analysis::CacheQuestion question = CacheQuestionOf(model, asked);
   analysis::Budget budget = what.budget;
   budget.cache = question;
-  budget.one_cache = IsReader(model);
+  budget.one_cache = analysis::IsReader(model);
   const analysis::Predictor predictor(model);
   const analysis::CacheChoice choice = analysis::ChooseCache(model, predictor, question);
   const analysis::Allocation plan = analysis::Allocate(predictor, budget);
@@ -186,7 +187,8 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
   decision.now = plan.now;
   const analysis::Prediction present = predictor.Predict({model.current(), {}});
   decision.limited_by = present.limits[present.binding];
-  const std::string after = plan.caches.empty() ? "" : CacheAfter(model, plan.caches.front().stage);
+  const std::string after =
+      plan.caches.empty() ? "" : analysis::CacheAfter(model, plan.caches.front().stage);
   if (after.empty()) {
     decision.reason = WhyNot(model, question, choice);
     Tell(decision, sinks);
@@ -201,7 +203,7 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
   const std::string& tier = question.tiers[cache.tier].name;
   decision.start_settings["cache.after"] = after;
   decision.start_settings["cache.tier"] = tier;
-  decision.start_settings["cache.budget"] = fmt::format("{}MiB", CacheBudgetMiB(cache));
+  decision.start_settings["cache.budget"] = fmt::format("{}MiB", analysis::CacheBudgetMiB(cache));
   decision.predicted = plan.predicted;
   decision.predicted_interval = plan.predicted_interval;
   decision.then_limited_by = analysis::Describe(plan.limited_by);

@@ -29,7 +29,8 @@ struct CacheTier {
   // (a disk).
   double read_bytes_per_second = 0, write_bytes_per_second = 0;
   bool shared = false;
-  bool uses_cpu = true;  // true: reading back takes CPU time (copies); false: it blocks
+  bool uses_cpu = true;       // true: reading back takes CPU time (copies); false: it blocks
+  bool rate_assumed = false;  // nobody gave the rates: they are a default
 };
 
 struct CacheQuestion {
