@@ -13,7 +13,7 @@
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kStartErrorNs = 20'000'000;  // start times of processes are known to 10 ms
+constexpr int64_t kProcessStartErrorNs = 20'000'000;  // start times of processes are known to 10 ms
 
 template <typename T>
 T* FindId(std::vector<T>* samples, int64_t id) {
@@ -55,7 +55,8 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   if (const auto old = forgotten_.find(pid); old != forgotten_.end() && old->second == file) {
     return false;
   }
-  if (segment->opened_monotonic_ns() - start_ns_ < process_began_ns - kStartErrorNs) return false;
+  if (segment->opened_monotonic_ns() - start_ns_ < process_began_ns - kProcessStartErrorNs)
+    return false;
   if (const std::string refusal = WhyNotItsWord(segment->descriptor(), pid, search.ids());
       !refusal.empty()) {
     foreign_.insert(file);
@@ -88,7 +89,7 @@ std::optional<NamedFile> AccountTree::Overlooked(int64_t pid,
     if (!segment) return std::nullopt;
     const NamedFile file{path, IdOf(segment->descriptor())};
     const int64_t opened_ns = segment->opened_monotonic_ns() - start_ns_;
-    const bool older = opened_ns < process_began_ns.value_or(opened_ns) - kStartErrorNs;
+    const bool older = opened_ns < process_began_ns.value_or(opened_ns) - kProcessStartErrorNs;
     if (older || foreign_.count(file.id) || segment->Read(false, nullptr).closed ||
         !WhyNotItsWord(segment->descriptor(), pid, search.ids()).empty()) {
       return std::nullopt;

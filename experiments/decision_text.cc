@@ -15,13 +15,6 @@ namespace {
 constexpr size_t kMostBytes = 1 << 20;
 constexpr int kMostLevels = 16;
 
-analysis::Real NumberOf(const nlohmann::json& in, const char* key) {
-  if (!in.is_object()) return std::nullopt;
-  const auto found = in.find(key);
-  if (found == in.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
 std::string Range(const analysis::Real& low, const analysis::Real& high) {
   return low && high ? fmt::format(" [{}, {}]", FormatCount(*low), FormatCount(*high))
                      : std::string();

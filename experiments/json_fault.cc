@@ -86,4 +86,11 @@ std::optional<JsonFault> FindJsonFault(const std::string& text, int most_levels)
   return check.fault;
 }
 
+std::optional<double> NumberOf(const nlohmann::json& in, const char* key) {
+  if (!in.is_object()) return std::nullopt;
+  const auto found = in.find(key);
+  if (found == in.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 }  // namespace headrace::experiments

@@ -5,6 +5,7 @@
 // beginning, and would overflow the stack.
 #pragma once
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -18,5 +19,8 @@ struct JsonFault {
 // Nothing where `text` is one JSON value whose arrays and objects are nested at most `most_levels`
 // deep. Needs hardly any memory.
 std::optional<JsonFault> FindJsonFault(const std::string& text, int most_levels = 32);
+
+// The number under `key`; empty where `in` is no object, or has none there.
+std::optional<double> NumberOf(const nlohmann::json& in, const char* key);
 
 }  // namespace headrace::experiments

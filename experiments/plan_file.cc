@@ -17,19 +17,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMostBytes = 4 << 20;  // a plan of a hundred operators has some 50 kB
+constexpr uint64_t kMostPlanBytes = 4 << 20;  // a plan of a hundred operators has some 50 kB
 constexpr const char* kMakeOne = "make one with 'headrace plan latest -o plan.json'";
 
 [[noreturn]] void NoPlan(const std::string& where, const std::string& why) {
   throw Error(ExitCode::kBadData,
               "is not a plan (JSON with \"schema\": \"headrace.plan/1\" and \"settings\"): " + why,
               where, kMakeOne);
-}
-
-std::optional<double> NumberOf(const json& in, const char* key) {
-  const auto found = in.find(key);
-  if (found == in.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
 }
 
 std::string TextOf(const json& in, const char* key) {
@@ -88,7 +82,7 @@ PlanFile ParsePlan(const std::string& text, const std::string& path, int cores) 
 PlanFile ReadPlan(const std::string& path) {
   cpu_set_t allowed;
   const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-  return ParsePlan(ReadWholeFile(path, kMostBytes), path, known ? CPU_COUNT(&allowed) : 0);
+  return ParsePlan(ReadWholeFile(path, kMostPlanBytes), path, known ? CPU_COUNT(&allowed) : 0);
 }
 
 }  // namespace headrace::experiments

@@ -19,9 +19,9 @@ using reader::TensorBatch;
 
 void Mix(uint64_t* hash, uint64_t value) { *hash = MixBits(*hash ^ value); }
 
-using Keys = std::vector<reader::JaggedKey>;
+using JaggedKeys = std::vector<reader::JaggedKey>;
 
-void MixJagged(uint64_t* hash, const Keys& keys, uint64_t row) {
+void MixJagged(uint64_t* hash, const JaggedKeys& keys, uint64_t row) {
   for (const reader::JaggedKey& key : keys) {
     const KeyedJaggedTensor& tensor = *key.tensor;
     const int64_t* place = key.offsets() + key.Row(row);
@@ -35,7 +35,8 @@ void MixJagged(uint64_t* hash, const Keys& keys, uint64_t row) {
 }
 
 // Deduplicated features count with each row that has them, in the place that they have without.
-uint64_t RowHash(const TensorBatch& batch, const Keys& sparse, const Keys& weighted, uint64_t row) {
+uint64_t RowHash(const TensorBatch& batch, const JaggedKeys& sparse, const JaggedKeys& weighted,
+                 uint64_t row) {
   uint64_t hash = MixBits(batch.RowId(row));
   const size_t width = batch.dense_names.size();
   for (size_t c = 0; c < width; ++c)
@@ -66,7 +67,7 @@ void Trainer::Record(const reader::Element& batch) {
     Mix(&checksums_->ordered, hash);
   };
   if (const auto* tensors = batch.payload.Get<TensorBatch>()) {
-    const Keys sparse = KeysInOrder(*tensors, false), weighted = KeysInOrder(*tensors, true);
+    const JaggedKeys sparse = KeysInOrder(*tensors, false), weighted = KeysInOrder(*tensors, true);
     for (uint64_t row = 0; row < tensors->rows; ++row)
       add(tensors->RowId(row), RowHash(*tensors, sparse, weighted, row));
   } else if (const auto* rows = batch.payload.Get<reader::FlatMapBatch>()) {

@@ -9,7 +9,7 @@
 namespace headrace::probes::bpf {
 namespace {
 
-constexpr int64_t kGoneNs = 1'000'000'000;  // until then, completions of it may still come
+constexpr int64_t kLongGoneNs = 1'000'000'000;  // until then, completions of it may still come
 constexpr int64_t kEndedPeriodNs = 500'000'000;
 
 class Keeper final : public Sink {
@@ -37,13 +37,13 @@ bool EndedFigures::LongGone(int64_t pid, int64_t now) {
     return false;
   }
   if (it->second == 0) it->second = now;
-  return now - it->second >= kGoneNs;
+  return now - it->second >= kLongGoneNs;
 }
 
 void EndedFigures::ForEach(Program& program, const std::string& map, Sink& sink, const Emit& emit) {
   Kept& kept = maps_[map];
   const int64_t now = MonotonicNs();
-  if (now - looked_ns_ > 100 * kGoneNs) {  // numbers that no map holds any more
+  if (now - looked_ns_ > 100 * kLongGoneNs) {  // numbers that no map holds any more
     looked_ns_ = now;
     gone_since_.clear();
   }

@@ -7,7 +7,7 @@ namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMaxEntries = 1 << 20;
-constexpr size_t kMaxNameBytes = 512;
+constexpr size_t kMaxListedBytes = 512;
 constexpr size_t kMaxNames = 64 << 20;
 
 bool TakeHex(std::string_view* line, uint64_t* value) {
@@ -30,7 +30,7 @@ void ForEachLine(std::string_view text, F&& f) {
 }  // namespace
 
 void SymbolList::Add(uint64_t start, uint64_t size, std::string_view name) {
-  name = name.substr(0, kMaxNameBytes);
+  name = name.substr(0, kMaxListedBytes);
   if (entries_.size() >= kMaxEntries || names_.size() + name.size() > kMaxNames) return;
   entries_.push_back({start, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX)),
                       static_cast<uint32_t>(names_.size()), static_cast<uint32_t>(name.size())});
