@@ -73,7 +73,10 @@ std::string PredictionText(const Allocation& plan) {
       RatesText(plan.predicted, plan.rows_per_batch,
                 fmt::format(" [{}, {}]", FormatCount(range.low), FormatCount(range.high))),
       100 * (plan.predicted / plan.now - 1));
-  if (!ChangesNothing(plan)) {
+  if (!plan.unknown_store.empty()) {
+    text += fmt::format("promise    none: what {} reads from may have no more to give\n",
+                        Printable(plan.unknown_store));
+  } else if (!ChangesNothing(plan)) {
     text += fmt::format("promise    nine of ten such plans reach {}; slower than now: {}\n",
                         FormatRate(plan.promise, "batches"),
                         plan.slower_probability.value_or(0) < 0.01

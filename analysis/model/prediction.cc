@@ -240,6 +240,7 @@ Prediction Predictor::Predict(const Variant& variant) const {
   const double ceiling = std::max(prediction.rate, point.least * std::max(1.0, sampled.high));
   prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
   if (const std::optional<double> full = RateOfFullStores(variant, prediction.rate)) {
+    prediction.store_may_be_full = *full < prediction.interval.low;
     prediction.interval.low = std::min(prediction.interval.low, *full);
   }
   return prediction;
@@ -269,6 +270,7 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
                                                   std::min(1.0, std::abs(middle) / kFullErrorFrom));
   Interval interval{std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
                     std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
+  if (!OnUnknownStore(to.settings)) return interval;
   if (to.settings.parallelism == from.settings.parallelism) return interval;
   const double before = PointAt(from).rate;
   if (const auto full = RateOfFullStores(to, before * (1 + gain)); full && before > 0) {

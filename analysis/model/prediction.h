@@ -28,7 +28,9 @@ struct Prediction {
   Interval interval;          // 90 %
   std::vector<Limit> limits;  // all rows at those settings
   size_t binding = 0;         // index into limits
-  double cpu_cost = 1;        // cost of work on the cores then / its cost at the present settings
+  // The low end of the interval is the rate at which stores that nobody measured give no more.
+  bool store_may_be_full = false;
+  double cpu_cost = 1;  // cost of work on the cores then / its cost at the present settings
 };
 
 // The predicted `rate`, corrected by one known error: at the present settings `before` was

@@ -12,14 +12,14 @@
 namespace headrace::analysis {
 namespace {
 
-// Whether an account, a model, a calibration or an experiment says what the stage's store gives.
-bool HasKnownDevice(const PipelineModel& model, const StageModel& stage) {
-  for (const ResourceModel& resource : model.resources()) {
+// Whether an account, a model, a calibration or an experiment says what the store of one of these
+// operators gives.
+bool HasKnownDevice(const std::vector<ResourceModel>& resources,
+                    const std::vector<size_t>& operators) {
+  for (const ResourceModel& resource : resources) {
     if (resource.kind != "device") continue;
     for (const auto& [user, share] : resource.users) {
-      for (const size_t op : stage.operators) {
-        if (user == op) return true;
-      }
+      if (std::find(operators.begin(), operators.end(), user) != operators.end()) return true;
     }
   }
   return false;
@@ -50,7 +50,8 @@ bool SeenWaitingForStore(const RunView& run, const OperatorRow& op) {
 // Where b is not known apart from c, all of the busy time may be it.
 double MostBlocked(const OperatorRow& op) {
   const int64_t off_cpu_ns = op.busy_ns - op.on_cpu_ns.value_or(0);
-  return static_cast<double>(op.blocked_ns.value_or(op.blocked_high_ns.value_or(off_cpu_ns)));
+  const int64_t blocked_ns = op.blocked_ns.value_or(op.blocked_high_ns.value_or(off_cpu_ns));
+  return static_cast<double>(blocked_ns - op.lock_wait_ns);
 }
 
 bool WaitsForStore(const RunView& run, size_t op, double stage_busy) {
@@ -61,34 +62,43 @@ bool WaitsForStore(const RunView& run, size_t op, double stage_busy) {
   return SeenWaitingForStore(run, row);
 }
 
-// The operator of the stage that waits for a store.
-std::optional<size_t> OperatorThatWaits(const RunView& run, const std::string& stage) {
-  double busy = 0;
-  for (const OperatorRow& op : run.operators) {
-    if (op.stage == stage) busy += static_cast<double>(op.busy_ns);
-  }
+std::vector<size_t> OperatorsOf(const RunView& run, const std::string& stage) {
+  std::vector<size_t> operators;
   for (size_t i = 0; i < run.operators.size(); ++i) {
-    if (run.operators[i].stage == stage && WaitsForStore(run, i, busy)) return i;
+    if (run.operators[i].stage == stage) operators.push_back(i);
   }
-  return std::nullopt;
+  return operators;
+}
+
+// The one of these that waits most for a store.
+std::optional<size_t> OperatorThatWaits(const RunView& run, const std::vector<size_t>& operators) {
+  double busy = 0;
+  for (const size_t op : operators) busy += static_cast<double>(run.operators[op].busy_ns);
+  std::optional<size_t> waits;
+  for (const size_t op : operators) {
+    if (!WaitsForStore(run, op, busy)) continue;
+    if (!waits || MostBlocked(run.operators[op]) > MostBlocked(run.operators[*waits])) waits = op;
+  }
+  return waits;
 }
 
 struct FullStore {
   double rows_per_s = 0;      // the most it gave
-  double enough_threads = 0;  // that got it
+  double enough_threads = 0;  // that would have got it
 };
 
-// Whether twice as many threads, all of them at work, got hardly more, and not so much less that
-// the store was another one, or busy with others.
+// Whether twice as many threads, all of them waiting in their operators, got hardly more, and not
+// so much less that the store was another one, or busy with others.
 bool ShowFullStore(const StageRateRow& few, const StageRateRow& many) {
-  if (std::min(few.busy_ratio, many.busy_ratio) < kStageAtWork) return false;
+  if (std::min(few.blocked_ratio, many.blocked_ratio) < kStageWaits) return false;
   if (few.threads <= 0 || many.threads < kThreadsThatTell * few.threads) return false;
   const double most = std::pow(1 + kFullStoreGain, std::log2(many.threads / few.threads));
   return few.rows_per_s > 0 && many.rows_per_s <= most * few.rows_per_s &&
          many.rows_per_s >= (1 - kFullStoreLoss) * few.rows_per_s;
 }
 
-// From this run and, of each other number of threads, the latest; empty: none shows it.
+// From this run and, of each other number of threads, the latest; empty: none shows it, or one got
+// more than the others say there is.
 std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stage) {
   const StageRateRow* own = nullptr;
   std::map<double, const StageRateRow*> latest;
@@ -103,9 +113,13 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
     const StageRateRow& few = threads < own->threads ? *other : *own;
     const StageRateRow& many = threads < own->threads ? *own : *other;
     if (!ShowFullStore(few, many)) continue;
-    if (!full) full = FullStore{0, few.threads};
+    const double enough = few.threads * std::max(1.0, own->rows_per_s / few.rows_per_s);
+    if (!full) full = FullStore{0, enough};
     full->rows_per_s = std::max({full->rows_per_s, few.rows_per_s, many.rows_per_s});
-    full->enough_threads = std::min(full->enough_threads, few.threads);
+    full->enough_threads = std::min(full->enough_threads, enough);
+  }
+  for (const auto& [threads, other] : latest) {
+    if (full && other->rows_per_s > (1 + kFullStoreGain) * full->rows_per_s) return std::nullopt;
   }
   return full;
 }
@@ -115,10 +129,9 @@ void AddFullStores(const RunView& run, std::vector<ResourceModel>* resources) {
   for (const StageRow& stage : run.stages) {
     const auto full = FullStoreOf(run, stage.name);
     if (!full) continue;
-    const auto op = OperatorThatWaits(run, stage.name);
-    const bool known = std::any_of(run.resources.begin(), run.resources.end(),
-                                   [](const ResourceRow& row) { return row.kind == "device"; });
-    if (!op || known) continue;
+    const std::vector<size_t> operators = OperatorsOf(run, stage.name);
+    const auto op = OperatorThatWaits(run, operators);
+    if (!op || HasKnownDevice(*resources, operators)) continue;
     ResourceModel store{std::string(kStoreOf) + stage.name, "device", 1, {{*op, 1.0}}};
     store.counted_s = static_cast<double>(run.steps.rows_count) /
                       static_cast<double>(run.steps.steps_count) / full->rows_per_s;
@@ -135,8 +148,8 @@ std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model) {
   std::vector<size_t> stages;
   for (size_t s = 0; s < model.stages().size(); ++s) {
     const StageModel& stage = model.stages()[s];
-    if (HasKnownDevice(model, stage)) continue;
-    if (OperatorThatWaits(model.run(), stage.name)) stages.push_back(s);
+    if (HasKnownDevice(model.resources(), stage.operators)) continue;
+    if (OperatorThatWaits(model.run(), OperatorsOf(model.run(), stage.name))) stages.push_back(s);
   }
   return stages;
 }

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -584,36 +585,58 @@ void ReadLoads(Database& database, int64_t id, RunView* view) {
       });
 }
 
-// The same runs, whatever is known of their CPU time.
-void ReadStageRates(Database& database, int64_t id, RunView* view) {
-  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
-  const std::string settings = SettingsOfWork(*view->run.settings_text);
-  const std::string options = OptionsOfWork(view->run.command);
+// Runs of the same work on as many cores, newest first behind this one, whatever is known of their
+// CPU time.
+struct SameWork {
+  int64_t run_id = 0;
+  double rows_per_s = 0;
+};
+std::vector<SameWork> ReadSameWork(Database& database, int64_t id, const RunView& view) {
+  constexpr size_t kMostRuns = 16;
+  const std::string settings = SettingsOfWork(*view.run.settings_text);
+  const std::string options = OptionsOfWork(view.run.command);
+  std::vector<SameWork> runs;
   database.Each(
-      "SELECT o.run_id, o.command, o.settings_text, s.rows_count, s.wall_ns, st.stage, "
-      "st.last_parallelism_count, st.lifetime_ns, "
-      "(SELECT SUM(busy_ns) FROM operator_summary AS op WHERE op.run_id = o.run_id "
-      "AND op.stage = st.stage) AS busy_ns "
+      "SELECT o.run_id, o.command, o.settings_text, s.rows_count, s.wall_ns "
       "FROM run_summary AS r JOIN run_summary AS o "
       "USING (hostname, cpu_model, headrace_version, pipeline_path, pipeline_text, table_text, "
       "kind) "
       "JOIN step_summary AS s ON s.run_id = o.run_id "
-      "JOIN stage_summary AS st ON st.run_id = o.run_id "
-      "WHERE r.run_id = ?1 AND o.cold IS r.cold AND o.duration_ns >= 1000000000 "
-      "AND s.rows_count > 0 AND s.wall_ns > 0 AND o.settings_text IS NOT NULL "
-      "ORDER BY o.run_id = ?1 DESC, o.run_id DESC LIMIT 200",
+      "WHERE r.run_id = ?1 AND o.cold IS r.cold AND o.cores_count IS r.cores_count "
+      "AND o.duration_ns >= 1000000000 AND s.rows_count > 0 AND s.wall_ns > 0 "
+      "AND o.settings_text IS NOT NULL ORDER BY o.run_id = ?1 DESC, o.run_id DESC LIMIT 200",
       id, [&](const Row& row) {
+        if (runs.size() >= kMostRuns) return;
         if (SettingsOfWork(row.Text("settings_text")) != settings) return;
         if (OptionsOfWork(row.Text("command")) != options) return;
-        const double lifetime = row.Real("lifetime_ns").value_or(0);
-        const double busy = row.Real("busy_ns").value_or(0);
-        view->stage_rates.push_back({row.Text("stage"),
-                                     row.Real("last_parallelism_count").value_or(0),
-                                     lifetime > 0 ? busy / lifetime : 0,
-                                     1e9 * static_cast<double>(row.Number("rows_count")) /
-                                         static_cast<double>(row.Number("wall_ns")),
-                                     row.Number("run_id") == id});
+        runs.push_back({row.Number("run_id"), 1e9 * static_cast<double>(row.Number("rows_count")) /
+                                                  static_cast<double>(row.Number("wall_ns"))});
       });
+  return runs;
+}
+
+void ReadStageRates(Database& database, int64_t id, RunView* view) {
+  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
+  for (const SameWork& run : ReadSameWork(database, id, *view)) {
+    database.Each(
+        "SELECT st.stage, st.last_parallelism_count, st.parallelism_count, st.lifetime_ns, "
+        "SUM(COALESCE(op.blocked_ns, 0) - COALESCE(op.lock_wait_ns, 0)) "
+        "AS blocked_ns "
+        "FROM stage_summary AS st JOIN operator_summary AS op "
+        "ON op.run_id = st.run_id AND op.stage = st.stage WHERE st.run_id = ?1 "
+        "GROUP BY st.stage, st.last_parallelism_count, st.parallelism_count, st.lifetime_ns",
+        run.run_id, [&](const Row& row) {
+          const double threads = row.Real("last_parallelism_count").value_or(0);
+          // Threads that changed while it ran say nothing of either number.
+          const double mean = row.Real("parallelism_count").value_or(0);
+          if (std::abs(mean - threads) > 0.05 * threads) return;
+          const double lifetime = row.Real("lifetime_ns").value_or(0);
+          const double blocked = std::max(0.0, row.Real("blocked_ns").value_or(0));
+          view->stage_rates.push_back({row.Text("stage"), threads,
+                                       lifetime > 0 ? blocked / lifetime : 0, run.rows_per_s,
+                                       run.run_id == id});
+        });
+  }
 }
 
 // Runs overlap where each began before the other ended.

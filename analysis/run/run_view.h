@@ -190,9 +190,10 @@ struct LoadRow {
 // How fast a run of the same work went, with so many threads in one of its stages.
 struct StageRateRow {
   std::string stage;
-  double threads = 0, busy_ratio = 0;  // share of those threads' time in operators
-  double rows_per_s = 0;               // of the run
-  bool own = false;                    // it is this run's
+  double threads = 0;
+  double blocked_ratio = 0;  // share of those threads' time blocked in operators, locks left out
+  double rows_per_s = 0;     // of the run
+  bool own = false;          // it is this run's
 };
 
 // Another run of the same pipeline file with the same settings, table, host, cores and version,

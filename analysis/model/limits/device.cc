@@ -40,7 +40,7 @@ class Device final : public ResourceLimit {
   std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& limit,
                              const std::string& /*culprit*/) const override {
     return fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",
-                       limit.name);
+                       Printable(limit.name));
   }
   std::string ResourceClass(const PipelineModel& model, const Limit& limit) const override {
     return IsModelledLink(model.run().run, limit.name) ? "nic_ingress" : "storage";

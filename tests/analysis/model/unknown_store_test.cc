@@ -89,15 +89,16 @@ TEST(UnknownStore, ThePlanIsAnExperiment) {
   ASSERT_TRUE(statements.allocation);
   EXPECT_FALSE(statements.allocation->shown());
   EXPECT_EQ(statements.allocation->unknown_store, "read");
-  EXPECT_GT(statements.allocation->slower_probability.value_or(0), 0.01);
+  EXPECT_FALSE(statements.allocation->slower_probability);
+  EXPECT_LT(statements.allocation->promise, statements.allocation->now);
   const NextStep next = NextStepOf(run, statements);
   EXPECT_EQ(next.kind, NextKind::kCompare);
   EXPECT_NE(next.text.find("What read reads from may have no more to give"), std::string::npos)
       << next.text;
 }
 
-void AddRun(RunView* run, double threads, double rate, double busy_ratio, bool own) {
-  run->stage_rates.push_back({"read", threads, busy_ratio, 64 * rate, own});
+void AddRun(RunView* run, double threads, double rate, double blocked_ratio, bool own) {
+  run->stage_rates.push_back({"read", threads, blocked_ratio, 64 * rate, own});
 }
 
 // Four threads wait four times as long for the same rate: the store is full.
@@ -123,7 +124,7 @@ TEST(UnknownStore, RunsThatDoNotTellAreNoEvidence) {
   const double rate = PipelineModel(without).demands().rate;
   const struct {
     const char* name;
-    double threads, rate, busy_ratio;
+    double threads, rate, blocked_ratio;
     bool known;
   } cases[] = {{"it scaled", 1, 0.5 * rate, 1, false},
                {"nearly as many threads", 1.5, rate, 1, false},
@@ -134,9 +135,14 @@ TEST(UnknownStore, RunsThatDoNotTellAreNoEvidence) {
     SCOPED_TRACE(c.name);
     RunView run = without;
     AddRun(&run, 2, rate, 1, true);
-    AddRun(&run, c.threads, c.rate, c.busy_ratio, false);
+    AddRun(&run, c.threads, c.rate, c.blocked_ratio, false);
     EXPECT_EQ(StagesOnUnknownStores(PipelineModel(run)).empty(), c.known);
   }
+  RunView contradicted = without;  // twice the threads got nothing, four times as many got more
+  AddRun(&contradicted, 2, rate, 1, true);
+  AddRun(&contradicted, 1, rate, 1, false);
+  AddRun(&contradicted, 8, 2 * rate, 1, false);
+  EXPECT_FALSE(StagesOnUnknownStores(PipelineModel(contradicted)).empty());
   RunView older = without;  // the latest run with so many threads counts
   AddRun(&older, 2, rate, 1, true);
   AddRun(&older, 1, 0.5 * rate, 1, false);

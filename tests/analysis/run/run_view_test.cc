@@ -130,7 +130,7 @@ TEST_F(LoadRunTest, TheCeilingIsOfTheSameMachineAndItsLatestCalibration) {
 
 TEST_F(LoadRunTest, LoadsAreOfRunsThatDoTheSameWork) {
   std::string sql = R"sql(
-CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text,
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text, cores_count,
   pipeline_text, hostname, table_text, kind, cold, pipeline_path DEFAULT 'p.toml',
   cpu_model DEFAULT 'c', headrace_version DEFAULT 'v', started_realtime_ns DEFAULT 0);
 INSERT INTO run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text,
