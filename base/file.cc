@@ -16,8 +16,6 @@
 namespace headrace {
 namespace {
 
-constexpr int kMaxAttempts = 16;  // a name that is taken is no chance, but it costs nothing
-
 // The descriptor of this process that a name such as /dev/stdout or /dev/fd/3 means, or -1. Only
 // the name itself counts: a link to such a name is not what a user asked for.
 int DescriptorOf(std::string_view path) {
@@ -181,7 +179,7 @@ void AtomicFile::Create(uint32_t mode) {
     temporary_ = TemporaryName(name_);
     fd_ = openat(folder_, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                  mode);
-    if (fd_ >= 0 || (errno == EEXIST && attempt < kMaxAttempts)) continue;
+    if (fd_ >= 0 || (errno == EEXIST && attempt < kMostTemporaryNames)) continue;
     const int error = errno;
     close(folder_);
     throw ErrnoError(error, "create", path_);

@@ -19,7 +19,6 @@ namespace {
 constexpr std::string_view kMark = ".tmp";
 constexpr size_t kRandomDigits = 16;
 constexpr size_t kMaxNameBytes = 220;  // of NAME_MAX, 255: the rest is for the mark
-constexpr int kMaxNames = 16;          // a name that is taken is no chance, but it costs nothing
 
 // Calls make(path) with new names until it succeeds; it returns -1 and sets errno as system calls
 // do.
@@ -31,7 +30,7 @@ std::string NewBeside(const std::string& path, Make make) {
   for (int attempt = 0;; ++attempt) {
     const std::string temporary = folder + TemporaryName(name);
     if (make(temporary.c_str()) >= 0) return temporary;
-    if (errno != EEXIST || attempt == kMaxNames) throw ErrnoError(errno, "create", path);
+    if (errno != EEXIST || attempt == kMostTemporaryNames) throw ErrnoError(errno, "create", path);
   }
 }
 

@@ -11,6 +11,9 @@ namespace headrace {
 // "NAME.tmpPID-RANDOM": a name of this process, with 64 random bits. `name` has no folder.
 std::string TemporaryName(std::string_view name);
 
+// How many of these names to try where one is taken, which is no chance, but costs nothing.
+inline constexpr int kMostTemporaryNames = 16;
+
 // 64 random bits as 16 digits.
 std::string RandomDigits();
 

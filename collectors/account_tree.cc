@@ -13,8 +13,6 @@
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kProcessStartErrorNs = 20'000'000;  // start times of processes are known to 10 ms
-
 template <typename T>
 T* FindId(std::vector<T>* samples, int64_t id) {
   const auto it =

@@ -21,7 +21,6 @@ namespace {
 
 constexpr size_t kMaxFolders = 256;
 constexpr int64_t kMakingNs = 10'000'000'000;  // a segment is whole long before
-constexpr int64_t kStartErrorNs = 20'000'000;  // start times of processes are known to 10 ms
 
 // The folder of accounts here and in every other mount namespace, each once. The namespace of a
 // process is entered through the process; without the right to trace it, it is not seen.
@@ -79,7 +78,7 @@ std::string WhyNot(int64_t pid, int fd, const hr_header& header) {
   if (!stat) return fmt::format("nothing can be read of process {}", pid);
   if (std::string refusal = WhyNotItsWord(fd, pid); !refusal.empty()) return refusal;
   const int64_t began_ns = probes::StartedMonotonicNs(stat->start_ticks);
-  if (static_cast<int64_t>(header.base_monotonic_ns) < began_ns - kStartErrorNs) {
+  if (static_cast<int64_t>(header.base_monotonic_ns) < began_ns - kProcessStartErrorNs) {
     return fmt::format("older than process {}", pid);
   }
   return "";

@@ -10,6 +10,9 @@
 
 namespace headrace::collectors {
 
+// Start times of processes are known to 10 ms.
+inline constexpr int64_t kProcessStartErrorNs = 20'000'000;
+
 struct SegmentClaim {
   std::string path;
   int64_t pid = 0;      // of the process, in our pid namespace; 0 when refused

@@ -8,8 +8,6 @@
 #include "base/infinite.h"
 
 namespace headrace::analysis {
-namespace {}  // namespace
-
 HostRows::HostRows(const HostProblem& problem, Lists lists, double unit_s, bool memory,
                    const std::vector<double>* shares)
     : problem_(problem),

@@ -1,125 +1,26 @@
 #include "analysis/run/read_run.h"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <map>
-#include <memory>
-#include <set>
-#include <sstream>
 
 #include "analysis/run/phases.h"
+#include "analysis/run/read_other_runs.h"
+#include "analysis/run/run_database.h"
 #include "base/error.h"
-#include "collectors/store/open_to_read.h"
-#include "collectors/store/store_file.h"
 
 namespace headrace::analysis {
 namespace {
 
-// One row of a view, by column name; a column that the view lacks reads as null, so that a database
-// another program wrote need not have all.
-class Row {
- public:
-  Row(sqlite3_stmt* statement, const std::map<std::string, int>* columns)
-      : statement_(statement), columns_(columns) {}
-
-  Count Integer(const std::string& name) const {
-    const int column = Find(name);
-    if (column < 0 || sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
-    return sqlite3_column_int64(statement_, column);
-  }
-  int64_t Number(const std::string& name) const { return Integer(name).value_or(0); }
-  analysis::Real Real(const std::string& name) const {
-    const int column = Find(name);
-    if (column < 0 || sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
-    return sqlite3_column_double(statement_, column);
-  }
-  // Whether the view has the column, with a value.
-  bool Has(const std::string& name) const {
-    const int column = Find(name);
-    return column >= 0 && sqlite3_column_type(statement_, column) != SQLITE_NULL;
-  }
-  std::string Text(const std::string& name) const {
-    const int column = Find(name);
-    const unsigned char* text = column < 0 ? nullptr : sqlite3_column_text(statement_, column);
-    return text == nullptr ? "" : reinterpret_cast<const char*>(text);
-  }
-
- private:
-  int Find(const std::string& name) const {
-    auto it = columns_->find(name);
-    return it == columns_->end() ? -1 : it->second;
-  }
-  sqlite3_stmt* statement_;
-  const std::map<std::string, int>* columns_;
-};
-
-class Database {
- public:
-  explicit Database(const std::string& path)
-      : database_(collectors::OpenToRead(path, collectors::Foreign::kAsItIs)) {}
-
-  // Calls `use` for each row of `sql`, with `run_id` bound to the first parameter if it has one.
-  template <typename Use>
-  void Each(const std::string& sql, int64_t run_id, Use use) {
-    sqlite3_stmt* prepared = nullptr;
-    if (database_.Prepare(sql, &prepared) != SQLITE_OK) Fail();
-    const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared,
-                                                                          sqlite3_finalize);
-    if (sqlite3_bind_parameter_count(prepared) > 0) sqlite3_bind_int64(prepared, 1, run_id);
-    std::map<std::string, int> columns;
-    for (int i = 0; i < sqlite3_column_count(prepared); ++i) {
-      columns[sqlite3_column_name(prepared, i)] = i;
-    }
-    int code;
-    int64_t spent_ns = 0;
-    while ((code = database_.Step(prepared, &spent_ns)) == SQLITE_ROW) use(Row(prepared, &columns));
-    if (code != SQLITE_DONE) Fail();
-  }
-
-  // Whether there is that view; another program's database may not have it.
-  bool Has(const std::string& view) {
-    bool found = false;
-    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE name = '{0}' UNION ALL "
-                     "SELECT 1 FROM sqlite_temp_master WHERE name = '{0}'",
-                     view),
-         0, [&](const Row&) { found = true; });
-    return found;
-  }
-
-  template <typename Use>
-  void EachOf(const std::string& view, int64_t run_id, const std::string& order, Use use) {
-    Each(fmt::format("SELECT * FROM {} WHERE run_id = ?1{}", view,
-                     order.empty() ? "" : " ORDER BY " + order),
-         run_id, use);
-  }
-
- private:
-  [[noreturn]] void Fail() {
-    if (database_.stopped()) database_.Fail("");
-    const std::string message = sqlite3_errmsg(database_.handle());
-    if (message.find("no such table") != std::string::npos ||
-        message.find("not a database") != std::string::npos) {
-      throw Error(ExitCode::kBadData, "is not a headrace database (" + message + ")",
-                  database_.path(),
-                  "give the file that 'headrace run' or 'headrace profile' wrote with --db");
-    }
-    throw Error(ExitCode::kBadData, message, database_.path(), "the file may be damaged or in use");
-  }
-
-  collectors::Database database_;
-};
-
-int64_t FindRun(Database& database, const std::string& path, const std::string& wanted) {
+int64_t FindRun(RunDatabase& database, const std::string& path, const std::string& wanted) {
   Count by_id, by_name, latest;
   char* end = nullptr;
   const long long number = std::strtoll(wanted.c_str(), &end, 10);
   const bool numeric = !wanted.empty() && *end == '\0';
   std::vector<std::string> names;
-  database.Each("SELECT run_id, name FROM run_summary ORDER BY run_id", 0, [&](const Row& row) {
+  database.Each("SELECT run_id, name FROM run_summary ORDER BY run_id", 0, [&](const ViewRow& row) {
     const int64_t id = row.Number("run_id");
     latest = id;
     if (numeric && id == number) by_id = id;
@@ -136,15 +37,17 @@ int64_t FindRun(Database& database, const std::string& path, const std::string& 
 }
 
 // The column of that name, as the member it is read into has it.
-void ReadColumn(const Row& row, const char* name, std::string* text) { *text = row.Text(name); }
-void ReadColumn(const Row& row, const char* name, int64_t* number) { *number = row.Number(name); }
-void ReadColumn(const Row& row, const char* name, Count* count) { *count = row.Integer(name); }
-void ReadColumn(const Row& row, const char* name, Real* real) { *real = row.Real(name); }
-void ReadColumn(const Row& row, const char* name, std::optional<std::string>* text) {
+void ReadColumn(const ViewRow& row, const char* name, std::string* text) { *text = row.Text(name); }
+void ReadColumn(const ViewRow& row, const char* name, int64_t* number) {
+  *number = row.Number(name);
+}
+void ReadColumn(const ViewRow& row, const char* name, Count* count) { *count = row.Integer(name); }
+void ReadColumn(const ViewRow& row, const char* name, Real* real) { *real = row.Real(name); }
+void ReadColumn(const ViewRow& row, const char* name, std::optional<std::string>* text) {
   if (row.Has(name)) *text = row.Text(name);
 }
 
-RunRow ReadRun(const Row& row) {
+RunRow ReadRun(const ViewRow& row) {
   RunRow run;
   run.run_id = row.Number("run_id");
   run.state = row.Text("state");
@@ -158,7 +61,7 @@ RunRow ReadRun(const Row& row) {
   return run;
 }
 
-OperatorCounters ReadOperatorCounters(const Row& row) {
+OperatorCounters ReadOperatorCounters(const ViewRow& row) {
   OperatorCounters op;
 #define HR_OPERATOR_COUNTER(type, member, column, help) ReadColumn(row, #column, &op.column);
 #include "collectors/store/columns.def"
@@ -185,7 +88,7 @@ OperatorCounters NothingDone(const OperatorCounters& op) {
   return none;
 }
 
-StageCounters ReadStageCounters(const Row& row) {
+StageCounters ReadStageCounters(const ViewRow& row) {
   StageCounters stage;
   stage.parallelism_count = row.Real("parallelism_count").value_or(0);
   stage.lifetime_ns = row.Number("lifetime_ns");
@@ -195,7 +98,7 @@ StageCounters ReadStageCounters(const Row& row) {
   return stage;
 }
 
-QueueCounters ReadQueueCounters(const Row& row) {
+QueueCounters ReadQueueCounters(const ViewRow& row) {
   QueueCounters queue;
   queue.mean_occupancy_ratio = row.Real("mean_occupancy_ratio");
   queue.full_ratio = row.Real("full_ratio");
@@ -205,25 +108,25 @@ QueueCounters ReadQueueCounters(const Row& row) {
   return queue;
 }
 
-ResourceCounters ReadResourceCounters(const Row& row) {
+ResourceCounters ReadResourceCounters(const ViewRow& row) {
   ResourceCounters resource;
 #define HR_RESOURCE_COUNTER(type, member, column, help) ReadColumn(row, #column, &resource.column);
 #include "collectors/store/columns.def"
   return resource;
 }
 
-StepCounters ReadStepCounters(const Row& row) {
+StepCounters ReadStepCounters(const ViewRow& row) {
   return {row.Number("steps_count"), row.Number("rows_count"), row.Number("wait_ns"),
           row.Number("compute_ns")};
 }
 
-void ReadSummaries(Database& database, int64_t id, RunView* view) {
+void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
   if (database.Has("run_setting")) {
-    database.EachOf("run_setting", id, "key", [&](const Row& row) {
+    database.EachOf("run_setting", id, "key", [&](const ViewRow& row) {
       view->run.settings.emplace(row.Text("key"), row.Text("value"));
     });
   }
-  database.EachOf("stage_summary", id, "stage_index", [&](const Row& row) {
+  database.EachOf("stage_summary", id, "stage_index", [&](const ViewRow& row) {
     StageRow stage;
     static_cast<StageCounters&>(stage) = ReadStageCounters(row);
     stage.name = row.Text("stage");
@@ -232,7 +135,7 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
     stage.max_parallelism_count = row.Number("max_parallelism_count");
     view->stages.push_back(std::move(stage));
   });
-  database.EachOf("operator_summary", id, "stage_index, position_index", [&](const Row& row) {
+  database.EachOf("operator_summary", id, "stage_index, position_index", [&](const ViewRow& row) {
     OperatorRow op;
     static_cast<OperatorCounters&>(op) = ReadOperatorCounters(row);
     op.name = row.Text("operator");
@@ -244,7 +147,7 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
     op.residual_ns = row.Integer("residual_ns");
     view->operators.push_back(std::move(op));
   });
-  database.EachOf("queue_summary", id, "", [&](const Row& row) {
+  database.EachOf("queue_summary", id, "", [&](const ViewRow& row) {
     QueueRow queue;
     static_cast<QueueCounters&>(queue) = ReadQueueCounters(row);
     queue.name = row.Text("queue");
@@ -253,7 +156,7 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
     queue.capacity_count = row.Number("capacity_count");
     view->queues.push_back(std::move(queue));
   });
-  database.EachOf("resource_summary", id, "", [&](const Row& row) {
+  database.EachOf("resource_summary", id, "", [&](const ViewRow& row) {
     ResourceRow resource;
     static_cast<ResourceCounters&>(resource) = ReadResourceCounters(row);
     resource.name = row.Text("resource");
@@ -261,13 +164,13 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
     resource.servers_count = row.Integer("servers_count").value_or(1);
     view->resources.push_back(std::move(resource));
   });
-  database.EachOf("step_summary", id, "", [&](const Row& row) {
+  database.EachOf("step_summary", id, "", [&](const ViewRow& row) {
     static_cast<StepCounters&>(view->steps) = ReadStepCounters(row);
     view->steps.wall_ns = row.Number("wall_ns");
     view->steps.step_p50_ns = row.Integer("step_p50_ns");
     view->steps.step_p99_ns = row.Integer("step_p99_ns");
   });
-  database.EachOf("host_summary", id, "metric", [&](const Row& row) {
+  database.EachOf("host_summary", id, "metric", [&](const ViewRow& row) {
     view->hosts.push_back({row.Text("metric"), row.Text("unit"), row.Text("source"),
                            row.Real("mean_value"), row.Real("minimum_value"),
                            row.Real("maximum_value"), row.Real("last_value"), row.Text("subject"),
@@ -277,17 +180,17 @@ void ReadSummaries(Database& database, int64_t id, RunView* view) {
     database.Each(
         "SELECT start_ns + duration_ns AS at_ns, value FROM host_interval WHERE run_id = ?1 AND "
         "metric = 'process_cpu_ns' ORDER BY start_ns",
-        id, [&](const Row& row) {
+        id, [&](const ViewRow& row) {
           if (const Real value = row.Real("value")) {
             view->process_cpu.push_back({row.Number("at_ns"), *value});
           }
         });
   }
-  database.EachOf("probe_status", id, "probe", [&](const Row& row) {
+  database.EachOf("probe_status", id, "probe", [&](const ViewRow& row) {
     view->probes.push_back({row.Text("probe"), row.Text("state"), row.Text("reason"),
                             row.Text("fix"), row.Text("affects")});
   });
-  database.EachOf("loss_summary", id, "what", [&](const Row& row) {
+  database.EachOf("loss_summary", id, "what", [&](const ViewRow& row) {
     view->losses.push_back(
         {row.Text("what"), row.Number("lost_count"), row.Integer("total_count")});
   });
@@ -298,7 +201,7 @@ class Windows {
  public:
   explicit Windows(RunView* view) : view_(view) {}
 
-  WindowRow& At(const Row& row) {
+  WindowRow& At(const ViewRow& row) {
     const int64_t start = row.Number("start_ns");
     auto [it, added] = windows_.try_emplace(start);
     WindowRow& window = it->second;
@@ -335,11 +238,11 @@ std::optional<size_t> IndexOf(const std::vector<T>& rows, const std::string& nam
   return std::nullopt;
 }
 
-void ReadWindows(Database& database, int64_t id, RunView* view) {
+void ReadWindows(RunDatabase& database, int64_t id, RunView* view) {
   Windows windows(view);
   database.EachOf("step_interval", id, "",
-                  [&](const Row& row) { windows.At(row).steps = ReadStepCounters(row); });
-  database.EachOf("operator_interval", id, "", [&](const Row& row) {
+                  [&](const ViewRow& row) { windows.At(row).steps = ReadStepCounters(row); });
+  database.EachOf("operator_interval", id, "", [&](const ViewRow& row) {
     // Two stages may each have an operator of one name.
     const std::string name = row.Text("operator"), stage = row.Text("stage");
     for (size_t i = 0; i < view->operators.size(); ++i) {
@@ -349,23 +252,23 @@ void ReadWindows(Database& database, int64_t id, RunView* view) {
       break;
     }
   });
-  database.EachOf("stage_interval", id, "", [&](const Row& row) {
+  database.EachOf("stage_interval", id, "", [&](const ViewRow& row) {
     const auto index = IndexOf(view->stages, row.Text("stage"));
     if (index) windows.At(row).stages[*index] = ReadStageCounters(row);
   });
-  database.EachOf("queue_interval", id, "", [&](const Row& row) {
+  database.EachOf("queue_interval", id, "", [&](const ViewRow& row) {
     const auto index = IndexOf(view->queues, row.Text("queue"));
     if (index) windows.At(row).queues[*index] = ReadQueueCounters(row);
   });
-  database.EachOf("resource_interval", id, "", [&](const Row& row) {
+  database.EachOf("resource_interval", id, "", [&](const ViewRow& row) {
     const auto index = IndexOf(view->resources, row.Text("resource"));
     if (index) windows.At(row).resources[*index] = ReadResourceCounters(row);
   });
   windows.Finish();
 }
 
-void ReadProcesses(Database& database, int64_t id, RunView* view) {
-  database.EachOf("process_summary", id, "process_id", [&](const Row& row) {
+void ReadProcesses(RunDatabase& database, int64_t id, RunView* view) {
+  database.EachOf("process_summary", id, "process_id", [&](const ViewRow& row) {
     ProcessRow process;
     process.process_id = row.Number("process_id");
     process.pid = row.Number("pid");
@@ -388,8 +291,8 @@ void ReadProcesses(Database& database, int64_t id, RunView* view) {
   });
 }
 
-void ReadMeasurements(Database& database, int64_t id, RunView* view) {
-  database.EachOf("measurement_summary", id, "metric", [&](const Row& row) {
+void ReadMeasurements(RunDatabase& database, int64_t id, RunView* view) {
+  database.EachOf("measurement_summary", id, "metric", [&](const ViewRow& row) {
     MeasurementRow m;
     m.metric = row.Text("metric");
     m.unit = row.Text("unit");
@@ -412,7 +315,7 @@ void ReadMeasurements(Database& database, int64_t id, RunView* view) {
     view->measurements.push_back(std::move(m));
   });
   database.EachOf("stack_summary", id, fmt::format("time_ns DESC LIMIT {}", kMaxStacks),
-                  [&](const Row& row) {
+                  [&](const ViewRow& row) {
                     StackRow stack;
                     stack.kind = row.Text("kind");
                     stack.operator_name = row.Text("operator");
@@ -427,24 +330,24 @@ void ReadMeasurements(Database& database, int64_t id, RunView* view) {
                     view->stacks.push_back(std::move(stack));
                   });
   database.EachOf("metric_list", id, "metric",
-                  [&](const Row& row) { view->metrics.push_back(row.Text("metric")); });
-  database.EachOf("detail_range", id, "start_ns", [&](const Row& row) {
+                  [&](const ViewRow& row) { view->metrics.push_back(row.Text("metric")); });
+  database.EachOf("detail_range", id, "start_ns", [&](const ViewRow& row) {
     view->details.push_back({row.Number("start_ns"), row.Number("end_ns"), row.Text("reason")});
   });
 }
 
 // Slices are as long as the longest stored interval at least, so that each holds whole ones, and a
 // long recording has some hundreds of them.
-void ReadCourse(Database& database, int64_t id, RunView* view) {
+void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr const char* kMetrics =
       "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
       "'sampled_off_cpu_ns', 'thread_on_cpu_ns', 'thread_runnable_ns', "
       "'sampled_on_cpu_ns', 'sampled_runnable_ns')";
   constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300;
   int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
-  database.Each("SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = ?1",
-                id,
-                [&](const Row& row) { slice_ns = std::max(slice_ns, row.Number("longest_ns")); });
+  database.Each(
+      "SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = ?1", id,
+      [&](const ViewRow& row) { slice_ns = std::max(slice_ns, row.Number("longest_ns")); });
   view->course_slice_ns = slice_ns;
   database.Each(
       fmt::format("SELECT start_ns / {} AS slice, metric, process_id, thread, subject, "
@@ -452,7 +355,7 @@ void ReadCourse(Database& database, int64_t id, RunView* view) {
                   "?1 AND process_id IS NOT NULL AND operator IS NULL AND metric IN {} "
                   "GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1",
                   slice_ns, kMetrics),
-      id, [&](const Row& row) {
+      id, [&](const ViewRow& row) {
         view->course.push_back({row.Number("slice"), row.Text("metric"), row.Number("process_id"),
                                 row.Text("thread"), row.Text("subject"), row.Text("cause"),
                                 row.Real("value").value_or(0)});
@@ -460,22 +363,22 @@ void ReadCourse(Database& database, int64_t id, RunView* view) {
 }
 
 // Reads the ceilings of the latest calibration with the run's host and CPU.
-void ReadCeilings(Database& database, int64_t id, RunView* view) {
+void ReadCeilings(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT MAX(c.value) AS value FROM run_summary AS r JOIN calibration_summary AS c "
       "USING (hostname, cpu_model) WHERE r.run_id = ?1 AND c.metric = 'memory_read_bytes_per_s' "
       "GROUP BY c.calibration_id ORDER BY c.calibration_id DESC LIMIT 1",
-      id, [&](const Row& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
+      id, [&](const ViewRow& row) { view->memory_ceiling_bytes_per_s = row.Real("value"); });
 }
 
 // What the run did in its steady phase, as far as the course of its steps tells it; the store's own
 // figure where that is too short.
-Real ObservedBy(Database& database, int64_t id, Real stored) {
+Real ObservedBy(RunDatabase& database, int64_t id, Real stored) {
   RunView steps;
   database.Each(
       "SELECT start_ns, duration_ns, steps_count FROM step_interval WHERE run_id = ?1 "
       "ORDER BY start_ns",
-      id, [&](const Row& row) {
+      id, [&](const ViewRow& row) {
         WindowRow& window = steps.windows.emplace_back();
         window.start_ns = row.Number("start_ns");
         window.duration_ns = row.Number("duration_ns");
@@ -485,8 +388,8 @@ Real ObservedBy(Database& database, int64_t id, Real stored) {
   return steady ? steady : stored;
 }
 
-void ReadPredictions(Database& database, int64_t id, RunView* view) {
-  const auto read = [&](const Row& row) {
+void ReadPredictions(RunDatabase& database, int64_t id, RunView* view) {
+  const auto read = [&](const ViewRow& row) {
     return PredictionRow{
         row.Real("batches_per_second").value_or(0),
         row.Real("low"),
@@ -497,7 +400,7 @@ void ReadPredictions(Database& database, int64_t id, RunView* view) {
         row.Number("other_pipeline") != 0};
   };
   database.Each("SELECT *, 0 AS other_pipeline FROM prediction_summary WHERE run_id = ?1", id,
-                [&](const Row& row) { view->prediction = read(row); });
+                [&](const ViewRow& row) { view->prediction = read(row); });
   database.Each(
       "SELECT p.*, f.run_id IS NOT NULL AND (f.pipeline_text <> o.pipeline_text OR "
       "COALESCE(f.table_text, '') <> COALESCE(o.table_text, '')) AS other_pipeline "
@@ -508,17 +411,17 @@ void ReadPredictions(Database& database, int64_t id, RunView* view) {
       "AND o.state = 'complete' AND p.run_id IN (SELECT MAX(run_id) FROM prediction_summary "
       "WHERE run_id < ?1 GROUP BY from_run_id, batches_per_second) "
       "ORDER BY o.run_id DESC LIMIT 500",
-      id, [&](const Row& row) { view->earlier_predictions.push_back(read(row)); });
+      id, [&](const ViewRow& row) { view->earlier_predictions.push_back(read(row)); });
 }
 
-void ReadStoragePoints(Database& database, int64_t id, RunView* view) {
+void ReadStoragePoints(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT c.folder, c.size_bytes, c.depth_count, c.value FROM run_summary AS r "
       "JOIN calibration_summary AS c USING (hostname, cpu_model) WHERE r.run_id = ?1 "
       "AND c.metric = 'storage_read_bytes_per_s' AND c.folder <> '' AND c.calibration_id = "
       "(SELECT MAX(n.calibration_id) FROM calibration_summary AS n WHERE n.folder = c.folder "
       "AND n.hostname = c.hostname AND n.metric = c.metric)",
-      id, [&](const Row& row) {
+      id, [&](const ViewRow& row) {
         const Real size = row.Real("size_bytes"), depth = row.Real("depth_count");
         const Real rate = row.Real("value");
         if (!size || !rate) return;
@@ -526,220 +429,31 @@ void ReadStoragePoints(Database& database, int64_t id, RunView* view) {
       });
 }
 
-// The settings of a run but for the knobs that change no row's work.
-std::string SettingsOfWork(const std::string& settings_text) {
-  std::string settings;
-  std::istringstream lines(settings_text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::string name = line.substr(0, line.find('='));
-    if (name.ends_with(".parallelism") || name.ends_with(".queue") || name.ends_with(".prefetch") ||
-        name == "pipeline.reorder_window") {
-      continue;
-    }
-    settings += line + '\n';
-  }
-  return settings;
-}
-
-// The words of a command line that make a run do more than its pipeline says.
-std::string OptionsOfWork(const std::string& command) {
-  std::string options;
-  std::istringstream words(command);
-  for (std::string word; words >> word;) {
-    const std::string name = word.substr(0, word.find('='));
-    for (const char* option :
-         {"--checksum", "--row-log", "--dump-tensors", "--checkpoint", "--log-reads"}) {
-      if (name == option) options += name + ' ';
-    }
-  }
-  return options;
-}
-
-void ReadLoads(Database& database, int64_t id, RunView* view) {
-  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
-  const std::string settings = SettingsOfWork(*view->run.settings_text);
-  const std::string options = OptionsOfWork(view->run.command);
-  database.Each(
-      "SELECT o.run_id, o.command, o.settings_text, o.duration_ns, s.rows_count, "
-      "(SELECT SUM(on_cpu_ns) FROM stage_summary WHERE run_id = o.run_id) AS cpu_ns, "
-      "(SELECT COUNT(*) FROM stage_summary WHERE run_id = o.run_id AND on_cpu_ns IS NULL) "
-      "AS unknown, "
-      "(SELECT MAX(mean_value) FROM host_summary WHERE run_id = o.run_id AND "
-      "metric = 'host_busy_cores') AS busy_cores "
-      "FROM run_summary AS r JOIN run_summary AS o "
-      "USING (hostname, cpu_model, headrace_version, accounting_level, pipeline_path, "
-      "pipeline_text, table_text, kind) "
-      "JOIN step_summary AS s ON s.run_id = o.run_id "
-      "WHERE r.run_id = ?1 AND o.cold IS r.cold AND o.duration_ns >= 1000000000 "
-      "AND s.rows_count > 0 AND o.settings_text IS NOT NULL "
-      "ORDER BY o.run_id = ?1 DESC, o.run_id DESC LIMIT 200",
-      id, [&](const Row& row) {
-        const double cpu_ns = row.Real("cpu_ns").value_or(0);
-        if (row.Number("unknown") > 0 || cpu_ns <= 0) return;
-        if (SettingsOfWork(row.Text("settings_text")) != settings) return;
-        if (OptionsOfWork(row.Text("command")) != options) return;
-        const double own = cpu_ns / static_cast<double>(row.Number("duration_ns"));
-        view->loads.push_back({cpu_ns * 1e-9 / static_cast<double>(row.Number("rows_count")),
-                               std::max(own, row.Real("busy_cores").value_or(0)),
-                               row.Number("run_id") == id});
-      });
-}
-
-// Runs of the same work on as many cores, newest first behind this one, whatever is known of their
-// CPU time.
-struct SameWork {
-  int64_t run_id = 0;
-  double rows_per_s = 0;
-};
-std::vector<SameWork> ReadSameWork(Database& database, int64_t id, const RunView& view) {
-  constexpr size_t kMostRuns = 16;
-  const std::string settings = SettingsOfWork(*view.run.settings_text);
-  const std::string options = OptionsOfWork(view.run.command);
-  std::vector<SameWork> runs;
-  database.Each(
-      "SELECT o.run_id, o.command, o.settings_text, s.rows_count, s.wall_ns "
-      "FROM run_summary AS r JOIN run_summary AS o "
-      "USING (hostname, cpu_model, headrace_version, pipeline_path, pipeline_text, table_text, "
-      "kind) "
-      "JOIN step_summary AS s ON s.run_id = o.run_id "
-      "WHERE r.run_id = ?1 AND o.cold IS r.cold AND o.cores_count IS r.cores_count "
-      "AND o.duration_ns >= 1000000000 AND s.rows_count > 0 AND s.wall_ns > 0 "
-      "AND o.settings_text IS NOT NULL ORDER BY o.run_id = ?1 DESC, o.run_id DESC LIMIT 200",
-      id, [&](const Row& row) {
-        if (runs.size() >= kMostRuns) return;
-        if (SettingsOfWork(row.Text("settings_text")) != settings) return;
-        if (OptionsOfWork(row.Text("command")) != options) return;
-        runs.push_back({row.Number("run_id"), 1e9 * static_cast<double>(row.Number("rows_count")) /
-                                                  static_cast<double>(row.Number("wall_ns"))});
-      });
-  return runs;
-}
-
-void ReadStageRates(Database& database, int64_t id, RunView* view) {
-  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
-  for (const SameWork& run : ReadSameWork(database, id, *view)) {
-    database.Each(
-        "SELECT st.stage, st.last_parallelism_count, st.parallelism_count, st.lifetime_ns, "
-        "SUM(COALESCE(op.blocked_ns, 0) - COALESCE(op.lock_wait_ns, 0)) "
-        "AS blocked_ns "
-        "FROM stage_summary AS st JOIN operator_summary AS op "
-        "ON op.run_id = st.run_id AND op.stage = st.stage WHERE st.run_id = ?1 "
-        "GROUP BY st.stage, st.last_parallelism_count, st.parallelism_count, st.lifetime_ns",
-        run.run_id, [&](const Row& row) {
-          const double threads = row.Real("last_parallelism_count").value_or(0);
-          // Threads that changed while it ran say nothing of either number.
-          const double mean = row.Real("parallelism_count").value_or(0);
-          if (std::abs(mean - threads) > 0.05 * threads) return;
-          const double lifetime = row.Real("lifetime_ns").value_or(0);
-          const double blocked = std::max(0.0, row.Real("blocked_ns").value_or(0));
-          view->stage_rates.push_back({row.Text("stage"), threads,
-                                       lifetime > 0 ? blocked / lifetime : 0, run.rows_per_s,
-                                       run.run_id == id});
-        });
-  }
-}
-
-// Runs overlap where each began before the other ended.
-void ReadSamePipeline(Database& database, int64_t id, RunView* view) {
-  if (view->run.pipeline_text.empty()) return;
-  database.Each(
-      "SELECT COUNT(*) AS runs FROM run_summary AS r JOIN run_summary AS o "
-      "ON o.run_id <> r.run_id AND o.pipeline_text = r.pipeline_text "
-      "AND o.started_realtime_ns < r.started_realtime_ns + r.duration_ns "
-      "AND r.started_realtime_ns < o.started_realtime_ns + o.duration_ns WHERE r.run_id = ?1",
-      id, [&](const Row& row) { view->same_pipeline_runs = row.Number("runs"); });
-}
-
-// Bytes from devices are the kernel's (/proc/PID/io), bytes asked for the accounts'.
-void ReadDeviceBytes(Database& database, int64_t id, Count* device, Count* fetched) {
-  database.Each("SELECT SUM(read_bytes) AS bytes FROM process_summary WHERE run_id = ?1", id,
-                [&](const Row& row) { *device = row.Integer("bytes"); });
-  database.Each(
-      "SELECT SUM(bytes_out_bytes) AS bytes FROM operator_summary WHERE run_id = ?1 AND kind = "
-      "'io' AND operator NOT LIKE '%.retry'",
-      id, [&](const Row& row) { *fetched = row.Integer("bytes"); });
-  if (*fetched == 0) fetched->reset();
-}
-
-void ReadDeviceReads(Database& database, int64_t id, RunView* view) {
+void ReadDeviceReads(RunDatabase& database, int64_t id, RunView* view) {
   ReadDeviceBytes(database, id, &view->device_bytes, &view->fetched_bytes);
   database.Each(
       "SELECT start_ns, MAX(duration_ns) AS duration_ns, SUM(value) AS value "
       "FROM measurement_interval WHERE run_id = ?1 AND metric = 'process_read_bytes' "
       "GROUP BY start_ns ORDER BY start_ns",
-      id, [&](const Row& row) {
+      id, [&](const ViewRow& row) {
         view->device_reads.push_back(
             {row.Number("start_ns"), row.Number("duration_ns"), row.Real("value").value_or(0)});
       });
 }
 
-// The options of a command line that add work beside the pipeline's settings. Where the work is
-// kept does not matter.
-std::string AddedWork(const std::string& command) {
-  constexpr const char* kOptions[] = {"--checksum", "--row-log", "--dump-tensors", "--checkpoint"};
-  std::set<std::string> found;
-  std::istringstream words(command);
-  for (std::string word; words >> word;) {
-    word.resize(std::min(word.find('='), word.size()));
-    if (std::find(std::begin(kOptions), std::end(kOptions), word) != std::end(kOptions)) {
-      found.insert(word);
-    }
-  }
-  std::string text;
-  for (const std::string& option : found) text += (text.empty() ? "" : " ") + option;
-  return text;
-}
-
-// Everything that is known of the two runs' conditions must be equal; their kind, and what the page
-// cache held, may not be. A run of the always-on collector, or of another program, knows none.
-void ReadSiblings(Database& database, int64_t id, RunView* view) {
-  if (view->run.pipeline_text.empty() || !view->run.settings_text) return;
-  constexpr size_t kMost = 40;
-  view->added_work = AddedWork(view->run.command);
-  database.Each(
-      fmt::format(
-          "SELECT o.run_id, o.name, o.kind, o.cold, o.command FROM run_summary AS r "
-          "JOIN run_summary AS o USING (hostname, cpu_model, kernel, pipeline_path, pipeline_text, "
-          "settings_text, table_text, element_order, headrace_version, deep) WHERE r.run_id = ?1 "
-          "AND "
-          "o.run_id <> ?1 AND o.state = 'complete' AND o.cores_count IS r.cores_count AND "
-          "o.ring_ns IS r.ring_ns AND o.accounting_level IS r.accounting_level "
-          "ORDER BY o.run_id DESC LIMIT {}",
-          kMost),
-      id, [&](const Row& row) {
-        if (AddedWork(row.Text("command")) != view->added_work) return;
-        SiblingRow& sibling = view->siblings.emplace_back();
-        sibling.run_id = row.Number("run_id");
-        sibling.name = row.Text("name");
-        sibling.kind = row.Text("kind");
-        sibling.cold = row.Integer("cold");
-      });
-  for (SiblingRow& sibling : view->siblings) {
-    ReadDeviceBytes(database, sibling.run_id, &sibling.device_bytes, &sibling.fetched_bytes);
-    database.Each(
-        "SELECT duration_ns, steps_count FROM step_interval WHERE run_id = ?1 ORDER BY start_ns",
-        sibling.run_id, [&](const Row& row) {
-          sibling.windows.push_back({row.Number("duration_ns"), row.Number("steps_count")});
-        });
-  }
-}
-
 }  // namespace
 
 RunView LoadRun(const std::string& path, const std::string& run) {
-  Database database(path);
+  RunDatabase database(path);
   const int64_t id = FindRun(database, path, run);
   RunView view;
-  database.EachOf("run_summary", id, "", [&](const Row& row) { view.run = ReadRun(row); });
+  database.EachOf("run_summary", id, "", [&](const ViewRow& row) { view.run = ReadRun(row); });
   ReadSummaries(database, id, &view);
-  ReadLoads(database, id, &view);
-  ReadStageRates(database, id, &view);
   ReadWindows(database, id, &view);
   if (database.Has("measurement_summary")) {
     ReadProcesses(database, id, &view);
     ReadMeasurements(database, id, &view);
     ReadDeviceReads(database, id, &view);
-    ReadSiblings(database, id, &view);
     if (view.operators.empty()) ReadCourse(database, id, &view);
   }
   if (database.Has("calibration_summary")) {
@@ -747,16 +461,16 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     ReadStoragePoints(database, id, &view);
   }
   if (database.Has("prediction_summary")) ReadPredictions(database, id, &view);
-  ReadSamePipeline(database, id, &view);
+  ReadOtherRuns(database, id, &view);
   return view;
 }
 
 std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::string& run) {
-  Database database(path);
+  RunDatabase database(path);
   const int64_t id = FindRun(database, path, run);
   std::vector<DecisionRow> decisions;
   if (!database.Has("decision_summary")) return decisions;
-  database.EachOf("decision_summary", id, "decision_index", [&](const Row& row) {
+  database.EachOf("decision_summary", id, "decision_index", [&](const ViewRow& row) {
     DecisionRow& decision = decisions.emplace_back();
     decision.index = row.Number("decision_index");
     decision.at_ns = row.Number("at_ns");
@@ -776,7 +490,7 @@ std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::strin
     decision.reason = row.Text("reason");
     decision.detail_json = row.Text("detail_json");
   });
-  database.EachOf("decision_change", id, "knob", [&](const Row& row) {
+  database.EachOf("decision_change", id, "knob", [&](const ViewRow& row) {
     for (DecisionRow& decision : decisions) {
       if (decision.index != row.Number("decision_index")) continue;
       decision.changes.push_back({row.Text("knob"), row.Text("from_text"), row.Text("to_text")});
@@ -786,10 +500,10 @@ std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::strin
 }
 
 int64_t RecordedNs(const std::string& path, int64_t run_id) {
-  Database database(path);
+  RunDatabase database(path);
   int64_t ns = 0;
   database.EachOf("run_summary", run_id, "",
-                  [&](const Row& row) { ns = row.Number("duration_ns"); });
+                  [&](const ViewRow& row) { ns = row.Number("duration_ns"); });
   return ns;
 }
 

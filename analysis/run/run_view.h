@@ -1,7 +1,7 @@
 // RunView: one recorded run as typed rows of the store's documented views; the sole input of
-// analysis and dashboards. read_run reads it, the only file of analysis that contains SQL. Rows are
-// plain data, so tests write them by hand. A std::optional that is empty was not measured; it is
-// never 0 in its place.
+// analysis and dashboards. read_run and read_other_runs read it, the only files of analysis that
+// contain SQL. Rows are plain data, so tests write them by hand. A std::optional that is empty was
+// not measured; it is never 0 in its place.
 #pragma once
 #include <cstdint>
 #include <map>

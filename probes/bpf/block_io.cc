@@ -37,9 +37,7 @@ class BlockIoProbe final : public Probe {
 
  private:
   Measurement About(const Record& key) {
-    Measurement m;
-    m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-    m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+    Measurement m = OfOperator(key);
     m.labels.subject = DeviceName(key.Number("device"));
     m.labels.cause = key.Word("direction");
     return m;

@@ -17,10 +17,7 @@ class ConnectProbe final : public Probe {
     program_.Follow(*target_);
     ended_.ForEach(program_, "connects", sink,
                    [](const Record& key, const Record& value, Sink& out) {
-                     Measurement m;
-                     m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-                     m.labels.operator_index =
-                         TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+                     Measurement m = OfOperator(key);
                      m.labels.cause = key.Word("outcome");
                      m.metric = "tcp_connects_count";
                      m.value = static_cast<double>(value.Number("connects_count"));

@@ -48,11 +48,8 @@ class FaultProbe final : public Probe {
     program_.Follow(*target_);
     ended_.ForEach(
         program_, "faults", sink, [&](const Record& key, const Record& value, Sink& out) {
-          Measurement m;
+          Measurement m = OfOperator(key);
           m.metric = "page_faults_count";
-          m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-          m.labels.operator_index =
-              TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
           const uint64_t all = value.Number("all_count"), major = value.Number("major_count");
           const auto add = [&](const char* cause, uint64_t count) {
             m.labels.cause = cause;

@@ -20,10 +20,7 @@ class FileCallProbe final : public Probe {
     program_.Follow(*target_);
     ended_.ForEach(program_, "totals", sink,
                    [&](const Record& key, const Record& value, Sink& out) {
-                     Measurement m;
-                     m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-                     m.labels.operator_index =
-                         TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+                     Measurement m = OfOperator(key);
                      m.labels.subject = key.Word("call");
                      const bool writes = m.labels.subject.find("write") != std::string::npos;
                      const std::string kind = key.Word("kind");
@@ -56,12 +53,9 @@ class FileCallProbe final : public Probe {
                    });
     ended_.ForEach(
         program_, "latencies", sink, [&](const Record& key, const Record& value, Sink& out) {
-          Measurement m;
+          Measurement m = OfOperator(key);
           m.course = false;
           m.metric = key.Number("writes") ? "file_write_latency_count" : "file_read_latency_count";
-          m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-          m.labels.operator_index =
-              TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
           m.labels.cause = Service(key);
           m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.Number("bucket"), 62);
           m.value = static_cast<double>(value.Number("calls_count"));

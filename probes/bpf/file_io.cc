@@ -20,9 +20,7 @@ class FileIoProbe final : public Probe {
   void Read(Sink& sink) override {
     program_.Follow(*target_);
     ended_.ForEach(program_, "adds", sink, [&](const Record& key, const Record& value, Sink& out) {
-      Measurement m;
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+      Measurement m = OfOperator(key);
       const auto add = [&](std::string_view metric, const char* member) {
         m.metric = metric;
         m.value = static_cast<double>(value.Number(member));

@@ -107,9 +107,7 @@ class IoUringProbe final : public Probe {
     return operation && operation->moves_bytes;
   }
   static Measurement About(const Record& key) {
-    Measurement m;
-    m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-    m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+    Measurement m = OfOperator(key);
     const Operation* operation = Find(key.Number("opcode"));
     m.labels.cause =
         operation ? operation->name : fmt::format("operation {}", key.Number("opcode"));

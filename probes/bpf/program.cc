@@ -288,6 +288,13 @@ Word TakeApart(uint32_t word) {
   return result;
 }
 
+Measurement OfOperator(const Record& key) {
+  Measurement m;
+  m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
+  m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+  return m;
+}
+
 std::string ThreadGroupName(std::string_view comm) {
   size_t end = comm.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(comm[end - 1]))) --end;

@@ -46,6 +46,10 @@ struct Word {
 };
 Word TakeApart(uint32_t word);
 
+// A measurement, without a metric and a value yet, of the process and the operator that a map's key
+// names by its members `tgid` and `word`.
+Measurement OfOperator(const Record& key);
+
 // The common name of a group of threads: the thread's name without digits at its end and one
 // separator before them.
 std::string ThreadGroupName(std::string_view comm);

@@ -45,10 +45,7 @@ class SocketProbe final : public Probe {
     program.Follow(*target_);
     ended_.ForEach(program, "sockets", sink,
                    [&](const Record& key, const Record& value, Sink& out) {
-                     Measurement m;
-                     m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-                     m.labels.operator_index =
-                         TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+                     Measurement m = OfOperator(key);
                      m.labels.subject = SubjectOf(m.labels.pid, key);
                      const auto add = [&](std::string_view metric, const char* member) {
                        m.metric = metric;

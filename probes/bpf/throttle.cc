@@ -17,9 +17,7 @@ class ThrottleProbe final : public Probe {
   void Read(Sink& sink) override {
     program_.Follow(*target_);
     ended_.ForEach(program_, "stops", sink, [&](const Record& key, const Record& value, Sink& out) {
-      Measurement m;
-      m.labels.pid = static_cast<int64_t>(key.Number("tgid"));
-      m.labels.operator_index = TakeApart(static_cast<uint32_t>(key.Number("word"))).operator_index;
+      Measurement m = OfOperator(key);
       const std::string cause = key.Word("cause");
       const bool sleep = cause == "sleep";
       m.labels.cause = sleep ? "memory" : cause;

@@ -10,8 +10,6 @@
 #include "base/units.h"
 
 namespace headrace::analysis {
-namespace {}  // namespace
-
 const std::vector<const LimitKind*>& LimitKinds() {
   static const std::vector<const LimitKind*> kinds = [] {
     std::vector<const LimitKind*> all;

@@ -47,6 +47,12 @@ struct UnboundedRow {
   std::string note;
 };
 
+// Such a row of which nothing is known, for that reason.
+inline UnboundedRow UnknownRow(const std::string& name, const std::string& reason) {
+  return {name, Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
+          Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
+}
+
 class LimitKind {
  public:
   // `place`: kinds with a smaller place come first, and are blamed first where bounds are equal.

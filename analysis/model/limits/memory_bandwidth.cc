@@ -29,11 +29,6 @@ void AddMemoryBandwidth(const RunView& run, std::vector<ResourceModel>* resource
   resources->push_back(std::move(memory));
 }
 
-UnboundedRow UnknownBandwidth(const std::string& reason) {
-  return {"memory bandwidth", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
-          Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
-}
-
 class MemoryBandwidthLimit final : public ResourceLimit {
  public:
   MemoryBandwidthLimit() : ResourceLimit(kMemoryBandwidthLimit, 42, kMemoryBandwidthLimit) {}
@@ -90,9 +85,10 @@ class MemoryBandwidthLimit final : public ResourceLimit {
       if (resource.kind == kMemoryBandwidthLimit) return std::nullopt;
     }
     const auto memory = MemoryBandwidthOf(model.run());
-    if (!memory) return UnknownBandwidth("no byte was counted");
+    if (!memory) return UnknownRow("memory bandwidth", "no byte was counted");
     if (!memory->ceiling_bytes_per_s || *memory->ceiling_bytes_per_s <= 0) {
-      return UnknownBandwidth("this machine was not calibrated: headrace doctor --calibrate");
+      return UnknownRow("memory bandwidth",
+                        "this machine was not calibrated: headrace doctor --calibrate");
     }
     const double used = memory->bytes_per_s.value() / *memory->ceiling_bytes_per_s;
     UnboundedRow row{"memory bandwidth",

@@ -14,11 +14,6 @@ namespace {
 
 constexpr const char* kMemoryRoom = "memory (room, no rate)";
 
-UnboundedRow UnknownRoom(const std::string& reason) {
-  return {kMemoryRoom, Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
-          Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
-}
-
 std::optional<size_t> SlowestStage(const PipelineModel& model) {
   std::optional<size_t> slowest;
   double longest = 0;
@@ -45,12 +40,13 @@ class MemoryRoom final : public LimitKind {
   std::optional<UnboundedRow> Unbounded(const PipelineModel& model) const override {
     const HostRow* rss = model.run().FindHost("process_rss_bytes");
     if (rss == nullptr || !rss->maximum_value || *rss->maximum_value <= 0) {
-      return UnknownRoom("the process's memory was not recorded");
+      return UnknownRow(kMemoryRoom, "the process's memory was not recorded");
     }
     const auto& most = model.run().run.memory_bytes;
-    if (!most || *most <= 0) return UnknownRoom("no memory limit was recorded");
+    if (!most || *most <= 0) return UnknownRow(kMemoryRoom, "no memory limit was recorded");
     const double limit = static_cast<double>(*most);
-    UnboundedRow row = UnknownRoom("elements of the slowest stage have no recorded size");
+    UnboundedRow row =
+        UnknownRow(kMemoryRoom, "elements of the slowest stage have no recorded size");
     row.used_ratio =
         Quantity::Of(*rss->maximum_value / limit, headrace::Unit::kRatio, Source::kCounter);
     const std::optional<size_t> slowest = SlowestStage(model);

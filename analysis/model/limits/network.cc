@@ -22,11 +22,6 @@ void AddLinks(const RunView& run, std::vector<ResourceModel>* resources) {
   }
 }
 
-UnboundedRow UnknownNetwork(const std::string& reason) {
-  return {"network", Quantity::Unavailable(reason, headrace::Unit::kPerSecond),
-          Quantity::Unavailable(reason, headrace::Unit::kRatio), ""};
-}
-
 class Network final : public ResourceLimit {
  public:
   Network() : ResourceLimit(kNetworkLimit, 43, kNetworkLimit) {}
@@ -67,8 +62,8 @@ class Network final : public ResourceLimit {
       if (busiest == nullptr || *row.value > *busiest->value) busiest = &row;
     }
     if (busiest == nullptr) {
-      return UnknownNetwork(seen ? "the driver does not tell the link's speed"
-                                 : "no interface was counted");
+      return UnknownRow("network", seen ? "the driver does not tell the link's speed"
+                                        : "no interface was counted");
     }
     UnboundedRow row{fmt::format("network {} {}", busiest->subject, busiest->cause),
                      Quantity::Unavailable("nothing of it was used", headrace::Unit::kPerSecond),

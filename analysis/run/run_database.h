@@ -1,0 +1,57 @@
+// RunDatabase: a database of runs, read by its documented views alone (docs/store.md). Used by the
+// units of this folder that contain SQL: read_run and read_other_runs.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "analysis/run/run_view.h"
+#include "collectors/store/statement.h"
+
+struct sqlite3_stmt;
+
+namespace headrace::analysis {
+
+// One row of a view, by column name; a column that the view lacks reads as null, so that a database
+// another program wrote need not have all. Valid during the visit only.
+class ViewRow {
+ public:
+  ViewRow(sqlite3_stmt* statement, const std::map<std::string, int>* columns)
+      : statement_(statement), columns_(columns) {}
+
+  Count Integer(const std::string& name) const;
+  int64_t Number(const std::string& name) const { return Integer(name).value_or(0); }
+  analysis::Real Real(const std::string& name) const;
+  std::string Text(const std::string& name) const;
+  // Whether the view has the column, with a value.
+  bool Has(const std::string& name) const;
+
+ private:
+  int Find(const std::string& name) const;  // -1: none
+  sqlite3_stmt* statement_;
+  const std::map<std::string, int>* columns_;
+};
+
+class RunDatabase {
+ public:
+  using Use = std::function<void(const ViewRow&)>;
+
+  // Opens the file for reading; it is never written. Throws Error kBadData, as every call does:
+  // there is no such file, it is no database of runs, or it is damaged.
+  explicit RunDatabase(const std::string& path);
+
+  // Calls `use` for each row of `sql`, with `run_id` bound to the first parameter if it has one.
+  void Each(const std::string& sql, int64_t run_id, const Use& use);
+  // The rows of that run, in the order of that column if one is given.
+  void EachOf(const std::string& view, int64_t run_id, const std::string& order, const Use& use);
+  // Whether there is that view; another program's database may not have it.
+  bool Has(const std::string& view);
+
+ private:
+  [[noreturn]] void Fail();
+
+  collectors::Database database_;
+};
+
+}  // namespace headrace::analysis
