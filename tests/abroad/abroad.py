@@ -1,0 +1,174 @@
+"""Programs of other people's kinds: what headrace says of each, against what an intervention shows.
+
+    python3 tests/abroad/abroad.py HEADRACE [--python PYTHON] [--only NAME,...] [--pairs N] [--markdown FILE]
+
+Each program of tests/abroad/programs is run as it is and with the change that lifts its limit (--fix), in turns; then once
+under `headrace profile` with the import hook and once without. The words that name the limit were written down before
+headrace was asked. A verdict is right when it has such words; wrong and sure when it has not and its probability is 0.9 or
+more. A promise holds when its interval holds the gain of the change that was advised, where that is the program's own.
+Ends with 77 where nothing can be run: PYTHON must be able to import torch.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+
+# Words of the line "limit" (and of its operator) with the hook, words of it from outside, words of the advice that are the
+# program's own change; None: not asked.
+CASES = {
+    "workers_cpu": (r"workers.*getitem|workers and CPU cores|CPU cores", r"worker|CPU cores", r"num_workers 1 -> (2|3|4)\b"),
+    "no_worker": (r"own thread", r"one thread", r"num_workers 0 -> (2|3)\b"),
+    "remote_items": (r"workers.*getitem", r"network", r"num_workers 2 -> 8"),
+    "slow_trainer": (r"the trainer \(", r"the trainer", None),
+    "collate": (r"workers.*collate|workers and CPU cores|CPU cores", r"worker|CPU cores", None),
+    "large_arrays": (r"own thread.*(receive|unpickle)|CPU cores.*receive", None, r"tensors instead of arrays"),
+    "short_epochs": (r"own thread.*start_workers", None, r"persistent_workers=True"),
+    "one_lock": (r"lock", r"a lock", None),
+    "slow_item": (r"order", None, r"in_order=False"),
+    "one_shard": (r"workers.*next|workers and CPU cores|CPU cores", r"worker|CPU cores", None),
+    "pool_main": (None, r"the (consumer|trainer)", None),
+    "threads_gil": (None, r"GIL", r"processes instead of threads"),
+    "ranks": (r"workers.*getitem", r"timer|worker", None),
+    "Loader.java": (None, r"timer.*reader", None),
+}
+
+
+def rate_of(output):
+    rates = [float(rate) for rate in re.findall(r"^rate ([\d.]+) batches/s", output, re.M)]
+    return statistics.mean(rates) if rates else None
+
+
+class Abroad:
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder = arguments, folder
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HEADRACE_")}
+
+    def command(self, name, seconds, fixed):
+        if name.endswith(".java"):
+            command = ["java", "-cp", str(self.folder), name[:-5]]
+        elif name == "ranks":
+            command = [self.arguments.python, "-m", "torch.distributed.run", "--nproc-per-node=2", f"{PROGRAMS}/ranks.py"]
+        else:
+            command = [self.arguments.python, str(PROGRAMS / (name + ".py"))]
+        return command + ["--seconds", str(seconds)] + (["--fix"] if fixed else [])
+
+    def why_not(self, name):
+        if not name.endswith(".java"):
+            return ""
+        if not shutil.which("javac"):
+            return "no javac"
+        subprocess.run(["javac", "-d", str(self.folder), str(PROGRAMS / name)], check=True)
+        return ""
+
+    def run(self, command):
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment, timeout=300)
+        if rate_of(done.stdout) is None:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr[-2000:]}")
+        return done
+
+    def gain(self, name):
+        """Of the program's own change: median over pairs."""
+        gains = []
+        for _ in range(self.arguments.pairs):
+            base, fixed = (rate_of(self.run(self.command(name, self.arguments.seconds, fix)).stdout) for fix in (False, True))
+            gains.append(fixed / base - 1)
+        return statistics.median(gains)
+
+    def page(self, name, hook):
+        database = str(self.folder / f"{name}-{hook}.db")
+        options = [] if hook else ["--no-hook"]
+        self.run([self.arguments.headrace, "profile", "-q", *options, "--db", database, "--",
+                  *self.command(name, self.arguments.seconds, False)])
+        done = subprocess.run([self.arguments.headrace, "report", "latest", "--db", database, "--format", "json"],
+                              capture_output=True, text=True, env=self.environment)
+        report = json.loads(done.stdout)
+        line = {key: "" for key in ("limit", "fix")}
+        line.update((each["label"], each["text"]) for each in report["page"]["lines"])
+        limit = report["verdict"].get("limit") or {}
+        probability = limit.get("probability") or 0
+        if "together" in line["limit"] or "undecided" in line["limit"]:
+            probability = 0
+        return line["limit"], line["fix"], probability
+
+    def judge(self, name, hook, words, advice, gain):
+        limit, fix, probability = self.page(name, hook)
+        right = bool(re.search(words, limit, re.I))
+        interval = re.search(r"([+-]\d+) % \[(-?\d+), (-?\d+)\] predicted", fix)
+        promise = ""
+        if advice and interval and re.search(advice, fix):
+            low, high = int(interval[2]) / 100, int(interval[3]) / 100
+            promise = "holds" if low <= gain <= high else "MISSES"
+        return {"program": name, "view": "hook" if hook else "outside", "limit": limit, "probability": probability,
+                "right": right, "sure and wrong": not right and probability >= 0.9, "fix": fix, "gain": gain,
+                "advice followed": bool(advice and re.search(advice, fix)), "promise": promise}
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("headrace")
+    parser.add_argument("--python", default=os.environ.get("HEADRACE_TEST_PYTHON", sys.executable))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--markdown")
+    arguments = parser.parse_args()
+    arguments.headrace = os.path.abspath(arguments.headrace)
+    return arguments
+
+
+def table(rows):
+    text = "| program | view | limit | right | advice | measured | promise |\n|---|---|---|---|---|---|---|\n"
+    for row in rows:
+        text += "| {} | {} | {} | {} | {} | {:+.0f} % | {} |\n".format(
+            row["program"], row["view"], row["limit"], "yes" if row["right"] else "**no**",
+            row["fix"], 100 * row["gain"], row["promise"])
+    return text
+
+
+def main():
+    arguments = options()
+    if subprocess.run([arguments.python, "-c", "import torch"], capture_output=True).returncode:
+        print(f"abroad: {arguments.python} cannot import torch: name one by HEADRACE_TEST_PYTHON")
+        return 77
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="headrace-abroad-") as folder:
+        abroad = Abroad(arguments, pathlib.Path(folder))
+        for name, (hooked, outside, advice) in CASES.items():
+            if arguments.only and name not in arguments.only.split(","):
+                continue
+            if why := abroad.why_not(name):
+                print(f"{name}: skipped: {why}")
+                continue
+            gain = abroad.gain(name)
+            for hook, words in ((True, hooked), (False, outside)):
+                if words is None:
+                    continue
+                rows.append(abroad.judge(name, hook, words, advice, gain))
+                row = rows[-1]
+                print(f"{name} ({row['view']}): {'right' if row['right'] else 'WRONG'}: {row['limit']}; {row['fix']}; "
+                      f"the change brought {100 * gain:+.0f} %{' ' + row['promise'] if row['promise'] else ''}", flush=True)
+    if arguments.markdown:
+        pathlib.Path(arguments.markdown).write_text(table(rows))
+    failed = False
+    for view in ("hook", "outside"):
+        seen = [row for row in rows if row["view"] == view]
+        if not seen:
+            continue
+        right, sure = sum(row["right"] for row in seen), sum(row["sure and wrong"] for row in seen)
+        promises = [row["promise"] for row in seen if row["promise"]]
+        print(f"{view}: {right} of {len(seen)} named right, {sure} wrong and sure, {promises.count('holds')} of "
+              f"{len(promises)} promises hold")
+        failed = failed or right < 0.85 * len(seen) or sure > 0.05 * len(seen)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
