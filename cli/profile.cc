@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/import_hook.h"
 #include "cli/verdict.h"
 #include "collectors/child.h"
 #include "collectors/process_tree.h"
@@ -31,7 +32,7 @@ struct ProfileOptions {
   collectors::RecorderOptions recorder;
   MeasureOptions measure;
   std::string duration;
-  bool quiet = false;
+  bool quiet = false, no_hook = false;
   const CommandLine* command_line = nullptr;
 };
 
@@ -184,6 +185,7 @@ int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& comm
   }
   recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
   options.measure.SetEnvironment();  // the child's is this process's
+  if (!options.no_hook) SetImportHook();
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
   recorder.held = true;
@@ -313,6 +315,9 @@ HR_COMMAND(
        command_line.AddOption("--pipeline", options->recorder.pipeline_path,
                               "Keep this pipeline file with the run");
        options->measure.AddTo(&command_line);
+       command_line.AddFlag("--no-hook", options->no_hook,
+                            "Leave Python programs alone: no import hook, which accounts for the "
+                            "DataLoaders of PyTorch");
        command_line.AddFlag("-q,--quiet", options->quiet, "Say nothing but errors");
        return [options] { return Profile(*options); };
      }});
