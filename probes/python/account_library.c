@@ -222,6 +222,21 @@ HRX_PUBLIC int hrx_begin_after(uint32_t waiting, uint32_t handle) {
   return 0;
 }
 
+HRX_PUBLIC int hrx_wait_in(uint32_t handle) {
+  uint32_t op;
+  if (!operator_of(handle, &op)) return 1;
+  hr_wait_begin(op, HR_WAIT_IN);
+  return 0;
+}
+HRX_PUBLIC int hrx_wait_in_end(uint32_t handle) {
+  struct hr_slot* s;
+  uint32_t op;
+  if (!operator_of(handle, &op)) return 1;
+  s = hr_slot_(op);
+  if (s) leave_word(s, wait_word(op, HR_WAIT_IN));
+  return 0;
+}
+
 HRX_PUBLIC void hrx_consumer_begin(uint32_t consumer_op) {
   struct hrx_thread* t = here();
   if (!t) return;
@@ -291,6 +306,13 @@ HRX_PUBLIC void hrx_next_failed(uint32_t source_op) {
   } else if (s->current != busy_word(c->consumer_op)) {
     hr_enter(c->consumer_op);
   }
+}
+
+HRX_PUBLIC void hrx_consumer_waited(uint64_t wait_ns) {
+  struct hrx_thread* c = consumer();
+  if (!c || c->since_ns <= wait_ns) return;
+  c->since_ns -= wait_ns;
+  c->wait_ns += wait_ns;
 }
 
 HRX_PUBLIC void hrx_next_closed(uint32_t served) {

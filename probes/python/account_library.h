@@ -75,6 +75,11 @@ void hrx_count_here(uint64_t rows, uint64_t bytes_in, uint64_t bytes_out);
 int hrx_idle(uint32_t handle);
 int hrx_begin_after(uint32_t waiting, uint32_t handle);
 
+/* The operator waits for input, until hrx_wait_in_end, which leaves that wait with everything
+ * entered inside it. */
+int hrx_wait_in(uint32_t handle);
+int hrx_wait_in_end(uint32_t handle);
+
 /* ---- A consumer: a thread that asks for batches and computes between two requests ----
  *
  * hrx_consumer_begin once on the thread, then hrx_next_begin before asking and hrx_next_end after
@@ -92,6 +97,8 @@ int hrx_is_consumer(void); /* 1 if that was done on this thread, in this segment
 int hrx_next_begin(uint32_t source_op, uint32_t source_stage, uint32_t served);
 uint32_t hrx_next_end(uint32_t source_op, uint32_t rows);
 void hrx_next_failed(uint32_t source_op);
+/* The step under way waited `wait_ns` longer: before it asked, for what it asks now. */
+void hrx_consumer_waited(uint64_t wait_ns);
 /* No more requests will come from that source: its last step ends. */
 void hrx_next_closed(uint32_t served);
 /* A step ends now. `rows` < 0: those of the batches got since the last. */

@@ -182,7 +182,7 @@ class TorchProfile(Profile):
         self.check(LOADER, ("trainer", 2, "spawn"), {"consumer"}, "workers", ["decode", "getitem", "collate"])
 
     def test_loader_without_workers(self):
-        self.check(LOADER, ("workers", 0, "fork"), {"stage"}, "loader", ["decode", "getitem", "collate"])
+        self.check(LOADER, ("workers", 0, "fork"), {"thread"}, "loader", ["decode", "getitem", "collate"])
 
     test_spawned_pool_limited_by_its_workers = None
 

@@ -23,13 +23,15 @@ _is_open = function("hrx_account_is_open")
 _consumer_begin = function("hrx_consumer_begin")
 _is_consumer = function("hrx_is_consumer")
 
-# Stages that wrap() makes: worker processes, the thread that takes batches, and its part that makes them itself.
-WORKERS, TRAINER, LOADER = "workers", "trainer", "loader"
+# Stages that wrap() makes: worker processes, the thread that takes batches, its part that makes them itself, and the
+# part that takes them from workers.
+WORKERS, TRAINER, LOADER, RECEIVER = "workers", "trainer", "loader", "receiver"
 _MAX_STAGES = 64
 
 
 class _Thread(threading.local):
     given = False  # its stage was given by stage(), not by default
+    waited_ns = 0  # for workers to start and end, since the last batch
 
 
 class Process:
@@ -177,13 +179,13 @@ def move_to(stage):
     thread_stage(min(stage, _MAX_STAGES))
 
 
-def become_consumer(source_stage=None):
+def become_consumer(*source_stages):
     """The calling thread takes batches: it leaves a stage it has by default. Returns whether accounts are kept."""
     if not ensure():
         return False
     with Process.lock:
-        if source_stage is not None:
-            stage_id(source_stage, 0)  # in pipeline order; 0 threads until a worker says otherwise
+        for name in source_stages:  # in pipeline order; 0 threads until a worker says otherwise
+            stage_id(name, 0, 1 if name == RECEIVER else 0)
         trainer = stage_id(TRAINER, 1, 1)
         # Its busy time is the consumer's computing, its wait the consumer's wait for a batch.
         step_operator = register_operator(b"step", b"consumer", trainer)

@@ -5,9 +5,10 @@ loader in which dataset, collate_fn and worker_init_fn are accounted. The loader
 inside the workers too.
 """
 import copy
+import functools
 import sys
 
-from headrace import _account
+from headrace import _account, _receive
 from headrace._account import LOADER, TRAINER, WORKERS, Process
 from headrace._library import NONE, active, function
 from headrace._operator import _begin, _end, _end_one, operator
@@ -20,6 +21,7 @@ _next_failed = function("hrx_next_failed")
 _next_closed = function("hrx_next_closed")
 _queue_sampled = function("hrx_queue_sampled")
 _consumer_step = function("hrx_consumer_step")
+_consumer_waited = function("hrx_consumer_waited")
 
 _NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
 _LOADER_ATTRIBUTES = ("dataset", "collate_fn", "worker_init_fn", "num_workers", "batch_size", "_get_iterator")
@@ -75,10 +77,11 @@ def _rows(batch, rows, collated):
 class Batches:
     """An iterator that accounts for its consumer: the wait for each batch, batches, rows, and steps."""
 
-    def __init__(self, inner, rows=None, collated=False, makes_itself=False, queue=None):
+    def __init__(self, inner, rows=None, collated=False, makes_itself=False, queue=None, receiving=None):
         self._inner, self._next = inner, inner.__next__
         self._rows, self._collated, self._queue = rows, collated, queue
         self._makes_itself = makes_itself  # the calling thread makes the batches of a DataLoader without workers
+        self._receiving = receiving  # what of the work for a request the calling thread does, beside workers
         self._prepared, self._source, self._stage, self._served = False, _NO_STAGE, _NO_STAGE, 0
 
     def __iter__(self):
@@ -86,11 +89,17 @@ class Batches:
 
     def _prepare(self):
         """Registers what is needed in this segment, on this thread."""
-        first = WORKERS if self._queue else LOADER
-        if not _account.become_consumer(first if self._queue or self._makes_itself else None):
+        if self._queue:
+            sources = _receive.SOURCES if self._receiving is not None else (WORKERS,)
+        else:
+            sources = (LOADER,) if self._makes_itself else ()
+        if not _account.become_consumer(*sources):
             return False
         self._source = self._stage = _NO_STAGE
-        if not self._queue:
+        if self._receiving is not None:
+            self._stage = min(_receive.stage_id(), _NO_STAGE)
+            self._source = min(_receive.register("receive"), _NO_STAGE)
+        elif not self._queue:
             # Operators entered inside a request belong to the part that makes batches, not to the trainer.
             self._stage = min(_account.stage_id(LOADER, 1), _NO_STAGE)
         if self._makes_itself:
@@ -104,15 +113,21 @@ class Batches:
         if not self._prepared or _next_begin(self._source, self._stage, self._served):
             self._prepared = self._prepare()
             _next_begin(self._source, self._stage, self._served)
-        queue = self._queue
+        queue, receiving = self._queue, self._receiving
+        if receiving is not None and receiving.first:
+            _consumer_waited(receiving.begin_epoch())
         if queue is not None:
             queue.look(0)
         try:
             batch = self._next()
         except BaseException:
+            if receiving is not None:
+                receiving.end_epoch()
             _next_failed(self._source)
             self._served = 0
             raise
+        if receiving is not None and receiving.first:
+            receiving.got_first()
         self._served = _next_end(self._source, _rows(batch, self._rows, self._collated))
         if queue is not None:
             queue.look(1)
@@ -132,6 +147,19 @@ class Batches:
 
     def __reduce__(self):
         raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
+
+
+class _LoaderBatches(Batches):
+    """Of a DataLoader: takes the place of its iterator for whoever asks what it is."""
+
+    @property
+    def __class__(self):
+        return type(self._inner)
+
+
+class _SizedLoaderBatches(_LoaderBatches):
+    def __len__(self):
+        return len(self._inner)
 
 
 class _SizedBatches(Batches):
@@ -170,8 +198,8 @@ class _ReadyBatches:
     """The batches that workers have made and the consumer has not taken yet: looked at when it asks and when it got
     one. The iterator's attributes are read with care: they are torch's own."""
 
-    def __init__(self, iterator):
-        self.iterator = iterator
+    def __init__(self, iterator, received):
+        self.iterator, self.received = iterator, received
         self.number, self.taken = NONE, -1
         self.capacity = iterator._prefetch_factor * iterator._num_workers
         self.occupancy()
@@ -184,8 +212,8 @@ class _ReadyBatches:
         return ready + sum(len(task) > 1 for task in iterator._task_info.values())  # arrived before their turn
 
     def register(self):
-        self.number = _account.register_queue(b"batches", _account.stage_id(WORKERS, 0),
-                                              _account.stage_id(TRAINER, 1, 1), self.capacity)
+        taker = _receive.stage_id() if self.received else _account.stage_id(TRAINER, 1, 1)
+        self.number = _account.register_queue(b"batches", _account.stage_id(WORKERS, 0), taker, self.capacity)
         self.taken = -1
 
     def look(self, taken):
@@ -414,17 +442,48 @@ def _get_iterator(self):
 
 
 def _iter(self):
-    inner = type(self)._headrace_base.__iter__(self)
+    return iterate(self, type(self)._headrace_base.__iter__, self._headrace_rows)
+
+
+def iterate(loader, make, rows=None):
+    """The accounted iterator of a loader whose class makes its iterators by make(loader)."""
+    if loader.num_workers <= 0:
+        inner, receiving, queue = make(loader), None, None
+    else:
+        before = getattr(loader, "_iterator", None)  # of persistent workers
+        with _receive.between_epochs("start_workers" if before is None else "receive"):
+            inner = make(loader)
+        receiving = queue = None
+        if not isinstance(inner, Batches):
+            receiving = _receive.Receiving.of(inner, new=inner is not before)
+            try:
+                queue = _ReadyBatches(inner, receiving is not None)
+            except Exception:  # made differently in this version: its queue is not seen
+                queue = _NoQueue()
     if isinstance(inner, Batches):
         return inner
-    queue = None
-    if self.num_workers > 0:
-        try:
-            queue = _ReadyBatches(inner)
-        except Exception:  # made differently in this version: its queue is not seen
-            queue = _NoQueue()
-    batched = getattr(self, "batch_sampler", None) is not None or self.batch_size is not None
-    return _batches(inner, rows=self._headrace_rows, collated=batched, makes_itself=self.num_workers == 0, queue=queue)
+    batched = getattr(loader, "batch_sampler", None) is not None or loader.batch_size is not None
+    kind = _SizedLoaderBatches if hasattr(type(inner), "__len__") else _LoaderBatches
+    return kind(inner, rows=rows, collated=batched, makes_itself=loader.num_workers == 0, queue=queue,
+                receiving=receiving)
+
+
+def account_for_all(kind):
+    """Every loader of that class from here on, as if each were wrapped."""
+    make, get_iterator = kind.__iter__, kind._get_iterator
+
+    def __iter__(self):
+        wrapped = hasattr(type(self), "_headrace_base")
+        return iterate(self, make) if active() and not wrapped else make(self)
+
+    def _get_iterator(self):
+        if type(self) is not _View and active():
+            self = _View(self, _accounted(self))
+        return get_iterator(self)
+
+    for own, replaced in ((__iter__, make), (_get_iterator, get_iterator)):
+        functools.update_wrapper(own, replaced)
+        setattr(kind, own.__name__, own)
 
 
 class _NoQueue:

@@ -1,0 +1,164 @@
+"""What the trainer's own thread does for a batch that a DataLoader's worker made: it takes bytes from a pipe, unpickles
+them, keeps batches that came before their turn, starts workers and ends them. All that is loading, none of it training.
+
+The iterator of the loader gets a class of its own, derived from the one it had; its queue gets another function to
+receive with. Both are torch's own insides: one that is made differently is left alone.
+"""
+import os
+import time
+
+from headrace import _account
+from headrace._account import RECEIVER, WORKERS, thread
+from headrace._library import NONE, active, function
+from headrace._operator import _begin, _end, operator
+
+_wait_in = function("hrx_wait_in")
+_wait_in_end = function("hrx_wait_in_end")
+_thread_stage = function("hrx_thread_stage")
+_stage_here = function("hrx_stage_here")
+
+_OPERATORS = {name: operator(name, kind) for name, kind in {
+    "receive": "receive", "unpickle": "deserialize", "in_order": "order", "start_workers": "start",
+    "end_workers": "start"}.items()}
+_RECEIVE, _UNPICKLE, _IN_ORDER = _OPERATORS["receive"], _OPERATORS["unpickle"], _OPERATORS["in_order"]
+_START = _OPERATORS["start_workers"]
+
+
+# Stages before the trainer, in pipeline order.
+SOURCES = (WORKERS, RECEIVER)
+
+
+def stage_id():
+    """The receiver has no threads of its own: it is work of the trainer's."""
+    return _account.stage_id(RECEIVER, 0, 1)
+
+
+def register(name):
+    """The operator's id in the receiver's stage, for calls that take no handle."""
+    op = _OPERATORS[name]
+    return _account.register_operator(_account.encoded(op.name), _account.encoded(op.kind), stage_id())
+
+
+class between_epochs:
+    """Around what the trainer's thread does for its workers outside its requests for batches. The time is added to the
+    wait for the next batch."""
+
+    def __init__(self, name):
+        self.op, self.before = _OPERATORS[name], NONE
+
+    def __enter__(self):
+        self.begin_ns = time.monotonic_ns()
+        again = os.getpid() in Receiving.started
+        self.entered = again and active() and _account.become_consumer(*SOURCES)
+        if self.entered:
+            self.before = _stage_here()
+            _thread_stage(stage_id())
+            self.op.begin()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if self.entered:
+            _end(self.op.handle)
+            _thread_stage(self.before)
+            thread.waited_ns += time.monotonic_ns() - self.begin_ns
+        return None
+
+
+class Receiving:
+    """State of one epoch: whether its first batch has come, and whether workers were started for it. That is done once
+    in any program; only where it is done again is it work for batches."""
+
+    started = set()  # processes that have started workers
+
+    def __init__(self, new):
+        self.new, self.first = new and os.getpid() in Receiving.started, True
+
+    @staticmethod
+    def of(inner, new):
+        """None where the iterator is made differently."""
+        try:
+            inner._headrace_receiving = receiving = Receiving(new)
+            if not _seen(inner):
+                return None
+        except (AttributeError, TypeError):
+            return None
+        Receiving.started.add(os.getpid())
+        return receiving
+
+    def begin_epoch(self):
+        """Returns how long the thread waited for its workers since its last batch, in nanoseconds."""
+        waited_ns, thread.waited_ns = thread.waited_ns, 0
+        if not self.new:
+            return 0
+        if _begin(_START.handle):  # nothing comes before the workers have started
+            _START.begin()
+        return waited_ns
+
+    def got_first(self):
+        self.first = False
+        if self.new:
+            self.new = False
+            _end(_START.handle)
+            _START.count(completions=1)
+
+    def end_epoch(self):
+        """An epoch's end, or an error: what is asked next begins anew."""
+        self.first, self.new = True, False
+
+
+class _Receives:
+    """Overrides methods of torch's _MultiProcessingDataLoaderIter."""
+
+    def _try_get_data(self, *arguments, **named):
+        receiving = self._headrace_receiving
+        if receiving.first and receiving.new:
+            return super()._try_get_data(*arguments, **named)  # waits for workers that start
+        early = any(len(task) > 1 for task in self._task_info.values())
+        waiting = (_IN_ORDER if early else _RECEIVE)
+        if _wait_in(waiting.handle) and waiting.bind():
+            _wait_in(waiting.handle)
+        try:
+            result = super()._try_get_data(*arguments, **named)
+        finally:
+            _wait_in_end(waiting.handle)
+        if result[0]:
+            _UNPICKLE.count(completions=1)
+        return result
+
+    def _shutdown_workers(self):
+        if self._shutdown:
+            return super()._shutdown_workers()
+        with between_epochs("end_workers"):
+            return super()._shutdown_workers()
+
+
+_classes = {}  # class of an iterator -> the one that receives
+
+
+def _seen(inner):
+    kind = type(inner)
+    if issubclass(kind, _Receives):
+        return True
+    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
+        getattr(inner, name)
+    if inner._data_queue is not inner._worker_result_queue:
+        return False  # another thread takes the batches, to pin them
+    receive = inner._worker_result_queue._recv_bytes
+
+    def recv_bytes(*arguments):
+        if _begin(_RECEIVE.handle):
+            _RECEIVE.begin()
+        data = receive(*arguments)
+        _end(_RECEIVE.handle)
+        _RECEIVE.count(bytes_in=len(data))
+        if _begin(_UNPICKLE.handle):  # left with the wait around it, once the queue has returned
+            _UNPICKLE.begin()
+        return data
+
+    made = _classes.get(kind)
+    if made is None:
+        made = _classes[kind] = type(kind.__name__, (_Receives, kind), {
+            "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__})
+    inner.__class__ = made
+    inner._worker_result_queue._recv_bytes = recv_bytes
+    return True

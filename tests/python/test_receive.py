@@ -1,0 +1,172 @@
+"""What the trainer's thread does for batches of workers, and the hook that accounts for programs as they are: with a
+stand-in for torch's loader (torch_like)."""
+import os
+import subprocess
+import sys
+import unittest
+
+from programs import HEADRACE, HERE, LIBRARY, SOURCE, ProgramTest
+
+HOOK = str(SOURCE / "probes/python/headrace/hook")
+
+PRELUDE = """
+import json, time
+import headrace, segments, torch_like
+
+class Items:
+    def __init__(self, n, size=1, slow=None): self.n, self.size, self.slow = n, size, slow
+    def __len__(self): return self.n
+    def __getitem__(self, i):
+        time.sleep(0.3 if i == self.slow else 0.002)
+        return bytes(self.size)
+
+def show(**more):
+    s = segments.mine()
+    print(json.dumps({"operators": {"/".join(k): v for k, v in s.operators.items()}, "steps": s.steps,
+                      "wait_s": s.step_wait_ns / 1e9, "tps": s.ticks_per_second, **more}))
+"""
+
+# A program that knows nothing of headrace.
+PLAIN = """
+import sys, time
+from torch.utils.data import dataloader
+class Items:
+    def __len__(self): return 40
+    def __getitem__(self, i): return i
+if __name__ == "__main__":
+    loader = dataloader.DataLoader(Items(), batch_size=4, num_workers=2, context=sys.argv[1])
+    iterator = iter(loader)
+    print(sum(len(batch) for batch in iterator), isinstance(iterator, dataloader.Iterator), len(loader),
+          "sitecustomize" in sys.modules, any(path.endswith("headrace/hook") for path in sys.path))
+    if "headrace" in sys.modules and len(sys.argv) < 3:
+        sys.path.insert(0, "HERE")
+        import segments
+        print(sorted("/".join(key) for key in segments.mine().operators))
+""".replace("HERE", str(HERE))
+
+
+class Receive(ProgramTest):
+    def measured(self, code, **environment):
+        result = self.run_program(PRELUDE + code, **environment)
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(result.left, [])
+        return result.answer
+
+    def seconds(self, answer, operator, what="busy"):
+        return answer["operators"][operator][what] / answer["tps"]
+
+    def test_bytes_and_unpickling_are_the_receivers(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    loader = headrace.wrap(torch_like.DataLoader(Items(16, 1 << 20), batch_size=4, num_workers=1, persistent_workers=True))
+    for batch in loader: pass
+    show()
+    loader._iterator.shutdown()
+""")
+        receive = answer["operators"]["receiver/receive"]
+        self.assertEqual(answer["steps"], 4)
+        self.assertGreater(receive["in_bytes"], 16 << 20)
+        self.assertLess(receive["in_bytes"], 17 << 20)
+        self.assertEqual(answer["operators"]["receiver/unpickle"]["completions"], 4)
+        self.assertGreater(self.seconds(answer, "receiver/receive"), 0)
+        # The request is a wait of the step, whatever part of it was work.
+        self.assertGreater(answer["wait_s"], 0.02)
+
+    def test_waits_for_the_batch_that_is_due(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    loader = headrace.wrap(torch_like.DataLoader(Items(16, slow=5), batch_size=1, num_workers=2, persistent_workers=True))
+    for batch in loader: pass
+    show()
+    loader._iterator.shutdown()
+""")
+        self.assertGreater(self.seconds(answer, "receiver/in_order", "wait_in"), 0.15)
+
+    def test_workers_that_start_again_cost_the_trainer(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    loader = headrace.wrap(torch_like.DataLoader(Items(8), batch_size=4, num_workers=2))
+    for epoch in range(3):
+        for batch in loader: pass
+    show()
+""")
+        # The first start is that of the program.
+        self.assertEqual(answer["operators"]["receiver/start_workers"]["completions"], 2)
+        self.assertGreater(self.seconds(answer, "receiver/start_workers"), 0.004)
+        self.assertGreater(self.seconds(answer, "receiver/end_workers"), 0)
+        self.assertGreaterEqual(answer["wait_s"] + 0.001, self.seconds(answer, "receiver/start_workers"))
+
+    def test_an_iterator_that_is_left_ends_its_workers(self):
+        answer = self.measured("""
+import gc, multiprocessing
+if __name__ == "__main__":
+    gc.disable()
+    class Iterator(torch_like.Iterator):
+        def __del__(self): self._shutdown_workers()
+    torch_like.Iterator = Iterator
+    for batch in headrace.wrap(torch_like.DataLoader(Items(80), batch_size=4, num_workers=2)): break
+    del batch
+    show(left=len(multiprocessing.active_children()))
+""")
+        self.assertEqual(answer["left"], 0, "kept alive by a cycle")
+
+
+class Hook(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        package = self.folder / "plain/torch/utils/data"
+        package.mkdir(parents=True)
+        for folder in (package, package.parent, package.parent.parent):
+            (folder / "__init__.py").touch()
+        (package / "dataloader.py").write_text("from torch_like import DataLoader, Iterator\n")
+
+    def run_plain(self, *arguments, context="fork", path=(), **environment):
+        folders = [HOOK, *path, str(self.folder / "plain"), str(HERE)]
+        return subprocess.run([sys.executable, self.script(PLAIN), context, *arguments], capture_output=True, text=True,
+                              timeout=120, env=self.environment(PYTHONPATH=os.pathsep.join(folders), **environment))
+
+    def test_accounts_for_a_program_as_it_is(self):
+        for context in ("fork", "spawn"):
+            done = self.run_plain(context=context)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            says, operators = done.stdout.splitlines()
+            self.assertEqual(says.split()[:3], ["40", "True", "10"])
+            self.assertEqual(says.split()[4], "False", "the program's path is as it was")
+            self.assertIn("receiver/receive", operators)
+            self.assertIn("trainer/step", operators)
+
+    def test_a_sitecustomize_that_was_there_runs(self):
+        other = self.folder / "other"
+        other.mkdir()
+        (other / "sitecustomize.py").write_text("import sys\nsys.stderr.write('the other one\\n')\n")
+        done = self.run_plain(path=[str(other)])
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("the other one", done.stderr.splitlines())
+
+    def test_leaves_alone_what_it_is_told_to(self):
+        done = self.run_plain(HEADRACE_ACCOUNTS="off")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(len(done.stdout.splitlines()), 1, "no accounts, no package")
+
+    def test_a_version_made_differently_is_said_and_works(self):
+        module = self.folder / "plain/torch/utils/data/dataloader.py"
+        module.write_text("import torch_like\nIterator = torch_like.Iterator\n"
+                          "def DataLoader(*a, **b): return torch_like.DataLoader(*a, **b)\n")
+        done = self.run_plain("no accounts")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("seen from outside", done.stderr)
+        self.assertEqual(done.stdout.split()[0], "40")
+
+    def test_profile_puts_it_in_and_leaves_it_out(self):
+        for options, operators in (([], True), (["--no-hook"], False)):
+            database = str(self.folder / f"hook{len(options)}.db")
+            path = os.pathsep.join([str(self.folder / "plain"), str(HERE)])
+            done = subprocess.run([HEADRACE, "profile", "-q", *options, "--db", database, "--", sys.executable,
+                                   self.script(PLAIN), "fork"], capture_output=True, text=True, timeout=120,
+                                  env=self.environment(PYTHONPATH=path, HEADRACE_ACCOUNT_LIBRARY=None))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("receiver/receive" in done.stdout, operators, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
