@@ -74,7 +74,7 @@ std::string PredictionText(const Allocation& plan) {
                 fmt::format(" [{}, {}]", FormatCount(range.low), FormatCount(range.high))),
       100 * (plan.predicted / plan.now - 1));
   if (!plan.unknown_store.empty()) {
-    text += fmt::format("promise    none: what {} reads from may have no more to give\n",
+    text += fmt::format("promise    none: what stage {} waits for may have no more to give\n",
                         Printable(plan.unknown_store));
   } else if (!ChangesNothing(plan)) {
     text += fmt::format("promise    nine of ten such plans reach {}; slower than now: {}\n",

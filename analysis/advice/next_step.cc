@@ -59,7 +59,8 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
                                   : "Measure it:";
   if (!plan.unknown_store.empty()) {
     next.text = fmt::format(
-        "{}: {} predicted. What {} reads from may have no more to give; one run cannot tell. {}",
+        "{}: {} predicted. What stage {} waits for may have no more to give; one run cannot tell. "
+        "{}",
         words, gain, Printable(plan.unknown_store), measure);
     return next;
   }
@@ -113,19 +114,24 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
 
 // What the rule for this kind of limit advises; empty where it does not fire.
 std::optional<NextStep> OfRule(const RunView& run, const Statements& statements,
-                               const LimitKind& kind) {
-  const RecommendationRule* rule = Registry<RecommendationRule>::Global().Find(kind.Recommended());
+                               const Limit& limit) {
+  const RecommendationRule* rule = Registry<RecommendationRule>::Global().Find(
+      limit.kind->Recommended(*statements.model, limit));
   if (rule == nullptr) return std::nullopt;
   const Recommendation advice = rule->judge(Evidence(run, statements));
   if (advice.advice != Advice::kFires || !advice.outcome) return std::nullopt;
   std::string text = advice.act;
-  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (text.substr(0, text.find(' ')).find('=') == std::string::npos) {
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  } else {
+    text = "Set " + text;
+  }
   const Interval& gain = advice.outcome->gain_interval;
   const bool sure = gain.low > 0;
   text += fmt::format(": {} predicted", Percents(advice.outcome->gain, gain));
   if (!sure) text += ". That may be nothing: measure it";
   return NextStep{sure ? NextKind::kChange : NextKind::kCompare, text, advice.command,
-                  advice.outcome->limited_by};
+                  advice.outcome->limited_by, advice.outcome->gain};
 }
 
 }  // namespace
@@ -172,17 +178,24 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   if (statements.bottleneck->unexplained) {
     return {NextKind::kWork, statements.bottleneck->measure, ""};
   }
-  if (statements.allocation && !statements.allocation->changes.empty()) {
-    return OfPlan(run, *statements.allocation);
-  }
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
+  const std::optional<NextStep> advised = OfRule(run, statements, first.limit);
+  if (statements.allocation && !statements.allocation->changes.empty()) {
+    const NextStep planned = OfPlan(run, *statements.allocation);
+    const bool better =
+        advised && advised->kind == NextKind::kChange &&
+        (planned.kind != NextKind::kChange ||
+         advised->gain > statements.allocation->predicted / statements.allocation->now - 1);
+    return better ? *advised : planned;
+  }
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
   if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kSmallStall) {
     return OfWaitingConsumer(model, bottleneck);
   }
+  if (advised && advised->kind == NextKind::kChange) return *advised;
   if (first.limit.Is(kCoresLimit)) return OfCores(run, statements, culprit);
-  if (const auto advised = OfRule(run, statements, *first.limit.kind)) return *advised;
+  if (advised) return *advised;
   const bool keeps_up = first.limit.Is(kConsumerLimit);
   return {keeps_up ? NextKind::kNothing : NextKind::kWork,
           first.limit.kind->WithoutSetting(model, first.limit, culprit), ""};

@@ -21,6 +21,7 @@ struct NextStep {
   std::string command;  // to be pasted; empty: none
   // What limits then, where `text` is no plan of Statements::allocation.
   std::optional<Limit> limited_then = std::nullopt;
+  double gain = 0;  // predicted by the rule that advises it; 0: by no rule
 };
 
 // `statements` must have a model and a bottleneck. kNothing is said of no run whose consumer waits

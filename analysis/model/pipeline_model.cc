@@ -282,12 +282,15 @@ void PipelineModel::FindStagesOnConsumer() {
     int64_t busy_ns = 0;
     for (const size_t i : stage.operators) busy_ns += run_->operators[i].busy_ns;
     constexpr double kWithin = 1.1;  // both are timed apart
+    const bool declared = run_->stages[stage.row].max_parallelism_count == 1 &&
+                          run_->stages[stage.row].last_parallelism_count == 0;
     if (busy_ns <= 0 ||
         static_cast<double>(busy_ns) > kWithin * static_cast<double>(run_->steps.wait_ns) ||
-        OtherThreadsHaveTime(s, busy_ns)) {
+        (!declared && OtherThreadsHaveTime(s, busy_ns))) {
       continue;
     }
     stage.on_consumer = true;
+    stage.stays_on_consumer = declared;
     current_.parallelism[s] = 0;
   }
 }
@@ -342,6 +345,15 @@ void PipelineModel::ReadOrder() {
   constexpr int64_t kMaxWindow = 1'000'000;
   ordered_ = run_->run.element_order == "file";
   const int64_t window = run_->run.order_window_count.value_or(0);
+  for (const OperatorRow& op : run_->operators) {
+    if (op.kind != kOrderKind) continue;  // who takes the batches waits for the one that is due
+    ordered_ = true;
+    const StageModel& maker = stages_.front();
+    if (maker.queue) {
+      current_.order_window = static_cast<int>(run_->queues[*maker.queue].capacity_count);
+    }
+    return;
+  }
   if (ordered_) {
     current_.order_window = static_cast<int>(std::clamp<int64_t>(window, 0, kMaxWindow));
   }
@@ -677,8 +689,9 @@ void PipelineModel::EstimateConsumer(const WindowRow& sum, Demands* demands) con
 }
 
 // Requests for batches that run on the consumer's thread take as long as its operators plus the
-// time outside them, which is work of the loader, too. The part of that time in which the thread
-// did not compute may have been spent waiting for others.
+// time outside them, which is work of the loader, too, but for the waits for those that make the
+// batches. The part of that time in which the thread did not compute may have been spent waiting
+// for others.
 void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
   size_t stage = 0;
   while (stage < stages_.size() && !stages_[stage].on_consumer) ++stage;
@@ -688,7 +701,8 @@ void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
   for (size_t i = 0; i < operators_.size(); ++i) {
     const size_t of = operators_[i].stage;
     if (of == kNoStage) own_cpu_s += demands->operators[i].cpu_s;
-    if (of != kNoStage && stages_[of].on_consumer) busy_s += Seconds(sum.operators[i].busy_ns);
+    if (of == kNoStage || !stages_[of].on_consumer) continue;
+    busy_s += Seconds(sum.operators[i].busy_ns) + Seconds(sum.operators[i].wait_in_ns);
   }
   for (const size_t row : consumer_rows_) {
     q_s += Seconds(sum.stages[row].runnable_ns);
@@ -702,6 +716,28 @@ void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
   demands->consumer_cpu_s -= cpu_s;
   demands->unattributed_cpu_s -= cpu_s;
   demands->consumer_load_s = rest_s - cpu_s;
+}
+
+// Workers that are always busy lose nothing by the order, in whatever order their batches come.
+void PipelineModel::EstimateOrder(const WindowRow& sum, Demands* demands) const {
+  double wait_s = 0;
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    if (operators_[i].kind == kOrderKind) wait_s += Seconds(sum.operators[i].wait_in_ns);
+  }
+  if (wait_s <= 0) return;
+  double idle = 1;
+  for (const StageModel& stage : stages_) {
+    double all_s = 0, out_s = 0;
+    if (stage.on_consumer) continue;
+    for (const size_t i : stage.operators) {
+      const OperatorCounters& op = sum.operators[i];
+      all_s += Seconds(op.busy_ns) + Seconds(op.wait_in_ns) + Seconds(op.wait_out_ns);
+      out_s += Seconds(op.wait_out_ns);
+    }
+    if (all_s > 0) idle = std::min(idle, out_s / all_s);
+  }
+  demands->order_wait_most_s = wait_s / (std::max(1.0, Steps(sum.steps)) * consumers_);
+  demands->order_wait_s = idle * demands->order_wait_most_s;
 }
 
 Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
@@ -770,6 +806,8 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
         b = std::min(std::max(b, Seconds(op.blocked_low_ns) - lock_wait),
                      Seconds(op.blocked_high_ns));
       }
+      // Who takes a batch from a worker is blocked for as long as that one is busy with others.
+      if (stages_[s].stays_on_consumer && split && operators_[i].kind != kStartKind) b = 0;
       const double completions = static_cast<double>(op.completions_count);
       // An operator that completed nothing in these windows is booked per step instead.
       const double scale = completions > 0 ? operators_[i].visit_ratio / completions : 1 / steps;
@@ -809,6 +847,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
   demands.unattributed_cpu_s += demands.consumer_cpu_s;
   demands.cpu_s += demands.unattributed_cpu_s;
   EstimateLoad(sum, &demands);
+  EstimateOrder(sum, &demands);
   for (size_t r = 0; r < resources_.size(); ++r) {
     if (resources_[r].curve) {
       const DeviceCurve& curve = *resources_[r].curve;
@@ -1098,7 +1137,7 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
   SimulatedPipeline pipeline;
   pipeline.cores = cores_known_ ? SharedCores(settings, demands) : 1e6;
   // What it computes on the cores is a part of its step.
-  pipeline.consumer_s = demands.consumer_s - ConsumerComputeCpu(demands);
+  pipeline.consumer_s = demands.consumer_s - ConsumerComputeCpu(demands) + demands.order_wait_s;
   pipeline.consumer_cpu_s = demands.consumer_cpu_s;
   pipeline.consumer_cv = consumer_cv_;
   double cpu = 0;

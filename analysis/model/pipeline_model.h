@@ -29,6 +29,11 @@ namespace headrace::analysis {
 // The stage of operators that belong to no stage of the model: the consumer's own. (The consumer is
 // a row of its own, without threads to set.)
 inline constexpr size_t kNoStage = static_cast<size_t>(-1);
+// The kind of an operator whose waits for input are those for the batch that is due, while others
+// are there.
+inline constexpr const char* kOrderKind = "order";
+// That of operators which start and end workers.
+inline constexpr const char* kStartKind = "start";
 struct OperatorModel {
   std::string name, kind;
   size_t stage = kNoStage;
@@ -44,6 +49,8 @@ struct StageModel {
   // The stage has no threads of its own: its operators run on the consumer's thread. Settings then
   // give it 0 threads.
   bool on_consumer = false;
+  // And never can have: it takes batches from those that made them. No setting gives it threads.
+  bool stays_on_consumer = false;
   size_t last = 0;               // the last operator that elements pass through
   double visit_ratio = 1;        // completions of `last` per batch
   double firings = 1;            // per batch: completions of the first one
@@ -87,6 +94,10 @@ struct Demands {
   // Time of the consumer's requests for a batch that neither a core nor an operator accounts for,
   // where a stage runs on the consumer's thread; 0 where none does.
   double consumer_load_s = 0;
+  // What the order of batches takes of each step: the consumer's wait for the batch that is due
+  // while others are there, for as much of it as those who make batches had nothing to do.
+  // order_wait_most_s: all of that wait.
+  double order_wait_s = 0, order_wait_most_s = 0;
   // How far other programs yield cores to more threads: 1 as a fair scheduler makes them, 0 not.
   // Empty: kOthersYield.
   std::optional<double> others_yield;
@@ -195,6 +206,7 @@ class PipelineModel {
   void CountConsumers();
   void EstimateConsumer(const WindowRow& sum, Demands* demands) const;
   void EstimateLoad(const WindowRow& sum, Demands* demands) const;
+  void EstimateOrder(const WindowRow& sum, Demands* demands) const;
   StageCounters ThreadsOf(const StageModel& stage, const WindowRow& sum) const;
   bool ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
                       double share) const;

@@ -25,8 +25,8 @@ struct ResourceModel {
   // seconds per batch of something that no thread is seen to hold (a link, memory bandwidth).
   std::optional<DeviceCurve> curve = std::nullopt;
   std::optional<double> counted_s = std::nullopt;
-  // A store that was seen full: its threads that were enough for that. What more of them wait there
-  // is no demand of theirs.
+  // A store that was seen full, or a lock: its threads that were enough for that. What more of them
+  // wait there is no demand of theirs.
   std::optional<double> enough_threads = std::nullopt;
   // Whether its users are all operators, each by its CPU time.
   bool used_by_cpu = false;

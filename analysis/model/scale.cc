@@ -63,6 +63,12 @@ void ScaleConsumer(const PipelineModel& model, double factor, Demands* demands) 
   demands->cpu_s -= less_s;
 }
 
+void ScaleOther(double factor, Demands* demands) {
+  const double other_s = std::max(0.0, demands->unattributed_cpu_s - demands->consumer_cpu_s);
+  demands->unattributed_cpu_s -= other_s * (1 - factor);
+  demands->cpu_s -= other_s * (1 - factor);
+}
+
 }  // namespace
 
 Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Scale>& scales) {
@@ -85,6 +91,12 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
         break;
       case Scaled::kConsumer:
         ScaleConsumer(model, scale.factor, &demands);
+        break;
+      case Scaled::kOrder:
+        demands.order_wait_s *= scale.factor;
+        break;
+      case Scaled::kOther:
+        ScaleOther(scale.factor, &demands);
         break;
       case Scaled::kCacheDisk:
         demands.cache_disk_s.resize(std::max(demands.cache_disk_s.size(), scale.index + 1));

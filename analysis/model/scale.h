@@ -9,13 +9,23 @@
 
 namespace headrace::analysis {
 
-enum class Scaled : uint8_t { kOperator, kStage, kResource, kConsumer, kAdded, kCacheDisk };
+enum class Scaled : uint8_t {
+  kOperator,
+  kStage,
+  kResource,
+  kConsumer,
+  kAdded,
+  kCacheDisk,
+  kOrder,
+  kOther
+};
 
 struct Scale {
   Scaled part = Scaled::kStage;
-  // Index of the operator, stage, resource or cache tier; unused for the consumer.
+  // Index of the operator, stage, resource or cache tier; unused for the consumer and the order.
   size_t index = 0;
-  // Its cost is multiplied by this, at least 0. kAdded: seconds per batch that are added to an
+  // Its cost is multiplied by this, at least 0. kOther: CPU time outside all operators and outside
+  // the consumer's threads. kAdded: seconds per batch that are added to an
   // operator; kCacheDisk: seconds per batch on a disk that the recorded pipeline does not have.
   double factor = 1;
   bool cpu = true;  // kAdded: true: CPU time, false: blocked time

@@ -17,7 +17,7 @@ namespace {
 bool HasKnownDevice(const std::vector<ResourceModel>& resources,
                     const std::vector<size_t>& operators) {
   for (const ResourceModel& resource : resources) {
-    if (resource.kind != "device") continue;
+    if (resource.kind != "device" && resource.kind != "lock") continue;
     for (const auto& [user, share] : resource.users) {
       if (std::find(operators.begin(), operators.end(), user) != operators.end()) return true;
     }
@@ -33,14 +33,16 @@ bool ReadsFromStore(const RunView& run) {
          kLeastFromStore * static_cast<double>(*run.fetched_bytes);
 }
 
-// Whether most of the time that the operator was seen blocked was for a store.
+// Whether most of the time that the operator was seen blocked was for a store, or for somebody
+// else of whom nobody says how much more he can do.
 bool SeenWaitingForStore(const RunView& run, const OperatorRow& op) {
   double all = 0, store = 0;
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != "off_cpu_ns" || row.operator_name != op.name || !row.value) continue;
     if (!row.stage.empty() && row.stage != op.stage) continue;
     all += *row.value;
-    if (row.cause == "storage" || row.cause == "network" || row.cause == "poll") {
+    if (row.cause == "storage" || row.cause == "network" || row.cause == "poll" ||
+        row.cause == "lock") {
       store += *row.value;
     }
   }

@@ -183,6 +183,10 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
     const size_t stage = StageNamed(model, name);
     const int threads = Whole(key, value, 1);
     const int most = model.stages()[stage].max_parallelism;
+    if (model.stages()[stage].stays_on_consumer) {
+      Refuse(fmt::format("{} is work of the trainer's thread", Printable(name)),
+             "it gains by a lower cost alone: NAME.cost=0.5");
+    }
     if (most > 0 && threads > most) {
       Refuse(fmt::format("stage {} may have {} threads at most", Printable(name), most),
              "a sequential stage gains by a lower cost alone: NAME.cost=0.5");

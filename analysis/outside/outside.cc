@@ -365,6 +365,10 @@ class Judge {
     // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
     // then the consumer's own time off the CPU is what there is to judge by.
     if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kHighStall;
+    if (SharesInterpreter(totals)) {
+      const bool home = wait_consumer <= stall && out_->units[at].kind == out_->units[0].kind;
+      if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
+    }
     if (wait_consumer > stall) {
       if (own.storage > 0.5) return {OutsideLimit::kStorage, 0};
       if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};
@@ -376,6 +380,29 @@ class Judge {
   size_t consumer() const { return consumer_; }
 
  private:
+  // Whether the threads of the consumer's process run Python in turn: together they use just about
+  // one core although more are free, several of them compute, and they wait as CPython's threads
+  // wait for the lock of the interpreter: with a time limit.
+  bool SharesInterpreter(const Totals& totals) const {
+    const ProcessKind& kind = out_->kinds[out_->units[0].kind];
+    if (!kind.name.starts_with("python") || !out_->cores_busy_ratio) return false;
+    if (*out_->cores_busy_ratio > kCoresNotFull) return false;
+    double all_s = 0, others_s = 0, timed_s = 0, waited_s = 0, longest_s = 0;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      if (out_->groups[g].kind != out_->units[0].kind) continue;
+      const ThreadTimes& time = totals.times[g];
+      all_s += time.on_cpu_s;
+      if (g == consumer_) longest_s = time.total();
+      if (time.on_cpu_s < kComputes * time.total()) continue;
+      if (g != consumer_) others_s += time.on_cpu_s;
+      timed_s += time.blocked_s[Index(WaitCause::kSleep)];
+      waited_s += time.total();
+    }
+    const double cores = longest_s > 0 ? all_s / longest_s : 0;
+    return cores > kOneCore && cores < 2 - kOneCore && others_s > kComputes * longest_s &&
+           timed_s > kComputes * waited_s;
+  }
+
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const {
     // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
     // much and only one of them at a time gets on.
@@ -420,12 +447,16 @@ class Judge {
         const double total = time.total();
         const double waits =
             time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
-        if (total > 0 && !(waits > 0.8 * total && time.on_cpu_s < 0.02 * total)) break;
+        const bool only_waits = waits > 0.8 * total && time.on_cpu_s < 0.02 * total;
+        if (total > 0 && !only_waits && !LooksAfter(*kind, *main, totals)) break;
         if (MakesRoomFor(*kind, *child, totals)) break;
       }
       kind = child;
     }
     const auto main = MainGroup(*kind);
+    if (main && OnlyJoins(*main, totals)) {
+      if (const auto other = OtherMain(*kind, *main, totals)) return other;
+    }
     if (main) return main;
     // Probes that do not tell first threads apart: the group that used most CPU time.
     std::optional<size_t> best;
@@ -434,6 +465,49 @@ class Judge {
       if (!best || totals.times[g].on_cpu_s > totals.times[*best].on_cpu_s) best = g;
     }
     return best;
+  }
+
+  // Whether a first thread does nothing but wait for the end of another one: a JVM's, which starts
+  // the thread that runs main().
+  bool OnlyJoins(size_t main, const Totals& totals) const {
+    constexpr double kAlways = 0.98, kSeldom = 0.5;  // of its time; wake-ups a second
+    const ThreadTimes& time = totals.times[main];
+    if (time.blocked_s[Index(WaitCause::kLock)] < kAlways * time.total()) return false;
+    int64_t wakeups = 0;
+    for (const WakeEdge& edge : out_->edges) {
+      if (edge.wakee == main) wakeups += edge.wakeups_count;
+    }
+    return static_cast<double>(wakeups) <= std::max(2.0, kSeldom * time.total());
+  }
+
+  // The thread that has the process's name, as the first one has; else the one that computes most.
+  std::optional<size_t> OtherMain(size_t kind, size_t main, const Totals& totals) const {
+    std::optional<size_t> best;
+    for (size_t g = 0; g < out_->groups.size(); ++g) {
+      const ThreadGroup& group = out_->groups[g];
+      if (group.kind != kind || g == main) continue;
+      if (group.thread == out_->kinds[kind].name) return g;
+      if (!best || totals.times[g].on_cpu_s > totals.times[*best].on_cpu_s) best = g;
+    }
+    return best;
+  }
+
+  // Whether the main thread only looks after what it has started: between two looks it sleeps or
+  // waits for the end of a child, and hardly any of its waits is ended by data from below. What it
+  // computes (imports, at the start of a short recording) does not matter then.
+  bool LooksAfter(size_t kind, size_t main, const Totals& totals) const {
+    constexpr double kMostly = 0.8, kMuch = 0.05;
+    const ThreadTimes& time = totals.times[main];
+    const double waits =
+        time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
+    if (waits < 0.5 * time.total() || waits < kMostly * time.blocked()) return false;
+    double fed = 0;
+    for (size_t e = 0; e < out_->edges.size(); ++e) {
+      const WakeEdge& edge = out_->edges[e];
+      if (edge.wakee != main || !edge.waker || !EndedByThreads(edge.cause)) continue;
+      if (out_->groups[*edge.waker].kind != kind) fed += totals.waits[e];
+    }
+    return fed < kMuch * time.total();
   }
 
   // Whether threads of `below` spend much of their time waiting for what `kind` ends: a launcher
@@ -940,7 +1014,10 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
                                                                     : 0.6;
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
-    out->findings.push_back({each, most * (1 - lost_share) * share});
+    const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
+                        each == OutsideLimit::kInterpreter;
+    out->findings.push_back(
+        {each, std::min(most, unsure ? kMayUnpickle : 1) * (1 - lost_share) * share});
   }
   std::stable_sort(out->findings.begin(), out->findings.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
@@ -974,6 +1051,15 @@ WaitCause WaitCauseOf(const std::string& name) {
   return WaitCause::kOther;
 }
 
+bool MayUnpickle(const Outside& out) {
+  if (out.flavour != OutsideFlavour::kTorch || out.units.empty()) return false;
+  const OutsideUnit& consumer = out.units[0];
+  if (consumer.role != UnitRole::kConsumer || consumer.shares.on_cpu < 0.5) return false;
+  return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
+    return unit.role == UnitRole::kProducer && unit.kind != consumer.kind;
+  });
+}
+
 bool IsMainThread(const std::string& thread) { return thread.ends_with(kMainSuffix); }
 
 double ThreadTimes::blocked() const {
@@ -988,8 +1074,8 @@ const char* UnitRoleName(UnitRole role) {
 }
 
 const char* OutsideLimitName(OutsideLimit limit) {
-  constexpr const char* kNames[] = {"producers", "cores",    "storage", "network", "lock",
-                                    "sleep",     "consumer", "alone",   "none"};
+  constexpr const char* kNames[] = {"producers",   "cores", "storage",  "network", "lock",
+                                    "interpreter", "sleep", "consumer", "alone",   "none"};
   return kNames[static_cast<int>(limit)];
 }
 

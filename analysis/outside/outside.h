@@ -122,6 +122,7 @@ enum class OutsideLimit : uint8_t {
   kStorage,
   kNetwork,
   kLock,
+  kInterpreter,  // Python's, of which one thread at a time runs
   kSleep,
   kConsumer,
   kAlone,  // one thread does everything
@@ -163,6 +164,10 @@ struct Outside {
   std::vector<std::string> unknown;    // what cannot be said, a sentence each
   std::string measure;                 // undecided: what would decide it
 };
+
+// Whether the consumer computes beside workers that are processes: taking a batch that was pickled
+// is work of its own thread, and from outside looks like its step.
+bool MayUnpickle(const Outside& outside);
 
 // Never throws; `run` may be any kind of run.
 Outside LookFromOutside(const RunView& run);

@@ -102,6 +102,7 @@ double Planner::AddCaches(const HostProblem& problem, Candidate* candidate) cons
 Settings Planner::StartOf(const HostProblem& problem, const HostSolution& solution) const {
   Settings start = base_;
   for (size_t s = 0; s < solution.stages.size(); ++s) {
+    if (model_.stages()[s].stays_on_consumer) continue;
     start.parallelism[s] = solution.stages[s].threads;
     start.queue_capacity[s] = solution.stages[s].queue;
   }

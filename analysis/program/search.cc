@@ -116,6 +116,7 @@ int Search::Places(size_t s) const {
 
 // Those of one stage, with the rate that its threads allow.
 void Search::AddSteps(size_t s, std::vector<std::pair<double, Settings>>* steps) const {
+  if (model_.stages()[s].stays_on_consumer) return;
   const int threads = plan_.parallelism[s];
   const double bound = threads / std::max(demands_.stage_s[s], 1e-9);
   // A few more; twice as many, where costs vary so much that a few are all caught by slow elements;
@@ -140,6 +141,7 @@ std::vector<Settings> Search::Steps() const {
   std::vector<std::pair<double, Settings>> steps;
   Settings wider = plan_, deeper = plan_;
   for (size_t s = 0; s < plan_.parallelism.size(); ++s) {
+    if (model_.stages()[s].stays_on_consumer) continue;
     AddSteps(s, &steps);
     wider.parallelism[s] = std::min(std::max(most_[s], plan_.parallelism[s]),
                                     plan_.parallelism[s] + std::max(1, plan_.parallelism[s] / 4));

@@ -108,6 +108,8 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       return "storage";
     case OutsideLimit::kNetwork:
       return "the network, or what answers on it";
+    case OutsideLimit::kInterpreter:
+      return "the lock of Python's interpreter (GIL)";
     case OutsideLimit::kLock:
       return "a lock";
     case OutsideLimit::kSleep:
@@ -174,6 +176,8 @@ std::string Advice(const RunView& run, const Outside& seen) {
              ReadSizes(run);
     case OutsideLimit::kNetwork:
       return "more requests at once, larger ones, or a copy nearby";
+    case OutsideLimit::kInterpreter:
+      return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:
       return "hold the lock for less time or split it: more threads only wait for it";
     case OutsideLimit::kSleep:
@@ -185,6 +189,11 @@ std::string Advice(const RunView& run, const Outside& seen) {
             ConsumerWord(seen));
       }
       std::string text = "nothing in the loading: it keeps up";
+      if (analysis::MayUnpickle(seen)) {
+        text +=
+            ", unless the trainer's thread is busy unpickling (start the program by 'headrace "
+            "profile --' to tell)";
+      }
       if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
         for (const OutsideUnit& other : seen.units) {
           if (other.role != analysis::UnitRole::kProducer || other.distance > 1) continue;

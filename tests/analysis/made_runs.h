@@ -113,6 +113,147 @@ inline RunView RecordOneThread(const OneThread& costs, double seconds, uint64_t 
   return view;
 }
 
+// A loader with workers: what one batch costs a worker, and what taking it costs the trainer's
+// thread beside its step, in seconds.
+struct Received {
+  int workers = 2;
+  double make_cpu_s = 0.001, make_blocked_s = 0;
+  double receive_cpu_s = 0.0001, receive_bytes = 1000;
+  double start_s = 0;    // blocked, of each batch's share of an epoch
+  double epochs = 0.05;  // a batch
+  double order_s = 0;    // waited for the batch that is due while others were there
+  double wait_s = 0;     // waited for the workers
+  double step_cpu_s = 0.002;
+  double other_cpu_s = 0;  // of processes outside every operator
+  double cores = 2;
+};
+
+inline RunView RecordReceived(const Received& costs, double seconds, uint64_t seed) {
+  RunView view;
+  view.run.run_id = 1;
+  view.run.name = "received";
+  view.run.state = "complete";
+  view.run.program = "python";
+  view.run.accounting_level = 3;
+  view.run.cores_count = costs.cores;
+  view.run.cores_bound_by = "affinity";
+  view.run.memory_bytes = int64_t{8} << 30;
+  constexpr double kWindowS = 0.5;
+  enum { kMake, kReceive, kStart, kOrder, kStep, kOperators };
+  const double taken_s = costs.receive_cpu_s + costs.start_s + costs.order_s + costs.wait_s;
+  Random random(seed);
+  const auto rows = static_cast<size_t>(seconds / kWindowS);
+  WindowRow all;
+  all.operators.resize(kOperators);
+  all.stages.resize(3);
+  for (size_t w = 0; w < rows; ++w) {
+    const double factor = 1 + 0.02 * random.Normal();
+    const auto steps = static_cast<int64_t>(kWindowS / (factor * (taken_s + costs.step_cpu_s)));
+    const auto n = static_cast<double>(steps);
+    WindowRow window;
+    window.start_ns = Ns(kWindowS * static_cast<double>(w));
+    window.duration_ns = Ns(kWindowS);
+    const auto add = [&](double cpu_s, double blocked_s, double visits) {
+      OperatorCounters op;
+      op.completions_count = std::llround(visits * n);
+      op.rows_count = op.completions_count;
+      op.on_cpu_ns = Ns(cpu_s * factor * n);
+      op.busy_ns = *op.on_cpu_ns + Ns(blocked_s * factor * n);
+      op.blocked_ns = op.busy_ns - *op.on_cpu_ns;
+      op.runnable_ns = 0;
+      window.operators.push_back(op);
+    };
+    add(costs.make_cpu_s, costs.make_blocked_s, 1);
+    add(costs.receive_cpu_s, 0, 1);
+    add(0, costs.start_s, costs.epochs);
+    add(0, 0, 0);
+    add(costs.step_cpu_s, 0, 1);
+    OperatorCounters& make = window.operators[kMake];
+    make.wait_out_ns = std::max<int64_t>(0, costs.workers * Ns(kWindowS) - make.busy_ns);
+    window.operators[kReceive].bytes_in_bytes = std::llround(costs.receive_bytes * n);
+    window.operators[kReceive].wait_in_ns = Ns(costs.wait_s * factor * n);
+    window.operators[kOrder].wait_in_ns = Ns(costs.order_s * factor * n);
+    StageCounters workers, receiver, trainer;
+    workers.parallelism_count = costs.workers;
+    workers.lifetime_ns = costs.workers * Ns(kWindowS);
+    workers.on_cpu_ns = make.on_cpu_ns;
+    receiver.on_cpu_ns = 0;
+    trainer.parallelism_count = 1;
+    trainer.lifetime_ns = Ns(kWindowS);
+    trainer.on_cpu_ns = *window.operators[kReceive].on_cpu_ns + *window.operators[kStep].on_cpu_ns;
+    workers.runnable_ns = receiver.runnable_ns = trainer.runnable_ns = 0;
+    window.stages = {workers, receiver, trainer};
+    window.steps = {steps, steps, Ns(taken_s * factor * n), window.operators[kStep].busy_ns};
+    for (size_t i = 0; i < kOperators; ++i) {
+      OperatorCounters& sum = all.operators[i];
+      const OperatorCounters& op = window.operators[i];
+      sum.completions_count += op.completions_count;
+      sum.rows_count += op.rows_count;
+      sum.bytes_in_bytes += op.bytes_in_bytes;
+      sum.busy_ns += op.busy_ns;
+      sum.wait_in_ns += op.wait_in_ns;
+      sum.wait_out_ns += op.wait_out_ns;
+      sum.on_cpu_ns = sum.on_cpu_ns.value_or(0) + *op.on_cpu_ns;
+      sum.blocked_ns = sum.blocked_ns.value_or(0) + *op.blocked_ns;
+      sum.runnable_ns = 0;
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      all.stages[i].lifetime_ns += window.stages[i].lifetime_ns;
+      all.stages[i].on_cpu_ns = all.stages[i].on_cpu_ns.value_or(0) + *window.stages[i].on_cpu_ns;
+      all.stages[i].runnable_ns = 0;
+    }
+    all.steps.steps_count += steps;
+    all.steps.rows_count += steps;
+    all.steps.wait_ns += window.steps.wait_ns;
+    all.steps.compute_ns += window.steps.compute_ns;
+    view.windows.push_back(std::move(window));
+  }
+  const char* stages[] = {"workers", "receiver", "trainer"};
+  const int64_t threads[] = {costs.workers, 0, 1}, most[] = {0, 1, 1};
+  const char* operators[] = {"getitem", "receive", "start_workers", "in_order", "step"};
+  const char* kinds[] = {"fetch", "receive", "start", "order", "consumer"};
+  const size_t stage_of[] = {0, 1, 1, 1, 2};
+  for (size_t i = 0; i < 3; ++i) {
+    StageRow stage;
+    static_cast<StageCounters&>(stage) = all.stages[i];
+    stage.name = stages[i];
+    stage.stage_index = static_cast<int64_t>(i);
+    stage.last_parallelism_count = threads[i];
+    stage.max_parallelism_count = most[i];
+    stage.parallelism_count = static_cast<double>(threads[i]);
+    view.stages.push_back(stage);
+  }
+  for (size_t i = 0; i < kOperators; ++i) {
+    OperatorRow op;
+    static_cast<OperatorCounters&>(op) = all.operators[i];
+    op.name = operators[i];
+    op.kind = kinds[i];
+    op.stage = stages[stage_of[i]];
+    op.stage_index = static_cast<int64_t>(stage_of[i]);
+    op.source = "ebpf";
+    view.operators.push_back(op);
+  }
+  QueueRow queue;
+  queue.name = "batches";
+  queue.producer_stage = "workers";
+  queue.consumer_stage = "receiver";
+  queue.capacity_count = 2 * costs.workers;
+  queue.puts_count = queue.gets_count = all.steps.steps_count;
+  view.queues.push_back(queue);
+  for (WindowRow& window : view.windows) window.queues.emplace_back();
+  static_cast<StepCounters&>(view.steps) = all.steps;
+  view.run.duration_ns = view.steps.wall_ns = Ns(kWindowS * static_cast<double>(rows));
+  if (costs.other_cpu_s > 0) {
+    double cpu_ns = costs.other_cpu_s * 1e9 * static_cast<double>(all.steps.steps_count);
+    for (const StageCounters& stage : all.stages) cpu_ns += static_cast<double>(*stage.on_cpu_ns);
+    HostRow process;
+    process.metric = "process_cpu_ns";
+    process.last_value = cpu_ns;
+    view.hosts.push_back(process);
+  }
+  return view;
+}
+
 // `pipeline` on its cores beside `others` threads of other programs, which compute all the time.
 // The recording knows of these what a host's counters tell.
 inline RunView RecordBeside(const SimulatedPipeline& pipeline, int others, double seconds,

@@ -260,7 +260,42 @@ double GainWithoutOrder(const PipelineModel& model) {
   return std::max(0.0, *free / *ordered - 1);
 }
 
+// Where it was measured how long the trainer waits for the batch that is due while others are
+// there.
+Recommendation TakeAsTheyCome(const Evidence& e) {
+  const PipelineModel& model = e.model();
+  const Demands& demands = model.demands();
+  double others = std::numeric_limits<double>::infinity();
+  Outcome outcome = e.Predict(e.Now());
+  for (const Limit& limit : Bounds(model, demands, model.current())) {
+    if (limit.Is(kOrderLimit) || limit.bound >= others) continue;
+    others = limit.bound;
+    outcome.limited_by = limit;
+  }
+  const double now = demands.rate;
+  const auto without = [&](double wait_s) {
+    const double left_s = std::max(1e-9, 1 / now - wait_s * model.consumers());
+    return std::max(0.0, std::min(1 / left_s, others) / now - 1);
+  };
+  outcome.gain = without(demands.order_wait_s);
+  outcome.gain_interval = {kOrderGainKept * outcome.gain,
+                           (1 + kOrderGainMore) * (1 + without(demands.order_wait_most_s)) - 1};
+  outcome.rate = now * (1 + outcome.gain);
+  outcome.rate_interval = {now * (1 + outcome.gain_interval.low),
+                           now * (1 + outcome.gain_interval.high)};
+  outcome.between = true;
+  Recommendation result = IfWorthwhile(
+      e, outcome,
+      fmt::format("the trainer waits {} of each step for the batch that is due while others are "
+                  "ready, and the workers have nothing to do meanwhile",
+                  FormatPercent(demands.order_wait_most_s * model.consumers() * now)),
+      "in_order=False in the DataLoader");
+  result.only_if = "the training does not need the order of the batches (torch 2.6 or later)";
+  return result;
+}
+
 Recommendation RelaxOrder(const Evidence& e) {
+  if (e.model().demands().order_wait_s > 0) return TakeAsTheyCome(e);
   if (!e.model().ordered()) {
     return DoesNotFire(e.run().run.pipeline_text.empty()
                            ? "the pipeline names no order of its batches"

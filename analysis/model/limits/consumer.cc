@@ -1,7 +1,10 @@
 // The consumer: a step of it takes as long as it computes, whatever the pipeline does.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -36,6 +39,13 @@ class Consumer final : public LimitKind {
   }
 
   bool AtConsumer() const override { return true; }
+  // Where taking batches from workers is little beside its step, the step is the limit.
+  bool Explains(const PipelineModel& model, const Demands& /*demands*/, const Limit& limit,
+                const Limit& other) const override {
+    const bool takes = std::any_of(model.stages().begin(), model.stages().end(),
+                                   [](const StageModel& stage) { return stage.stays_on_consumer; });
+    return takes && other.Is(kThreadLimit) && limit.bound < kTakingIsLittle * other.bound;
+  }
 
   Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,
                  Step step) const override {

@@ -89,6 +89,9 @@ class Cores final : public LimitKind {
     return model.stages()[stage].runnable_ratio.value_or(1) > 0.05 ||
            model.demands().stage_cpu_s[stage] > 0.3 * model.demands().cpu_s;
   }
+  std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
+    return StartsWorkersAgain(model) ? "R25" : RuleOfReceiving(model, Culprit(model, limit));
+  }
   double prediction_error() const override { return 0.09; }
 };
 

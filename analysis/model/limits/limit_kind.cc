@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/thresholds.h"
 #include "base/infinite.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
@@ -62,6 +63,22 @@ std::vector<size_t> LimitKind::StagesAt(const PipelineModel& /*model*/, const Li
 bool LimitKind::ShowsAt(const PipelineModel& /*model*/, const Limit& limit, size_t stage) const {
   const std::optional<size_t> own = StageOf(limit);
   return own && *own == stage;
+}
+
+std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op) {
+  if (!op) return "";
+  const OperatorModel& blamed = model.operators()[*op];
+  if (blamed.stage == kNoStage || !model.stages()[blamed.stage].stays_on_consumer) return "";
+  return blamed.kind == kStartKind ? "R25" : "R26";
+}
+
+bool StartsWorkersAgain(const PipelineModel& model) {
+  double start_s = 0;
+  for (size_t i = 0; i < model.operators().size(); ++i) {
+    const Demands::Operator& cost = model.demands().operators[i];
+    if (model.operators()[i].kind == kStartKind) start_s += cost.cpu_s + cost.blocked_s;
+  }
+  return start_s * model.demands().rate > kMuchStarting * model.consumers();
 }
 
 double FactorOf(Step step) { return step == Step::kQuarter ? 0.8 : 1 / 1.1; }

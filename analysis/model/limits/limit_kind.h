@@ -34,6 +34,13 @@ struct Relief {
 // ("25 % faster"). Faster: the pipeline with `part` at that cost.
 double FactorOf(Step step);
 std::string FasterText(double factor);
+// The rule about what a trainer's thread does for batches that workers made, if that is what
+// `op` does: "R25" for starting workers, "R26" for taking batches from them; else empty.
+std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op);
+
+// Whether much of the time of the trainer's thread goes into starting workers again and again.
+bool StartsWorkersAgain(const PipelineModel& model);
+
 Relief Faster(const Variant& at, Scaled part, size_t index, Step step);
 // `number` raised by a tenth or a quarter of it, at least by one; by one for kUnit.
 int More(double number, Step step);
@@ -81,8 +88,10 @@ class LimitKind {
   // What to do where no setting gains anything. `culprit`: the operator to blame, or empty.
   virtual std::string WithoutSetting(const PipelineModel& model, const Limit& limit,
                                      const std::string& culprit) const;
-  // The rule that says by how much to relieve it where no plan does ("R24"); empty: none.
-  virtual std::string Recommended() const { return ""; }
+  // The rule that says by how much to relieve it where no plan does better ("R24"); empty: none.
+  virtual std::string Recommended(const PipelineModel& /*model*/, const Limit& /*limit*/) const {
+    return "";
+  }
   // Why its bound is infinite. Default: nothing of it was used.
   virtual std::string WhyUnlimited(const PipelineModel& model) const;
   // The resource class in characterization tables: "storage", "nic_ingress".

@@ -145,7 +145,9 @@ class MemoryBudget final : public LimitKind {
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "no split waited for room";
   }
-  std::string Recommended() const override { return "R24"; }
+  std::string Recommended(const PipelineModel& /*model*/, const Limit& /*limit*/) const override {
+    return "R24";
+  }
   std::string ResourceClass(const PipelineModel& /*model*/, const Limit& /*limit*/) const override {
     return "memory_capacity";
   }

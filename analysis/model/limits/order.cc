@@ -1,6 +1,7 @@
 // The order: where elements must leave in the order in which they came, threads wait for the
 // slowest of them. Its bound is what the threads of the stage that loses most by that still do, by
-// simulation of the stage alone.
+// simulation of the stage alone; or, where it was measured how long the trainer waits for the batch
+// that is due while others are there, what that wait leaves.
 #include <fmt/format.h>
 
 #include <limits>
@@ -18,6 +19,8 @@ constexpr int kEndless = 1 << 20;
 int Longer(int length) { return length > kEndless ? length : length * kTimesLonger; }
 
 class Order final : public LimitKind {
+  static bool Measured(const PipelineModel& model) { return model.demands().order_wait_s > 0; }
+
  public:
   Order() : LimitKind(std::string(kOrderLimit), 50) {}
 
@@ -34,6 +37,13 @@ class Order final : public LimitKind {
         order.index = s;
       }
     }
+    if (demands.order_wait_s > 0) {
+      double thread_s = demands.consumer_s + demands.order_wait_s;
+      for (size_t s = 0; s < model.stages().size(); ++s) {
+        if (settings.parallelism[s] <= 0) thread_s += demands.stage_s[s];
+      }
+      order.bound = std::min(order.bound, BoundOf(1, thread_s));
+    }
     rows->push_back(order);
   }
 
@@ -47,6 +57,13 @@ class Order final : public LimitKind {
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double /*used_ratio*/) const override {
     const StageModel& stage = model.stages()[limit.index];
+    if (Measured(model)) {
+      return fmt::format(
+          "batches are taken in order, and the trainer waits {} per batch for the one that is due "
+          "while others are ready: {} at most",
+          FormatDuration(model.demands().order_wait_most_s * 1e9),
+          FormatRate(limit.bound, "batches"));
+    }
     return fmt::format(
         "batches leave in order, the {} thread{} of {} wait for the slowest, and the queue is too "
         "short for the others: {} at most",
@@ -55,6 +72,7 @@ class Order final : public LimitKind {
   }
   std::string WithoutSetting(const PipelineModel& model, const Limit& limit,
                              const std::string& /*culprit*/) const override {
+    if (Measured(model)) return "No setting that was tried in the model helps; in_order=False may.";
     return fmt::format(
         "Give stage {} a longer queue, or set pipeline.order = \"any\" if the order of batches "
         "does not matter.",
@@ -69,12 +87,16 @@ class Order final : public LimitKind {
     return LargestOf(model.stages()[limit.index].operators, OperatorSeconds(model.demands()));
   }
 
-  Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,
-                 Step /*step*/) const override {
+  Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& /*limit*/,
+                 Step step) const override {
+    if (Measured(model)) return Faster(at, Scaled::kOrder, 0, step);
     Relief relief{at, fmt::format("queues and window {} times as long", kTimesLonger)};
     for (int& capacity : relief.variant.settings.queue_capacity) capacity = Longer(capacity);
     relief.variant.settings.order_window = Longer(relief.variant.settings.order_window);
     return relief;
+  }
+  std::string Recommended(const PipelineModel& model, const Limit& /*limit*/) const override {
+    return Measured(model) ? "R18" : "";
   }
   bool estimated() const override { return true; }
   double prediction_error() const override { return 0.08; }

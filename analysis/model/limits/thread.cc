@@ -11,6 +11,19 @@ namespace headrace::analysis {
 namespace {
 
 class Thread final : public LimitKind {
+  static double ReceivingSeconds(const PipelineModel& model) {
+    double all_s = 0;
+    for (size_t s = 0; s < model.stages().size(); ++s) {
+      if (model.stages()[s].on_consumer) all_s += model.demands().stage_s[s];
+    }
+    return all_s;
+  }
+  // Whether workers make the batches, and what their taking costs is left.
+  static bool StaysThere(const PipelineModel& model) {
+    return std::any_of(model.stages().begin(), model.stages().end(),
+                       [](const StageModel& stage) { return stage.stays_on_consumer; });
+  }
+
  public:
   Thread() : LimitKind(std::string(kThreadLimit), 60) {}
 
@@ -30,19 +43,29 @@ class Thread final : public LimitKind {
     return "the thread that loads and computes in turn";
   }
   std::string ShortName(const Limit& /*limit*/) const override {
-    return "one thread that loads and computes in turn";
+    return "the trainer's own thread";
   }
   std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
     return limit.name;
   }
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double /*used_ratio*/) const override {
+    if (StaysThere(model)) {
+      return fmt::format(
+          "the trainer's thread takes {} per batch to receive it and {} to compute: {} at most",
+          FormatDuration(ReceivingSeconds(model) * 1e9),
+          FormatDuration(model.demands().consumer_s * 1e9), FormatRate(limit.bound, "batches"));
+    }
     return fmt::format(
         "one thread loads and computes in turn, and loads {} of the time: {} at most",
         FormatPercent(model.stall_ratio()), FormatRate(limit.bound, "batches"));
   }
-  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+  std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& culprit) const override {
+    if (StaysThere(model)) {
+      return fmt::format("More workers gain nothing. Make {} cheaper.",
+                         culprit.empty() ? "what the trainer's thread does for a batch" : culprit);
+    }
     return fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",
                        culprit.empty() ? "the loading" : culprit);
   }
@@ -61,6 +84,13 @@ class Thread final : public LimitKind {
     return stages;
   }
   bool AtConsumer() const override { return true; }
+  // Workers that are started again and again fill the cores with it.
+  bool Explains(const PipelineModel& model, const Demands& demands, const Limit& limit,
+                const Limit& other) const override {
+    const double other_s = demands.unattributed_cpu_s - demands.consumer_cpu_s;
+    return other.Is(kCoresLimit) && limit.bound < 2 * other.bound && StartsWorkersAgain(model) &&
+           other_s > 0.5 * demands.cpu_s;
+  }
   std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) const override {
     std::vector<size_t> there;
     for (const size_t s : StagesAt(model, limit)) {
@@ -70,11 +100,21 @@ class Thread final : public LimitKind {
     return LargestOf(there, OperatorSeconds(model.demands()));
   }
 
-  Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,
+  Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit,
                  Step /*step*/) const override {
+    if (StaysThere(model)) {
+      Relief relief = {at, "half as much work on the trainer's thread for each batch"};
+      for (const size_t s : StagesAt(model, limit)) {
+        relief.variant.scales.push_back({Scaled::kStage, s, 0.5});
+      }
+      return relief;
+    }
     Relief relief{at, "a worker that loads while the consumer computes"};
     for (int& threads : relief.variant.settings.parallelism) threads = std::max(1, threads);
     return relief;
+  }
+  std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
+    return RuleOfReceiving(model, Culprit(model, limit));
   }
   bool ShowsAt(const PipelineModel& model, const Limit& /*limit*/, size_t stage) const override {
     return model.stages()[stage].on_consumer;

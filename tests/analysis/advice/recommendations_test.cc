@@ -20,6 +20,7 @@
 #include "analysis/run/reads.h"
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
+#include "tests/analysis/made_runs.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {
@@ -239,6 +240,17 @@ RunView Admitted(int fit) {
   WaitForMemory(&run, fit, 0.01);
   return run;
 }
+RunView Starting(double start_s) {
+  Received costs;
+  costs.start_s = start_s;
+  return RecordReceived(costs, 10, 1);
+}
+RunView Receiving(double bytes) {
+  Received costs;
+  costs.receive_cpu_s = 0.05;
+  costs.receive_bytes = bytes;
+  return RecordReceived(costs, 10, 1);
+}
 RunView Epochs(const std::string& epochs) {
   RunView run = Computing("transform", "transform");
   run.run.settings["source.epochs"] = epochs;
@@ -449,6 +461,10 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
               run->run.memory_bytes = int64_t{1200} << 20;
             }),
        unknown, "may use"},
+      {"R25", "workers are started for each epoch", Starting(0.1), fires, "starting and ending"},
+      {"R25", "they are kept", Starting(0), silent, "would gain"},
+      {"R26", "large batches through a pipe", Receiving(48e6), fires, "pickled through a pipe"},
+      {"R26", "small ones", Receiving(1e3), silent, "that is little"},
   };
   std::map<std::string, std::set<Advice>> seen;
   for (const auto& c : cases) {

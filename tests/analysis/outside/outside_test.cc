@@ -49,7 +49,9 @@ TEST(Outside, NamesStorageBehindTheWorkers) {
 TEST(Outside, NamesTheTrainerThatComputesTooSlowly) {
   const Outside seen = LookFromOutside(Loader(2, 0.93, 0.05, 0.1, 0, 0.88).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
-  EXPECT_GT(seen.findings[0].probability, 0.95);
+  // From outside, unpickling large batches looks the same.
+  EXPECT_GE(seen.findings[0].probability, 0.85);
+  EXPECT_LE(seen.findings[0].probability, 0.9);
   EXPECT_LT(seen.stall_ratio, 0.1);
   EXPECT_EQ(seen.culprit, 0u);
 }
@@ -145,6 +147,53 @@ TEST(Outside, LooksBelowALauncher) {
   const Outside seen = LookFromOutside(run.view);
   EXPECT_EQ(seen.units[0].name, "python's main thread");
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+}
+
+// The agent of torchrun computes at the start (imports), then looks after its ranks now and then.
+TEST(Outside, LooksBelowAnAgentThatSleeps) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  run.view.processes[0].parent_pid = 50;
+  run.Process(50, 1, "pt_elastic");
+  run.OnCpu(50, "pt_elastic (main)", 0.25).Blocked(50, "pt_elastic (main)", "sleep", 0.7);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.units[0].name, "python's main thread");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+}
+
+// The first thread of a JVM waits for the one that runs main().
+TEST(Outside, TheFirstThreadOfAJvmIsNoConsumer) {
+  OutsideRun run;
+  run.Process(1, 0, "java");
+  run.Blocked(1, "java (main)", "lock", 0.999);
+  run.view.course.push_back({0, "wakeups_count", 1, "java (main)", "1/java", "lock", 1});
+  run.OnCpu(1, "java", 0.1).Waits(1, "java", "lock", 0.89, "1/reader-");
+  run.OnCpu(1, "reader-", 0.05).Blocked(1, "reader-", "network", 1.9);
+  run.Waits(1, "reader-", "lock", 0.01, "1/java");
+  run.OnCpu(1, "G1 Service", 0.0001).Blocked(1, "G1 Service", "sleep", 0.99);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.units[0].name, "thread java");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kNetwork);
+  EXPECT_NEAR(seen.stall_ratio, 0.89, 0.05);
+}
+
+// Three threads of Python that together use one of four cores.
+TEST(Outside, NamesTheLockOfTheInterpreter) {
+  const auto threads = [](const char* name, double cores_busy, double timed) {
+    OutsideRun run(10, cores_busy);
+    const std::string thread = name;
+    run.Process(1, 0, thread);
+    run.OnCpu(1, thread + " (main)", 0.18).Blocked(1, thread + " (main)", "sleep", 0.2);
+    run.Waits(1, thread + " (main)", "lock", 0.55, "1/" + thread);
+    run.OnCpu(1, thread, 0.82).Blocked(1, thread, "sleep", timed);
+    run.Waits(1, thread, "lock", 0.1, "1/" + thread + " (main)");
+    return LookFromOutside(run.view).findings[0];
+  };
+  const OutsideFinding shared = threads("python3.11", 1.2, 0.7);
+  EXPECT_EQ(shared.limit, OutsideLimit::kInterpreter);
+  EXPECT_LE(shared.probability, 0.9);
+  EXPECT_NE(threads("reader", 1.2, 0.7).limit, OutsideLimit::kInterpreter) << "no Python";
+  EXPECT_NE(threads("python3.11", 3.9, 0.7).limit, OutsideLimit::kInterpreter) << "full cores";
+  EXPECT_NE(threads("python3.11", 1.2, 0.0).limit, OutsideLimit::kInterpreter) << "no timed waits";
 }
 
 // A consumer whose step sleeps looks like a launcher, but for the waits of its workers that it

@@ -1,0 +1,158 @@
+// What the trainer's own thread does for batches that workers made: it is loading, and no number of
+// workers helps it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/advice/next_step.h"
+#include "analysis/advice/recommendations.h"
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/limit_kind.h"
+#include "tests/analysis/made_runs.h"
+
+namespace headrace::analysis {
+namespace {
+
+using testing::HasSubstr;
+
+const OperatorModel& Blamed(const PipelineModel& model, const Bottleneck& bottleneck) {
+  return model.operators()[bottleneck.findings[0].culprit.value()];
+}
+
+TEST(Receiving, IsWorkOfTheTrainersThread) {
+  Received costs;
+  costs.receive_cpu_s = 0.05;
+  costs.receive_bytes = 48e6;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  ASSERT_EQ(model.stages().size(), 2u);
+  EXPECT_FALSE(model.stages()[0].on_consumer);
+  EXPECT_TRUE(model.stages()[1].stays_on_consumer);
+  EXPECT_NEAR(model.demands().stage_s[1], 0.05, 0.002);
+  EXPECT_NEAR(model.demands().consumer_s, 0.002, 0.0002);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kThreadLimit);
+  EXPECT_EQ(Blamed(model, bottleneck).name, "receive");
+  EXPECT_NEAR(bottleneck.findings[0].limit.bound, 1 / 0.052, 0.5);
+}
+
+TEST(Receiving, LargeBatchesAreToShareMemory) {
+  Received costs;
+  costs.receive_cpu_s = 0.05;
+  costs.receive_bytes = 48e6;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const NextStep next = NextStepOf(run, MakeStatements(run));
+  EXPECT_EQ(next.kind, NextKind::kChange);
+  EXPECT_THAT(next.text, HasSubstr("tensors instead of arrays"));
+}
+
+// Nobody gives the receiver threads, and more workers are not advised for it.
+TEST(Receiving, NoPlanGivesItThreads) {
+  Received costs;
+  costs.receive_cpu_s = 0.05;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.allocation);
+  EXPECT_EQ(statements.allocation->settings.parallelism[1], 0);
+  EXPECT_LT(statements.allocation->predicted, 1.03 * statements.allocation->now);
+  EXPECT_THAT(NextStepOf(run, statements).text, HasSubstr("Make receive cheaper"));
+}
+
+TEST(Receiving, WaitsForWorkersAreNoWorkOfIts) {
+  Received costs;
+  costs.make_cpu_s = 0.02;
+  costs.wait_s = 0.008;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  EXPECT_NEAR(model.demands().stage_s[1], 0.0001, 0.0001);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_NE(bottleneck.findings[0].limit.kind_name(), kThreadLimit);
+}
+
+TEST(Receiving, AStepThatTakesLongIsTheLimitAndNotItsThread) {
+  Received costs;
+  costs.step_cpu_s = 0.03;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  EXPECT_EQ(FindBottleneck(model).findings[0].limit.kind_name(), kConsumerLimit);
+}
+
+// Workers that are started again for each short epoch.
+TEST(Receiving, WorkersAreToBeKept) {
+  Received costs;
+  costs.start_s = 0.1;
+  costs.other_cpu_s = 0.15;
+  const RunView run = RecordReceived(costs, 20, 1);
+  const PipelineModel model(run);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kThreadLimit);
+  EXPECT_EQ(Blamed(model, bottleneck).name, "start_workers");
+  const NextStep next = NextStepOf(run, MakeStatements(run));
+  EXPECT_EQ(next.kind, NextKind::kChange);
+  EXPECT_THAT(next.text, HasSubstr("persistent_workers=True"));
+}
+
+// The trainer waits for one slow batch, and the workers have nothing to do meanwhile.
+TEST(Receiving, TheOrderIsALimitWhereWorkersAreIdle) {
+  Received costs;
+  costs.workers = 4;
+  costs.order_s = 0.01;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  EXPECT_NEAR(model.demands().order_wait_most_s, 0.01, 0.001);
+  EXPECT_GT(model.demands().order_wait_s, 0.8 * 0.01);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kOrderLimit);
+  const NextStep next = NextStepOf(run, MakeStatements(run));
+  EXPECT_THAT(next.text, HasSubstr("in_order=False"));
+  EXPECT_GT(next.gain, 1) << "of 12 ms, 10 are waited";
+}
+
+TEST(Receiving, TheOrderIsNoneWhereWorkersAreBusy) {
+  Received costs;
+  costs.make_cpu_s = 0.0001;
+  costs.make_blocked_s = 0.0245;  // both of them, all the time
+  costs.order_s = 0.01;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  EXPECT_LT(model.demands().order_wait_s, 0.2 * model.demands().order_wait_most_s);
+  EXPECT_NE(FindBottleneck(model).findings[0].limit.kind_name(), kOrderLimit);
+}
+
+// n threads that wait for one lock a share w of their time: it is held n w / (n - 1) of the time.
+TEST(SeenLock, IsFoundByHowMuchItsThreadsWait) {
+  struct Case {
+    int workers;
+    double waited;
+    bool is_lock;
+  };
+  for (const Case& c : {Case{4, 0.7, true}, Case{2, 0.45, true}, Case{4, 0.2, false},
+                        Case{2, 0.8, false}, Case{1, 0.9, false}}) {
+    SCOPED_TRACE(c.workers);
+    SCOPED_TRACE(c.waited);
+    Received costs;
+    costs.workers = c.workers;
+    costs.make_cpu_s = 0.0005;
+    costs.make_blocked_s = c.workers * 0.0102 - 0.0005;
+    costs.wait_s = 0.0081;
+    RunView run = RecordReceived(costs, 10, 1);
+    MeasurementRow row;
+    row.metric = "off_cpu_ns";
+    row.operator_name = "getitem";
+    row.stage = "workers";
+    row.cause = "lock";
+    row.value = c.waited * 10e9 * c.workers;
+    run.measurements.push_back(row);
+    const PipelineModel model(run);
+    const Bottleneck bottleneck = FindBottleneck(model);
+    EXPECT_EQ(bottleneck.findings[0].limit.kind_name() == kLockLimit, c.is_lock);
+    if (!c.is_lock) continue;
+    EXPECT_THAT(bottleneck.findings[0].limit.kind->WithoutSetting(
+                    model, bottleneck.findings[0].limit, "getitem"),
+                HasSubstr("More threads only wait"));
+    const Statements statements = MakeStatements(run);
+    EXPECT_EQ(statements.allocation->settings.parallelism[0], c.workers);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::analysis
