@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/ranks.h"
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/terminal_text.h"
@@ -34,6 +36,26 @@ std::string ApplyCommand(const RunView& run) {
   }
   return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
                      loader ? " --emit dataloader" : "", run.database_option);
+}
+
+// Worker processes of a DataLoader, of all ranks together; 0: it is none.
+struct Workers {
+  int now = 0, then = 0;
+};
+
+Workers WorkersOf(const RunView& run, const Allocation& plan) {
+  Workers workers;
+  for (const StageRow& stage : run.stages) {
+    if (stage.name == "workers") workers.now = static_cast<int>(stage.last_parallelism_count);
+  }
+  workers.now = std::max(workers.now, 0);
+  workers.then = workers.now;
+  for (const Change& change : plan.changes) {
+    if (change.knob != "workers.parallelism") continue;
+    workers.now = std::max(1, change.from);
+    workers.then = std::max(1, change.to);
+  }
+  return workers;
 }
 
 NextStep OfPlan(const RunView& run, const Allocation& plan) {
@@ -146,19 +168,30 @@ std::string CannotApply(const RunRow& run) {
 
 std::string ChangeWords(const RunView& run, const Allocation& plan) {
   std::string text;
+  const bool own = run.run.pipeline_path.empty();
+  const int ranks = own ? RanksOf(run) : 1;
+  const Workers workers = own ? WorkersOf(run, plan) : Workers();
   for (const Change& change : plan.changes) {
     std::string knob = change.knob;
-    if (const size_t dot = knob.rfind('.'); dot != std::string::npos) {
+    int from = change.from, to = change.to;
+    if (own && (knob == "loader.parallelism" || knob == "workers.parallelism")) {
+      knob = "num_workers";
+      from = EachRank(run, from);
+      to = EachRank(run, to);
+    } else if (own && workers.now > 0 && knob == "workers.queue") {
+      knob = "prefetch_factor";  // batches for each worker
+      from = (from + workers.now - 1) / workers.now;
+      to = (to + workers.then - 1) / workers.then;
+    } else if (own && workers.now > 0 && knob == "pipeline.reorder_window") {
+      continue;  // a DataLoader's is what it holds
+    } else if (const size_t dot = knob.rfind('.'); dot != std::string::npos) {
       const std::string what = knob.substr(dot + 1);
       knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
     }
-    // A DataLoader of a program that headrace.wrap() accounts for.
-    const bool own = run.run.pipeline_path.empty();
-    if (own && (change.knob == "loader.parallelism" || change.knob == "workers.parallelism")) {
-      knob = "num_workers";
-    }
-    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, change.from, change.to);
+    if (from == to) continue;
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, from, to);
   }
+  if (ranks > 1 && !text.empty()) text += fmt::format(" in each of {} ranks", ranks);
   return text;
 }
 

@@ -282,7 +282,8 @@ void PipelineModel::FindStagesOnConsumer() {
     int64_t busy_ns = 0;
     for (const size_t i : stage.operators) busy_ns += run_->operators[i].busy_ns;
     constexpr double kWithin = 1.1;  // both are timed apart
-    const bool declared = run_->stages[stage.row].max_parallelism_count == 1 &&
+    // Of several ranks, the sum of their ones.
+    const bool declared = run_->stages[stage.row].max_parallelism_count > 0 &&
                           run_->stages[stage.row].last_parallelism_count == 0;
     if (busy_ns <= 0 ||
         static_cast<double>(busy_ns) > kWithin * static_cast<double>(run_->steps.wait_ns) ||

@@ -237,6 +237,18 @@ HRX_PUBLIC int hrx_wait_in_end(uint32_t handle) {
   return 0;
 }
 
+HRX_PUBLIC int hrx_pass_on(uint32_t from, uint32_t to, uint32_t bytes) {
+  struct hr_slot* s;
+  uint32_t op, next;
+  if (!operator_of(from, &op) || !operator_of(to, &next)) return 1;
+  s = hr_slot_(op);
+  if (s) leave_word(s, busy_word(op));
+  hr_done(op, 0, 0, bytes, 0);
+  hr_done(next, 1, 0, 0, 0);
+  hr_enter(next);
+  return 0;
+}
+
 HRX_PUBLIC void hrx_consumer_begin(uint32_t consumer_op) {
   struct hrx_thread* t = here();
   if (!t) return;

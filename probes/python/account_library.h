@@ -80,6 +80,10 @@ int hrx_begin_after(uint32_t waiting, uint32_t handle);
 int hrx_wait_in(uint32_t handle);
 int hrx_wait_in_end(uint32_t handle);
 
+/* Leaves the operator `from`, which has taken `bytes`, and enters `to`, which completes one
+ * element: three calls in one. */
+int hrx_pass_on(uint32_t from, uint32_t to, uint32_t bytes);
+
 /* ---- A consumer: a thread that asks for batches and computes between two requests ----
  *
  * hrx_consumer_begin once on the thread, then hrx_next_begin before asking and hrx_next_end after

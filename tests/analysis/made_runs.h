@@ -126,6 +126,7 @@ struct Received {
   double step_cpu_s = 0.002;
   double other_cpu_s = 0;  // of processes outside every operator
   double cores = 2;
+  int ranks = 1;  // whose loaders these are; costs are of all of them together
 };
 
 inline RunView RecordReceived(const Received& costs, double seconds, uint64_t seed) {
@@ -209,7 +210,7 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
     view.windows.push_back(std::move(window));
   }
   const char* stages[] = {"workers", "receiver", "trainer"};
-  const int64_t threads[] = {costs.workers, 0, 1}, most[] = {0, 1, 1};
+  const int64_t threads[] = {costs.workers, 0, costs.ranks}, most[] = {0, costs.ranks, costs.ranks};
   const char* operators[] = {"getitem", "receive", "start_workers", "in_order", "step"};
   const char* kinds[] = {"fetch", "receive", "start", "order", "consumer"};
   const size_t stage_of[] = {0, 1, 1, 1, 2};

@@ -10,6 +10,10 @@ class Iterator(fake_loader.MultiProcessIterator):
         self._in_order, self._shutdown = loader.in_order, False
         super().__init__(loader)
 
+    @property
+    def _tasks_outstanding(self):
+        return sum(len(task) == 1 for task in self._task_info.values())
+
     def _try_get_data(self, timeout=5):
         try:
             return True, self._data_queue.get(timeout=timeout)

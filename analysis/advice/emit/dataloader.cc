@@ -7,6 +7,7 @@
 #include "analysis/advice/emit/evidence.h"
 #include "analysis/model/prediction.h"
 #include "analysis/model/what_if.h"
+#include "analysis/run/ranks.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -120,8 +121,11 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
   settings.parallelism[s] = to;
   settings.queue_capacity[s] = factor * to;
 
-  e.settings.push_back(Setting("num_workers", std::to_string(to), std::to_string(now),
-                               WhyWorkers(model, plan, s, to)));
+  const int ranks = RanksOf(run);
+  std::string why = WhyWorkers(model, plan, s, to);
+  if (ranks > 1) why += fmt::format("; of each of {} ranks", ranks);
+  e.settings.push_back(Setting("num_workers", std::to_string(EachRank(run, to)),
+                               std::to_string(EachRank(run, now)), why));
   if (factor != ahead) {
     e.settings.push_back(
         Setting("prefetch_factor", std::to_string(factor), std::to_string(ahead),

@@ -39,6 +39,7 @@ _SIGNATURES = {
     "hrx_end": (c_int, None),
     "hrx_end_one": (c_int, None),
     "hrx_idle": (c_int, None),
+    "hrx_pass_on": (c_int, None),
     "hrx_wait_in": (c_int, None),
     "hrx_wait_in_end": (c_int, None),
     "hrx_consumer_waited": (None, [c_uint64]),

@@ -7,6 +7,7 @@ inside the workers too.
 import copy
 import functools
 import sys
+import time
 
 from headrace import _account, _receive
 from headrace._account import LOADER, TRAINER, WORKERS, Process
@@ -23,6 +24,7 @@ _queue_sampled = function("hrx_queue_sampled")
 _consumer_step = function("hrx_consumer_step")
 _consumer_waited = function("hrx_consumer_waited")
 
+_LOOK_EVERY_NS = 2_000_000
 _NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
 _LOADER_ATTRIBUTES = ("dataset", "collate_fn", "worker_init_fn", "num_workers", "batch_size", "_get_iterator")
 
@@ -121,6 +123,8 @@ class Batches:
         try:
             batch = self._next()
         except BaseException:
+            if queue is not None:
+                queue.look(0, last=True)
             if receiving is not None:
                 receiving.end_epoch()
             _next_failed(self._source)
@@ -200,7 +204,7 @@ class _ReadyBatches:
 
     def __init__(self, iterator, received):
         self.iterator, self.received = iterator, received
-        self.number, self.taken = NONE, -1
+        self.number, self.taken, self.next_ns = NONE, -1, 0
         self.capacity = iterator._prefetch_factor * iterator._num_workers
         self.occupancy()
 
@@ -214,13 +218,20 @@ class _ReadyBatches:
     def register(self):
         taker = _receive.stage_id() if self.received else _account.stage_id(TRAINER, 1, 1)
         self.number = _account.register_queue(b"batches", _account.stage_id(WORKERS, 0), taker, self.capacity)
-        self.taken = -1
+        self.taken, self.next_ns = -1, 0
 
-    def look(self, taken):
+    def look(self, taken, last=False):
+        """`taken`: batches taken since the last call. Looks now and then: a look costs microseconds."""
         if self.number == NONE:
             return
+        if self.taken >= 0:
+            self.taken += taken
+        now_ns = time.monotonic_ns()
+        if now_ns < self.next_ns and not last:
+            return
+        self.next_ns = now_ns + _LOOK_EVERY_NS
         try:
-            _queue_sampled(self.number, self.occupancy(), taken if self.taken == 0 else -1)
+            _queue_sampled(self.number, self.occupancy(), self.taken)
             self.taken = 0
         except Exception:  # closed, or made differently in this version
             self.number = NONE
@@ -347,8 +358,7 @@ class _Collate:
         except BaseException:
             _end(handle)
             raise
-        _end(handle)
-        _COLLATE.count(completions=1, rows=len(samples) if self.batched and hasattr(samples, "__len__") else 1)
+        _end_one(handle, len(samples) if self.batched and hasattr(samples, "__len__") else 1)
         if self.in_worker:
             _idle(handle)
         return batch
@@ -492,7 +502,7 @@ class _NoQueue:
     def register(self):
         pass
 
-    def look(self, taken):
+    def look(self, taken, last=False):
         pass
 
 

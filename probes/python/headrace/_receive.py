@@ -12,6 +12,7 @@ from headrace._account import RECEIVER, WORKERS, thread
 from headrace._library import NONE, active, function
 from headrace._operator import _begin, _end, operator
 
+_pass_on = function("hrx_pass_on")
 _wait_in = function("hrx_wait_in")
 _wait_in_end = function("hrx_wait_in_end")
 _thread_stage = function("hrx_thread_stage")
@@ -22,6 +23,7 @@ _OPERATORS = {name: operator(name, kind) for name, kind in {
     "end_workers": "start"}.items()}
 _RECEIVE, _UNPICKLE, _IN_ORDER = _OPERATORS["receive"], _OPERATORS["unpickle"], _OPERATORS["in_order"]
 _START = _OPERATORS["start_workers"]
+_MOST = 0x7FFFFFFF
 
 
 # Stages before the trainer, in pipeline order.
@@ -113,17 +115,14 @@ class _Receives:
         receiving = self._headrace_receiving
         if receiving.first and receiving.new:
             return super()._try_get_data(*arguments, **named)  # waits for workers that start
-        early = any(len(task) > 1 for task in self._task_info.values())
-        waiting = (_IN_ORDER if early else _RECEIVE)
+        # Those of its tasks that are not outstanding have come before their turn.
+        waiting = _IN_ORDER if len(self._task_info) > self._tasks_outstanding else _RECEIVE
         if _wait_in(waiting.handle) and waiting.bind():
             _wait_in(waiting.handle)
         try:
-            result = super()._try_get_data(*arguments, **named)
+            return super()._try_get_data(*arguments, **named)
         finally:
             _wait_in_end(waiting.handle)
-        if result[0]:
-            _UNPICKLE.count(completions=1)
-        return result
 
     def _shutdown_workers(self):
         if self._shutdown:
@@ -139,7 +138,7 @@ def _seen(inner):
     kind = type(inner)
     if issubclass(kind, _Receives):
         return True
-    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
+    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_tasks_outstanding", "_data_queue"):
         getattr(inner, name)
     if inner._data_queue is not inner._worker_result_queue:
         return False  # another thread takes the batches, to pin them
@@ -149,10 +148,14 @@ def _seen(inner):
         if _begin(_RECEIVE.handle):
             _RECEIVE.begin()
         data = receive(*arguments)
-        _end(_RECEIVE.handle)
-        _RECEIVE.count(bytes_in=len(data))
-        if _begin(_UNPICKLE.handle):  # left with the wait around it, once the queue has returned
-            _UNPICKLE.begin()
+        size = len(data)
+        if size > _MOST:  # more than fits into a C int
+            _RECEIVE.count(bytes_in=size)
+            size = 0
+        # Unpickling is left with the wait around it, once the queue has returned.
+        if _pass_on(_RECEIVE.handle, _UNPICKLE.handle, size):
+            _UNPICKLE.bind()
+            _pass_on(_RECEIVE.handle, _UNPICKLE.handle, size)
         return data
 
     made = _classes.get(kind)
