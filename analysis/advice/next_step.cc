@@ -214,7 +214,8 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
   const std::optional<NextStep> advised = OfRule(run, statements, first.limit);
-  if (statements.allocation && !statements.allocation->changes.empty()) {
+  // Of several ranks, less than one worker for each is no change.
+  if (statements.allocation && !ChangeWords(run, *statements.allocation).empty()) {
     const NextStep planned = OfPlan(run, *statements.allocation);
     const bool better =
         advised && advised->kind == NextKind::kChange &&

@@ -301,6 +301,14 @@ bool PipelineModel::loads_on_consumer() const {
                      [](const StageModel& stage) { return stage.on_consumer; });
 }
 
+double PipelineModel::OnConsumers(const Settings& settings, const Demands& demands) const {
+  double all_s = 0;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    if (settings.parallelism[s] <= 0) all_s += demands.stage_s[s];
+  }
+  return all_s / consumers_;
+}
+
 // Several trainers in one recording wait and compute for more time than passes.
 void PipelineModel::CountConsumers() {
   const WindowRow sum = Sum(steady_);
@@ -875,8 +883,9 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
     // counters are of.
     if (resources_[r].counted_s) {
       demands.resources.emplace_back().hold_s =
-          demands.rate > 0 ? std::min(*resources_[r].counted_s, 1 / demands.rate)
-                           : *resources_[r].counted_s;
+          demands.rate > 0
+              ? std::min(*resources_[r].counted_s, resources_[r].servers / demands.rate)
+              : *resources_[r].counted_s;
       LeaveOutWaitsAtFullStore(resources_[r], &demands);
       continue;
     }
@@ -1180,8 +1189,9 @@ SimulatedPipeline PipelineModel::Simulated(const Settings& settings, const Deman
     const double cv = model.cv / std::sqrt(together) * (squares > 0 ? sum / std::sqrt(squares) : 1);
     // Its work is a part of the consumer's step.
     if (on_consumer) {
-      pipeline.consumer_cpu_s += demands.stage_cpu_s[s] * (1 + overhead);
-      pipeline.consumer_s += std::max(0.0, demands.stage_s[s] - demands.stage_cpu_s[s]);
+      pipeline.consumer_cpu_s += demands.stage_cpu_s[s] * (1 + overhead) / consumers_;
+      pipeline.consumer_s +=
+          std::max(0.0, demands.stage_s[s] - demands.stage_cpu_s[s]) / consumers_;
       stage.operators.push_back({});
       pipeline.stages.push_back(std::move(stage));
       continue;

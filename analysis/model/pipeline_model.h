@@ -160,6 +160,9 @@ class PipelineModel {
   std::optional<double> consumer_runnable_ratio() const { return consumer_runnable_ratio_; }
   // Consumers that took batches at the same time, in this or in several processes.
   int consumers() const { return consumers_; }
+  // Seconds a batch that stages without threads in `settings` take of the consumers' threads, which
+  // work at the same time.
+  double OnConsumers(const Settings& settings, const Demands& demands) const;
   // Whether one thread loads and computes in turn: a stage runs on the consumer's thread.
   bool loads_on_consumer() const;
   double cores_budget() const { return cores_budget_; }

@@ -320,10 +320,10 @@ HRX_PUBLIC void hrx_next_failed(uint32_t source_op) {
   }
 }
 
-HRX_PUBLIC void hrx_consumer_waited(uint64_t wait_ns) {
+HRX_PUBLIC void hrx_consumer_waited(uint64_t wait_ns, uint64_t begin_ns) {
   struct hrx_thread* c = consumer();
   if (!c || c->since_ns <= wait_ns) return;
-  c->since_ns -= wait_ns;
+  if (begin_ns < c->since_ns) c->since_ns -= wait_ns; /* else the step had begun, and holds it */
   c->wait_ns += wait_ns;
 }
 

@@ -101,8 +101,9 @@ int hrx_is_consumer(void); /* 1 if that was done on this thread, in this segment
 int hrx_next_begin(uint32_t source_op, uint32_t source_stage, uint32_t served);
 uint32_t hrx_next_end(uint32_t source_op, uint32_t rows);
 void hrx_next_failed(uint32_t source_op);
-/* The step under way waited `wait_ns` longer: before it asked, for what it asks now. */
-void hrx_consumer_waited(uint64_t wait_ns);
+/* The step under way waited `wait_ns` longer, from `begin_ns` on (CLOCK_MONOTONIC): before it
+ * asked, for what it asks now. */
+void hrx_consumer_waited(uint64_t wait_ns, uint64_t begin_ns);
 /* No more requests will come from that source: its last step ends. */
 void hrx_next_closed(uint32_t served);
 /* A step ends now. `rows` < 0: those of the batches got since the last. */

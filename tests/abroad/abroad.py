@@ -167,6 +167,7 @@ def main():
         print(f"{view}: {right} of {len(seen)} named right, {sure} wrong and sure, {promises.count('holds')} of "
               f"{len(promises)} promises hold")
         failed = failed or right < 0.85 * len(seen) or sure > 0.05 * len(seen)
+        failed = failed or promises.count("holds") < 0.8 * len(promises)
     return 1 if failed else 0
 
 

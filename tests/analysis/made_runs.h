@@ -126,7 +126,7 @@ struct Received {
   double step_cpu_s = 0.002;
   double other_cpu_s = 0;  // of processes outside every operator
   double cores = 2;
-  int ranks = 1;  // whose loaders these are; costs are of all of them together
+  int ranks = 1;  // each a trainer; `workers` are of all of them together
 };
 
 inline RunView RecordReceived(const Received& costs, double seconds, uint64_t seed) {
@@ -149,7 +149,8 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
   all.stages.resize(3);
   for (size_t w = 0; w < rows; ++w) {
     const double factor = 1 + 0.02 * random.Normal();
-    const auto steps = static_cast<int64_t>(kWindowS / (factor * (taken_s + costs.step_cpu_s)));
+    const auto steps =
+        static_cast<int64_t>(costs.ranks * kWindowS / (factor * (taken_s + costs.step_cpu_s)));
     const auto n = static_cast<double>(steps);
     WindowRow window;
     window.start_ns = Ns(kWindowS * static_cast<double>(w));
@@ -179,8 +180,8 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
     workers.lifetime_ns = costs.workers * Ns(kWindowS);
     workers.on_cpu_ns = make.on_cpu_ns;
     receiver.on_cpu_ns = 0;
-    trainer.parallelism_count = 1;
-    trainer.lifetime_ns = Ns(kWindowS);
+    trainer.parallelism_count = costs.ranks;
+    trainer.lifetime_ns = costs.ranks * Ns(kWindowS);
     trainer.on_cpu_ns = *window.operators[kReceive].on_cpu_ns + *window.operators[kStep].on_cpu_ns;
     workers.runnable_ns = receiver.runnable_ns = trainer.runnable_ns = 0;
     window.stages = {workers, receiver, trainer};

@@ -1,6 +1,7 @@
 """What the trainer's thread does for batches of workers, and the hook that accounts for programs as they are: with a
 stand-in for torch's loader (torch_like)."""
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -96,6 +97,29 @@ if __name__ == "__main__":
         self.assertGreater(self.seconds(answer, "receiver/end_workers"), 0)
         self.assertGreaterEqual(answer["wait_s"] + 0.001, self.seconds(answer, "receiver/start_workers"))
 
+    def test_each_loader_starts_once(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    loaders = [headrace.wrap(torch_like.DataLoader(Items(8), batch_size=4, num_workers=1)) for _ in range(2)]
+    for loader in loaders:
+        for batch in loader: pass
+    show()
+""")
+        self.assertNotIn("receiver/start_workers", answer["operators"])
+
+    def test_time_between_epochs_is_counted_once(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    begin = time.monotonic()
+    train = headrace.wrap(torch_like.DataLoader(Items(12), batch_size=4, num_workers=1))
+    validate = headrace.wrap(torch_like.DataLoader(Items(4), batch_size=4, num_workers=1))
+    for batch in train:
+        for other in validate: pass  # inside a step of the training
+    s = segments.mine()
+    show(all_s=(s.step_wait_ns + s.step_compute_ns) / 1e9, took_s=time.monotonic() - begin)
+""")
+        self.assertLess(answer["all_s"], 1.02 * answer["took_s"])
+
     def test_an_iterator_that_is_left_ends_its_workers(self):
         answer = self.measured("""
 import gc, multiprocessing
@@ -155,6 +179,27 @@ class Hook(ProgramTest):
         done = self.run_plain("no accounts")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("seen from outside", done.stderr)
+        self.assertEqual(done.stdout.split()[0], "40")
+
+    def test_a_folder_of_that_name_is_not_the_package(self):
+        (self.folder / "headrace").mkdir()  # beside the program, as a clone of the repository may be
+        done = self.run_plain()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("receiver/receive", done.stdout)
+
+    def test_two_hooks_count_once(self):
+        other = self.folder / "copy/headrace"
+        shutil.copytree(SOURCE / "probes/python/headrace", other)
+        done = self.run_plain(path=[str(other / "hook")])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("receiver/receive", done.stdout)
+
+    def test_spawned_workers_that_cannot_have_it_are_left_alone(self):
+        (self.folder / "plain/torch/utils/data/dataloader.py").write_text(
+            "import os\nfrom torch_like import DataLoader, Iterator\nos.environ['PYTHONPATH'] = ''\n"
+            "DataLoader.multiprocessing_context = __import__('multiprocessing').get_context('spawn')\n")
+        done = self.run_plain(context="spawn", PYTHONSAFEPATH=None)
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.split()[0], "40")
 
     def test_profile_puts_it_in_and_leaves_it_out(self):

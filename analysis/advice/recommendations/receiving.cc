@@ -50,8 +50,8 @@ Recommendation KeepWorkers(const Evidence& e) {
   const double per_epoch_s = epochs > 0 ? start_s / epochs : 0;
   const std::string why = fmt::format(
       "starting and ending workers takes {} of the trainer's time, {} an epoch of {:.0f} batches",
-      FormatPercent(start_s * model.demands().rate), FormatDuration(per_epoch_s * 1e9),
-      epochs > 0 ? 1 / epochs : 0);
+      FormatPercent(start_s * model.demands().rate / model.consumers()),
+      FormatDuration(per_epoch_s * 1e9), epochs > 0 ? 1 / epochs : 0);
   // Workers that are kept still have to make the first batch of each epoch.
   double first_s = 0;
   for (size_t s = 0; s < model.stages().size(); ++s) {
@@ -79,7 +79,7 @@ Recommendation ShareMemory(const Evidence& e) {
   double bytes = 0;
   for (const size_t op : taking) bytes += model.demands().operators[op].bytes_in;
   const std::string share =
-      FormatPercent(SecondsOf(model, taking) * model.demands().rate * model.consumers());
+      FormatPercent(SecondsOf(model, taking) * model.demands().rate / model.consumers());
   if (bytes < kLargePickle) {
     return DoesNotFire(fmt::format("{} a batch come through the pipe from a worker: that is little",
                                    FormatBytes(bytes)));

@@ -274,7 +274,7 @@ Recommendation TakeAsTheyCome(const Evidence& e) {
   }
   const double now = demands.rate;
   const auto without = [&](double wait_s) {
-    const double left_s = std::max(1e-9, 1 / now - wait_s * model.consumers());
+    const double left_s = std::max(1e-9, 1 / now - wait_s);
     return std::max(0.0, std::min(1 / left_s, others) / now - 1);
   };
   outcome.gain = without(demands.order_wait_s);
@@ -288,7 +288,7 @@ Recommendation TakeAsTheyCome(const Evidence& e) {
       e, outcome,
       fmt::format("the trainer waits {} of each step for the batch that is due while others are "
                   "ready, and the workers have nothing to do meanwhile",
-                  FormatPercent(demands.order_wait_most_s * model.consumers() * now)),
+                  FormatPercent(demands.order_wait_most_s * now)),
       "in_order=False in the DataLoader");
   result.only_if = "the training does not need the order of the batches (torch 2.6 or later)";
   return result;

@@ -38,10 +38,8 @@ class Order final : public LimitKind {
       }
     }
     if (demands.order_wait_s > 0) {
-      double thread_s = demands.consumer_s + demands.order_wait_s;
-      for (size_t s = 0; s < model.stages().size(); ++s) {
-        if (settings.parallelism[s] <= 0) thread_s += demands.stage_s[s];
-      }
+      const double thread_s =
+          demands.consumer_s + demands.order_wait_s + model.OnConsumers(settings, demands);
       order.bound = std::min(order.bound, BoundOf(1, thread_s));
     }
     rows->push_back(order);
@@ -61,7 +59,7 @@ class Order final : public LimitKind {
       return fmt::format(
           "batches are taken in order, and the trainer waits {} per batch for the one that is due "
           "while others are ready: {} at most",
-          FormatDuration(model.demands().order_wait_most_s * 1e9),
+          FormatDuration(model.demands().order_wait_most_s * model.consumers() * 1e9),
           FormatRate(limit.bound, "batches"));
     }
     return fmt::format(

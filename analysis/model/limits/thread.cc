@@ -11,13 +11,6 @@ namespace headrace::analysis {
 namespace {
 
 class Thread final : public LimitKind {
-  static double ReceivingSeconds(const PipelineModel& model) {
-    double all_s = 0;
-    for (size_t s = 0; s < model.stages().size(); ++s) {
-      if (model.stages()[s].on_consumer) all_s += model.demands().stage_s[s];
-    }
-    return all_s;
-  }
   // Whether workers make the batches, and what their taking costs is left.
   static bool StaysThere(const PipelineModel& model) {
     return std::any_of(model.stages().begin(), model.stages().end(),
@@ -30,10 +23,7 @@ class Thread final : public LimitKind {
   void AddRows(const PipelineModel& model, const Demands& demands, const Settings& settings,
                std::vector<Limit>* rows) const override {
     if (!model.loads_on_consumer()) return;
-    double loads_s = 0;
-    for (size_t s = 0; s < model.stages().size(); ++s) {
-      if (settings.parallelism[s] <= 0) loads_s += demands.stage_s[s];
-    }
+    const double loads_s = model.OnConsumers(settings, demands);
     rows->push_back({this, 0, name(),
                      loads_s > 0 ? BoundOf(1, loads_s + demands.consumer_s)
                                  : std::numeric_limits<double>::infinity()});
@@ -51,10 +41,12 @@ class Thread final : public LimitKind {
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double /*used_ratio*/) const override {
     if (StaysThere(model)) {
+      const int ranks = model.consumers();
       return fmt::format(
           "the trainer's thread takes {} per batch to receive it and {} to compute: {} at most",
-          FormatDuration(ReceivingSeconds(model) * 1e9),
-          FormatDuration(model.demands().consumer_s * 1e9), FormatRate(limit.bound, "batches"));
+          FormatDuration(model.OnConsumers(model.current(), model.demands()) * ranks * 1e9),
+          FormatDuration(model.demands().consumer_s * ranks * 1e9),
+          FormatRate(limit.bound, "batches"));
     }
     return fmt::format(
         "one thread loads and computes in turn, and loads {} of the time: {} at most",

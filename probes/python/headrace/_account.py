@@ -21,7 +21,7 @@ thread_stage = function("hrx_thread_stage")
 bind = function("hrx_bind")
 _is_open = function("hrx_account_is_open")
 _consumer_begin = function("hrx_consumer_begin")
-_is_consumer = function("hrx_is_consumer")
+is_consumer = function("hrx_is_consumer")
 
 # Stages that wrap() makes: worker processes, the thread that takes batches, its part that makes them itself, and the
 # part that takes them from workers.
@@ -31,7 +31,7 @@ _MAX_STAGES = 64
 
 class _Thread(threading.local):
     given = False  # its stage was given by stage(), not by default
-    waited_ns = 0  # for workers to start and end, since the last batch
+    waited_ns = waited_from_ns = 0  # for workers to start and end, since the last batch
 
 
 class Process:
@@ -189,7 +189,7 @@ def become_consumer(*source_stages):
         trainer = stage_id(TRAINER, 1, 1)
         # Its busy time is the consumer's computing, its wait the consumer's wait for a batch.
         step_operator = register_operator(b"step", b"consumer", trainer)
-    if not thread.given and not _is_consumer():
+    if not thread.given and not is_consumer():
         move_to(trainer)
     _consumer_begin(step_operator)
     return True

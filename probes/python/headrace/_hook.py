@@ -4,17 +4,28 @@ Nothing is imported that the program does not import: when it imports a module t
 functions are replaced once it has run. What is made differently in another version is left alone, and said. A wrapped
 loader (headrace.wrap) stays accounted once.
 """
-import importlib.abc
-import importlib.machinery
+import _thread
 import importlib.util
 import os
 import sys
 
 
+def _reaches_workers():
+    """Whether a Python that is started now gets this hook, and with it this package."""
+    return os.path.join(_folder, "hook") in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+
+
 def _torch_dataloader(module):
     from headrace import _loader
 
-    _loader.account_for_all(module.DataLoader)
+    _loader.account_for_all(module.DataLoader, _reaches_workers)
+
+
+def _say(text):
+    try:
+        sys.stderr.write("headrace: %s\n" % text)
+    except (AttributeError, OSError, ValueError):
+        pass  # no stderr
 
 
 _KNOWN = {
@@ -22,7 +33,7 @@ _KNOWN = {
 }
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """The module's own loader, and afterwards the change to what it made."""
 
     def __init__(self, inner, change):
@@ -37,7 +48,7 @@ class _Loader(importlib.abc.Loader):
         try:
             self.change(module)
         except Exception as error:
-            sys.stderr.write("headrace: %s is seen from outside: %r\n" % (module.__name__, error))
+            _say("%s is seen from outside: %r" % (module.__name__, error))
 
     def __getattr__(self, name):
         if name == "inner":
@@ -45,37 +56,47 @@ class _Loader(importlib.abc.Loader):
         return getattr(self.inner, name)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
+    """Finds the modules that are known here by the other finders, and this package where the program has none of its own:
+    a folder that happens to be called headrace is none."""
+
+    def __init__(self):
+        self.searching = set()  # (thread, name): finders that ask others in turn must not ask each other for ever
+
     def find_spec(self, name, path=None, target=None):
         change = _KNOWN.get(name)
-        if change is None:
+        search = (_thread.get_ident(), name)
+        if (change is None and name != "headrace") or search in self.searching:
             return None
-        for finder in sys.meta_path:
+        self.searching.add(search)
+        try:
+            spec = self._by_others(name, path, target)
+        finally:
+            self.searching.discard(search)
+        if name == "headrace":
+            if spec is not None and spec.origin is not None:
+                return spec
+            return importlib.util.spec_from_file_location(
+                name, os.path.join(_folder, "__init__.py"), submodule_search_locations=[_folder])
+        if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, change)
+        return spec
+
+    def _by_others(self, name, path, target):
+        for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, path, target)
-            if spec is None:
-                continue
-            if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                spec.loader = _Loader(spec.loader, change)
-            return spec
+            if spec is not None:
+                return spec
         return None
 
 
-class _Package(importlib.abc.MetaPathFinder):
-    """Finds this package where the program has none of its own."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "headrace":
-            return None
-        return importlib.util.spec_from_file_location(
-            name, os.path.join(self.folder, "__init__.py"), submodule_search_locations=[self.folder])
+_folder = None  # of this package
 
 
 def install(folder):
     """`folder`: of this package."""
+    global _folder
+    _folder = folder
     sys.meta_path.insert(0, _Finder())
-    sys.meta_path.append(_Package(folder))

@@ -117,7 +117,7 @@ class Batches:
             _next_begin(self._source, self._stage, self._served)
         queue, receiving = self._queue, self._receiving
         if receiving is not None and receiving.first:
-            _consumer_waited(receiving.begin_epoch())
+            _consumer_waited(*receiving.begin_epoch())
         if queue is not None:
             queue.look(0)
         try:
@@ -153,12 +153,25 @@ class Batches:
         raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
 
 
+_OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_source",
+              "_stage", "_served"}
+
+
 class _LoaderBatches(Batches):
     """Of a DataLoader: takes the place of its iterator for whoever asks what it is."""
 
     @property
     def __class__(self):
         return type(self._inner)
+
+    def __setattr__(self, name, value):
+        if name in _OWN_NAMES:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._inner, name, value)
+
+    def __reduce_ex__(self, protocol):
+        return self._inner.__reduce_ex__(protocol)
 
 
 class _SizedLoaderBatches(_LoaderBatches):
@@ -461,11 +474,11 @@ def iterate(loader, make, rows=None):
         inner, receiving, queue = make(loader), None, None
     else:
         before = getattr(loader, "_iterator", None)  # of persistent workers
-        with _receive.between_epochs("start_workers" if before is None else "receive"):
+        with _receive.between_epochs("start_workers" if before is None else "receive", loader):
             inner = make(loader)
         receiving = queue = None
         if not isinstance(inner, Batches):
-            receiving = _receive.Receiving.of(inner, new=inner is not before)
+            receiving = _receive.Receiving.of(inner, loader, new=inner is not before)
             try:
                 queue = _ReadyBatches(inner, receiving is not None)
             except Exception:  # made differently in this version: its queue is not seen
@@ -478,8 +491,11 @@ def iterate(loader, make, rows=None):
                 receiving=receiving)
 
 
-def account_for_all(kind):
-    """Every loader of that class from here on, as if each were wrapped."""
+def account_for_all(kind, reaches_workers):
+    """Every loader of that class from here on, as if each were wrapped. reaches_workers(): whether processes that are
+    started anew can import this package; else what they are given is left as it is."""
+    if "_headrace_accounted" in kind.__dict__:
+        return
     make, get_iterator = kind.__iter__, kind._get_iterator
 
     def __iter__(self):
@@ -487,13 +503,25 @@ def account_for_all(kind):
         return iterate(self, make) if active() and not wrapped else make(self)
 
     def _get_iterator(self):
-        if type(self) is not _View and active():
+        if type(self) is not _View and active() and (_forks(self) or reaches_workers()):
             self = _View(self, _accounted(self))
         return get_iterator(self)
 
     for own, replaced in ((__iter__, make), (_get_iterator, get_iterator)):
         functools.update_wrapper(own, replaced)
         setattr(kind, own.__name__, own)
+    kind._headrace_accounted = True
+
+
+def _forks(loader):
+    """Whether its workers are copies of this process, which have what it has imported."""
+    if loader.num_workers <= 0:
+        return True
+    context = getattr(loader, "multiprocessing_context", None) or sys.modules.get("multiprocessing")
+    try:
+        return context.get_start_method() == "fork"
+    except AttributeError:
+        return False
 
 
 class _NoQueue:

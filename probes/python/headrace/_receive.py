@@ -4,11 +4,11 @@ them, keeps batches that came before their turn, starts workers and ends them. A
 The iterator of the loader gets a class of its own, derived from the one it had; its queue gets another function to
 receive with. Both are torch's own insides: one that is made differently is left alone.
 """
-import os
 import time
+import weakref
 
 from headrace import _account
-from headrace._account import RECEIVER, WORKERS, thread
+from headrace._account import RECEIVER, WORKERS, is_consumer, thread
 from headrace._library import NONE, active, function
 from headrace._operator import _begin, _end, operator
 
@@ -42,16 +42,16 @@ def register(name):
 
 
 class between_epochs:
-    """Around what the trainer's thread does for its workers outside its requests for batches. The time is added to the
-    wait for the next batch."""
+    """Around what a trainer's thread does for its workers outside its requests for batches. The time is added to the
+    wait for the next batch. `loader`: for which workers start; only where it is done again is it work for batches."""
 
-    def __init__(self, name):
+    def __init__(self, name, loader=None):
         self.op, self.before = _OPERATORS[name], NONE
+        self.counts = loader is None or _started_before(loader)
 
     def __enter__(self):
         self.begin_ns = time.monotonic_ns()
-        again = os.getpid() in Receiving.started
-        self.entered = again and active() and _account.become_consumer(*SOURCES)
+        self.entered = self.counts and active() and bool(is_consumer())
         if self.entered:
             self.before = _stage_here()
             _thread_stage(stage_id())
@@ -62,39 +62,48 @@ class between_epochs:
         if self.entered:
             _end(self.op.handle)
             _thread_stage(self.before)
+            if not thread.waited_ns:
+                thread.waited_from_ns = self.begin_ns
             thread.waited_ns += time.monotonic_ns() - self.begin_ns
         return None
 
 
+_loaders = weakref.WeakSet()  # whose workers have been started
+
+
+def _started_before(loader):
+    try:
+        return loader in _loaders
+    except TypeError:  # it cannot be hashed
+        return False
+
+
 class Receiving:
-    """State of one epoch: whether its first batch has come, and whether workers were started for it. That is done once
-    in any program; only where it is done again is it work for batches."""
+    """State of one epoch: whether its first batch has come, and whether workers were started again for it. That they
+    start once is so in any program; only where they do it again is it work for batches."""
 
-    started = set()  # processes that have started workers
-
-    def __init__(self, new):
-        self.new, self.first = new and os.getpid() in Receiving.started, True
+    def __init__(self, again):
+        self.new, self.first = again, True
 
     @staticmethod
-    def of(inner, new):
+    def of(inner, loader, new):
         """None where the iterator is made differently."""
         try:
-            inner._headrace_receiving = receiving = Receiving(new)
+            inner._headrace_receiving = receiving = Receiving(new and _started_before(loader))
             if not _seen(inner):
                 return None
+            _loaders.add(loader)
         except (AttributeError, TypeError):
             return None
-        Receiving.started.add(os.getpid())
         return receiving
 
     def begin_epoch(self):
-        """Returns how long the thread waited for its workers since its last batch, in nanoseconds."""
-        waited_ns, thread.waited_ns = thread.waited_ns, 0
-        if not self.new:
-            return 0
-        if _begin(_START.handle):  # nothing comes before the workers have started
+        """Returns how long the thread waited for its workers since its last batch, and from when on; nanoseconds."""
+        waited = thread.waited_ns, thread.waited_from_ns
+        thread.waited_ns = thread.waited_from_ns = 0
+        if self.new and _begin(_START.handle):  # nothing comes before the workers have started
             _START.begin()
-        return waited_ns
+        return waited
 
     def got_first(self):
         self.first = False
@@ -115,8 +124,8 @@ class _Receives:
         receiving = self._headrace_receiving
         if receiving.first and receiving.new:
             return super()._try_get_data(*arguments, **named)  # waits for workers that start
-        # Those of its tasks that are not outstanding have come before their turn.
-        waiting = _IN_ORDER if len(self._task_info) > self._tasks_outstanding else _RECEIVE
+        early = any(len(task) > 1 for task in self._task_info.values())
+        waiting = _IN_ORDER if early else _RECEIVE
         if _wait_in(waiting.handle) and waiting.bind():
             _wait_in(waiting.handle)
         try:
@@ -138,7 +147,7 @@ def _seen(inner):
     kind = type(inner)
     if issubclass(kind, _Receives):
         return True
-    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_tasks_outstanding", "_data_queue"):
+    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
         getattr(inner, name)
     if inner._data_queue is not inner._worker_result_queue:
         return False  # another thread takes the batches, to pin them

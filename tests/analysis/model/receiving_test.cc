@@ -76,6 +76,23 @@ TEST(Receiving, AStepThatTakesLongIsTheLimitAndNotItsThread) {
   EXPECT_EQ(FindBottleneck(model).findings[0].limit.kind_name(), kConsumerLimit);
 }
 
+// Two ranks receive at the same time.
+TEST(Receiving, RanksDoNotWaitForEachOther) {
+  Received costs;
+  costs.ranks = 2;
+  costs.workers = 4;
+  costs.receive_cpu_s = 0.02;
+  costs.step_cpu_s = 0.005;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  ASSERT_EQ(model.consumers(), 2);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  for (const Finding& finding : bottleneck.findings) {
+    if (!finding.limit.Is(kThreadLimit)) continue;
+    EXPECT_NEAR(finding.limit.bound, 2 / 0.025, 2);
+  }
+}
+
 // Workers that are started again for each short epoch.
 TEST(Receiving, WorkersAreToBeKept) {
   Received costs;
@@ -124,9 +141,10 @@ TEST(SeenLock, IsFoundByHowMuchItsThreadsWait) {
     int workers;
     double waited;
     bool is_lock;
+    bool by_its_like = true;
   };
   for (const Case& c : {Case{4, 0.7, true}, Case{2, 0.45, true}, Case{4, 0.2, false},
-                        Case{2, 0.8, false}, Case{1, 0.9, false}}) {
+                        Case{2, 0.8, false}, Case{1, 0.9, false}, Case{4, 0.7, false, false}}) {
     SCOPED_TRACE(c.workers);
     SCOPED_TRACE(c.waited);
     Received costs;
@@ -141,6 +159,11 @@ TEST(SeenLock, IsFoundByHowMuchItsThreadsWait) {
     row.stage = "workers";
     row.cause = "lock";
     row.value = c.waited * 10e9 * c.workers;
+    run.measurements.push_back(row);
+    row.metric = "wakeup_wait_ns";
+    row.operator_name = row.stage = "";
+    row.thread = "pt_data_worker (main)";
+    row.subject = c.by_its_like ? "7/pt_data_worker (main)" : "7/helper";
     run.measurements.push_back(row);
     const PipelineModel model(run);
     const Bottleneck bottleneck = FindBottleneck(model);

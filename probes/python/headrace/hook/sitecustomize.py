@@ -1,6 +1,6 @@
 # `headrace profile -- COMMAND` puts this folder first in PYTHONPATH, so that every Python below it runs this file when it
-# starts. It must be readable by any Python, changes nothing that the program sees, and then runs the sitecustomize that
-# would have been run without it.
+# starts. It must be readable by any Python; it takes the folder off sys.path again, and from Python 3.4 on runs the
+# sitecustomize that would have been run without it.
 import os
 import sys
 
@@ -14,7 +14,6 @@ def _install(here):
     package = os.path.dirname(here)
     spec = importlib.util.spec_from_file_location("_headrace_hook", os.path.join(package, "_hook.py"))
     hook = importlib.util.module_from_spec(spec)
-    sys.modules["_headrace_hook"] = hook
     spec.loader.exec_module(hook)
     hook.install(package)
 
@@ -34,5 +33,8 @@ def _run_the_one_before():
 try:
     _install(os.path.dirname(os.path.abspath(__file__)))
 except Exception as error:
-    sys.stderr.write("headrace: no import hook in this Python: %r\n" % (error,))
+    try:
+        sys.stderr.write("headrace: no import hook in this Python: %r\n" % (error,))
+    except Exception:
+        pass
 _run_the_one_before()
