@@ -301,6 +301,11 @@ bool PipelineModel::loads_on_consumer() const {
                      [](const StageModel& stage) { return stage.on_consumer; });
 }
 
+bool PipelineModel::IsReceiving(size_t op, const char* kind) const {
+  const size_t stage = operators_[op].stage;
+  return operators_[op].kind == kind && stage != kNoStage && stages_[stage].stays_on_consumer;
+}
+
 double PipelineModel::OnConsumers(const Settings& settings, const Demands& demands) const {
   double all_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
@@ -354,12 +359,12 @@ void PipelineModel::ReadOrder() {
   constexpr int64_t kMaxWindow = 1'000'000;
   ordered_ = run_->run.element_order == "file";
   const int64_t window = run_->run.order_window_count.value_or(0);
-  for (const OperatorRow& op : run_->operators) {
-    if (op.kind != kOrderKind) continue;  // who takes the batches waits for the one that is due
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    if (!IsReceiving(i, kOrderKind)) continue;  // who takes batches waits for the one that is due
     ordered_ = true;
-    const StageModel& maker = stages_.front();
-    if (maker.queue) {
-      current_.order_window = static_cast<int>(run_->queues[*maker.queue].capacity_count);
+    if (const auto queue = stages_.front().queue) {
+      const int64_t capacity = run_->queues[*queue].capacity_count;
+      current_.order_window = static_cast<int>(std::clamp<int64_t>(capacity, 0, kMaxWindow));
     }
     return;
   }
@@ -731,7 +736,7 @@ void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
 void PipelineModel::EstimateOrder(const WindowRow& sum, Demands* demands) const {
   double wait_s = 0;
   for (size_t i = 0; i < operators_.size(); ++i) {
-    if (operators_[i].kind == kOrderKind) wait_s += Seconds(sum.operators[i].wait_in_ns);
+    if (IsReceiving(i, kOrderKind)) wait_s += Seconds(sum.operators[i].wait_in_ns);
   }
   if (wait_s <= 0) return;
   double idle = 1;

@@ -163,6 +163,9 @@ class PipelineModel {
   // Seconds a batch that stages without threads in `settings` take of the consumers' threads, which
   // work at the same time.
   double OnConsumers(const Settings& settings, const Demands& demands) const;
+  // Whether the operator is of that kind and of a stage that takes batches from workers: elsewhere
+  // a program may call its own operators as it likes.
+  bool IsReceiving(size_t op, const char* kind) const;
   // Whether one thread loads and computes in turn: a stage runs on the consumer's thread.
   bool loads_on_consumer() const;
   double cores_budget() const { return cores_budget_; }

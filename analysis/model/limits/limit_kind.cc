@@ -76,7 +76,7 @@ bool StartsWorkersAgain(const PipelineModel& model) {
   double start_s = 0;
   for (size_t i = 0; i < model.operators().size(); ++i) {
     const Demands::Operator& cost = model.demands().operators[i];
-    if (model.operators()[i].kind == kStartKind) start_s += cost.cpu_s + cost.blocked_s;
+    if (model.IsReceiving(i, kStartKind)) start_s += cost.cpu_s + cost.blocked_s;
   }
   return start_s * model.demands().rate > kMuchStarting * model.consumers();
 }

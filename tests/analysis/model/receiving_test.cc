@@ -76,6 +76,25 @@ TEST(Receiving, AStepThatTakesLongIsTheLimitAndNotItsThread) {
   EXPECT_EQ(FindBottleneck(model).findings[0].limit.kind_name(), kConsumerLimit);
 }
 
+// The kind of an operator is its name where a program says nothing else.
+TEST(Receiving, OperatorsOfTheUsersMayHaveItsWords) {
+  for (const char* kind : {kOrderKind, kStartKind}) {
+    RunView run = RecordOneThread({}, 10, 1);
+    run.operators[0].name = run.operators[0].kind = kind;
+    run.operators[0].wait_in_ns = run.operators[0].busy_ns;
+    const PipelineModel model(run);
+    EXPECT_FALSE(model.ordered());
+    EXPECT_EQ(NextStepOf(run, MakeStatements(run)).text.find("persistent"), std::string::npos);
+  }
+  RunView run = RecordOneThread({}, 10, 1);
+  run.operators[1].kind = "consumer";
+  run.operators[0].kind = kOrderKind;
+  run.operators[0].stage = "trainer";
+  run.stages.erase(run.stages.begin());
+  for (WindowRow& window : run.windows) window.stages.erase(window.stages.begin());
+  EXPECT_FALSE(PipelineModel(run).ordered()) << "no stage at all";
+}
+
 // Two ranks receive at the same time.
 TEST(Receiving, RanksDoNotWaitForEachOther) {
   Received costs;
