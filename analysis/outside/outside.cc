@@ -8,13 +8,13 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/outside/find_consumer.h"
+#include "analysis/outside/slices.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr const char* kCauseNames[kNumWaitCauses] = {
-    "storage", "network", "lock", "sleep", "pipe", "poll", "child", "fault", "other", "stopped"};
 constexpr int64_t kShortestNs = 2'000'000'000;
 constexpr size_t kOutsideDraws = 300;
 constexpr uint64_t kOutsideSeed = 20261121;
@@ -27,254 +27,6 @@ constexpr double kActive = 0.03;
 constexpr double kExchange = 0.1;
 constexpr double kSaturated = 0.93;
 
-size_t Index(WaitCause cause) { return static_cast<size_t>(cause); }
-
-// Waits that another thread ends; the others end by themselves or by a device.
-bool EndedByThreads(WaitCause cause) {
-  return cause == WaitCause::kLock || cause == WaitCause::kPipe || cause == WaitCause::kPoll ||
-         cause == WaitCause::kNetwork || cause == WaitCause::kOther;
-}
-
-std::string WithoutMain(const std::string& thread) {
-  return IsMainThread(thread) ? thread.substr(0, thread.size() - std::string(kMainSuffix).size())
-                              : thread;
-}
-
-// Everything that is added up per slice, so that slices can be drawn again and again.
-struct Slices {
-  size_t num_groups = 0, num_edges = 0;
-  std::vector<std::vector<ThreadTimes>> times;  // [slice][group]
-  std::vector<std::vector<double>> counts;      // [slice][edge]
-  std::vector<std::vector<double>> waits;       // [slice][edge]; empty: not measured
-};
-
-struct Totals {
-  std::vector<ThreadTimes> times;  // by group
-  std::vector<double> waits;       // by edge, seconds
-};
-
-// Builds the groups, edges and slices of a run.
-class Builder {
- public:
-  Builder(const RunView& run, Outside* out) : run_(run), out_(out) {}
-
-  Slices Build() {
-    FindKinds();
-    const bool sampled = !run_.Has("off_cpu_ns") && run_.Has("sampled_off_cpu_ns");
-    const std::string blocked = sampled ? "sampled_off_cpu_ns" : "off_cpu_ns";
-    // Without the off-CPU program the scheduler's own account stands in for it.
-    const std::string prefix = run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns") ? ""
-                               : sampled                                       ? "sampled_"
-                                                                               : "thread_";
-    const std::string on_cpu = prefix + "on_cpu_ns", runnable = prefix + "runnable_ns";
-    std::set<int64_t> slices;
-    for (const CourseRow& row : run_.course) slices.insert(row.slice);
-    std::map<int64_t, size_t> position;
-    for (const int64_t slice : slices) position.emplace(slice, position.size());
-    Slices result;
-    result.times.resize(slices.size());
-    bool causes = false, counts = false, waits = false;
-    for (const CourseRow& row : run_.course) {
-      const auto group = GroupOf(row.process_id, row.thread);
-      if (!group) continue;
-      std::vector<ThreadTimes>& slice = result.times[position[row.slice]];
-      if (slice.size() <= *group) slice.resize(*group + 1);
-      const double seconds = row.value * 1e-9;
-      if (row.metric == on_cpu) {
-        slice[*group].on_cpu_s += seconds;
-      } else if (row.metric == runnable) {
-        slice[*group].runnable_s += seconds;
-      } else if (row.metric == blocked) {
-        causes = true;
-        slice[*group].blocked_s[Index(WaitCauseOf(row.cause))] += seconds;
-      }
-    }
-    std::map<std::tuple<int64_t, size_t, size_t>, size_t> edges;  // waker or -1, wakee, cause
-    for (const CourseRow& row : run_.course) {
-      const bool is_count = row.metric == "wakeups_count", is_wait = row.metric == "wakeup_wait_ns";
-      if (!is_count && !is_wait) continue;
-      const auto wakee = GroupOf(row.process_id, row.thread);
-      if (!wakee) continue;
-      const std::optional<size_t> waker = WakerOf(row.subject);
-      const WaitCause cause = WaitCauseOf(row.cause);
-      const auto key = std::tuple(waker ? static_cast<int64_t>(*waker) : -1, *wakee, Index(cause));
-      const auto [it, added] = edges.emplace(key, edges.size());
-      if (added) out_->edges.push_back({waker, *wakee, cause, 0, 0});
-      const size_t slice = position[row.slice];
-      auto& values = is_count ? result.counts : result.waits;
-      if (values.size() <= slice) values.resize(slice + 1);
-      if (values[slice].size() <= it->second) values[slice].resize(it->second + 1);
-      values[slice][it->second] += is_count ? row.value : row.value * 1e-9;
-      if (is_count) {
-        out_->edges[it->second].wakeups_count += static_cast<int64_t>(row.value);
-        counts = true;
-      }
-      waits = waits || is_wait;
-    }
-    result.num_groups = out_->groups.size();
-    result.num_edges = out_->edges.size();
-    for (auto& slice : result.times) slice.resize(result.num_groups);
-    result.counts.resize(slices.size());
-    for (auto& slice : result.counts) slice.resize(result.num_edges);
-    if (waits) result.waits.resize(slices.size());
-    for (auto& slice : result.waits) slice.resize(result.num_edges);
-    // The off-CPU program tells times on the CPU too; what never waited has no waits to show.
-    const bool kernel = run_.Has("on_cpu_ns");
-    if (!result.num_groups) {
-      out_->knowledge = OutsideKnowledge::kNothing;
-    } else if (kernel && (waits || !counts)) {
-      out_->knowledge =
-          waits || !HasThreadWaits(result) ? OutsideKnowledge::kWakers : OutsideKnowledge::kCauses;
-    } else if (causes) {
-      out_->knowledge = counts ? OutsideKnowledge::kCounts : OutsideKnowledge::kCauses;
-    } else {
-      out_->knowledge = OutsideKnowledge::kCpu;
-    }
-    return result;
-  }
-
- private:
-  static bool HasThreadWaits(const Slices& slices) {
-    for (const auto& slice : slices.times) {
-      for (const ThreadTimes& time : slice) {
-        for (size_t c = 0; c < kNumWaitCauses; ++c) {
-          if (EndedByThreads(static_cast<WaitCause>(c)) && time.blocked_s[c] > 0) return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  // Processes are of one kind when they have one name and their parents are of one kind. The name
-  // is that of the first thread where it is known: a forked worker renames itself after it began.
-  void FindKinds() {
-    std::map<int64_t, std::map<std::string, double>> main_names;
-    for (const CourseRow& row : run_.course) {
-      if (IsMainThread(row.thread) && row.metric != "wakeups_count") {
-        main_names[row.process_id][WithoutMain(row.thread)] += row.value;
-      }
-    }
-    std::map<int64_t, const ProcessRow*> by_pid;
-    for (const ProcessRow& process : run_.processes) by_pid[process.pid] = &process;
-    std::map<std::pair<int64_t, std::string>, size_t> kinds;
-    // Parents come before children in the order of their start.
-    std::vector<const ProcessRow*> order;
-    for (const ProcessRow& process : run_.processes) order.push_back(&process);
-    std::map<int64_t, int> depth;
-    const auto depth_of = [&](const ProcessRow* process) {
-      int steps = 0;
-      while (steps < 64) {
-        const auto parent = by_pid.find(process->parent_pid);
-        if (parent == by_pid.end() || parent->second == process) break;
-        process = parent->second;
-        ++steps;
-      }
-      return steps;
-    };
-    for (const ProcessRow* process : order) depth[process->process_id] = depth_of(process);
-    std::stable_sort(order.begin(), order.end(), [&](const ProcessRow* a, const ProcessRow* b) {
-      return depth[a->process_id] < depth[b->process_id];
-    });
-    for (const ProcessRow* process : order) {
-      std::string name = process->process;
-      double most = 0;
-      for (const auto& [candidate, time] : main_names[process->process_id]) {
-        if (time > most) {
-          most = time;
-          name = candidate;
-        }
-      }
-      const auto parent = by_pid.find(process->parent_pid);
-      std::optional<size_t> parent_kind;
-      if (parent != by_pid.end() && parent->second != process) {
-        const auto known = kind_of_.find(parent->second->process_id);
-        if (known != kind_of_.end()) parent_kind = known->second;
-      }
-      const auto key = std::pair(parent_kind ? static_cast<int64_t>(*parent_kind) : -1, name);
-      const auto [it, added] = kinds.emplace(key, out_->kinds.size());
-      if (added) out_->kinds.push_back({name, {}, {}, parent_kind});
-      out_->kinds[it->second].process_ids.push_back(process->process_id);
-      out_->kinds[it->second].pids.push_back(process->pid);
-      kind_of_[process->process_id] = it->second;
-      process_of_pid_[process->pid] = process->process_id;
-    }
-  }
-
-  std::optional<size_t> GroupOf(int64_t process_id, const std::string& thread) {
-    const auto kind = kind_of_.find(process_id);
-    if (kind == kind_of_.end()) return std::nullopt;
-    // All first threads of a kind are one group, whatever they were called before.
-    const bool main = IsMainThread(thread);
-    const std::string name = main ? out_->kinds[kind->second].name + kMainSuffix : thread;
-    const auto [it, added] = groups_.emplace(std::pair(kind->second, name), out_->groups.size());
-    if (added) {
-      ThreadGroup group;
-      group.kind = kind->second;
-      group.thread = name;
-      group.main = main;
-      out_->groups.push_back(std::move(group));
-    }
-    return it->second;
-  }
-
-  // "PID/THREAD"; a waker in none of the recorded processes is no group.
-  std::optional<size_t> WakerOf(const std::string& subject) {
-    const size_t slash = subject.find('/');
-    if (slash == std::string::npos || slash == 0 || slash > 18) return std::nullopt;
-    int64_t pid = 0;
-    for (size_t i = 0; i < slash; ++i) {
-      if (subject[i] < '0' || subject[i] > '9') return std::nullopt;
-      pid = pid * 10 + (subject[i] - '0');
-    }
-    const auto process = process_of_pid_.find(pid);
-    if (process == process_of_pid_.end()) return std::nullopt;
-    return GroupOf(process->second, subject.substr(slash + 1));
-  }
-
-  const RunView& run_;
-  Outside* out_;
-  std::map<int64_t, size_t> kind_of_;          // by process_id
-  std::map<int64_t, int64_t> process_of_pid_;  // the last one of that pid
-  std::map<std::pair<size_t, std::string>, size_t> groups_;
-};
-
-// Sums slices. Where waits were not timed, the time blocked for a cause is shared out by wake-ups.
-Totals Sum(const Outside& out, const Slices& slices, const std::vector<size_t>& drawn) {
-  Totals totals;
-  totals.times.resize(slices.num_groups);
-  totals.waits.resize(slices.num_edges);
-  std::vector<double> counts(slices.num_edges);
-  for (const size_t s : drawn) {
-    for (size_t g = 0; g < slices.num_groups; ++g) {
-      const ThreadTimes& from = slices.times[s][g];
-      ThreadTimes& to = totals.times[g];
-      to.on_cpu_s += from.on_cpu_s;
-      to.runnable_s += from.runnable_s;
-      for (size_t c = 0; c < kNumWaitCauses; ++c) to.blocked_s[c] += from.blocked_s[c];
-    }
-    for (size_t e = 0; e < slices.num_edges; ++e) {
-      counts[e] += slices.counts[s][e];
-      if (!slices.waits.empty()) totals.waits[e] += slices.waits[s][e];
-    }
-  }
-  std::map<std::pair<size_t, WaitCause>, double> sums;
-  for (size_t e = 0; e < slices.num_edges; ++e) {
-    sums[{out.edges[e].wakee, out.edges[e].cause}] +=
-        slices.waits.empty() ? counts[e] : totals.waits[e];
-  }
-  for (size_t e = 0; e < slices.num_edges; ++e) {
-    const WakeEdge& edge = out.edges[e];
-    const double sum = sums[{edge.wakee, edge.cause}];
-    const double blocked = totals.times[edge.wakee].blocked_s[Index(edge.cause)];
-    if (slices.waits.empty()) {
-      totals.waits[e] = sum > 0 ? blocked * counts[e] / sum : 0;
-    } else if (sum > blocked && sum > 0) {
-      totals.waits[e] *= blocked / sum;  // a wait that ends in a slice may have begun before it
-    }
-  }
-  return totals;
-}
-
 // Assigns units and measures their shares.
 class Judge {
  public:
@@ -282,7 +34,7 @@ class Judge {
 
   // Finds the consumer and the units from the whole run. False if there is no consumer.
   bool FindUnits(const Totals& totals) {
-    const auto consumer = FindConsumer(totals);
+    const auto consumer = FindConsumer(*out_, totals);
     if (!consumer) return false;
     consumer_ = *consumer;
     const size_t home = out_->groups[consumer_].kind;
@@ -424,132 +176,6 @@ class Judge {
       return OutsideLimit::kCores;
     }
     return most->second;
-  }
-
-  // The main thread of the process that others feed: the root, or, below a launcher that only waits
-  // for its children, the child that used most CPU time, and so on.
-  std::optional<size_t> FindConsumer(const Totals& totals) const {
-    std::optional<size_t> kind;
-    for (size_t k = 0; k < out_->kinds.size(); ++k) {
-      if (!out_->kinds[k].parent && (!kind || Work(k, totals) > Work(*kind, totals))) kind = k;
-    }
-    if (!kind) return std::nullopt;
-    for (int steps = 0; steps < 16; ++steps) {
-      const auto main = MainGroup(*kind);
-      std::optional<size_t> child;
-      for (size_t k = 0; k < out_->kinds.size(); ++k) {
-        if (out_->kinds[k].parent == kind && (!child || Work(k, totals) > Work(*child, totals)))
-          child = k;
-      }
-      if (!child) break;
-      if (main) {
-        const ThreadTimes& time = totals.times[*main];
-        const double total = time.total();
-        const double waits =
-            time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
-        const bool only_waits = waits > 0.8 * total && time.on_cpu_s < 0.02 * total;
-        if (total > 0 && !only_waits && !LooksAfter(*kind, *main, totals)) break;
-        if (MakesRoomFor(*kind, *child, totals)) break;
-      }
-      kind = child;
-    }
-    const auto main = MainGroup(*kind);
-    if (main && OnlyJoins(*main, totals)) {
-      if (const auto other = OtherMain(*kind, *main, totals)) return other;
-    }
-    if (main) return main;
-    // Probes that do not tell first threads apart: the group that used most CPU time.
-    std::optional<size_t> best;
-    for (size_t g = 0; g < out_->groups.size(); ++g) {
-      if (out_->groups[g].kind != *kind) continue;
-      if (!best || totals.times[g].on_cpu_s > totals.times[*best].on_cpu_s) best = g;
-    }
-    return best;
-  }
-
-  // Whether a first thread does nothing but wait for the end of another one: a JVM's, which starts
-  // the thread that runs main().
-  bool OnlyJoins(size_t main, const Totals& totals) const {
-    constexpr double kAlways = 0.98, kSeldom = 0.5;  // of its time; wake-ups a second
-    const ThreadTimes& time = totals.times[main];
-    if (time.blocked_s[Index(WaitCause::kLock)] < kAlways * time.total()) return false;
-    int64_t wakeups = 0;
-    for (const WakeEdge& edge : out_->edges) {
-      if (edge.wakee == main) wakeups += edge.wakeups_count;
-    }
-    return static_cast<double>(wakeups) <= std::max(2.0, kSeldom * time.total());
-  }
-
-  // The thread that has the process's name, as the first one has; else the one that computes most.
-  std::optional<size_t> OtherMain(size_t kind, size_t main, const Totals& totals) const {
-    std::optional<size_t> best;
-    for (size_t g = 0; g < out_->groups.size(); ++g) {
-      const ThreadGroup& group = out_->groups[g];
-      if (group.kind != kind || g == main) continue;
-      if (group.thread == out_->kinds[kind].name) return g;
-      if (!best || totals.times[g].on_cpu_s > totals.times[*best].on_cpu_s) best = g;
-    }
-    return best;
-  }
-
-  // Whether the main thread only looks after what it has started: between two looks it sleeps or
-  // waits for the end of a child, and hardly any of its waits is ended by data from below. What it
-  // computes (imports, at the start of a short recording) does not matter then.
-  bool LooksAfter(size_t kind, size_t main, const Totals& totals) const {
-    constexpr double kMostly = 0.8, kMuch = 0.05;
-    const ThreadTimes& time = totals.times[main];
-    const double waits =
-        time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
-    if (waits < 0.5 * time.total() || waits < kMostly * time.blocked()) return false;
-    double fed = 0;
-    for (size_t e = 0; e < out_->edges.size(); ++e) {
-      const WakeEdge& edge = out_->edges[e];
-      if (edge.wakee != main || !edge.waker || !EndedByThreads(edge.cause)) continue;
-      if (out_->groups[*edge.waker].kind != kind) fed += totals.waits[e];
-    }
-    return fed < kMuch * time.total();
-  }
-
-  // Whether threads of `below` spend much of their time waiting for what `kind` ends: a launcher
-  // only waits for its children, and a consumer that sleeps takes what they made.
-  bool MakesRoomFor(size_t kind, size_t below, const Totals& totals) const {
-    constexpr double kMuch = 0.05;
-    for (size_t g = 0; g < out_->groups.size(); ++g) {
-      if (out_->groups[g].kind != below) continue;
-      double waited = 0;
-      for (size_t e = 0; e < out_->edges.size(); ++e) {
-        const WakeEdge& edge = out_->edges[e];
-        if (edge.wakee != g || !edge.waker || !EndedByThreads(edge.cause)) continue;
-        if (out_->groups[*edge.waker].kind == kind) waited += totals.waits[e];
-      }
-      if (waited > kMuch * totals.times[g].total()) return true;
-    }
-    return false;
-  }
-
-  std::optional<size_t> MainGroup(size_t kind) const {
-    for (size_t g = 0; g < out_->groups.size(); ++g) {
-      if (out_->groups[g].kind == kind && out_->groups[g].main) return g;
-    }
-    return std::nullopt;
-  }
-
-  double Work(size_t kind, const Totals& totals) const {
-    double work = 0;
-    for (size_t g = 0; g < out_->groups.size(); ++g) {
-      if (out_->groups[g].kind == kind) work += GroupWork(totals.times[g]) + 1e-9;
-    }
-    // What its descendants do counts for it, so that the walk goes towards the pipeline.
-    for (size_t k = 0; k < out_->kinds.size(); ++k) {
-      if (out_->kinds[k].parent == kind) work += Work(k, totals);
-    }
-    return work;
-  }
-
-  static double GroupWork(const ThreadTimes& time) {
-    return time.on_cpu_s + time.runnable_s + time.blocked_s[Index(WaitCause::kStorage)] +
-           time.blocked_s[Index(WaitCause::kNetwork)] + time.blocked_s[Index(WaitCause::kFault)] +
-           0.1 * time.blocked_s[Index(WaitCause::kSleep)];
   }
 
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
@@ -1042,15 +668,6 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
 
 }  // namespace
 
-const char* WaitCauseName(WaitCause cause) { return kCauseNames[Index(cause)]; }
-
-WaitCause WaitCauseOf(const std::string& name) {
-  for (size_t i = 0; i < kNumWaitCauses; ++i) {
-    if (name == kCauseNames[i]) return static_cast<WaitCause>(i);
-  }
-  return WaitCause::kOther;
-}
-
 bool MayUnpickle(const Outside& out) {
   if (out.flavour != OutsideFlavour::kTorch || out.units.empty()) return false;
   const OutsideUnit& consumer = out.units[0];
@@ -1058,14 +675,6 @@ bool MayUnpickle(const Outside& out) {
   return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
     return unit.role == UnitRole::kProducer && unit.kind != consumer.kind;
   });
-}
-
-bool IsMainThread(const std::string& thread) { return thread.ends_with(kMainSuffix); }
-
-double ThreadTimes::blocked() const {
-  double sum = 0;
-  for (const double seconds : blocked_s) sum += seconds;
-  return sum;
 }
 
 const char* UnitRoleName(UnitRole role) {
@@ -1081,7 +690,7 @@ const char* OutsideLimitName(OutsideLimit limit) {
 
 Outside LookFromOutside(const RunView& run) {
   Outside out;
-  Slices slices = Builder(run, &out).Build();
+  Slices slices = BuildSlices(run, &out);
   std::vector<size_t> all(slices.times.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const Totals totals = Sum(out, slices, all);

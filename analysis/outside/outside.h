@@ -8,75 +8,16 @@
 // consumer's side ends are waits for room or for the next request. The side that waits less for the
 // other is the limit.
 #pragma once
-#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/outside/threads.h"
 #include "analysis/run/run_view.h"
 #include "analysis/statistics/statistics.h"
 
 namespace headrace::analysis {
-
-// Why a thread was off the CPU, as the off-CPU probe says it.
-enum class WaitCause : uint8_t {
-  kStorage,
-  kNetwork,
-  kLock,
-  kSleep,
-  kPipe,
-  kPoll,
-  kChild,
-  kFault,
-  kOther,
-  kStopped  // by a signal or a debugger
-};
-inline constexpr size_t kNumWaitCauses = 10;
-const char* WaitCauseName(WaitCause cause);  // "storage", ...
-// kOther for a word it does not know.
-WaitCause WaitCauseOf(const std::string& name);
-
-// Ending of the name that probes give to a group of threads if they are the first threads of their
-// processes.
-inline constexpr const char* kMainSuffix = " (main)";
-bool IsMainThread(const std::string& thread);
-
-// Time of threads, in seconds, summed over them.
-struct ThreadTimes {
-  double on_cpu_s = 0, runnable_s = 0;
-  std::array<double, kNumWaitCauses> blocked_s{};
-
-  double blocked() const;
-  double total() const { return on_cpu_s + runnable_s + blocked(); }
-};
-
-// Processes of one name with parents of one kind.
-struct ProcessKind {
-  std::string name;
-  std::vector<int64_t> process_ids, pids;
-  std::optional<size_t> parent;
-};
-
-// Threads of one name in the processes of one kind.
-struct ThreadGroup {
-  size_t kind = 0;
-  std::string thread;
-  bool main = false;
-  ThreadTimes time;
-  double threads_count = 0;  // mean number alive, from the sum of their times
-};
-
-// The waits of thread group `wakee` that group `waker` ended.
-struct WakeEdge {
-  std::optional<size_t> waker;  // empty: a thread outside the recorded tree
-  size_t wakee = 0;
-  WaitCause cause = WaitCause::kOther;
-  int64_t wakeups_count = 0;
-  // Measured; else the wakee's blocked time for this cause, divided by the share of wake-ups.
-  double wait_s = 0;
-};
 
 enum class UnitRole : uint8_t { kConsumer, kProducer, kIdle, kLauncher };
 const char* UnitRoleName(UnitRole role);
@@ -107,15 +48,6 @@ struct OutsideUnit {
   double ended_stall_s = 0;  // the consumer's waits that this unit ended
 };
 
-// How much is known about the threads; it decides what can be said.
-enum class OutsideKnowledge : uint8_t {
-  kNothing,  // no thread times
-  kCpu,      // time on CPU and runnable only
-  kCauses,   // + causes of waits
-  kCounts,   // + who ended how many waits
-  kWakers    // + how long those waits were
-};
-
 enum class OutsideLimit : uint8_t {
   kProducers,  // CPU work of the producers, although cores are free
   kCores,      // CPU work of the producers, with no core free
@@ -138,13 +70,9 @@ struct OutsideFinding {
   double probability = 0;
 };
 
-struct Outside {
-  OutsideKnowledge knowledge = OutsideKnowledge::kNothing;
+struct Outside : SeenThreads {
   OutsideFlavour flavour = OutsideFlavour::kPlain;
-  std::string withheld;  // no verdict: why; then only kinds and groups are filled
-  std::vector<ProcessKind> kinds;
-  std::vector<ThreadGroup> groups;         // most time on CPU first
-  std::vector<WakeEdge> edges;             // longest first
+  std::string withheld;                    // no verdict: why; then only what was seen is filled
   std::vector<OutsideUnit> units;          // the consumer first, then by distance and work
   std::vector<OutsideFinding> findings;    // by probability; those with none left out
   size_t culprit = 0;                      // index of the unit that findings[0] is about

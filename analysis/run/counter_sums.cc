@@ -35,4 +35,15 @@ Count LikelyCpuNs(const OperatorCounters& op) {
   return *op.on_cpu_low_ns + (*op.on_cpu_high_ns - *op.on_cpu_low_ns) / 2;
 }
 
+std::optional<double> ShareOfCores(const WindowRow& sum) {
+  double on_cpu_s = 0, runnable_s = 0;
+  for (const StageCounters& stage : sum.stages) {
+    if (!stage.on_cpu_ns || !stage.runnable_ns) continue;
+    on_cpu_s += Seconds(*stage.on_cpu_ns);
+    runnable_s += Seconds(*stage.runnable_ns);
+  }
+  if (on_cpu_s <= 0) return std::nullopt;
+  return on_cpu_s / (on_cpu_s + runnable_s);
+}
+
 }  // namespace headrace::analysis

@@ -10,6 +10,14 @@ namespace headrace::analysis {
 void Add(Count* sum, const Count& value, bool first);
 void Add(OperatorCounters* sum, const OperatorCounters& x, bool first);
 
+inline double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+inline double Seconds(const Count& ns) { return ns ? Seconds(*ns) : 0; }
+inline double Steps(const StepCounters& steps) { return static_cast<double>(steps.steps_count); }
+
+// Share of time that the stages' threads had a core, out of the time that they had work for one;
+// none where that was not recorded.
+std::optional<double> ShareOfCores(const WindowRow& sum);
+
 // An operator's c, or the middle of its bounds where c is not exactly known; empty: not measured.
 Count LikelyCpuNs(const OperatorCounters& op);
 

@@ -72,10 +72,10 @@ std::optional<double> Over(std::optional<double> value, double by) {
   return *value / by;
 }
 
-double Seconds(const RunView& run) { return static_cast<double>(run.run.duration_ns) * 1e-9; }
+double RunSeconds(const RunView& run) { return static_cast<double>(run.run.duration_ns) * 1e-9; }
 
 std::optional<double> PerSecond(const RunView& run, const char* metric, const char* cause = "") {
-  return Over(Sum(run, metric, cause), Seconds(run));
+  return Over(Sum(run, metric, cause), RunSeconds(run));
 }
 
 // Share of the time for which pressure was counted, which begins before the run.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/run/counter_sums.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -16,8 +17,6 @@ constexpr int64_t kShortestNs = 1'000'000'000;
 // largest of n splits of pure noise reaches 3 or 4; correlated neighbouring windows double that.
 constexpr double kFarBeyondChance = 8;
 constexpr double kLeastCost = 0.15, kLeastBytes = 0.15, kLeastRate = 0.2, kLeastFill = 0.05;
-
-double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 // The rate of a window, counting half a step where it has none: such a window is too short for its
 // rate, which is not 0.

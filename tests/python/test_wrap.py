@@ -174,7 +174,7 @@ show(seen=seen)
 
     def test_rows_of_a_batch(self):
         answer = self.run_program(PRELUDE + """
-from headrace._loader import _rows
+from headrace._batches import _rows
 class Tensor:
     def __init__(self, *shape): self.shape = shape
     def __len__(self): return self.shape[0]

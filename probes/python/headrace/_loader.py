@@ -7,185 +7,18 @@ inside the workers too.
 import copy
 import functools
 import sys
-import time
 
 from headrace import _account, _receive
-from headrace._account import LOADER, TRAINER, WORKERS, Process
-from headrace._library import NONE, active, function
-from headrace._operator import _begin, _end, _end_one, operator
+from headrace._account import WORKERS, Process
+from headrace._batches import Batches, LoaderBatches, NoQueue, ReadyBatches, SizedLoaderBatches, batches_of
+from headrace._library import active, function
+from headrace._operator import _end, _end_one, operator
 
 _begin_after = function("hrx_begin_after")
 _idle = function("hrx_idle")
-_next_begin = function("hrx_next_begin")
-_next_end = function("hrx_next_end")
-_next_failed = function("hrx_next_failed")
-_next_closed = function("hrx_next_closed")
-_queue_sampled = function("hrx_queue_sampled")
 _consumer_step = function("hrx_consumer_step")
-_consumer_waited = function("hrx_consumer_waited")
 
-_LOOK_EVERY_NS = 2_000_000
-_NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
 _LOADER_ATTRIBUTES = ("dataset", "collate_fn", "worker_init_fn", "num_workers", "batch_size", "_get_iterator")
-
-
-# ---- Rows of a batch ----
-
-def _first_dimension(value):
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        return None
-    try:
-        return int(shape[0])
-    except (TypeError, ValueError, IndexError, KeyError):
-        return None
-
-
-def rows_of(batch, collated):
-    """Rows of a batch where they can be told, else 0. `collated`: a list holds one column an element, as torch's
-    default_collate leaves it, rather than one row."""
-    for _ in range(4):
-        rows = _first_dimension(batch)
-        if rows is not None:
-            return rows
-        if isinstance(batch, (str, bytes, bytearray)) or not hasattr(batch, "__len__"):
-            return 0
-        if not len(batch):
-            return 0
-        if hasattr(batch, "keys") and hasattr(batch, "values"):
-            batch = next(iter(batch.values()))
-            collated = True
-        elif isinstance(batch, (tuple, list)):
-            inner = batch[0]
-            is_column = collated or isinstance(batch, tuple)
-            if not is_column or not hasattr(inner, "__len__") or isinstance(inner, (str, bytes, bytearray)):
-                return len(batch)
-            batch = inner
-        else:
-            return len(batch)
-    return 0
-
-
-def _rows(batch, rows, collated):
-    try:
-        n = rows_of(batch, collated) if rows is None else rows(batch) if callable(rows) else rows
-        return min(max(0, int(n)), 0x7FFFFFFF)
-    except Exception:  # an odd batch is no reason to end the program
-        return 0
-
-
-# ---- The consumer's side ----
-
-class Batches:
-    """An iterator that accounts for its consumer: the wait for each batch, batches, rows, and steps."""
-
-    def __init__(self, inner, rows=None, collated=False, makes_itself=False, queue=None, receiving=None):
-        self._inner, self._next = inner, inner.__next__
-        self._rows, self._collated, self._queue = rows, collated, queue
-        self._makes_itself = makes_itself  # the calling thread makes the batches of a DataLoader without workers
-        self._receiving = receiving  # what of the work for a request the calling thread does, beside workers
-        self._prepared, self._source, self._stage, self._served = False, _NO_STAGE, _NO_STAGE, 0
-
-    def __iter__(self):
-        return self
-
-    def _prepare(self):
-        """Registers what is needed in this segment, on this thread."""
-        if self._queue:
-            sources = _receive.SOURCES if self._receiving is not None else (WORKERS,)
-        else:
-            sources = (LOADER,) if self._makes_itself else ()
-        if not _account.become_consumer(*sources):
-            return False
-        self._source = self._stage = _NO_STAGE
-        if self._receiving is not None:
-            self._stage = min(_receive.stage_id(), _NO_STAGE)
-            self._source = min(_receive.register("receive"), _NO_STAGE)
-        elif not self._queue:
-            # Operators entered inside a request belong to the part that makes batches, not to the trainer.
-            self._stage = min(_account.stage_id(LOADER, 1), _NO_STAGE)
-        if self._makes_itself:
-            self._source = min(_account.register_operator(b"fetch", b"fetch", self._stage), _NO_STAGE)
-        if self._queue:
-            self._queue.register()
-        self._served = 0
-        return True
-
-    def __next__(self):
-        if not self._prepared or _next_begin(self._source, self._stage, self._served):
-            self._prepared = self._prepare()
-            _next_begin(self._source, self._stage, self._served)
-        queue, receiving = self._queue, self._receiving
-        if receiving is not None and receiving.first:
-            _consumer_waited(*receiving.begin_epoch())
-        if queue is not None:
-            queue.look(0)
-        try:
-            batch = self._next()
-        except BaseException:
-            if queue is not None:
-                queue.look(0, last=True)
-            if receiving is not None:
-                receiving.end_epoch()
-            _next_failed(self._source)
-            self._served = 0
-            raise
-        if receiving is not None and receiving.first:
-            receiving.got_first()
-        self._served = _next_end(self._source, _rows(batch, self._rows, self._collated))
-        if queue is not None:
-            queue.look(1)
-        return batch
-
-    def __del__(self):
-        try:
-            if self._served:
-                _next_closed(self._served)
-        except Exception:  # the interpreter is going away
-            pass
-
-    def __getattr__(self, name):
-        if name in ("_inner", "_served"):
-            raise AttributeError(name)
-        return getattr(self._inner, name)
-
-    def __reduce__(self):
-        raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
-
-
-_OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_source",
-              "_stage", "_served"}
-
-
-class _LoaderBatches(Batches):
-    """Of a DataLoader: takes the place of its iterator for whoever asks what it is."""
-
-    @property
-    def __class__(self):
-        return type(self._inner)
-
-    def __setattr__(self, name, value):
-        if name in _OWN_NAMES:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._inner, name, value)
-
-    def __reduce_ex__(self, protocol):
-        return self._inner.__reduce_ex__(protocol)
-
-
-class _SizedLoaderBatches(_LoaderBatches):
-    def __len__(self):
-        return len(self._inner)
-
-
-class _SizedBatches(Batches):
-    def __len__(self):
-        return len(self._inner)
-
-
-def _batches(inner, **options):
-    return (_SizedBatches if hasattr(type(inner), "__len__") else Batches)(inner, **options)
 
 
 class Wrapped:
@@ -195,7 +28,7 @@ class Wrapped:
         self._inner, self._rows = inner, rows
 
     def __iter__(self):
-        return _batches(iter(self._inner), rows=self._rows)
+        return batches_of(iter(self._inner), rows=self._rows)
 
     def __getattr__(self, name):
         if name in ("_inner", "_rows"):
@@ -209,45 +42,6 @@ class Wrapped:
 class _SizedWrapped(Wrapped):
     def __len__(self):
         return len(self._inner)
-
-
-class _ReadyBatches:
-    """The batches that workers have made and the consumer has not taken yet: looked at when it asks and when it got
-    one. The iterator's attributes are read with care: they are torch's own."""
-
-    def __init__(self, iterator, received):
-        self.iterator, self.received = iterator, received
-        self.number, self.taken, self.next_ns = NONE, -1, 0
-        self.capacity = iterator._prefetch_factor * iterator._num_workers
-        self.occupancy()
-
-    def occupancy(self):
-        iterator = self.iterator
-        ready = iterator._worker_result_queue.qsize()
-        if iterator._data_queue is not iterator._worker_result_queue:
-            ready += iterator._data_queue.qsize()  # pinned
-        return ready + sum(len(task) > 1 for task in iterator._task_info.values())  # arrived before their turn
-
-    def register(self):
-        taker = _receive.stage_id() if self.received else _account.stage_id(TRAINER, 1, 1)
-        self.number = _account.register_queue(b"batches", _account.stage_id(WORKERS, 0), taker, self.capacity)
-        self.taken, self.next_ns = -1, 0
-
-    def look(self, taken, last=False):
-        """`taken`: batches taken since the last call. Looks now and then: a look costs microseconds."""
-        if self.number == NONE:
-            return
-        if self.taken >= 0:
-            self.taken += taken
-        now_ns = time.monotonic_ns()
-        if now_ns < self.next_ns and not last:
-            return
-        self.next_ns = now_ns + _LOOK_EVERY_NS
-        try:
-            _queue_sampled(self.number, self.occupancy(), self.taken)
-            self.taken = 0
-        except Exception:  # closed, or made differently in this version
-            self.number = NONE
 
 
 # ---- The workers' side: what a DataLoader's iterator is given instead of the loader's own ----
@@ -480,13 +274,13 @@ def iterate(loader, make, rows=None):
         if not isinstance(inner, Batches):
             receiving = _receive.Receiving.of(inner, loader, new=inner is not before)
             try:
-                queue = _ReadyBatches(inner, receiving is not None)
+                queue = ReadyBatches(inner, receiving is not None)
             except Exception:  # made differently in this version: its queue is not seen
-                queue = _NoQueue()
+                queue = NoQueue()
     if isinstance(inner, Batches):
         return inner
     batched = getattr(loader, "batch_sampler", None) is not None or loader.batch_size is not None
-    kind = _SizedLoaderBatches if hasattr(type(inner), "__len__") else _LoaderBatches
+    kind = SizedLoaderBatches if hasattr(type(inner), "__len__") else LoaderBatches
     return kind(inner, rows=rows, collated=batched, makes_itself=loader.num_workers == 0, queue=queue,
                 receiving=receiving)
 
@@ -522,16 +316,6 @@ def _forks(loader):
         return context.get_start_method() == "fork"
     except AttributeError:
         return False
-
-
-class _NoQueue:
-    """Workers whose queue cannot be seen."""
-
-    def register(self):
-        pass
-
-    def look(self, taken, last=False):
-        pass
 
 
 def _reduce_ex(self, protocol):
@@ -583,7 +367,7 @@ def wrap(iterable, rows=None):
     if not active():
         return iterable
     if is_iterator:
-        return _batches(iterable, rows=rows)
+        return batches_of(iterable, rows=rows)
     if all(hasattr(iterable, name) for name in _LOADER_ATTRIBUTES):
         try:
             return _accounted_loader(iterable, rows)

@@ -1,0 +1,124 @@
+// PipelineModel: the cores, and what others leave of them.
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/model/pipeline_model.h"
+#include "analysis/run/counter_sums.h"
+
+namespace headrace::analysis {
+
+void PipelineModel::ReadCores() {
+  cores_known_ = splits_cpu_ && run_->run.cores_count.has_value();
+  cores_budget_ = run_->run.cores_count.value_or(1);
+  cores_available_ = cores_budget_;
+  if (!splits_cpu_) return;
+  cores_used_ = demands_.cpu_s * demands_.rate;
+  const HostRow* busy = run_->FindHost("host_busy_cores");
+  const HostRow* total = run_->FindHost("host_cores");
+  if (busy == nullptr || !busy->mean_value) return;
+  // The machine's figure is of the whole run, with what the process used before its steady phase;
+  // no less than in that, as a start that idles makes no others.
+  double own = *cores_used_;
+  if (!run_->process_cpu.empty() && run_->run.duration_ns > 0) {
+    own =
+        std::max(own, run_->process_cpu.back().value / static_cast<double>(run_->run.duration_ns));
+  }
+  cores_other_ = std::max(0.0, *busy->mean_value - own);
+  // The host counts by ticks; of the recording itself more is known.
+  const HostRow* collector = run_->FindHost("collector_cpu_ns");
+  if (collector != nullptr && collector->last_value && run_->run.duration_ns > 0) {
+    cores_other_ = std::max(*cores_other_,
+                            *collector->last_value / static_cast<double>(run_->run.duration_ns));
+  }
+  const double host = total != nullptr && total->mean_value ? *total->mean_value : cores_budget_;
+  ReadContention(host);
+  if (cores_contended()) {
+    Settings present = current_;
+    present.cores = cores_available_;
+    const double shared = SharedCores(present, demands_);
+    // What is in use is there: a stage whose threads get more than the mean share leaves less.
+    const double left = contended_cores_ - shared;
+    if (*cores_used_ > shared && left > 0) {
+      others_keep_ = std::max(0.0, contended_cores_ - *cores_used_) / left;
+    }
+    cores_available_ = std::clamp(std::max(shared, *cores_used_), 1e-3, cores_budget_);
+    cores_other_here_ = others_used_;
+    return;
+  }
+  // On a host with more cores than our budget the others may run elsewhere.
+  cores_available_ = std::min(cores_budget_, std::max(host - *cores_other_, *cores_used_));
+  constexpr double kMore = 0.5;
+  cores_other_here_ =
+      host > cores_budget_ + kMore ? cores_budget_ - cores_available_ : *cores_other_;
+}
+
+// Where every core is busy and others keep some of them so, the threads' own accounts say what
+// share of a core one that wants it gets. Others' threads get as much each, so what they used tells
+// how many of them want a core. A program that hardly waits gets nearly all of one: others fill
+// what it leaves.
+void PipelineModel::ReadContention(double host) {
+  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // shares of the cores
+  constexpr double kWaits = 0.85;                         // a share that is less than a core
+  constexpr double kAtQuota = 0.9;
+  const WindowRow sum = Sum(steady_);
+  const std::optional<double> share = ShareOfCores(sum);
+  if (!share) return;
+  // A quota stops threads on cores that are idle.
+  const std::string& bound_by = run_->run.cores_bound_by;
+  const bool quota =
+      bound_by.find("cgroup") != std::string::npos || bound_by.find("quota") != std::string::npos;
+  if (quota && *cores_used_ > kAtQuota * cores_budget_) return;
+  const double cores = quota ? host : std::min(host, cores_budget_);
+  // On fewer cores than the machine has, how much of the others is on these is not known; the
+  // threads that wait say that they are full.
+  const bool part = cores < host - 0.5;
+  if (part && *share > kWaits) return;
+  const double others =
+      part ? std::min(*cores_other_, std::max(0.0, cores - *cores_used_)) : *cores_other_;
+  const double idle = cores - *cores_used_ - others;
+  if (others < kLeastOthers * cores || idle > kMostIdle * cores) return;
+  contended_cores_ = cores;
+  others_used_ = others;
+  others_runnable_ = others / *share;
+}
+
+// Whether the threads have the CPU time for `rate` batches per second if each gets that share of a
+// core while it wants one.
+bool PipelineModel::ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
+                                   double share) const {
+  double consumer_s = demands.consumer_cpu_s;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const double cpu_s = demands.stage_cpu_s[s];
+    if (settings.parallelism[s] <= 0) {
+      consumer_s += cpu_s;
+    } else if (rate * cpu_s > share * settings.parallelism[s]) {
+      return false;
+    }
+  }
+  return rate * consumer_s <= share * consumers_;
+}
+
+double PipelineModel::SharedCores(const Settings& settings, const Demands& demands) const {
+  if (!cores_contended() || demands.cpu_s <= 0) return settings.cores;
+  // The more this program takes, the less is left to each thread of the others, and as little to
+  // each of its own.
+  double low = 0, high = contended_cores_ / demands.cpu_s;
+  constexpr int kHalvings = 30;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double rate = (low + high) / 2;
+    const double share =
+        std::min(1.0, (contended_cores_ - rate * demands.cpu_s) / others_runnable_);
+    (share > 0 && ThreadsSustain(settings, demands, rate, share) ? low : high) = rate;
+  }
+  const double fair = low * demands.cpu_s;
+  const double kept = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
+  double shared =
+      fair > kept ? kept + demands.others_yield.value_or(kOthersYield) * (fair - kept) : fair;
+  shared = contended_cores_ - others_keep_ * (contended_cores_ - shared);
+  // Cores that are added come on top of what the present settings have; a budget of fewer holds.
+  const double got = settings.cores < cores_available_ ? std::min(shared, settings.cores)
+                                                       : shared + settings.cores - cores_available_;
+  return std::max(1e-3, got);
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,30 @@
+// What a recording from outside holds, added up by groups of threads and by who woke whom, slice by
+// slice of the run, so that slices can be drawn again and again.
+#pragma once
+#include <vector>
+
+#include "analysis/outside/threads.h"
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+struct Slices {
+  size_t num_groups = 0, num_edges = 0;
+  std::vector<std::vector<ThreadTimes>> times;  // [slice][group]
+  std::vector<std::vector<double>> counts;      // [slice][edge]
+  std::vector<std::vector<double>> waits;       // [slice][edge]; empty: not measured
+};
+
+struct Totals {
+  std::vector<ThreadTimes> times;  // by group
+  std::vector<double> waits;       // by edge, seconds
+};
+
+// Fills the kinds, groups, edges and knowledge of `seen`, and returns the slices of them.
+Slices BuildSlices(const RunView& run, SeenThreads* seen);
+
+// Sums the slices `drawn`. Where waits were not timed, the time blocked for a cause is shared out
+// by wake-ups.
+Totals Sum(const SeenThreads& seen, const Slices& slices, const std::vector<size_t>& drawn);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,38 @@
+#include "analysis/outside/threads.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr const char* kCauseNames[kNumWaitCauses] = {
+    "storage", "network", "lock", "sleep", "pipe", "poll", "child", "fault", "other", "stopped"};
+
+}  // namespace
+
+const char* WaitCauseName(WaitCause cause) { return kCauseNames[Index(cause)]; }
+
+WaitCause WaitCauseOf(const std::string& name) {
+  for (size_t i = 0; i < kNumWaitCauses; ++i) {
+    if (name == kCauseNames[i]) return static_cast<WaitCause>(i);
+  }
+  return WaitCause::kOther;
+}
+
+bool IsMainThread(const std::string& thread) { return thread.ends_with(kMainSuffix); }
+
+double ThreadTimes::blocked() const {
+  double sum = 0;
+  for (const double seconds : blocked_s) sum += seconds;
+  return sum;
+}
+
+bool EndedByThreads(WaitCause cause) {
+  return cause == WaitCause::kLock || cause == WaitCause::kPipe || cause == WaitCause::kPoll ||
+         cause == WaitCause::kNetwork || cause == WaitCause::kOther;
+}
+
+std::string WithoutMain(const std::string& thread) {
+  return IsMainThread(thread) ? thread.substr(0, thread.size() - std::string(kMainSuffix).size())
+                              : thread;
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,227 @@
+"""The consumer's side of wrap(): an iterator that accounts for the wait for each batch, batches, rows and steps, and
+for the queue that its batches come from."""
+import time
+
+from headrace import _account, _receive
+from headrace._account import LOADER, TRAINER, WORKERS
+from headrace._library import NONE, function
+
+_next_begin = function("hrx_next_begin")
+_next_end = function("hrx_next_end")
+_next_failed = function("hrx_next_failed")
+_next_closed = function("hrx_next_closed")
+_queue_sampled = function("hrx_queue_sampled")
+_consumer_waited = function("hrx_consumer_waited")
+
+_LOOK_EVERY_NS = 2_000_000
+_NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
+
+
+# ---- Rows of a batch ----
+
+def _first_dimension(value):
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return None
+    try:
+        return int(shape[0])
+    except (TypeError, ValueError, IndexError, KeyError):
+        return None
+
+
+def rows_of(batch, collated):
+    """Rows of a batch where they can be told, else 0. `collated`: a list holds one column an element, as torch's
+    default_collate leaves it, rather than one row."""
+    for _ in range(4):
+        rows = _first_dimension(batch)
+        if rows is not None:
+            return rows
+        if isinstance(batch, (str, bytes, bytearray)) or not hasattr(batch, "__len__"):
+            return 0
+        if not len(batch):
+            return 0
+        if hasattr(batch, "keys") and hasattr(batch, "values"):
+            batch = next(iter(batch.values()))
+            collated = True
+        elif isinstance(batch, (tuple, list)):
+            inner = batch[0]
+            is_column = collated or isinstance(batch, tuple)
+            if not is_column or not hasattr(inner, "__len__") or isinstance(inner, (str, bytes, bytearray)):
+                return len(batch)
+            batch = inner
+        else:
+            return len(batch)
+    return 0
+
+
+def _rows(batch, rows, collated):
+    try:
+        n = rows_of(batch, collated) if rows is None else rows(batch) if callable(rows) else rows
+        return min(max(0, int(n)), 0x7FFFFFFF)
+    except Exception:  # an odd batch is no reason to end the program
+        return 0
+
+
+# ---- The iterators ----
+
+class Batches:
+    """An iterator that accounts for its consumer: the wait for each batch, batches, rows, and steps."""
+
+    def __init__(self, inner, rows=None, collated=False, makes_itself=False, queue=None, receiving=None):
+        self._inner, self._next = inner, inner.__next__
+        self._rows, self._collated, self._queue = rows, collated, queue
+        self._makes_itself = makes_itself  # the calling thread makes the batches of a DataLoader without workers
+        self._receiving = receiving  # what of the work for a request the calling thread does, beside workers
+        self._prepared, self._source, self._stage, self._served = False, _NO_STAGE, _NO_STAGE, 0
+
+    def __iter__(self):
+        return self
+
+    def _prepare(self):
+        """Registers what is needed in this segment, on this thread."""
+        if self._queue:
+            sources = _receive.SOURCES if self._receiving is not None else (WORKERS,)
+        else:
+            sources = (LOADER,) if self._makes_itself else ()
+        if not _account.become_consumer(*sources):
+            return False
+        self._source = self._stage = _NO_STAGE
+        if self._receiving is not None:
+            self._stage = min(_receive.stage_id(), _NO_STAGE)
+            self._source = min(_receive.register("receive"), _NO_STAGE)
+        elif not self._queue:
+            # Operators entered inside a request belong to the part that makes batches, not to the trainer.
+            self._stage = min(_account.stage_id(LOADER, 1), _NO_STAGE)
+        if self._makes_itself:
+            self._source = min(_account.register_operator(b"fetch", b"fetch", self._stage), _NO_STAGE)
+        if self._queue:
+            self._queue.register()
+        self._served = 0
+        return True
+
+    def __next__(self):
+        if not self._prepared or _next_begin(self._source, self._stage, self._served):
+            self._prepared = self._prepare()
+            _next_begin(self._source, self._stage, self._served)
+        queue, receiving = self._queue, self._receiving
+        if receiving is not None and receiving.first:
+            _consumer_waited(*receiving.begin_epoch())
+        if queue is not None:
+            queue.look(0)
+        try:
+            batch = self._next()
+        except BaseException:
+            if queue is not None:
+                queue.look(0, last=True)
+            if receiving is not None:
+                receiving.end_epoch()
+            _next_failed(self._source)
+            self._served = 0
+            raise
+        if receiving is not None and receiving.first:
+            receiving.got_first()
+        self._served = _next_end(self._source, _rows(batch, self._rows, self._collated))
+        if queue is not None:
+            queue.look(1)
+        return batch
+
+    def __del__(self):
+        try:
+            if self._served:
+                _next_closed(self._served)
+        except Exception:  # the interpreter is going away
+            pass
+
+    def __getattr__(self, name):
+        if name in ("_inner", "_served"):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __reduce__(self):
+        raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
+
+
+_OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_source",
+              "_stage", "_served"}
+
+
+class LoaderBatches(Batches):
+    """Of a DataLoader: takes the place of its iterator for whoever asks what it is."""
+
+    @property
+    def __class__(self):
+        return type(self._inner)
+
+    def __setattr__(self, name, value):
+        if name in _OWN_NAMES:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._inner, name, value)
+
+    def __reduce_ex__(self, protocol):
+        return self._inner.__reduce_ex__(protocol)
+
+
+class SizedLoaderBatches(LoaderBatches):
+    def __len__(self):
+        return len(self._inner)
+
+
+class _SizedBatches(Batches):
+    def __len__(self):
+        return len(self._inner)
+
+
+def batches_of(inner, **options):
+    return (_SizedBatches if hasattr(type(inner), "__len__") else Batches)(inner, **options)
+
+
+# ---- What waits for the consumer ----
+
+class ReadyBatches:
+    """The batches that workers have made and the consumer has not taken yet: looked at when it asks and when it got
+    one. The iterator's attributes are read with care: they are torch's own."""
+
+    def __init__(self, iterator, received):
+        self.iterator, self.received = iterator, received
+        self.number, self.taken, self.next_ns = NONE, -1, 0
+        self.capacity = iterator._prefetch_factor * iterator._num_workers
+        self.occupancy()
+
+    def occupancy(self):
+        iterator = self.iterator
+        ready = iterator._worker_result_queue.qsize()
+        if iterator._data_queue is not iterator._worker_result_queue:
+            ready += iterator._data_queue.qsize()  # pinned
+        return ready + sum(len(task) > 1 for task in iterator._task_info.values())  # arrived before their turn
+
+    def register(self):
+        taker = _receive.stage_id() if self.received else _account.stage_id(TRAINER, 1, 1)
+        self.number = _account.register_queue(b"batches", _account.stage_id(WORKERS, 0), taker, self.capacity)
+        self.taken, self.next_ns = -1, 0
+
+    def look(self, taken, last=False):
+        """`taken`: batches taken since the last call. Looks now and then: a look costs microseconds."""
+        if self.number == NONE:
+            return
+        if self.taken >= 0:
+            self.taken += taken
+        now_ns = time.monotonic_ns()
+        if now_ns < self.next_ns and not last:
+            return
+        self.next_ns = now_ns + _LOOK_EVERY_NS
+        try:
+            _queue_sampled(self.number, self.occupancy(), self.taken)
+            self.taken = 0
+        except Exception:  # closed, or made differently in this version
+            self.number = NONE
+
+
+class NoQueue:
+    """Workers whose queue cannot be seen."""
+
+    def register(self):
+        pass
+
+    def look(self, taken, last=False):
+        pass
