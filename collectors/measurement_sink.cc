@@ -78,7 +78,7 @@ struct MeasurementSink::State {
   std::map<std::string, int> probes;
   std::map<std::pair<int, std::string>, Loss> losses;  // by probe and what
   std::map<std::string, int64_t> refused;              // by the limits
-  size_t stack_bytes = 0, courses = 0;
+  size_t stack_bytes = 0, courses = 0, thread_courses = 0;
   int64_t next_id = 0, next_stack_id = 0;
   int64_t read = 0, now_ns = 0, taken_ns = 0;
   int probe = 0;
@@ -227,11 +227,14 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
       }
       series.id = s.next_id++;
       if (series.wants_course) {
-        series.course = s.courses < limits_.courses;
+        const bool of_thread = !key.labels.thread.empty();
+        size_t& courses = of_thread ? s.thread_courses : s.courses;
+        series.course = courses < (of_thread ? limits_.thread_courses : limits_.courses);
         if (series.course) {
-          s.courses++;
+          courses++;
         } else {
-          s.refused["courses of measurements beyond the limit of a run"]++;
+          s.refused[of_thread ? "courses of threads beyond the limit of a run"
+                              : "courses of measurements beyond the limit of a run"]++;
         }
       }
       MeasurementRow row;

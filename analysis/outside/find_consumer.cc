@@ -24,6 +24,20 @@ double Work(const SeenThreads& seen, size_t kind, const Totals& totals) {
   return work;
 }
 
+// Whether processes of kind `below` lived for much of the time that those of `kind` did: who runs a
+// tool for a moment has not launched a pipeline.
+bool LivesAlong(const SeenThreads& seen, size_t kind, size_t below, const Totals& totals) {
+  constexpr double kMuch = 0.2;
+  const auto longest = [&](size_t of) {
+    double seconds = 0;
+    for (size_t g = 0; g < seen.groups.size(); ++g) {
+      if (seen.groups[g].kind == of) seconds = std::max(seconds, totals.times[g].total());
+    }
+    return seconds;
+  };
+  return longest(below) >= kMuch * longest(kind);
+}
+
 // Whether a first thread does nothing but wait for the end of another one: a JVM's, which starts
 // the thread that runs main().
 bool OnlyJoins(const SeenThreads& seen, size_t main, const Totals& totals) {
@@ -108,7 +122,7 @@ std::optional<size_t> FindConsumer(const SeenThreads& seen, const Totals& totals
           (!child || Work(seen, k, totals) > Work(seen, *child, totals)))
         child = k;
     }
-    if (!child) break;
+    if (!child || !LivesAlong(seen, *kind, *child, totals)) break;
     if (main) {
       const ThreadTimes& time = totals.times[*main];
       const double total = time.total();

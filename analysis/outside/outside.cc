@@ -106,8 +106,10 @@ class Judge {
     size_t at = *next;
     double wait_consumer = Shares(at, totals).wait_consumer;
     while (true) {
+      // Threads of a unit that hand work on wait for each other as those at a lock do: where they
+      // wait for others, too, that is what they are after.
       const UnitShares shares = Shares(at, totals);
-      if (shares.wait_input <= shares.work()) break;
+      if (shares.wait_input <= shares.work() - shares.lock) break;
       const auto up = Upstream(at, totals, walked);
       if (!up) break;
       at = *up;
@@ -163,10 +165,15 @@ class Judge {
       return OutsideLimit::kLock;
     }
     const double cpu = shares.on_cpu + shares.runnable;
-    const std::pair<double, OutsideLimit> parts[] = {{cpu, OutsideLimit::kProducers},
-                                                     {shares.storage, OutsideLimit::kStorage},
-                                                     {shares.network, OutsideLimit::kNetwork},
-                                                     {shares.sleep, OutsideLimit::kSleep}};
+    // Threads of one name need not do the same: where one of them has a core for itself, the timer
+    // is another one's, as that of a run-time which looks after its threads.
+    constexpr double kOneBusy = 0.7, kAlike = 1.5;
+    const bool one_computes = threads * cpu > kOneBusy && shares.sleep < kAlike * cpu;
+    const std::pair<double, OutsideLimit> parts[] = {
+        {cpu, OutsideLimit::kProducers},
+        {shares.storage, OutsideLimit::kStorage},
+        {shares.network, OutsideLimit::kNetwork},
+        {one_computes ? 0 : shares.sleep, OutsideLimit::kSleep}};
     const auto* most =
         std::max_element(std::begin(parts), std::end(parts),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -499,24 +506,36 @@ LostShare ShareLost(const RunView& run) {
     groups.emplace(row.pid, row.thread);
   }
   LostShare most;
-  const auto consider = [&](int64_t lost, double kept, const char* words) {
+  const auto consider = [&](double lost, double kept, const char* words) {
     if (lost <= 0) return;
-    const auto count = static_cast<double>(lost);
-    const double share = count / (count + std::max(0.0, kept));
+    const double share = lost / (lost + std::max(0.0, kept));
     if (share > most.share) most = {share, words};
   };
+  // Of some threads only totals are kept where there are very many.
+  double in_course = 0, in_all = 0;
+  for (const CourseRow& row : run.course) {
+    if (row.metric == "on_cpu_ns") in_course += row.value;
+  }
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric == "on_cpu_ns" && row.process_id && row.operator_name.empty())
+      in_all += row.value.value_or(0);
+  }
+  constexpr double kRounding = 0.01;
+  if (in_course < (1 - kRounding) * in_all) {
+    consider(in_all - in_course, in_course, "the threads' times");
+  }
   for (const LossRow& loss : run.losses) {
+    const auto lost = static_cast<double>(loss.lost_count);
     for (const Counted& each : kCounted) {
-      if (loss.what == each.loss)
-        consider(loss.lost_count, each.events * seen[each.metric], each.words);
+      if (loss.what == each.loss) consider(lost, each.events * seen[each.metric], each.words);
     }
     if (loss.what == "follow: processes") {
-      consider(loss.lost_count, static_cast<double>(processes.size()), "the processes");
+      consider(lost, static_cast<double>(processes.size()), "the processes");
     } else if (loss.what == "offcpu: thread times") {
-      consider(loss.lost_count, static_cast<double>(groups.size()), "the ended threads");
+      consider(lost, static_cast<double>(groups.size()), "the ended threads");
     } else if (loss.what == "threads whose waits were not sampled" && loss.total_count) {
       const auto total = static_cast<double>(*loss.total_count);
-      consider(loss.lost_count, total - static_cast<double>(loss.lost_count), "the threads");
+      consider(lost, total - lost, "the threads");
     }
   }
   return most;
@@ -667,6 +686,18 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
 }
 
 }  // namespace
+
+MoreProducers RoomForMore(double now, double stall, double each, double free_cores) {
+  constexpr double kLeast = 0.05, kLeastLeft = 0.02;
+  each = std::max(kLeast, each);
+  const double wanted = std::ceil(now / std::max(kLeast, 1 - stall));
+  const double room = now + std::round(free_cores / each);
+  MoreProducers more;
+  more.count = std::max(now, std::min(wanted, room));
+  more.at_most = std::min(
+      {more.count / now, 1 + free_cores / (now * each), 1 / std::max(kLeastLeft, 1 - stall)});
+  return more;
+}
 
 bool MayUnpickle(const Outside& out) {
   if (out.flavour != OutsideFlavour::kTorch || out.units.empty()) return false;

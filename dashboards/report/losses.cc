@@ -55,6 +55,7 @@ constexpr Effect kEffects[] = {
     {"", "links were not read", "who feeds whom (Threads): links missing"},
     {"", "waits were not sampled", "Threads: causes of waiting incomplete"},
     {"", "courses of measurements", "course over time of some figures: their totals only"},
+    {"", "courses of threads", "when some threads ran and waited: their totals only"},
     {"", "stacks", "stacks: some missing"},
     {"", "measurements", "figures beyond the limit of a run: missing"},
     {"", "ring", "detail around stalls: shorter than asked"},

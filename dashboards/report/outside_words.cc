@@ -148,15 +148,14 @@ std::string Advice(const RunView& run, const Outside& seen) {
   switch (seen.findings[0].limit) {
     case OutsideLimit::kProducers: {
       const double now = std::max(1.0, std::round(unit.threads_count));
-      const double wanted = std::ceil(now / std::max(0.05, 1 - seen.stall_ratio));
       const double cores = run.run.cores_count.value_or(0);
       if (!seen.cores_free || cores <= 0) {
         return fmt::format("more of {}, while cores are left; or {}", UnitWord(seen, seen.culprit),
                            cheaper);
       }
       const double free = *seen.cores_free;
-      const double room = now + std::floor(free / std::max(0.05, unit.shares.on_cpu));
-      const double to = std::min(wanted, room);
+      const double to =
+          analysis::RoomForMore(now, seen.stall_ratio, unit.shares.on_cpu, free).count;
       if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
       const bool feeds_processes = processes > 1 || unit.name.starts_with("process");
       return fmt::format(
@@ -208,9 +207,13 @@ std::string Advice(const RunView& run, const Outside& seen) {
       }
       return text;
     }
-    default:
-      return "";
+    case OutsideLimit::kAlone:
+      return torch ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
+                   : "load ahead in another thread or process while this one computes";
+    case OutsideLimit::kNone:
+      break;
   }
+  return "";
 }
 
 std::string Basis(const Outside& seen) {
@@ -311,7 +314,9 @@ std::string LimitLine(const Outside& seen) {
     return fmt::format("{} ({})", LimitWord(seen, first.limit), unit.name);
   }
   if (seen.decided) {
-    return fmt::format("{}: {}, pid {}", named(first), unit.name, Pids(seen, unit));
+    const bool said = LimitWord(seen, first.limit) == unit.name;
+    return fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ",
+                       Pids(seen, unit));
   }
   std::string text = "undecided: " + named(first);
   if (seen.findings.size() > 1) text += " or " + named(seen.findings[1]);

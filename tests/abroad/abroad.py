@@ -38,7 +38,25 @@ CASES = {
     "threads_gil": (None, r"GIL", r"processes instead of threads"),
     "ranks": (r"workers.*getitem", r"timer|worker", None),
     "Loader.java": (None, r"timer.*reader", None),
+    "lightning_fit": (r"workers.*getitem|CPU cores", r"worker|CPU cores", r"num_workers 1 -> (2|3|4)\b"),
+    "accelerate_none": (r"own thread", r"one thread", r"num_workers 0 -> [2-9]"),
+    "hf_map": (r"workers.*getitem|CPU cores", r"worker|CPU cores", None),
+    "hf_stream": (r"workers.*next|CPU cores", r"worker|CPU cores", None),
+    "wds_tar": (r"workers.*next|CPU cores", r"worker|CPU cores", r"num_workers 1 -> (2|3|4)\b"),
+    "tf_map": (None, r"one thread|tf.data", None),
+    "keras_fit": (None, r"the trainer|the consumer", None),
+    "ray_map": (None, r"ray::|MapWorker|CPU", None),
+    "pool_store": (None, r"timer", None),
+    "executor_cpu": (None, r"process(es)? python", None),
+    "executor_store": (None, r"network", None),
+    "own_queue": (None, r"process python", None),
+    "asyncio_store": (None, r"timer|one thread", None),
+    "loader.go": (None, r"loader's other threads", None),
 }
+
+# Modules beside torch that a program imports.
+NEEDS = {"lightning_fit": "lightning", "accelerate_none": "accelerate", "hf_map": "datasets", "hf_stream": "datasets",
+         "wds_tar": "webdataset", "tf_map": "tensorflow", "keras_fit": "tensorflow", "ray_map": "ray.data"}
 
 
 def rate_of(output):
@@ -54,6 +72,8 @@ class Abroad:
     def command(self, name, seconds, fixed):
         if name.endswith(".java"):
             command = ["java", "-cp", str(self.folder), name[:-5]]
+        elif name.endswith(".go"):
+            command = [str(self.folder / name[:-3])]
         elif name == "ranks":
             command = [self.arguments.python, "-m", "torch.distributed.run", "--nproc-per-node=2", f"{PROGRAMS}/ranks.py"]
         else:
@@ -61,11 +81,21 @@ class Abroad:
         return command + ["--seconds", str(seconds)] + (["--fix"] if fixed else [])
 
     def why_not(self, name):
-        if not name.endswith(".java"):
-            return ""
-        if not shutil.which("javac"):
-            return "no javac"
-        subprocess.run(["javac", "-d", str(self.folder), str(PROGRAMS / name)], check=True)
+        """Builds it where that is needed."""
+        if name.endswith(".java"):
+            return self.built("javac", ["-d", str(self.folder), str(PROGRAMS / name)])
+        if name.endswith(".go"):
+            return self.built("go", ["build", "-o", str(self.folder / name[:-3]), str(PROGRAMS / name)])
+        module = NEEDS.get(name)
+        if module and subprocess.run([self.arguments.python, "-c", "import " + module], capture_output=True).returncode:
+            return f"{self.arguments.python} cannot import {module}"
+        return ""
+
+    @staticmethod
+    def built(compiler, arguments):
+        if not shutil.which(compiler):
+            return "no " + compiler
+        subprocess.run([compiler, *arguments], check=True)
         return ""
 
     def run(self, command):

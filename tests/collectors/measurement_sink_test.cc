@@ -193,6 +193,26 @@ TEST(MeasurementSink, WhatGoesBeyondTheLimitsIsCounted) {
   EXPECT_EQ(losses.at("events").total, 70);
 }
 
+TEST(MeasurementSink, ThreadsHaveCoursesOfTheirOwn) {
+  MeasurementSink::Limits limits;
+  limits.courses = 1;
+  limits.thread_courses = 2;
+  MeasurementSink sink(Names(), limits);
+  sink.BeginRead("p", kSecond);
+  for (int i = 0; i < 3; i++) sink.Add(Of("probe_read_ns", i + 1, "s" + std::to_string(i)));
+  for (int i = 0; i < 3; i++) {
+    Measurement m = Of("probe_read_ns", i + 1);
+    const std::string thread = "t" + std::to_string(i);
+    m.labels.thread = thread;
+    sink.Add(m);
+  }
+  sink.EndRead();
+  EXPECT_EQ(sink.Take(kSecond, true, false).intervals.size(), 3u);
+  const auto losses = sink.losses();
+  EXPECT_EQ(losses.at("courses of measurements beyond the limit of a run").lost, 2);
+  EXPECT_EQ(losses.at("courses of threads beyond the limit of a run").lost, 1);
+}
+
 TEST(MeasurementSink, LossesOfSeveralProbesAddUp) {
   MeasurementSink sink(Names());
   for (int read = 1; read <= 2; read++) {

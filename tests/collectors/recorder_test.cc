@@ -550,7 +550,7 @@ TEST_F(Recorder, AProbeThatFailsNeverEndsTheRecording) {
   fake.available = true;
   fake.fail_at_read = 3;
   options_.pid = fake.pid = StartPipeline(30);
-  options_.duration_ns = 800 * kMs;
+  options_.duration_ns = 2000 * kMs;  // three reads also where a sanitizer slows them
   EXPECT_EQ(Record(options_).state, RunState::kComplete);
   EXPECT_EQ(fake.reads, 3) << "it is not asked again";
   EXPECT_EQ(Text("SELECT state || reason FROM probe_status WHERE probe = 'a fake of the test'"),

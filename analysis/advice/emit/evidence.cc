@@ -178,17 +178,15 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
     result.why = fmt::format("{}, but only {:.1f} cores are free", seen.waited, *seen.free_cores);
     return result;
   }
-  const double left = std::max(0.05, 1 - seen.stall);
-  const double each = std::max(0.05, shares.on_cpu);
-  const double to = std::min(std::ceil(now / left), now + std::floor(*seen.free_cores / each));
-  if (to <= now) {
+  const MoreProducers more = RoomForMore(now, seen.stall, shares.on_cpu, *seen.free_cores);
+  if (more.count <= now) {
     result.why = fmt::format("{}; {:.1f} free cores have no room for one more, each takes {:.2f}",
-                             seen.waited, *seen.free_cores, each);
+                             seen.waited, *seen.free_cores, shares.on_cpu);
     return result;
   }
-  result.count = static_cast<int>(to);
+  result.count = static_cast<int>(more.count);
   result.changes = true;
-  result.at_most = std::min(to / now, 1 / std::max(0.02, 1 - seen.stall));
+  result.at_most = more.at_most;
   result.why = fmt::format(
       "{}; {} of the time of {} is work, each takes {:.2f} cores, and {:.1f} cores are free",
       seen.waited, FormatPercent(shares.work()), what, shares.on_cpu, *seen.free_cores);

@@ -83,24 +83,21 @@ Recommendation Workers(const Seen& seen) {
     return CannotSay("how many cores are free is not known", "record with the probe cpu");
   }
   const double now = std::max(1.0, std::round(seen.producer->threads_count));
-  const double wanted = std::ceil(now / std::max(0.05, 1 - seen.stall));
-  const double room =
-      now + std::floor(*seen.free_cores / std::max(0.05, seen.producer->shares.on_cpu));
-  const double to = std::min(wanted, room);
-  if (to <= now) {
+  const MoreProducers more =
+      RoomForMore(now, seen.stall, seen.producer->shares.on_cpu, *seen.free_cores);
+  if (more.count <= now) {
     return DoesNotFire(fmt::format("{:.1f} free cores have no room for one more of {}",
                                    *seen.free_cores, seen.producer->name));
   }
-  const double most = std::min(to / now, 1 / std::max(0.02, 1 - seen.stall));
   return Fires(
       fmt::format("{}; of the time of {}, {} is work, and {:.1f} cores are free: {:.1f} times the "
                   "rate at most",
                   Waited(seen), seen.producer->name, FormatPercent(seen.producer->shares.work()),
-                  *seen.free_cores, most),
+                  *seen.free_cores, more.at_most),
       fmt::format(
           "{}: {:.0f} -> {:.0f}",
           seen.outside.flavour == OutsideFlavour::kTorch ? "num_workers" : seen.producer->name, now,
-          to));
+          more.count));
 }
 
 // R3

@@ -206,7 +206,7 @@ TEST(Emit, TfDataSeenFromOutside) {
   Budget budget;
   budget.memory_bytes = uint64_t{8} << 30;
   const Emitted emitted = EmitTfData(run, budget);
-  EXPECT_EQ(Value(emitted, "options.threading.private_threadpool_size"), "4");
+  EXPECT_EQ(Value(emitted, "options.threading.private_threadpool_size"), "5");
   EXPECT_TRUE(IsUnknown(emitted, "options.deterministic"));
   ExpectGolden("emit_tfdata.txt", EmitPython(run, emitted));
   // Limited by the machine's own memory: no limit to be told.

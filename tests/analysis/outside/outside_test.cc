@@ -227,6 +227,65 @@ TEST(Outside, AToolThatRanForAMomentFeedsNobody) {
   EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kAlone);
 }
 
+// A main thread that only sleeps between its own reads looks like a launcher; a tool that it once
+// ran is not what it has launched.
+TEST(Outside, AToolThatRanForAMomentIsNoConsumer) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py");
+  run.OnCpu(1, "python (main)", 0.06).Blocked(1, "python (main)", "sleep", 0.93);
+  run.Process(2, 1, "ldconfig");
+  run.view.course.push_back({0, "on_cpu_ns", 2, "ldconfig (main)", "", "", 30e6});
+  EXPECT_EQ(LookFromOutside(run.view).units[0].name, "python's main thread");
+}
+
+// The threads of concurrent.futures hand work on and wait for each other; a process computes.
+TEST(Outside, ThreadsThatHandWorkOnAreNotTheLimit) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").Process(2, 1, "python");
+  run.OnCpu(1, "python (main)", 0.13).Waits(1, "python (main)", "lock", 0.86, "1/python");
+  run.OnCpu(1, "python", 0.05).Runnable(1, "python", 0.1);
+  run.Waits(1, "python", "lock", 0.97, "1/python");
+  run.Waits(1, "python", "poll", 0.84, "2/python (main)");
+  run.OnCpu(2, "python (main)", 0.99).Waits(2, "python (main)", "pipe", 0.005, "1/python");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(Culprit(seen).name, "process python (2)");
+}
+
+// A run-time's own thread sleeps beside the one that computes; both have the program's name.
+TEST(Outside, AThreadThatSleepsBesideOneThatComputesIsNoTimer) {
+  OutsideRun run;
+  run.Process(1, 0, "loader");
+  run.OnCpu(1, "loader (main)", 0.15).Waits(1, "loader (main)", "lock", 0.85, "1/loader");
+  run.OnCpu(1, "loader", 0.95).Blocked(1, "loader", "sleep", 0.98);
+  run.Waits(1, "loader", "lock", 1.0, "1/loader");
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kProducers);
+}
+
+TEST(Outside, ThreadsWithoutACourseTakeFromTheProbability) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  double in_course = 0;
+  for (const CourseRow& row : run.view.course) {
+    if (row.metric == "on_cpu_ns") in_course += row.value;
+  }
+  const double whole = LookFromOutside(run.view).findings[0].probability;
+  MeasurementRow& total = run.view.measurements.emplace_back();
+  total.metric = "on_cpu_ns";
+  total.process_id = 200;
+  total.value = in_course / 0.8;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_NEAR(seen.findings[0].probability, 0.8 * whole, 1e-3);
+  EXPECT_THAT(seen.unknown, testing::Contains(HasSubstr("20 % of the threads' times")));
+}
+
+TEST(Outside, OneMoreHasRoomWhereHalfOfItIsFree) {
+  EXPECT_EQ(RoomForMore(1, 0.85, 0.98, 0.8).count, 2);
+  EXPECT_NEAR(RoomForMore(1, 0.85, 0.98, 0.8).at_most, 1.82, 0.01);
+  EXPECT_EQ(RoomForMore(1, 0.85, 0.98, 0.4).count, 1);
+  EXPECT_EQ(RoomForMore(2, 0.5, 0.1, 10).count, 4);  // the consumer wants no more
+  EXPECT_EQ(RoomForMore(3, 0, 0.5, 4).count, 3);
+}
+
 // Ten seconds of loading libraries before the pipeline begins are not the pipeline's.
 TEST(Outside, LeavesOutTheStartOfTheProgram) {
   OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
