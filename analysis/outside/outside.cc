@@ -26,6 +26,8 @@ constexpr double kActive = 0.03;
 // An exchange counts when it is this much of the waiting thread's waits.
 constexpr double kExchange = 0.1;
 constexpr double kSaturated = 0.93;
+// The most that a timer is believed while others of the tree compute: not enough for a verdict.
+constexpr double kIdleTimer = 0.6;
 
 // Assigns units and measures their shares.
 class Judge {
@@ -633,6 +635,16 @@ void SayCores(const RunView& run, Outside* out) {
   }
 }
 
+// Whether, of those that feed the consumer or its helpers, some sleep and another one computes: the
+// timer may be that of a service which looks after the others.
+bool OthersCompute(const Outside& out) {
+  constexpr double kMuch = 0.25;
+  return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
+    return &unit != out.units.data() && unit.kind != out.units[0].kind &&
+           unit.shares.on_cpu > kMuch && unit.shares.sleep < unit.shares.on_cpu;
+  });
+}
+
 // What limits, with its probability: by slices drawn anew, less what was lost.
 void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out) {
@@ -661,8 +673,9 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
                         each == OutsideLimit::kInterpreter;
-    out->findings.push_back(
-        {each, std::min(most, unsure ? kMayUnpickle : 1) * (1 - lost_share) * share});
+    double likely = std::min(most, unsure ? kMayUnpickle : 1);
+    if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
+    out->findings.push_back({each, likely * (1 - lost_share) * share});
   }
   std::stable_sort(out->findings.begin(), out->findings.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });

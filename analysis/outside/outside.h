@@ -93,9 +93,9 @@ struct Outside : SeenThreads {
   std::string measure;                 // undecided: what would decide it
 };
 
-// How many producers there might be instead of `now`, so that the consumer waits no more (`stall`: the
-// share of its time in which it does), as far as the free cores go, of which each takes `each`: one
-// more has room where half of what it takes is free. `at_most`: the rate then, as a multiple.
+// How many producers there might be instead of `now`, so that the consumer waits no more (`stall`:
+// the share of its time in which it does), as far as the free cores go, of which each takes `each`:
+// one more has room where half of what it takes is free. `at_most`: the rate then, as a multiple.
 struct MoreProducers {
   double count = 0;  // `now`: no core is left for more
   double at_most = 1;
