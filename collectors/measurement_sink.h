@@ -23,7 +23,7 @@ class MeasurementSink : public probes::Sink {
     size_t measurements = 20'000;
     size_t courses = 1'000;
     // Of threads' measurements, apart from the others: what limits a program without accounts is
-    // read from them, and sockets and files must not take their room.
+    // read from them, and others must not take their room.
     size_t thread_courses = 10'000;
     size_t stacks = 30'000;
     size_t stack_bytes = 12 << 20;
