@@ -150,7 +150,7 @@ holds_the_run() { "$HEADRACE" runs --json --db "$1" | jq -e --arg state "$2" '.r
 @test "run: a database deleted meanwhile is said, exit 7, and the run is saved beside it" {
   "$HEADRACE" run small.toml --name kept --duration 60s --quiet 2> err &
   pid=$!
-  until_true 20 newest_run_is recording
+  until_true 20 has_steps
   sleep 1
   rm runs.db runs.db-wal runs.db-shm
   until_true 20 saved_file
@@ -176,7 +176,7 @@ holds_the_run() { "$HEADRACE" runs --json --db "$1" | jq -e --arg state "$2" '.r
   sum=$(sha256sum < other.db)
   "$HEADRACE" run small.toml --name kept --duration 60s --quiet 2> err &
   pid=$!
-  until_true 20 newest_run_is recording
+  until_true 20 has_steps
   sleep 1
   mv other.db runs.db
   until_true 20 saved_file
@@ -245,7 +245,7 @@ holds_the_run() { "$HEADRACE" runs --json --db "$1" | jq -e --arg state "$2" '.r
   mkdir gone
   HEADRACE_DB=$DIR/gone/runs.db "$HEADRACE" run small.toml --duration 60s --quiet 2> err &
   pid=$!
-  HEADRACE_DB=$DIR/gone/runs.db until_true 20 newest_run_is recording
+  HEADRACE_DB=$DIR/gone/runs.db until_true 20 has_steps
   rm -r gone
   sleep 0.5
   kill -INT $pid || true # it ends by itself where the loss is found at once
