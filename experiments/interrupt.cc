@@ -1,13 +1,15 @@
 #include "experiments/interrupt.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace headrace::experiments {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-volatile std::sig_atomic_t interrupt_signal = 0, interrupt_from_terminal = 0;
-volatile std::sig_atomic_t group_of_child = 0;
+// Other threads read what the handler writes, which volatile does not allow.
+using Flag = std::atomic<int>;
+static_assert(Flag::is_always_lock_free, "a signal handler may use it");
+Flag interrupted = 0, interrupt_signal = 0, interrupt_from_terminal = 0, group_of_child = 0;
 
 void OnInterrupt(int signal_number, siginfo_t* info, void*) {
   if (interrupted) {

@@ -8,6 +8,7 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/known_loaders.h"
 #include "analysis/run/ranks.h"
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
@@ -174,8 +175,11 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
   for (const Change& change : plan.changes) {
     std::string knob = change.knob;
     int from = change.from, to = change.to;
-    if (own && (knob == "loader.parallelism" || knob == "workers.parallelism")) {
-      knob = "num_workers";
+    const size_t dot = knob.rfind('.');
+    const std::string what = dot == std::string::npos ? "" : knob.substr(dot + 1);
+    const KnownLoader* known = FindKnownLoader(run, knob.substr(0, dot));
+    if (known != nullptr && what == "parallelism") {
+      knob = known->setting;
       from = EachRank(run, from);
       to = EachRank(run, to);
     } else if (own && workers.now > 0 && knob == "workers.queue") {
@@ -184,8 +188,7 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
       to = (to + workers.then - 1) / workers.then;
     } else if (own && workers.now > 0 && knob == "pipeline.reorder_window") {
       continue;  // a DataLoader's is what it holds
-    } else if (const size_t dot = knob.rfind('.'); dot != std::string::npos) {
-      const std::string what = knob.substr(dot + 1);
+    } else if (dot != std::string::npos) {
       knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
     }
     if (from == to) continue;

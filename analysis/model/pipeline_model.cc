@@ -16,6 +16,9 @@
 namespace headrace::analysis {
 namespace {
 
+constexpr int kUnknownQueue = 4;   // places of a queue that nobody told of
+constexpr int kEndlessQueue = 64;  // of one without a bound: more make no difference
+
 // The coefficient of variation of one element's cost, from the spread of windows: the time of n
 // elements differs from n times the mean with n times the variance of one. Weighted by n, as
 // windows in a burst and in a lull differ much in it. Neighbours are taken together until they hold
@@ -172,6 +175,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadOrder();
   ReadSplit();
   ChooseSteady();
+  ReadAhead();
   ReadVisits();
   CountConsumers();
   ReadOtherThreads();
@@ -224,8 +228,23 @@ void PipelineModel::ReadShape() {
   }
   for (const StageModel& stage : stages_) {
     current_.parallelism.push_back(stage.parallelism);
-    current_.queue_capacity.push_back(
-        stage.queue ? std::max(1, static_cast<int>(run_->queues[*stage.queue].capacity_count)) : 4);
+    const int64_t capacity =
+        stage.queue ? run_->queues[*stage.queue].capacity_count : kUnknownQueue;
+    current_.queue_capacity.push_back(capacity > 0 ? static_cast<int>(capacity) : kEndlessQueue);
+  }
+}
+
+// Of a queue without a bound: less is taken than put.
+void PipelineModel::ReadAhead() {
+  for (size_t s = stages_.size(); s-- > 0;) {
+    StageModel& stage = stages_[s];
+    if (stage.output) stage.taken_ratio = stages_[*stage.output].taken_ratio;
+    if (!stage.queue) continue;
+    const QueueRow& queue = run_->queues[*stage.queue];
+    if (queue.capacity_count > 0 || queue.gets_count <= 0) continue;
+    const double taken =
+        static_cast<double>(queue.gets_count) / static_cast<double>(queue.puts_count);
+    if (taken < kRunsAhead) stage.taken_ratio *= taken;
   }
 }
 
@@ -343,7 +362,8 @@ void PipelineModel::ReadVisits() {
     in_flight += stages_[s].parallelism;
     in_flight += current_.queue_capacity[s];
     for (size_t i : stages_[s].operators) {
-      const double completions = static_cast<double>(run_->operators[i].completions_count);
+      const double completions =
+          static_cast<double>(run_->operators[i].completions_count) * stages_[s].taken_ratio;
       const bool one = completions >= steps - 2 && completions <= steps + in_flight;
       operators_[i].visit_ratio = one ? 1 : completions / steps;
     }
@@ -359,8 +379,9 @@ void PipelineModel::ReadVisits() {
     if (stages_[s].queue) {
       const double puts = static_cast<double>(run_->queues[*stages_[s].queue].puts_count);
       if (puts > 0) {
-        const bool one = puts >= steps - 2 && puts <= steps + in_flight;
-        stages_[s].elements = one ? 1 : puts / steps;
+        const double taken = puts * stages_[s].taken_ratio;
+        const bool one = taken >= steps - 2 && taken <= steps + in_flight;
+        stages_[s].elements = one ? 1 : taken / steps;
       }
       if (!carriers.empty()) {
         const OperatorRow& last = run_->operators[stages_[s].last];
@@ -611,7 +632,7 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       stages_cpu_s += demands.stage_cpu_s[s];
       on_consumer_s += demands.stage_cpu_s[s];
     } else {
-      stages_cpu_s += stage_on_cpu / steps;
+      stages_cpu_s += stage_on_cpu * stages_[s].taken_ratio / steps;
     }
   }
   demands.unattributed_cpu_s = std::max(0.0, stages_cpu_s - demands.cpu_s) + other_cpu_s_;

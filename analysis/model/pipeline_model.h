@@ -51,14 +51,17 @@ struct StageModel {
   bool on_consumer = false;
   // And never can have: it takes batches from those that made them. No setting gives it threads.
   bool stays_on_consumer = false;
-  size_t last = 0;               // the last operator that elements pass through
-  double visit_ratio = 1;        // completions of `last` per batch
-  double firings = 1;            // per batch: completions of the first one
-  double cv = 0.3;               // of one firing's cost, estimated from the spread between windows
-  std::optional<size_t> queue;   // the queue after it
-  double elements = 1;           // elements put into that queue per batch
-  std::vector<size_t> inputs;    // stages whose queues it takes from; empty: a source
-  std::optional<size_t> output;  // the stage that takes from its queue; none: the consumer
+  size_t last = 0;              // the last operator that elements pass through
+  double visit_ratio = 1;       // completions of `last` per batch
+  double firings = 1;           // per batch: completions of the first one
+  double cv = 0.3;              // of one firing's cost, estimated from the spread between windows
+  std::optional<size_t> queue;  // the queue after it
+  double elements = 1;          // elements put into that queue per batch
+  // Share of what it makes that is taken meanwhile. Below 1 results pile up in a queue without a
+  // bound: what the stage does for those is no demand of the batches that are taken.
+  double taken_ratio = 1;
+  std::vector<size_t> inputs;           // stages whose queues it takes from; empty: a source
+  std::optional<size_t> output;         // the stage that takes from its queue; none: the consumer
   std::optional<double> element_bytes;  // size of one element of that queue
   // Shares of the threads' lifetime in the steady phase.
   double busy_ratio = 0, wait_in_ratio = 0, wait_out_ratio = 0;
@@ -171,6 +174,8 @@ class PipelineModel {
   double cores_budget() const { return cores_budget_; }
   std::optional<double> cores_used() const { return cores_used_; }
   std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
+  // Used by stages for results that nobody takes yet (StageModel::taken_ratio).
+  double cores_ahead() const { return cores_ahead_; }
   // What other processes are known to use of this run's own core budget: on a host with more cores
   // they may run on the rest.
   std::optional<double> cores_other_here() const { return cores_other_here_; }
@@ -218,6 +223,7 @@ class PipelineModel {
                       double share) const;
   void ReadContention(double host);
   void ReadTree();
+  void ReadAhead();
   void ReadOrder();
   void ReadSplit();
   void ChooseSteady();
@@ -251,7 +257,7 @@ class PipelineModel {
   // others' threads want one (0: not contended), and how many cores the others used.
   double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
   double others_keep_ = 1;  // cores left to others / cores that a fair scheduler would leave them
-  double cores_available_ = 1, cores_budget_ = 1;
+  double cores_available_ = 1, cores_budget_ = 1, cores_ahead_ = 0;
   std::optional<double> cores_used_, cores_other_, cores_other_here_;
   double consumer_cv_ = 0.1, stall_ratio_ = 0;
   std::vector<StallWindow> stall_by_window_;

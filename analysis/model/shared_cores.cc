@@ -13,12 +13,19 @@ void PipelineModel::ReadCores() {
   cores_available_ = cores_budget_;
   if (!splits_cpu_) return;
   cores_used_ = demands_.cpu_s * demands_.rate;
+  const WindowRow sum = Sum(steady_);
+  for (const StageModel& stage : stages_) {
+    if (stage.taken_ratio == 1 || stage.row >= sum.stages.size() || sum.duration_ns <= 0) continue;
+    cores_ahead_ += (1 - stage.taken_ratio) * Seconds(sum.stages[stage.row].on_cpu_ns) /
+                    Seconds(sum.duration_ns);
+  }
+  cores_available_ = std::max(*cores_used_, cores_budget_ - cores_ahead_);
   const HostRow* busy = run_->FindHost("host_busy_cores");
   const HostRow* total = run_->FindHost("host_cores");
   if (busy == nullptr || !busy->mean_value) return;
   // The machine's figure is of the whole run, with what the process used before its steady phase;
   // no less than in that, as a start that idles makes no others.
-  double own = *cores_used_;
+  double own = *cores_used_ + cores_ahead_;
   if (!run_->process_cpu.empty() && run_->run.duration_ns > 0) {
     own =
         std::max(own, run_->process_cpu.back().value / static_cast<double>(run_->run.duration_ns));
@@ -46,7 +53,8 @@ void PipelineModel::ReadCores() {
     return;
   }
   // On a host with more cores than our budget the others may run elsewhere.
-  cores_available_ = std::min(cores_budget_, std::max(host - *cores_other_, *cores_used_));
+  cores_available_ =
+      std::min(cores_available_, std::max(host - *cores_other_ - cores_ahead_, *cores_used_));
   constexpr double kMore = 0.5;
   cores_other_here_ =
       host > cores_budget_ + kMore ? cores_budget_ - cores_available_ : *cores_other_;
@@ -75,7 +83,7 @@ void PipelineModel::ReadContention(double host) {
   if (part && *share > kWaits) return;
   const double others =
       part ? std::min(*cores_other_, std::max(0.0, cores - *cores_used_)) : *cores_other_;
-  const double idle = cores - *cores_used_ - others;
+  const double idle = cores - *cores_used_ - cores_ahead_ - others;
   if (others < kLeastOthers * cores || idle > kMostIdle * cores) return;
   contended_cores_ = cores;
   others_used_ = others;

@@ -8,6 +8,7 @@
 #include "analysis/advice/next_step.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/model/running_ahead.h"
 #include "analysis/run/settings.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
@@ -295,6 +296,9 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   }
   if (!bottleneck.disagreement.empty()) {
     page->lines.push_back({"but", bottleneck.disagreement});
+  }
+  if (const std::string ahead = analysis::AheadWords(model); !ahead.empty()) {
+    page->lines.push_back({"but", ahead + ". Bound it."});
   }
   if (statements.differential && !statements.differential->disagreement.empty()) {
     page->lines.push_back({"but", statements.differential->disagreement});

@@ -121,14 +121,14 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
 
 @test "the report finds the runs that differ in one thing, and names those that are missing" {
   make_table
-  one="--duration 1500ms --set consumer.step=3ms"
+  one="--duration 2500ms --set consumer.step=3ms"
   "$HEADRACE" run t/pipeline.toml -q $one
   "$HEADRACE" report --json 1 > before.json || [ $? -eq 4 ]
   jq -e '.differential.missing_command | contains("--ceiling") and contains("--set consumer.step=3ms")' before.json
   jq -e '.differential.input_bound_ratio == null and .differential.input_bound_ratio_unavailable != ""' before.json
   "$HEADRACE" run t/pipeline.toml -q $one --ceiling
   # Another setting is another pipeline.
-  "$HEADRACE" run t/pipeline.toml -q --duration 1500ms --set consumer.step=9ms --ceiling
+  "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=9ms --ceiling
   "$HEADRACE" report --json 1 > after.json || [ $? -eq 4 ]
   jq -e '.differential.input_bound_ratio >= 0' after.json
   jq -e '[.differential_stalls[] | select(.run == "run 2")] | length == 1' after.json

@@ -38,6 +38,9 @@ class Cores final : public LimitKind {
           FormatPercent(model.demands().operators[*culprit].cpu_s / model.demands().cpu_s),
           model.operators()[*culprit].name);
     }
+    if (model.cores_ahead() > 0) {
+      text += fmt::format("; {:.2f} go to what runs ahead of the trainer", model.cores_ahead());
+    }
     return text;
   }
   std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
@@ -90,6 +93,7 @@ class Cores final : public LimitKind {
            model.demands().stage_cpu_s[stage] > 0.3 * model.demands().cpu_s;
   }
   std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
+    if (model.cores_ahead() > 0) return "R27";
     return StartsWorkersAgain(model) ? "R25" : RuleOfReceiving(model, Culprit(model, limit));
   }
   double prediction_error() const override { return 0.09; }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/known_loaders.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -63,8 +64,8 @@ class Stage final : public LimitKind {
 
  private:
   static std::string Threads(const PipelineModel& model, const Limit& limit) {
-    const int threads = model.stages()[limit.index].parallelism;
-    return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+    const StageModel& stage = model.stages()[limit.index];
+    return WorkersOfStage(model.run(), stage.name, stage.parallelism);
   }
 };
 

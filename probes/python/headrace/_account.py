@@ -13,7 +13,7 @@ from headrace._library import NONE, active, function
 register_operator = function("hrx_operator")
 register_queue = function("hrx_queue")
 _register_stage = function("hrx_stage")
-_stage_parallelism = function("hrx_stage_parallelism")
+set_stage_parallelism = function("hrx_stage_parallelism")
 thread_begin = function("hrx_thread_begin")
 thread_end = function("hrx_thread_end")
 stage_here = function("hrx_stage_here")
@@ -31,7 +31,9 @@ _MAX_STAGES = 64
 
 class _Thread(threading.local):
     given = False  # its stage was given by stage(), not by default
-    waited_ns = waited_from_ns = 0  # for workers to start and end, since the last batch
+    waited_ns = waited_from_ns = 0  # outside its requests for batches, since the last one
+    asking = False  # for a batch
+    worker = None  # of a pool of threads, that it is
 
 
 class Process:
@@ -42,6 +44,7 @@ class Process:
     forked = False
     program = None
     default_stage = None  # of all its threads, in a worker process
+    has_loader = False  # one feeds it, so that what else it takes is none of its batches
     stages = {}  # name -> id
     group_sizes = {}  # default stage -> threads seen at once
     lock = threading.RLock()
@@ -61,8 +64,9 @@ def _after_fork_in_child():
     # The library has let the parent's segment go; locks may have been held by threads that are no more here.
     Process.lock = threading.RLock()
     Process.default_stage = None
+    Process.has_loader = False
     Process.forked = True
-    thread.given = False
+    thread.given = thread.asking = False
     _renew()
 
 
@@ -160,7 +164,7 @@ def _default_stage():
         stage = stage_id(name, alike)
         if alike > Process.group_sizes.get(name, 1):
             Process.group_sizes[name] = alike
-            _stage_parallelism(stage, alike)
+            set_stage_parallelism(stage, alike)
     return stage
 
 

@@ -3,7 +3,7 @@ for the queue that its batches come from."""
 import time
 
 from headrace import _account, _receive
-from headrace._account import LOADER, TRAINER, WORKERS
+from headrace._account import LOADER, TRAINER, WORKERS, Process, thread
 from headrace._library import NONE, function
 
 _next_begin = function("hrx_next_begin")
@@ -79,6 +79,7 @@ class Batches:
 
     def _prepare(self):
         """Registers what is needed in this segment, on this thread."""
+        Process.has_loader = True
         if self._queue:
             sources = _receive.SOURCES if self._receiving is not None else (WORKERS,)
         else:
@@ -108,9 +109,11 @@ class Batches:
             _consumer_waited(*receiving.begin_epoch())
         if queue is not None:
             queue.look(0)
+        thread.asking = True
         try:
             batch = self._next()
         except BaseException:
+            thread.asking = False
             if queue is not None:
                 queue.look(0, last=True)
             if receiving is not None:
@@ -118,6 +121,7 @@ class Batches:
             _next_failed(self._source)
             self._served = 0
             raise
+        thread.asking = False
         if receiving is not None and receiving.first:
             receiving.got_first()
         self._served = _next_end(self._source, _rows(batch, self._rows, self._collated))

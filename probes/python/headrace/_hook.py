@@ -5,6 +5,7 @@ functions are replaced once it has run. What is made differently in another vers
 loader (headrace.wrap) stays accounted once.
 """
 import _thread
+import functools
 import importlib.util
 import os
 import sys
@@ -21,6 +22,44 @@ def _torch_dataloader(module):
     _loader.account_for_all(module.DataLoader, _reaches_workers)
 
 
+def _at_first_use(kind, change):
+    """Changes a library when the first object of that class is made: most programs import it and make none."""
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def __init__(self, *arguments, **named):
+        if kind.__init__ is __init__:
+            kind.__init__ = make
+            try:
+                change()
+            except Exception as error:
+                _say("%s is seen from outside: %r" % (kind.__module__, error))
+        return kind.__init__(self, *arguments, **named)
+
+    kind.__init__ = __init__
+
+
+def _pools(name, kind):
+    def change(module):
+        def account():
+            from headrace import _pools
+
+            getattr(_pools, name)(module)
+
+        if _is_made_anew():  # its pool is its parent's
+            account()
+        else:
+            _at_first_use(getattr(module, kind), account)
+
+    return change
+
+
+def _is_made_anew():
+    """Whether this is a process of multiprocessing, made by spawn or forkserver, that is about to get what it runs."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and getattr(process.current_process(), "_inheriting", False)
+
+
 def _say(text):
     try:
         sys.stderr.write("headrace: %s\n" % text)
@@ -30,6 +69,9 @@ def _say(text):
 
 _KNOWN = {
     "torch.utils.data.dataloader": _torch_dataloader,
+    "multiprocessing.pool": _pools("account_for_pools", "Pool"),
+    "concurrent.futures.process": _pools("account_for_processes", "ProcessPoolExecutor"),
+    "concurrent.futures.thread": _pools("account_for_threads", "ThreadPoolExecutor"),
 }
 
 

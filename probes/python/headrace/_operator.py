@@ -99,6 +99,7 @@ class Operator:
                 _end_one(handle, 0)
                 return result
 
+        decorated._headrace_operator = self
         return decorated
 
     def __reduce__(self):

@@ -251,6 +251,14 @@ RunView Receiving(double bytes) {
   costs.receive_bytes = bytes;
   return RecordReceived(costs, 10, 1);
 }
+// Two workers before the one that limits, with or without a bound on what they make.
+RunView Ahead(int queue) {
+  SimulatedPipeline pipeline = Pipeline({{"Pool", 2, 0.004, 0}, {"pad", 1, 0.018, 0}}, 0.0005, 2);
+  pipeline.stages[0].queue_capacity = queue;
+  RunView run = Recorded(pipeline);
+  if (queue > 1000) run.queues[0].capacity_count = 0;
+  return run;
+}
 RunView Epochs(const std::string& epochs) {
   RunView run = Computing("transform", "transform");
   run.run.settings["source.epochs"] = epochs;
@@ -465,6 +473,8 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R25", "they are kept", Starting(0), silent, "would gain"},
       {"R26", "large batches through a pipe", Receiving(48e6), fires, "pickled through a pipe"},
       {"R26", "small ones", Receiving(1e3), silent, "that is little"},
+      {"R27", "results pile up", Ahead(1'000'000), fires, "nothing bounds how many wait"},
+      {"R27", "a bounded queue", Ahead(4), silent, "no stage runs ahead"},
   };
   std::map<std::string, std::set<Advice>> seen;
   for (const auto& c : cases) {

@@ -1,0 +1,35 @@
+#include "analysis/run/known_loaders.h"
+
+#include <fmt/format.h>
+
+namespace headrace::analysis {
+namespace {
+
+// `loader` is a DataLoader without workers: more of it are processes.
+constexpr KnownLoader kKnownLoaders[] = {
+    {"workers", "num_workers", "process", "processes"},
+    {"loader", "num_workers", "thread", "threads"},
+    {"Pool", "Pool processes", "process", "processes"},
+    {"ThreadPool", "ThreadPool processes", "thread", "threads"},
+    {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
+    {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
+};
+constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};
+
+}  // namespace
+
+const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage) {
+  if (!run.run.pipeline_path.empty()) return nullptr;
+  for (const KnownLoader& known : kKnownLoaders) {
+    if (stage == known.stage) return &known;
+  }
+  return nullptr;
+}
+
+std::string WorkersOfStage(const RunView& run, const std::string& stage, int count) {
+  const KnownLoader* known = FindKnownLoader(run, stage);
+  if (known == nullptr) known = &kAnyStage;
+  return fmt::format("{} {}", count, count == 1 ? known->unit : known->unit_many);
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,23 @@
+// Loaders of other people's programs that the Python package accounts for: what the settings of
+// their stages are called in the program. Adding one is a line of the table.
+#pragma once
+#include <string>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+struct KnownLoader {
+  const char* stage;      // as the accounts name it
+  const char* setting;    // what sets its number of workers: "num_workers"
+  const char* unit;       // what one is: "process"
+  const char* unit_many;  // "processes"
+};
+
+// Null where the run is of a pipeline file, or its stage is of nobody we know.
+const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage);
+
+// "2 processes", "1 thread": so many of what works in that stage.
+std::string WorkersOfStage(const RunView& run, const std::string& stage, int count);
+
+}  // namespace headrace::analysis
