@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/model/limits/interpreter.h"
 #include "analysis/model/resource_model.h"
 #include "analysis/run/reads.h"
 #include "analysis/thresholds.h"
@@ -151,7 +152,10 @@ std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model) {
   for (size_t s = 0; s < model.stages().size(); ++s) {
     const StageModel& stage = model.stages()[s];
     if (HasKnownDevice(model.resources(), stage.operators)) continue;
-    if (OperatorThatWaits(model.run(), OperatorsOf(model.run(), stage.name))) stages.push_back(s);
+    if (OperatorThatWaits(model.run(), OperatorsOf(model.run(), stage.name)) ||
+        MayShareInterpreter(model, s)) {
+      stages.push_back(s);
+    }
   }
   return stages;
 }

@@ -14,9 +14,10 @@ namespace headrace::analysis {
 // follows.
 inline constexpr std::string_view kStoreOf = "the store of ";
 
-// Their indices, ascending. A store is known where the run has an account of the device, where the
-// pipeline file models one, or where the table's folder was calibrated. Operators of other programs
-// count where most of their blocked time was seen to be for storage, the network or a poll.
+// Their indices, ascending, with those whose threads may run in turn (MayShareInterpreter). A store
+// is known where the run has an account of the device, where the pipeline file models one, or where
+// the table's folder was calibrated. Operators of other programs count where most of their blocked
+// time was seen to be for storage, the network or a poll.
 std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model);
 
 }  // namespace headrace::analysis

@@ -79,7 +79,7 @@ class _Worker:
         if hasattr(called, "_headrace_operator"):  # accounts for itself
             call = _WAITS
         else:
-            call = operator(_name_of(called), "call")
+            call = operator(_name_of(called), "thread_call" if self.feed.threads else "call")
         if _begin_after(self.idle, call.handle) and call.bind():
             _begin_after(self.idle, call.handle)
         self.call = call
