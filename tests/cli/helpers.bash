@@ -68,3 +68,7 @@ until_true() {
 newest_run_is() { [ "$("$HEADRACE" runs --json | jq -r '.runs[0].state')" = "$1" ]; }
 # Steps of the newest run are in the store: its recording works.
 has_steps() { [ "$("$HEADRACE" query --format csv 'SELECT steps_count FROM step_summary ORDER BY run_id DESC LIMIT 1' | tail -n 1)" -gt 0 ]; }
+
+# Tests whose outcome is a speed: a ThreadSanitizer makes code many times slower, code of one stage more than of another, and its
+# own thread is seen beside the program's.
+not_slowed() { ! "$HEADRACE" --version | grep -q 'sanitizers: .*thread' || skip "under ThreadSanitizer speeds are not the program's"; }

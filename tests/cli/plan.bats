@@ -34,6 +34,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "what-if predicts and names what limits then" {
+  not_slowed
   take_recorded
   run "$HEADRACE" plan first --what-if load.parallelism=8 consumer.cost=20
   [ "$status" -eq 0 ] || { echo "$output"; false; }
@@ -58,6 +59,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 }
 
 @test "a cache is planned together with threads" {
+  not_slowed
   take_recorded
   # More threads alone reach what the consumer takes.
   run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 50

@@ -159,6 +159,7 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
 }
 
 @test "the flight recorder keeps full detail only around a stall" {
+  not_slowed
   cat > stall.toml <<'TOML'
 pipeline = { name = "stall" }
 source = { synthetic = { elements = 4000, rows = 8 } }
@@ -229,6 +230,7 @@ TOML
 }
 
 @test "a command's figures begin when it is released, not while it was held back" {
+  not_slowed
   "$HEADRACE" profile -q -- sleep 1
   [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE metric LIKE '%off_cpu_ns' AND cause = 'pipe'")" = 0 ]
   [ "$(sql "SELECT COUNT(*) FROM measurement_summary WHERE thread LIKE 'headrace%'")" = 0 ]

@@ -36,6 +36,7 @@ PY
 }
 
 @test "a consumer that sleeps: do nothing, and nothing promises a gain" {
+  not_slowed
   check idle '
 assert r["recommendations"][0]["id"] == "R22", r["recommendations"][0]
 assert says["R22"]["advice"] == "fires"

@@ -9,6 +9,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 pipeline() { echo "$BATS_FILE_TMPDIR/rm1/pipeline.toml"; }
 
 @test "a cache that pays is set by a restart from the checkpoint, and no row comes twice" {
+  not_slowed
   timeout 900 "$HEADRACE" tune "$(pipeline)" --max-decisions 1 --cache memory=1GiB --checkpoint at.ckpt -o plan.json --json > tuned.json
   jq '.decisions[-1]' tuned.json > decision.json
   fits_schema decision decision.json
