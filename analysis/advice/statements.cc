@@ -1,7 +1,13 @@
 #include "analysis/advice/statements.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "analysis/model/bottleneck.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
+#include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
@@ -25,6 +31,25 @@ std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* mo
                      *observed};
 }
 
+// Of a program of its own that goes on without batches: what fed it before says little about it.
+// Empty: it takes them until its end.
+std::string StoppedTaking(const RunView& run) {
+  if (!run.run.pipeline_path.empty()) return "";
+  const auto takes = [](const WindowRow& window) { return window.steps.steps_count > 0; };
+  const auto first = std::find_if(run.windows.begin(), run.windows.end(), takes);
+  if (first == run.windows.end()) return "";
+  const auto last = std::find_if(run.windows.rbegin(), run.windows.rend(), takes);
+  const auto taking_ns = static_cast<double>(last->start_ns + last->duration_ns - first->start_ns);
+  const WindowRow& end = run.windows.back();
+  const auto whole_ns = static_cast<double>(end.start_ns + end.duration_ns - first->start_ns);
+  const double without_ns = whole_ns - taking_ns;
+  const double step_ns =
+      taking_ns / static_cast<double>(std::max<int64_t>(1, run.steps.steps_count));
+  if (without_ns < kTakesNoMore * whole_ns || without_ns < kManySteps * step_ns) return "";
+  return fmt::format("the trainer took no batch in the last {} of {}", FormatDuration(without_ns),
+                     FormatDuration(static_cast<double>(run.run.duration_ns)));
+}
+
 }  // namespace
 
 Statements MakeStatements(const RunView& run) {
@@ -37,6 +62,8 @@ Statements MakeStatements(const RunView& run) {
     return statements;
   }
   if (run.operators.empty()) statements.outside = LookFromOutside(run);
+  statements.withheld = StoppedTaking(run);
+  if (!statements.withheld.empty()) return statements;
   try {
     statements.model = std::make_unique<PipelineModel>(run);
     statements.predictor = std::make_unique<Predictor>(*statements.model);

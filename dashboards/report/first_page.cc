@@ -253,6 +253,8 @@ void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* p
   if (statements.doubts.any()) {
     page->lines.push_back(
         {"fix", "Mend the program's instrumentation: figures that cannot be true decide nothing."});
+  } else if (run.run.pipeline_path.empty() && !run.operators.empty()) {
+    page->lines.push_back({"fix", "record it for longer, or with --no-hook, from outside"});
   } else if (!run.run.pipeline_path.empty()) {
     page->lines.push_back({"fix", "record it for longer:"});
     page->lines.push_back({"",

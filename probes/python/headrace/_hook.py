@@ -27,7 +27,7 @@ def _at_first_use(kind, change):
     make = kind.__init__
 
     @functools.wraps(make)
-    def __init__(self, *arguments, **named):
+    def __init__(self, /, *arguments, **named):
         if kind.__init__ is __init__:
             kind.__init__ = make
             try:

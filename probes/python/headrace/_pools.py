@@ -197,7 +197,7 @@ class _Call:
     def __init__(self, called, feed):
         self.called, self.feed = called, feed
 
-    def __call__(self, *arguments, **named):
+    def __call__(self, /, *arguments, **named):
         if not self.feed.taken:
             return self.called(*arguments, **named)
         worker = getattr(thread, "worker", None)
@@ -307,7 +307,7 @@ def _with_feed(kind, name, make_feed):
     inner = getattr(kind, name)
 
     @functools.wraps(inner)
-    def made(self, *arguments, **named):
+    def made(self, /, *arguments, **named):
         result = inner(self, *arguments, **named)
         try:
             calls, feed = make_feed(self)
@@ -327,7 +327,7 @@ def _of_pool(kind):
     inner = kind.__init__
 
     @functools.wraps(inner)
-    def __init__(self, pool, *arguments, **named):
+    def __init__(self, pool, /, *arguments, **named):
         self._headrace_feed = getattr(pool, "_headrace_feed", None)
         inner(self, pool, *arguments, **named)
 
@@ -338,7 +338,7 @@ def _taking(kind, name, *others):
     inner = getattr(kind, name)
 
     @functools.wraps(inner)
-    def taken(self, *arguments, **named):
+    def taken(self, /, *arguments, **named):
         feed = self.__dict__.get("_headrace_feed")
         if feed is None:
             return inner(self, *arguments, **named)
@@ -363,7 +363,7 @@ def _counting(kind, *names):
     for name in names:
         inner = getattr(kind, name)
 
-        def ready(self, *arguments, inner=inner, **named):
+        def ready(self, /, *arguments, inner=inner, **named):
             feed = self.__dict__.get("_headrace_feed")
             if feed is not None and _is_single(self):
                 feed.add_ready(1)
