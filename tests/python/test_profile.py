@@ -114,7 +114,7 @@ class Profile(ProgramTest):
         self.check(LOADER, ("workers", 0, "fork"), {"stage", "thread"}, "loader", ["decode", "getitem", "collate"])
 
     def test_spawned_pool_limited_by_its_workers(self):
-        self.check(POOL, ("workers", 2, "spawn"), {"stage"}, "SpawnPoolWorker", ["decode"])
+        self.check(POOL, ("workers", 2, "spawn"), {"stage"}, "Pool", ["decode", "send"])
 
 
 if __name__ == "__main__":
