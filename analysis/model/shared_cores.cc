@@ -19,7 +19,7 @@ void PipelineModel::ReadCores() {
     cores_ahead_ += (1 - stage.taken_ratio) * Seconds(sum.stages[stage.row].on_cpu_ns) /
                     Seconds(sum.duration_ns);
   }
-  cores_available_ = std::max(*cores_used_, cores_budget_ - cores_ahead_);
+  cores_available_ = std::min(cores_budget_, std::max(*cores_used_, cores_budget_ - cores_ahead_));
   const HostRow* busy = run_->FindHost("host_busy_cores");
   const HostRow* total = run_->FindHost("host_cores");
   if (busy == nullptr || !busy->mean_value) return;

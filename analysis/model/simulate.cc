@@ -17,7 +17,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What a thread does next with the element it holds.
-enum class Phase : uint8_t {
+enum class WorkPhase : uint8_t {
   kTake,
   kCpu,
   kBlocked,
@@ -31,7 +31,7 @@ enum class Phase : uint8_t {
 struct Thread {
   size_t stage = 0;  // stages.size() for the consumer
   size_t operator_index = 0;
-  Phase phase = Phase::kTake;
+  WorkPhase phase = WorkPhase::kTake;
   bool gathering = false;  // within the takes of one firing
   bool waiting = false;    // for an element or for room
   std::vector<int> needs;  // elements still to take, by input
@@ -194,28 +194,28 @@ class Simulation {
     const double elapsed = now_ - thread.since_s;
     if (IsConsumer(thread)) {
       counters_.step_compute_s += elapsed;
-      if (thread.phase == Phase::kCpu) {
-        thread.phase = Phase::kBlocked;
+      if (thread.phase == WorkPhase::kCpu) {
+        thread.phase = WorkPhase::kBlocked;
         return;
       }
       if (++counters_.steps == mark_) marked_s_ = now_;
-      thread.phase = Phase::kTake;
+      thread.phase = WorkPhase::kTake;
       return;
     }
     SimulatedCounters::OperatorTimes& times = Times(thread);
     switch (thread.phase) {
-      case Phase::kCpu:
-      case Phase::kHeldCpu:
+      case WorkPhase::kCpu:
+      case WorkPhase::kHeldCpu:
         times.cpu_s += thread.segment_s;
         times.runnable_s += std::max(0.0, elapsed - thread.segment_s);
         break;
       default:
         times.blocked_s += elapsed;
     }
-    if (thread.phase == Phase::kHeldCpu || thread.phase == Phase::kHeldBlocked) {
+    if (thread.phase == WorkPhase::kHeldCpu || thread.phase == WorkPhase::kHeldBlocked) {
       counters_.resources[static_cast<size_t>(Current(thread).resource)].hold_s += elapsed;
     }
-    thread.phase = static_cast<Phase>(static_cast<int>(thread.phase) + 1);
+    thread.phase = static_cast<WorkPhase>(static_cast<int>(thread.phase) + 1);
   }
 
   // Takes `thread`, and all that it sets free, through their programs until they must wait or work.
@@ -235,7 +235,7 @@ class Simulation {
   bool StartCpu(size_t index, double demand_s) {
     Thread& thread = threads_[index];
     if (demand_s <= 0) {
-      thread.phase = static_cast<Phase>(static_cast<int>(thread.phase) + 1);
+      thread.phase = static_cast<WorkPhase>(static_cast<int>(thread.phase) + 1);
       return true;
     }
     thread.segment_s = demand_s;
@@ -246,7 +246,7 @@ class Simulation {
   bool StartTimer(size_t index, double delay_s) {
     Thread& thread = threads_[index];
     if (delay_s <= 0 && !IsConsumer(thread)) {
-      thread.phase = static_cast<Phase>(static_cast<int>(thread.phase) + 1);
+      thread.phase = static_cast<WorkPhase>(static_cast<int>(thread.phase) + 1);
       return true;
     }
     thread.since_s = now_;
@@ -258,46 +258,47 @@ class Simulation {
   bool Step(size_t index) {
     Thread& thread = threads_[index];
     if (IsConsumer(thread)) {
-      if (thread.phase == Phase::kTake) {
+      if (thread.phase == WorkPhase::kTake) {
         if (!Take(index)) return false;
         thread.scale = random_.LogNormal(1, pipeline_.consumer_cv);
-        thread.phase = Phase::kCpu;
+        thread.phase = WorkPhase::kCpu;
       }
-      if (thread.phase == Phase::kCpu && !StartCpu(index, pipeline_.consumer_cpu_s)) return false;
+      if (thread.phase == WorkPhase::kCpu && !StartCpu(index, pipeline_.consumer_cpu_s))
+        return false;
       return StartTimer(index, pipeline_.consumer_s * thread.scale);
     }
     switch (thread.phase) {
-      case Phase::kTake:
+      case WorkPhase::kTake:
         if (!Take(index)) return false;
         thread.operator_index = 0;
         thread.scale = Draw(Current(thread));
-        thread.phase = Phase::kCpu;
+        thread.phase = WorkPhase::kCpu;
         return true;
-      case Phase::kCpu:
+      case WorkPhase::kCpu:
         return StartCpu(index, Current(thread).cpu_s * thread.scale);
-      case Phase::kBlocked:
+      case WorkPhase::kBlocked:
         return StartTimer(index, Current(thread).blocked_s * thread.scale);
-      case Phase::kAcquire:
+      case WorkPhase::kAcquire:
         return Acquire(index);
-      case Phase::kHeldCpu:
+      case WorkPhase::kHeldCpu:
         return StartCpu(index, Current(thread).held_cpu_s * thread.scale);
-      case Phase::kHeldBlocked:
+      case WorkPhase::kHeldBlocked:
         return StartTimer(index, Current(thread).held_blocked_s * thread.scale);
-      case Phase::kRelease:
+      case WorkPhase::kRelease:
         Release(thread);
         ++Times(thread).completions;
         if (thread.operator_index + 1 < pipeline_.stages[thread.stage].operators.size()) {
           ++thread.operator_index;
           thread.scale = Draw(Current(thread));
-          thread.phase = Phase::kCpu;
+          thread.phase = WorkPhase::kCpu;
         } else {
           thread.emits = emits_[thread.stage].Next();
-          thread.phase = Phase::kPut;
+          thread.phase = WorkPhase::kPut;
         }
         return true;
-      case Phase::kPut:
+      case WorkPhase::kPut:
         if (!Put(index)) return false;
-        thread.phase = Phase::kTake;
+        thread.phase = WorkPhase::kTake;
         return true;
     }
     return false;
@@ -427,7 +428,7 @@ class Simulation {
   bool Acquire(size_t index) {
     Thread& thread = threads_[index];
     if (Current(thread).resource < 0) {
-      thread.phase = Phase::kRelease;
+      thread.phase = WorkPhase::kRelease;
       return true;
     }
     const size_t number = static_cast<size_t>(Current(thread).resource);
@@ -438,7 +439,7 @@ class Simulation {
     }
     --resources_[number].free;
     ++counters_.resources[number].acquisitions;
-    thread.phase = Phase::kHeldCpu;
+    thread.phase = WorkPhase::kHeldCpu;
     return true;
   }
 
@@ -457,7 +458,7 @@ class Simulation {
     counters_.resources[number].wait_s += waited;
     --resource.free;
     ++counters_.resources[number].acquisitions;
-    next.phase = Phase::kHeldCpu;
+    next.phase = WorkPhase::kHeldCpu;
     pending_.push_back(waiting);
   }
 

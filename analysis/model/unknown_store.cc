@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "analysis/model/limits/interpreter.h"
+#include "analysis/model/python_threads.h"
 #include "analysis/model/resource_model.h"
 #include "analysis/run/reads.h"
 #include "analysis/thresholds.h"

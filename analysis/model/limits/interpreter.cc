@@ -4,13 +4,12 @@
 // It is seen by three things together: threads of a pool and the trainer in one process use just
 // about one core between them; more than one of them computes; and they wait as CPython's threads
 // wait for that lock, with a time limit (Python/ceval_gil.c: five milliseconds).
-#include "analysis/model/limits/interpreter.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "analysis/model/limits/resource_limit.h"
+#include "analysis/model/python_threads.h"
 #include "analysis/run/counter_sums.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -19,7 +18,6 @@ namespace headrace::analysis {
 namespace {
 
 constexpr std::string_view kInterpreterLimit = "interpreter";
-constexpr std::string_view kThreadCall = "thread_call";  // kind of what Python's threads call
 
 double TimedWaitNs(const RunView& run, const OperatorRow& op) {
   double wait_ns = 0;
@@ -78,7 +76,7 @@ void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
 
 class Interpreter final : public ResourceLimit {
  public:
-  Interpreter() : ResourceLimit(kInterpreterLimit, 41, kInterpreterLimit) {}
+  Interpreter() : ResourceLimit(kInterpreterLimit, 46, kInterpreterLimit) {}
 
   bool simulated() const override { return false; }
   std::string Describe(const Limit& /*limit*/) const override {
@@ -110,15 +108,5 @@ HR_COUNTED_RESOURCES("interpreter", AddInterpreter);
 HR_LIMIT(Interpreter);
 
 }  // namespace
-
-bool MayShareInterpreter(const PipelineModel& model, size_t stage) {
-  const std::vector<size_t>& operators = model.stages()[stage].operators;
-  const bool threads = std::any_of(operators.begin(), operators.end(), [&](size_t op) {
-    return model.operators()[op].kind == kThreadCall;
-  });
-  const Demands& demands = model.demands();
-  return threads && demands.stage_cpu_s[stage] > kComputes * demands.stage_s[stage] &&
-         model.cores_used().value_or(0) < 2 - kOneCore;
-}
 
 }  // namespace headrace::analysis
