@@ -316,8 +316,8 @@ HR_COMMAND(
                               "Keep this pipeline file with the run");
        options->measure.AddTo(&command_line);
        command_line.AddFlag("--no-hook", options->no_hook,
-                            "Leave Python programs alone: no import hook, which accounts for the "
-                            "DataLoaders of PyTorch");
+                            "Leave Python programs alone: no import hook, which accounts for "
+                            "PyTorch's DataLoaders, pools and executors");
        command_line.AddFlag("-q,--quiet", options->quiet, "Say nothing but errors");
        return [options] { return Profile(*options); };
      }});

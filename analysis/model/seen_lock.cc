@@ -10,22 +10,12 @@
 #include <cmath>
 
 #include "analysis/model/resource_model.h"
+#include "analysis/run/counter_sums.h"
 #include "analysis/run/ranks.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
-
-double LockWaitNs(const RunView& run, const OperatorRow& op) {
-  double wait_ns = 0;
-  for (const MeasurementRow& row : run.measurements) {
-    if (row.metric != "off_cpu_ns" || row.cause != "lock" || !row.value) continue;
-    if (row.operator_name == op.name && (row.stage.empty() || row.stage == op.stage)) {
-      wait_ns += *row.value;
-    }
-  }
-  return wait_ns;
-}
 
 // Waits for a lock that a thread like the one that waits ended: another holder, and no helper
 // thread of its own. The name of a thread is that of its group; the subject is "PID/GROUP".
@@ -63,7 +53,7 @@ void AddSeenLocks(const RunView& run, std::vector<ResourceModel>* resources) {
     double most_ns = 0;
     for (size_t i = 0; i < run.operators.size(); ++i) {
       if (run.operators[i].stage != stage.name) continue;
-      const double wait_ns = LockWaitNs(run, run.operators[i]);
+      const double wait_ns = OffCpuNs(run, run.operators[i], "lock");
       if (wait_ns <= most_ns) continue;
       most_ns = wait_ns;
       waits = i;

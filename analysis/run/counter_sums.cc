@@ -46,4 +46,15 @@ std::optional<double> ShareOfCores(const WindowRow& sum) {
   return on_cpu_s / (on_cpu_s + runnable_s);
 }
 
+double OffCpuNs(const RunView& run, const OperatorRow& op, std::string_view cause) {
+  double wait_ns = 0;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric != "off_cpu_ns" || row.cause != cause || !row.value) continue;
+    if (row.operator_name == op.name && (row.stage.empty() || row.stage == op.stage)) {
+      wait_ns += *row.value;
+    }
+  }
+  return wait_ns;
+}
+
 }  // namespace headrace::analysis

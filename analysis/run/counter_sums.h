@@ -1,6 +1,8 @@
 // Sums of counters over windows. A counter that was not measured in one of the windows is unknown
 // in the sum.
 #pragma once
+#include <string_view>
+
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
@@ -17,6 +19,9 @@ inline double Steps(const StepCounters& steps) { return static_cast<double>(step
 // Share of time that the stages' threads had a core, out of the time that they had work for one;
 // none where that was not recorded.
 std::optional<double> ShareOfCores(const WindowRow& sum);
+
+// What the operator's threads were seen off the CPU for that cause; ns, 0 where none was.
+double OffCpuNs(const RunView& run, const OperatorRow& op, std::string_view cause);
 
 // An operator's c, or the middle of its bounds where c is not exactly known; empty: not measured.
 Count LikelyCpuNs(const OperatorCounters& op);

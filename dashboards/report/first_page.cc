@@ -9,6 +9,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/running_ahead.h"
+#include "analysis/run/known_loaders.h"
 #include "analysis/run/settings.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
@@ -254,7 +255,14 @@ void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* p
     page->lines.push_back(
         {"fix", "Mend the program's instrumentation: figures that cannot be true decide nothing."});
   } else if (run.run.pipeline_path.empty() && !run.operators.empty()) {
-    page->lines.push_back({"fix", "record it for longer, or with --no-hook, from outside"});
+    const bool hooked =
+        std::any_of(run.stages.begin(), run.stages.end(), [&](const analysis::StageRow& stage) {
+          return analysis::FindKnownLoader(run, stage.name) != nullptr;
+        });
+    page->lines.push_back(
+        {"fix", hooked
+                    ? "Record it while it takes batches, or see all of it from outside: --no-hook."
+                    : "Record it while it takes batches."});
   } else if (!run.run.pipeline_path.empty()) {
     page->lines.push_back({"fix", "record it for longer:"});
     page->lines.push_back({"",

@@ -35,7 +35,7 @@ CASES = {
     "slow_item": (r"order", None, r"in_order=False"),
     "one_shard": (r"workers.*next|workers and CPU cores|CPU cores", r"worker|CPU cores", None),
     "pool_main": (r"the (consumer|trainer)|CPU cores", r"the (consumer|trainer)", None),
-    "threads_gil": (None, r"GIL", r"processes instead of threads"),
+    "threads_gil": (r"GIL", r"GIL", r"processes instead of threads"),
     "ranks": (r"workers.*getitem", r"timer|worker", None),
     "Loader.java": (None, r"timer.*reader", None),
     "lightning_fit": (r"workers.*getitem|CPU cores", r"worker|CPU cores", r"num_workers 1 -> (2|3|4)\b"),

@@ -18,17 +18,7 @@ namespace headrace::analysis {
 namespace {
 
 constexpr std::string_view kInterpreterLimit = "interpreter";
-
-double TimedWaitNs(const RunView& run, const OperatorRow& op) {
-  double wait_ns = 0;
-  for (const MeasurementRow& row : run.measurements) {
-    if (row.metric != "off_cpu_ns" || row.cause != "sleep" || !row.value) continue;
-    if (row.operator_name == op.name && (row.stage.empty() || row.stage == op.stage)) {
-      wait_ns += *row.value;
-    }
-  }
-  return wait_ns;
-}
+constexpr double kMoreThanOneThread = 1.5;  // at once, on average
 
 void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
   const double steps = Steps(run.steps);
@@ -44,7 +34,7 @@ void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
       trainer = trainer || op.kind == "consumer";
       if (op.kind != kThreadCall) continue;
       threads = true;
-      timed_ns += TimedWaitNs(run, op);
+      timed_ns += OffCpuNs(run, op, "sleep");
       interpreter.users.emplace_back(i, static_cast<double>(op.busy_ns));
     }
     if (!threads && !trainer) continue;
@@ -55,7 +45,7 @@ void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
     threads_count += static_cast<double>(stage.last_parallelism_count);
   }
   const auto duration_ns = static_cast<double>(run.run.duration_ns);
-  if (interpreter.users.empty() || lifetime_ns < 1.5 * duration_ns ||
+  if (interpreter.users.empty() || lifetime_ns < kMoreThanOneThread * duration_ns ||
       cpu_ns + ready_ns < kOneCore * duration_ns || cpu_ns > (2 - kOneCore) * duration_ns ||
       timed_ns < kComputes * lifetime_ns) {
     return;
@@ -66,7 +56,8 @@ void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
   const OperatorRow& first = run.operators[interpreter.users[0].first];
   const double blocked_ns = static_cast<double>(first.blocked_ns.value_or(first.busy_ns));
   interpreter.enough_threads =
-      threads_count * (1 - std::min(1.0, TimedWaitNs(run, first) / std::max(1.0, blocked_ns)));
+      threads_count *
+      (1 - std::min(1.0, OffCpuNs(run, first, "sleep") / std::max(1.0, blocked_ns)));
   double busy_ns = 0;
   for (const auto& [index, user_ns] : interpreter.users) busy_ns += user_ns;
   for (auto& [index, share] : interpreter.users) share /= std::max(1.0, busy_ns);

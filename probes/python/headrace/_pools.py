@@ -57,7 +57,6 @@ class _Feed:
                 stage = _account.stage_id(self.stage, self.joined)
                 _account.set_stage_parallelism(stage, self.joined)
         else:
-            Process.default_stage = self.stage
             stage = _account.stage_id(self.stage, 1)
         _account.move_to(stage)
         return True
@@ -181,6 +180,8 @@ def _loop(inner, tasks):
             feed = _Feed(_STAGES[inner.__name__], False)
             feed.take()
         if feed is not None:
+            if not feed.threads:
+                Process.default_stage = feed.stage  # what it takes of pools of its own is none of a trainer's
             worker = _Worker(feed)
             calls, results = tasks(calls, worker), _Results(results, worker)
         return inner(calls, results, *arguments, **named)
@@ -342,12 +343,17 @@ def _taking(kind, name, *others):
         feed = self.__dict__.get("_headrace_feed")
         if feed is None:
             return inner(self, *arguments, **named)
-        result = _take(feed, functools.partial(inner, self, *arguments, **named))
-        if _is_single(self):
-            feed.add_ready(-1)
-        if not others:  # it stays what it is, however often it is asked for
-            self.__dict__.pop("_headrace_feed", None)
-        return result
+        came = True  # also where what came is an error of the call's
+        try:
+            return _take(feed, functools.partial(inner, self, *arguments, **named))
+        except BaseException as error:
+            came = not isinstance(error, (StopIteration, KeyboardInterrupt)) and type(error).__name__ != "TimeoutError"
+            raise
+        finally:
+            if came and _is_single(self):
+                feed.add_ready(-1)
+            if came and not others:  # it stays what it is, however often it is asked for
+                self.__dict__.pop("_headrace_feed", None)
 
     for each in (name, *others):
         setattr(kind, each, taken)
@@ -358,18 +364,18 @@ def _is_single(result):
     return "_number_left" not in result.__dict__
 
 
-def _counting(kind, *names):
-    """Methods of that class by which a result becomes ready."""
-    for name in names:
-        inner = getattr(kind, name)
+def _counting(kind):
+    """A result of that class becomes ready."""
+    inner = kind._set
 
-        def ready(self, /, *arguments, inner=inner, **named):
-            feed = self.__dict__.get("_headrace_feed")
-            if feed is not None and _is_single(self):
-                feed.add_ready(1)
-            return inner(self, *arguments, **named)
+    @functools.wraps(inner)
+    def _set(self, /, *arguments, **named):
+        feed = self.__dict__.get("_headrace_feed")
+        if feed is not None and _is_single(self):
+            feed.add_ready(1)
+        return inner(self, *arguments, **named)
 
-        setattr(kind, name, functools.wraps(inner)(ready))
+    kind._set = _set
 
 
 def account_for_pools(module):
@@ -383,8 +389,8 @@ def account_for_pools(module):
     module.worker = _loop(module.worker, _PoolTasks)
     for kind in (module.ApplyResult, module.IMapIterator):
         _of_pool(kind)
-        _counting(kind, "_set")
-    _counting(module.IMapUnorderedIterator, "_set")
+        _counting(kind)
+    _counting(module.IMapUnorderedIterator)
     _taking(module.ApplyResult, "get")
     _taking(module.IMapIterator, "next", "__next__")
 
@@ -426,9 +432,16 @@ def _submitting(kind, called_as):
             return inner(self, fn, *arguments, **named)
         future = inner(self, called_as(fn, feed), *arguments, **named)
         future._headrace_feed = feed
+        future.add_done_callback(_done)  # called at once where it is done already
         return future
 
     kind.submit = submit
+
+
+def _done(future):
+    feed = future.__dict__.get("_headrace_feed")
+    if feed is not None and not future.cancelled():
+        feed.add_ready(1)
 
 
 def _account_for_futures():
@@ -436,7 +449,6 @@ def _account_for_futures():
     if not _once(base):
         return
     _taking(base.Future, "result")
-    _counting(base.Future, "set_result", "set_exception")
     install = base._create_and_install_waiters
 
     @functools.wraps(install)
