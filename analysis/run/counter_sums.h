@@ -20,7 +20,8 @@ inline double Steps(const StepCounters& steps) { return static_cast<double>(step
 // none where that was not recorded.
 std::optional<double> ShareOfCores(const WindowRow& sum);
 
-// What the operator's threads were seen off the CPU for that cause; ns, 0 where none was.
+// What the operator's threads were seen off the CPU for that cause ("sleep", "lock"); ns, 0 also
+// where that was not recorded.
 double OffCpuNs(const RunView& run, const OperatorRow& op, std::string_view cause);
 
 // An operator's c, or the middle of its bounds where c is not exactly known; empty: not measured.

@@ -346,7 +346,7 @@ def _taking(kind, name, *others):
         came = True  # also where what came is an error of the call's
         try:
             return _take(feed, functools.partial(inner, self, *arguments, **named))
-        except BaseException as error:
+        except BaseException as error:  # each library has had a TimeoutError of its own
             came = not isinstance(error, (StopIteration, KeyboardInterrupt)) and type(error).__name__ != "TimeoutError"
             raise
         finally:
@@ -432,15 +432,15 @@ def _submitting(kind, called_as):
             return inner(self, fn, *arguments, **named)
         future = inner(self, called_as(fn, feed), *arguments, **named)
         future._headrace_feed = feed
-        future.add_done_callback(_done)  # called at once where it is done already
+        # With its feed: who waits for the result may have taken it, and the feed off it, before this is called.
+        future.add_done_callback(functools.partial(_done, feed))
         return future
 
     kind.submit = submit
 
 
-def _done(future):
-    feed = future.__dict__.get("_headrace_feed")
-    if feed is not None and not future.cancelled():
+def _done(feed, future):
+    if not future.cancelled():
         feed.add_ready(1)
 
 
