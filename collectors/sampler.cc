@@ -146,8 +146,13 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
           sample.residual_ns = residual - since.residual_ns;
           since.residual_ns = residual;
         }
-        sample.on_cpu_low_ns = sample.on_cpu_high_ns = on_cpu;
-        sample.runnable_low_ns = sample.runnable_high_ns = queued;
+        // What a hypervisor or an interrupt took from a thread is c to the kernel's programs and
+        // not to the thread's clock; a switch they were not called for is the other way round.
+        const int64_t excess = sample.residual_ns.value_or(0);
+        sample.on_cpu_low_ns = on_cpu - std::clamp<int64_t>(excess, 0, on_cpu);
+        sample.on_cpu_high_ns = on_cpu - std::min<int64_t>(excess, 0);
+        sample.runnable_low_ns = queued + std::clamp<int64_t>(excess, -queued, 0);
+        sample.runnable_high_ns = queued;
         out->operators.push_back(std::move(sample));
         continue;
       }

@@ -60,6 +60,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
     if (was) {
       struct hr_thread_state state = *was;
       state.first = 1;
+      state.tid = tid;
       bpf_map_update_elem(&threads, &tid, &state, BPF_ANY);
       bpf_map_delete_elem(&threads, &before);
     }

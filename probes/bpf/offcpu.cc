@@ -25,6 +25,7 @@ struct Period {
 class OffCpuProbe final : public Probe, public SplitSource {
  public:
   Availability Start(const Host& host, const Target& target) override {
+    host_ = &host;
     target_ = &target;
     return program_.Load(host, target);
   }
@@ -135,7 +136,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   }
 
   // The period off the CPU that a thread is in, or that has ended and is not yet counted.
-  static std::optional<Period> OpenPeriod(const Record& state) {
+  std::optional<Period> OpenPeriod(const Record& state) const {
     const auto now = static_cast<uint64_t>(MonotonicNs());
     const uint64_t since = state.Number("off_since_ns");
     if (since == 0 || now <= since) return std::nullopt;
@@ -145,6 +146,16 @@ class OffCpuProbe final : public Probe, public SplitSource {
     Period period;
     period.blocked_ns = static_cast<int64_t>(end - since);
     period.runnable_ns = static_cast<int64_t>(until - end);
+    if (on_since != 0 || woken == 0) return period;
+    // Our program may have been skipped at the switch-in: then the scheduler's own sums have grown,
+    // and the wait is what they say. A thread that keeps running would else be said to wait on.
+    const auto time =
+        ReadTaskTime(Pid(state), static_cast<int64_t>(state.Number("tid")), host_->Path("/proc"));
+    if (!time) return period;
+    const int64_t waited = time->runnable_ns - Count(state, "delayed_ns");
+    if (waited > 0 || time->on_cpu_ns > Count(state, "ran_ns")) {
+      period.runnable_ns = std::clamp<int64_t>(waited, 0, period.runnable_ns);
+    }
     return period;
   }
 
@@ -320,6 +331,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   static constexpr int64_t kEndedNs = 1'000'000'000;
   static constexpr const char* kMaps[] = {"off_cpu", "thread_times", "run_queue", "wakeups"};
   Program program_{"offcpu"};
+  const Host* host_ = nullptr;
   const Target* target_ = nullptr;
   Totals ended_;
   int64_t folded_ns_ = 0;

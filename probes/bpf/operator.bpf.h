@@ -69,6 +69,7 @@ struct hr_thread_state {
   __u32 word;                               /* at the last switch-out */
   enum hr_cause cause;                      /* of the present off-CPU period */
   __u32 tgid;
+  __u32 tid;
   __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */
   char name[16]; /* as the thread has it */
   char comm[16]; /* digits at its end replaced by one 0: the same for all threads of a group */
@@ -199,6 +200,7 @@ static __always_inline struct hr_thread_state* hr_thread(struct task_struct* tas
   if (t) return t;
   struct hr_thread_state fresh = {};
   fresh.tgid = task->tgid;
+  fresh.tid = tid;
   fresh.first = tid == fresh.tgid;
   fresh.own_tid = hr_own_number(task);
   bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -579,6 +580,64 @@ TEST_F(OffCpu, EndedProcessesKeepTheirTimeAndLeaveTheMaps) {
       EXPECT_GE(after.values.at(key), value) << key.first;
     }
   }
+}
+
+// The kernel skips our programs now and then. A thread that was switched in without them and keeps
+// running has the wait that the scheduler's own sum has, and not all of the time since.
+TEST_F(OffCpu, AThreadWhoseSwitchInWasSkippedDoesNotWaitOn) {
+  struct State {  // the first members of hr_thread_state
+    uint64_t slot_address, seen_ns, searched_ns, search_ns;
+    uint64_t off_since_ns, woken_ns, on_cpu_ns, on_since_ns, ran_ns, delayed_ns;
+  };
+  Start();
+  if (IsSkipped()) return;
+  Program other("fault");  // has the same map of threads
+  const Availability available = other.Load(host_, target_);
+  if (!available.usable()) GTEST_SKIP() << "no BPF here: " << available.reason;
+  const int threads = other.map_fd("threads");
+  bpf_map_info info = {};
+  uint32_t size = sizeof info;
+  ASSERT_EQ(bpf_obj_get_info_by_fd(threads, &info, &size), 0);
+  const auto waited = [&] { return Read().Sum("runnable_ns", std::nullopt, "", getpid()); };
+  // Where it loses its core meanwhile, its state is put right by that: then once more.
+  bool stayed = false;
+  for (int attempt = 0; attempt < 20 && !stayed; attempt++) {
+    std::atomic<bool> end = false;
+    std::atomic<uint32_t> tid = 0;
+    std::thread runs([&] {
+      SleepUntilNs(MonotonicNs() + 1'000'000);
+      const sched_param first = {.sched_priority = 1};
+      sched_setscheduler(0, SCHED_FIFO, &first);  // others would take its core
+      tid = static_cast<uint32_t>(gettid());
+      while (!end) {
+      }
+    });
+    while (tid == 0) SleepUntilNs(MonotonicNs() + 1'000'000);
+    const uint32_t key = tid;
+    std::vector<uint8_t> value(info.value_size);
+    const auto state = [&] {
+      State read = {};
+      EXPECT_EQ(bpf_map_lookup_elem(threads, &key, value.data()), 0);
+      std::memcpy(&read, value.data(), sizeof read);
+      return read;
+    };
+    const double before = waited();
+    State skipped = state();
+    skipped.off_since_ns = skipped.woken_ns = static_cast<uint64_t>(MonotonicNs());
+    skipped.on_since_ns = 0;
+    skipped.delayed_ns -= std::min<uint64_t>(skipped.delayed_ns, 1'000);
+    std::memcpy(value.data(), &skipped, sizeof skipped);
+    ASSERT_EQ(bpf_map_update_elem(threads, &key, value.data(), BPF_EXIST), 0);
+    SleepUntilNs(MonotonicNs() + 30'000'000);
+    const double after = waited();
+    stayed = state().off_since_ns == skipped.off_since_ns && state().on_since_ns == 0;
+    if (stayed) {
+      EXPECT_LT(after - before, 15e6);
+    }
+    end = true;
+    runs.join();
+  }
+  if (!stayed) GTEST_SKIP() << "no thread kept its core for 30 ms";
 }
 
 TEST_F(OffCpu, StopLeavesNothingInTheKernel) {
