@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/cgroup.h"
+
 namespace headrace {
 namespace {
 
@@ -20,60 +22,64 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// The process's cgroup v2 path below /sys/fs/cgroup, from /proc/self/cgroup ("0::/path"); "/" when
-// unknown.
-std::string CgroupPath() {
-  std::ifstream in("/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind("0::", 0) == 0) return line.substr(3);
-  }
-  return "/";
+std::string Contents(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
-// Calls visit(directory) for the process's cgroup and each of its ancestors: every level's limit
-// holds.
+// Calls visit(folder) for the process's group of `controller` ("": the unified hierarchy) and each
+// of those above it: every level's limit holds.
 template <typename Visit>
-void ForEachCgroup(Visit visit) {
-  for (std::string path = CgroupPath();;) {
-    visit("/sys/fs/cgroup" + (path == "/" ? std::string() : path));
-    if (path.empty() || path == "/") break;
-    path.resize(path.rfind('/'));
-  }
+void ForEachCgroup(const std::string& root, const char* controller, Visit visit) {
+  const CgroupMounts mounts(Contents(root + "/proc/self/mountinfo"));
+  auto group = mounts.Find(Contents(root + "/proc/self/cgroup"), controller);
+  for (; group; group = Parent(*group)) visit(root + group->folder);
+}
+
+void Lower(double cores, const char* bound_by, CoreBudget* budget) {
+  if (cores > 0 && cores < budget->cores) *budget = {cores, bound_by};
+}
+
+void Lower(uint64_t bytes, const char* bound_by, MemoryBudget* budget) {
+  if (bytes > 0 && bytes < budget->bytes) *budget = {bytes, bound_by};
 }
 
 }  // namespace
 
-CoreBudget ReadCoreBudget() {
+CoreBudget ReadCoreBudget(const std::string& root) {
   cpu_set_t set;
   CoreBudget budget{static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)), "online processors"};
   if (sched_getaffinity(0, sizeof set, &set) == 0)
     budget = {static_cast<double>(CPU_COUNT(&set)), "affinity"};
-  ForEachCgroup([&](const std::string& directory) {
-    std::istringstream text(FirstLine(directory + "/cpu.max"));
-    std::string quota;
-    double period = 0;
-    if (text >> quota >> period && quota != "max" && period > 0) {
-      const double cores = std::atof(quota.c_str()) / period;
-      if (cores > 0 && cores < budget.cores) budget = {cores, "cgroup quota"};
-    }
+  ForEachCgroup(root, "", [&](const std::string& folder) {  // "200000 100000" or "max 100000"
+    std::istringstream text(FirstLine(folder + "/cpu.max"));
+    double quota = 0, period = 0;
+    if (text >> quota >> period && period > 0) Lower(quota / period, "cgroup quota", &budget);
+  });
+  ForEachCgroup(root, "cpu", [&](const std::string& folder) {  // -1: no quota
+    const double quota = std::atof(FirstLine(folder + "/cpu.cfs_quota_us").c_str());
+    const double period = std::atof(FirstLine(folder + "/cpu.cfs_period_us").c_str());
+    if (period > 0) Lower(quota / period, "cgroup quota", &budget);
   });
   if (const char* slurm = std::getenv("SLURM_CPUS_PER_TASK")) {
-    const double cores = std::atof(slurm);
-    if (cores > 0 && cores < budget.cores) budget = {cores, "scheduler (SLURM_CPUS_PER_TASK)"};
+    Lower(std::atof(slurm), "scheduler (SLURM_CPUS_PER_TASK)", &budget);
   }
   return budget;
 }
 
-MemoryBudget ReadMemoryBudget() {
+MemoryBudget ReadMemoryBudget(const std::string& root) {
   MemoryBudget budget{
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
       "physical memory"};
-  ForEachCgroup([&](const std::string& directory) {
-    const std::string text = FirstLine(directory + "/memory.max");
-    if (text.empty() || text == "max") return;
-    const uint64_t bytes = std::strtoull(text.c_str(), nullptr, 10);
-    if (bytes > 0 && bytes < budget.bytes) budget = {bytes, "cgroup limit"};
-  });
+  // "max", or v1's largest number of pages, is above any machine's memory, or no number.
+  const auto lower = [&](const std::string& file) {
+    Lower(std::strtoull(FirstLine(file).c_str(), nullptr, 10), "cgroup limit", &budget);
+  };
+  ForEachCgroup(root, "", [&](const std::string& folder) { lower(folder + "/memory.max"); });
+  ForEachCgroup(root, "memory",
+                [&](const std::string& folder) { lower(folder + "/memory.limit_in_bytes"); });
   return budget;
 }
 

@@ -14,8 +14,10 @@ struct MemoryBudget {
   std::string bound_by;  // "physical memory", "cgroup limit"
 };
 
-CoreBudget ReadCoreBudget();
-MemoryBudget ReadMemoryBudget();
+// The least of what this process's affinity, its control groups (v1 and v2, those above included)
+// and its scheduler leave it. `root` stands in front of /proc and /sys: a fixture, in tests.
+CoreBudget ReadCoreBudget(const std::string& root = "");
+MemoryBudget ReadMemoryBudget(const std::string& root = "");
 
 // Instruction sets the kernels choose among, best last. HEADRACE_ISA=scalar|avx2|avx512 caps it,
 // for tests.

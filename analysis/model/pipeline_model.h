@@ -21,6 +21,7 @@
 #include "analysis/model/device_curve.h"
 #include "analysis/model/resource_model.h"
 #include "analysis/model/simulate.h"
+#include "analysis/run/cpu_quota.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
 
@@ -172,6 +173,8 @@ class PipelineModel {
   // Whether one thread loads and computes in turn: a stage runs on the consumer's thread.
   bool loads_on_consumer() const;
   double cores_budget() const { return cores_budget_; }
+  // The quota that the budget is, where one is.
+  const std::optional<CpuQuota>& cpu_quota() const { return cpu_quota_; }
   std::optional<double> cores_used() const { return cores_used_; }
   std::optional<double> cores_other() const { return cores_other_; }  // used by other processes
   // Used by stages for results that nobody takes yet (StageModel::taken_ratio).
@@ -258,6 +261,7 @@ class PipelineModel {
   double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
   double others_keep_ = 1;  // cores left to others / cores that a fair scheduler would leave them
   double cores_available_ = 1, cores_budget_ = 1, cores_ahead_ = 0;
+  std::optional<CpuQuota> cpu_quota_;
   std::optional<double> cores_used_, cores_other_, cores_other_here_;
   double consumer_cv_ = 0.1, stall_ratio_ = 0;
   std::vector<StallWindow> stall_by_window_;

@@ -4,15 +4,21 @@
 
 #include "analysis/model/pipeline_model.h"
 #include "analysis/run/counter_sums.h"
+#include "analysis/run/cpu_quota.h"
 
 namespace headrace::analysis {
 
 void PipelineModel::ReadCores() {
-  cores_known_ = splits_cpu_ && run_->run.cores_count.has_value();
-  cores_budget_ = run_->run.cores_count.value_or(1);
+  if (splits_cpu_) cores_used_ = demands_.cpu_s * demands_.rate;
+  const std::optional<CpuQuota> quota = CpuQuotaOf(*run_, cores_used_);
+  cores_known_ = splits_cpu_ && (run_->run.cores_count.has_value() || quota);
+  cores_budget_ = run_->run.cores_count.value_or(quota ? quota->cores : 1);
+  if (quota && quota->cores <= cores_budget_) {
+    cores_budget_ = quota->cores;
+    cpu_quota_ = quota;
+  }
   cores_available_ = cores_budget_;
   if (!splits_cpu_) return;
-  cores_used_ = demands_.cpu_s * demands_.rate;
   const WindowRow sum = Sum(steady_);
   for (const StageModel& stage : stages_) {
     if (stage.taken_ratio == 1 || stage.row >= sum.stages.size() || sum.duration_ns <= 0) continue;
@@ -67,16 +73,16 @@ void PipelineModel::ReadCores() {
 void PipelineModel::ReadContention(double host) {
   constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // shares of the cores
   constexpr double kWaits = 0.85;                         // a share that is less than a core
-  constexpr double kAtQuota = 0.9;
+  constexpr double kAtQuota = 0.9, kOftenStopped = 0.5;   // of the quota, of its periods
   const WindowRow sum = Sum(steady_);
   const std::optional<double> share = ShareOfCores(sum);
   if (!share) return;
   // A quota stops threads on cores that are idle.
-  const std::string& bound_by = run_->run.cores_bound_by;
-  const bool quota =
-      bound_by.find("cgroup") != std::string::npos || bound_by.find("quota") != std::string::npos;
-  if (quota && *cores_used_ > kAtQuota * cores_budget_) return;
-  const double cores = quota ? host : std::min(host, cores_budget_);
+  if (cpu_quota_ && (*cores_used_ > kAtQuota * cores_budget_ ||
+                     cpu_quota_->stopped_ratio.value_or(0) > kOftenStopped)) {
+    return;
+  }
+  const double cores = cpu_quota_ ? host : std::min(host, cores_budget_);
   // On fewer cores than the machine has, how much of the others is on these is not known; the
   // threads that wait say that they are full.
   const bool part = cores < host - 0.5;

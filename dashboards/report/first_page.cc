@@ -220,6 +220,18 @@ void AddPlanned(const Statements& statements, FirstPage* page) {
 
 // ---------------------------------------------------------------- conditions
 
+// What a CPU quota took, where it is not the limit that is named.
+std::string StoppedByQuota(const Statements& statements) {
+  constexpr double kWorthAWord = 0.05;  // share of the quota's periods
+  const std::optional<analysis::CpuQuota>& quota = statements.model->cpu_quota();
+  if (!quota || quota->stopped_ratio.value_or(0) < kWorthAWord) return "";
+  if (statements.bottleneck && statements.bottleneck->findings[0].limit.Is(analysis::kCoresLimit)) {
+    return "";
+  }
+  return fmt::format("The CPU quota of {:.2f} cores stopped it in {} of the quota's periods.",
+                     quota->cores, FormatPercent(*quota->stopped_ratio));
+}
+
 void AddConditions(const RunView& run, const Statements& statements, FirstPage* page) {
   if (run.run.state != "complete" && !run.run.state.empty()) {
     page->conditions.push_back(
@@ -230,6 +242,9 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
     page->conditions.push_back(BusySentence(*load));
   }
   if (statements.model == nullptr) return;
+  if (const std::string quota = StoppedByQuota(statements); !quota.empty()) {
+    page->conditions.push_back(quota);
+  }
   if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {
     page->conditions.push_back("It changed while it ran: " + drift + ".");
   }

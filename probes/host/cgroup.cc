@@ -1,11 +1,12 @@
 // The target's control groups, v1 and v2: CPU quota and throttling, memory and its limits, what of
 // it is page cache, out-of-memory events, IO by device. Groups above are read where they set a
 // limit, for it binds the target as well.
+#include "base/cgroup.h"
+
 #include <fmt/format.h>
 
 #include <set>
 
-#include "probes/host/cgroup_path.h"
 #include "probes/host/host_probe.h"
 
 namespace headrace::probes {
@@ -225,7 +226,7 @@ void AddFirstVersionMemory(const Host& host, const Cgroup& group, Reading& out) 
 class CgroupProbe : public HostProbe {
   void Sample(const Host& host, const Target& target, Reading& out) override {
     const std::string fix = "a kernel built with CONFIG_CGROUPS, and cgroupfs mounted";
-    if (starting()) mounts_.Load(host);
+    if (starting()) mounts_ = CgroupMounts(host.Read("/proc/self/mountinfo").value_or(""));
     std::set<std::string> texts;  // most processes of a target are in the same groups
     for (const int64_t pid : target.pids) {
       const std::string path = fmt::format("/proc/{}/cgroup", pid);

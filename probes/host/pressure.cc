@@ -2,8 +2,8 @@
 // the machine and of the target's control group.
 #include <fmt/format.h>
 
+#include "base/cgroup.h"
 #include "base/clock.h"
-#include "probes/host/cgroup_path.h"
 #include "probes/host/host_probe.h"
 
 namespace headrace::probes {
@@ -47,7 +47,7 @@ class Pressure : public HostProbe {
     if (!out.empty()) {
       out.Gauge("pressure_window_ns", {}, static_cast<double>(MonotonicNs() - begin_ns_));
     }
-    if (starting()) mounts_.Load(host);
+    if (starting()) mounts_ = CgroupMounts(host.Read("/proc/self/mountinfo").value_or(""));
     const auto groups = host.Read(fmt::format("/proc/{}/cgroup", target.root_pid), 65536);
     const auto group = groups ? mounts_.Find(*groups, "") : std::nullopt;
     if (!group || group->folder == group->mount) return;  // the top group is the machine

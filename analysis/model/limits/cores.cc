@@ -9,28 +9,44 @@
 namespace headrace::analysis {
 namespace {
 
+// The row's name where a quota is the number of cores.
+constexpr const char* kQuotaName = "CPU quota";
+
+// "the CPU quota of 0.60 cores"
+std::string QuotaText(const CpuQuota& quota) {
+  return fmt::format("the CPU quota of {:.2f} cores", quota.cores);
+}
+
 class Cores final : public LimitKind {
  public:
   Cores() : LimitKind(std::string(kCoresLimit), 20) {}
 
   void AddRows(const PipelineModel& model, const Demands& demands, const Settings& settings,
                std::vector<Limit>* rows) const override {
-    rows->push_back({this, 0, name(),
+    rows->push_back({this, 0, model.cpu_quota() ? kQuotaName : name(),
                      model.cores_known()
                          ? BoundOf(model.SharedCores(settings, demands), demands.cpu_s)
                          : std::numeric_limits<double>::infinity()});
   }
 
-  std::string Describe(const Limit& /*limit*/) const override { return "the number of cores"; }
-  std::string ShortName(const Limit& /*limit*/) const override { return "CPU cores"; }
-  std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
-    return limit.name;
+  std::string Describe(const Limit& limit) const override {
+    return limit.name == kQuotaName ? "the CPU quota" : "the number of cores";
+  }
+  std::string ShortName(const Limit& limit) const override {
+    return limit.name == kQuotaName ? kQuotaName : "CPU cores";
+  }
+  std::string SizedName(const PipelineModel& model, const Limit& limit) const override {
+    if (!model.cpu_quota()) return limit.name;
+    return fmt::format("{} ({:.2f} cores)", kQuotaName, model.cpu_quota()->cores);
   }
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double /*used_ratio*/) const override {
-    std::string text = fmt::format("CPU cores allow {}: {:.2f} of {:.2f} cores are in use",
-                                   FormatRate(limit.bound, "batches"),
-                                   model.cores_used().value_or(0), model.cores_available());
+    const std::optional<CpuQuota>& quota = model.cpu_quota();
+    std::string text = fmt::format(
+        "{}: {:.2f} of {:.2f} cores are in use",
+        quota ? fmt::format("{} allows {}", QuotaText(*quota), FormatRate(limit.bound, "batches"))
+              : fmt::format("CPU cores allow {}", FormatRate(limit.bound, "batches")),
+        model.cores_used().value_or(0), model.cores_available());
     const std::optional<size_t> culprit = Culprit(model, limit);
     if (culprit && model.demands().cpu_s > 0) {
       text += fmt::format(
@@ -41,10 +57,18 @@ class Cores final : public LimitKind {
     if (model.cores_ahead() > 0) {
       text += fmt::format("; {:.2f} go to what runs ahead of the trainer", model.cores_ahead());
     }
+    if (quota && quota->stopped_ratio) {
+      text += fmt::format("; the kernel stopped it in {} of the quota's periods",
+                          FormatPercent(*quota->stopped_ratio));
+    }
     return text;
   }
-  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+  std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& /*culprit*/) const override {
+    if (model.cpu_quota()) {
+      return fmt::format("No setting is faster. Raise {}, or the container's CPU limit.",
+                         QuotaText(*model.cpu_quota()));
+    }
     return "No setting is faster: threads do not add cores.";
   }
   std::string WhyUnlimited(const PipelineModel& model) const override {

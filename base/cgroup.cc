@@ -1,10 +1,9 @@
-#include "probes/host/cgroup_path.h"
+#include "base/cgroup.h"
 
 #include <algorithm>
+#include <sstream>
 
-#include "probes/host/text.h"
-
-namespace headrace::probes {
+namespace headrace {
 namespace {
 
 // True if `word` is one of the comma-separated words of `list`.
@@ -17,27 +16,38 @@ bool Contains(std::string_view list, std::string_view word) {
   }
 }
 
+// Takes the next complete line off the front of `text`; false when there is none left.
+bool TakeLine(std::string_view* text, std::string_view* line) {
+  const size_t end = text->find('\n');
+  if (end == std::string_view::npos) return false;
+  *line = text->substr(0, end);
+  text->remove_prefix(end + 1);
+  return true;
+}
+
+std::vector<std::string> Words(std::string_view line) {
+  std::istringstream in{std::string(line)};
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
 }  // namespace
 
 // A line of mountinfo: "31 23 0:28 ROOT POINT options [fields] - TYPE SOURCE SUPER_OPTIONS".
-void CgroupMounts::Load(const Host& host) {
-  mounts_.clear();
-  const auto text = host.Read("/proc/self/mountinfo");
-  if (!text) return;
-  std::string_view rest = *text;
-  for (std::string_view line; NextLine(&rest, &line);) {
+CgroupMounts::CgroupMounts(std::string_view mountinfo) {
+  for (std::string_view line; TakeLine(&mountinfo, &line);) {
     const size_t dash = line.find(" - cgroup");
     if (dash == std::string_view::npos) continue;
-    const auto left = Fields(line.substr(0, dash)), right = Fields(line.substr(dash + 3));
+    const auto left = Words(line.substr(0, dash)), right = Words(line.substr(dash + 3));
     if (left.size() < 5 || right.size() < 3) continue;
-    mounts_.push_back(
-        {right[0] == "cgroup2", std::string(right[2]), std::string(left[3]), std::string(left[4])});
+    mounts_.push_back({right[0] == "cgroup2", right[2], left[3], left[4]});
   }
 }
 
 std::optional<Cgroup> CgroupMounts::Find(std::string_view cgroup_text,
                                          std::string_view controller) const {
-  for (std::string_view line; NextLine(&cgroup_text, &line);) {  // "4:memory:/pipeline"
+  for (std::string_view line; TakeLine(&cgroup_text, &line);) {  // "4:memory:/pipeline"
     const size_t first = line.find(':');
     const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
@@ -70,4 +80,4 @@ std::optional<Cgroup> Parent(const Cgroup& cgroup) {
   return parent;
 }
 
-}  // namespace headrace::probes
+}  // namespace headrace

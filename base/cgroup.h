@@ -1,13 +1,11 @@
 // Where a process's control groups are mounted, for cgroup v1, v2 and both at once.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "probes/host.h"
-
-namespace headrace::probes {
+namespace headrace {
 
 struct Cgroup {
   std::string name;    // as /proc/PID/cgroup calls it: "/", "/pipeline"
@@ -15,11 +13,12 @@ struct Cgroup {
   std::string folder;  // its folder below the root: mount + name; the mount itself at the top
 };
 
-// The mounted hierarchies, as of Load().
+// The mounted hierarchies.
 class CgroupMounts {
  public:
-  // Reads /proc/self/mountinfo, which can be long.
-  void Load(const Host& host);
+  CgroupMounts() = default;
+  // Out of the contents of /proc/self/mountinfo.
+  explicit CgroupMounts(std::string_view mountinfo);
   // The group in `controller`'s v1 hierarchy ("memory"), or with "" the unified (v2) one, out of
   // the contents of a /proc/PID/cgroup. Nothing if the process is in none or it is not mounted.
   std::optional<Cgroup> Find(std::string_view cgroup_text, std::string_view controller) const;
@@ -35,4 +34,4 @@ class CgroupMounts {
 // The group above; nothing at the mount.
 std::optional<Cgroup> Parent(const Cgroup& cgroup);
 
-}  // namespace headrace::probes
+}  // namespace headrace
