@@ -183,6 +183,14 @@ std::string Evidence::RunWith(const std::string& setting) const {
   return Command(fmt::format("run {} --set {}", ShellWord(run_.run.pipeline_path), setting));
 }
 
+std::string Evidence::CompareWith(const std::string& setting,
+                                  const std::optional<std::string>& present,
+                                  const std::string& then) const {
+  if (run_.run.pipeline_path.empty() || !present) return "";
+  return Command(fmt::format("compare {} --a {} --b {}", PipelineArguments(run_.run),
+                             ShellWord(setting + "=" + *present), ShellWord(setting + "=" + then)));
+}
+
 void SetThen(Effect* effect, std::optional<double> value, const std::string& reason) {
   if (!effect->now.available()) {
     effect->then =

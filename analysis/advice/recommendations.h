@@ -121,6 +121,9 @@ class Evidence {
   std::string OnTable(const std::string& before, const std::string& after) const;
   std::string PipelinePath() const;  // as a shell word; "FILE" where the run has none
   std::string RunWith(const std::string& setting) const;
+  // The A/B of that setting; empty where the run has no file, or its present value is not known.
+  std::string CompareWith(const std::string& setting, const std::optional<std::string>& present,
+                          const std::string& then) const;
 
  private:
   const RunView& run_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/run/run_slice.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -50,6 +51,33 @@ std::string StoppedTaking(const RunView& run) {
                      FormatDuration(static_cast<double>(run.run.duration_ns)));
 }
 
+std::optional<EarlierLimit> EarlierLimitOf(const RunView& run, const Phases& phases) {
+  const Phase* part = nullptr;
+  for (const Phase& phase : phases.phases) {
+    const bool slower = phases.slower && phase.kind == phases.slower->kind;
+    if (slower || phase.kind == PhaseKind::kEarlier) part = &phase;
+  }
+  if (part == nullptr) return std::nullopt;
+  std::vector<size_t> windows;
+  for (size_t w = 0; w < run.windows.size(); ++w) {
+    const WindowRow& window = run.windows[w];
+    if (window.start_ns < part->start_ns) continue;
+    if (window.start_ns + window.duration_ns <= part->end_ns) windows.push_back(w);
+  }
+  if (windows.empty()) return std::nullopt;
+  const RunView slice = SliceOf(run, windows);
+  try {
+    const PipelineModel model(slice);
+    const Bottleneck bottleneck = FindBottleneck(model);
+    const Finding& first = bottleneck.findings[0];
+    if (bottleneck.unexplained || first.probability < kSureOfRow) return std::nullopt;
+    return EarlierLimit{part->kind, first.limit, first.probability};
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kInconclusive) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Statements MakeStatements(const RunView& run) {
@@ -71,6 +99,7 @@ Statements MakeStatements(const RunView& run) {
     statements.differential = CompareSiblings(*statements.model, *statements.bottleneck);
     Doubt(*statements.differential, &*statements.bottleneck);
     statements.allocation = Allocate(*statements.predictor, Budget{});
+    statements.earlier = EarlierLimitOf(run, statements.model->phases());
   } catch (const Error& error) {
     if (error.code() != ExitCode::kInconclusive) throw;
     statements.withheld = error.fact();

@@ -21,12 +21,21 @@ struct PlannedRate {
   double error_ratio() const { return predicted / observed - 1; }
 };
 
+// What limited a part of the run that the other statements are not about: its slower beginning, or
+// what was before a lasting change.
+struct EarlierLimit {
+  PhaseKind kind = PhaseKind::kCold;
+  Limit limit;
+  double probability = 0;
+};
+
 struct Statements {
   std::unique_ptr<PipelineModel> model;  // null when there is none; then `withheld` says why
   std::unique_ptr<Predictor> predictor;  // of the model
   std::optional<Bottleneck> bottleneck;
   std::optional<Differential> differential;  // the third opinion; of a run with a bottleneck
   std::optional<Allocation> allocation;      // with the run's own budgets
+  std::optional<EarlierLimit> earlier;       // empty: no such part, or none that tells
   std::optional<PlannedRate> planned;        // of a run that was started with a plan
   std::string withheld;                      // "too short for a verdict (...)"
   std::optional<Outside> outside;            // of a run without operators

@@ -18,6 +18,10 @@ struct Reads {
 // Over the whole run; empty without the operators "fetch" and "fetch.io", or without requests.
 std::optional<Reads> ReadsOf(const RunView& run);
 
+// Whether a stripe is read in so many requests, each so small, that fewer and longer ones are the
+// first thing to try on a storage of which nobody knows what a request costs.
+bool ManySmallReads(const Reads& reads);
+
 // Seconds that a request and a byte cost the storage, and the source of that: the device modelled
 // or described in the pipeline file, else the calibration of a folder that holds the table.
 struct ReadCost {

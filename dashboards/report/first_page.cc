@@ -232,6 +232,14 @@ std::string StoppedByQuota(const Statements& statements) {
                      quota->cores, FormatPercent(*quota->stopped_ratio));
 }
 
+// What limited the part that the page is not about; empty: nothing is known of it.
+std::string EarlierLimitText(const Statements& statements) {
+  if (!statements.earlier) return "";
+  const analysis::EarlierLimit& earlier = *statements.earlier;
+  return fmt::format(" In that part the limit was: {} (probability {}).", LimitWord(earlier.limit),
+                     ProbabilityText(earlier.probability));
+}
+
 void AddConditions(const RunView& run, const Statements& statements, FirstPage* page) {
   if (run.run.state != "complete" && !run.run.state.empty()) {
     page->conditions.push_back(
@@ -246,11 +254,13 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
     page->conditions.push_back(quota);
   }
   if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {
-    page->conditions.push_back("It changed while it ran: " + drift + ".");
+    page->conditions.push_back("It changed while it ran: " + drift + "." +
+                               EarlierLimitText(statements));
   }
   if (const std::string slower = analysis::Words(statements.model->phases().slower);
       !slower.empty()) {
-    page->conditions.push_back("NOT ALL OF THE RUN: " + slower + ".");
+    page->conditions.push_back("NOT ALL OF THE RUN: " + slower + "." +
+                               EarlierLimitText(statements));
   }
 }
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""unknown_store.py HEADRACE: two servers that one run cannot tell apart.
+"""unknown_store.py HEADRACE: servers of which one run does not tell what they can give.
 
 One answers late, the other gives so many bytes a second in all. Seen with one thread, both make the reader wait. So the plan for each
 holds that nothing is gained; with eight threads the first gives several times as much, the second the same, both within what was
 promised; and the report of the second then names the store, with its most.
+
+A third serves so many requests a second, whatever their size, and is read in many small ones: the first page then has fewer and longer
+reads tried, and not threads, and what they bring is within what was said.
 """
 import functools
 import http.server
@@ -19,24 +22,26 @@ import time
 
 LATE_S = 0.06
 BYTES_PER_S = 12e6
+REQUESTS_PER_S = 200
 
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, folder, late_s, bytes_per_s):
+    def __init__(self, folder, late_s, bytes_per_s, requests_per_s=0):
         super().__init__(("127.0.0.1", 0), Handler)
         self.folder, self.late_s, self.bytes_per_s = folder, late_s, bytes_per_s
+        self.request_s = 1 / requests_per_s if requests_per_s else 0
         self.lock, self.free_at = threading.Lock(), 0.0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, client_address):
         pass  # clients that go away are no fault
 
-    def wait_for_room(self, size):
+    def wait_for_room(self, seconds):
         with self.lock:
             now = time.monotonic()
-            self.free_at = max(self.free_at, now) + size / self.bytes_per_s
+            self.free_at = max(self.free_at, now) + seconds
             wait = self.free_at - now
         time.sleep(wait)
 
@@ -61,6 +66,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif wanted:
             first = size - int(wanted[2])
         time.sleep(self.server.late_s)
+        if self.server.request_s:
+            self.server.wait_for_room(self.server.request_s)
         self.send_response(206 if wanted else 200)
         self.send_header("Content-Length", str(last - first + 1))
         self.send_header("Accept-Ranges", "bytes")
@@ -74,7 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 piece = file.read(min(left, 65536))
                 left -= len(piece)
                 if self.server.bytes_per_s:
-                    self.server.wait_for_room(len(piece))
+                    self.server.wait_for_room(len(piece) / self.server.bytes_per_s)
                 self.wfile.write(piece)
 
 
@@ -98,16 +105,31 @@ def main():
         if not holds:
             faults.append(what)
 
+    def rate_with(name, server, *settings):
+        chosen = [word for setting in settings for word in ("--set", setting)]
+        of(["run", "t/pipeline.toml", "--db", f"{name}.db", "--quiet", "--duration", "5s", "--set", "source.epochs=0",
+            "--set", "pipeline.batch_rows=128", "--set", f"source.table={server.url('part-00000.dwrf')}", *chosen])
+        rate = of(["query", "--db", f"{name}.db", "--format", "csv",
+                   "SELECT steps_count * 1e9 / wall_ns FROM step_summary ORDER BY run_id DESC LIMIT 1"])
+        return float(rate.split()[-1])
+
+    def fewer_requests():
+        server = Server(folder / "t", 0.002, 0, REQUESTS_PER_S)
+        many = rate_with("rated", server, "source.coalesce_gap=0")
+        page = " ".join(of(["report", "latest", "--db", "rated.db"]).split())
+        said = re.search(r'fix .*?coalesce_gap = "(\w+)".*?\[(-?\d+), (-?\d+)\] predicted', page)
+        check(said is not None, "rated: the first page has fewer and longer reads tried")
+        if said is not None:
+            gain = rate_with("rated", server, f"source.coalesce_gap={said[1]}") / many - 1
+            check(int(said[2]) <= 100 * gain <= 1.4 * (100 + int(said[3])) - 100,
+                  f"rated: they gain {100 * gain:+.0f} %, of [{said[2]}, {said[3]}] said")
+        server.shutdown()
+
     for name, late_s, bytes_per_s in (("late", LATE_S, 0), ("full", 0.002, BYTES_PER_S)):
         server = Server(folder / "t", late_s, bytes_per_s)
 
         def record(threads):
-            of(["run", "t/pipeline.toml", "--db", f"{name}.db", "--quiet", "--duration", "5s", "--set", "source.epochs=0",
-                "--set", "pipeline.batch_rows=128", "--set", f"source.table={server.url('part-00000.dwrf')}",
-                "--set", f"fetch.parallelism={threads}"])
-            rate = of(["query", "--db", f"{name}.db", "--format", "csv",
-                       "SELECT steps_count * 1e9 / wall_ns FROM step_summary ORDER BY run_id DESC LIMIT 1"])
-            return float(rate.split()[-1])
+            return rate_with(name, server, f"fetch.parallelism={threads}")
 
         once = record(1)
         what_if = json.loads(of(["plan", "latest", "--db", f"{name}.db", "--json", "--what-if", "fetch.parallelism=8"]))
@@ -125,6 +147,7 @@ def main():
         named = "limit the store of fetch" in report
         check(named == (name == "full"), f"{name}: the store is {'' if named else 'not '}named as the limit afterwards")
         server.shutdown()
+    fewer_requests()
     if faults:
         print(f"kept: {folder}")
         sys.exit(1)

@@ -199,6 +199,37 @@ Recommendation SmallerGap(const Evidence& e) {
   return result;
 }
 
+// What a request costs is not known: all of the storage's time may go with its requests, and fewer
+// take as much less; or with its bytes, and nothing is gained.
+Recommendation TryFewerReads(const Evidence& e) {
+  // The gap to try. Of a store on a network a request costs about as much (30 ms at 30 MB/s).
+  constexpr double kGapBytes = 1048576;
+  constexpr const char* kGap = "1MiB";
+  const Reads& reads = *e.reads();
+  const std::optional<double> gap = GapOf(e.run().run);
+  if (!ManySmallReads(reads) || !gap || *gap >= kGapBytes) {
+    return CannotSay(ReadsText(reads) + "; what a request costs this storage is not known",
+                     kNoCost);
+  }
+  const double stripe_bytes = reads.bytes_per_row * std::max(1.0, reads.stripe_rows);
+  const double fewest = std::max(1.0, std::ceil(stripe_bytes / LongestRead(e.run().run)));
+  const double kept = std::min(1.0, fewest / reads.requests_per_stripe);
+  // At most the CPU time of requests goes, too.
+  Variant most = LessStorageTime(e, reads, kept);
+  std::erase_if(most.scales, [](const auto& scale) { return scale.part == Scaled::kOperator; });
+  most.scales.push_back({Scaled::kOperator, reads.io, kept});
+  Outcome outcome = e.Predict(e.Now(), LessStorageTime(e, reads, (1 + kept) / 2), most);
+  outcome.between = true;
+  outcome.gain_interval.low = std::min(outcome.gain_interval.low, 0.0);
+  return IfWorthwhile(
+      e, outcome,
+      fmt::format("{}; what a request costs this storage is not known: if that is most of a read, "
+                  "fewer and longer reads gain much, else nothing",
+                  ReadsText(reads)),
+      fmt::format("make fewer and longer reads: source.coalesce_gap = \"{}\"", kGap),
+      e.CompareWith("source.coalesce_gap", SettingOf(e.run().run, "source.coalesce_gap"), kGap));
+}
+
 Recommendation Coalesce(const Evidence& e) {
   if (!e.reads()) return CannotSay("no account counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
@@ -210,10 +241,7 @@ Recommendation Coalesce(const Evidence& e) {
   if (SettingOf(e.run().run, "source.coalesce_gap") == "auto") {
     return DoesNotFire(ReadsText(reads) + ", joined by what a request costs (coalesce_gap = auto)");
   }
-  if (!e.read_cost()) {
-    return CannotSay(ReadsText(reads) + "; what a request costs this storage is not known",
-                     kNoCost);
-  }
+  if (!e.read_cost()) return TryFewerReads(e);
   const ReadCost& cost = *e.read_cost();
   const double even = cost.request_s / cost.byte_s;
   if (!GapOf(e.run().run)) {

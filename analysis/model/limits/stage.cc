@@ -1,10 +1,13 @@
 // A stage: its threads work on so many batches at once, and each takes c + b of its operators.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/model/unknown_store.h"
 #include "analysis/run/known_loaders.h"
+#include "analysis/run/reads.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -44,6 +47,17 @@ class Stage final : public LimitKind {
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "no work was recorded in it";
+  }
+
+  // On a store that nobody knows, many small reads are made fewer before there are more at once.
+  std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
+    const std::optional<Reads> reads = ReadsOf(model.run());
+    if (!reads || !ManySmallReads(*reads) || ReadCostOf(model.run())) return "";
+    const std::vector<size_t>& own = model.stages()[limit.index].operators;
+    const std::vector<size_t> unknown = StagesOnUnknownStores(model);
+    const bool reads_here = std::find(own.begin(), own.end(), reads->fetch) != own.end();
+    const bool is_unknown = std::find(unknown.begin(), unknown.end(), limit.index) != unknown.end();
+    return reads_here && is_unknown ? "R5" : "";
   }
 
   std::optional<size_t> StageOf(const Limit& limit) const override { return limit.index; }
