@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/advice/next_step.h"
+#include "analysis/advice/tried.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/settings.h"
 #include "base/error.h"
@@ -254,6 +255,9 @@ std::string PlanText(const PlanPage& page) {
   if (page.cache != nullptr) text += CacheVerdictText(*page.cache);
   text += plan.changes.empty() ? NoChangesText(page) : ChangesText(plan.changes);
   text += PredictionText(plan);
+  if (const std::string short_of = analysis::FellShort(page.run, plan); !short_of.empty()) {
+    text += "tried      " + short_of + "\n";
+  }
   text += WorthsText(page.worths);
   if (page.over_cores != nullptr) text += OverCoresText(*page.over_cores);
   if (page.cache != nullptr) text += CacheTableText(*page.cache);

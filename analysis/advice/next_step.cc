@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/advice/recommendations.h"
+#include "analysis/advice/tried.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/known_loaders.h"
@@ -64,6 +65,12 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
   const std::string words = ChangeWords(run, plan);
   const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
   next.command = ApplyCommand(run);
+  if (const std::string short_of = FellShort(run, plan); !short_of.empty()) {
+    next.kind = NextKind::kCompare;
+    next.text = fmt::format("{}: {} predicted. But {}{} Measure both in turns:", words, gain,
+                            static_cast<char>(std::tolower(short_of[0])), short_of.substr(1));
+    return next;
+  }
   if (plan.shown()) {
     next.kind = NextKind::kChange;
     next.text = fmt::format("{}: {} predicted", words, gain);

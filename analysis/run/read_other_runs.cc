@@ -12,16 +12,18 @@
 namespace headrace::analysis {
 namespace {
 
-// The settings of a run but for the knobs that change no row's work.
+// Whether the setting changes no row's work.
+bool IsKnob(std::string_view name) {
+  return name.ends_with(".parallelism") || name.ends_with(".queue") ||
+         name.ends_with(".prefetch") || name == "pipeline.reorder_window";
+}
+
+// The settings of a run but for the knobs.
 std::string SettingsOfWork(const std::string& settings_text) {
   std::string settings;
   std::istringstream lines(settings_text);
   for (std::string line; std::getline(lines, line);) {
-    const std::string name = line.substr(0, line.find('='));
-    if (name.ends_with(".parallelism") || name.ends_with(".queue") || name.ends_with(".prefetch") ||
-        name == "pipeline.reorder_window") {
-      continue;
-    }
+    if (IsKnob(line.substr(0, line.find('=')))) continue;
     settings += line + '\n';
   }
   return settings;
@@ -110,6 +112,18 @@ void ReadStagesOf(RunDatabase& database, int64_t run_id, double rows_per_s, bool
       });
 }
 
+void ReadTried(RunDatabase& database, int64_t run_id, double rows_per_s, RunView* view) {
+  if (!database.Has("run_setting")) return;
+  TriedRow& tried = view->tried.emplace_back();
+  tried.run_id = run_id;
+  tried.rows_per_s = rows_per_s;
+  database.Each("SELECT key, value FROM run_setting WHERE run_id = ?1", run_id,
+                [&](const ViewRow& row) {
+                  const std::string key = row.Text("key");
+                  if (IsKnob(key)) tried.knobs.emplace(key, row.Text("value"));
+                });
+}
+
 void ReadStageRates(RunDatabase& database, int64_t run_id, RunView* view) {
   constexpr size_t kMostRuns = 16;
   std::vector<std::pair<int64_t, double>> runs;  // and their rows a second
@@ -122,6 +136,7 @@ void ReadStageRates(RunDatabase& database, int64_t run_id, RunView* view) {
                  });
   for (const auto& [other, rows_per_s] : runs) {
     ReadStagesOf(database, other, rows_per_s, other == run_id, view);
+    ReadTried(database, other, rows_per_s, view);
   }
 }
 

@@ -196,6 +196,14 @@ struct StageRateRow {
   bool own = false;          // it is this run's
 };
 
+// A run of the same work, this one or another, and the numbers of threads and lengths of queues
+// that it was started with.
+struct TriedRow {
+  int64_t run_id = 0;
+  double rows_per_s = 0;
+  std::map<std::string, std::string> knobs;  // "fetch.parallelism": "8"
+};
+
 // Another run of the same pipeline file with the same settings, table, host, cores and version,
 // which differs in its kind or in what the page cache held.
 struct SiblingRow {
@@ -255,6 +263,8 @@ struct RunView {
   std::vector<LoadRow> loads;
   // The stages of those runs, newest first.
   std::vector<StageRateRow> stage_rates;
+  // Those runs with their settings, this one first; empty where settings are not recorded.
+  std::vector<TriedRow> tried;
   // Runs of the same pipeline under the same known conditions, except for their kind and what the
   // page cache held; newest first. Also empty where this run's own conditions are not known.
   std::vector<SiblingRow> siblings;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "analysis/advice/recommendations.h"
+#include "analysis/advice/tried.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/thresholds.h"
@@ -173,6 +174,11 @@ Recommendation Parallelism(const Evidence& e) {
   Recommendation result = IfWorthwhile(
       e, OutcomeOf(plan), why,
       queues.empty() ? threads : fmt::format("{}; with it {}", threads, queues), command);
+  if (const std::string short_of = FellShort(e.run(), plan); !short_of.empty()) {
+    result.advice = Advice::kTry;
+    result.why += "; " + short_of;
+    result.record = "an A/B of both in turns, as one run fell short of it";
+  }
   Effect& memory = result.effects.reader_memory;
   std::optional<double> bytes;
   if (plan.memory_change_bytes) {

@@ -2,8 +2,11 @@
 // limiter.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/model/limits/resource_limit.h"
 #include "analysis/model/unknown_store.h"
+#include "analysis/run/reads.h"
 #include "analysis/run/settings.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
@@ -41,6 +44,16 @@ class Device final : public ResourceLimit {
                              const std::string& /*culprit*/) const override {
     return fmt::format("No setting helps: read fewer bytes from {}, or use a faster one.",
                        Printable(limit.name));
+  }
+  // One that the reader asks for many small reads may be full of requests, not of bytes.
+  std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
+    const std::optional<Reads> reads = ReadsOf(model.run());
+    if (!reads || !ManySmallReads(*reads)) return "";
+    const auto& users = model.resources()[limit.index].users;
+    const bool reads_from_it = std::any_of(users.begin(), users.end(), [&](const auto& user) {
+      return user.first == reads->io || user.first == reads->fetch;
+    });
+    return reads_from_it ? "R5" : "";
   }
   std::string ResourceClass(const PipelineModel& model, const Limit& limit) const override {
     return IsModelledLink(model.run().run, limit.name) ? "nic_ingress" : "storage";

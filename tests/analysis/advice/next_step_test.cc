@@ -35,6 +35,35 @@ TEST(NextStep, AClearGainIsAdvised) {
   EXPECT_THAT(next.command, HasSubstr(" apply 1"));
 }
 
+// A run with the planned settings, of the same work, that brought nothing.
+TEST(NextStep, APlanThatFellShortBeforeIsNotAdvisedAgain) {
+  RunView run = Fetching(0.002);
+  const Statements plain = MakeStatements(run);
+  const Allocation& plan = *plain.allocation;
+  std::map<std::string, std::string> now = {{"fetch.parallelism", "1"}, {"decode.queue", "4"}};
+  std::map<std::string, std::string> then = now;
+  for (const Change& change : plan.changes) {
+    now[change.knob] = std::to_string(change.from);
+    then[change.knob] = std::to_string(change.to);
+  }
+  const auto with = [&](double gain, std::map<std::string, std::string> knobs) {
+    run.tried = {{run.run.run_id, 1000, now}, {7, 1000 * (1 + gain), std::move(knobs)}};
+    return NextStepOf(run, plain);
+  };
+  const NextStep short_of = with(-0.03, then);
+  EXPECT_EQ(short_of.kind, NextKind::kCompare);
+  EXPECT_THAT(short_of.text, HasSubstr("run 7 had these settings and brought -3 %"));
+  for (const Recommendation& one : Recommend(run, plain)) {
+    if (one.id == "R2") {
+      EXPECT_EQ(one.advice, Advice::kTry);
+      EXPECT_THAT(one.why, HasSubstr("Run 7"));
+    }
+  }
+  EXPECT_EQ(with(plan.predicted / plan.now - 1, then).kind, NextKind::kChange) << "it held";
+  then["decode.queue"] = "9";
+  EXPECT_EQ(with(-0.03, then).kind, NextKind::kChange) << "other settings say nothing of these";
+}
+
 TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
   const RunView run = Fetching(0.002);
   Statements statements = MakeStatements(run);

@@ -323,6 +323,21 @@ TEST(Phases, ASlowColdPassIsNoFill) {
   EXPECT_EQ(guessed.slower->kind, PhaseKind::kSlow);
 }
 
+// What the page is not about has its limit named: a job of one epoch has that part, too.
+TEST(Phases, TheLimitOfWhatWasBeforeIsNamed) {
+  SimulatedPipeline before = Chain(0.001);
+  before.stages[0].operators[0].blocked_s = 0.012;
+  const RunView run = Joined(Record(before, 8, 3), Record(Chain(0.009), 12, 4));
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck);
+  EXPECT_EQ(statements.bottleneck->findings[0].limit.name, "decode");
+  ASSERT_TRUE(statements.earlier);
+  EXPECT_EQ(statements.earlier->limit.name, "fetch");
+  EXPECT_GT(statements.earlier->probability, 0.9);
+  const RunView steady = Record(Chain(0.009), 12, 4);
+  EXPECT_FALSE(MakeStatements(steady).earlier);
+}
+
 // Windows without a step have no rate to be a multiple of.
 TEST(Phases, NoChangeIsTheMultipleOfNothing) {
   RunView run = Record(Chain(0.004), 20, 3);
