@@ -231,10 +231,9 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
         advised && advised->kind == NextKind::kChange &&
         (planned.kind != NextKind::kChange ||
          advised->gain > statements.allocation->predicted / statements.allocation->now - 1);
-    // A plan that may bring nothing, as the store may be full, comes after what the rule would try.
-    const bool first_try = advised && advised->kind == NextKind::kCompare &&
-                           planned.kind == NextKind::kCompare &&
-                           !statements.allocation->unknown_store.empty();
+    // Where neither is sure, what is about the limit itself comes first.
+    const bool first_try =
+        advised && advised->kind == NextKind::kCompare && planned.kind == NextKind::kCompare;
     return better || first_try ? *advised : planned;
   }
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
