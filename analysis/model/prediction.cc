@@ -198,14 +198,36 @@ std::optional<size_t> Predictor::OnUnknownStore(const Settings& settings) const 
   return std::nullopt;
 }
 
-std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double rate) const {
-  if (!OnUnknownStore(variant.settings)) return std::nullopt;
-  Variant held = variant;
-  for (const size_t s : unknown_stores_) {
-    held.settings.parallelism[s] =
-        std::min(held.settings.parallelism[s], model_.current().parallelism[s]);
+// What other runs got of a store that is full is no more than this one may get of it now, unless
+// less is asked of it.
+bool Predictor::OnFullStore(const Variant& variant) const {
+  const std::vector<ResourceModel>& resources = model_.resources();
+  for (size_t r = 0; r < resources.size(); ++r) {
+    if (!resources[r].name.starts_with(kStoreOf)) continue;
+    const bool relieved =
+        std::any_of(variant.scales.begin(), variant.scales.end(), [&](const Scale& scale) {
+          if (scale.part == Scaled::kResource) return scale.index == r;
+          const auto& users = resources[r].users;
+          return scale.part == Scaled::kOperator &&
+                 std::any_of(users.begin(), users.end(),
+                             [&](const auto& user) { return user.first == scale.index; });
+        });
+    if (!relieved) return true;
   }
-  const double full = PointAt(held).rate;
+  return false;
+}
+
+std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double rate) const {
+  double full = kInfinite;
+  if (OnUnknownStore(variant.settings)) {
+    Variant held = variant;
+    for (const size_t s : unknown_stores_) {
+      held.settings.parallelism[s] =
+          std::min(held.settings.parallelism[s], model_.current().parallelism[s]);
+    }
+    full = PointAt(held).rate;
+  }
+  if (!IsCurrent(variant) && OnFullStore(variant)) full = std::min(full, model_.demands().rate);
   if (full > rate * (1 - kNoGain)) return std::nullopt;
   return full * std::exp(-kNormal90 * kSaturatedError);
 }
@@ -270,8 +292,9 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
                                                   std::min(1.0, std::abs(middle) / kFullErrorFrom));
   Interval interval{std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
                     std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
-  if (!OnUnknownStore(to.settings)) return interval;
-  if (to.settings.parallelism == from.settings.parallelism) return interval;
+  const bool more_at_once =
+      OnUnknownStore(to.settings) && to.settings.parallelism != from.settings.parallelism;
+  if (!more_at_once && !OnFullStore(to)) return interval;
   const double before = PointAt(from).rate;
   if (const auto full = RateOfFullStores(to, before * (1 + gain)); full && before > 0) {
     const double least_before = RateOfFullStores(from, before).value_or(before);

@@ -85,6 +85,8 @@ class Predictor {
   std::optional<double> Simulated(const Settings& settings, const Demands& demands,
                                   int64_t steps) const;
   bool IsCurrent(const Variant& variant) const;
+  // Whether runs have shown a store to be full of which `variant` asks as much as before.
+  bool OnFullStore(const Variant& variant) const;
   // The rate at `variant`, predicted as `rate`, if unknown stores give no more than now; none: it
   // does not hang on them.
   std::optional<double> RateOfFullStores(const Variant& variant, double rate) const;

@@ -119,6 +119,21 @@ TEST(UnknownStore, TwoRunsShowThatItIsFull) {
   EXPECT_LT(GainOfThreads(run, 16).high, 0.1);
 }
 
+// Another run got a little more of it. That is no promise to this one, whatever is set.
+TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
+  RunView run = Recorded(Waiting(4, 0.08), "network");
+  const double rate = PipelineModel(run).demands().rate;
+  AddRun(&run, 4, rate, 1, true);
+  AddRun(&run, 1, 1.15 * rate, 1, false);
+  const PipelineModel model(run);
+  ASSERT_TRUE(StagesOnUnknownStores(model).empty()) << "the store is known to be full";
+  const Predictor predictor(model);
+  Variant deeper{model.current(), {}};
+  for (int& queue : deeper.settings.queue) queue += 16;
+  EXPECT_LE(predictor.Predict(deeper).interval.low, rate);
+  EXPECT_LE(predictor.Gain({model.current(), {}}, deeper, 0.15).low, 0);
+}
+
 TEST(UnknownStore, RunsThatDoNotTellAreNoEvidence) {
   const RunView without = Recorded(Waiting(2), "network");
   const double rate = PipelineModel(without).demands().rate;
