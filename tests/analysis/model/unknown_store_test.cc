@@ -129,7 +129,7 @@ TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
   ASSERT_TRUE(StagesOnUnknownStores(model).empty()) << "the store is known to be full";
   const Predictor predictor(model);
   Variant deeper{model.current(), {}};
-  for (int& queue : deeper.settings.queue) queue += 16;
+  for (int& queue : deeper.settings.queue_capacity) queue += 16;
   EXPECT_LE(predictor.Predict(deeper).interval.low, rate);
   EXPECT_LE(predictor.Gain({model.current(), {}}, deeper, 0.15).low, 0);
 }
