@@ -64,6 +64,7 @@ std::optional<Cgroup> CgroupMounts::Find(std::string_view cgroup_text,
     if (mount->root != "/") {
       if (!below.starts_with(mount->root)) return group;
       below.remove_prefix(mount->root.size());
+      if (!below.empty() && below.front() != '/') return group;  // another one's longer name
     }
     if (below != "/") group.folder += below;
     return group;

@@ -255,9 +255,9 @@ std::string PlanText(const PlanPage& page) {
   if (page.cache != nullptr) text += CacheVerdictText(*page.cache);
   text += plan.changes.empty() ? NoChangesText(page) : ChangesText(plan.changes);
   text += PredictionText(plan);
-  if (const std::string short_of = analysis::FellShort(page.run, plan); !short_of.empty()) {
-    text += "tried      " + short_of + "\n";
-  }
+  // What was tried had the run's cores.
+  const std::string short_of = page.asked.cores ? "" : analysis::FellShort(page.run, plan);
+  if (!short_of.empty()) text += "tried      " + short_of + "\n";
   text += WorthsText(page.worths);
   if (page.over_cores != nullptr) text += OverCoresText(*page.over_cores);
   if (page.cache != nullptr) text += CacheTableText(*page.cache);

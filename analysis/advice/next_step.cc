@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "analysis/advice/recommendations.h"
@@ -65,7 +66,7 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
   const std::string words = ChangeWords(run, plan);
   const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
   next.command = ApplyCommand(run);
-  if (const std::string short_of = FellShort(run, plan); !short_of.empty()) {
+  if (const std::string short_of = FellShort(run, plan); plan.shown() && !short_of.empty()) {
     next.kind = NextKind::kCompare;
     next.text = fmt::format("{}: {} predicted. But {}{} Measure both in turns:", words, gain,
                             static_cast<char>(std::tolower(short_of[0])), short_of.substr(1));

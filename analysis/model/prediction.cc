@@ -198,23 +198,28 @@ std::optional<size_t> Predictor::OnUnknownStore(const Settings& settings) const 
   return std::nullopt;
 }
 
-// What other runs got of a store that is full is no more than this one may get of it now, unless
-// less is asked of it.
-bool Predictor::OnFullStore(const Variant& variant) const {
+std::optional<Predictor::FullStore> Predictor::OnFullStore(const Variant& variant) const {
   const std::vector<ResourceModel>& resources = model_.resources();
+  std::optional<FullStore> least;
   for (size_t r = 0; r < resources.size(); ++r) {
     if (!resources[r].name.starts_with(kStoreOf)) continue;
-    const bool relieved =
-        std::any_of(variant.scales.begin(), variant.scales.end(), [&](const Scale& scale) {
-          if (scale.part == Scaled::kResource) return scale.index == r;
-          const auto& users = resources[r].users;
-          return scale.part == Scaled::kOperator &&
-                 std::any_of(users.begin(), users.end(),
-                             [&](const auto& user) { return user.first == scale.index; });
-        });
-    if (!relieved) return true;
+    const auto seconds = [&](const Demands& demands) {
+      return demands.resources[r].hold_s + demands.resources[r].limiter_s;
+    };
+    const double now = seconds(model_.demands());
+    const double then = seconds(Apply(model_, model_.demands(), variant.scales));
+    const double rate = then > 0 ? model_.demands().rate * now / then : kInfinite;
+    if (!least || rate < least->rate) {
+      least = FullStore{resources[r].name.substr(kStoreOf.size()), rate};
+    }
   }
-  return false;
+  return least;
+}
+
+std::string Predictor::StoreInDoubt(const Variant& variant) const {
+  if (const auto stage = OnUnknownStore(variant.settings)) return model_.stages()[*stage].name;
+  const std::optional<FullStore> full = OnFullStore(variant);
+  return full ? full->stage : "";
 }
 
 std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double rate) const {
@@ -227,7 +232,9 @@ std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double
     }
     full = PointAt(held).rate;
   }
-  if (!IsCurrent(variant) && OnFullStore(variant)) full = std::min(full, model_.demands().rate);
+  if (const auto store = OnFullStore(variant); store && !IsCurrent(variant)) {
+    full = std::min(full, store->rate);
+  }
   if (full > rate * (1 - kNoGain)) return std::nullopt;
   return full * std::exp(-kNormal90 * kSaturatedError);
 }

@@ -58,6 +58,9 @@ class Predictor {
   // nobody measured; none: no promise hangs on such a store.
   std::optional<size_t> OnUnknownStore(const Settings& settings) const;
 
+  // The stage whose store may give no more than now at `variant`; empty: none.
+  std::string StoreInDoubt(const Variant& variant) const;
+
   const Contention& contention() const { return contention_; }
   // The simulated rate of the present settings, no higher than what rows allow that the simulation
   // does not have, and not corrected by the observed rate; none where the
@@ -85,10 +88,15 @@ class Predictor {
   std::optional<double> Simulated(const Settings& settings, const Demands& demands,
                                   int64_t steps) const;
   bool IsCurrent(const Variant& variant) const;
-  // Whether runs have shown a store to be full of which `variant` asks as much as before.
-  bool OnFullStore(const Variant& variant) const;
-  // The rate at `variant`, predicted as `rate`, if unknown stores give no more than now; none: it
-  // does not hang on them.
+  // A store that other runs have shown to be full, and the rate at `variant` if it gives no more
+  // than it gave this run; the least such rate. None: there is no such store.
+  struct FullStore {
+    std::string stage;  // that reads from it
+    double rate = 0;
+  };
+  std::optional<FullStore> OnFullStore(const Variant& variant) const;
+  // The rate at `variant`, predicted as `rate`, if unknown and full stores give no more than now;
+  // none: it does not hang on them.
   std::optional<double> RateOfFullStores(const Variant& variant, double rate) const;
   double ErrorAt(const LimitKind* kind, const Settings& settings) const;
 

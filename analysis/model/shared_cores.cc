@@ -13,7 +13,8 @@ void PipelineModel::ReadCores() {
   const std::optional<CpuQuota> quota = CpuQuotaOf(*run_, cores_used_);
   cores_known_ = splits_cpu_ && (run_->run.cores_count.has_value() || quota);
   cores_budget_ = run_->run.cores_count.value_or(quota ? quota->cores : 1);
-  if (quota && quota->cores <= cores_budget_) {
+  const bool by_quota = run_->run.cores_bound_by.find("quota") != std::string::npos;
+  if (quota && (quota->cores < cores_budget_ || (by_quota && quota->cores == cores_budget_))) {
     cores_budget_ = quota->cores;
     cpu_quota_ = quota;
   }

@@ -170,10 +170,9 @@ class Description {
     }
     allocation_.gain_interval = {prediction.interval.low / now - 1,
                                  prediction.interval.high / now - 1};
-    const std::optional<size_t> store = predictor_.OnUnknownStore(settings);
-    if (store && prediction.store_may_be_full && allocation_.gain_interval.low <= 0) {
+    if (prediction.store_may_be_full && allocation_.gain_interval.low <= 0) {
       // What is not known has no probability: nothing above the interval's low end is promised.
-      allocation_.unknown_store = model_.stages()[*store].name;
+      allocation_.unknown_store = predictor_.StoreInDoubt({settings, plan_.warm});
       allocation_.promise = std::min(allocation_.promise, prediction.interval.low);
       allocation_.slower_probability.reset();
     }

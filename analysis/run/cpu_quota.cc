@@ -1,6 +1,8 @@
 #include "analysis/run/cpu_quota.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace headrace::analysis {
 namespace {
@@ -13,35 +15,53 @@ Real OfGroup(const RunView& run, const char* metric, const std::string& group) {
   return std::nullopt;
 }
 
-// A group above may be what stops this one: the largest share of all of them.
-Real StoppedRatio(const RunView& run) {
-  Real most;
-  for (const MeasurementRow& row : run.measurements) {
-    if (row.metric != "cgroup_throttled_count" || !row.value) continue;
-    const Real periods = OfGroup(run, "cgroup_periods_count", row.subject);
-    if (!periods || *periods <= 0) continue;
-    most = std::max(most.value_or(0), std::min(1.0, *row.value / *periods));
+Real StoppedRatio(const RunView& run, const std::string& group) {
+  const Real periods = OfGroup(run, "cgroup_periods_count", group);
+  const Real stopped = OfGroup(run, "cgroup_throttled_count", group);
+  if (!periods || !stopped || *periods <= 0) return std::nullopt;
+  return std::min(1.0, *stopped / *periods);
+}
+
+bool IsWithin(const std::string& group, const std::string& above) {
+  if (above == "/" || group == above) return true;
+  return group.starts_with(above) && group[above.size()] == '/';
+}
+
+// Whether each group lies within the one before it: else they are of several processes, and their
+// quotas add up.
+bool IsChain(std::vector<std::string> groups) {
+  std::sort(groups.begin(), groups.end(),
+            [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  for (size_t i = 1; i < groups.size(); ++i) {
+    if (!IsWithin(groups[i], groups[i - 1])) return false;
   }
-  return most;
+  return true;
 }
 
 }  // namespace
 
 std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
   constexpr double kWithin = 0.9;  // of what was used, which is a mean of other windows
-  std::optional<CpuQuota> least;
-  const auto consider = [&](double cores) {
-    if (cores <= 0 || cores < kWithin * cores_used.value_or(0)) return;
-    if (!least || cores < least->cores) least = CpuQuota{cores, StoppedRatio(run)};
+  const auto possible = [&](double cores) {
+    return cores > 0 && cores >= kWithin * cores_used.value_or(0);
   };
+  const MeasurementRow* least = nullptr;
+  std::vector<std::string> groups;
   for (const MeasurementRow& row : run.measurements) {
-    if (row.metric == "cgroup_cpu_quota_cores" && row.value) consider(*row.value);
+    if (row.metric != "cgroup_cpu_quota_cores" || !row.value || !possible(*row.value)) continue;
+    groups.push_back(row.subject);
+    if (least == nullptr || *row.value < *least->value) least = &row;
   }
-  const std::string& bound_by = run.run.cores_bound_by;
-  if (run.run.cores_count && bound_by.find("quota") != std::string::npos) {
-    consider(*run.run.cores_count);
+  std::optional<CpuQuota> quota;
+  if (least != nullptr && IsChain(groups)) {
+    quota = CpuQuota{*least->value, StoppedRatio(run, least->subject)};
   }
-  return least;
+  const bool started_with = run.run.cores_bound_by.find("quota") != std::string::npos;
+  if (started_with && run.run.cores_count && possible(*run.run.cores_count) &&
+      (!quota || *run.run.cores_count < quota->cores)) {
+    quota = CpuQuota{*run.run.cores_count, std::nullopt};
+  }
+  return quota;
 }
 
 }  // namespace headrace::analysis

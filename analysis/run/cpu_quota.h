@@ -17,7 +17,8 @@ struct CpuQuota {
 
 // The least of the recorded quotas, of cgroup v1 and v2; else the core budget that the run was
 // started with, where a quota made it. A quota of less than what the processes used is another
-// one's: of one of several groups. Empty: there is none.
+// one's: of one of several groups. Groups of which none lies within the other are not
+// considered, as their quotas add up. Empty: there is none.
 std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used);
 
 }  // namespace headrace::analysis

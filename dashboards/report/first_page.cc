@@ -169,12 +169,12 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
 
 // ---------------------------------------------------------------- fix and next
 
-void AddNext(const Statements& statements, FirstPage* page) {
+void AddNext(const Statements& statements, bool advised, FirstPage* page) {
   if (!statements.allocation || statements.bottleneck->unexplained) return;
   const analysis::Allocation& plan = *statements.allocation;
   // Without a change nothing else can become the limit.
   if (plan.changes.empty() && statements.bottleneck->verdict == Verdict::kConsumer) return;
-  const bool sure = plan.changes.empty() || plan.shown();
+  const bool sure = plan.changes.empty() || advised;
   std::string text = fmt::format("{} {} limit it{}", LimitWord(plan.limited_by),
                                  sure ? "will" : "would", plan.changes.empty() ? " still" : "");
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
@@ -201,7 +201,7 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
                                                conditional ? "would" : "will")});
     return;
   }
-  AddNext(statements, page);
+  AddNext(statements, next.kind == analysis::NextKind::kChange, page);
 }
 
 // What the plan that this run was started with had said, beside what came of it.
@@ -233,11 +233,13 @@ std::string StoppedByQuota(const Statements& statements) {
 }
 
 // What limited the part that the page is not about; empty: nothing is known of it.
-std::string EarlierLimitText(const Statements& statements) {
+std::string EarlierLimitText(const Statements& statements, bool before_change) {
   if (!statements.earlier) return "";
   const analysis::EarlierLimit& earlier = *statements.earlier;
-  return fmt::format(" In that part the limit was: {} (probability {}).", LimitWord(earlier.limit),
-                     ProbabilityText(earlier.probability));
+  if (before_change != (earlier.kind == analysis::PhaseKind::kEarlier)) return "";
+  return fmt::format(" {} the limit was: {} (probability {}).",
+                     before_change ? "Before the change" : "At the beginning",
+                     LimitWord(earlier.limit), ProbabilityText(earlier.probability));
 }
 
 void AddConditions(const RunView& run, const Statements& statements, FirstPage* page) {
@@ -255,12 +257,12 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
   }
   if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {
     page->conditions.push_back("It changed while it ran: " + drift + "." +
-                               EarlierLimitText(statements));
+                               EarlierLimitText(statements, true));
   }
   if (const std::string slower = analysis::Words(statements.model->phases().slower);
       !slower.empty()) {
     page->conditions.push_back("NOT ALL OF THE RUN: " + slower + "." +
-                               EarlierLimitText(statements));
+                               EarlierLimitText(statements, false));
   }
 }
 

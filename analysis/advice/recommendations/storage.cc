@@ -29,8 +29,9 @@ Variant LessStorageTime(const Evidence& e, const Reads& reads, double factor) {
   Variant change = e.Now();
   for (size_t r = 0; r < e.model().resources().size(); ++r) {
     const ResourceModel& resource = e.model().resources()[r];
-    const bool used = std::any_of(resource.users.begin(), resource.users.end(),
-                                  [&](const auto& user) { return user.first == reads.io; });
+    const bool used = std::any_of(
+        resource.users.begin(), resource.users.end(),
+        [&](const auto& user) { return user.first == reads.io || user.first == reads.fetch; });
     if (resource.kind != "device" || !used) continue;
     change.scales.push_back({Scaled::kResource, r, factor});
     return change;
@@ -218,13 +219,21 @@ Recommendation TryFewerReads(const Evidence& e) {
   Variant most = LessStorageTime(e, reads, kept);
   std::erase_if(most.scales, [](const auto& scale) { return scale.part == Scaled::kOperator; });
   most.scales.push_back({Scaled::kOperator, reads.io, kept});
-  Outcome outcome = e.Predict(e.Now(), LessStorageTime(e, reads, (1 + kept) / 2), most);
+  // At least nothing, and where bytes cost all, less: what lies between is read, too.
+  const ByteBorder* stored = FindBorder(e.bytes(), "stored");
+  double read_over = 1;
+  if (stored != nullptr && stored->per_row.available() && reads.bytes_per_row > 0) {
+    read_over = std::max(1.0, stored->per_row.value() / reads.bytes_per_row);
+  }
+  Outcome outcome = e.Predict(LessStorageTime(e, reads, read_over),
+                              LessStorageTime(e, reads, (1 + kept) / 2), most);
   outcome.between = true;
   outcome.gain_interval.low = std::min(outcome.gain_interval.low, 0.0);
   return IfWorthwhile(
       e, outcome,
       fmt::format("{}; what a request costs this storage is not known: if that is most of a read, "
-                  "fewer and longer reads gain much, else nothing",
+                  "fewer and longer reads gain much, else they may lose, as what lies between is "
+                  "read, too",
                   ReadsText(reads)),
       fmt::format("make fewer and longer reads: source.coalesce_gap = \"{}\"", kGap),
       e.CompareWith("source.coalesce_gap", SettingOf(e.run().run, "source.coalesce_gap"), kGap));

@@ -174,7 +174,8 @@ Recommendation Parallelism(const Evidence& e) {
   Recommendation result = IfWorthwhile(
       e, OutcomeOf(plan), why,
       queues.empty() ? threads : fmt::format("{}; with it {}", threads, queues), command);
-  if (const std::string short_of = FellShort(e.run(), plan); !short_of.empty()) {
+  const std::string short_of = FellShort(e.run(), plan);
+  if (result.advice == Advice::kFires && !short_of.empty()) {
     result.advice = Advice::kTry;
     result.why += "; " + short_of;
     result.record = "an A/B of both in turns, as one run fell short of it";

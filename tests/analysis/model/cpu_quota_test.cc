@@ -82,6 +82,24 @@ TEST(CpuQuota, OfAnotherProcessIsNotItsOwn) {
   EXPECT_DOUBLE_EQ(model.cores_budget(), 2);
 }
 
+TEST(CpuQuota, OfSeveralContainersAddUp) {
+  RunView run = Throttled();
+  AddQuota("/a", 0.7, 200, 190, &run);
+  AddQuota("/b", 0.7, 200, 190, &run);
+  const PipelineModel model(run);
+  EXPECT_FALSE(model.cpu_quota());
+  EXPECT_DOUBLE_EQ(model.cores_budget(), 2);
+}
+
+TEST(CpuQuota, IsStoppedByItsOwnPeriods) {
+  RunView run = Throttled();
+  AddQuota("/helper", 0.1, 200, 190, &run);
+  AddQuota("/job", 1.5, 200, 4, &run);
+  const PipelineModel model(run);
+  ASSERT_TRUE(model.cpu_quota());
+  EXPECT_NEAR(model.cpu_quota()->stopped_ratio.value_or(0), 0.02, 1e-9);
+}
+
 TEST(CpuQuota, LargerThanTheMachineBindsNothing) {
   RunView run = Throttled();
   AddQuota("/job", 8, 200, 0, &run);

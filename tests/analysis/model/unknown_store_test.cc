@@ -132,6 +132,9 @@ TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
   for (int& queue : deeper.settings.queue_capacity) queue += 16;
   EXPECT_LE(predictor.Predict(deeper).interval.low, rate);
   EXPECT_LE(predictor.Gain({model.current(), {}}, deeper, 0.15).low, 0);
+  // Asking half as much of it is another matter.
+  Variant less{model.current(), {{Scaled::kStage, 0, 0.4}}};
+  EXPECT_GT(predictor.Predict(less).interval.low, 1.2 * rate);
 }
 
 TEST(UnknownStore, RunsThatDoNotTellAreNoEvidence) {
