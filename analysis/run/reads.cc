@@ -116,8 +116,7 @@ std::optional<Reads> ReadsOf(const RunView& run) {
   return reads;
 }
 
-// Disks, servers and object stores answer a request of 256 KiB hardly later than one of 4 KiB:
-// docs/storage.md, "What a read costs".
+// Both numbers are judgement: they only choose what is tried first, and by an experiment.
 bool ManySmallReads(const Reads& reads) {
   constexpr double kManyRequests = 4, kSmallBytes = 256 * 1024;
   return reads.requests_per_stripe >= kManyRequests && reads.mean_bytes < kSmallBytes;

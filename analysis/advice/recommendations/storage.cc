@@ -201,9 +201,9 @@ Recommendation SmallerGap(const Evidence& e) {
 }
 
 // What a request costs is not known: all of the storage's time may go with its requests, and fewer
-// take as much less; or with its bytes, and nothing is gained.
+// take as much less; or with its bytes, and what lies between is read for nothing.
 Recommendation TryFewerReads(const Evidence& e) {
-  // The gap to try. Of a store on a network a request costs about as much (30 ms at 30 MB/s).
+  // The gap to try: judgement, as what a request costs is just what is not known.
   constexpr double kGapBytes = 1048576;
   constexpr const char* kGap = "1MiB";
   const Reads& reads = *e.reads();
