@@ -43,7 +43,7 @@ struct BoxCox final : DenseTransform {
     if (set == InstructionSet::kAvx512)
       return lambda == 0 ? Avx512<true>(values) : Avx512<false>(values);
     if (set == InstructionSet::kAvx2)
-      return Reference(values.subspan(lambda == 0 ? Avx2<true>(values) : Avx2<false>(values)));
+      return lambda == 0 ? Avx2<true>(values) : Avx2<false>(values);
 #endif
     (void)set;
     Reference(values);
@@ -88,26 +88,32 @@ struct BoxCox final : DenseTransform {
   }
 
   template <bool kLog>
-  HR_AVX2 size_t Avx2(std::span<float> values) const {
-    size_t i = 0;
-    for (; i + 8 <= values.size(); i += 8) {
-      const __m256 v = _mm256_max_ps(
-          _mm256_set1_ps(floor), _mm256_add_ps(_mm256_loadu_ps(&values[i]), _mm256_set1_ps(shift)));
-      __m256 high, low, result;
-      LogParts(v, &high, &low);
-      if constexpr (kLog) {
-        result = _mm256_add_ps(high, low);
-      } else {
-        const __m256 l = _mm256_set1_ps(lambda), product = _mm256_mul_ps(l, high);
-        const __m256 rest = _mm256_fmadd_ps(l, low, _mm256_fmsub_ps(l, high, product));
-        result = ScaledExpMinus1(product, rest, _mm256_set1_ps(1 / lambda));
-      }
-      const __m256 infinite = _mm256_cmp_ps(v, _mm256_set1_ps(kInfinity), _CMP_EQ_OQ);
-      const __m256 nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
-      result = _mm256_blendv_ps(result, _mm256_set1_ps(Limit()), infinite);
-      _mm256_storeu_ps(&values[i], _mm256_blendv_ps(result, v, nan));
+  HR_AVX2 HR_INLINE __m256 One(__m256 x) const {
+    const __m256 v = _mm256_max_ps(_mm256_set1_ps(floor), _mm256_add_ps(x, _mm256_set1_ps(shift)));
+    __m256 high, low, result;
+    LogParts(v, &high, &low);
+    if constexpr (kLog) {
+      result = _mm256_add_ps(high, low);
+    } else {
+      const __m256 l = _mm256_set1_ps(lambda), product = _mm256_mul_ps(l, high);
+      const __m256 rest = _mm256_fmadd_ps(l, low, _mm256_fmsub_ps(l, high, product));
+      result = ScaledExpMinus1(product, rest, _mm256_set1_ps(1 / lambda));
     }
-    return i;
+    const __m256 infinite = _mm256_cmp_ps(v, _mm256_set1_ps(kInfinity), _CMP_EQ_OQ);
+    const __m256 nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
+    result = _mm256_blendv_ps(result, _mm256_set1_ps(Limit()), infinite);
+    return _mm256_blendv_ps(result, v, nan);
+  }
+
+  template <bool kLog>
+  HR_AVX2 void Avx2(std::span<float> values) const {
+    const size_t n = values.size();
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      _mm256_storeu_ps(&values[i], One<kLog>(_mm256_loadu_ps(&values[i])));
+    if (i == n) return;
+    const __m256i lanes = FirstLanesMask8(n - i);
+    _mm256_maskstore_ps(&values[i], lanes, One<kLog>(_mm256_maskload_ps(&values[i], lanes)));
   }
 #endif
 

@@ -29,7 +29,7 @@ struct Logit final : DenseTransform {
   void Apply(std::span<float> values, InstructionSet set) const override {
 #if defined(HR_X86)
     if (set == InstructionSet::kAvx512) return Avx512(values);
-    if (set == InstructionSet::kAvx2) return Reference(values.subspan(Avx2(values)));
+    if (set == InstructionSet::kAvx2) return Avx2(values);
 #endif
     (void)set;
     Reference(values);
@@ -56,17 +56,21 @@ struct Logit final : DenseTransform {
     if (i < n) Some(&values[i], n - i);
   }
 
-  HR_AVX2 size_t Avx2(std::span<float> values) const {
+  HR_AVX2 HR_INLINE __m256 One(__m256 x) const {
+    const __m256 p = _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
+    __m256 log_high, log_low;
+    LogParts(_mm256_div_ps(p, _mm256_sub_ps(_mm256_set1_ps(1), p)), &log_high, &log_low);
+    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    return _mm256_blendv_ps(_mm256_add_ps(log_high, log_low), x, nan);
+  }
+
+  HR_AVX2 void Avx2(std::span<float> values) const {
+    const size_t n = values.size();
     size_t i = 0;
-    for (; i + 8 <= values.size(); i += 8) {
-      const __m256 x = _mm256_loadu_ps(&values[i]);
-      const __m256 p = _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
-      __m256 log_high, log_low;
-      LogParts(_mm256_div_ps(p, _mm256_sub_ps(_mm256_set1_ps(1), p)), &log_high, &log_low);
-      const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-      _mm256_storeu_ps(&values[i], _mm256_blendv_ps(_mm256_add_ps(log_high, log_low), x, nan));
-    }
-    return i;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(&values[i], One(_mm256_loadu_ps(&values[i])));
+    if (i == n) return;
+    const __m256i lanes = FirstLanesMask8(n - i);
+    _mm256_maskstore_ps(&values[i], lanes, One(_mm256_maskload_ps(&values[i], lanes)));
   }
 #endif
 

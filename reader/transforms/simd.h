@@ -47,6 +47,12 @@ inline __mmask8 FirstLanes8(size_t left) {
   return static_cast<__mmask8>(left >= 8 ? 0xffu : (1u << left) - 1);
 }
 
+// As AVX2 wants it for masked loads and stores of 32-bit elements.
+HR_AVX2 HR_INLINE __m256i FirstLanesMask8(size_t left) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(left >= 8 ? 8 : left)), lane);
+}
+
 // Whether AVX-512 kernels may use 52-bit multiplications, which not every CPU with AVX-512 has.
 inline bool HasIfma() {
   static const bool has = __builtin_cpu_supports("avx512ifma");

@@ -75,7 +75,8 @@ class Transform {
 class DenseTransform : public Transform {
  public:
   // `values` holds one value per row; what is written where the feature is absent is put back to 0
-  // by the caller.
+  // by the caller. A value's result has the same bits wherever in the span the value stands, of one
+  // instruction set: rows must not depend on the batch they are in.
   virtual void Reference(std::span<float> values) const = 0;
   virtual void Apply(std::span<float> values, InstructionSet set) const {
     (void)set, Reference(values);
