@@ -11,25 +11,15 @@
 #include "analysis/comparison/outside_pair.h"
 #include "analysis/comparison/pipeline_pair.h"
 #include "analysis/statistics/shapley.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSoft = 8;  // sharpness: rows count that come within a third or so
-// Changes of ln(rate) smaller than these count as no effect: the first where bounds give the rate,
-// the second where simulation does, which is noisier.
-constexpr double kNoEffect = 0.002, kNoSimulatedEffect = 0.006;
+constexpr double kSoft = 8;        // sharpness: rows count that come within a third or so
 constexpr size_t kMostTried = 24;  // changes that are simulated alone
-// What the model errs by, as a deviation: of the part that is a change's own, and at least; the
-// constants were chosen on the validation bench (tests/validation/attributing.cc, seeds below
-// 10000).
-constexpr double kPartError = 0.06, kLeastError = 0.004;
 constexpr double kNormal95 = 1.96;
-// Predictions at other settings err by 5 % and more (analysis/model/prediction), those of small
-// changes by less: so much of what is not explained may be the model's error about the parts that
-// there are.
-constexpr double kUnexplainedShare = 0.10, kFullChange = 0.20;
 constexpr size_t kMostPlayers = 12;
 constexpr size_t kMostExact = 6;
 constexpr size_t kOrders = 16, kDrawnOrders = 4;
@@ -225,7 +215,7 @@ class Divided {
       // What is not explained may belong to any part that there is.
       const double own = std::abs(shares_[i]);
       const double error =
-          kNormal95 * (std::hypot(kPartError * own, kLeastError) + rest * own / parts);
+          kNormal95 * (std::hypot(kPartError * own, kLeastPartError) + rest * own / parts);
       const Interval sampled = CentralInterval(drawn[i], kAttributionLevel);
       intervals_[i] = {shares_[i] - std::hypot(std::max(0.0, shares_[i] - sampled.low), error),
                        shares_[i] + std::hypot(std::max(0.0, sampled.high - shares_[i]), error)};
@@ -242,7 +232,7 @@ class Divided {
     for (const double share : shares_) parts += std::abs(share);
     if (parts <= 0) return;
     const double rest = std::log(pair_.middle().b.rate / pair_.middle().a.rate) - explained_;
-    const double most = kUnexplainedShare * std::min(1.0, parts / kFullChange);
+    const double most = kUnexplainedToParts * std::min(1.0, parts / kFullPartsFrom);
     spread_ = std::clamp(rest, -most, most);
     for (size_t i = 0; i < shares_.size(); ++i) {
       const double own = spread_ * std::abs(shares_[i]) / parts;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 
 double LogMean(double a, double b) {
@@ -21,8 +23,6 @@ Attribution UnavailableAttribution(std::string why) {
 void CloseRows(const AttributionOptions& options, double measured, const std::string& outside,
                const std::string& unexplained_name, const SharePart& unexplained,
                Attribution* result) {
-  constexpr double kLeastApart = 5e-4;  // smallest logarithm that gets a row of its own
-  constexpr double kTold = 0.01;
   std::stable_sort(result->rows.begin(), result->rows.end(),
                    [](const AttributionRow& x, const AttributionRow& y) {
                      const double by_x = std::abs(x.throughput.value);
@@ -33,13 +33,13 @@ void CloseRows(const AttributionOptions& options, double measured, const std::st
   const double beyond = result->log_ratio.value - measured;
   result->log_ratio.interval.low += beyond;
   result->log_ratio.interval.high += beyond;
-  const bool apart = std::abs(beyond) >= kLeastApart;
+  const bool apart = std::abs(beyond) >= kOutsidePhaseRow;
   if (apart) {
     AttributionRow row;
     row.to = AttributedTo::kOutsidePhase;
     row.name = options.outside.empty() ? outside : options.outside;
     row.throughput = {beyond, {beyond, beyond}};
-    row.told = std::abs(beyond) > kTold;
+    row.told = std::abs(beyond) > kOutsidePhaseTold;
     result->rows.push_back(row);
   }
   AttributionRow rest;

@@ -10,17 +10,13 @@
 #include <sstream>
 #include <utility>
 
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-// Difference worth noting, as a share of the table's bytes in the page cache.
-constexpr double kCacheNoted = 0.1;
-constexpr double kCacheRefused = 0.5;
-constexpr double kFrequencyNoted = 0.03;
-constexpr double kDurationNoted = 0.5;  // the shorter run of the longer
-constexpr int64_t kDayNs = int64_t{24} * 3600 * 1'000'000'000;
+double Days(int64_t ns) { return static_cast<double>(ns) / (24 * 3600 * 1e9); }
 
 const char* kUnknown = "not known";
 
@@ -158,7 +154,7 @@ class Comparer {
     if (cores_a != cores_b) {
       const bool differs = a.cores_count && b.cores_count &&
                            std::abs(*a.cores_count - *b.cores_count) >
-                               0.01 * std::max(*a.cores_count, *b.cores_count);
+                               kCoresNoted * std::max(*a.cores_count, *b.cores_count);
       Add("cores", cores_a, cores_b,
           differs ? RefuseUnless(intended_.cores) : ConditionSeverity::kNote,
           fmt::format("cores: {} and {}", cores_a, cores_b));
@@ -168,9 +164,9 @@ class Comparer {
     if (!a.memory_bytes && !b.memory_bytes) return;
     const double bytes_a = static_cast<double>(a.memory_bytes.value_or(0));
     const double bytes_b = static_cast<double>(b.memory_bytes.value_or(0));
-    if (std::abs(bytes_a - bytes_b) <= 0.02 * std::max(bytes_a, bytes_b)) return;
+    if (std::abs(bytes_a - bytes_b) <= kMemoryNoted * std::max(bytes_a, bytes_b)) return;
     const bool halved = a.memory_bytes && b.memory_bytes &&
-                        std::min(bytes_a, bytes_b) < 0.5 * std::max(bytes_a, bytes_b);
+                        std::min(bytes_a, bytes_b) < kMemoryRefused * std::max(bytes_a, bytes_b);
     Add("memory", Memory(a), Memory(b),
         halved ? RefuseUnless(intended_.cores) : ConditionSeverity::kNote,
         fmt::format("memory: {} and {}", Memory(a), Memory(b)));
@@ -289,8 +285,7 @@ class Comparer {
     if (a.hostname == b.hostname && a.run_id != b.run_id && apart < first.duration_ns) {
       Add("time", "at once", "at once", ConditionSeverity::kRefuse,
           "the two ran at the same time, and shared the machine");
-    } else if (apart > kDayNs) {
-      const double days = static_cast<double>(apart) / static_cast<double>(kDayNs);
+    } else if (const double days = Days(apart); days > kDaysApartNoted) {
       Add("time", "", "", ConditionSeverity::kNote, fmt::format("made {:.0f} days apart", days));
     }
   }
@@ -323,11 +318,10 @@ void AddTimes(std::span<const RunView* const> a, std::span<const RunView* const>
                      next.run_id)});
     break;
   }
-  const int64_t apart = runs.back()->started_realtime_ns - runs.front()->started_realtime_ns;
-  if (apart > kDayNs) {
-    differences->push_back({"time", "", "", ConditionSeverity::kNote,
-                            fmt::format("made over {:.0f} days",
-                                        static_cast<double>(apart) / static_cast<double>(kDayNs))});
+  const double days = Days(runs.back()->started_realtime_ns - runs.front()->started_realtime_ns);
+  if (days > kDaysApartNoted) {
+    differences->push_back(
+        {"time", "", "", ConditionSeverity::kNote, fmt::format("made over {:.0f} days", days)});
   }
 }
 

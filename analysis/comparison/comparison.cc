@@ -10,6 +10,7 @@
 
 #include "analysis/statistics/distributions.h"
 #include "analysis/statistics/sequential.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/registry.h"
 
@@ -21,14 +22,9 @@ constexpr Figure kOfPipelines[] = {Figure::kRowsPerSecond, Figure::kWait,       
                                    Figure::kReadPerRow,    Figure::kDevicePerRow};
 constexpr Figure kOfCommands[] = {Figure::kElapsed, Figure::kCpu, Figure::kPeakRss, Figure::kRead};
 
-// The tail of a distribution varies more than its middle: what is "the same" has to allow for it.
-constexpr double kTailMargin = 0.10;
-// A first pair that reads so many times what the later half reads found a cold cache.
-constexpr double kColdFactor = 4, kColdBytes = 1 << 20;
 // Ranks have no small p values below, and lose next to nothing from there on
 // (analysis/statistics/sequential.h changes its statistic at the same number).
 constexpr size_t kRanksFrom = 10;
-constexpr size_t kFewest = 4;  // pairs
 
 double Median(const std::vector<double>& values) { return Quantile(values, 0.5); }
 
@@ -84,7 +80,7 @@ void LeaveOut(const ComparisonInput& input, Figure first, Comparison* out) {
   // The first pairs had to fetch from the device what later ones found in memory. How much they
   // read says so, not how fast they were.
   const size_t pairs = std::min(input.a.samples.size(), input.b.samples.size());
-  if (input.cold || pairs < kFewest) return;
+  if (input.cold || static_cast<double>(pairs) < kFewestPairsToCompare) return;
   const auto read_of = [&](size_t i) {
     return std::max(input.a.samples[i].figures.Of(Figure::kRead).value_or(0),
                     input.b.samples[i].figures.Of(Figure::kRead).value_or(0));
@@ -93,7 +89,7 @@ void LeaveOut(const ComparisonInput& input, Figure first, Comparison* out) {
   for (size_t i = pairs / 2; i < pairs; ++i) later = std::max(later, read_of(i));
   for (size_t i = 0; i < pairs / 2; ++i) {
     const double read = read_of(i);
-    if (read < kColdBytes || read < kColdFactor * later) break;
+    if (read < kColdPairBytes || read < kColdPairFactor * later) break;
     if (out->left_out_a[i].empty()) {
       out->left_out_a[i] = out->left_out_b[i] =
           "its runs read from the device what later ones found in memory";
@@ -457,7 +453,9 @@ Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan) {
     if (std::isfinite(holm[i])) out.metrics[i].p_holm = holm[i];
   }
   const double best = BestP(input.unit, first.a_values.size(), first.b_values.size());
-  const bool few = input.unit == ComparedUnit::kPair ? out.units < kFewest : best >= input.alpha;
+  const bool few = input.unit == ComparedUnit::kPair
+                       ? static_cast<double>(out.units) < kFewestPairsToCompare
+                       : best >= input.alpha;
   if (few && !first.identical) {
     out.too_few = fmt::format("n={} {}{} cannot reach p<{:.2g} (best possible {:.2g})", out.units,
                               ComparedUnitName(input.unit),

@@ -8,13 +8,11 @@
 
 #include "analysis/comparison/attribution_rows.h"
 #include "analysis/outside/outside.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
 namespace {
-
-// Assumed relative deviation of one run's time, where a side has only one.
-constexpr double kOutsideRunDeviation = 0.01;
 
 // Seconds of one run, by name.
 struct Times {
@@ -161,7 +159,7 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
     Times one_a = MeanOf(some_a), one_b = MeanOf(some_b);
     for (Times* one : {&one_a, &one_b}) {
       const size_t runs = one == &one_a ? runs_a.size() : runs_b.size();
-      const double deviation = kOutsideRunDeviation / std::sqrt(static_cast<double>(runs));
+      const double deviation = kRunDeviation / std::sqrt(static_cast<double>(runs));
       for (auto& [name, seconds] : one->main) seconds *= std::exp(deviation * random.Normal());
       one->wall_s *= std::exp(deviation * random.Normal());
     }

@@ -10,26 +10,15 @@
 
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
 namespace {
 
-// Deviation of the logarithm of one run's cost of an operator from another's on the same machine,
-// as is assumed before anything is seen of the sides at hand, and what that is worth in runs.
-constexpr double kPairRunDeviation = 0.01;
-constexpr double kPriorRuns = 4;
-constexpr double kSurely = 2.3;  // deviations
-constexpr double kSameRows = 0.02;
-// Logarithm of the ratio of cores, up to which they are the same.
-constexpr double kSameCores = 0.05;
 constexpr size_t kWindowDraws = 12;  // draws of resampled windows for each run
 constexpr uint64_t kSimulationSeed = 20240612;
 constexpr double kLeast = 1e-12;  // seconds: nothing
-// Operators that are a part of all CPU time worth counting, how many of them say something of the
-// cores, how far they may be from what they have in common, and from where on that is something.
-constexpr double kCounts = 0.02, kLeastCommon = 0.02, kNear = 0.02, kMostAgree = 0.7;
-constexpr size_t kOperatorsAgree = 4;
 
 double Middle(double a, double b) { return a > 0 && b > 0 ? std::sqrt(a * b) : (a + b) / 2; }
 
@@ -261,7 +250,7 @@ void PipelinePair::FindShape() {
     what += fmt::format("{}{}", what.empty() ? "" : ", ", text);
   };
   if (!same_stages_) add("stages (operators put together otherwise, with their threads)");
-  if (std::abs(std::log(a_.rows / b_.rows)) > kSameRows) add("rows of a batch");
+  if (std::abs(std::log(a_.rows / b_.rows)) > kSameBatchRows) add("rows of a batch");
   if (a.ordered() != b.ordered()) add("order");
   if (what.empty()) return;
   shape_change_ = changes_.size();
@@ -345,21 +334,22 @@ void PipelinePair::FindSpeed() {
   std::vector<double> moved;
   for (size_t i = 0; i < operators_.size(); ++i) {
     const double a = middle_.a.operators[i].cpu_s, b = middle_.b.operators[i].cpu_s;
-    if (a <= 0 || b <= 0 || a + b < kCounts * all_s) continue;
+    if (a <= 0 || b <= 0 || a + b < kOperatorCounts * all_s) continue;
     counted.push_back(i);
     moved.push_back(std::log(b / a));
   }
-  if (moved.size() < kOperatorsAgree || !splits_cpu()) return;
+  if (static_cast<double>(moved.size()) < kOperatorsForCoreSpeed || !splits_cpu()) return;
   const double common = Quantile(moved, 0.5);
   std::vector<size_t> agree;
   for (const size_t i : counted) {
     const double one = std::log(middle_.b.operators[i].cpu_s / middle_.a.operators[i].cpu_s);
-    if (one * common > 0 && std::abs(one - common) < std::max(kNear, std::abs(common) / 3)) {
+    if (one * common > 0 &&
+        std::abs(one - common) < std::max(kNearCoreSpeed, std::abs(common) / 3)) {
       agree.push_back(i);
     }
   }
-  if (std::abs(common) < kLeastCommon ||
-      static_cast<double>(agree.size()) < kMostAgree * static_cast<double>(moved.size()) ||
+  if (std::abs(common) < kCoreSpeedMoved ||
+      static_cast<double>(agree.size()) < kOperatorsAgree * static_cast<double>(moved.size()) ||
       !DifferBy([&](const PairFigures& f) {
         double sum_s = 0;
         for (const size_t i : agree) sum_s += f.operators[i].cpu_s;
@@ -409,11 +399,11 @@ bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double
     }
     return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
   };
-  const double prior_a = kPairRunDeviation * kPairRunDeviation + within(drawn_a);
-  const double prior_b = kPairRunDeviation * kPairRunDeviation + within(drawn_b);
+  const double prior_a = kRunDeviation * kRunDeviation + within(drawn_a);
+  const double prior_b = kRunDeviation * kRunDeviation + within(drawn_b);
   const double runs_a = static_cast<double>(a.size()), runs_b = static_cast<double>(b.size());
   const auto pooled = [](double prior, double seen, double runs) {
-    return (kPriorRuns * prior + (runs - 1) * seen) / (kPriorRuns + runs - 1);
+    return (kRunDeviationRuns * prior + (runs - 1) * seen) / (kRunDeviationRuns + runs - 1);
   };
   double variance;
   if (paired()) {
@@ -424,7 +414,7 @@ bool PipelinePair::Differ(const std::vector<double>& a, const std::vector<double
     variance = pooled(prior_a, Variance(logs_a), runs_a) / runs_a +
                pooled(prior_b, Variance(logs_b), runs_b) / runs_b;
   }
-  return std::abs(difference) > kSurely * std::sqrt(variance);
+  return std::abs(difference) > kSidesDiffer * std::sqrt(variance);
 }
 
 bool PipelinePair::DifferBy(const std::function<double(const PairFigures&)>& value) const {
@@ -536,7 +526,7 @@ void PipelinePair::FindChanges() {
   PairChange& cores = AddChange(AttributedTo::kCores, 0, "cores left by others");
   cores.a = middle_.a.cores;
   cores.b = middle_.b.cores;
-  cores.differs = std::abs(std::log(middle_.a.cores / middle_.b.cores)) > kSameCores &&
+  cores.differs = std::abs(std::log(middle_.a.cores / middle_.b.cores)) > kSameCoresLeft &&
                   differ([](const PairFigures& f) { return f.cores; });
   if (same_stages_) FindSettingChanges();
 }
@@ -585,7 +575,7 @@ std::vector<PipelinePair::Draw> PipelinePair::Draws(size_t count, uint64_t seed)
   };
   // Few runs show little of how much runs differ.
   const auto disturb = [&](PairFigures* figures, size_t runs) {
-    const double deviation = kPairRunDeviation / std::sqrt(static_cast<double>(runs));
+    const double deviation = kRunDeviation / std::sqrt(static_cast<double>(runs));
     const auto factor = [&] { return std::exp(deviation * random.Normal()); };
     for (PairFigures::Operator& op : figures->operators) {
       const double cost = factor();
