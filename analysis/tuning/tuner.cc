@@ -20,18 +20,11 @@ namespace headrace::analysis {
 namespace {
 
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-constexpr double kFewerMayLose = 0.03;  // of the rate, for fewer threads, at its interval's end
-constexpr double kRateError = 0.02;     // of the rate that a plan is made of
-constexpr double kBlockError = 0.02;    // of a block's rate
-constexpr int kLongest = 4;             // times measure_windows, to come to that
+// How fast it goes on; what it decides by is in analysis/thresholds.def.
+constexpr int kLongest = 4;                          // times measure_windows, to know the rate
 constexpr int kLeastBlock = 3, kMostBlock = 20;      // windows
 constexpr int kMostSettling = 12;                    // windows
-constexpr size_t kAfterDrift = 6;                    // windows that the plan after a drift needs
 constexpr size_t kShortDrift = 20, kLongDrift = 60;  // windows in which a drift is looked for
-constexpr int kWithoutSteps = 300;  // windows until a run that does nothing is given up
-constexpr int kMostTakenBack = 2;   // plans one after the other
-// Work of the tuner that is too short to disturb the pipeline.
-constexpr int64_t kShortWorkNs = 20'000'000;
 constexpr int64_t kFirstBackOffNs = 10'000'000'000, kLongestBackOffNs = 600'000'000'000;
 constexpr int kGuardRest = 10;  // windows until cut queues show in the memory
 
@@ -342,12 +335,12 @@ struct Tuner::State {
     const int n = static_cast<int>(windows.size());
     int64_t steps = 0;
     for (const size_t w : windows) steps += run->windows[w].steps.steps_count;
-    const int least =
-        after_drift ? int{kAfterDrift} : std::max(kLeastBlock, options.measure_windows);
-    if (n < least && all < kWithoutSteps) return Wait(least - n);
-    if (steps < 20) {
+    const double least =
+        after_drift ? kWindowsAfterDrift : std::max(kLeastBlock, options.measure_windows);
+    if (n < least && all < kWindowsWithoutSteps) return Wait(least - n);
+    if (static_cast<double>(steps) < kStepsToPlan) {
       // A consumer that pauses later is no reason to give up.
-      if (all >= kWithoutSteps && !converged) {
+      if (all >= kWindowsWithoutSteps && !converged) {
         throw Error(ExitCode::kInconclusive,
                     fmt::format("the pipeline gave {} batches in {}: too few to plan by", steps,
                                 FormatDuration(static_cast<double>(all * window_ns))),
@@ -367,7 +360,7 @@ struct Tuner::State {
   }
 
   Move Plan(const std::vector<size_t>& windows) {
-    if (taken_back >= kMostTakenBack) {
+    if (taken_back >= kMostPlansTakenBack) {
       return Converge(fmt::format("{} plans in a row brought nothing", taken_back));
     }
     const RunView part = PartAt(current, windows);
@@ -442,7 +435,7 @@ struct Tuner::State {
   void StartTrial(bool first_is_new, const std::vector<size_t>& windows) {
     // A large effect shows in short blocks.
     const double gain = std::abs(trial->predicted_gain);
-    const double allowed = std::clamp(gain / 8, kBlockError, 0.1);
+    const double allowed = std::clamp(gain / 8, kBlockError, kLargeBlockError);
     const double spread = Spread(windows);
     const double wanted = std::ceil(std::pow(spread / allowed, 2));
     trial->block = static_cast<int>(std::clamp(wanted, 1.0 * kLeastBlock, 1.0 * kMostBlock));
@@ -493,12 +486,10 @@ struct Tuner::State {
   Move CompareOnce() {
     Trial& t = *trial;
     const std::vector<size_t> windows = WindowsSince(0);
-    constexpr size_t kFewest = 5, kEnough = 25;
-    if (windows.size() < kFewest) {
-      return Wait(static_cast<double>(kFewest - windows.size()));
-    }
+    const double count = static_cast<double>(windows.size());
+    if (count < kFewestWindowsToCompare) return Wait(kFewestWindowsToCompare - count);
     const Effect effect = CompareWindows(t.rates_before, RatesOf(windows));
-    if (!effect.clear && windows.size() < kEnough) return Wait(2);
+    if (!effect.clear && count < kEnoughWindowsToCompare) return Wait(2);
     return Judge(effect, RateOver(windows), RatesOf(windows));
   }
 
@@ -641,7 +632,7 @@ struct Tuner::State {
     size_t at = 0;
     while (at + 1 < part.windows.size() && part.windows[at].start_ns < drift->at_ns) ++at;
     // Found at once it may begin later than is seen: a few windows more show where.
-    if (part.windows.size() - at < kAfterDrift) return Wait(1);
+    if (static_cast<double>(part.windows.size() - at) < kWindowsAfterDrift) return Wait(1);
     known_from_ns = run->windows[windows[at]].start_ns;
     const auto words = [](const char* what, const StageDrift& change) {
       const std::string whose = change.stage.empty()         ? "the pipeline"
@@ -856,7 +847,9 @@ TuneResult Tune(Tuner* tuner, TunedTarget* target, const std::vector<DecisionSin
     const std::optional<int64_t> from_ns = target->now_ns();
     const Move move = tuner->Next(*run);
     const std::optional<int64_t> to_ns = target->now_ns();
-    if (from_ns && to_ns && *to_ns - *from_ns > kShortWorkNs) tuner->Disturbed(*from_ns, *to_ns);
+    if (from_ns && to_ns && static_cast<double>(*to_ns - *from_ns) > kShortWorkNs) {
+      tuner->Disturbed(*from_ns, *to_ns);
+    }
     carry_out(move);
     if (move.stop) return tuner->result();
     wait_ns = move.wait_ns;

@@ -7,21 +7,13 @@
 
 #include "analysis/model/limits/bounds.h"
 #include "analysis/program/memory_budget.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/infinite.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
-
-// The consumer keeps up if it waits for less than this share of its time.
-constexpr double kKeepsUp = 0.03;
-constexpr double kMargin = 0.2;    // share of threads to keep beyond what the consumer needs
-constexpr double kMayLose = 0.01;  // share of the rate that fewer threads may cost, by prediction
-// Kept free of the limit, and at most of what the rest of the process leaves: a small room beside a
-// large process is still room.
-constexpr double kMemoryMargin = 0.01, kRoomMargin = 0.05;
-constexpr double kWorthFewer = 0.2;  // share of all threads that a reduction must save
 
 std::string ThreadsKnob(const StageModel& stage) { return stage.name + ".parallelism"; }
 std::string QueueKnob(const StageModel& stage) { return stage.name + ".queue"; }
@@ -151,13 +143,14 @@ class Draft {
     Settings fewer = current;
     int before = 0, after = 0;
     for (size_t s = 0; s < stage_s.size(); ++s) {
-      const double wanted = std::ceil(stage_s[s] * Needed() * (1 + kMargin) - 1e-9);
+      const double wanted = std::ceil(stage_s[s] * Needed() * (1 + kThreadsMargin) - 1e-9);
       if (question_.turnable.contains(ThreadsKnob(model_.stages()[s]))) {
         fewer.parallelism[s] = std::clamp(static_cast<int>(std::min(wanted, 1e6)), 1,
                                           std::max(1, current.parallelism[s]));
       }
     }
-    const double least = std::min(predictor_.Rate({current, {}}), Needed()) * (1 - kMayLose);
+    const double least =
+        std::min(predictor_.Rate({current, {}}), Needed()) * (1 - kFewerMayLosePredicted);
     while (fewer != current && predictor_.Rate({fewer, {}}) < least) {
       size_t tightest = stage_s.size();
       double room = kInfinite;
@@ -175,7 +168,7 @@ class Draft {
       before += current.parallelism[s];
       after += fewer.parallelism[s];
     }
-    return before - after >= kWorthFewer * before && !WasTried(fewer) ? fewer : current;
+    return before - after >= kWorthFewerThreads * before && !WasTried(fewer) ? fewer : current;
   }
 
   // Allocate takes the process less full queues to be the rest of it; of that more is known here.
