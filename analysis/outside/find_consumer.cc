@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -27,7 +29,6 @@ double Work(const SeenThreads& seen, size_t kind, const Totals& totals) {
 // Whether processes of kind `below` lived for much of the time that those of `kind` did: who runs a
 // tool for a moment has not launched a pipeline.
 bool LivesAlong(const SeenThreads& seen, size_t kind, size_t below, const Totals& totals) {
-  constexpr double kMuch = 0.2;
   const auto longest = [&](size_t of) {
     double seconds = 0;
     for (size_t g = 0; g < seen.groups.size(); ++g) {
@@ -35,20 +36,19 @@ bool LivesAlong(const SeenThreads& seen, size_t kind, size_t below, const Totals
     }
     return seconds;
   };
-  return longest(below) >= kMuch * longest(kind);
+  return longest(below) >= kLivesAlong * longest(kind);
 }
 
 // Whether a first thread does nothing but wait for the end of another one: a JVM's, which starts
 // the thread that runs main().
 bool OnlyJoins(const SeenThreads& seen, size_t main, const Totals& totals) {
-  constexpr double kAlways = 0.98, kSeldom = 0.5;  // of its time; wake-ups a second
   const ThreadTimes& time = totals.times[main];
-  if (time.blocked_s[Index(WaitCause::kLock)] < kAlways * time.total()) return false;
+  if (time.blocked_s[Index(WaitCause::kLock)] < kOnlyJoins * time.total()) return false;
   int64_t wakeups = 0;
   for (const WakeEdge& edge : seen.edges) {
     if (edge.wakee == main) wakeups += edge.wakeups_count;
   }
-  return static_cast<double>(wakeups) <= std::max(2.0, kSeldom * time.total());
+  return static_cast<double>(wakeups) <= std::max(2.0, kOnlyJoinsWakeups * time.total());
 }
 
 // The thread that has the process's name, as the first one has; else the one that computes most.
@@ -68,24 +68,23 @@ std::optional<size_t> OtherMain(const SeenThreads& seen, size_t kind, size_t mai
 // waits for the end of a child, and hardly any of its waits is ended by data from below. What it
 // computes (imports, at the start of a short recording) does not matter then.
 bool LooksAfter(const SeenThreads& seen, size_t kind, size_t main, const Totals& totals) {
-  constexpr double kMostly = 0.8, kMuch = 0.05;
   const ThreadTimes& time = totals.times[main];
   const double waits =
       time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
-  if (waits < 0.5 * time.total() || waits < kMostly * time.blocked()) return false;
+  if (waits < kLooksAfterTime * time.total() || waits < kLooksAfterWaits * time.blocked())
+    return false;
   double fed = 0;
   for (size_t e = 0; e < seen.edges.size(); ++e) {
     const WakeEdge& edge = seen.edges[e];
     if (edge.wakee != main || !edge.waker || !EndedByThreads(edge.cause)) continue;
     if (seen.groups[*edge.waker].kind != kind) fed += totals.waits[e];
   }
-  return fed < kMuch * time.total();
+  return fed < kFedFromBelow * time.total();
 }
 
 // Whether threads of `below` spend much of their time waiting for what `kind` ends: a launcher
 // only waits for its children, and a consumer that sleeps takes what they made.
 bool MakesRoomFor(const SeenThreads& seen, size_t kind, size_t below, const Totals& totals) {
-  constexpr double kMuch = 0.05;
   for (size_t g = 0; g < seen.groups.size(); ++g) {
     if (seen.groups[g].kind != below) continue;
     double waited = 0;
@@ -94,7 +93,7 @@ bool MakesRoomFor(const SeenThreads& seen, size_t kind, size_t below, const Tota
       if (edge.wakee != g || !edge.waker || !EndedByThreads(edge.cause)) continue;
       if (seen.groups[*edge.waker].kind == kind) waited += totals.waits[e];
     }
-    if (waited > kMuch * totals.times[g].total()) return true;
+    if (waited > kWaitsForRoom * totals.times[g].total()) return true;
   }
   return false;
 }
@@ -128,7 +127,8 @@ std::optional<size_t> FindConsumer(const SeenThreads& seen, const Totals& totals
       const double total = time.total();
       const double waits =
           time.blocked_s[Index(WaitCause::kChild)] + time.blocked_s[Index(WaitCause::kSleep)];
-      const bool only_waits = waits > 0.8 * total && time.on_cpu_s < 0.02 * total;
+      const bool only_waits =
+          waits > kOnlyWaits * total && time.on_cpu_s < kOnlyWaitsComputes * total;
       if (total > 0 && !only_waits && !LooksAfter(seen, *kind, *main, totals)) break;
       if (MakesRoomFor(seen, *kind, *child, totals)) break;
     }

@@ -15,19 +15,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr int64_t kShortestNs = 2'000'000'000;
 constexpr size_t kOutsideDraws = 300;
 constexpr uint64_t kOutsideSeed = 20261121;
-constexpr double kSure = 0.7;
-// Share of a verdict's data; if more was lost, there is no verdict.
-constexpr double kMostLost = 0.5;
-// A unit takes part when this much of a thread's time is work or exchange.
-constexpr double kActive = 0.03;
-// An exchange counts when it is this much of the waiting thread's waits.
-constexpr double kExchange = 0.1;
-constexpr double kSaturated = 0.93;
-// The most that a timer is believed while others of the tree compute: not enough for a verdict.
-constexpr double kIdleTimer = 0.6;
 
 // Assigns units and measures their shares.
 class Judge {
@@ -82,7 +71,7 @@ class Judge {
       if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
     }
     if (producers.empty()) {
-      const double most = std::max({0.35, own.on_cpu, own.runnable});
+      const double most = std::max({kAloneWaits, own.on_cpu, own.runnable});
       if (own.storage > most) return {OutsideLimit::kStorage, 0};
       if (own.network > most) return {OutsideLimit::kNetwork, 0};
       if (own.sleep > most) return {OutsideLimit::kSleep, 0};
@@ -126,8 +115,8 @@ class Judge {
       if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
     }
     if (wait_consumer > stall) {
-      if (own.storage > 0.5) return {OutsideLimit::kStorage, 0};
-      if (own.network > 0.5) return {OutsideLimit::kNetwork, 0};
+      if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
+      if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
       return {OutsideLimit::kConsumer, 0};
     }
     return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
@@ -163,14 +152,15 @@ class Judge {
     // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
     // much and only one of them at a time gets on.
     const double going = threads * (shares.work() - shares.lock);
-    if (threads > 1.5 && shares.lock > 0.25 && going > 0.5 && going < 1.3) {
+    if (threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
+        going < kNoMoreThanOneGetsOn) {
       return OutsideLimit::kLock;
     }
     const double cpu = shares.on_cpu + shares.runnable;
     // Threads of one name need not do the same: where one of them has a core for itself, the timer
     // is another one's, as that of a run-time which looks after its threads.
-    constexpr double kOneBusy = 0.7, kAlike = 1.5;
-    const bool one_computes = threads * cpu > kOneBusy && shares.sleep < kAlike * cpu;
+    const bool one_computes =
+        threads * cpu > kOneThreadComputes && shares.sleep < kSleepsBesideWork * cpu;
     const std::pair<double, OutsideLimit> parts[] = {
         {cpu, OutsideLimit::kProducers},
         {shares.storage, OutsideLimit::kStorage},
@@ -181,7 +171,7 @@ class Judge {
                          [](const auto& a, const auto& b) { return a.first < b.first; });
     if (most->first <= 0) return OutsideLimit::kNone;
     if (most->second == OutsideLimit::kProducers && out_->cores_busy_ratio &&
-        *out_->cores_busy_ratio > kSaturated && shares.runnable > 0.05) {
+        *out_->cores_busy_ratio > kCoresSaturated && shares.runnable > kRunnableAtSaturation) {
       return OutsideLimit::kCores;
     }
     return most->second;
@@ -265,8 +255,8 @@ class Judge {
           for (size_t w = 0; w < out_->units.size(); ++w) {
             if (w != u) own += Waited(u, w, totals);
           }
-          const bool feeds = waits > 0 && Waited(v, u, totals) > kExchange * waits;
-          const bool fed = own > 0 && Waited(u, v, totals) > kExchange * own;
+          const bool feeds = waits > 0 && Waited(v, u, totals) > kExchangeCounts * waits;
+          const bool fed = own > 0 && Waited(u, v, totals) > kExchangeCounts * own;
           if (!feeds && !fed) continue;
           unit.distance = out_->units[v].distance + 1;
           next.push_back(u);
@@ -378,8 +368,9 @@ class Judge {
     if (unit.distance < 0 || lifetime <= 0) return false;
     const double alive = totals.times[unit.key_group].total() / lifetime;
     const UnitShares& shares = unit.shares;
-    return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) > kActive ||
-           alive * shares.sleep > 0.3;
+    return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
+               kUnitTakesPart ||
+           alive * shares.sleep > kUnitSleeps;
   }
 
   // The unit further out that ends most of the waits of `u`.
@@ -419,17 +410,17 @@ std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t cons
     }
     exchange.push_back(count);
   }
-  constexpr size_t kFewest = 4;
-  if (exchange.size() < kFewest) return all;
-  const double enough = 0.2 * Quantile(exchange, 0.75);
+  if (static_cast<double>(exchange.size()) < kFewestSlices) return all;
+  const double enough = kSteadyExchange * Quantile(exchange, 0.75);
   if (enough <= 0) return all;
   size_t first = 0, last = exchange.size();
   while (first < last && exchange[first] < enough) ++first;
   while (last > first && exchange[last - 1] < enough) --last;
   // The slices in which it begins and ends are only partly of the pipeline.
-  if (first > 0 && last - first > kFewest) ++first;
-  if (last < exchange.size() && last - first > kFewest) --last;
-  if (last - first < kFewest) return all;
+  const auto left = [&] { return static_cast<double>(last - first); };
+  if (first > 0 && left() > kFewestSlices) ++first;
+  if (last < exchange.size() && left() > kFewestSlices) --last;
+  if (left() < kFewestSlices) return all;
   return {all.begin() + static_cast<std::ptrdiff_t>(first),
           all.begin() + static_cast<std::ptrdiff_t>(last)};
 }
@@ -552,7 +543,7 @@ std::vector<size_t> StoppedKinds(const Outside& out) {
   }
   std::vector<size_t> kinds;
   for (size_t k = 0; k < out.kinds.size(); ++k) {
-    if (stopped[k] > 0.5 * total[k]) kinds.push_back(k);
+    if (stopped[k] > kMostlyStopped * total[k]) kinds.push_back(k);
   }
   return kinds;
 }
@@ -638,10 +629,9 @@ void SayCores(const RunView& run, Outside* out) {
 // Whether, of those that feed the consumer or its helpers, some sleep and another one computes: the
 // timer may be that of a service which looks after the others.
 bool OthersCompute(const Outside& out) {
-  constexpr double kMuch = 0.25;
   return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
     return &unit != out.units.data() && unit.kind != out.units[0].kind &&
-           unit.shares.on_cpu > kMuch && unit.shares.sleep < unit.shares.on_cpu;
+           unit.shares.on_cpu > kOthersCompute && unit.shares.sleep < unit.shares.on_cpu;
   });
 }
 
@@ -666,9 +656,9 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
   if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);
   // What is inferred from less is never certain; what was lost may say something else.
   const double most = out->knowledge >= OutsideKnowledge::kWakers   ? 1.0
-                      : out->knowledge == OutsideKnowledge::kCounts ? 0.95
-                      : out->knowledge == OutsideKnowledge::kCauses ? 0.85
-                                                                    : 0.6;
+                      : out->knowledge == OutsideKnowledge::kCounts ? kSureByCounts
+                      : out->knowledge == OutsideKnowledge::kCauses ? kSureByCauses
+                                                                    : kSureByTimes;
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
@@ -701,21 +691,21 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
 }  // namespace
 
 MoreProducers RoomForMore(double now, double stall, double each, double free_cores) {
-  constexpr double kLeast = 0.05, kLeastLeft = 0.02;
-  each = std::max(kLeast, each);
-  const double wanted = std::ceil(now / std::max(kLeast, 1 - stall));
+  each = std::max(kLeastOfAProducer, each);
+  const double wanted = std::ceil(now / std::max(kLeastOfAProducer, 1 - stall));
   const double room = now + std::round(free_cores / each);
   MoreProducers more;
   more.count = std::max(now, std::min(wanted, room));
   more.at_most = std::min(
-      {more.count / now, 1 + free_cores / (now * each), 1 / std::max(kLeastLeft, 1 - stall)});
+      {more.count / now, 1 + free_cores / (now * each), 1 / std::max(kLeastLeftOfStep, 1 - stall)});
   return more;
 }
 
 bool MayUnpickle(const Outside& out) {
   if (out.flavour != OutsideFlavour::kTorch || out.units.empty()) return false;
   const OutsideUnit& consumer = out.units[0];
-  if (consumer.role != UnitRole::kConsumer || consumer.shares.on_cpu < 0.5) return false;
+  if (consumer.role != UnitRole::kConsumer || consumer.shares.on_cpu < kUnpicklerComputes)
+    return false;
   return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
     return unit.role == UnitRole::kProducer && unit.kind != consumer.kind;
   });
@@ -762,18 +752,19 @@ Outside LookFromOutside(const RunView& run) {
   const LostShare lost = ShareLost(run);
   const std::string lost_text =
       fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
-  if (lost.share > kMostLost) {
+  if (lost.share > kMostLostOfVerdict) {
     out.withheld = lost_text + ": what is left does not stand for the whole";
   } else if (out.knowledge == OutsideKnowledge::kNothing) {
     out.withheld = "no thread was seen: nothing is known of where its time went";
   } else if (consumer_stopped) {
     out.withheld = StoppedText(out, stopped);
-  } else if (run.run.duration_ns < kShortestNs) {
-    out.withheld = fmt::format("too short for a verdict ({:.1f} s; 2 s are needed)", seconds);
+  } else if (static_cast<double>(run.run.duration_ns) < kOutsideShortestNs) {
+    out.withheld = fmt::format("too short for a verdict ({:.1f} s; {:g} s are needed)", seconds,
+                               kOutsideShortestNs * 1e-9);
   }
   SayUnknown(run, &out);
   if (!out.withheld.empty()) return out;
-  if (lost.share >= 0.005) out.unknown.push_back("what was lost: " + lost_text);
+  if (lost.share >= kLossTold) out.unknown.push_back("what was lost: " + lost_text);
   if (!stopped.empty()) out.unknown.push_back(StoppedText(out, stopped));
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
   {
@@ -796,8 +787,9 @@ Outside LookFromOutside(const RunView& run) {
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
-                out.findings[0].probability >= kSure;
-  if (!out.decided) out.measure = MeasureFor(out, lost.share > 1 - kSure ? lost_text : "", stopped);
+                out.findings[0].probability >= kSureOfRow;
+  if (!out.decided)
+    out.measure = MeasureFor(out, lost.share > 1 - kSureOfRow ? lost_text : "", stopped);
   return out;
 }
 

@@ -18,7 +18,6 @@ namespace headrace::analysis {
 namespace {
 
 constexpr std::string_view kInterpreterLimit = "interpreter";
-constexpr double kMoreThanOneThread = 1.5;  // at once, on average
 
 void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
   const double steps = Steps(run.steps);
