@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -41,9 +43,8 @@ bool IsChain(std::vector<std::string> groups) {
 }  // namespace
 
 std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
-  constexpr double kWithin = 0.9;  // of what was used, which is a mean of other windows
   const auto possible = [&](double cores) {
-    return cores > 0 && cores >= kWithin * cores_used.value_or(0);
+    return cores > 0 && cores >= kQuotaPossible * cores_used.value_or(0);
   };
   const MeasurementRow* least = nullptr;
   std::vector<std::string> groups;

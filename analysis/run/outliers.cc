@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analysis/statistics/statistics.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -16,10 +17,6 @@ namespace {
 
 constexpr double kNormalMad = 1.4826;   // deviation of a normal sample over its MAD
 constexpr double kNormalMean = 1.2533;  // and over its mean absolute deviation
-constexpr size_t kFewestOthers = 5;
-constexpr double kFewestRequests = 10;  // requests that a device needs for a latency
-// A value nearer to the median than this share of it is no outlier, however close the others lie.
-constexpr double kLeastShare = 0.005;
 
 struct Spread {
   double median = 0, deviation = 0;
@@ -116,7 +113,7 @@ std::optional<double> DeviceLatency(const RunView& run) {
       return total;
     };
     const double requests = sum("disk_requests_count");
-    if (requests < kFewestRequests) continue;
+    if (requests < kRequestsForLatency) continue;
     worst = std::max(worst.value_or(0), sum("disk_request_ns") / requests * 1e-6);
   }
   return worst;
@@ -273,12 +270,12 @@ void FindOfSide(std::span<const OutlierPair> pairs, const SideOfPairs& of,
   for (double value : values) {
     if (std::isfinite(value)) finite.push_back(value);
   }
-  if (finite.size() < kFewestForOutliers) return;
+  if (static_cast<double>(finite.size()) < kPairsForOutliers) return;
   const double usual = Quantile(finite, 0.5);
   const std::vector<double> scores = RobustScores(values);
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::abs(scores[i]) <= OutlyingScore(finite.size())) continue;
-    if (std::abs(values[i] - usual) < kLeastShare * std::abs(usual)) continue;
+    if (std::abs(values[i] - usual) < kLeastOutlying * std::abs(usual)) continue;
     const OutlierRun& run = pairs[i].*of.member;
     Outlier outlier{i,         of.side, run.view == nullptr ? 0 : run.view->run.run_id,
                     values[i], usual,   scores[i],
@@ -344,7 +341,7 @@ std::vector<OutlierCause> UnusualEvents(const RunView& run, std::span<const RunV
       const std::optional<double> one = event.read(*other);
       if (one) usual.push_back(*one);
     }
-    if (usual.size() < kFewestOthers) continue;
+    if (static_cast<double>(usual.size()) < kRunsThatAreUsual) continue;
     const Spread spread = SpreadOf(usual);
     const double direction = event.more_slows == slower ? 1 : -1;
     const double beyond = direction * (*value - spread.median);
@@ -377,14 +374,14 @@ std::vector<Outlier> FindOutliers(std::span<const OutlierPair> pairs,
     ratios.push_back(known ? std::log(pair.b.value / pair.a.value) : std::nan(""));
     if (known) finite.push_back(ratios.back());
   }
-  if (finite.size() >= kFewestForOutliers) {
+  if (static_cast<double>(finite.size()) >= kPairsForOutliers) {
     const double usual = Quantile(finite, 0.5);
     const std::vector<double> scores = RobustScores(ratios);
     for (size_t i = 0; i < ratios.size(); ++i) {
       if (named.contains(i) || std::abs(scores[i]) <= OutlyingScore(finite.size())) {
         continue;
       }
-      if (std::abs(ratios[i] - usual) < kLeastShare) continue;
+      if (std::abs(ratios[i] - usual) < kLeastOutlying) continue;
       Outlier outlier{i, OutlierSide::kPair, 0, ratios[i], usual, scores[i], {}, ""};
       // The ratio is low where B was slowed down, or A was not.
       const bool b_worse = question.more_is_better == (ratios[i] < usual);

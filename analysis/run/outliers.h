@@ -17,7 +17,6 @@
 
 namespace headrace::analysis {
 
-inline constexpr size_t kFewestForOutliers = 6;
 // The usual threshold of 3.5 would name a value in every eighth set of ten normal values. With this
 // one, a value is named in one of twenty sets of 6 to 60 values (simulated).
 inline double OutlyingScore(size_t values) { return 3.6 + 10.0 / static_cast<double>(values); }
@@ -67,7 +66,7 @@ struct OutlierQuestion {
 };
 
 // Outliers in the order of pairs. A pair is named only if neither of its runs is. With fewer than
-// kFewestForOutliers pairs there are none, because it is not known yet what is usual.
+// kPairsForOutliers pairs there are none, because it is not known yet what is usual.
 std::vector<Outlier> FindOutliers(std::span<const OutlierPair> pairs,
                                   const OutlierQuestion& question = {});
 

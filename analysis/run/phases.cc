@@ -6,17 +6,13 @@
 #include <cmath>
 
 #include "analysis/run/counter_sums.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr size_t kFewest = 5;  // windows of a phase that statements rest on
-constexpr int64_t kShortestNs = 1'000'000'000;
-// Least difference of two means that is beyond chance, in standard errors of that difference. The
-// largest of n splits of pure noise reaches 3 or 4; correlated neighbouring windows double that.
-constexpr double kFarBeyondChance = 8;
-constexpr double kLeastCost = 0.15, kLeastBytes = 0.15, kLeastRate = 0.2, kLeastFill = 0.05;
+size_t FewestWindows() { return static_cast<size_t>(kWindowsOfPhase); }
 
 // The rate of a window, counting half a step where it has none: such a window is too short for its
 // rate, which is not 0.
@@ -102,7 +98,7 @@ struct FoundShift {
   size_t window;  // the first after it
 };
 std::optional<FoundShift> ShiftOf(const Series& series, double least) {
-  const auto shift = FindShift(series.values, least, kFewest);
+  const auto shift = FindShift(series.values, least, FewestWindows());
   if (!shift) return std::nullopt;
   return FoundShift{*shift, series.first[shift->at]};
 }
@@ -111,7 +107,7 @@ std::optional<FoundShift> ShiftOf(const Series& series, double least) {
 // faster than they will. Windows at the front whose rate and fill both differ from what follows.
 size_t EndOfFill(const RunView& run, size_t first, size_t last) {
   const size_t n = last - first;
-  if (n < 4 * kFewest || run.queues.empty()) return first;
+  if (n < 4 * FewestWindows() || run.queues.empty()) return first;
   std::vector<double> rates, fills;
   for (size_t w = first; w < last; ++w) {
     double fill = 0;
@@ -121,14 +117,12 @@ size_t EndOfFill(const RunView& run, size_t first, size_t last) {
     fills.push_back(fill / static_cast<double>(run.queues.size()));
     rates.push_back(RateAtLeast(run.windows[w]));
   }
-  const auto shift = FindShift(rates, kLeastFill, kFewest);
+  const auto shift = FindShift(rates, kFillShift, FewestWindows());
   if (!shift || shift->at > n / 2) return first;
-  // Rise that counts as filling, as a share of all queues' capacity.
-  constexpr double kFilled = 0.1;
   const auto middle = fills.begin() + static_cast<long>(shift->at);
   const double before = Mean(std::vector<double>(fills.begin(), middle));
   const double after = Mean(std::vector<double>(middle, fills.end()));
-  return after - before > kFilled ? first + shift->at : first;
+  return after - before > kQueuesFilled ? first + shift->at : first;
 }
 
 double FetchedBytes(const RunView& run, const WindowRow& window) {
@@ -143,7 +137,6 @@ double FetchedBytes(const RunView& run, const WindowRow& window) {
 // The first window after a pass in which devices delivered most of what was read, where memory
 // delivered it ever after; `first` where there was no such pass, or too little of the run is left.
 size_t EndOfColdPass(const RunView& run, size_t first, size_t last, Phases* found) {
-  constexpr double kCold = 0.5, kWarm = 0.05;
   if (run.run.cold.value_or(0) != 0 || run.device_reads.size() < 3) return first;
   struct Slice {
     int64_t end_ns;
@@ -164,7 +157,7 @@ size_t EndOfColdPass(const RunView& run, size_t first, size_t last, Phases* foun
   // What was read where nothing was fetched is not of the table.
   size_t warm = slices.size();
   while (warm > 0 && (slices[warm - 1].fetched <= 0 ||
-                      slices[warm - 1].device <= kWarm * slices[warm - 1].fetched)) {
+                      slices[warm - 1].device <= kWarmFromDevice * slices[warm - 1].fetched)) {
     --warm;
   }
   if (warm == 0 || warm == slices.size()) return first;
@@ -174,10 +167,10 @@ size_t EndOfColdPass(const RunView& run, size_t first, size_t last, Phases* foun
     cold_device += slices[s].device;
     cold_fetched += slices[s].fetched;
   }
-  if (cold_device <= kCold * cold_fetched) return first;
+  if (cold_device <= kColdFromDevice * cold_fetched) return first;
   size_t begin = first;
   while (begin < last && run.windows[begin].start_ns < slices[warm - 1].end_ns) ++begin;
-  if (last - begin < kFewest || 4 * (last - begin) < last - first) return first;
+  if (last - begin < FewestWindows() || 4 * (last - begin) < last - first) return first;
   double device = 0, fetched = 0;
   for (size_t s = warm; s < slices.size(); ++s) {
     if (slices[s].fetched <= 0) continue;
@@ -191,18 +184,16 @@ size_t EndOfColdPass(const RunView& run, size_t first, size_t last, Phases* foun
 // Whether the windows [first, last) made more batches than all queues and threads of the pipeline
 // hold twice over: what fills them is long past.
 bool TakesMoreThanQueues(const RunView& run, size_t first, size_t last) {
-  constexpr int64_t kLeastNs = 1'000'000'000;
   if (run.queues.empty() || last <= first) return false;
   int64_t held = 0, steps = 0;
   for (const QueueRow& queue : run.queues) held += queue.capacity_count;
   for (const StageRow& stage : run.stages) held += stage.last_parallelism_count;
   for (size_t w = first; w < last; ++w) steps += run.windows[w].steps.steps_count;
-  return steps > 2 * held && EndOf(run.windows[last - 1]) - run.windows[first].start_ns > kLeastNs;
+  return steps > 2 * held && static_cast<double>(EndOf(run.windows[last - 1]) -
+                                                 run.windows[first].start_ns) > kShortestPhaseNs;
 }
 
 void FindSlower(Phases* found) {
-  // Share of the run that a slower part must take to be mentioned.
-  constexpr double kWorthAWord = 0.1;
   const auto rate = [](const Phase& phase) {
     return static_cast<double>(phase.steps_count) / std::max(1e-9, Seconds(phase.time_ns));
   };
@@ -215,7 +206,7 @@ void FindSlower(Phases* found) {
   for (const Phase& phase : found->phases) {
     if (phase.kind != PhaseKind::kCold && phase.kind != PhaseKind::kSlow) continue;
     const double share = all_ns > 0 ? Seconds(phase.time_ns) / Seconds(all_ns) : 0;
-    if (share < kWorthAWord || rate(phase) >= 0.9 * steady) continue;
+    if (share < kSlowerPart || rate(phase) >= kSlowerRate * steady) continue;
     found->slower = SlowerPart{phase.kind, phase.time_ns, share, rate(phase), steady};
   }
 }
@@ -245,9 +236,7 @@ std::vector<double> HandedOut(const RunView& run) {
 // Marks in `edge` the windows around ends of epochs, if they cost enough to be told apart.
 void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>* edge,
                EpochEdges* found) {
-  constexpr size_t kApart = 8;     // windows from one edge to the next, to tell them apart
-  constexpr size_t kWide = 4;      // windows that an edge may take
-  constexpr double kWorth = 0.25;  // share of a window's steps: smaller costs are not separated
+  constexpr size_t kWide = 4;  // windows that an edge may take
   if (!run.run.epoch_splits_count || *run.run.epoch_splits_count <= 0) {
     found->unknown = "how much an epoch has is not recorded";
     return;
@@ -272,7 +261,7 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
     found->unknown = "no end of an epoch lies within the steady part";
     return;
   }
-  if ((last - first) / edges.size() < kApart) {
+  if (static_cast<double>((last - first) / edges.size()) < kEpochEdgesApart) {
     found->unknown = fmt::format(
         "an epoch lasts {:.2g} s, too short beside windows of {:.2g} s to tell its edges apart",
         seconds, Seconds(run.windows[first].duration_ns));
@@ -286,7 +275,7 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
   for (size_t w = first; w < last; ++w) {
     if (near[w] == 0) between.push_back(RateOf(run.windows[w]));
   }
-  if (between.size() < kFewest) {
+  if (between.size() < FewestWindows()) {
     found->unknown = "too few windows lie between the ends of epochs";
     return;
   }
@@ -318,7 +307,7 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
   if (typical > 0 && steady_s > 0) {
     found->lost_ratio = lost * static_cast<double>(edges.size()) / (typical * steady_s);
   }
-  found->separated = lost - error > 0 && lost > kWorth * typical * window_s;
+  found->separated = lost - error > 0 && lost > kEpochEdgeWorth * typical * window_s;
   if (found->separated) *edge = near;
 }
 
@@ -339,8 +328,6 @@ void Larger(const std::optional<FoundShift>& shift, const std::string& stage,
 // known of all others. True also where that cannot be told.
 bool Matters(const RunView& run, const std::vector<size_t>& windows, size_t index,
              const FoundShift& shift) {
-  constexpr double kNear = 0.25;   // share of the threads' time that a stage must work
-  constexpr double kWorth = 0.05;  // share of the work of all stages that a change must have
   struct Side {
     double work = 0, lifetime = 0, all = 0;
   } before, after;
@@ -352,11 +339,12 @@ bool Matters(const RunView& run, const std::vector<size_t>& windows, size_t inde
     for (const StageRow& stage : run.stages) side.all += WorkOf(run, window, stage.name);
   }
   if (before.lifetime <= 0 || after.lifetime <= 0 || before.all <= 0 || after.all <= 0) return true;
-  if (std::max(before.work / before.lifetime, after.work / after.lifetime) >= kNear) return true;
+  if (std::max(before.work / before.lifetime, after.work / after.lifetime) >= kStageNearlyFull)
+    return true;
   const double ratio = shift.shift.after / shift.shift.before;
   // What the side before would have gained or lost by the change alone.
-  return std::abs(ratio - 1) * before.work >= kWorth * before.all ||
-         std::abs(1 / ratio - 1) * after.work >= kWorth * after.all;
+  return std::abs(ratio - 1) * before.work >= kStageShiftMatters * before.all ||
+         std::abs(1 / ratio - 1) * after.work >= kStageShiftMatters * after.all;
 }
 
 double StepsOf(const WindowRow& window) { return static_cast<double>(window.steps.steps_count); }
@@ -370,19 +358,18 @@ std::optional<FoundShift> ComputingShift(const RunView& run, const std::vector<s
             return static_cast<double>(std::max(window.steps.rows_count, window.steps.steps_count));
           },
           StepsOf),
-      kLeastCost);
+      kCostShift);
   // A consumer that computes nothing has times of nanoseconds, which double at a whim.
-  constexpr double kComputes = 0.05;  // of the time
   double compute_s = 0, all_s = 0;
   for (const size_t w : windows) {
     compute_s += Seconds(run.windows[w].steps.compute_ns);
     all_s += Seconds(run.windows[w].duration_ns);
   }
-  return compute_s > kComputes * all_s ? computing : std::nullopt;
+  return compute_s > kConsumerComputes * all_s ? computing : std::nullopt;
 }
 
 std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& windows) {
-  if (windows.size() < 2 * kFewest) return std::nullopt;
+  if (windows.size() < 2 * FewestWindows()) return std::nullopt;
   Drift drift;
   std::optional<size_t> at;  // the latest: statements hold after all changes
   const auto note = [&](const std::optional<FoundShift>& shift) {
@@ -402,7 +389,7 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
         PerUnit(
             run, windows, [&](const WindowRow& window) { return WorkOf(run, window, stage.name); },
             rows, completions),
-        kLeastCost);
+        kCostShift);
     if (cost && !Matters(run, windows, s, *cost)) cost.reset();
     const auto bytes = ShiftOf(PerUnit(
                                    run, windows,
@@ -410,7 +397,7 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
                                      return static_cast<double>(of(window).bytes_out_bytes);
                                    },
                                    rows, completions),
-                               kLeastBytes);
+                               kBytesShift);
     note(cost);
     note(bytes);
     Larger(cost, stage.name, &drift.cost);
@@ -427,7 +414,7 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
         ShiftOf(PerUnit(
                     run, windows, StepsOf,
                     [](const WindowRow& window) { return Seconds(window.duration_ns); }, StepsOf),
-                kLeastRate);
+                kRateShift);
     if (shift) {
       at = shift->window;
       drift.rate = StageDrift{"", shift->shift.before, shift->shift.after};
@@ -443,7 +430,7 @@ std::optional<Drift> DriftWithin(const RunView& run, const std::vector<size_t>& 
     ++left;
     left_ns += run.windows[w].duration_ns;
   }
-  drift.used = left >= kFewest && left_ns >= kShortestNs;
+  drift.used = left >= FewestWindows() && static_cast<double>(left_ns) >= kShortestPhaseNs;
   return drift;
 }
 
@@ -504,8 +491,8 @@ std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
   const double typical =
       Quantile({rates.begin() + static_cast<long>(rates.size() / 3), rates.end()}, 0.5);
   size_t first = 0, last = rates.size();
-  while (first < last && rates[first] < 0.8 * typical) ++first;
-  while (last > first && rates[last - 1] < 0.8 * typical) --last;
+  while (first < last && rates[first] < kRunsSteadily * typical) ++first;
+  while (last > first && rates[last - 1] < kRunsSteadily * typical) --last;
   if (last - first >= 5) ++first;
   if (last - first >= 5) --last;
   if (last <= first) return {0, rates.size()};
@@ -533,10 +520,8 @@ std::optional<Shift> FindShift(const std::vector<double>& values, double least, 
     const double a = static_cast<double>(k), b = static_cast<double>(n - k);
     const double before = sum / a, after = (all - sum) / b;
     const double within = squares - a * before * before - b * after * after;
-    // Figures are counted in whole elements and nanoseconds: no spread is below a half per cent.
-    constexpr double kLeastSpread = 0.005;
     const double spread =
-        std::max(kLeastSpread, std::sqrt(std::max(0.0, within) / static_cast<double>(n - 2)));
+        std::max(kLeastWindowSpread, std::sqrt(std::max(0.0, within) / static_cast<double>(n - 2)));
     const double score = std::abs(after - before) / (spread * std::sqrt(1 / a + 1 / b));
     if (score <= best) continue;
     best = score;

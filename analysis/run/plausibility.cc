@@ -7,21 +7,14 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kMargin = 1.25;
 // A segment has room for as many threads (probes/account/account.h, HR_MAX_THREADS).
 constexpr double kMostThreads = 512;
-// Threads seen by the kernel once a second: a shorter run may have been seen too rarely.
-constexpr int64_t kSeenEnoughNs = 3'000'000'000;
-// What one thread can count in a nanosecond, far above what is known of any: an element is a few
-// stores, rows and bytes may be passed on by reference, a whole batch at once.
-constexpr double kMostElements = 10, kMostRows = 1e3, kMostBytes = 1e4;
-constexpr double kMostHeld = 6;  // resources that one thread holds at the same time
-constexpr double kMostFill = 100;
 constexpr int64_t kMostParallelism = 65536;
 
 double Value(int64_t value) { return static_cast<double>(value); }
@@ -46,22 +39,23 @@ struct Limits {
     const HostRow* host = run.FindHost("host_cores");
     cores = host && host->last_value ? *host->last_value : 0;
     seen = count && count->maximum_value && *count->maximum_value >= 1 &&
-           run.run.duration_ns >= kSeenEnoughNs;
+           static_cast<double>(run.run.duration_ns) >= kThreadsSeenNs;
     threads = seen ? *count->maximum_value
                    : kMostThreads * static_cast<double>(std::max<int64_t>(1, processes));
-    thread_ns = kMargin * (seen ? 2 * threads + cores : threads) * wall_ns;
+    thread_ns = kPossibleMargin * (seen ? 2 * threads + cores : threads) * wall_ns;
     const HostRow* cpu = run.FindHost("process_cpu_ns");
     if (cpu && cpu->last_value) {
       process_cpu_ns = *cpu->last_value;
       most_on_cpu_ns = 2 * *process_cpu_ns + 1e9;
     }
     if (cores > 0) {
-      most_on_cpu_ns = std::min(most_on_cpu_ns.value_or(1e300), kMargin * cores * wall_ns + 1e9);
+      most_on_cpu_ns =
+          std::min(most_on_cpu_ns.value_or(1e300), kPossibleMargin * cores * wall_ns + 1e9);
     }
   }
 
   // Time of steps and holds, told when they end.
-  double ended_ns() const { return thread_ns + kMargin * (2 * threads + cores) * age_ns; }
+  double ended_ns() const { return thread_ns + kPossibleMargin * (2 * threads + cores) * age_ns; }
 
   std::string InThatTime() const {
     return fmt::format("in {} of {}{:.0f} thread{}", FormatDuration(wall_ns),
@@ -139,10 +133,10 @@ std::string OperatorDoubt(const OperatorRow& op, const Limits& limits) {
     const double most = limits.most_on_cpu_ns.value_or(limits.thread_ns);
     judge.Time(whose, "on a CPU", Value(*op.on_cpu_ns), std::min(most, limits.thread_ns));
   }
-  judge.Number(whose, "elements", op.completions_count, kMostElements);
-  judge.Number(whose, "rows", op.rows_count, kMostRows);
-  judge.Number(whose, "bytes in", op.bytes_in_bytes, kMostBytes);
-  judge.Number(whose, "bytes out", op.bytes_out_bytes, kMostBytes);
+  judge.Number(whose, "elements", op.completions_count, kPossibleElements);
+  judge.Number(whose, "rows", op.rows_count, kPossibleRows);
+  judge.Number(whose, "bytes in", op.bytes_in_bytes, kPossibleBytes);
+  judge.Number(whose, "bytes out", op.bytes_out_bytes, kPossibleBytes);
   return judge.Take();
 }
 
@@ -169,29 +163,29 @@ std::string SumDoubt(const RunView& run, const Limits& limits) {
 std::string QueueDoubt(const QueueRow& queue, const Limits& limits) {
   Judge judge(limits);
   const std::string whose = "queue " + queue.name;
-  judge.Share(whose, "filled to", queue.mean_occupancy_ratio, kMostFill);
-  judge.Share(whose, "full", queue.full_ratio, 1.05);
-  judge.Share(whose, "empty", queue.empty_ratio, 1.05);
-  judge.Number(whose, "puts", queue.puts_count, kMostElements);
-  judge.Number(whose, "gets", queue.gets_count, kMostElements);
+  judge.Share(whose, "filled to", queue.mean_occupancy_ratio, kPossibleFill);
+  judge.Share(whose, "full", queue.full_ratio, kMostOfTheTime);
+  judge.Share(whose, "empty", queue.empty_ratio, kMostOfTheTime);
+  judge.Number(whose, "puts", queue.puts_count, kPossibleElements);
+  judge.Number(whose, "gets", queue.gets_count, kPossibleElements);
   return judge.Take();
 }
 
 std::string ResourceDoubt(const ResourceRow& resource, const Limits& limits) {
   Judge judge(limits);
   const std::string whose = resource.kind + " " + resource.name;
-  judge.Time(whose, "of holding it", Value(resource.hold_ns), kMostHeld * limits.ended_ns());
+  judge.Time(whose, "of holding it", Value(resource.hold_ns), kPossibleHolds * limits.ended_ns());
   judge.Time(whose, "of waiting for it", Value(resource.wait_ns), limits.ended_ns());
-  judge.Number(whose, "acquisitions", resource.acquisitions_count, kMostElements);
-  judge.Number(whose, "bytes", resource.moved_bytes, kMostBytes);
+  judge.Number(whose, "acquisitions", resource.acquisitions_count, kPossibleElements);
+  judge.Number(whose, "bytes", resource.moved_bytes, kPossibleBytes);
   return judge.Take();
 }
 
 std::string StepDoubt(const StepRow& steps, const Limits& limits) {
   Judge judge(limits);
   const std::string whose = "the consumer's steps";
-  judge.Number(whose, "steps", steps.steps_count, kMostElements);
-  judge.Number(whose, "rows", steps.rows_count, kMostRows);
+  judge.Number(whose, "steps", steps.steps_count, kPossibleElements);
+  judge.Number(whose, "rows", steps.rows_count, kPossibleRows);
   judge.Time(whose, "of waiting", Value(steps.wait_ns), limits.ended_ns());
   judge.Time(whose, "of computing", Value(steps.compute_ns), limits.ended_ns());
   for (const Count& step : {steps.step_p50_ns, steps.step_p99_ns}) {
@@ -251,8 +245,8 @@ Doubts FindDoubts(const RunView& run) {
 
 bool IsPossibleCount(const RunView& run, int64_t count) {
   const Limits limits(run);
-  return count >= 0 &&
-         (limits.wall_ns <= 0 || static_cast<double>(count) <= kMostElements * limits.thread_ns);
+  return count >= 0 && (limits.wall_ns <= 0 ||
+                        static_cast<double>(count) <= kPossibleElements * limits.thread_ns);
 }
 
 }  // namespace headrace::analysis

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -104,7 +106,7 @@ void ReadStagesOf(RunDatabase& database, int64_t run_id, double rows_per_s, bool
         const double threads = row.Real("last_parallelism_count").value_or(0);
         // Threads that changed while it ran say nothing of either number.
         const double mean = row.Real("parallelism_count").value_or(0);
-        if (std::abs(mean - threads) > 0.05 * threads) return;
+        if (std::abs(mean - threads) > kSameThreads * threads) return;
         const double lifetime = row.Real("lifetime_ns").value_or(0);
         const double blocked = std::max(0.0, row.Real("blocked_ns").value_or(0));
         view->stage_rates.push_back(

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -116,10 +117,9 @@ std::optional<Reads> ReadsOf(const RunView& run) {
   return reads;
 }
 
-// Both numbers are judgement: they only choose what is tried first, and by an experiment.
 bool ManySmallReads(const Reads& reads) {
-  constexpr double kManyRequests = 4, kSmallBytes = 256 * 1024;
-  return reads.requests_per_stripe >= kManyRequests && reads.mean_bytes < kSmallBytes;
+  return reads.requests_per_stripe >= kManyRequestsPerStripe &&
+         reads.mean_bytes < kSmallRequestBytes;
 }
 
 // A modelled device says it outright.
