@@ -15,19 +15,17 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kWarm = 0.05, kCold = 0.8;  // share of the bytes that devices delivered
 constexpr size_t kDifferentialDraws = 400;
 constexpr uint64_t kDifferentialSeed = 20261123;
-// Two runs of one pipeline minutes apart differ by more than their windows do: the deviation of the
-// logarithm of their rates (as the model's own error, analysis/model/bottleneck.cc).
-constexpr double kBetweenRuns = 0.02;
 
 using Window = SiblingRow::Window;
 
 ReadState StateOf(const Count& device_bytes, const Count& fetched_bytes) {
   if (!device_bytes || !fetched_bytes) return ReadState::kUnknown;
   const double share = static_cast<double>(*device_bytes) / static_cast<double>(*fetched_bytes);
-  return share <= kWarm ? ReadState::kWarm : share >= kCold ? ReadState::kCold : ReadState::kMixed;
+  return share <= kWarmFromDevice     ? ReadState::kWarm
+         : share >= kMostlyFromDevice ? ReadState::kCold
+                                      : ReadState::kMixed;
 }
 
 std::vector<Window> Steady(const std::vector<Window>& windows) {
@@ -58,8 +56,7 @@ struct Measured {
 
 std::optional<Measured> Measure(int64_t run_id, bool own, const std::vector<Window>& windows,
                                 uint64_t seed) {
-  constexpr size_t kFewest = 3;
-  if (windows.size() < kFewest) return std::nullopt;
+  if (static_cast<double>(windows.size()) < kWindowsForDifferential) return std::nullopt;
   std::vector<size_t> all(windows.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   Measured measured;
@@ -72,7 +69,8 @@ std::optional<Measured> Measure(int64_t run_id, bool own, const std::vector<Wind
   while (measured.draws.size() < kDifferentialDraws) {
     const double drawn = RateOf(windows, BlockResample(windows.size(), block, random));
     if (drawn <= 0) return std::nullopt;
-    measured.draws.push_back(drawn * std::exp(kBetweenRuns * random.Normal()));
+    // Two runs of one pipeline minutes apart differ by more than their windows do.
+    measured.draws.push_back(drawn * std::exp(kSameSettingsError * random.Normal()));
   }
   measured.run.rate_interval = IntervalAround(measured.run.rate, measured.draws, 0.9);
   return measured;

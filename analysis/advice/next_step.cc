@@ -112,11 +112,10 @@ NextStep OfWaitingConsumer(const PipelineModel& model, const Bottleneck& bottlen
 }
 
 NextStep OfCores(const RunView& run, const Statements& statements, const std::string& culprit) {
-  constexpr double kLeastOthers = 0.2;  // share of the cores that others must use to be mentioned
   const PipelineModel& model = *statements.model;
   const double others = model.cores_other_here().value_or(0);
   std::string text;
-  if (others > kLeastOthers * model.cores_budget()) {
+  if (others > kOthersToStop * model.cores_budget()) {
     text = fmt::format(
         "Stop the other programs on this machine, or move them: they use {:.1f} "
         "cores.",
@@ -137,8 +136,7 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
             ? model.demands().operators[*statements.bottleneck->findings[0].culprit].cpu_s /
                   model.demands().cpu_s
             : 0;
-    constexpr double kWorthMaking = 0.1;
-    if (share >= kWorthMaking) text += fmt::format(" Or make {} cheaper.", culprit);
+    if (share >= kWorthMakingCheaper) text += fmt::format(" Or make {} cheaper.", culprit);
   }
   return {NextKind::kWork, text, ""};
 }

@@ -156,7 +156,7 @@ Effects Evidence::Unchanged() const {
 
 Quantity Evidence::StallAt(double rate) const {
   const double consumer_s = model().demands().consumer_s;
-  if (consumer_s * model().demands().rate < 0.001) {
+  if (consumer_s * model().demands().rate < kComputesNothing) {
     return Quantity::Unavailable("the consumer computes nothing", headrace::Unit::kRatio);
   }
   return Quantity::Of(std::clamp(1 - rate * consumer_s, 0.0, 1.0), headrace::Unit::kRatio,

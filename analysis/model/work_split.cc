@@ -5,6 +5,7 @@
 
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/bottleneck.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
@@ -183,7 +184,7 @@ CpuToConsumer CpuToConsumerOf(const PipelineModel& model) {
     return cpu;
   }
   cpu.cores_used = Quantity::Of(*model.cores_used(), Unit::kCores, Source::kAccount);
-  if (now.consumer_s * now.rate < 0.001) {
+  if (now.consumer_s * now.rate < kComputesNothing) {
     cpu.cores_wanted =
         Quantity::Unavailable("the consumer computes nothing, so it wants no rate", Unit::kCores);
     return cpu;

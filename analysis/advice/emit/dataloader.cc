@@ -15,10 +15,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSpareWork = 0.9;  // of the threads' time, what workers are planned to work
-constexpr double kOrderLoss = 0.03;
-constexpr int kMostWorkers = 64;
-
 EmittedSetting Setting(const char* name, std::string value, std::string was, std::string why) {
   EmittedSetting setting;
   setting.name = name;
@@ -37,7 +33,7 @@ bool SawAccelerator(const RunView& run) {
 void AddCommon(const RunView& run, const WorkerProcesses& workers, double now_workers, Emitted* e) {
   const double generations =
       now_workers >= 1 ? static_cast<double>(workers.started) / now_workers : 0;
-  if (generations > 1.5) {
+  if (generations > kWorkersStartedAgain) {
     e->settings.push_back(
         Setting("persistent_workers", "True", "",
                 fmt::format("the run started {} worker processes, {:.0f} at a time: they end with "
@@ -104,12 +100,12 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
   int to = plan.settings.parallelism[s];
   int planned_queue = plan.settings.queue_capacity[s];
   // Workers that mostly wait for the trainer cost memory and nothing else.
-  if (to == now && model.stall_ratio() < kSmallStall && stage.busy_ratio < kSpareWork) {
-    to = std::clamp(static_cast<int>(std::ceil(now * stage.busy_ratio / kSpareWork)), 1, now);
+  if (to == now && model.stall_ratio() < kSmallStall && stage.busy_ratio < kPlannedWork) {
+    to = std::clamp(static_cast<int>(std::ceil(now * stage.busy_ratio / kPlannedWork)), 1, now);
     Settings fewer = plan.settings;
     fewer.parallelism[s] = to;
     const double rate = predictor.Rate({fewer, {}});
-    if (rate < 0.98 * model.demands().rate) to = now;
+    if (rate < kFewerWorkersKeep * model.demands().rate) to = now;
   }
   to = WithinMemory(run, budget, workers, to, &e.memory_note);
   // The queue grows with the workers: it holds prefetch_factor batches for each.
@@ -221,7 +217,7 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
   }
   const double wanted = std::ceil(makes / takes - 1e-9);
   const double room = std::floor(cores * makes / std::max(1e-9, d.stage_cpu_s[s]) + 1e-9);
-  int to = static_cast<int>(std::clamp(std::min(wanted, room), 1.0, double(kMostWorkers)));
+  int to = static_cast<int>(std::clamp(std::min(wanted, room), 1.0, kMostWorkersAdvised));
   if (model.stall_ratio() < kSmallStall) to = 0;
   if (to > 0) {
     e.settings.push_back(Setting(

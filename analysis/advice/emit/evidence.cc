@@ -10,13 +10,6 @@
 #include "base/units.h"
 
 namespace headrace::analysis {
-namespace {
-
-constexpr double kFreeCores = 0.5;
-constexpr double kWaitsForTaker = 0.2;
-
-}  // namespace
-
 size_t AliveAtOnce(const RunView& run, const std::vector<int64_t>& processes) {
   std::vector<std::pair<int64_t, int>> changes;  // ends before starts at the same time
   for (const ProcessRow& process : run.processes) {
@@ -174,7 +167,7 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
         seen.waited);
     return result;
   }
-  if (*seen.free_cores < kFreeCores && !reads) {
+  if (*seen.free_cores < kNoCoreFree && !reads) {
     result.why = fmt::format("{}, but only {:.1f} cores are free", seen.waited, *seen.free_cores);
     return result;
   }
@@ -202,7 +195,7 @@ std::optional<double> WaitsInTurn(const LoaderSeen& seen) {
   if (seen.producer == nullptr || seen.outside.knowledge < OutsideKnowledge::kCounts) {
     return std::nullopt;
   }
-  if (seen.stall < kSmallStall || seen.producer->shares.wait_consumer < kWaitsForTaker) {
+  if (seen.stall < kSmallStall || seen.producer->shares.wait_consumer < kProducerHasTime) {
     return std::nullopt;
   }
   return seen.producer->shares.wait_consumer;

@@ -13,8 +13,6 @@
 namespace headrace::analysis {
 namespace {
 
-// Share of the threads' time that is runnable, above which threads outnumber cores.
-constexpr double kWaitsForCpu = 0.2;
 constexpr double kMiB = 1 << 20;
 
 EmittedSetting Setting(std::string name, std::string value, std::string was, std::string why,
@@ -87,7 +85,7 @@ Emitted TfDataFromOutside(const RunView& run, const Budget& budget) {
           "not seen from outside",
           true));
     }
-  } else if (shares.runnable > kWaitsForCpu && cores >= 1 && now > cores) {
+  } else if (shares.runnable > kMoreThreadsThanCores && cores >= 1 && now > cores) {
     const int fits = std::max(1, static_cast<int>(std::floor(cores)));
     e.settings.push_back(Setting(
         pool, std::to_string(fits), std::to_string(now),
@@ -160,7 +158,7 @@ Emitted FromStages(const RunView& run, const PipelineModel& model, const Budget&
     for (size_t s = 0; s < model.stages().size(); ++s) {
       kept = std::min(kept, model.OrderShare(s, plan.settings));
     }
-    if (kept < 0.97) {
+    if (kept < 1 - kOrderLoss) {
       e.settings.push_back(Setting(
           "options.deterministic", "False", "True",
           fmt::format("keeping the order costs the stage that it holds up most {} of its rate "

@@ -12,18 +12,15 @@
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/memory_account.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
 constexpr double kMiB = 1048576;
-// By how much the budget's bound is to be above the next one, so that it no longer matters.
-constexpr double kBeyond = 1.1;
 // Budgets are named in steps of this.
 constexpr double kStepBytes = 16 * kMiB;
-// Of the machine's memory, what a pipeline may take.
-constexpr double kMostOfMemory = 0.8;
 
 Recommendation RaiseMemory(const Evidence& e) {
   const std::optional<double> budget = BytesSettingOf(e.run().run, "pipeline.memory");
@@ -47,11 +44,11 @@ Recommendation RaiseMemory(const Evidence& e) {
     return DoesNotFire("splits do not wait for memory, or wait because a stage is slower");
   }
   // The memory that is needed goes with the rate, as each split takes as long as before.
-  const double share = std::min(1.0, row->bound / (kBeyond * other));
+  const double share = std::min(1.0, row->bound / (kBudgetBeyond * other));
   const double more = account->room_bytes * (1 / share - 1);
   const double wanted = std::ceil((*budget + more) / kStepBytes) * kStepBytes;
   if (const auto& machine = e.run().run.memory_bytes) {
-    const double most = kMostOfMemory * static_cast<double>(*machine);
+    const double most = kPipelineMemory * static_cast<double>(*machine);
     if (wanted > most) {
       return CannotSay(fmt::format("it would take {}, and the pipeline may use {}",
                                    FormatBytes(wanted), FormatBytes(most)),

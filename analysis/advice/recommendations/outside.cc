@@ -11,10 +11,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kPressed = 0.05;       // of the time
-constexpr double kFreeCores = 0.5;      // below, no core is left
-constexpr double kWaitsForTaker = 0.2;  // of a producer's time: it has time to spare
-
 // The machine's stall time for this cause, as a share of the time that was measured; empty: not
 // measured.
 Real Pressure(const RunView& run, const std::string& cause) {
@@ -48,8 +44,8 @@ struct Seen {
 
   // "at most 1.8 times the rate": the consumer's own, without a wait.
   std::string MostGain() const {
-    if (stall <= 0.02) return "nothing to gain: the consumer hardly waits";
-    if (stall >= 0.98) return "the consumer's own rate, which its waits hide";
+    if (stall <= kHardlyWaits) return "nothing to gain: the consumer hardly waits";
+    if (stall >= kAlwaysWaits) return "the consumer's own rate, which its waits hide";
     return fmt::format("{:.1f} times the rate at most, then the consumer limits", 1 / (1 - stall));
   }
   bool consumer_bound() const { return limit == OutsideLimit::kConsumer; }
@@ -70,7 +66,7 @@ std::string Waited(const Seen& seen) {
 // R1
 Recommendation Workers(const Seen& seen) {
   if (seen.consumer_bound()) return DoesNotFire(Waited(seen) + ": more workers would wait too");
-  if (seen.limit == OutsideLimit::kCores || (seen.free_cores && *seen.free_cores < kFreeCores)) {
+  if (seen.limit == OutsideLimit::kCores || (seen.free_cores && *seen.free_cores < kNoCoreFree)) {
     return DoesNotFire("no core is left for more of them: " +
                        (seen.free_cores ? fmt::format("{:.1f} are free", *seen.free_cores)
                                         : std::string("how many are free is not known")));
@@ -108,7 +104,7 @@ Recommendation Prefetch(const Seen& seen) {
   }
   const double idle = seen.producer->shares.wait_consumer;
   if (seen.stall < kSmallStall) return DoesNotFire(Waited(seen) + ": what is ahead is enough");
-  if (idle < kWaitsForTaker) {
+  if (idle < kProducerHasTime) {
     return DoesNotFire(
         fmt::format("of the time of {}, only {} is waiting for the consumer: no time to "
                     "work ahead",
@@ -125,7 +121,6 @@ Recommendation Prefetch(const Seen& seen) {
 
 // R5
 Recommendation Coalesce(const Seen& seen) {
-  constexpr double kSmallRead = 128 << 10;  // bytes: a disk's request costs as much as so many
   const Real requests = Sum(seen.run, "block_requests_count", "read");
   const Real bytes = Sum(seen.run, "block_bytes", "read");
   if (seen.limit != OutsideLimit::kStorage) return DoesNotFire("storage is not what limits");
@@ -135,7 +130,7 @@ Recommendation Coalesce(const Seen& seen) {
   const double size = *bytes / *requests;
   const std::string seen_reads =
       fmt::format("storage limits, and a read of a device is {} long", FormatBytes(size));
-  if (size >= kSmallRead) return DoesNotFire(seen_reads + ": joining reads gains little");
+  if (size >= kSmallDeviceRead) return DoesNotFire(seen_reads + ": joining reads gains little");
   return Fires(
       fmt::format("{}; {}", seen_reads, seen.MostGain()),
       "read more with each request: larger blocks, records packed into larger files, reads "

@@ -18,9 +18,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kFull = 0.9;  // share of a resource's ceiling, from which on it counts as full
-constexpr double kLeastCache = 64 * 1048576.0;
-
 // Memory that the process used and may use.
 struct MemoryUse {
   double peak = 0, limit = 0;
@@ -64,7 +61,7 @@ Recommendation SmallBatches(const Evidence& e) {
   if (!memory) return CannotSay(kNoMemory, kRecordMemory);
   const std::string evidence = fmt::format("{} of {} of memory in use at the peak",
                                            FormatBytes(memory->peak), FormatBytes(memory->limit));
-  if (memory->peak < 0.5 * memory->limit && e.statements().allocation) {
+  if (memory->peak < kMemoryToSpare * memory->limit && e.statements().allocation) {
     return DoesNotFire(evidence + ": it keeps no thread from running");
   }
   const auto outcome = GainOfMemory(e);
@@ -147,14 +144,12 @@ Recommendation AsTheyLie(const Evidence& e, double now, const std::string& seen)
 }
 
 Recommendation Deduplicate(const Evidence& e) {
-  constexpr double kLess = 1.1;  // by session so much more: else the rows lie so already
-  constexpr double kPays = 1.3;  // dedup.min_factor
   const std::string layout = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup");
   const std::string how = layout.empty()
                               ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
                               : layout + " (the factor now, and if clustered)";
   const Real clustered = e.run().run.clustered_dedup_ratio, lies = e.run().run.sample_dedup_ratio;
-  const bool by_session = clustered && lies && *clustered < kLess * *lies;
+  const bool by_session = clustered && lies && *clustered < kLiesBySession * *lies;
   const bool used = SettingOf(e.run().run, "dedup.mode").value_or("off") != "off";
   const std::vector<Duplication> groups = DuplicationOf(e.run(), e.statements().doubts);
   double in = 0, out = 0;
@@ -174,8 +169,8 @@ Recommendation Deduplicate(const Evidence& e) {
                       "one, and dedup.mode is on (a sample of the table's first rows)",
                       unseen, *lies));
     }
-    if (by_session && *lies >= kPays) return AsTheyLie(e, *lies, unseen);
-    if (*clustered >= kPays) return Cluster(e, 1, *clustered, unseen);
+    if (by_session && *lies >= kDedupPays) return AsTheyLie(e, *lies, unseen);
+    if (*clustered >= kDedupPays) return Cluster(e, 1, *clustered, unseen);
     return DoesNotFire(fmt::format(
         "lists would repeat too little even if rows lay by session: {:.2f} bytes of them for each "
         "unique one (a sample of the table's first rows)",
@@ -189,20 +184,20 @@ Recommendation Deduplicate(const Evidence& e) {
         "duplicates are left out already: {:.2f} bytes of lists for "
         "each that is kept",
         factor);
-    if (clustered && *clustered >= kPays * factor && !by_session)
+    if (clustered && *clustered >= kDedupPays * factor && !by_session)
       return Cluster(e, factor, *clustered, now);
-    if (factor >= kPays) return DoesNotFire(now);
+    if (factor >= kDedupPays) return DoesNotFire(now);
     if (clustered) {
       return DoesNotFire(
           fmt::format("{}, and {:.2f} if rows lay by session (a sample)", now, *clustered));
     }
     return CannotSay(now + "; clustering by session may raise it", how);
   }
-  if (factor < kPays) {
+  if (factor < kDedupPays) {
     const std::string little =
         fmt::format("lists repeat too little: {:.2f} bytes of them for each unique one", factor);
-    if (by_session && *lies >= kPays) return AsTheyLie(e, *lies, little);
-    if (clustered && *clustered >= kPays) return Cluster(e, 1, *clustered, little);
+    if (by_session && *lies >= kDedupPays) return AsTheyLie(e, *lies, little);
+    if (clustered && *clustered >= kDedupPays) return Cluster(e, 1, *clustered, little);
     return DoesNotFire(little);
   }
   return OnUniqueLists(
@@ -307,8 +302,8 @@ Recommendation Cache(const Evidence& e) {
         "accounts of these kinds");
   }
   const std::string id = std::to_string(run.run.run_id);
-  const double free = kFull * memory->limit - memory->peak;
-  if (free < kLeastCache) {
+  const double free = kNearlyFull * memory->limit - memory->peak;
+  if (free < kLeastCacheBytes) {
     return CannotSay(fmt::format("{} of {} of memory in use: no room for a cache",
                                  FormatBytes(memory->peak), FormatBytes(memory->limit)),
                      e.Command(fmt::format("plan {} --cache disk=SIZE@RATE --epoch-rows N", id)));
@@ -391,7 +386,8 @@ Recommendation Place(const Evidence& e) {
                                    cores, Describe(first.limit)));
   }
   const double others = model->cores_budget() - available;
-  if (consumer_s < 0.1 * model->demands().cpu_s && others < 0.1 * model->cores_budget()) {
+  if (consumer_s < kWorthMoving * model->demands().cpu_s &&
+      others < kWorthMoving * model->cores_budget()) {
     return DoesNotFire(
         fmt::format("{}, all by the reader itself: another place needs as many (R1, R21)", cores));
   }
@@ -456,7 +452,7 @@ Recommendation Hardware(const Evidence& e) {
   const Finding& first = e.bottleneck().findings[0];
   if (const auto memory = MemoryBandwidthOf(e.run());
       memory && memory->ceiling_bytes_per_s && *memory->ceiling_bytes_per_s > 0 &&
-      memory->bytes_per_s.value() > 0.8 * *memory->ceiling_bytes_per_s) {
+      memory->bytes_per_s.value() > kBandwidthInUse * *memory->ceiling_bytes_per_s) {
     Recommendation result;
     result.advice = Advice::kFires;
     result.why = fmt::format("{} of {} of memory bandwidth in use ({})",
@@ -468,7 +464,7 @@ Recommendation Hardware(const Evidence& e) {
     return result;
   }
   for (const MeasurementRow& row : e.run().measurements) {
-    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kFull) continue;
+    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kNearlyFull) continue;
     Recommendation result;
     result.advice = Advice::kFires;
     result.why = fmt::format("interface {} is in use {} {}", row.subject, FormatPercent(*row.value),
@@ -491,7 +487,7 @@ Recommendation Hardware(const Evidence& e) {
                       FormatPercent(std::min(1.0, first.utilisation)));
     act = fmt::format("a device twice as fast as {}", first.limit.name);
   } else if (const auto memory = MemoryOf(e);
-             memory && memory->peak > kFull * memory->limit && e.statements().allocation) {
+             memory && memory->peak > kNearlyFull * memory->limit && e.statements().allocation) {
     const auto outcome = GainOfMemory(e);
     if (outcome && outcome->gain >= kWorthwhileGain) {
       return Fires(e, *outcome,

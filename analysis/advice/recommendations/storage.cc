@@ -6,6 +6,7 @@
 
 #include "analysis/advice/recommendations.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -53,7 +54,6 @@ std::string ReadsText(const Reads& reads) {
 }
 
 Recommendation Flatten(const Evidence& e) {
-  constexpr double kMostKept = 0.6;  // share of what is decoded; flattened maps keep all of it
   const auto decode = e.FindKind("decode"), extract = e.FindKind("extract");
   if (!decode || !extract || e.run().operators[*extract].bytes_in_bytes <= 0) {
     return CannotSay(
@@ -64,7 +64,7 @@ Recommendation Flatten(const Evidence& e) {
   const OperatorRow& row = e.run().operators[*extract];
   const double kept =
       static_cast<double>(row.bytes_out_bytes) / static_cast<double>(row.bytes_in_bytes);
-  if (kept > kMostKept) {
+  if (kept > kFlatKeeps) {
     return DoesNotFire(
         fmt::format("extract keeps {} of the bytes that are decoded: maps are flattened, or all of "
                     "them is used",
@@ -125,9 +125,6 @@ double LongestRead(const RunRow& run) {
   return BytesSettingOf(run, "source.coalesce_max").value_or(HUGE_VAL);
 }
 
-// Share of the bytes read, from which on over-reading is worth fixing.
-constexpr double kMuchOverRead = 0.2;
-
 // Bytes that a request is worth, to people; never "0 B".
 std::string EvenText(double even) {
   return even < 1
@@ -139,7 +136,7 @@ std::string EvenText(double even) {
 bool GapTooLarge(const Evidence& e) {
   if (!e.reads() || !e.read_cost()) return false;
   const std::optional<double> gap = GapOf(e.run().run);
-  return gap && *gap > 2 * e.read_cost()->request_s / e.read_cost()->byte_s &&
+  return gap && *gap > kGapTooLong * e.read_cost()->request_s / e.read_cost()->byte_s &&
          e.reads()->over_read_ratio >= kMuchOverRead;
 }
 
@@ -243,7 +240,7 @@ Recommendation Coalesce(const Evidence& e) {
   if (!e.reads()) return CannotSay("no account counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
   if (GapTooLarge(e)) return SmallerGap(e);
-  if (reads.requests_per_stripe < 1.5) {
+  if (reads.requests_per_stripe < kRequestsToJoin) {
     return DoesNotFire(fmt::format("{:.2g} requests a stripe: there is nothing to join",
                                    reads.requests_per_stripe));
   }
@@ -260,12 +257,12 @@ Recommendation Coalesce(const Evidence& e) {
   const double gap = *GapOf(e.run().run);
   const std::string evidence = fmt::format("{}; {}, and reads are joined over holes up to {}",
                                            ReadsText(reads), EvenText(even), FormatBytes(gap));
-  if (gap > 2 * even) {
+  if (gap > kGapTooLong * even) {
     return DoesNotFire(
         fmt::format("{}: more than need be, but only {} of what is read is over-read", evidence,
                     FormatPercent(reads.over_read_ratio)));
   }
-  if (gap >= 0.5 * even) return DoesNotFire(evidence + ": that is about right");
+  if (gap >= kGapAboutRight * even) return DoesNotFire(evidence + ": that is about right");
   // At most all requests of a stripe become one without a byte more. At least what reading stripes
   // whole gains, where their bytes are known. With the holes not known the middle is taken.
   const double now = StorageSeconds(reads, cost);
@@ -341,7 +338,6 @@ Recommendation Reorder(const Evidence& e) {
 }
 
 Recommendation LargerStripes(const Evidence& e) {
-  constexpr double kTimes = 4;  // as many rows in a stripe
   if (!e.reads()) return CannotSay("no account counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
   if (!e.read_cost()) {
@@ -355,17 +351,18 @@ Recommendation LargerStripes(const Evidence& e) {
                                            ReadsText(reads), EvenText(even));
   if (reads.mean_bytes >= even) return DoesNotFire(evidence);
   const double now = StorageSeconds(reads, cost);
-  const double saved = (1 - 1 / kTimes) * reads.requests_per_row * cost.request_s;
+  const double saved = (1 - 1 / kLargerStripes) * reads.requests_per_row * cost.request_s;
   // Longer streams may take more than a request each: from nothing to all of it.
   const Outcome outcome = e.Predict(e.Now(), LessStorageTime(e, reads, 1 - saved / 2 / now),
                                     LessStorageTime(e, reads, 1 - saved / now));
   Recommendation result = IfWorthwhile(
       e, outcome, evidence,
       fmt::format("write stripes of {:.0f} rows: the same streams, {:.0f} times as long",
-                  kTimes * reads.stripe_rows, kTimes),
-      e.OnTable("rewrite", fmt::format("--stripe-rows {:.0f} -o NEW", kTimes * reads.stripe_rows)));
+                  kLargerStripes * reads.stripe_rows, kLargerStripes),
+      e.OnTable("rewrite",
+                fmt::format("--stripe-rows {:.0f} -o NEW", kLargerStripes * reads.stripe_rows)));
   result.effects.storage_requests.then =
-      PerRow(reads.requests_per_row / kTimes, headrace::Unit::kCount);
+      PerRow(reads.requests_per_row / kLargerStripes, headrace::Unit::kCount);
   // Whatever holds a stripe holds so much more.
   const double stripes = e.model().operators()[reads.fetch].visit_ratio;
   double held = 0;
@@ -379,7 +376,7 @@ Recommendation LargerStripes(const Evidence& e) {
   }
   Effect& memory = result.effects.reader_memory;
   if (memory.now.available() && known) {
-    memory.then = PerRow(memory.now.value() + (kTimes - 1) * held, headrace::Unit::kBytes);
+    memory.then = PerRow(memory.now.value() + (kLargerStripes - 1) * held, headrace::Unit::kBytes);
   } else {
     memory.then = Quantity::Unavailable("stripes have no recorded size", headrace::Unit::kBytes);
   }
@@ -387,7 +384,6 @@ Recommendation LargerStripes(const Evidence& e) {
 }
 
 Recommendation FastTier(const Evidence& e) {
-  constexpr double kMostHot = 0.4;  // share of the stored bytes that takes the traffic
   if (!e.reads()) return CannotSay("no account counts reads from the storage", kNoReads);
   if (const auto hit = e.FindName("tier.hit")) {
     const auto miss = e.FindName("tier.miss");
@@ -407,7 +403,7 @@ Recommendation FastTier(const Evidence& e) {
     evidence = fmt::format("this job's traffic goes to {} of the stored bytes ({} of {} a row)",
                            FormatPercent(hot), FormatBytes(selected->per_row.value()),
                            FormatBytes(stored->per_row.value()));
-    if (hot > kMostHot) return DoesNotFire(evidence);
+    if (hot > kHotBytes) return DoesNotFire(evidence);
   } else if (*epochs == 1) {
     return CannotSay(
         "this job reads each byte once; which bytes many jobs read is not known from one run",

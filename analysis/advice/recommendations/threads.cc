@@ -46,17 +46,17 @@ Outcome OfWorkers(const Evidence& e, const Outcome& one, double workers, double 
   Outcome outcome = one;
   outcome.rate = std::min(wanted, workers * one.rate);
   // That workers do not disturb each other is not measured: the error of a prediction on top.
-  constexpr double kAlone = 0.86;
   outcome.rate_interval = {
-      std::min({wants.low, kAlone * workers * one.rate_interval.low, outcome.rate}),
+      std::min({wants.low, kWorkersBesideOthers * workers * one.rate_interval.low, outcome.rate}),
       std::max(std::min(wants.high, workers * one.rate_interval.high), outcome.rate)};
   // The more one worker does after all, the less others add to it.
   outcome.gain = outcome.rate / one.rate - 1;
   const double most = std::max(one.rate, one.rate_interval.high);
   const double least = std::min(one.rate, one.rate_interval.low);
   outcome.gain_interval = {
-      std::min(outcome.gain,
-               std::max(0.0, std::min(wants.low, kAlone * workers * most) / most - 1)),
+      std::min(
+          outcome.gain,
+          std::max(0.0, std::min(wants.low, kWorkersBesideOthers * workers * most) / most - 1)),
       std::max(outcome.gain, std::min(wants.high / least, workers) - 1)};
   return outcome;
 }
@@ -88,7 +88,7 @@ Recommendation MoreWorkers(const Evidence& e) {
   one.rate_interval = {demands.rate, demands.rate};
   one.limited_by = e.bottleneck().findings[0].limit;
   if (e.statements().allocation) one = OutcomeOf(*e.statements().allocation);
-  const bool known = demands.consumer_s * demands.rate >= 0.001;
+  const bool known = demands.consumer_s * demands.rate >= kComputesNothing;
   const double wanted = known ? 1 / demands.consumer_s : std::numeric_limits<double>::infinity();
   if (one.rate >= wanted * (1 - kWorthwhileGain)) {
     return DoesNotFire(
@@ -223,7 +223,7 @@ Recommendation Prefetch(const Evidence& e) {
     if (model.stages()[s].on_consumer) continue;
     one.settings.queue_capacity[s] = Deeper(one.settings.queue_capacity[s]);
     const Outcome alone = e.Predict(one);
-    if (alone.gain < 0.9 * outcome.gain) continue;
+    if (alone.gain < kOneQueueIsEnough * outcome.gain) continue;
     best = one;
     outcome = alone;
     break;
@@ -350,7 +350,7 @@ Recommendation ModelBound(const Evidence& e) {
   const Demands& demands = e.model().demands();
   const Finding& first = e.bottleneck().findings[0];
   if (!e.model_bound()) {
-    if (demands.consumer_s * demands.rate < 0.001) {
+    if (demands.consumer_s * demands.rate < kComputesNothing) {
       return DoesNotFire("the consumer computes nothing: it takes what comes");
     }
     return DoesNotFire(fmt::format("the consumer waits {} of each step; {} limits",
@@ -381,7 +381,6 @@ Recommendation ModelBound(const Evidence& e) {
 }
 
 Recommendation FewerThreads(const Evidence& e) {
-  constexpr double kRoom = 1.2;  // capacity above the present rate that every stage keeps
   const PipelineModel& model = e.model();
   const double rate = model.demands().rate;
   if (e.stall() >= kSmallStall || !e.model_bound()) {
@@ -394,7 +393,7 @@ Recommendation FewerThreads(const Evidence& e) {
   std::string act, settings;
   for (size_t s = 0; s < model.stages().size(); ++s) {
     const int now = model.stages()[s].parallelism;
-    const double needed = std::ceil(model.demands().stage_s[s] * rate * kRoom);
+    const double needed = std::ceil(model.demands().stage_s[s] * rate * (1 + kThreadsMargin));
     const int then = std::clamp(static_cast<int>(std::min(needed, 1e6)), 1, now);
     if (then == now) continue;
     change.settings.parallelism[s] = then;
@@ -407,11 +406,11 @@ Recommendation FewerThreads(const Evidence& e) {
   }
   if (fewer == 0) {
     return DoesNotFire(
-        fmt::format("no stage has a thread more than {} times the rate needs", kRoom));
+        fmt::format("no stage has a thread more than {} times the rate needs", 1 + kThreadsMargin));
   }
   const Outcome outcome = e.Predict(change);
   const Outcome now = e.Predict(e.Now());
-  if (outcome.rate < 0.99 * std::min(rate, now.rate)) {
+  if (outcome.rate < (1 - kFewerMayLosePredicted) * std::min(rate, now.rate)) {
     return DoesNotFire(fmt::format("with {} threads fewer the rate would fall by {}", fewer,
                                    FormatPercent(1 - outcome.rate / now.rate)));
   }
@@ -420,7 +419,7 @@ Recommendation FewerThreads(const Evidence& e) {
   result.why = fmt::format(
       "{} thread{} more than the consumer's rate needs with {:.0f} % to spare; without them the "
       "predicted rate is {} [{:.3g}, {:.3g}]",
-      fewer, fewer == 1 ? "" : "s", 100 * (kRoom - 1), Batches(outcome.rate),
+      fewer, fewer == 1 ? "" : "s", 100 * kThreadsMargin, Batches(outcome.rate),
       outcome.rate_interval.low, outcome.rate_interval.high);
   result.act = act;
   result.command = e.RunWith(settings);

@@ -10,6 +10,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/run/operator_class.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -115,8 +116,6 @@ bool IsForeign(const std::string& frame) {
 }
 
 Recommendation LocalFixes(const Evidence& e) {
-  constexpr double kHot = 0.2;
-  constexpr int64_t kLeastSamples = 200;  // a share of 20 % is then known to 5 points
   if (!e.model().splits_cpu()) return CannotSay(kNoSplit, kSplit);
   const Finding& first = e.bottleneck().findings[0];
   if (!first.culprit || (!first.limit.Is(kCoresLimit) && !first.limit.Is(kStageLimit))) {
@@ -125,7 +124,7 @@ Recommendation LocalFixes(const Evidence& e) {
   const size_t op = *first.culprit;
   const Demands::Operator& demand = e.model().demands().operators[op];
   const std::string& name = e.run().operators[op].name;
-  if (demand.cpu_s < 0.5 * (demand.cpu_s + demand.blocked_s)) {
+  if (demand.cpu_s < kCodeIsTheCost * (demand.cpu_s + demand.blocked_s)) {
     return DoesNotFire(fmt::format(
         "{} is blocked {} of its time: its code is not what costs", name,
         FormatPercent(demand.blocked_s / std::max(1e-12, demand.cpu_s + demand.blocked_s))));
@@ -139,13 +138,13 @@ Recommendation LocalFixes(const Evidence& e) {
   const std::string evidence =
       fmt::format("{} of the CPU samples of {} end in {}; {} takes {}", FormatPercent(hot->share),
                   name, hot->frame, name, CpuText(e, {op}));
-  if (hot->samples < kLeastSamples) {
+  if (static_cast<double>(hot->samples) < kSamplesForHotSpot) {
     return CannotSay(
         fmt::format("{}; but these are {} samples, too few to tell", evidence, hot->samples),
-        fmt::format("a longer run: {} samples of {} or more (docs/stacks.md)", kLeastSamples,
+        fmt::format("a longer run: {:g} samples of {} or more (docs/stacks.md)", kSamplesForHotSpot,
                     name));
   }
-  if (hot->share < kHot) return DoesNotFire(evidence + ": no hot spot");
+  if (hot->share < kHotSpot) return DoesNotFire(evidence + ": no hot spot");
   if (IsForeign(hot->frame)) {
     return DoesNotFire(evidence + ": that is no code of the pipeline, it can only be called less");
   }
@@ -199,7 +198,6 @@ Recommendation Precompute(const Evidence& e) {
 
 // Operators before the one that drops rows or bytes, which could come after it.
 Recommendation ShrinkEarly(const Evidence& e) {
-  constexpr double kShrinks = 0.8;
   const RunView& run = e.run();
   if (!e.model().splits_cpu()) return CannotSay(kNoSplit, kSplit);
   // In the reference reader rows are dropped by `sampling`, somewhere in the list of transforms.
@@ -263,8 +261,6 @@ Recommendation ShrinkEarly(const Evidence& e) {
 }
 
 Recommendation Fuse(const Evidence& e) {
-  // Cost of handing elements over, as a share of the stage's work, from which on the rule fires.
-  constexpr double kDear = 0.5;
   const PipelineModel& model = e.model();
   const RunView& run = e.run();
   std::optional<size_t> dearest;
@@ -292,7 +288,7 @@ Recommendation Fuse(const Evidence& e) {
   if (!known) {
     return CannotSay("what handing elements from stage to stage costs is not known", kSplit);
   }
-  if (!dearest || most_ratio < kDear) {
+  if (!dearest || most_ratio < kHandingOverDear) {
     return DoesNotFire(
         fmt::format("handing elements over costs {} of the work in the stage where it costs most",
                     FormatPercent(most_ratio)));
@@ -345,7 +341,7 @@ Recommendation Accelerate(const Evidence& e) {
                                  evidence, FormatPercent(std::max(0.0, free.gain))),
                      "on a machine with an accelerator whose driver the doctor sees");
   }
-  if (*busy > 0.9) {
+  if (*busy > kAcceleratorBusy) {
     return DoesNotFire(
         fmt::format("{}; the accelerator is busy {} of the time", evidence, FormatPercent(*busy)));
   }
