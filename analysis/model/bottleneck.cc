@@ -47,7 +47,7 @@ std::optional<Limit> Witness(const PipelineModel& model) {
       best_score = score;
     }
   }
-  if (!best || best_score < 0.5) return std::nullopt;
+  if (!best || best_score < kWitnessed) return std::nullopt;
   return LimitOfStage(model, *best);
 }
 
@@ -138,9 +138,8 @@ void MarkWithin(const PipelineModel& model, double least, std::vector<Finding>* 
 
 // What keeps the rate below the smallest bound, in words.
 std::string LossOf(const PipelineModel& model, double least) {
-  constexpr double kWorth = 1.1;
   const double ratio = least / model.demands().rate;
-  if (!std::isfinite(ratio) || ratio < kWorth) return "";
+  if (!std::isfinite(ratio) || ratio < kLossWorthAWord) return "";
   double cv = model.consumer_cv();
   int shortest = 0, longest = 0;
   for (size_t s = 0; s < model.stages().size(); ++s) {
@@ -200,15 +199,16 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(bottleneck,
               "most of what the trainer waits for is in no operator, and its thread does not "
               "compute meanwhile: add operators to the loader");
-  } else if (findings[0].probability < kSureOfRow && second.bound < 1.05 * first.bound) {
+  } else if (findings[0].probability < kSureOfRow && second.bound < kAsLowABound * first.bound) {
     bottleneck->verdict = Verdict::kBalanced;
   } else if (findings[0].probability < kSureOfRow) {
     Undecided(bottleneck,
-              model.steady_windows().size() < 10
+              static_cast<double>(model.steady_windows().size()) < kWindowsToTellApart
                   ? "record longer: the windows of this run are too few to tell them apart"
                   : "change one of the two alone and compare the rates",
               false);
-  } else if (bottleneck->unexplained_ratio > 1.5 && !bottleneck->disagreement.empty()) {
+  } else if (bottleneck->unexplained_ratio > kUnexplainedTime &&
+             !bottleneck->disagreement.empty()) {
     Undecided(
         bottleneck,
         fmt::format("the costs that were recorded allow {} times the measured rate, so time is "

@@ -103,7 +103,7 @@ Contention FitContention(const RunView& run, double host_cores) {
 }
 
 std::string Words(const Contention& contention, double cost) {
-  if (std::abs(cost - 1) < 0.005) return "";
+  if (std::abs(cost - 1) < kContentionTold) return "";
   return fmt::format("work on the cores then costs {:.0f} % {} a batch, as {} cores are busy ({})",
                      100 * std::abs(cost - 1), cost > 1 ? "more" : "less",
                      cost > 1 ? "more" : "fewer",

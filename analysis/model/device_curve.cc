@@ -7,12 +7,10 @@
 
 #include "analysis/run/reads.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
-
-// Below it what the device did says little of the run.
-constexpr double kLeastFromDevice = 0.05;
 
 // The rate for requests of `bytes`, between the two sizes that were measured nearest to it.
 double RateOfSize(const std::map<double, double>& rate_of_size, double bytes) {
@@ -104,7 +102,7 @@ std::optional<DeviceCurve> DeviceCurveOf(const RunView& run, int64_t first_ns, i
   const auto had = ReadInPhase(run, curve.io, first_ns, last_ns);
   if (!had || had->asked_bytes <= 0 || had->seconds <= 0) return std::nullopt;
   curve.from_device = std::min(1.0, had->device_bytes / had->asked_bytes);
-  if (curve.from_device < kLeastFromDevice) return std::nullopt;
+  if (curve.from_device < kLeastFromStore) return std::nullopt;
   curve.folder = CalibratedFolder(run);
   if (curve.folder.empty()) return std::nullopt;
   std::map<double, std::map<double, double>> by_depth;

@@ -4,16 +4,16 @@
 
 #include "analysis/model/pipeline_model.h"
 #include "analysis/run/counter_sums.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
 
 bool HostIsFull(const RunView& run) {
-  constexpr double kFull = 0.95;
   const HostRow* busy = run.FindHost("host_busy_cores");
   const HostRow* total = run.FindHost("host_cores");
   return busy != nullptr && total != nullptr && busy->mean_value && total->mean_value &&
-         *busy->mean_value >= kFull * *total->mean_value;
+         *busy->mean_value >= kHostFull * *total->mean_value;
 }
 
 }  // namespace
@@ -44,12 +44,11 @@ void PipelineModel::FindStagesOnConsumer() {
     if (stage.row == kNoStage || run_->stages[stage.row].lifetime_ns > 0) continue;
     int64_t busy_ns = 0;
     for (const size_t i : stage.operators) busy_ns += run_->operators[i].busy_ns;
-    constexpr double kWithin = 1.1;  // both are timed apart
     // Of several ranks, the sum of their ones.
     const bool declared = run_->stages[stage.row].max_parallelism_count > 0 &&
                           run_->stages[stage.row].last_parallelism_count == 0;
     if (busy_ns <= 0 ||
-        static_cast<double>(busy_ns) > kWithin * static_cast<double>(run_->steps.wait_ns) ||
+        static_cast<double>(busy_ns) > kWithinItsWait * static_cast<double>(run_->steps.wait_ns) ||
         (!declared && OtherThreadsHaveTime(s, busy_ns))) {
       continue;
     }

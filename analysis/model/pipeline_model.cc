@@ -434,7 +434,7 @@ void PipelineModel::ReadOtherThreads() {
     stages_s = all_stages_s;
   }
   const double other_s = process_s - stages_s;
-  if (other_s > 0.05 * stages_s && steps > 0) other_cpu_s_ = other_s / steps;
+  if (other_s > kOtherCpuCounts * stages_s && steps > 0) other_cpu_s_ = other_s / steps;
 }
 
 void PipelineModel::LinkResources() {
@@ -659,10 +659,9 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
       storage.hold_s = std::min(storage.bytes / curve.Most(), io.cpu_s + io.blocked_s);
       // Where the device is full, reads also wait for each other: no demand of theirs, as waiting
       // for a lock is none.
-      constexpr double kFull = 0.8;
       const size_t stage = operators_[curve.io].stage;
       const double in_flight = curve.in_flight * std::max(1, current_.parallelism[stage]);
-      if (demands.rate * storage.hold_s > kFull && in_flight * curve.At(1) > curve.Most()) {
+      if (demands.rate * storage.hold_s > kDeviceFull && in_flight * curve.At(1) > curve.Most()) {
         const double alone = curve.Most() / (in_flight * curve.At(1));
         const double less_s =
             std::min(io.blocked_s * (1 - alone), std::max(0.0, io.blocked_s - storage.hold_s));
@@ -698,8 +697,8 @@ Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
     double busy_s = 0;
     for (const auto& [index, share] : resources_[r].users)
       busy_s += demands.operators[index].busy_s;
-    if (resources_[r].kind == "device" && resource.wait_s > 4 * resource.hold_s && busy_s > 0 &&
-        resource.wait_s > 0.8 * busy_s && demands.rate > 0) {
+    if (resources_[r].kind == "device" && resource.wait_s > kLimiterWaits * resource.hold_s &&
+        busy_s > 0 && resource.wait_s > kQueuesForDevice * busy_s && demands.rate > 0) {
       resource.limiter_s = resources_[r].servers / demands.rate;
     }
     if (users_s > 0 && splits_cpu_ && resources_[r].kind == "lock") {

@@ -99,8 +99,8 @@ Predictor::Predictor(const PipelineModel& model)
   }
   if (simulated_now_ && std::isfinite(*simulated_now_) && *simulated_now_ > 0) {
     // A part of that is particular to the present settings.
-    correction_ =
-        std::clamp(std::pow(model.demands().rate / *simulated_now_, kCarriedOver), 0.8, 1.25);
+    correction_ = std::clamp(std::pow(model.demands().rate / *simulated_now_, kCarriedOver),
+                             1 / kMostCorrection, kMostCorrection);
   }
   const double bound =
       LeastBound(Bounds(model, At(middle_, {model.current(), {}}), model.current()));

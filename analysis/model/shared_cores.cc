@@ -5,6 +5,7 @@
 #include "analysis/model/pipeline_model.h"
 #include "analysis/run/counter_sums.h"
 #include "analysis/run/cpu_quota.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 
@@ -62,9 +63,8 @@ void PipelineModel::ReadCores() {
   // On a host with more cores than our budget the others may run elsewhere.
   cores_available_ =
       std::min(cores_available_, std::max(host - *cores_other_ - cores_ahead_, *cores_used_));
-  constexpr double kMore = 0.5;
   cores_other_here_ =
-      host > cores_budget_ + kMore ? cores_budget_ - cores_available_ : *cores_other_;
+      host > cores_budget_ + kSameNumberOfCores ? cores_budget_ - cores_available_ : *cores_other_;
 }
 
 // Where every core is busy and others keep some of them so, the threads' own accounts say what
@@ -72,9 +72,6 @@ void PipelineModel::ReadCores() {
 // how many of them want a core. A program that hardly waits gets nearly all of one: others fill
 // what it leaves.
 void PipelineModel::ReadContention(double host) {
-  constexpr double kLeastOthers = 0.1, kMostIdle = 0.15;  // shares of the cores
-  constexpr double kWaits = 0.85;                         // a share that is less than a core
-  constexpr double kAtQuota = 0.9, kOftenStopped = 0.5;   // of the quota, of its periods
   const WindowRow sum = Sum(steady_);
   const std::optional<double> share = ShareOfCores(sum);
   if (!share) return;
@@ -86,12 +83,12 @@ void PipelineModel::ReadContention(double host) {
   const double cores = cpu_quota_ ? host : std::min(host, cores_budget_);
   // On fewer cores than the machine has, how much of the others is on these is not known; the
   // threads that wait say that they are full.
-  const bool part = cores < host - 0.5;
-  if (part && *share > kWaits) return;
+  const bool part = cores < host - kSameNumberOfCores;
+  if (part && *share > kGetsACore) return;
   const double others =
       part ? std::min(*cores_other_, std::max(0.0, cores - *cores_used_)) : *cores_other_;
   const double idle = cores - *cores_used_ - cores_ahead_ - others;
-  if (others < kLeastOthers * cores || idle > kMostIdle * cores) return;
+  if (others < kOthersContend * cores || idle > kIdleCores * cores) return;
   contended_cores_ = cores;
   others_used_ = others;
   others_runnable_ = others / *share;

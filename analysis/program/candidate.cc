@@ -51,9 +51,8 @@ std::optional<Candidate> Planner::CandidateOf(HostProblem problem) const {
   Candidate candidate;
   std::optional<HostSolution> solution = Solve(problem, &candidate.report);
   if (!solution) return std::nullopt;
-  constexpr double kFilled = 0.005;  // share of the rate that filling a cache to the full may cost
   if (!budget_.price_per_core_hour && !budget_.watts_per_core) {
-    FillCaches(problem, kFilled, &*solution);
+    FillCaches(problem, kCacheFillLoss, &*solution);
   }
   candidate.solution = *solution;
   const double cache_bytes = AddCaches(problem, &candidate);

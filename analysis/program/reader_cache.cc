@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -24,8 +26,9 @@ std::string CacheAfter(const PipelineModel& model, size_t stage) {
 }
 
 uint64_t CacheBudgetMiB(const PlannedCache& cache) {
-  constexpr double kAll = 0.9, kMore = 1.5, kMiB = 1 << 20;
-  const double wanted = cache.share < kAll ? cache.bytes : kMore * cache.bytes / cache.share;
+  constexpr double kMiB = 1 << 20;
+  const double wanted =
+      cache.share < kCacheHoldsAll ? cache.bytes : kCacheSlack * cache.bytes / cache.share;
   const double most = std::floor(std::max(cache.most_bytes, cache.bytes) / kMiB);
   return static_cast<uint64_t>(std::max(1.0, std::min(std::ceil(wanted / kMiB), most)));
 }

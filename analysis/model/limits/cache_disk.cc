@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -29,8 +30,8 @@ class CacheDisk final : public LimitKind {
   // A stage that does little but wait for it.
   bool Explains(const PipelineModel& /*model*/, const Demands& demands, const Limit& limit,
                 const Limit& other) const override {
-    return other.Is(kStageLimit) && limit.bound < 1.2 * other.bound &&
-           demands.cache_disk_s[limit.index] > 0.8 * demands.stage_s[other.index];
+    return other.Is(kStageLimit) && limit.bound < kExplainsStage * other.bound &&
+           demands.cache_disk_s[limit.index] > kStageDoesLittleElse * demands.stage_s[other.index];
   }
   Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& limit,
                  Step step) const override {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -99,28 +100,29 @@ class Cores final : public LimitKind {
   // would take its time from it.
   bool Explains(const PipelineModel& model, const Demands& demands, const Limit& limit,
                 const Limit& other) const override {
-    if (limit.bound >= 1.1 * other.bound) return false;
+    if (limit.bound >= kCoresExplain * other.bound) return false;
     if (other.Is(kThreadLimit)) {
       double cpu_s = model.ConsumerComputeCpu(demands);
       for (size_t s = 0; s < model.stages().size(); ++s) {
         if (model.stages()[s].on_consumer) cpu_s += demands.stage_cpu_s[s];
       }
-      return cpu_s > 0.7 * demands.cpu_s;
+      return cpu_s > kNearlyAllCpu * demands.cpu_s;
     }
     if (!other.Is(kStageLimit)) return false;
     const double stage_cpu_s = demands.stage_cpu_s[other.index];
-    return stage_cpu_s > 0.7 * demands.cpu_s && stage_cpu_s > 0.8 * demands.stage_s[other.index];
+    return stage_cpu_s > kNearlyAllCpu * demands.cpu_s &&
+           stage_cpu_s > kStageDoesLittleElse * demands.stage_s[other.index];
   }
   // Full cores show as a stage that waits for one, or as the stage that computes most.
   bool ShowsAt(const PipelineModel& model, const Limit& /*limit*/, size_t stage) const override {
-    return model.stages()[stage].runnable_ratio.value_or(1) > 0.05 ||
-           model.demands().stage_cpu_s[stage] > 0.3 * model.demands().cpu_s;
+    return model.stages()[stage].runnable_ratio.value_or(1) > kStageLacksCores ||
+           model.demands().stage_cpu_s[stage] > kStageFillsCores * model.demands().cpu_s;
   }
   std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
     if (model.cores_ahead() > 0) return "R27";
     return StartsWorkersAgain(model) ? "R25" : RuleOfReceiving(model, Culprit(model, limit));
   }
-  double prediction_error() const override { return 0.09; }
+  double prediction_error() const override { return kCoresError; }
 };
 
 HR_LIMIT(Cores);

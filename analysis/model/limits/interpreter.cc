@@ -91,7 +91,7 @@ class Interpreter final : public ResourceLimit {
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "no threads of Python were seen to run in turn";
   }
-  double prediction_error() const override { return 0.09; }
+  double prediction_error() const override { return kInterpreterError; }
 };
 
 HR_COUNTED_RESOURCES("interpreter", AddInterpreter);

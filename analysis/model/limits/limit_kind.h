@@ -12,6 +12,7 @@
 
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/scale.h"
+#include "analysis/thresholds.h"
 #include "base/quantity.h"
 #include "base/registry.h"
 
@@ -137,8 +138,8 @@ class LimitKind {
   // within its bound anyway.
   virtual bool simulated() const { return true; }
   // Standard deviation of log(predicted / observed) at settings other than the present where this
-  // kind is the limit; from the fitting seeds of the validation bench (tests/validation).
-  virtual double prediction_error() const { return 0.05; }
+  // kind is the limit (analysis/thresholds.def).
+  virtual double prediction_error() const { return kUsualError; }
 
  private:
   std::string name_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "analysis/model/limits/resource_limit.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
@@ -16,7 +17,7 @@ class Lock final : public ResourceLimit {
         "No setting helps: hold lock {} for less time, or split it. More threads only wait.",
         limit.name);
   }
-  double prediction_error() const override { return 0.065; }
+  double prediction_error() const override { return kLockError; }
 };
 
 HR_LIMIT(Lock);

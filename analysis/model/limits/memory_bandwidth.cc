@@ -66,7 +66,7 @@ class MemoryBandwidthLimit final : public ResourceLimit {
     if (limit.bound >= kBandwidthNearlyFull * other.bound) return false;
     if (other.Is(kCoresLimit)) return true;
     return other.Is(kStageLimit) &&
-           demands.stage_cpu_s[other.index] > 0.8 * demands.stage_s[other.index];
+           demands.stage_cpu_s[other.index] > kStageDoesLittleElse * demands.stage_s[other.index];
   }
   // For the same reason what computes becomes cheaper with it.
   Relief Relieve(const PipelineModel& model, const Variant& at, const Limit& limit,

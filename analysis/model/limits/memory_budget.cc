@@ -18,6 +18,7 @@
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/memory_account.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -29,9 +30,6 @@ const std::string kName(kMemoryBudgetLimit);
 double SplitsThatFit(const MemoryAccount& account) {
   return std::max(1.0, std::floor(account.room_bytes / account.split_bytes));
 }
-
-// A split that waited so much of the time waited always: handing over takes some.
-constexpr double kAlwaysFull = 0.9;
 
 // The share of the time in which a split waits for room: one at a time, and the next behind it.
 // Where a single thread reads, it cannot wait while it does so.
@@ -52,7 +50,7 @@ void AddBudget(const RunView& run, std::vector<ResourceModel>* resources) {
   const std::optional<MemoryAccount> account = MemoryAccountOf(run);
   if (!account || run.steps.steps_count <= 0) return;
   ResourceModel budget{kName, kName, 1, {}};
-  budget.counted_s = WaitedShare(run, *account->row) / kAlwaysFull *
+  budget.counted_s = WaitedShare(run, *account->row) / kBudgetAlwaysFull *
                      static_cast<double>(run.run.duration_ns) * 1e-9 /
                      static_cast<double>(run.steps.steps_count);
   resources->push_back(std::move(budget));

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -54,7 +55,6 @@ class MemoryRoom final : public LimitKind {
     const StageModel& stage = model.stages()[*slowest];
     const double more =
         std::floor(std::max(0.0, limit - *rss->maximum_value) / *stage.element_bytes);
-    constexpr double kManyThreads = 1000;  // whose number no longer matters
     row.attainable = Quantity::Unavailable(
         fmt::format(
             "memory allows a number of threads, not a rate: {} more threads of {} fit, {} each",

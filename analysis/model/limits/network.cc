@@ -2,18 +2,17 @@
 #include <fmt/format.h>
 
 #include "analysis/model/limits/resource_limit.h"
+#include "analysis/thresholds.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-// What the links carried, by whomever, grows with the batches; below a twentieth of a link they are
-// no row to think of.
+// What the links carried, by whomever, grows with the batches.
 void AddLinks(const RunView& run, std::vector<ResourceModel>* resources) {
-  constexpr double kLeastUse = 0.05;
   for (const MeasurementRow& row : run.measurements) {
-    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kLeastUse) continue;
+    if (row.metric != "nic_use_ratio" || !row.value || *row.value < kLinkIsARow) continue;
     ResourceModel link{
         fmt::format("network {} {}", row.subject, row.cause), std::string(kNetworkLimit), 1, {}};
     link.counted_s = *row.value * static_cast<double>(run.run.duration_ns) * 1e-9 /

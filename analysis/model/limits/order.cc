@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -97,7 +98,7 @@ class Order final : public LimitKind {
     return Measured(model) ? "R18" : "";
   }
   bool estimated() const override { return true; }
-  double prediction_error() const override { return 0.08; }
+  double prediction_error() const override { return kOrderError; }
 };
 
 HR_LIMIT(Order);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -59,14 +61,14 @@ Relief ResourceLimit::Relieve(const PipelineModel& /*model*/, const Variant& at,
 // Threads that hold it nearly all of their time gain nothing by being more.
 bool ResourceLimit::Explains(const PipelineModel& model, const Demands& demands, const Limit& limit,
                              const Limit& other) const {
-  if (!other.Is(kStageLimit) || limit.bound >= 1.2 * other.bound) return false;
+  if (!other.Is(kStageLimit) || limit.bound >= kExplainsStage * other.bound) return false;
   double held_s = 0;
   for (const auto& [index, share] : model.resources()[limit.index].users) {
     if (model.operators()[index].stage == other.index) {
       held_s += share * demands.resources[limit.index].hold_s;
     }
   }
-  return held_s > 0.8 * demands.stage_s[other.index];
+  return held_s > kStageDoesLittleElse * demands.stage_s[other.index];
 }
 
 // It shows as the stage that uses it most.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
@@ -80,8 +81,8 @@ class Thread final : public LimitKind {
   bool Explains(const PipelineModel& model, const Demands& demands, const Limit& limit,
                 const Limit& other) const override {
     const double other_s = demands.unattributed_cpu_s - demands.consumer_cpu_s;
-    return other.Is(kCoresLimit) && limit.bound < 2 * other.bound && StartsWorkersAgain(model) &&
-           other_s > 0.5 * demands.cpu_s;
+    return other.Is(kCoresLimit) && limit.bound < kStartsExplain * other.bound &&
+           StartsWorkersAgain(model) && other_s > kStartsFillCores * demands.cpu_s;
   }
   std::optional<size_t> Culprit(const PipelineModel& model, const Limit& limit) const override {
     std::vector<size_t> there;
