@@ -1,7 +1,6 @@
-// Thresholds: the numbers by which the model, its verdict, its predictions and its plans decide
-// what they say, each with its unit, its reason and where it comes from (thresholds.def). Limits of
-// algorithms (draws, rounds, tolerances of the solver) decide nothing and stand where they are
-// used.
+// Thresholds: the numbers by which analysis decides what it says or does, each with its unit, its
+// reason and where it comes from (thresholds.def). Limits of algorithms (draws, rounds, tolerances
+// of the solver) decide nothing and stand where they are used.
 #pragma once
 #include <cmath>
 #include <limits>

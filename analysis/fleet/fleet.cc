@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "analysis/fleet/fleet_program.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/infinite.h"
 #include "base/units.h"
@@ -14,7 +15,6 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSure = 0.9;
 constexpr double kLeastTarget = 1e-3, kMostTarget = 1e12;  // rows per second
 
 // What is shared, as capacity over cost per row.
@@ -307,19 +307,19 @@ class Planner {
   // ten draws, or in more of them where what is shared takes some of the other tenth.
   void ReadSure(const FleetProblem& problem) {
     if (plan_.shortage) return;
-    if (plan_.reached_probability >= kSure) return SetSure(plan_.counts);
+    if (plan_.reached_probability >= kSureOfFleet) return SetSure(plan_.counts);
     std::vector<std::vector<double>> drawn;
     for (const Shared& shared : shared_) {
       drawn.push_back(SharedDrawn(shared));
       const double alone = Reached({drawn.back()});
-      if (alone < kSure) {
+      if (alone < kSureOfFleet) {
         plan_.no_sure = fmt::format("{} by itself carries it in {} of the draws only",
                                     FleetResourceName(shared.resource), FormatPercent(alone));
         return;
       }
     }
     drawn.emplace_back();
-    for (const double quantile : {1 - kSure, 0.05, 0.02, 0.0}) {
+    for (const double quantile : {1 - kSureOfFleet, 0.05, 0.02, 0.0}) {
       FleetProblem slow = problem;
       for (size_t t = 0; t < slow.types.size(); ++t) {
         slow.types[t].rows_per_s =
@@ -328,7 +328,7 @@ class Planner {
       const auto counts = SolveFleet(slow);
       if (!counts) break;
       drawn.back() = NodesDrawn(*counts);
-      if (Reached(drawn) >= kSure) return SetSure(*counts);
+      if (Reached(drawn) >= kSureOfFleet) return SetSure(*counts);
     }
     plan_.no_sure = "no number of nodes that may be had carries it in 9 of 10 draws";
   }

@@ -7,14 +7,13 @@
 #include <functional>
 #include <limits>
 
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr double kSpread = 0.05;      // relative deviation of the speed between nodes of one type
-constexpr double kCarried = 0.99;     // share of the target that counts as reaching it
 constexpr double kBatches = 300'000;  // about as many batches in one simulation
 constexpr double kSearchBatches = 60'000;
 constexpr double kLongest = 20, kShortest = 0.05;  // seconds of one run
@@ -49,7 +48,7 @@ SimulatedNodes NodesOf(const RowCost& cost, const NodeType& type, const NodeFit&
   nodes.batch_cpu_s = cpu_s * cost.batch_rows;
   nodes.batch_blocked_s = cost.figures.blocked_s * cost.batch_rows;
   nodes.batch_cv = cost.batch_cv;
-  nodes.spread = kSpread;
+  nodes.spread = kNodesDiffer;
   nodes.nic_bytes_per_s = type.nic_bytes_per_s.value_or(0);
   nodes.disk_bytes_per_s = type.disk_bytes_per_s.value_or(0);
   return nodes;
@@ -89,7 +88,7 @@ class Simulator {
     } else {
       result_.most_rows_per_s = most.batches_per_s * cost_.batch_rows;
     }
-    if (result_.planned_rows_per_s < kCarried * result_.rate) {
+    if (result_.planned_rows_per_s < kTargetCarried * result_.rate) {
       const Search search = Missing(plan_.counts);
       result_.missing = search.count;
       result_.missing_tried = search.tried;
@@ -153,7 +152,7 @@ class Simulator {
       larger[main_] += more;
       const FleetOutcome outcome = Simulate(Fleet(larger), Duration(kSearchBatches, result_.rate));
       cut = cut || outcome.cut_short;
-      return !cut && outcome.batches_per_s * cost_.batch_rows >= kCarried * result_.rate;
+      return !cut && outcome.batches_per_s * cost_.batch_rows >= kTargetCarried * result_.rate;
     };
     if (carries(0)) return {0, 0, false};
     int low = 0, high = 1;
@@ -192,7 +191,7 @@ class Simulator {
       scenario.after_rows_per_s = steady.batches_per_s * cost_.batch_rows;
       scenario.after_stall_ratio = steady.stall_ratio;
       scenario.worst_stall_ratio = std::max(scenario.worst_stall_ratio, steady.stall_ratio);
-      scenario.kept = scenario.after_rows_per_s >= kCarried * result_.rate;
+      scenario.kept = scenario.after_rows_per_s >= kTargetCarried * result_.rate;
       if (!scenario.kept) scenario.back_s.reset();
       if (scenario.unavailable.empty()) {
         const Search search = Missing(left);
@@ -229,14 +228,14 @@ class Simulator {
       scenario->after_stall_ratio = stall / afters;
     }
     scenario->lost_rows = static_cast<double>(outcome.lost_batches) * cost_.batch_rows;
-    scenario->kept = scenario->after_rows_per_s >= kCarried * result_.rate;
+    scenario->kept = scenario->after_rows_per_s >= kTargetCarried * result_.rate;
     if (!scenario->kept) return;
     // The end of the last slice that was short by more than its batches' grain.
     double back = 0;
     for (const FleetSlice& slice : outcome.slices) {
       const double width = end / static_cast<double>(outcome.slices.size());
       if (slice.start_s + width <= result_.at_s || slice.start_s >= 0.7 * end) continue;
-      if (slice.stall_ratio > std::max(0.02, 2 * outcome.stall_ratio))
+      if (slice.stall_ratio > std::max(kStallsAgain, 2 * outcome.stall_ratio))
         back = std::max(back, slice.start_s + width - result_.at_s);
     }
     scenario->back_s = back;
@@ -301,7 +300,7 @@ class Simulator {
         "costs of batches vary by {} (lognormal): from the spread between windows, as the store "
         "has no times of single batches",
         FormatPercent(cost_.batch_cv)));
-    say.push_back(fmt::format("nodes of one type differ by {}", FormatPercent(kSpread)));
+    say.push_back(fmt::format("nodes of one type differ by {}", FormatPercent(kNodesDiffer)));
     say.push_back(
         fmt::format("clients know after {} that a worker is gone; lost work is done again",
                     FormatDuration(fleet.detect_s * 1e9)));

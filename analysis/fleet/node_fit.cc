@@ -4,16 +4,13 @@
 #include <cmath>
 #include <functional>
 
+#include "analysis/thresholds.h"
 #include "base/infinite.h"
 
 namespace headrace::analysis {
 namespace {
 
 constexpr size_t kFewDraws = 400;  // where the run has no windows to resample
-// Deviation of log(predicted / observed) where cores limit and their number changes: from the
-// fitting seeds of the validation bench (analysis/model/prediction.cc).
-constexpr double kOtherCores = 0.09;
-constexpr double kNodeCoresDiffer = 0.02;
 
 // The same seed for one type name, so that a type's figures do not depend on its neighbours.
 uint64_t SeedOf(const std::string& name) {
@@ -204,7 +201,8 @@ NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& node
     fit.full_rows_per_s = std::min(fit.full_rows_per_s, bounds[r]);
   }
 
-  const bool same = IsRecorded(cost, type) && std::abs(type.cores - cost.cores) < 0.5;
+  const bool same =
+      IsRecorded(cost, type) && std::abs(type.cores - cost.cores) < kSameNumberOfCores;
   Random random(SeedOf(type.name));
   std::vector<std::vector<double>> drawn(bounds.size());
   std::vector<double> wins(bounds.size(), 0);
@@ -212,7 +210,7 @@ NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& node
   for (size_t d = 0; d < draws; ++d) {
     const RowFigures& row = cost.draws.empty() ? cost.figures : cost.draws[d];
     const double unknown = std::exp(kUnknownSpeed * random.Normal());
-    const double error = std::exp((same ? kNodeCoresDiffer : kOtherCores) * random.Normal());
+    const double error = std::exp((same ? kSameNodeError : kCoresError) * random.Normal());
     const double cpu_s = at.Cpu(row, unknown, error);
     double least = kInfinite, full = kInfinite;
     size_t binding = 0;

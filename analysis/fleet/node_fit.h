@@ -57,7 +57,4 @@ struct NodeFit {
 // How fast one node of `type` is, with the shares of `nodes` that concern a single node.
 NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& nodes);
 
-// Standard deviation of the logarithm of a core's speed where the speed is not given.
-inline constexpr double kUnknownSpeed = 0.25;
-
 }  // namespace headrace::analysis

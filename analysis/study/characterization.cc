@@ -13,6 +13,7 @@
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/reads.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -23,12 +24,6 @@ constexpr const char* kNoNic = "no NIC was modelled: the table is read from this
 constexpr double kLevel = 0.95;
 constexpr size_t kStudyDraws = 2000;
 constexpr uint64_t kStudySeed = 20261122;
-// The source is held back for memory when it waits so much of its time for room that the queue
-// behind it has; and what it costs must be more than a quarter of the rate, which is what
-// Bottleneck::unexplained_ratio calls unexplained.
-constexpr double kHeldBack = 0.5, kUnexplained = 1.25;
-constexpr double kCloseRatio = 0.1;    // a figure so near to the published one needs no explanation
-constexpr double kClosePoints = 0.01;  // of a share
 
 Quantity None(const std::string& reason, headrace::Unit unit) {
   return Quantity::Unavailable(reason, unit);
@@ -542,8 +537,8 @@ class Maker {
     const double here = figure.here.value(), wanted = figure.published[0].scaled.value();
     if (wanted <= 0 || here < 0) return "";
     const bool share = figure.here.unit() == headrace::Unit::kRatio && wanted <= 1 && here <= 1;
-    if (share && std::abs(here - wanted) <= kClosePoints) return "";
-    if (!share && here > 0 && std::abs(here / wanted - 1) <= kCloseRatio) return "";
+    if (share && std::abs(here - wanted) <= kNearPublishedShare) return "";
+    if (!share && here > 0 && std::abs(here / wanted - 1) <= kNearPublished) return "";
     return share ? fmt::format("{:+.1f} points", 100 * (here - wanted))
                  : fmt::format("{} of the published{}", Factor(here / wanted),
                                figure.scaled_by.empty() ? "" : ", scaled");
@@ -694,7 +689,7 @@ WorkerLimit FindWorkerLimit(const RunView& run) {
   const Finding& first = bottleneck.findings[0];
   const double observed = statements.model->demands().rate;
   const std::optional<double> held = HeldForMemory(run);
-  if (held && *held >= kHeldBack && bottleneck.unexplained_ratio >= kUnexplained) {
+  if (held && *held >= kHeldForMemory && bottleneck.unexplained_ratio >= kCostsOfHolding) {
     limit.resource = "memory_capacity";
     limit.words = WordsOf(limit.resource, first.limit);
     limit.decided = true;
@@ -808,16 +803,16 @@ std::optional<double> HeldForMemory(const RunView& run) {
 }
 
 std::string SignOf(const std::optional<Interval>& published, const Interval& interval) {
-  // Published within 2 % of 1 means that nothing changed; measured within a tenth agrees.
-  // A modelled disk's figures repeat to a millionth, which is no change and no sign.
-  constexpr double kNothing = 0.02, kAgrees = 0.1, kExact = 0.001;
   if (!published) return "";
-  if (published->low <= 1 + kNothing && published->high >= 1 - kNothing) {
-    if (interval.low >= 1 - kAgrees && interval.high <= 1 + kAgrees) return "same (none)";
-    return interval.low > 1 + kAgrees || interval.high < 1 - kAgrees ? "differs: none published"
-                                                                     : "not resolved";
+  if (published->low <= 1 + kPublishedNoChange && published->high >= 1 - kPublishedNoChange) {
+    if (interval.low >= 1 - kMeasuredNoChange && interval.high <= 1 + kMeasuredNoChange)
+      return "same (none)";
+    return interval.low > 1 + kMeasuredNoChange || interval.high < 1 - kMeasuredNoChange
+               ? "differs: none published"
+               : "not resolved";
   }
-  if (interval.low >= 1 - kExact && interval.high <= 1 + kExact) return "no change";
+  if (interval.low >= 1 - kExactlyNoChange && interval.high <= 1 + kExactlyNoChange)
+    return "no change";
   if (interval.low <= 1 && interval.high >= 1) return "not resolved";
   return (published->low > 1) == (interval.low > 1) ? "same" : "OPPOSITE";
 }
