@@ -32,6 +32,7 @@
 #include "collectors/store/store.h"
 #include "dashboards/attribution.h"
 #include "dashboards/comparison.h"
+#include "dashboards/comparison_json.h"
 #include "dashboards/render/render.h"
 #include "experiments/ab_runner.h"
 #include "reader/pipeline/spec.h"

@@ -42,16 +42,4 @@ struct ComparisonPage {
 // For RenderText and RenderMarkdown.
 Report MakeComparisonReport(const ComparisonPage& page);
 
-// One object, "schema": "headrace.compare/1", SI base units. What is not known is null, with its
-// reason beside it.
-std::string ComparisonJson(const ComparisonPage& page);
-
-// Reads back the input and the notes from what ComparisonJson wrote; analysis::Compare recomputes
-// the figures. Throws Error kBadData, naming `where`, for anything else.
-struct StoredComparison {
-  analysis::ComparisonInput input;
-  ComparisonNotes notes;
-};
-StoredComparison ReadComparison(const std::string& json, const std::string& where);
-
 }  // namespace headrace::dashboards

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "dashboards/comparison_json.h"
 #include "dashboards/render/render.h"
 #include "tests/dashboards/golden.h"
 

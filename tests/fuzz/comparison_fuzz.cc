@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "dashboards/comparison.h"
+#include "dashboards/comparison_json.h"
 #include "dashboards/render/render.h"
 
 using namespace headrace;
