@@ -185,6 +185,26 @@ std::string EitherText(const ComparisonInput& input, const Comparison& compariso
   return fmt::format("either will do for the rate: B has {}, and costs {}", gains, costs);
 }
 
+// The pairs or runs that do not count, with their reasons: three at most, and how many more. Empty
+// where all count.
+std::string LeftOutText(const ComparisonInput& input, const Comparison& comparison) {
+  std::vector<std::string> left;
+  for (size_t i = 0; i < comparison.left_out_a.size(); ++i) {
+    if (comparison.left_out_a[i].empty()) continue;
+    left.push_back(input.unit == ComparedUnit::kPair
+                       ? fmt::format("pair {}: {}", i + 1, comparison.left_out_a[i])
+                       : comparison.left_out_a[i]);
+  }
+  if (input.unit != ComparedUnit::kPair) {
+    for (const std::string& reason : comparison.left_out_b) {
+      if (!reason.empty()) left.push_back(reason);
+    }
+  }
+  const size_t count = left.size();
+  if (left.size() > 3) left.resize(3);
+  return Joined(left, "; ") + (count > 3 ? fmt::format("; and {} more", count - 3) : "");
+}
+
 void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   const ComparisonInput& input = page.input;
   const Comparison& comparison = page.comparison;
@@ -219,25 +239,8 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
                      ChangeText(first.figure, order.change), PText(order.p),
                      sure ? "; both sides run second equally often, so it is on neither" : "")});
   }
-  std::vector<std::string> left;
-  for (size_t i = 0; i < comparison.left_out_a.size(); ++i) {
-    if (comparison.left_out_a[i].empty()) continue;
-    left.push_back(input.unit == ComparedUnit::kPair
-                       ? fmt::format("pair {}: {}", i + 1, comparison.left_out_a[i])
-                       : comparison.left_out_a[i]);
-  }
-  if (input.unit != ComparedUnit::kPair) {
-    for (const std::string& reason : comparison.left_out_b) {
-      if (!reason.empty()) left.push_back(reason);
-    }
-  }
-  if (!left.empty()) {
-    const size_t count = left.size();
-    if (left.size() > 3) left.resize(3);
-    say->push_back(
-        {"LEFT OUT", fmt::format("{}{}", Joined(left, "; "),
-                                 count > 3 ? fmt::format("; and {} more", count - 3) : "")});
-  }
+  const std::string left = LeftOutText(input, comparison);
+  if (!left.empty()) say->push_back({"LEFT OUT", left});
   for (const std::string& outlier : page.notes.outliers) say->push_back({"OUTLIER", outlier});
   if (comparison.steadyless > 0) {
     const size_t all = input.a.samples.size() + input.b.samples.size();
