@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -14,10 +13,8 @@
 #include <set>
 #include <sstream>
 
-#include "analysis/comparison/attribution.h"
 #include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
-#include "analysis/run/outliers.h"
 #include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "analysis/run/settings.h"
@@ -30,9 +27,9 @@
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
-#include "dashboards/attribution.h"
 #include "dashboards/comparison.h"
 #include "dashboards/comparison_json.h"
+#include "dashboards/comparison_notes.h"
 #include "dashboards/render/render.h"
 #include "experiments/ab_runner.h"
 #include "reader/pipeline/spec.h"
@@ -44,6 +41,7 @@ using analysis::ComparedSample;
 using analysis::ComparedSide;
 using analysis::ComparedUnit;
 using analysis::ComparisonInput;
+using dashboards::ComparedRuns;
 using dashboards::ComparisonNotes;
 
 // Length of a block of one run: far longer than queues take to fill and drain, so that neighbouring
@@ -120,29 +118,12 @@ int Print(const CompareOptions& options, const dashboards::ComparisonPage& page)
   return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
 }
 
-void JudgeGates(const std::vector<analysis::Gate>& gates, const analysis::Comparison& comparison,
-                ComparisonNotes* notes) {
-  for (const analysis::Gate& gate : gates) {
-    const analysis::GateResult result = analysis::Judge(gate, comparison);
-    notes->gates.push_back({gate.text,
-                            result.state == analysis::GateState::kFails    ? "fails"
-                            : result.state == analysis::GateState::kPasses ? "passes"
-                                                                           : "undecided",
-                            result.why});
-  }
-}
-
 std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
   std::vector<analysis::Gate> gates;
   for (const std::string& text : options.fail_on)
     gates.push_back(analysis::ParseGate(text, "--fail-on"));
   return gates;
 }
-
-// The runs of both sides, in the order of the samples; blocks of one run have it once.
-struct Views {
-  std::vector<analysis::RunView> a, b;
-};
 
 std::vector<const analysis::RunView*> Pointers(const std::vector<analysis::RunView>& views) {
   std::vector<const analysis::RunView*> pointers;
@@ -154,7 +135,7 @@ std::vector<const analysis::RunView*> Pointers(const std::vector<analysis::RunVi
 // nothing of the other, unless it is forced.
 // `interleaved`: what the page cache held is no reason to refuse, as runs that found it empty are
 // left out by what they read.
-void CheckConditions(const CompareOptions& options, const Views& views, bool interleaved,
+void CheckConditions(const CompareOptions& options, const ComparedRuns& views, bool interleaved,
                      ComparisonNotes* notes) {
   analysis::IntendedDifference intended;
   intended.cache = interleaved;
@@ -192,101 +173,7 @@ void CheckConditions(const CompareOptions& options, const Views& views, bool int
     notes->same.emplace_back("data");
 }
 
-// Names runs that differ strongly from the others, with what was recorded about them. Only for
-// pairs: with other units a side has no order that shows what is usual.
-void NameOutliers(const ComparisonInput& input, const analysis::Comparison& comparison,
-                  const Views& views, ComparisonNotes* notes) {
-  notes->outliers.clear();
-  if (input.unit != ComparedUnit::kPair) return;
-  const analysis::Figure figure = comparison.metrics[0].figure;
-  std::vector<analysis::OutlierPair> pairs;
-  for (size_t i = 0; i < std::min(views.a.size(), views.b.size()); ++i) {
-    const auto run = [&](const ComparedSample& sample, const analysis::RunView& view) {
-      const bool counts = comparison.left_out_a[i].empty();
-      return analysis::OutlierRun{
-          &view, counts ? sample.figures.Of(figure).value_or(std::nan("")) : std::nan("")};
-    };
-    pairs.push_back({run(input.a.samples[i], views.a[i]), run(input.b.samples[i], views.b[i])});
-  }
-  const analysis::FigureInfo& info = analysis::InfoOf(figure);
-  for (const analysis::Outlier& outlier :
-       analysis::FindOutliers(pairs, {info.title, info.higher_is_better})) {
-    notes->outliers.push_back(outlier.text);
-  }
-}
-
-// Whether others used so much of the machine that it shows in the figures.
-void NoteOthers(const Views& views, ComparedUnit unit, const analysis::ComparedMetric& first,
-                ComparisonNotes* notes) {
-  constexpr double kMuch = 0.2;  // share of the machine's cores
-  notes->machine.clear();
-  double cores = 0;
-  const auto usual = [&](const std::vector<analysis::RunView>& runs) {
-    std::vector<double> used;
-    for (const analysis::RunView& run : runs) {
-      const analysis::HostRow* host = run.FindHost("host_cores");
-      if (host != nullptr) cores = std::max(cores, host->last_value.value_or(0));
-      if (const auto others = analysis::CoresOfOthers(run)) used.push_back(*others);
-    }
-    return used.empty() ? std::nan("") : analysis::Quantile(used, 0.5);
-  };
-  const double a = usual(views.a), b = usual(views.b);
-  const double most = std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b);
-  if (!(most > kMuch * cores)) return;
-  const std::string used =
-      unit == ComparedUnit::kPair || std::isnan(a) || std::isnan(b)
-          ? fmt::format("other processes used {:.2f} of {:.0f} cores while it ran", most, cores)
-          : fmt::format(
-                "other processes used {:.2f} of {:.0f} cores while A ran, {:.2f} while B ran", a,
-                cores, b);
-  notes->machine = used;
-  if (unit != ComparedUnit::kPair) {
-    notes->machine +=
-        ": part of the change may be theirs; 'compare' on pipelines or commands runs both sides in "
-        "turn";
-  } else if (!first.detectable || *first.detectable > first.margin) {
-    notes->machine += ": the machine is too noisy for small changes";
-  }
-}
-
-// What carries the change between the sides. None: there is no change to explain, or nothing can be
-// said.
-std::optional<dashboards::Section> Explain(const analysis::Comparison& comparison,
-                                           const Views& views, ComparedUnit unit,
-                                           ComparisonNotes* notes) {
-  const analysis::ComparedMetric& first = comparison.metrics[0];
-  notes->why.clear();
-  if (first.verdict == analysis::ChangeVerdict::kCannotTell || first.identical) {
-    notes->no_why = "no change is proven";
-    return std::nullopt;
-  }
-  const auto counting = [&](const std::vector<analysis::RunView>& all,
-                            const std::vector<std::string>& left_out) {
-    std::vector<analysis::RunView> views_that_count;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (unit == ComparedUnit::kBlock || left_out[i].empty()) views_that_count.push_back(all[i]);
-    }
-    return views_that_count;
-  };
-  const std::vector<analysis::RunView> a = counting(views.a, comparison.left_out_a);
-  const std::vector<analysis::RunView> b = counting(views.b, comparison.left_out_b);
-  // The change of the verdict, so that both say the same number.
-  analysis::AttributionOptions asked;
-  if (first.figure == analysis::Figure::kRowsPerSecond) asked.log_ratio = *first.change;
-  if (first.figure == analysis::Figure::kElapsed) asked.log_ratio = -*first.change;
-  asked.outside = comparison.steadyless > 0 ? "start, fill and end" : "how runs are averaged";
-  const analysis::Attribution attribution = analysis::Attribute(a, b, asked);
-  if (!attribution.unavailable.empty()) {
-    notes->no_why = attribution.unavailable;
-    return std::nullopt;
-  }
-  if (first.verdict != analysis::ChangeVerdict::kSame)
-    notes->why = dashboards::AttributionSentence(attribution);
-  notes->no_why = notes->why.empty() ? "no part carries a change that is proven" : "";
-  return dashboards::MakeAttributionSection(attribution);
-}
-
-Views LoadViews(const std::string& database, const ComparisonInput& input) {
+ComparedRuns LoadViews(const std::string& database, const ComparisonInput& input) {
   const auto load = [&](const ComparedSide& side) {
     std::vector<analysis::RunView> views;
     for (const ComparedSample& sample : side.samples) {
@@ -558,18 +445,19 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
                             StopWords(analysis::Replay(input, *plan).step().why));
   }
   const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
-  JudgeGates(gates, comparison, &notes);
-  const Views views = LoadViews(options.database, input);
-  Views counting;
+  dashboards::NoteGates(gates, comparison, &notes);
+  const ComparedRuns views = LoadViews(options.database, input);
+  ComparedRuns counting;
   for (size_t i = 0; i < views.a.size(); ++i) {
     if (!comparison.left_out_a[i].empty()) continue;
     counting.a.push_back(views.a[i]);
     counting.b.push_back(views.b[i]);
   }
   if (!counting.a.empty()) CheckConditions(options, counting, true, &notes);
-  NameOutliers(input, comparison, views, &notes);
-  NoteOthers(views, input.unit, comparison.metrics[0], &notes);
-  const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
+  dashboards::NoteOutliers(input, comparison, views, &notes);
+  dashboards::NoteOtherLoad(views, input.unit, comparison.metrics[0], &notes);
+  const std::optional<dashboards::Section> section =
+      dashboards::NoteWhy(comparison, views, input.unit, &notes);
   const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
   for (size_t i = 0; i < result.pairs.size(); ++i) {
     if (!comparison.left_out_a[i].empty())
@@ -698,8 +586,8 @@ int CompareRecorded(const CompareOptions& options) {
                 "give a second run, or a second tag:NAME");
   }
   { collectors::ReadStore ready(options.database); }
-  const Views views = {LoadSide(options.database, options.sides[0]),
-                       LoadSide(options.database, options.sides[1])};
+  const ComparedRuns views = {LoadSide(options.database, options.sides[0]),
+                              LoadSide(options.database, options.sides[1])};
   const std::vector<analysis::RunView>&a = views.a, &b = views.b;
   for (const analysis::RunView& x : a) {
     for (const analysis::RunView& y : b) {
@@ -727,9 +615,10 @@ int CompareRecorded(const CompareOptions& options) {
   notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
   CheckConditions(options, views, false, &notes);
   const analysis::Comparison comparison = analysis::Compare(input);
-  NoteOthers(views, input.unit, comparison.metrics[0], &notes);
-  JudgeGates(gates, comparison, &notes);
-  const std::optional<dashboards::Section> section = Explain(comparison, views, input.unit, &notes);
+  dashboards::NoteOtherLoad(views, input.unit, comparison.metrics[0], &notes);
+  dashboards::NoteGates(gates, comparison, &notes);
+  const std::optional<dashboards::Section> section =
+      dashboards::NoteWhy(comparison, views, input.unit, &notes);
   return Print(options, {input, comparison, notes, section ? &*section : nullptr});
 }
 
@@ -809,14 +698,14 @@ int ShowComparison(const CompareOptions& options) {
   std::optional<dashboards::Section> section;
   try {
     ComparisonNotes found = stored.notes;
-    section =
-        Explain(comparison, LoadViews(options.database, stored.input), stored.input.unit, &found);
+    section = dashboards::NoteWhy(comparison, LoadViews(options.database, stored.input),
+                                  stored.input.unit, &found);
   } catch (const Error&) {
     // Its runs are gone: the sentence that was kept says it.
   }
   if (!options.fail_on.empty()) {
     stored.notes.gates.clear();
-    JudgeGates(ParseGates(options), comparison, &stored.notes);
+    dashboards::NoteGates(ParseGates(options), comparison, &stored.notes);
   }
   return Print(options, {stored.input, comparison, stored.notes, section ? &*section : nullptr});
 }

@@ -1,0 +1,121 @@
+#include "dashboards/comparison_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/comparison/attribution.h"
+#include "analysis/run/outliers.h"
+#include "dashboards/attribution.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::ComparedSample;
+using analysis::ComparedUnit;
+using analysis::ComparisonInput;
+
+}  // namespace
+
+void NoteGates(const std::vector<analysis::Gate>& gates, const analysis::Comparison& comparison,
+               ComparisonNotes* notes) {
+  for (const analysis::Gate& gate : gates) {
+    const analysis::GateResult result = analysis::Judge(gate, comparison);
+    notes->gates.push_back({gate.text,
+                            result.state == analysis::GateState::kFails    ? "fails"
+                            : result.state == analysis::GateState::kPasses ? "passes"
+                                                                           : "undecided",
+                            result.why});
+  }
+}
+
+void NoteOutliers(const ComparisonInput& input, const analysis::Comparison& comparison,
+                  const ComparedRuns& views, ComparisonNotes* notes) {
+  notes->outliers.clear();
+  if (input.unit != ComparedUnit::kPair) return;
+  const analysis::Figure figure = comparison.metrics[0].figure;
+  std::vector<analysis::OutlierPair> pairs;
+  for (size_t i = 0; i < std::min(views.a.size(), views.b.size()); ++i) {
+    const auto run = [&](const ComparedSample& sample, const analysis::RunView& view) {
+      const bool counts = comparison.left_out_a[i].empty();
+      return analysis::OutlierRun{
+          &view, counts ? sample.figures.Of(figure).value_or(std::nan("")) : std::nan("")};
+    };
+    pairs.push_back({run(input.a.samples[i], views.a[i]), run(input.b.samples[i], views.b[i])});
+  }
+  const analysis::FigureInfo& info = analysis::InfoOf(figure);
+  for (const analysis::Outlier& outlier :
+       analysis::FindOutliers(pairs, {info.title, info.higher_is_better})) {
+    notes->outliers.push_back(outlier.text);
+  }
+}
+
+void NoteOtherLoad(const ComparedRuns& views, ComparedUnit unit,
+                   const analysis::ComparedMetric& first, ComparisonNotes* notes) {
+  constexpr double kMuch = 0.2;  // share of the machine's cores
+  notes->machine.clear();
+  double cores = 0;
+  const auto usual = [&](const std::vector<analysis::RunView>& runs) {
+    std::vector<double> used;
+    for (const analysis::RunView& run : runs) {
+      const analysis::HostRow* host = run.FindHost("host_cores");
+      if (host != nullptr) cores = std::max(cores, host->last_value.value_or(0));
+      if (const auto others = analysis::CoresOfOthers(run)) used.push_back(*others);
+    }
+    return used.empty() ? std::nan("") : analysis::Quantile(used, 0.5);
+  };
+  const double a = usual(views.a), b = usual(views.b);
+  const double most = std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b);
+  if (!(most > kMuch * cores)) return;
+  const std::string used =
+      unit == ComparedUnit::kPair || std::isnan(a) || std::isnan(b)
+          ? fmt::format("other processes used {:.2f} of {:.0f} cores while it ran", most, cores)
+          : fmt::format(
+                "other processes used {:.2f} of {:.0f} cores while A ran, {:.2f} while B ran", a,
+                cores, b);
+  notes->machine = used;
+  if (unit != ComparedUnit::kPair) {
+    notes->machine +=
+        ": part of the change may be theirs; 'compare' on pipelines or commands runs both sides in "
+        "turn";
+  } else if (!first.detectable || *first.detectable > first.margin) {
+    notes->machine += ": the machine is too noisy for small changes";
+  }
+}
+
+std::optional<Section> NoteWhy(const analysis::Comparison& comparison, const ComparedRuns& views,
+                               ComparedUnit unit, ComparisonNotes* notes) {
+  const analysis::ComparedMetric& first = comparison.metrics[0];
+  notes->why.clear();
+  if (first.verdict == analysis::ChangeVerdict::kCannotTell || first.identical) {
+    notes->no_why = "no change is proven";
+    return std::nullopt;
+  }
+  const auto counting = [&](const std::vector<analysis::RunView>& all,
+                            const std::vector<std::string>& left_out) {
+    std::vector<analysis::RunView> views_that_count;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (unit == ComparedUnit::kBlock || left_out[i].empty()) views_that_count.push_back(all[i]);
+    }
+    return views_that_count;
+  };
+  const std::vector<analysis::RunView> a = counting(views.a, comparison.left_out_a);
+  const std::vector<analysis::RunView> b = counting(views.b, comparison.left_out_b);
+  // The change of the verdict, so that both say the same number.
+  analysis::AttributionOptions asked;
+  if (first.figure == analysis::Figure::kRowsPerSecond) asked.log_ratio = *first.change;
+  if (first.figure == analysis::Figure::kElapsed) asked.log_ratio = -*first.change;
+  asked.outside = comparison.steadyless > 0 ? "start, fill and end" : "how runs are averaged";
+  const analysis::Attribution attribution = analysis::Attribute(a, b, asked);
+  if (!attribution.unavailable.empty()) {
+    notes->no_why = attribution.unavailable;
+    return std::nullopt;
+  }
+  if (first.verdict != analysis::ChangeVerdict::kSame)
+    notes->why = AttributionSentence(attribution);
+  notes->no_why = notes->why.empty() ? "no part carries a change that is proven" : "";
+  return MakeAttributionSection(attribution);
+}
+
+}  // namespace headrace::dashboards
