@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
@@ -32,6 +31,8 @@
 #include "dashboards/comparison_notes.h"
 #include "dashboards/render/render.h"
 #include "experiments/ab_runner.h"
+#include "experiments/compared_runs.h"
+#include "experiments/comparison_record.h"
 #include "reader/pipeline/spec.h"
 
 namespace headrace::cli {
@@ -44,9 +45,6 @@ using analysis::ComparisonInput;
 using dashboards::ComparedRuns;
 using dashboards::ComparisonNotes;
 
-// Length of a block of one run: far longer than queues take to fill and drain, so that neighbouring
-// blocks are hardly correlated.
-constexpr int64_t kBlockNs = 5'000'000'000;
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
 // What a run takes beside its duration, until the first has been seen: probes have to be loaded.
 constexpr int64_t kOverheadNs = 1'000'000'000;
@@ -99,8 +97,6 @@ bool IsPipeline(const std::string& text) {
   std::error_code ignored;
   return text.find('/') != std::string::npos && std::filesystem::is_regular_file(text, ignored);
 }
-bool IsTag(const std::string& text) { return text.rfind("tag:", 0) == 0; }
-
 // ---------------------------------------------------------------- what is printed
 
 // Prints the page, or writes it. Returns the exit code by the gates, else by the verdict.
@@ -171,18 +167,6 @@ void CheckConditions(const CompareOptions& options, const ComparedRuns& views, b
   if (same({"cpu", "cores", "memory", "kernel", "host"})) notes->same.emplace_back("machine");
   if (same({"table"}) && !views.a.empty() && !views.a[0].run.table_text.empty())
     notes->same.emplace_back("data");
-}
-
-ComparedRuns LoadViews(const std::string& database, const ComparisonInput& input) {
-  const auto load = [&](const ComparedSide& side) {
-    std::vector<analysis::RunView> views;
-    for (const ComparedSample& sample : side.samples) {
-      if (input.unit == ComparedUnit::kBlock && !views.empty()) break;
-      views.push_back(analysis::LoadRun(database, std::to_string(sample.run_id)));
-    }
-    return views;
-  };
-  return {load(input.a), load(input.b)};
 }
 
 std::string VerdictKey(const analysis::Comparison& comparison) {
@@ -293,55 +277,6 @@ std::string RepeatCommand(const CompareOptions& options, const Sides& sides) {
   return text + DatabaseOption(options.database);
 }
 
-// Records the comparison itself: its runs as they come, its verdict at the end.
-class Record {
- public:
-  Record(const std::string& database, const std::string& name, const Sides& sides, uint64_t seed)
-      : store_(database) {
-    collectors::ComparisonRow row;
-    row.name = name;
-    row.a_label = sides.a_what;
-    row.b_label = sides.b_what;
-    row.seed = std::to_string(seed);
-    row.started_realtime_ns = RealtimeNs();
-    id_ = store_.BeginComparison(row);
-  }
-  // Whatever ended this before it was finished.
-  ~Record() {
-    if (finished_) return;
-    try {
-      store_.FinishComparison(id_, collectors::ComparisonState::kFailed, MonotonicNs() - start_ns_,
-                              "", "");
-    } catch (const Error&) {
-      // The error on its way out says more.
-    }
-  }
-  int64_t id() const { return id_; }
-  void Add(const experiments::AbPair& pair) {
-    const auto order = static_cast<int64_t>(2 * pair.index);
-    const auto index = static_cast<int64_t>(pair.index);
-    store_.SetComparisonRun(id_, {order + (pair.b_first ? 1 : 0), index, 'a', pair.a.run_id, ""});
-    store_.SetComparisonRun(id_, {order + (pair.b_first ? 0 : 1), index, 'b', pair.b.run_id, ""});
-  }
-  void LeaveOut(const experiments::AbPair& pair, const std::string& why) {
-    const auto order = static_cast<int64_t>(2 * pair.index);
-    const auto index = static_cast<int64_t>(pair.index);
-    store_.SetComparisonRun(id_, {order + (pair.b_first ? 1 : 0), index, 'a', pair.a.run_id, why});
-    store_.SetComparisonRun(id_, {order + (pair.b_first ? 0 : 1), index, 'b', pair.b.run_id, why});
-  }
-  void Finish(collectors::ComparisonState state, const std::string& verdict,
-              const std::string& json) {
-    store_.FinishComparison(id_, state, MonotonicNs() - start_ns_, verdict, json);
-    finished_ = true;
-  }
-
- private:
-  collectors::RunStore store_;
-  int64_t id_ = 0;
-  int64_t start_ns_ = MonotonicNs();
-  bool finished_ = false;
-};
-
 // How many pairs, with what there is to spend.
 size_t PlannedPairs(const CompareOptions& options, int64_t duration_ns, int64_t budget_ns) {
   if (options.pairs) return *options.pairs;
@@ -410,7 +345,8 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
     plan = analysis::PlanSequential(input.planned_pairs, input.alpha);
   else
     input.planned_pairs = 0;
-  Record record(options.database, run.name, sides, run.seed);
+  experiments::ComparisonRecord record(options.database, run.name, sides.a_what, sides.b_what,
+                                       run.seed);
   ComparisonNotes notes;
   run.finished = [&](const experiments::AbPair& pair) {
     record.Add(pair);
@@ -418,7 +354,8 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
     input.b_first.push_back(pair.b_first);
     // Whether it makes sense is known after the first pair.
-    if (pair.index == 0) CheckConditions(options, LoadViews(options.database, input), true, &notes);
+    if (pair.index == 0)
+      CheckConditions(options, experiments::LoadRuns(options.database, input), true, &notes);
     return !plan || !analysis::Replay(input, *plan).step().stop;
   };
   const experiments::AbResult result = experiments::RunPairs(run);
@@ -446,7 +383,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   }
   const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
   dashboards::NoteGates(gates, comparison, &notes);
-  const ComparedRuns views = LoadViews(options.database, input);
+  const ComparedRuns views = experiments::LoadRuns(options.database, input);
   ComparedRuns counting;
   for (size_t i = 0; i < views.a.size(); ++i) {
     if (!comparison.left_out_a[i].empty()) continue;
@@ -469,85 +406,6 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
 }
 
 // ---------------------------------------------------------------- runs recorded before
-
-struct NamedRun {
-  int64_t id = 0;
-  std::string name, state;
-};
-
-// The runs that have the tag, in the order in which they began.
-std::vector<NamedRun> RunsOfTag(collectors::ReadStore& store, const std::string& database,
-                                const std::string& tag) {
-  const collectors::SqlResult rows =
-      store.Query("SELECT run_id, name, tags, state FROM run_summary ORDER BY run_id");
-  std::vector<NamedRun> runs;
-  std::set<std::string> tags;
-  const auto text = [](const collectors::SqlValue& value) {
-    const auto* s = std::get_if<std::string>(&value);
-    return s ? *s : std::string();
-  };
-  for (const auto& row : rows.rows) {
-    std::istringstream words(text(row[2]));
-    bool has = false;
-    for (std::string word; words >> word;) {
-      tags.insert(word);
-      has = has || word == tag;
-    }
-    const auto* id = std::get_if<int64_t>(&row[0]);
-    if (has && id) runs.push_back({*id, text(row[1]), text(row[3])});
-  }
-  if (runs.empty()) {
-    const std::string nearest = NearestName(tag, {tags.begin(), tags.end()});
-    throw Error(ExitCode::kBadData,
-                fmt::format("no run has the tag '{}'{}", Printable(tag, 60),
-                            nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest)),
-                database,
-                "'headrace runs' lists runs and tags; 'headrace runs tag RUN TAG' sets one");
-  }
-  return runs;
-}
-
-std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side) {
-  std::vector<analysis::RunView> views;
-  if (!IsTag(side)) {
-    views.push_back(analysis::LoadRun(database, side));
-    return views;
-  }
-  collectors::ReadStore store(database);
-  for (const NamedRun& run : RunsOfTag(store, database, side.substr(4)))
-    views.push_back(analysis::LoadRun(database, std::to_string(run.id)));
-  return views;
-}
-
-ComparedSide SideOf(const std::string& label, const std::string& said,
-                    const std::vector<analysis::RunView>& views, bool blocks) {
-  ComparedSide side;
-  side.label = label;
-  side.what = IsTag(said) ? fmt::format("{} ({} runs)", said, views.size())
-                          : fmt::format("run {} '{}'", views[0].run.run_id, views[0].run.name);
-  for (const analysis::RunView& view : views) {
-    if (!blocks) {
-      ComparedSample& sample = side.samples.emplace_back();
-      sample.run_id = view.run.run_id;
-      sample.figures = analysis::FiguresOf(view);
-      if (view.run.state == "recording")
-        sample.left_out = fmt::format("run {} is still being recorded", view.run.run_id);
-      continue;
-    }
-    for (const analysis::RunFigures& figures : analysis::BlocksOf(view, kBlockNs))
-      side.samples.push_back({view.run.run_id, figures, ""});
-    if (side.samples.empty()) continue;
-    // What blocks do not have is of the whole run: one value, to be seen and not tested.
-    const analysis::RunFigures whole = analysis::FiguresOf(view);
-    for (size_t f = 0; f < analysis::kFigures; ++f) {
-      if (!side.samples[0].figures.values[f]) {
-        side.samples[0].figures.values[f] = whole.values[f];
-        side.samples[0].figures.reasons[f] = whole.reasons[f];
-      }
-    }
-  }
-  return side;
-}
 
 // What would compare the pipelines of two recorded runs, interleaved; empty where a run has no
 // pipeline file.
@@ -586,8 +444,8 @@ int CompareRecorded(const CompareOptions& options) {
                 "give a second run, or a second tag:NAME");
   }
   { collectors::ReadStore ready(options.database); }
-  const ComparedRuns views = {LoadSide(options.database, options.sides[0]),
-                              LoadSide(options.database, options.sides[1])};
+  const ComparedRuns views = {experiments::LoadSide(options.database, options.sides[0]),
+                              experiments::LoadSide(options.database, options.sides[1])};
   const std::vector<analysis::RunView>&a = views.a, &b = views.b;
   for (const analysis::RunView& x : a) {
     for (const analysis::RunView& y : b) {
@@ -600,8 +458,8 @@ int CompareRecorded(const CompareOptions& options) {
   ComparisonInput input;
   const bool blocks = a.size() == 1 && b.size() == 1;
   input.unit = blocks ? ComparedUnit::kBlock : ComparedUnit::kRun;
-  input.a = SideOf("A", options.sides[0], a, blocks);
-  input.b = SideOf("B", options.sides[1], b, blocks);
+  input.a = experiments::ComparedSideOf("A", options.sides[0], a, blocks);
+  input.b = experiments::ComparedSideOf("B", options.sides[1], b, blocks);
   // Without a steady phase the whole run is one sample: the raw values are shown.
   for (ComparedSide* side : {&input.a, &input.b}) {
     if (!side->samples.empty()) continue;
@@ -698,7 +556,7 @@ int ShowComparison(const CompareOptions& options) {
   std::optional<dashboards::Section> section;
   try {
     ComparisonNotes found = stored.notes;
-    section = dashboards::NoteWhy(comparison, LoadViews(options.database, stored.input),
+    section = dashboards::NoteWhy(comparison, experiments::LoadRuns(options.database, stored.input),
                                   stored.input.unit, &found);
   } catch (const Error&) {
     // Its runs are gone: the sentence that was kept says it.

@@ -1,0 +1,116 @@
+#include "experiments/compared_runs.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+
+#include "analysis/run/read_run.h"
+#include "base/error.h"
+#include "base/registry.h"
+#include "collectors/store/store.h"
+
+namespace headrace::experiments {
+namespace {
+
+// Length of a block of one run: far longer than queues take to fill and drain, so that neighbouring
+// blocks are hardly correlated.
+constexpr int64_t kBlockNs = 5'000'000'000;
+
+bool IsTag(const std::string& text) { return text.rfind("tag:", 0) == 0; }
+
+struct NamedRun {
+  int64_t id = 0;
+  std::string name, state;
+};
+
+// The runs that have the tag, in the order in which they began.
+std::vector<NamedRun> RunsOfTag(collectors::ReadStore& store, const std::string& database,
+                                const std::string& tag) {
+  const collectors::SqlResult rows =
+      store.Query("SELECT run_id, name, tags, state FROM run_summary ORDER BY run_id");
+  std::vector<NamedRun> runs;
+  std::set<std::string> tags;
+  const auto text = [](const collectors::SqlValue& value) {
+    const auto* s = std::get_if<std::string>(&value);
+    return s ? *s : std::string();
+  };
+  for (const auto& row : rows.rows) {
+    std::istringstream words(text(row[2]));
+    bool has = false;
+    for (std::string word; words >> word;) {
+      tags.insert(word);
+      has = has || word == tag;
+    }
+    const auto* id = std::get_if<int64_t>(&row[0]);
+    if (has && id) runs.push_back({*id, text(row[1]), text(row[3])});
+  }
+  if (runs.empty()) {
+    const std::string nearest = NearestName(tag, {tags.begin(), tags.end()});
+    throw Error(ExitCode::kBadData,
+                fmt::format("no run has the tag '{}'{}", Printable(tag, 60),
+                            nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest)),
+                database,
+                "'headrace runs' lists runs and tags; 'headrace runs tag RUN TAG' sets one");
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side) {
+  std::vector<analysis::RunView> views;
+  if (!IsTag(side)) {
+    views.push_back(analysis::LoadRun(database, side));
+    return views;
+  }
+  collectors::ReadStore store(database);
+  for (const NamedRun& run : RunsOfTag(store, database, side.substr(4)))
+    views.push_back(analysis::LoadRun(database, std::to_string(run.id)));
+  return views;
+}
+
+analysis::ComparedSide ComparedSideOf(const std::string& label, const std::string& said,
+                                      const std::vector<analysis::RunView>& views, bool blocks) {
+  analysis::ComparedSide side;
+  side.label = label;
+  side.what = IsTag(said) ? fmt::format("{} ({} runs)", said, views.size())
+                          : fmt::format("run {} '{}'", views[0].run.run_id, views[0].run.name);
+  for (const analysis::RunView& view : views) {
+    if (!blocks) {
+      analysis::ComparedSample& sample = side.samples.emplace_back();
+      sample.run_id = view.run.run_id;
+      sample.figures = analysis::FiguresOf(view);
+      if (view.run.state == "recording")
+        sample.left_out = fmt::format("run {} is still being recorded", view.run.run_id);
+      continue;
+    }
+    for (const analysis::RunFigures& figures : analysis::BlocksOf(view, kBlockNs))
+      side.samples.push_back({view.run.run_id, figures, ""});
+    if (side.samples.empty()) continue;
+    // What blocks do not have is of the whole run: one value, to be seen and not tested.
+    const analysis::RunFigures whole = analysis::FiguresOf(view);
+    for (size_t f = 0; f < analysis::kFigures; ++f) {
+      if (!side.samples[0].figures.values[f]) {
+        side.samples[0].figures.values[f] = whole.values[f];
+        side.samples[0].figures.reasons[f] = whole.reasons[f];
+      }
+    }
+  }
+  return side;
+}
+
+dashboards::ComparedRuns LoadRuns(const std::string& database,
+                                  const analysis::ComparisonInput& input) {
+  const auto load = [&](const analysis::ComparedSide& side) {
+    std::vector<analysis::RunView> views;
+    for (const analysis::ComparedSample& sample : side.samples) {
+      if (input.unit == analysis::ComparedUnit::kBlock && !views.empty()) break;
+      views.push_back(analysis::LoadRun(database, std::to_string(sample.run_id)));
+    }
+    return views;
+  };
+  return {load(input.a), load(input.b)};
+}
+
+}  // namespace headrace::experiments
