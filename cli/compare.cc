@@ -393,9 +393,9 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
   if (!counting.a.empty()) CheckConditions(options, counting, true, &notes);
   dashboards::NoteOutliers(input, comparison, views, &notes);
   dashboards::NoteOtherLoad(views, input.unit, comparison.metrics[0], &notes);
-  const std::optional<dashboards::Section> section =
+  std::optional<dashboards::Section> section =
       dashboards::NoteWhy(comparison, views, input.unit, &notes);
-  const dashboards::ComparisonPage page{input, comparison, notes, section ? &*section : nullptr};
+  const dashboards::ComparisonPage page{input, comparison, notes, std::move(section)};
   for (size_t i = 0; i < result.pairs.size(); ++i) {
     if (!comparison.left_out_a[i].empty())
       record.LeaveOut(result.pairs[i], comparison.left_out_a[i]);
@@ -475,9 +475,9 @@ int CompareRecorded(const CompareOptions& options) {
   const analysis::Comparison comparison = analysis::Compare(input);
   dashboards::NoteOtherLoad(views, input.unit, comparison.metrics[0], &notes);
   dashboards::NoteGates(gates, comparison, &notes);
-  const std::optional<dashboards::Section> section =
+  std::optional<dashboards::Section> section =
       dashboards::NoteWhy(comparison, views, input.unit, &notes);
-  return Print(options, {input, comparison, notes, section ? &*section : nullptr});
+  return Print(options, {input, comparison, notes, std::move(section)});
 }
 
 // ---------------------------------------------------------------- comparisons made before
@@ -565,7 +565,7 @@ int ShowComparison(const CompareOptions& options) {
     stored.notes.gates.clear();
     dashboards::NoteGates(ParseGates(options), comparison, &stored.notes);
   }
-  return Print(options, {stored.input, comparison, stored.notes, section ? &*section : nullptr});
+  return Print(options, {stored.input, comparison, stored.notes, std::move(section)});
 }
 
 int Compare(const CompareOptions& options) {

@@ -392,7 +392,7 @@ Report MakeComparisonReport(const ComparisonPage& page) {
   SayNext(page, &verdict.sentences);
   report.sections.push_back(std::move(verdict));
   report.sections.push_back({"metrics", "Figures", {}, {}, {MetricsTable(page)}});
-  if (page.attribution != nullptr) report.sections.push_back(*page.attribution);
+  if (page.attribution) report.sections.push_back(*page.attribution);
   report.sections.push_back({"samples", "", {}, {}, {SamplesTable(page)}});
   const ComparedMetric& first = page.comparison.metrics[0];
   report.decided = first.change && (first.identical || first.verdict != ChangeVerdict::kCannotTell);

@@ -1,6 +1,8 @@
 // The page of a comparison: which side is faster, by how much, how sure that is, why, what to do
 // next, and what could have been found; then the figures.
 #pragma once
+#include <optional>
+
 #include "analysis/comparison/comparison.h"
 #include "dashboards/comparison_notes.h"
 #include "dashboards/report/report.h"
@@ -8,10 +10,11 @@
 namespace headrace::dashboards {
 
 struct ComparisonPage {
-  const analysis::ComparisonInput& input;
-  const analysis::Comparison& comparison;
-  const ComparisonNotes& notes;
-  const Section* attribution = nullptr;  // null: nothing can be said, or the runs are gone
+  analysis::ComparisonInput input;
+  analysis::Comparison comparison;  // of `input`
+  ComparisonNotes notes;
+  // What NoteWhy returned; none also where the runs are gone.
+  std::optional<Section> attribution = std::nullopt;
 };
 
 // For RenderText and RenderMarkdown.

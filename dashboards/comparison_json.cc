@@ -160,7 +160,7 @@ std::string ComparisonJson(const ComparisonPage& page) {
   }
   out["notes"] = NotesJson(page.notes);
   out["attribution"] = nullptr;
-  if (page.attribution != nullptr) {
+  if (page.attribution) {
     Report report;
     report.sections.push_back(*page.attribution);
     const Json rendered = Json::parse(RenderJson(report, analysis::RunView()), nullptr, false);
