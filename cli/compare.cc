@@ -33,6 +33,7 @@
 #include "experiments/ab_runner.h"
 #include "experiments/compared_runs.h"
 #include "experiments/comparison_record.h"
+#include "experiments/stored_comparison.h"
 #include "reader/pipeline/spec.h"
 
 namespace headrace::cli {
@@ -534,38 +535,12 @@ int ListComparisons(const CompareOptions& options) {
 
 // The page once more, of what was kept.
 int ShowComparison(const CompareOptions& options) {
-  collectors::ReadStore store(options.database);
-  const collectors::SqlResult rows =
-      store.Query("SELECT state, result_json FROM comparison_summary WHERE comparison_id = ?1",
-                  {*options.show});
-  if (rows.rows.empty()) {
-    throw Error(ExitCode::kBadData, fmt::format("has no comparison {}", *options.show),
-                options.database, "'headrace compare --list' lists them");
-  }
-  const std::string where = fmt::format("{}: comparison {}", options.database, *options.show);
-  const std::string json = TextOf(rows.rows[0][1]);
-  if (json.empty()) {
-    const std::string state = TextOf(rows.rows[0][0]);
-    throw Error(ExitCode::kInconclusive,
-                fmt::format("has no result: it is {}",
-                            state == "running" ? "running, or was killed" : state),
-                where, "make it again");
-  }
-  dashboards::StoredComparison stored = dashboards::ReadComparison(json, where);
-  const analysis::Comparison comparison = analysis::Compare(stored.input);
-  std::optional<dashboards::Section> section;
-  try {
-    ComparisonNotes found = stored.notes;
-    section = dashboards::NoteWhy(comparison, experiments::LoadRuns(options.database, stored.input),
-                                  stored.input.unit, &found);
-  } catch (const Error&) {
-    // Its runs are gone: the sentence that was kept says it.
-  }
+  dashboards::ComparisonPage page = experiments::LoadComparison(options.database, *options.show);
   if (!options.fail_on.empty()) {
-    stored.notes.gates.clear();
-    dashboards::NoteGates(ParseGates(options), comparison, &stored.notes);
+    page.notes.gates.clear();
+    dashboards::NoteGates(ParseGates(options), page.comparison, &page.notes);
   }
-  return Print(options, {stored.input, comparison, stored.notes, std::move(section)});
+  return Print(options, page);
 }
 
 int Compare(const CompareOptions& options) {

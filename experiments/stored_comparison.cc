@@ -1,0 +1,54 @@
+#include "experiments/stored_comparison.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "collectors/store/store.h"
+#include "dashboards/comparison_json.h"
+#include "experiments/compared_runs.h"
+
+namespace headrace::experiments {
+namespace {
+
+std::string TextIn(const collectors::SqlValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : std::string();
+}
+
+}  // namespace
+
+dashboards::ComparisonPage LoadComparison(const std::string& database, int64_t comparison_id) {
+  collectors::ReadStore store(database);
+  const collectors::SqlResult rows =
+      store.Query("SELECT state, result_json FROM comparison_summary WHERE comparison_id = ?1",
+                  {comparison_id});
+  if (rows.rows.empty()) {
+    throw Error(ExitCode::kBadData, fmt::format("has no comparison {}", comparison_id), database,
+                "'headrace compare --list' lists them");
+  }
+  const std::string where = fmt::format("{}: comparison {}", database, comparison_id);
+  const std::string json = TextIn(rows.rows[0][1]);
+  if (json.empty()) {
+    const std::string state = TextIn(rows.rows[0][0]);
+    throw Error(ExitCode::kInconclusive,
+                fmt::format("has no result: it is {}",
+                            state == "running" ? "running, or was killed" : state),
+                where, "make it again");
+  }
+  dashboards::StoredComparison stored = dashboards::ReadComparison(json, where);
+  const analysis::Comparison comparison = analysis::Compare(stored.input);
+  std::optional<dashboards::Section> section;
+  try {
+    dashboards::ComparisonNotes found = stored.notes;
+    section = dashboards::NoteWhy(comparison, LoadRuns(database, stored.input), stored.input.unit,
+                                  &found);
+  } catch (const Error&) {
+    // Its runs are gone: the sentence that was kept says it.
+  }
+  return {stored.input, comparison, stored.notes, std::move(section)};
+}
+
+}  // namespace headrace::experiments
