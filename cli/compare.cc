@@ -8,7 +8,6 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -28,6 +27,7 @@
 #include "collectors/store/store.h"
 #include "dashboards/comparison.h"
 #include "dashboards/comparison_json.h"
+#include "dashboards/comparison_list.h"
 #include "dashboards/comparison_notes.h"
 #include "dashboards/render/render.h"
 #include "experiments/ab_runner.h"
@@ -483,54 +483,18 @@ int CompareRecorded(const CompareOptions& options) {
 
 // ---------------------------------------------------------------- comparisons made before
 
-std::string TextOf(const collectors::SqlValue& value) {
-  const auto* text = std::get_if<std::string>(&value);
-  return text ? *text : std::string();
-}
-int64_t IntegerOf(const collectors::SqlValue& value) {
-  const auto* integer = std::get_if<int64_t>(&value);
-  return integer ? *integer : 0;
-}
-
 int ListComparisons(const CompareOptions& options) {
-  collectors::ReadStore store(options.database);
-  const collectors::SqlResult rows = store.Query(
-      "SELECT comparison_id, name, started_realtime_ns, duration_ns, state, a_label, b_label, "
-      "verdict, pairs_count FROM comparison_summary ORDER BY comparison_id");
+  const std::vector<dashboards::ListedComparison> list =
+      experiments::ListComparisons(options.database);
   if (options.page.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const auto& row : rows.rows) {
-      nlohmann::ordered_json duration;  // null: not finished
-      if (std::get_if<int64_t>(&row[3])) duration = IntegerOf(row[3]);
-      list.push_back({{"comparison", IntegerOf(row[0])},
-                      {"name", TextOf(row[1])},
-                      {"started_realtime_ns", IntegerOf(row[2])},
-                      {"duration_ns", duration},
-                      {"state", TextOf(row[4])},
-                      {"a", TextOf(row[5])},
-                      {"b", TextOf(row[6])},
-                      {"verdict", TextOf(row[7])},
-                      {"pairs_count", IntegerOf(row[8])}});
-    }
-    const nlohmann::ordered_json out = {{"schema", "headrace.comparisons/1"},
-                                        {"comparisons", std::move(list)}};
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return 0;
-  }
-  if (rows.rows.empty()) {
+    fmt::print("{}", dashboards::ComparisonListJson(list));
+  } else if (list.empty()) {
     fmt::print(stderr, "no comparisons in {} yet; 'headrace compare --help' says how to make one\n",
                options.database);
-    return 0;
+  } else {
+    fmt::print("{}", dashboards::ComparisonListText(list));
   }
-  fmt::print("{:>4}  {:<18} {:<12} {:<12} {:>5}  {}\n", "id", "name", "state", "verdict", "pairs",
-             "A | B");
-  for (const auto& row : rows.rows) {
-    fmt::print("{:>4}  {:<18} {:<12} {:<12} {:>5}  {} | {}\n", IntegerOf(row[0]),
-               Printable(TextOf(row[1]), 40), TextOf(row[4]),
-               TextOf(row[7]).empty() ? "-" : TextOf(row[7]), IntegerOf(row[8]),
-               Printable(TextOf(row[5]), 60), Printable(TextOf(row[6]), 60));
-  }
-  return 0;
+  return static_cast<int>(ExitCode::kOk);
 }
 
 // The page once more, of what was kept.

@@ -17,8 +17,33 @@ std::string TextIn(const collectors::SqlValue& value) {
   const auto* text = std::get_if<std::string>(&value);
   return text ? *text : std::string();
 }
+std::optional<int64_t> IntegerIn(const collectors::SqlValue& value) {
+  const auto* integer = std::get_if<int64_t>(&value);
+  return integer ? std::optional(*integer) : std::nullopt;
+}
 
 }  // namespace
+
+std::vector<dashboards::ListedComparison> ListComparisons(const std::string& database) {
+  collectors::ReadStore store(database);
+  const collectors::SqlResult rows = store.Query(
+      "SELECT comparison_id, name, started_realtime_ns, duration_ns, state, a_label, b_label, "
+      "verdict, pairs_count FROM comparison_summary ORDER BY comparison_id");
+  std::vector<dashboards::ListedComparison> list;
+  for (const auto& row : rows.rows) {
+    dashboards::ListedComparison& listed = list.emplace_back();
+    listed.id = IntegerIn(row[0]).value_or(0);
+    listed.name = TextIn(row[1]);
+    listed.started_realtime_ns = IntegerIn(row[2]).value_or(0);
+    listed.duration_ns = IntegerIn(row[3]);
+    listed.state = TextIn(row[4]);
+    listed.a_label = TextIn(row[5]);
+    listed.b_label = TextIn(row[6]);
+    listed.verdict = TextIn(row[7]);
+    listed.pairs_count = IntegerIn(row[8]).value_or(0);
+  }
+  return list;
+}
 
 dashboards::ComparisonPage LoadComparison(const std::string& database, int64_t comparison_id) {
   collectors::ReadStore store(database);
