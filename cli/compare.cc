@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
@@ -148,40 +147,7 @@ void CheckConditions(const CompareOptions& options, const ComparedRuns& views, b
     throw Error(ExitCode::kBadData, found.Refusal(), "",
                 "--force compares all the same, and marks the page");
   }
-  notes->forced = found.refused();
-  notes->differences.clear();
-  notes->same.clear();
-  std::set<std::string> differing;
-  for (const analysis::ConditionDifference& difference : found.differences) {
-    differing.insert(difference.what);
-    // These are the sides themselves.
-    if (difference.what == "settings" || difference.what == "pipeline" ||
-        difference.what == "program") {
-      continue;
-    }
-    notes->differences.push_back(difference.text);
-  }
-  const auto same = [&](std::initializer_list<const char*> whats) {
-    return std::none_of(whats.begin(), whats.end(),
-                        [&](const char* what) { return differing.contains(what); });
-  };
-  if (same({"cpu", "cores", "memory", "kernel", "host"})) notes->same.emplace_back("machine");
-  if (same({"table"}) && !views.a.empty() && !views.a[0].run.table_text.empty())
-    notes->same.emplace_back("data");
-}
-
-std::string VerdictKey(const analysis::Comparison& comparison) {
-  switch (comparison.metrics[0].verdict) {
-    case analysis::ChangeVerdict::kFaster:
-      return "faster";
-    case analysis::ChangeVerdict::kSlower:
-      return "slower";
-    case analysis::ChangeVerdict::kSame:
-      return "same";
-    case analysis::ChangeVerdict::kCannotTell:
-      return "cannot_tell";
-  }
-  return "";
+  dashboards::NoteConditions(found, views, notes);
 }
 
 // ---------------------------------------------------------------- sides that are run
@@ -401,7 +367,7 @@ int CompareSides(const CompareOptions& options, const Sides& sides) {
     if (!comparison.left_out_a[i].empty())
       record.LeaveOut(result.pairs[i], comparison.left_out_a[i]);
   }
-  record.Finish(collectors::ComparisonState::kComplete, VerdictKey(comparison),
+  record.Finish(collectors::ComparisonState::kComplete, dashboards::VerdictKey(comparison),
                 dashboards::ComparisonJson(page));
   return Print(options, page);
 }

@@ -125,6 +125,10 @@ Json NotesJson(const ComparisonNotes& notes) {
 
 }  // namespace
 
+std::string VerdictKey(const analysis::Comparison& comparison) {
+  return VerdictKey(comparison.metrics[0].verdict, "faster", "slower");
+}
+
 std::string ComparisonJson(const ComparisonPage& page) {
   const ComparisonInput& input = page.input;
   const Comparison& comparison = page.comparison;
@@ -133,7 +137,7 @@ std::string ComparisonJson(const ComparisonPage& page) {
   out["schema"] = "headrace.compare/1";
   out["comparison"] = page.notes.comparison_id > 0 ? Json(page.notes.comparison_id) : Json();
   out["name"] = page.notes.name;
-  out["verdict"] = VerdictKey(first.verdict, "faster", "slower");
+  out["verdict"] = VerdictKey(comparison);
   out["word"] = first.word;
   out["unit"] = ComparedUnitName(input.unit);
   out["units_count"] = comparison.units;

@@ -12,6 +12,9 @@ namespace headrace::dashboards {
 // reason beside it.
 std::string ComparisonJson(const ComparisonPage& page);
 
+// The verdict as the JSON and the database have it: "faster", "slower", "same" or "cannot_tell".
+std::string VerdictKey(const analysis::Comparison& comparison);
+
 // Reads back the input and the notes from what ComparisonJson wrote; analysis::Compare recomputes
 // the figures. Throws Error kBadData, naming `where`, for anything else.
 struct StoredComparison {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <set>
 
 #include "analysis/comparison/attribution.h"
 #include "analysis/run/outliers.h"
@@ -28,6 +30,30 @@ void NoteGates(const std::vector<analysis::Gate>& gates, const analysis::Compari
                                                                            : "undecided",
                             result.why});
   }
+}
+
+void NoteConditions(const analysis::Comparability& found, const ComparedRuns& views,
+                    ComparisonNotes* notes) {
+  notes->forced = found.refused();
+  notes->differences.clear();
+  notes->same.clear();
+  std::set<std::string> differing;
+  for (const analysis::ConditionDifference& difference : found.differences) {
+    differing.insert(difference.what);
+    // These are the sides themselves.
+    if (difference.what == "settings" || difference.what == "pipeline" ||
+        difference.what == "program") {
+      continue;
+    }
+    notes->differences.push_back(difference.text);
+  }
+  const auto same = [&](std::initializer_list<const char*> whats) {
+    return std::none_of(whats.begin(), whats.end(),
+                        [&](const char* what) { return differing.contains(what); });
+  };
+  if (same({"cpu", "cores", "memory", "kernel", "host"})) notes->same.emplace_back("machine");
+  if (same({"table"}) && !views.a.empty() && !views.a[0].run.table_text.empty())
+    notes->same.emplace_back("data");
 }
 
 void NoteOutliers(const ComparisonInput& input, const analysis::Comparison& comparison,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
 #include "analysis/run/run_view.h"
 #include "dashboards/report/report.h"
@@ -43,6 +44,11 @@ struct ComparedRuns {
 // Adds what each gate says of the comparison, after those that are there.
 void NoteGates(const std::vector<analysis::Gate>& gates, const analysis::Comparison& comparison,
                ComparisonNotes* notes);
+
+// Says what is the same on both sides and what is not, besides what makes them two sides: the
+// pipeline, its settings, the program.
+void NoteConditions(const analysis::Comparability& found, const ComparedRuns& views,
+                    ComparisonNotes* notes);
 
 // Names runs that differ strongly from the others, with what was recorded about them. Only for
 // pairs: with other units a side has no order that shows what is usual.
