@@ -38,17 +38,18 @@
 namespace headrace::cli {
 namespace {
 
-using analysis::ComparedSample;
-using analysis::ComparedSide;
-using analysis::ComparedUnit;
-using analysis::ComparisonInput;
-using dashboards::ComparedRuns;
 using dashboards::ComparisonNotes;
+using experiments::AbEnd;
+using experiments::AbOptions;
+using experiments::AbPair;
+using experiments::AbResult;
+using experiments::AbSide;
+using experiments::ComparedSideOf;
+using experiments::ComparisonRecord;
+using experiments::LoadRuns;
+using experiments::RunPairs;
 
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
-// What a run takes beside its duration, until the first has been seen: probes have to be loaded.
-constexpr int64_t kOverheadNs = 1'000'000'000;
-
 struct CompareOptions {
   std::vector<std::string> sides, a, b, set;
   std::string a_command, b_command, duration, time, margin = "3%", prepare, name;
@@ -78,27 +79,11 @@ double ParseMargin(const std::string& text) {
   return value;
 }
 
-uint64_t SeedFromClock() {
-  // Small enough to be read out, and the same in JSON and in every language.
-  return static_cast<uint64_t>(RealtimeNs() / 1'000'000) % 1'000'000;
-}
-
-std::string DefaultName() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "cmp-%m%d-%H%M%S", &local);
-  return text;
-}
-
 bool IsPipeline(const std::string& text) {
   if (text.ends_with(".toml")) return true;
   std::error_code ignored;
   return text.find('/') != std::string::npos && std::filesystem::is_regular_file(text, ignored);
 }
-// ---------------------------------------------------------------- what is printed
-
 // Prints the page, or writes it. Returns the exit code by the gates, else by the verdict.
 int Print(const CompareOptions& options, const dashboards::ComparisonPage& page) {
   const dashboards::Report report = dashboards::MakeComparisonReport(page);
@@ -121,136 +106,147 @@ std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
   return gates;
 }
 
-std::vector<const analysis::RunView*> Pointers(const std::vector<analysis::RunView>& views) {
+// ---------------------------------------------------------------- terms
+
+struct ComparisonTerms {
+  double margin = 0.03;               // a smaller change counts as none
+  std::vector<analysis::Gate> gates;  // what the page says of them is added to it
+  bool force = false;                 // compares also what is not comparable; the page is marked
+};
+
+std::vector<const analysis::RunView*> PointersTo(const std::vector<analysis::RunView>& views) {
   std::vector<const analysis::RunView*> pointers;
   for (const analysis::RunView& view : views) pointers.push_back(&view);
   return pointers;
 }
 
-// What is the same on both sides and what is not. Throws Error kBadData where figures of one say
-// nothing of the other, unless it is forced.
-// `interleaved`: what the page cache held is no reason to refuse, as runs that found it empty are
-// left out by what they read.
-void CheckConditions(const CompareOptions& options, const ComparedRuns& views, bool interleaved,
-                     ComparisonNotes* notes) {
-  analysis::IntendedDifference intended;
-  intended.cache = interleaved;
-  for (const std::vector<std::string>* settings : {&options.a, &options.b}) {
-    for (const std::string& text : *settings) {
-      intended.cache = intended.cache || text.rfind("source.cold=", 0) == 0;
-      intended.table = intended.table || text.rfind("source.table=", 0) == 0;
-    }
-  }
-  const std::vector<const analysis::RunView*> a = Pointers(views.a), b = Pointers(views.b);
+// Notes what is the same on both sides and what is not. Throws Error kBadData where figures of one
+// say nothing of the other, unless the terms force it.
+void CheckConditions(const ComparisonTerms& terms, const dashboards::ComparedRuns& runs,
+                     const analysis::IntendedDifference& intended,
+                     dashboards::ComparisonNotes* notes) {
+  const std::vector<const analysis::RunView*> a = PointersTo(runs.a), b = PointersTo(runs.b);
   const analysis::Comparability found = analysis::CompareConditions(a, b, intended);
-  if (found.refused() && !options.force) {
+  if (found.refused() && !terms.force) {
     throw Error(ExitCode::kBadData, found.Refusal(), "",
                 "--force compares all the same, and marks the page");
   }
-  dashboards::NoteConditions(found, views, notes);
+  dashboards::NoteConditions(found, runs, notes);
+}
+
+// The page of a comparison whose conditions are noted: with the other notes, and what explains the
+// change.
+dashboards::ComparisonPage MakeComparisonPage(const ComparisonTerms& terms,
+                                              const analysis::ComparisonInput& input,
+                                              const analysis::Comparison& comparison,
+                                              const dashboards::ComparedRuns& runs,
+                                              dashboards::ComparisonNotes notes) {
+  dashboards::NoteOutliers(input, comparison, runs, &notes);
+  dashboards::NoteOtherLoad(runs, input.unit, comparison.metrics[0], &notes);
+  dashboards::NoteGates(terms.gates, comparison, &notes);
+  std::optional<dashboards::Section> why =
+      dashboards::NoteWhy(comparison, runs, input.unit, &notes);
+  return {input, comparison, std::move(notes), std::move(why)};
 }
 
 // ---------------------------------------------------------------- sides that are run
 
-struct Sides {
-  experiments::AbSide a, b;
-  std::string a_what, b_what;
+struct ComparedSides {
+  AbSide a, b;
+  std::string a_what, b_what;  // as the page names them
+  analysis::IntendedDifference intended;
+  bool cold = false;  // each run begins with none of its table in the page cache
 };
 
-std::string SettingsText(const std::string& pipeline, const std::vector<std::string>& settings,
-                         bool with_pipeline) {
+// Settings on top of pipeline files, KEY=VALUE.
+struct SideSettings {
+  std::vector<std::string> both, a, b;  // a side's own go on top of those of both
+};
+
+// What a pipeline's side is called: its own settings, with the file where the other side has
+// another.
+std::string WhatRuns(const std::string& pipeline, const std::vector<std::string>& settings,
+                     bool with_pipeline) {
   std::string text = with_pipeline ? pipeline : "";
   for (const std::string& setting : settings) text += (text.empty() ? "" : " ") + setting;
   return text.empty() ? pipeline + " as it is" : text;
 }
 
-Sides PipelineSides(const CompareOptions& options) {
-  Sides sides;
-  sides.a.label = "A";
-  sides.b.label = "B";
-  sides.a.pipeline = options.sides[0];
-  sides.b.pipeline = options.sides.back();
-  if (options.sides.size() == 1 && options.a.empty() && options.b.empty()) {
-    throw Error(ExitCode::kUsage, "says not what differs between the sides", options.sides[0],
-                "give --a KEY=VALUE and --b KEY=VALUE, a second pipeline, or the same file twice "
-                "to see what differs by chance");
+// What differs on purpose. What the page cache held is never a reason to refuse, as runs that found
+// it empty are left out by what they read.
+analysis::IntendedDifference IntendedBy(const SideSettings& settings) {
+  analysis::IntendedDifference intended;
+  intended.cache = true;
+  for (const std::vector<std::string>* own : {&settings.a, &settings.b}) {
+    for (const std::string& text : *own)
+      intended.table = intended.table || text.rfind("source.table=", 0) == 0;
   }
-  const bool two = sides.a.pipeline != sides.b.pipeline;
-  sides.a_what = SettingsText(sides.a.pipeline, options.a, two);
-  sides.b_what = SettingsText(sides.b.pipeline, options.b, two);
-  for (experiments::AbSide* side : {&sides.a, &sides.b}) {
-    side->settings = options.set;
-    const std::vector<std::string>& own = side == &sides.a ? options.a : options.b;
-    side->settings.insert(side->settings.end(), own.begin(), own.end());
-    if (options.cold) side->arguments.emplace_back("--cold");
-    // A mistake shows before the first run, not after it.
-    try {
-      reader::Settings settings;
-      for (const std::string& text : side->settings) settings.push_back(reader::ParseSetting(text));
-      const reader::PipelineSpec spec = reader::LoadPipeline(side->pipeline, settings);
-      if (options.cold && spec.synthetic) {
-        throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read",
-                    "--cold", "give a pipeline that reads a table");
-      }
-    } catch (const Error& error) {
-      throw error.Within("side " + side->label);
+  return intended;
+}
+
+void CheckSide(const AbSide& side, bool cold) {
+  try {
+    reader::Settings settings;
+    for (const std::string& text : side.settings) settings.push_back(reader::ParseSetting(text));
+    const reader::PipelineSpec spec = reader::LoadPipeline(side.pipeline, settings);
+    if (cold && spec.synthetic) {
+      throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read",
+                  "--cold", "give a pipeline that reads a table");
     }
+  } catch (const Error& error) {
+    throw error.Within("side " + side.label);
   }
-  return sides;
 }
 
-Sides CommandSides(const CompareOptions& options) {
-  if (options.a_command.empty() || options.b_command.empty()) {
-    throw Error(ExitCode::kUsage, "two commands are compared",
-                options.a_command.empty() ? "--b-cmd" : "--a-cmd",
-                options.a_command.empty() ? "give --a-cmd CMD too" : "give --b-cmd CMD too");
-  }
-  const auto refuse = [](bool given, const char* option, const char* why) {
-    if (given) throw Error(ExitCode::kUsage, why, option, "leave it out for commands");
-  };
-  refuse(!options.sides.empty(), "--a-cmd", "takes no pipeline or run beside it");
-  refuse(!options.a.empty() || !options.b.empty() || !options.set.empty(), "--a",
-         "a command has no settings of a pipeline");
-  refuse(!options.duration.empty(), "--duration", "a command ends by itself");
-  refuse(options.cold, "--cold", "only a pipeline knows which files are its own");
-  Sides sides;
+ComparedSides PipelineSides(const std::string& a, const std::string& b,
+                            const SideSettings& settings, bool cold) {
+  ComparedSides sides;
   sides.a.label = "A";
   sides.b.label = "B";
-  sides.a.command = sides.a_what = options.a_command;
-  sides.b.command = sides.b_what = options.b_command;
+  sides.a.pipeline = a;
+  sides.b.pipeline = b;
+  sides.a_what = WhatRuns(a, settings.a, a != b);
+  sides.b_what = WhatRuns(b, settings.b, a != b);
+  sides.intended = IntendedBy(settings);
+  sides.cold = cold;
+  for (AbSide* side : {&sides.a, &sides.b}) {
+    side->settings = settings.both;
+    const std::vector<std::string>& own = side == &sides.a ? settings.a : settings.b;
+    side->settings.insert(side->settings.end(), own.begin(), own.end());
+    if (cold) side->arguments.emplace_back("--cold");
+    CheckSide(*side, cold);
+  }
   return sides;
 }
 
-// The command line that makes the same comparison, but for the number of pairs.
-std::string RepeatCommand(const CompareOptions& options, const Sides& sides) {
-  std::string text = ShellWord(ProgramName()) + " compare";
-  for (const std::string& side : options.sides) text += " " + ShellWord(side);
-  const auto add = [&](const char* option, const std::vector<std::string>& values) {
-    for (const std::string& value : values) text += fmt::format(" {} {}", option, ShellWord(value));
-  };
-  add("--set", options.set);
-  add("--a", options.a);
-  add("--b", options.b);
-  if (!sides.a.command.empty()) {
-    add("--a-cmd", {sides.a.command});
-    add("--b-cmd", {sides.b.command});
-  }
-  if (!options.duration.empty()) add("--duration", {options.duration});
-  if (options.margin != "3%") add("--margin", {options.margin});
-  if (!options.prepare.empty()) add("--prepare", {options.prepare});
-  add("--fail-on", options.fail_on);
-  if (options.level >= 0) text += fmt::format(" --level {}", options.level);
-  if (options.cold) text += " --cold";
-  return text + DatabaseOption(options.database);
+ComparedSides CommandSides(const std::string& a, const std::string& b) {
+  ComparedSides sides;
+  sides.a.label = "A";
+  sides.b.label = "B";
+  sides.a.command = sides.a_what = a;
+  sides.b.command = sides.b_what = b;
+  sides.intended = IntendedBy({});
+  return sides;
 }
 
-// How many pairs, with what there is to spend.
-size_t PlannedPairs(const CompareOptions& options, int64_t duration_ns, int64_t budget_ns) {
-  if (options.pairs) return *options.pairs;
-  if (budget_ns == 0) return 12;
-  const int64_t pair_ns = 2 * (duration_ns + kOverheadNs);
-  return static_cast<size_t>(std::clamp<int64_t>(budget_ns / pair_ns, 1, 1000));
-}
+// ---------------------------------------------------------------- pairs
+
+struct PairedOptions {
+  ComparedSides sides;
+  ComparisonTerms terms;
+  AbOptions runs;           // without its sides and `finished`, which are set here
+  bool early_stop = false;  // ends as soon as the answer is sure
+  std::string repeat;       // the command that makes the same comparison, without --pairs
+};
+
+struct PairedEnd {
+  size_t pairs = 0;  // that ran
+  // None: it was interrupted; the record says so, and what ran is kept.
+  std::optional<dashboards::ComparisonPage> page;
+};
+
+// What a run takes beside its duration, until the first has been seen: probes have to be loaded.
+constexpr int64_t kOverheadNs = 1'000'000'000;
 
 const char* StopWords(analysis::StopReason why) {
   switch (why) {
@@ -266,122 +262,179 @@ const char* StopWords(analysis::StopReason why) {
   return "no more pairs were planned";
 }
 
-int CompareSides(const CompareOptions& options, const Sides& sides) {
-  const std::vector<analysis::Gate> gates = ParseGates(options);
-  // A page that cannot be written shows before the runs, not after them.
-  if (!options.page.file.empty()) AtomicFile::Check(options.page.file, options.page.replace);
-  experiments::AbOptions run;
-  run.a = sides.a;
-  run.b = sides.b;
-  run.database = options.database;
-  run.name = options.name.empty() ? DefaultName() : options.name;
+// What is known of the comparison before any pair has run.
+analysis::ComparisonInput EmptyInput(const PairedOptions& options) {
+  analysis::ComparisonInput input;
+  input.a = {"A", options.sides.a_what, {}};
+  input.b = {"B", options.sides.b_what, {}};
+  input.margin = options.terms.margin;
+  input.seed = options.runs.seed;
+  // A gate has a bound of its own: the end that is right for the verdict may leave it open. One
+  // pair cannot end early.
+  const bool early_stop = options.early_stop && options.terms.gates.empty();
+  if (early_stop && options.runs.pairs >= 2) input.planned_pairs = options.runs.pairs;
+  input.cold = options.sides.cold;
+  return input;
+}
+
+// Why there are fewer pairs than planned; empty: there are not. `plan`: of the end that was sure
+// before; null: there was none to be had.
+std::string EndText(const AbResult& result, size_t planned, const analysis::ComparisonInput& input,
+                    const analysis::SequentialPlan* plan) {
+  const size_t pairs = result.pairs.size();
+  if (result.end == AbEnd::kBudget)
+    return fmt::format("--time was used up after {} of {} pairs", pairs, planned);
+  if (result.end != AbEnd::kStopped || pairs >= planned) return "";
+  return fmt::format("stopped after {} of {} pairs: {}", pairs, planned,
+                     StopWords(analysis::Replay(input, *plan).step().why));
+}
+
+// The runs of the pairs that count.
+dashboards::ComparedRuns RunsThatCount(const dashboards::ComparedRuns& runs,
+                                       const analysis::Comparison& comparison) {
+  dashboards::ComparedRuns counting;
+  for (size_t i = 0; i < runs.a.size(); ++i) {
+    if (!comparison.left_out_a[i].empty()) continue;
+    counting.a.push_back(runs.a[i]);
+    counting.b.push_back(runs.b[i]);
+  }
+  return counting;
+}
+
+size_t PairsWithin(int64_t budget_ns, int64_t duration_ns) {
+  const int64_t pair_ns = 2 * (duration_ns + kOverheadNs);
+  return static_cast<size_t>(std::clamp<int64_t>(budget_ns / pair_ns, 1, 1000));
+}
+
+std::string PairsName(const std::string& asked) {
+  std::string name = asked;
+  if (name.empty()) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    char text[32];
+    std::strftime(text, sizeof text, "cmp-%m%d-%H%M%S", &local);
+    name = text;
+  }
   // Tags are words.
   std::replace_if(
-      run.name.begin(), run.name.end(), [](unsigned char c) { return std::isspace(c) != 0; }, '-');
-  run.seed = options.seed.value_or(SeedFromClock());
-  run.prepare = options.prepare;
-  run.warmup = options.warmup;
-  run.quiet = options.quiet;
-  if (sides.a.command.empty()) {
-    run.duration_ns =
-        options.duration.empty() ? kDefaultRunNs : ParseDuration(options.duration, "--duration");
-    if (run.duration_ns <= 0)
-      throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 2s, 10s, 1m");
-  }
-  if (!options.time.empty()) {
-    run.budget_ns = ParseDuration(options.time, "--time");
-    if (run.budget_ns <= 0)
-      throw Error(ExitCode::kUsage, "must be longer than 0", "--time", "try 60s, 5m");
-  }
-  run.pairs = PlannedPairs(options, run.duration_ns, run.budget_ns);
+      name.begin(), name.end(), [](unsigned char c) { return std::isspace(c) != 0; }, '-');
+  return name;
+}
 
-  ComparisonInput input;
-  input.a = {"A", sides.a_what, {}};
-  input.b = {"B", sides.b_what, {}};
-  input.margin = ParseMargin(options.margin);
-  input.seed = run.seed;
-  // A gate has a bound of its own: the end that is right for the verdict may leave it open.
-  input.planned_pairs = options.no_early_stop || !gates.empty() ? 0 : run.pairs;
-  input.cold = options.cold;
-  if (options.level >= 0) {
-    for (experiments::AbSide* side : {&run.a, &run.b})
-      side->arguments.insert(side->arguments.end(), {"--level", std::to_string(options.level)});
-  }
+uint64_t SeedFromClock() {
+  // Small enough to be read out, and the same in JSON and in every language.
+  return static_cast<uint64_t>(RealtimeNs() / 1'000'000) % 1'000'000;
+}
+
+PairedEnd ComparePairs(const PairedOptions& options) {
+  const ComparedSides& sides = options.sides;
+  AbOptions runs = options.runs;
+  runs.a = sides.a;
+  runs.b = sides.b;
+  analysis::ComparisonInput input = EmptyInput(options);
   std::optional<analysis::SequentialPlan> plan;
-  if (input.planned_pairs >= 2)
-    plan = analysis::PlanSequential(input.planned_pairs, input.alpha);
-  else
-    input.planned_pairs = 0;
-  experiments::ComparisonRecord record(options.database, run.name, sides.a_what, sides.b_what,
-                                       run.seed);
-  ComparisonNotes notes;
-  run.finished = [&](const experiments::AbPair& pair) {
+  if (input.planned_pairs > 0) plan = analysis::PlanSequential(input.planned_pairs, input.alpha);
+  ComparisonRecord record(runs.database, runs.name, sides.a_what, sides.b_what, runs.seed);
+  dashboards::ComparisonNotes notes;
+  runs.finished = [&](const AbPair& pair) {
     record.Add(pair);
     input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
     input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
     input.b_first.push_back(pair.b_first);
     // Whether it makes sense is known after the first pair.
     if (pair.index == 0)
-      CheckConditions(options, experiments::LoadRuns(options.database, input), true, &notes);
+      CheckConditions(options.terms, LoadRuns(runs.database, input), sides.intended, &notes);
     return !plan || !analysis::Replay(input, *plan).step().stop;
   };
-  const experiments::AbResult result = experiments::RunPairs(run);
-  if (result.end == experiments::AbEnd::kInterrupted) {
+  const AbResult result = RunPairs(runs);
+  if (result.end == AbEnd::kInterrupted) {
     record.Finish(collectors::ComparisonState::kInterrupted, "", "");
-    const std::string next =
-        result.pairs.empty()
-            ? ""
-            : fmt::format("; next: {0} compare tag:{1}-A tag:{1}-B{2}", ShellWord(ProgramName()),
-                          run.name, DatabaseOption(options.database));
-    fmt::print(stderr, "stopped after {} of {} pairs; what ran is in {}{}\n", result.pairs.size(),
-               run.pairs, options.database, next);
-    return static_cast<int>(ExitCode::kInterrupted);
+    return {result.pairs.size(), std::nullopt};
   }
+  const analysis::SequentialPlan* planned = plan ? &*plan : nullptr;
   notes.comparison_id = record.id();
-  notes.name = run.name;
+  notes.name = runs.name;
   notes.wall_ns = result.wall_ns;
-  notes.repeat = RepeatCommand(options, sides);
-  if (result.end == experiments::AbEnd::kBudget)
-    notes.end =
-        fmt::format("--time was used up after {} of {} pairs", result.pairs.size(), run.pairs);
-  if (result.end == experiments::AbEnd::kStopped && result.pairs.size() < run.pairs) {
-    notes.end = fmt::format("stopped after {} of {} pairs: {}", result.pairs.size(), run.pairs,
-                            StopWords(analysis::Replay(input, *plan).step().why));
-  }
-  const analysis::Comparison comparison = analysis::Compare(input, plan ? &*plan : nullptr);
-  dashboards::NoteGates(gates, comparison, &notes);
-  const ComparedRuns views = experiments::LoadRuns(options.database, input);
-  ComparedRuns counting;
-  for (size_t i = 0; i < views.a.size(); ++i) {
-    if (!comparison.left_out_a[i].empty()) continue;
-    counting.a.push_back(views.a[i]);
-    counting.b.push_back(views.b[i]);
-  }
-  if (!counting.a.empty()) CheckConditions(options, counting, true, &notes);
-  dashboards::NoteOutliers(input, comparison, views, &notes);
-  dashboards::NoteOtherLoad(views, input.unit, comparison.metrics[0], &notes);
-  std::optional<dashboards::Section> section =
-      dashboards::NoteWhy(comparison, views, input.unit, &notes);
-  const dashboards::ComparisonPage page{input, comparison, notes, std::move(section)};
+  notes.repeat = options.repeat;
+  notes.end = EndText(result, runs.pairs, input, planned);
+  const analysis::Comparison comparison = analysis::Compare(input, planned);
+  const dashboards::ComparedRuns all = LoadRuns(runs.database, input);
+  const dashboards::ComparedRuns counting = RunsThatCount(all, comparison);
+  if (!counting.a.empty()) CheckConditions(options.terms, counting, sides.intended, &notes);
+  dashboards::ComparisonPage page =
+      MakeComparisonPage(options.terms, input, comparison, all, std::move(notes));
   for (size_t i = 0; i < result.pairs.size(); ++i) {
     if (!comparison.left_out_a[i].empty())
       record.LeaveOut(result.pairs[i], comparison.left_out_a[i]);
   }
   record.Finish(collectors::ComparisonState::kComplete, dashboards::VerdictKey(comparison),
                 dashboards::ComparisonJson(page));
-  return Print(options, page);
+  return {result.pairs.size(), std::move(page)};
 }
 
 // ---------------------------------------------------------------- runs recorded before
 
+struct RecordedOptions {
+  std::string a, b;  // the sides, as they were named
+  ComparisonTerms terms;
+  std::string name;
+  uint64_t seed = 1;
+  // For the command that compares the runs' pipelines anew.
+  std::string program;          // as a shell takes it
+  std::string database_option;  // " --db FILE"; empty for the default
+};
+
 // What would compare the pipelines of two recorded runs, interleaved; empty where a run has no
 // pipeline file.
-std::string RunAgainCommand(const CompareOptions& options, const analysis::RunRow& a,
+std::string RunAgainCommand(const RecordedOptions& options, const analysis::RunRow& a,
                             const analysis::RunRow& b) {
   if (a.pipeline_path.empty() || b.pipeline_path.empty()) return "";
-  return fmt::format("{} compare {} {}{}{}{}", ShellWord(ProgramName()), ShellWord(a.pipeline_path),
+  return fmt::format("{} compare {} {}{}{}{}", options.program, ShellWord(a.pipeline_path),
                      ShellWord(b.pipeline_path), analysis::RecordedOptions(a, "--a"),
-                     analysis::RecordedOptions(b, "--b"), DatabaseOption(options.database));
+                     analysis::RecordedOptions(b, "--b"), options.database_option);
+}
+
+dashboards::ComparisonPage CompareRecorded(const dashboards::ComparedRuns& runs,
+                                           const RecordedOptions& options) {
+  const std::vector<analysis::RunView>&a = runs.a, &b = runs.b;
+  const bool blocks = a.size() == 1 && b.size() == 1;
+  analysis::ComparisonInput input;
+  input.unit = blocks ? analysis::ComparedUnit::kBlock : analysis::ComparedUnit::kRun;
+  input.a = ComparedSideOf("A", options.a, a, blocks);
+  input.b = ComparedSideOf("B", options.b, b, blocks);
+  input.margin = options.terms.margin;
+  input.seed = options.seed;
+  dashboards::ComparisonNotes notes;
+  notes.name = options.name;
+  notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
+  CheckConditions(options.terms, runs, {}, &notes);
+  return MakeComparisonPage(options.terms, input, analysis::Compare(input), runs, std::move(notes));
+}
+
+// ---------------------------------------------------------------- the command
+
+// The command line that makes the same comparison, but for the number of pairs.
+std::string RepeatCommand(const CompareOptions& options) {
+  std::string text = ShellWord(ProgramName()) + " compare";
+  for (const std::string& side : options.sides) text += " " + ShellWord(side);
+  const auto add = [&](const char* option, const std::vector<std::string>& values) {
+    for (const std::string& value : values) text += fmt::format(" {} {}", option, ShellWord(value));
+  };
+  add("--set", options.set);
+  add("--a", options.a);
+  add("--b", options.b);
+  if (!options.a_command.empty()) {
+    add("--a-cmd", {options.a_command});
+    add("--b-cmd", {options.b_command});
+  }
+  if (!options.duration.empty()) add("--duration", {options.duration});
+  if (options.margin != "3%") add("--margin", {options.margin});
+  if (!options.prepare.empty()) add("--prepare", {options.prepare});
+  add("--fail-on", options.fail_on);
+  if (options.level >= 0) text += fmt::format(" --level {}", options.level);
+  if (options.cold) text += " --cold";
+  return text + DatabaseOption(options.database);
 }
 
 // Options that say how sides are run, where none is.
@@ -402,52 +455,109 @@ void RefuseRunning(const CompareOptions& options, const char* why, const char* f
   refuse(options.no_early_stop, "--no-early-stop");
 }
 
-int CompareRecorded(const CompareOptions& options) {
-  const std::vector<analysis::Gate> gates = ParseGates(options);
+ComparedSides SidesOfPipelines(const CompareOptions& options) {
+  if (options.sides.size() == 1 && options.a.empty() && options.b.empty()) {
+    throw Error(ExitCode::kUsage, "says not what differs between the sides", options.sides[0],
+                "give --a KEY=VALUE and --b KEY=VALUE, a second pipeline, or the same file twice "
+                "to see what differs by chance");
+  }
+  return PipelineSides(options.sides[0], options.sides.back(), {options.set, options.a, options.b},
+                       options.cold);
+}
+
+ComparedSides SidesOfCommands(const CompareOptions& options) {
+  if (options.a_command.empty() || options.b_command.empty()) {
+    throw Error(ExitCode::kUsage, "two commands are compared",
+                options.a_command.empty() ? "--b-cmd" : "--a-cmd",
+                options.a_command.empty() ? "give --a-cmd CMD too" : "give --b-cmd CMD too");
+  }
+  const auto refuse = [](bool given, const char* option, const char* why) {
+    if (given) throw Error(ExitCode::kUsage, why, option, "leave it out for commands");
+  };
+  refuse(!options.sides.empty(), "--a-cmd", "takes no pipeline or run beside it");
+  refuse(!options.a.empty() || !options.b.empty() || !options.set.empty(), "--a",
+         "a command has no settings of a pipeline");
+  refuse(!options.duration.empty(), "--duration", "a command ends by itself");
+  refuse(options.cold, "--cold", "only a pipeline knows which files are its own");
+  return CommandSides(options.a_command, options.b_command);
+}
+
+// How the sides are run.
+AbOptions RunsOf(const CompareOptions& options) {
+  AbOptions runs;
+  runs.database = options.database;
+  runs.name = PairsName(options.name);
+  runs.seed = options.seed.value_or(SeedFromClock());
+  runs.prepare = options.prepare;
+  runs.warmup = options.warmup;
+  runs.quiet = options.quiet;
+  if (options.a_command.empty()) {
+    runs.duration_ns =
+        options.duration.empty() ? kDefaultRunNs : ParseDuration(options.duration, "--duration");
+    if (runs.duration_ns <= 0)
+      throw Error(ExitCode::kUsage, "must be longer than 0", "--duration", "try 2s, 10s, 1m");
+  }
+  if (!options.time.empty()) {
+    runs.budget_ns = ParseDuration(options.time, "--time");
+    if (runs.budget_ns <= 0)
+      throw Error(ExitCode::kUsage, "must be longer than 0", "--time", "try 60s, 5m");
+  }
+  if (options.pairs) {
+    runs.pairs = *options.pairs;
+  } else if (runs.budget_ns > 0) {
+    runs.pairs = PairsWithin(runs.budget_ns, runs.duration_ns);
+  }
+  return runs;
+}
+
+int RunSides(const CompareOptions& options, const ComparedSides& sides) {
+  PairedOptions paired;
+  paired.sides = sides;
+  if (options.level >= 0) {
+    for (AbSide* side : {&paired.sides.a, &paired.sides.b})
+      side->arguments.insert(side->arguments.end(), {"--level", std::to_string(options.level)});
+  }
+  paired.terms.gates = ParseGates(options);
+  // A page that cannot be written shows before the runs, not after them.
+  if (!options.page.file.empty()) AtomicFile::Check(options.page.file, options.page.replace);
+  paired.runs = RunsOf(options);
+  paired.terms.margin = ParseMargin(options.margin);
+  paired.terms.force = options.force;
+  paired.early_stop = !options.no_early_stop;
+  paired.repeat = RepeatCommand(options);
+  const PairedEnd end = ComparePairs(paired);
+  if (end.page) return Print(options, *end.page);
+  const std::string next =
+      end.pairs == 0
+          ? ""
+          : fmt::format("; next: {0} compare tag:{1}-A tag:{1}-B{2}", ShellWord(ProgramName()),
+                        paired.runs.name, DatabaseOption(options.database));
+  fmt::print(stderr, "stopped after {} of {} pairs; what ran is in {}{}\n", end.pairs,
+             paired.runs.pairs, options.database, next);
+  return static_cast<int>(ExitCode::kInterrupted);
+}
+
+int CompareRuns(const CompareOptions& options) {
+  RecordedOptions recorded;
+  recorded.terms.gates = ParseGates(options);
   RefuseRunning(options, "recorded runs are not run again",
                 "leave it out, or give a pipeline file");
   if (options.sides.size() < 2) {
     throw Error(ExitCode::kUsage, "is compared with nothing", options.sides[0],
                 "give a second run, or a second tag:NAME");
   }
-  { collectors::ReadStore ready(options.database); }
-  const ComparedRuns views = {experiments::LoadSide(options.database, options.sides[0]),
-                              experiments::LoadSide(options.database, options.sides[1])};
-  const std::vector<analysis::RunView>&a = views.a, &b = views.b;
-  for (const analysis::RunView& x : a) {
-    for (const analysis::RunView& y : b) {
-      if (x.run.run_id == y.run.run_id) {
-        throw Error(ExitCode::kUsage, fmt::format("run {} is on both sides", x.run.run_id),
-                    options.sides[0] + " and " + options.sides[1], "give two different runs");
-      }
-    }
-  }
-  ComparisonInput input;
-  const bool blocks = a.size() == 1 && b.size() == 1;
-  input.unit = blocks ? ComparedUnit::kBlock : ComparedUnit::kRun;
-  input.a = experiments::ComparedSideOf("A", options.sides[0], a, blocks);
-  input.b = experiments::ComparedSideOf("B", options.sides[1], b, blocks);
-  // Without a steady phase the whole run is one sample: the raw values are shown.
-  for (ComparedSide* side : {&input.a, &input.b}) {
-    if (!side->samples.empty()) continue;
-    const analysis::RunView& view = side == &input.a ? a[0] : b[0];
-    side->samples.push_back({view.run.run_id, analysis::FiguresOf(view), ""});
-  }
-  input.margin = ParseMargin(options.margin);
-  input.seed = options.seed.value_or(1);
-  ComparisonNotes notes;
-  notes.name = options.name;
-  notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
-  CheckConditions(options, views, false, &notes);
-  const analysis::Comparison comparison = analysis::Compare(input);
-  dashboards::NoteOtherLoad(views, input.unit, comparison.metrics[0], &notes);
-  dashboards::NoteGates(gates, comparison, &notes);
-  std::optional<dashboards::Section> section =
-      dashboards::NoteWhy(comparison, views, input.unit, &notes);
-  return Print(options, {input, comparison, notes, std::move(section)});
+  recorded.a = options.sides[0];
+  recorded.b = options.sides[1];
+  const dashboards::ComparedRuns runs =
+      experiments::LoadSides(options.database, recorded.a, recorded.b);
+  recorded.terms.margin = ParseMargin(options.margin);
+  recorded.terms.force = options.force;
+  recorded.name = options.name;
+  recorded.seed = options.seed.value_or(1);
+  recorded.program = ShellWord(ProgramName());
+  recorded.database_option = DatabaseOption(options.database);
+  return Print(options, CompareRecorded(runs, recorded));
 }
-
-// ---------------------------------------------------------------- comparisons made before
 
 int ListComparisons(const CompareOptions& options) {
   const std::vector<dashboards::ListedComparison> list =
@@ -483,7 +593,7 @@ int Compare(const CompareOptions& options) {
     return options.list ? ListComparisons(options) : ShowComparison(options);
   }
   if (!options.a_command.empty() || !options.b_command.empty())
-    return CompareSides(options, CommandSides(options));
+    return RunSides(options, SidesOfCommands(options));
   if (options.sides.size() > 2) {
     throw Error(ExitCode::kUsage, fmt::format("{} sides", options.sides.size()), options.sides[2],
                 "give two at most; several runs of a side: tag:NAME");
@@ -495,13 +605,13 @@ int Compare(const CompareOptions& options) {
   }
   const auto pipelines =
       static_cast<size_t>(std::count_if(options.sides.begin(), options.sides.end(), IsPipeline));
-  if (pipelines == options.sides.size()) return CompareSides(options, PipelineSides(options));
+  if (pipelines == options.sides.size()) return RunSides(options, SidesOfPipelines(options));
   if (pipelines > 0) {
     throw Error(ExitCode::kUsage, "a pipeline file and a recorded run",
                 options.sides[0] + " and " + options.sides[1],
                 "run the pipeline first, or give two of one kind");
   }
-  return CompareRecorded(options);
+  return CompareRuns(options);
 }
 
 HR_COMMAND(

@@ -56,8 +56,7 @@ std::vector<NamedRun> RunsOfTag(collectors::ReadStore& store, const std::string&
   return runs;
 }
 
-}  // namespace
-
+// The runs that the word names: "tag:NAME" all that have the tag, anything else one run.
 std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side) {
   std::vector<analysis::RunView> views;
   if (!IsTag(side)) {
@@ -68,6 +67,23 @@ std::vector<analysis::RunView> LoadSide(const std::string& database, const std::
   for (const NamedRun& run : RunsOfTag(store, database, side.substr(4)))
     views.push_back(analysis::LoadRun(database, std::to_string(run.id)));
   return views;
+}
+
+}  // namespace
+
+dashboards::ComparedRuns LoadSides(const std::string& database, const std::string& a,
+                                   const std::string& b) {
+  { collectors::ReadStore ready(database); }
+  dashboards::ComparedRuns runs = {LoadSide(database, a), LoadSide(database, b)};
+  for (const analysis::RunView& x : runs.a) {
+    for (const analysis::RunView& y : runs.b) {
+      if (x.run.run_id == y.run.run_id) {
+        throw Error(ExitCode::kUsage, fmt::format("run {} is on both sides", x.run.run_id),
+                    a + " and " + b, "give two different runs");
+      }
+    }
+  }
+  return runs;
 }
 
 analysis::ComparedSide ComparedSideOf(const std::string& label, const std::string& said,
@@ -96,6 +112,9 @@ analysis::ComparedSide ComparedSideOf(const std::string& label, const std::strin
         side.samples[0].figures.reasons[f] = whole.reasons[f];
       }
     }
+  }
+  if (side.samples.empty()) {
+    side.samples.push_back({views[0].run.run_id, analysis::FiguresOf(views[0]), ""});
   }
   return side;
 }

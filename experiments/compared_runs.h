@@ -10,13 +10,15 @@
 
 namespace headrace::experiments {
 
-// The runs of a side: "tag:NAME" is all that have the tag, in the order in which they began;
-// anything else is one run, by id or name. Throws Error kBadData where there is none.
-std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side);
+// The runs of two sides. "tag:NAME" is all runs that have the tag, in the order in which they
+// began; anything else is one run, by id or name. Throws Error: kBadData where there is none or no
+// database, kUsage where a run is on both sides.
+dashboards::ComparedRuns LoadSides(const std::string& database, const std::string& a,
+                                   const std::string& b);
 
 // The side `label` ("A") of the runs `views`, of which there is at least one, that `said` names.
-// `blocks`: the samples are blocks of the one run, none where it has no steady phase; else each run
-// is one, and a run that is still being recorded is left out.
+// Each run is a sample; one that is still being recorded is left out. `blocks`: the samples are
+// blocks of the one run, or the whole run where it has no steady phase.
 analysis::ComparedSide ComparedSideOf(const std::string& label, const std::string& said,
                                       const std::vector<analysis::RunView>& views, bool blocks);
 
