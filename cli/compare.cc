@@ -3,19 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
-#include <ctime>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
-#include "analysis/run/read_run.h"
-#include "analysis/run/run_view.h"
-#include "analysis/run/settings.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -23,33 +19,21 @@
 #include "cli/command_line.h"
 #include "cli/page_output.h"
 #include "cli/verdict.h"
-#include "collectors/store/store.h"
 #include "dashboards/comparison.h"
 #include "dashboards/comparison_json.h"
 #include "dashboards/comparison_list.h"
 #include "dashboards/comparison_notes.h"
-#include "dashboards/render/render.h"
-#include "experiments/ab_runner.h"
 #include "experiments/compared_runs.h"
-#include "experiments/comparison_record.h"
+#include "experiments/compared_sides.h"
+#include "experiments/paired_comparison.h"
+#include "experiments/recorded_comparison.h"
 #include "experiments/stored_comparison.h"
-#include "reader/pipeline/spec.h"
 
 namespace headrace::cli {
 namespace {
 
-using dashboards::ComparisonNotes;
-using experiments::AbEnd;
-using experiments::AbOptions;
-using experiments::AbPair;
-using experiments::AbResult;
-using experiments::AbSide;
-using experiments::ComparedSideOf;
-using experiments::ComparisonRecord;
-using experiments::LoadRuns;
-using experiments::RunPairs;
-
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
+
 struct CompareOptions {
   std::vector<std::string> sides, a, b, set;
   std::string a_command, b_command, duration, time, margin = "3%", prepare, name;
@@ -84,12 +68,13 @@ bool IsPipeline(const std::string& text) {
   std::error_code ignored;
   return text.find('/') != std::string::npos && std::filesystem::is_regular_file(text, ignored);
 }
+
 // Prints the page, or writes it. Returns the exit code by the gates, else by the verdict.
 int Print(const CompareOptions& options, const dashboards::ComparisonPage& page) {
   const dashboards::Report report = dashboards::MakeComparisonReport(page);
   WritePage(options.page, report, [&] { return dashboards::ComparisonJson(page); });
   bool undecided = false;
-  for (const ComparisonNotes::GateSaid& gate : page.notes.gates) {
+  for (const dashboards::ComparisonNotes::GateSaid& gate : page.notes.gates) {
     if (gate.state == "fails") return static_cast<int>(ExitCode::kGateFailed);
     undecided = undecided || gate.state == "undecided";
   }
@@ -105,314 +90,6 @@ std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
     gates.push_back(analysis::ParseGate(text, "--fail-on"));
   return gates;
 }
-
-// ---------------------------------------------------------------- terms
-
-struct ComparisonTerms {
-  double margin = 0.03;               // a smaller change counts as none
-  std::vector<analysis::Gate> gates;  // what the page says of them is added to it
-  bool force = false;                 // compares also what is not comparable; the page is marked
-};
-
-std::vector<const analysis::RunView*> PointersTo(const std::vector<analysis::RunView>& views) {
-  std::vector<const analysis::RunView*> pointers;
-  for (const analysis::RunView& view : views) pointers.push_back(&view);
-  return pointers;
-}
-
-// Notes what is the same on both sides and what is not. Throws Error kBadData where figures of one
-// say nothing of the other, unless the terms force it.
-void CheckConditions(const ComparisonTerms& terms, const dashboards::ComparedRuns& runs,
-                     const analysis::IntendedDifference& intended,
-                     dashboards::ComparisonNotes* notes) {
-  const std::vector<const analysis::RunView*> a = PointersTo(runs.a), b = PointersTo(runs.b);
-  const analysis::Comparability found = analysis::CompareConditions(a, b, intended);
-  if (found.refused() && !terms.force) {
-    throw Error(ExitCode::kBadData, found.Refusal(), "",
-                "--force compares all the same, and marks the page");
-  }
-  dashboards::NoteConditions(found, runs, notes);
-}
-
-// The page of a comparison whose conditions are noted: with the other notes, and what explains the
-// change.
-dashboards::ComparisonPage MakeComparisonPage(const ComparisonTerms& terms,
-                                              const analysis::ComparisonInput& input,
-                                              const analysis::Comparison& comparison,
-                                              const dashboards::ComparedRuns& runs,
-                                              dashboards::ComparisonNotes notes) {
-  dashboards::NoteOutliers(input, comparison, runs, &notes);
-  dashboards::NoteOtherLoad(runs, input.unit, comparison.metrics[0], &notes);
-  dashboards::NoteGates(terms.gates, comparison, &notes);
-  std::optional<dashboards::Section> why =
-      dashboards::NoteWhy(comparison, runs, input.unit, &notes);
-  return {input, comparison, std::move(notes), std::move(why)};
-}
-
-// ---------------------------------------------------------------- sides that are run
-
-struct ComparedSides {
-  AbSide a, b;
-  std::string a_what, b_what;  // as the page names them
-  analysis::IntendedDifference intended;
-  bool cold = false;  // each run begins with none of its table in the page cache
-};
-
-// Settings on top of pipeline files, KEY=VALUE.
-struct SideSettings {
-  std::vector<std::string> both, a, b;  // a side's own go on top of those of both
-};
-
-// What a pipeline's side is called: its own settings, with the file where the other side has
-// another.
-std::string WhatRuns(const std::string& pipeline, const std::vector<std::string>& settings,
-                     bool with_pipeline) {
-  std::string text = with_pipeline ? pipeline : "";
-  for (const std::string& setting : settings) text += (text.empty() ? "" : " ") + setting;
-  return text.empty() ? pipeline + " as it is" : text;
-}
-
-// What differs on purpose. What the page cache held is never a reason to refuse, as runs that found
-// it empty are left out by what they read.
-analysis::IntendedDifference IntendedBy(const SideSettings& settings) {
-  analysis::IntendedDifference intended;
-  intended.cache = true;
-  for (const std::vector<std::string>* own : {&settings.a, &settings.b}) {
-    for (const std::string& text : *own)
-      intended.table = intended.table || text.rfind("source.table=", 0) == 0;
-  }
-  return intended;
-}
-
-void CheckSide(const AbSide& side, bool cold) {
-  try {
-    reader::Settings settings;
-    for (const std::string& text : side.settings) settings.push_back(reader::ParseSetting(text));
-    const reader::PipelineSpec spec = reader::LoadPipeline(side.pipeline, settings);
-    if (cold && spec.synthetic) {
-      throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read",
-                  "--cold", "give a pipeline that reads a table");
-    }
-  } catch (const Error& error) {
-    throw error.Within("side " + side.label);
-  }
-}
-
-ComparedSides PipelineSides(const std::string& a, const std::string& b,
-                            const SideSettings& settings, bool cold) {
-  ComparedSides sides;
-  sides.a.label = "A";
-  sides.b.label = "B";
-  sides.a.pipeline = a;
-  sides.b.pipeline = b;
-  sides.a_what = WhatRuns(a, settings.a, a != b);
-  sides.b_what = WhatRuns(b, settings.b, a != b);
-  sides.intended = IntendedBy(settings);
-  sides.cold = cold;
-  for (AbSide* side : {&sides.a, &sides.b}) {
-    side->settings = settings.both;
-    const std::vector<std::string>& own = side == &sides.a ? settings.a : settings.b;
-    side->settings.insert(side->settings.end(), own.begin(), own.end());
-    if (cold) side->arguments.emplace_back("--cold");
-    CheckSide(*side, cold);
-  }
-  return sides;
-}
-
-ComparedSides CommandSides(const std::string& a, const std::string& b) {
-  ComparedSides sides;
-  sides.a.label = "A";
-  sides.b.label = "B";
-  sides.a.command = sides.a_what = a;
-  sides.b.command = sides.b_what = b;
-  sides.intended = IntendedBy({});
-  return sides;
-}
-
-// ---------------------------------------------------------------- pairs
-
-struct PairedOptions {
-  ComparedSides sides;
-  ComparisonTerms terms;
-  AbOptions runs;           // without its sides and `finished`, which are set here
-  bool early_stop = false;  // ends as soon as the answer is sure
-  std::string repeat;       // the command that makes the same comparison, without --pairs
-};
-
-struct PairedEnd {
-  size_t pairs = 0;  // that ran
-  // None: it was interrupted; the record says so, and what ran is kept.
-  std::optional<dashboards::ComparisonPage> page;
-};
-
-// What a run takes beside its duration, until the first has been seen: probes have to be loaded.
-constexpr int64_t kOverheadNs = 1'000'000'000;
-
-const char* StopWords(analysis::StopReason why) {
-  switch (why) {
-    case analysis::StopReason::kDifference:
-    case analysis::StopReason::kSame:
-      return "the answer is sure";
-    case analysis::StopReason::kFutile:
-      return "the rest would hardly decide";
-    case analysis::StopReason::kNone:
-    case analysis::StopReason::kMaximum:
-      break;
-  }
-  return "no more pairs were planned";
-}
-
-// What is known of the comparison before any pair has run.
-analysis::ComparisonInput EmptyInput(const PairedOptions& options) {
-  analysis::ComparisonInput input;
-  input.a = {"A", options.sides.a_what, {}};
-  input.b = {"B", options.sides.b_what, {}};
-  input.margin = options.terms.margin;
-  input.seed = options.runs.seed;
-  // A gate has a bound of its own: the end that is right for the verdict may leave it open. One
-  // pair cannot end early.
-  const bool early_stop = options.early_stop && options.terms.gates.empty();
-  if (early_stop && options.runs.pairs >= 2) input.planned_pairs = options.runs.pairs;
-  input.cold = options.sides.cold;
-  return input;
-}
-
-// Why there are fewer pairs than planned; empty: there are not. `plan`: of the end that was sure
-// before; null: there was none to be had.
-std::string EndText(const AbResult& result, size_t planned, const analysis::ComparisonInput& input,
-                    const analysis::SequentialPlan* plan) {
-  const size_t pairs = result.pairs.size();
-  if (result.end == AbEnd::kBudget)
-    return fmt::format("--time was used up after {} of {} pairs", pairs, planned);
-  if (result.end != AbEnd::kStopped || pairs >= planned) return "";
-  return fmt::format("stopped after {} of {} pairs: {}", pairs, planned,
-                     StopWords(analysis::Replay(input, *plan).step().why));
-}
-
-// The runs of the pairs that count.
-dashboards::ComparedRuns RunsThatCount(const dashboards::ComparedRuns& runs,
-                                       const analysis::Comparison& comparison) {
-  dashboards::ComparedRuns counting;
-  for (size_t i = 0; i < runs.a.size(); ++i) {
-    if (!comparison.left_out_a[i].empty()) continue;
-    counting.a.push_back(runs.a[i]);
-    counting.b.push_back(runs.b[i]);
-  }
-  return counting;
-}
-
-size_t PairsWithin(int64_t budget_ns, int64_t duration_ns) {
-  const int64_t pair_ns = 2 * (duration_ns + kOverheadNs);
-  return static_cast<size_t>(std::clamp<int64_t>(budget_ns / pair_ns, 1, 1000));
-}
-
-std::string PairsName(const std::string& asked) {
-  std::string name = asked;
-  if (name.empty()) {
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    localtime_r(&now, &local);
-    char text[32];
-    std::strftime(text, sizeof text, "cmp-%m%d-%H%M%S", &local);
-    name = text;
-  }
-  // Tags are words.
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isspace(c) != 0; }, '-');
-  return name;
-}
-
-uint64_t SeedFromClock() {
-  // Small enough to be read out, and the same in JSON and in every language.
-  return static_cast<uint64_t>(RealtimeNs() / 1'000'000) % 1'000'000;
-}
-
-PairedEnd ComparePairs(const PairedOptions& options) {
-  const ComparedSides& sides = options.sides;
-  AbOptions runs = options.runs;
-  runs.a = sides.a;
-  runs.b = sides.b;
-  analysis::ComparisonInput input = EmptyInput(options);
-  std::optional<analysis::SequentialPlan> plan;
-  if (input.planned_pairs > 0) plan = analysis::PlanSequential(input.planned_pairs, input.alpha);
-  ComparisonRecord record(runs.database, runs.name, sides.a_what, sides.b_what, runs.seed);
-  dashboards::ComparisonNotes notes;
-  runs.finished = [&](const AbPair& pair) {
-    record.Add(pair);
-    input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
-    input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
-    input.b_first.push_back(pair.b_first);
-    // Whether it makes sense is known after the first pair.
-    if (pair.index == 0)
-      CheckConditions(options.terms, LoadRuns(runs.database, input), sides.intended, &notes);
-    return !plan || !analysis::Replay(input, *plan).step().stop;
-  };
-  const AbResult result = RunPairs(runs);
-  if (result.end == AbEnd::kInterrupted) {
-    record.Finish(collectors::ComparisonState::kInterrupted, "", "");
-    return {result.pairs.size(), std::nullopt};
-  }
-  const analysis::SequentialPlan* planned = plan ? &*plan : nullptr;
-  notes.comparison_id = record.id();
-  notes.name = runs.name;
-  notes.wall_ns = result.wall_ns;
-  notes.repeat = options.repeat;
-  notes.end = EndText(result, runs.pairs, input, planned);
-  const analysis::Comparison comparison = analysis::Compare(input, planned);
-  const dashboards::ComparedRuns all = LoadRuns(runs.database, input);
-  const dashboards::ComparedRuns counting = RunsThatCount(all, comparison);
-  if (!counting.a.empty()) CheckConditions(options.terms, counting, sides.intended, &notes);
-  dashboards::ComparisonPage page =
-      MakeComparisonPage(options.terms, input, comparison, all, std::move(notes));
-  for (size_t i = 0; i < result.pairs.size(); ++i) {
-    if (!comparison.left_out_a[i].empty())
-      record.LeaveOut(result.pairs[i], comparison.left_out_a[i]);
-  }
-  record.Finish(collectors::ComparisonState::kComplete, dashboards::VerdictKey(comparison),
-                dashboards::ComparisonJson(page));
-  return {result.pairs.size(), std::move(page)};
-}
-
-// ---------------------------------------------------------------- runs recorded before
-
-struct RecordedOptions {
-  std::string a, b;  // the sides, as they were named
-  ComparisonTerms terms;
-  std::string name;
-  uint64_t seed = 1;
-  // For the command that compares the runs' pipelines anew.
-  std::string program;          // as a shell takes it
-  std::string database_option;  // " --db FILE"; empty for the default
-};
-
-// What would compare the pipelines of two recorded runs, interleaved; empty where a run has no
-// pipeline file.
-std::string RunAgainCommand(const RecordedOptions& options, const analysis::RunRow& a,
-                            const analysis::RunRow& b) {
-  if (a.pipeline_path.empty() || b.pipeline_path.empty()) return "";
-  return fmt::format("{} compare {} {}{}{}{}", options.program, ShellWord(a.pipeline_path),
-                     ShellWord(b.pipeline_path), analysis::RecordedOptions(a, "--a"),
-                     analysis::RecordedOptions(b, "--b"), options.database_option);
-}
-
-dashboards::ComparisonPage CompareRecorded(const dashboards::ComparedRuns& runs,
-                                           const RecordedOptions& options) {
-  const std::vector<analysis::RunView>&a = runs.a, &b = runs.b;
-  const bool blocks = a.size() == 1 && b.size() == 1;
-  analysis::ComparisonInput input;
-  input.unit = blocks ? analysis::ComparedUnit::kBlock : analysis::ComparedUnit::kRun;
-  input.a = ComparedSideOf("A", options.a, a, blocks);
-  input.b = ComparedSideOf("B", options.b, b, blocks);
-  input.margin = options.terms.margin;
-  input.seed = options.seed;
-  dashboards::ComparisonNotes notes;
-  notes.name = options.name;
-  notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
-  CheckConditions(options.terms, runs, {}, &notes);
-  return MakeComparisonPage(options.terms, input, analysis::Compare(input), runs, std::move(notes));
-}
-
-// ---------------------------------------------------------------- the command
 
 // The command line that makes the same comparison, but for the number of pairs.
 std::string RepeatCommand(const CompareOptions& options) {
@@ -455,17 +132,17 @@ void RefuseRunning(const CompareOptions& options, const char* why, const char* f
   refuse(options.no_early_stop, "--no-early-stop");
 }
 
-ComparedSides SidesOfPipelines(const CompareOptions& options) {
+experiments::ComparedSides SidesOfPipelines(const CompareOptions& options) {
   if (options.sides.size() == 1 && options.a.empty() && options.b.empty()) {
     throw Error(ExitCode::kUsage, "says not what differs between the sides", options.sides[0],
                 "give --a KEY=VALUE and --b KEY=VALUE, a second pipeline, or the same file twice "
                 "to see what differs by chance");
   }
-  return PipelineSides(options.sides[0], options.sides.back(), {options.set, options.a, options.b},
-                       options.cold);
+  return experiments::PipelineSides(options.sides[0], options.sides.back(),
+                                    {options.set, options.a, options.b}, options.cold);
 }
 
-ComparedSides SidesOfCommands(const CompareOptions& options) {
+experiments::ComparedSides SidesOfCommands(const CompareOptions& options) {
   if (options.a_command.empty() || options.b_command.empty()) {
     throw Error(ExitCode::kUsage, "two commands are compared",
                 options.a_command.empty() ? "--b-cmd" : "--a-cmd",
@@ -479,15 +156,15 @@ ComparedSides SidesOfCommands(const CompareOptions& options) {
          "a command has no settings of a pipeline");
   refuse(!options.duration.empty(), "--duration", "a command ends by itself");
   refuse(options.cold, "--cold", "only a pipeline knows which files are its own");
-  return CommandSides(options.a_command, options.b_command);
+  return experiments::CommandSides(options.a_command, options.b_command);
 }
 
 // How the sides are run.
-AbOptions RunsOf(const CompareOptions& options) {
-  AbOptions runs;
+experiments::AbOptions RunsOf(const CompareOptions& options) {
+  experiments::AbOptions runs;
   runs.database = options.database;
-  runs.name = PairsName(options.name);
-  runs.seed = options.seed.value_or(SeedFromClock());
+  runs.name = experiments::PairsName(options.name);
+  runs.seed = options.seed.value_or(experiments::SeedFromClock());
   runs.prepare = options.prepare;
   runs.warmup = options.warmup;
   runs.quiet = options.quiet;
@@ -505,16 +182,16 @@ AbOptions RunsOf(const CompareOptions& options) {
   if (options.pairs) {
     runs.pairs = *options.pairs;
   } else if (runs.budget_ns > 0) {
-    runs.pairs = PairsWithin(runs.budget_ns, runs.duration_ns);
+    runs.pairs = experiments::PairsWithin(runs.budget_ns, runs.duration_ns);
   }
   return runs;
 }
 
-int RunSides(const CompareOptions& options, const ComparedSides& sides) {
-  PairedOptions paired;
+int RunSides(const CompareOptions& options, const experiments::ComparedSides& sides) {
+  experiments::PairedOptions paired;
   paired.sides = sides;
   if (options.level >= 0) {
-    for (AbSide* side : {&paired.sides.a, &paired.sides.b})
+    for (experiments::AbSide* side : {&paired.sides.a, &paired.sides.b})
       side->arguments.insert(side->arguments.end(), {"--level", std::to_string(options.level)});
   }
   paired.terms.gates = ParseGates(options);
@@ -525,7 +202,7 @@ int RunSides(const CompareOptions& options, const ComparedSides& sides) {
   paired.terms.force = options.force;
   paired.early_stop = !options.no_early_stop;
   paired.repeat = RepeatCommand(options);
-  const PairedEnd end = ComparePairs(paired);
+  const experiments::PairedEnd end = experiments::ComparePairs(paired);
   if (end.page) return Print(options, *end.page);
   const std::string next =
       end.pairs == 0
@@ -538,7 +215,7 @@ int RunSides(const CompareOptions& options, const ComparedSides& sides) {
 }
 
 int CompareRuns(const CompareOptions& options) {
-  RecordedOptions recorded;
+  experiments::RecordedOptions recorded;
   recorded.terms.gates = ParseGates(options);
   RefuseRunning(options, "recorded runs are not run again",
                 "leave it out, or give a pipeline file");
@@ -556,7 +233,7 @@ int CompareRuns(const CompareOptions& options) {
   recorded.seed = options.seed.value_or(1);
   recorded.program = ShellWord(ProgramName());
   recorded.database_option = DatabaseOption(options.database);
-  return Print(options, CompareRecorded(runs, recorded));
+  return Print(options, experiments::CompareRecorded(runs, recorded));
 }
 
 int ListComparisons(const CompareOptions& options) {
