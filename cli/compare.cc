@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/compare_options.h"
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "dashboards/comparison.h"
@@ -33,35 +33,6 @@ namespace headrace::cli {
 namespace {
 
 constexpr int64_t kDefaultRunNs = 2'000'000'000;
-
-struct CompareOptions {
-  std::vector<std::string> sides, a, b, set;
-  std::string a_command, b_command, duration, time, margin = "3%", prepare, name;
-  std::string database = DefaultDatabase();
-  PageOutput page;
-  std::vector<std::string> fail_on;
-  std::optional<size_t> pairs;
-  std::optional<uint64_t> seed;
-  std::optional<int64_t> show;
-  size_t warmup = 0;
-  int level = -1;  // -1: all that works
-  bool cold = false, no_early_stop = false, force = false, quiet = false, list = false;
-};
-
-// "3%" or "0.03" as a share.
-double ParseMargin(const std::string& text) {
-  std::string number = text;
-  const bool percent = !number.empty() && number.back() == '%';
-  if (percent) number.pop_back();
-  char* end = nullptr;
-  const double value = std::strtod(number.c_str(), &end) / (percent ? 100 : 1);
-  if (number.empty() || *end != '\0' || !(value > 0) || !(value < 1)) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("'{}' is not a share above 0 and below 1", Printable(text, 60)),
-                "--margin", "as in 3% or 0.03");
-  }
-  return value;
-}
 
 bool IsPipeline(const std::string& text) {
   if (text.ends_with(".toml")) return true;
@@ -82,54 +53,6 @@ int Print(const CompareOptions& options, const dashboards::ComparisonPage& page)
     return static_cast<int>(undecided ? ExitCode::kInconclusive : ExitCode::kOk);
   }
   return static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
-}
-
-std::vector<analysis::Gate> ParseGates(const CompareOptions& options) {
-  std::vector<analysis::Gate> gates;
-  for (const std::string& text : options.fail_on)
-    gates.push_back(analysis::ParseGate(text, "--fail-on"));
-  return gates;
-}
-
-// The command line that makes the same comparison, but for the number of pairs.
-std::string RepeatCommand(const CompareOptions& options) {
-  std::string text = ShellWord(ProgramName()) + " compare";
-  for (const std::string& side : options.sides) text += " " + ShellWord(side);
-  const auto add = [&](const char* option, const std::vector<std::string>& values) {
-    for (const std::string& value : values) text += fmt::format(" {} {}", option, ShellWord(value));
-  };
-  add("--set", options.set);
-  add("--a", options.a);
-  add("--b", options.b);
-  if (!options.a_command.empty()) {
-    add("--a-cmd", {options.a_command});
-    add("--b-cmd", {options.b_command});
-  }
-  if (!options.duration.empty()) add("--duration", {options.duration});
-  if (options.margin != "3%") add("--margin", {options.margin});
-  if (!options.prepare.empty()) add("--prepare", {options.prepare});
-  add("--fail-on", options.fail_on);
-  if (options.level >= 0) text += fmt::format(" --level {}", options.level);
-  if (options.cold) text += " --cold";
-  return text + DatabaseOption(options.database);
-}
-
-// Options that say how sides are run, where none is.
-void RefuseRunning(const CompareOptions& options, const char* why, const char* fix) {
-  const auto refuse = [&](bool given, const char* option) {
-    if (given) throw Error(ExitCode::kUsage, why, option, fix);
-  };
-  refuse(!options.a.empty(), "--a");
-  refuse(!options.b.empty(), "--b");
-  refuse(!options.set.empty(), "--set");
-  refuse(options.pairs.has_value(), "--pairs");
-  refuse(!options.duration.empty(), "--duration");
-  refuse(!options.time.empty(), "--time");
-  refuse(options.cold, "--cold");
-  refuse(!options.prepare.empty(), "--prepare");
-  refuse(options.warmup > 0, "--warmup");
-  refuse(options.level >= 0, "--level");
-  refuse(options.no_early_stop, "--no-early-stop");
 }
 
 experiments::ComparedSides SidesOfPipelines(const CompareOptions& options) {
@@ -306,71 +229,7 @@ HR_COMMAND(
      .next = "headrace report RUN",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<CompareOptions>();
-       command_line
-           .AddOption("SIDES", options->sides,
-                      "One or two pipeline files, or two runs (id, name), or two tag:NAME")
-           ->TypeName("SIDE");
-       command_line
-           .AddOption("--a", options->a,
-                      "Setting of side A, KEY=VALUE (may be given several times)")
-           ->OneValueEach();
-       command_line.AddOption("--b", options->b, "Setting of side B")->OneValueEach();
-       command_line.AddOption("--set", options->set, "Setting of both sides")->OneValueEach();
-       command_line.AddOption("--a-cmd", options->a_command, "Compare this shell command ...")
-           ->TypeName("CMD");
-       command_line.AddOption("--b-cmd", options->b_command, "... with this one")->TypeName("CMD");
-       command_line.AddOption("--pairs", options->pairs, "Run so many pairs at most (12)")
-           ->Check(InRange(size_t{1}, analysis::kMostPairs))
-           ->TypeName("N");
-       command_line.AddOption("-d,--duration", options->duration, "Length of each run (2s)");
-       command_line.AddOption("--time", options->time,
-                              "Begin no pair that would end after this long");
-       command_line
-           .AddOption("--margin", options->margin, "A change by less is none: same within so much")
-           ->ShowDefault();
-       command_line.AddOption("--seed", options->seed, "Draw orders and resamples by it (printed)")
-           ->Check(InRange(uint64_t{0}, uint64_t{1} << 53))
-           ->TypeName("N");
-       command_line.AddFlag("--cold", options->cold,
-                            "Make the page cache forget the pipeline's own table before each run");
-       command_line
-           .AddOption("--warmup", options->warmup, "Run each side so often before, uncounted")
-           ->Check(InRange(size_t{0}, size_t{1000}))
-           ->TypeName("N");
-       command_line
-           .AddOption("--level", options->level,
-                      "Measure up to this level (run --level): 2 begins a run half a second sooner")
-           ->Check(InRange(0, 4));
-       command_line
-           .AddOption("--prepare", options->prepare, "Run this shell command before each run")
-           ->TypeName("CMD");
-       command_line.AddFlag("--no-early-stop", options->no_early_stop,
-                            "Run all pairs even when the answer is sure before");
-       command_line.AddFlag("--force", options->force,
-                            "Compare sides that are not comparable; the page is marked");
-       command_line
-           .AddOption("--fail-on", options->fail_on,
-                      "Exit 3 when this holds for sure, 4 when it may: 'rows_per_s<-3%' (may be "
-                      "given several times)")
-           ->OneValueEach()
-           ->TypeName("GATE");
-       AddFormatOptions(&command_line, &options->page,
-                        "Write one JSON object (schema headrace.compare/1)");
-       command_line.AddOption("-o,--output", options->page.file,
-                              "Write to this file, complete or not at all");
-       command_line.AddFlag("--overwrite", options->page.replace,
-                            "Replace the output file if it exists");
-       auto* list =
-           command_line.AddFlag("--list", options->list, "List the comparisons of the database");
-       command_line.AddOption("--show", options->show, "Print a comparison of the database again")
-           ->TypeName("ID")
-           ->Excludes(list);
-       command_line.AddOption("--name", options->name,
-                              "Name the comparison and its runs (date and time)");
-       command_line.AddOption(
-           "--db", options->database,
-           "Record into, or read, this database [$HEADRACE_DB or ./headrace.db]");
-       command_line.AddFlag("-q,--quiet", options->quiet, "No progress");
+       AddCompareOptions(&command_line, options.get());
        return [options] { return Compare(*options); };
      }});
 
