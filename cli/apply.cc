@@ -26,7 +26,9 @@
 #include "dashboards/report/wording.h"
 #include "dashboards/terminal/progress.h"
 #include "experiments/ab_runner.h"
-#include "reader/pipeline/pipeline.h"
+#include "experiments/compared_runs.h"
+#include "experiments/compared_sides.h"
+#include "reader/pipeline/spec.h"
 
 namespace headrace::cli {
 namespace {
@@ -81,9 +83,7 @@ experiments::AbSide SideOf(const std::string& label, const Recommended& recommen
                          recommended.settings.end());
   }
   // A mistake shows before the first run, not after it.
-  reader::Settings settings;
-  for (const std::string& text : side.settings) settings.push_back(reader::ParseSetting(text));
-  const reader::PipelineSpec spec = reader::LoadPipeline(side.pipeline, settings);
+  const reader::PipelineSpec spec = experiments::LoadSpecOf(side);
   if (spec.delivery.to.kind != reader::DeliveryKind::kInline) {
     throw Error(ExitCode::kUsage,
                 "delivers its batches to another process, which is not started here", side.pipeline,
@@ -306,9 +306,7 @@ int Apply(const ApplyOptions& options) {
   input.a = {"before", "as recorded", {}};
   input.b = {"after", "with the plan", {}};
   runs.finished = [&](const experiments::AbPair& pair) {
-    input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
-    input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
-    input.b_first.push_back(pair.b_first);
+    experiments::AddPair(pair, &input);
     return true;
   };
   if (!options.quiet) {

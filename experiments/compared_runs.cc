@@ -119,6 +119,12 @@ analysis::ComparedSide ComparedSideOf(const std::string& label, const std::strin
   return side;
 }
 
+void AddPair(const AbPair& pair, analysis::ComparisonInput* input) {
+  input->a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
+  input->b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
+  input->b_first.push_back(pair.b_first);
+}
+
 dashboards::ComparedRuns LoadRuns(const std::string& database,
                                   const analysis::ComparisonInput& input) {
   const auto load = [&](const analysis::ComparedSide& side) {

@@ -7,6 +7,7 @@
 #include "analysis/comparison/comparison.h"
 #include "analysis/run/run_view.h"
 #include "dashboards/comparison_notes.h"
+#include "experiments/ab_runner.h"
 
 namespace headrace::experiments {
 
@@ -21,6 +22,9 @@ dashboards::ComparedRuns LoadSides(const std::string& database, const std::strin
 // blocks of the one run, or the whole run where it has no steady phase.
 analysis::ComparedSide ComparedSideOf(const std::string& label, const std::string& said,
                                       const std::vector<analysis::RunView>& views, bool blocks);
+
+// Adds the two runs of a pair to the samples of their sides.
+void AddPair(const AbPair& pair, analysis::ComparisonInput* input);
 
 // The runs of the samples of both sides. Throws Error kBadData where one is gone.
 dashboards::ComparedRuns LoadRuns(const std::string& database,

@@ -1,7 +1,6 @@
 #include "experiments/compared_sides.h"
 
 #include "base/error.h"
-#include "reader/pipeline/spec.h"
 
 namespace headrace::experiments {
 namespace {
@@ -29,10 +28,7 @@ analysis::IntendedDifference IntendedBy(const SideSettings& settings) {
 
 void CheckSide(const AbSide& side, bool cold) {
   try {
-    reader::Settings settings;
-    for (const std::string& text : side.settings) settings.push_back(reader::ParseSetting(text));
-    const reader::PipelineSpec spec = reader::LoadPipeline(side.pipeline, settings);
-    if (cold && spec.synthetic) {
+    if (LoadSpecOf(side).synthetic && cold) {
       throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read",
                   "--cold", "give a pipeline that reads a table");
     }
@@ -42,6 +38,12 @@ void CheckSide(const AbSide& side, bool cold) {
 }
 
 }  // namespace
+
+reader::PipelineSpec LoadSpecOf(const AbSide& side) {
+  reader::Settings settings;
+  for (const std::string& text : side.settings) settings.push_back(reader::ParseSetting(text));
+  return reader::LoadPipeline(side.pipeline, settings);
+}
 
 ComparedSides PipelineSides(const std::string& a, const std::string& b,
                             const SideSettings& settings, bool cold) {

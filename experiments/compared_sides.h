@@ -5,6 +5,7 @@
 
 #include "analysis/comparison/comparability.h"
 #include "experiments/ab_runner.h"
+#include "reader/pipeline/spec.h"
 
 namespace headrace::experiments {
 
@@ -19,6 +20,9 @@ struct ComparedSides {
 struct SideSettings {
   std::vector<std::string> both, a, b;  // a side's own go on top of those of both
 };
+
+// The pipeline of a side with its settings, as its runs will have it. Throws Error as LoadPipeline.
+reader::PipelineSpec LoadSpecOf(const AbSide& side);
 
 // Two pipeline files, or one twice. `cold`: the page cache forgets the pipeline's own table before
 // each run. Both are loaded, so that a mistake shows before the first run and not after it: throws

@@ -113,9 +113,7 @@ PairedEnd ComparePairs(const PairedOptions& options) {
   dashboards::ComparisonNotes notes;
   runs.finished = [&](const AbPair& pair) {
     record.Add(pair);
-    input.a.samples.push_back({pair.a.run_id, pair.a.figures, ""});
-    input.b.samples.push_back({pair.b.run_id, pair.b.figures, ""});
-    input.b_first.push_back(pair.b_first);
+    AddPair(pair, &input);
     // Whether it makes sense is known after the first pair.
     if (pair.index == 0)
       CheckConditions(options.terms, LoadRuns(runs.database, input), sides.intended, &notes);
