@@ -19,31 +19,23 @@ constexpr int64_t kBlockNs = 5'000'000'000;
 
 bool IsTag(const std::string& text) { return text.rfind("tag:", 0) == 0; }
 
-struct NamedRun {
-  int64_t id = 0;
-  std::string name, state;
-};
-
 // The runs that have the tag, in the order in which they began.
-std::vector<NamedRun> RunsOfTag(collectors::ReadStore& store, const std::string& database,
-                                const std::string& tag) {
+std::vector<int64_t> RunsOfTag(const std::string& database, const std::string& tag) {
+  collectors::ReadStore store(database);
   const collectors::SqlResult rows =
-      store.Query("SELECT run_id, name, tags, state FROM run_summary ORDER BY run_id");
-  std::vector<NamedRun> runs;
+      store.Query("SELECT run_id, tags FROM run_summary ORDER BY run_id");
+  std::vector<int64_t> runs;
   std::set<std::string> tags;
-  const auto text = [](const collectors::SqlValue& value) {
-    const auto* s = std::get_if<std::string>(&value);
-    return s ? *s : std::string();
-  };
   for (const auto& row : rows.rows) {
-    std::istringstream words(text(row[2]));
+    const auto* text = std::get_if<std::string>(&row[1]);
+    std::istringstream words(text ? *text : "");
     bool has = false;
     for (std::string word; words >> word;) {
       tags.insert(word);
       has = has || word == tag;
     }
     const auto* id = std::get_if<int64_t>(&row[0]);
-    if (has && id) runs.push_back({*id, text(row[1]), text(row[3])});
+    if (has && id) runs.push_back(*id);
   }
   if (runs.empty()) {
     const std::string nearest = NearestName(tag, {tags.begin(), tags.end()});
@@ -63,9 +55,8 @@ std::vector<analysis::RunView> LoadSide(const std::string& database, const std::
     views.push_back(analysis::LoadRun(database, side));
     return views;
   }
-  collectors::ReadStore store(database);
-  for (const NamedRun& run : RunsOfTag(store, database, side.substr(4)))
-    views.push_back(analysis::LoadRun(database, std::to_string(run.id)));
+  for (const int64_t run_id : RunsOfTag(database, side.substr(4)))
+    views.push_back(analysis::LoadRun(database, std::to_string(run_id)));
   return views;
 }
 
