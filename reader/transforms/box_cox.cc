@@ -42,8 +42,7 @@ struct BoxCox final : DenseTransform {
 #if defined(HR_X86)
     if (set == InstructionSet::kAvx512)
       return lambda == 0 ? Avx512<true>(values) : Avx512<false>(values);
-    if (set == InstructionSet::kAvx2)
-      return lambda == 0 ? Avx2<true>(values) : Avx2<false>(values);
+    if (set == InstructionSet::kAvx2) return lambda == 0 ? Avx2<true>(values) : Avx2<false>(values);
 #endif
     (void)set;
     Reference(values);
@@ -109,8 +108,7 @@ struct BoxCox final : DenseTransform {
   HR_AVX2 void Avx2(std::span<float> values) const {
     const size_t n = values.size();
     size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(&values[i], One<kLog>(_mm256_loadu_ps(&values[i])));
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(&values[i], One<kLog>(_mm256_loadu_ps(&values[i])));
     if (i == n) return;
     const __m256i lanes = FirstLanesMask8(n - i);
     _mm256_maskstore_ps(&values[i], lanes, One<kLog>(_mm256_maskload_ps(&values[i], lanes)));
