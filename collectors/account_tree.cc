@@ -305,15 +305,6 @@ void Extend(IntervalSample* interval, const IntervalSample& next) {
     }
   }
   AddSteps(&interval->steps, next.steps);
-  for (const HostSample& h : next.hosts) {
-    const auto it = std::find_if(interval->hosts.begin(), interval->hosts.end(),
-                                 [&](const HostSample& old) { return old.metric == h.metric; });
-    if (it == interval->hosts.end()) {
-      interval->hosts.push_back(h);
-    } else {
-      it->value = h.value;
-    }
-  }
 }
 
 }  // namespace headrace::collectors

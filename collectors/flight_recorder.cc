@@ -10,7 +10,7 @@ namespace {
 size_t Bytes(const IntervalSample& s) {
   return sizeof s + s.stages.size() * sizeof(StageSample) +
          s.operators.size() * sizeof(OperatorSample) + s.queues.size() * sizeof(QueueSample) +
-         s.resources.size() * sizeof(ResourceSample) + s.hosts.size() * sizeof(HostSample) +
+         s.resources.size() * sizeof(ResourceSample) +
          s.steps.durations_ns.size() * sizeof(int64_t);
 }
 

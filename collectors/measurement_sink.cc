@@ -41,7 +41,8 @@ struct MeasurementSink::Series {
   int64_t read = -1;   // number of the Read that touched it last
   double pending = 0;  // sum of this Read
   std::optional<double> running_ratio;
-  int64_t last_ns = 0;  // when it was read last
+  int64_t last_ns = 0;   // when it was read last
+  int64_t first_ns = 0;  // gauges: how long its first value stands for
   // Counters: total = base + last - origin.
   double base = 0, last = 0, taken = 0;
   double origin = 0;  // base + last when the run started
@@ -123,6 +124,7 @@ void MeasurementSink::Add(const Measurement& m) {
     s.touched.push_back(&*it);
   }
   series.pending += m.value;
+  if (!series.begun) series.first_ns = m.mean_of_ns;
   series.running_ratio = m.running_ratio;
 }
 
@@ -165,7 +167,8 @@ void MeasurementSink::EndRead() {
       series.last = series.pending;
     } else {
       const double value = series.pending;
-      const int64_t since = series.begun ? std::max<int64_t>(0, s.now_ns - series.last_ns) : 0;
+      const int64_t since =
+          series.begun ? std::max<int64_t>(0, s.now_ns - series.last_ns) : series.first_ns;
       series.weight_ns += since;
       series.weighted_sum += value * static_cast<double>(since);
       series.minimum = series.begun ? std::min(series.minimum, value) : value;
@@ -213,7 +216,9 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
     if (!series.wants_course && !fine) continue;
     const bool counter = key.metric->kind == probes::MetricKind::kCounter;
     if (series.id < 0) {
-      if (counter && series.base + series.last == series.origin) continue;  // nothing to say yet
+      const bool nothing = counter && series.base + series.last == series.origin;
+      if (nothing && !(key.labels == Labels()))
+        continue;  // of all its labels, this counted nothing
       std::optional<int64_t> operator_id;
       if (key.labels.operator_index) {
         operator_id = names_.operator_id(key.labels.pid, *key.labels.operator_index);

@@ -1,7 +1,8 @@
 // MeasurementSink: turns the cumulative values of probes into what the store keeps: totals by
 // metric and labels, and their course over time in intervals. A counter that restarts from 0 (its
-// probe or process was started again) continues where it was. Memory is bounded: what exceeds the
-// limits is counted as lost.
+// probe or process was started again) continues where it was. A counter with labels is stored once
+// it has counted; without labels also as a measured 0. Memory is bounded: what exceeds the limits
+// is counted as lost.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -89,6 +89,14 @@ class Reserve {
   int fd_;
 };
 
+// One without labels: of the machine, of all processes together, or of this program.
+probes::Measurement Figure(const char* metric, double value) {
+  probes::Measurement figure;
+  figure.metric = metric;
+  figure.value = value;
+  return figure;
+}
+
 struct OwnCost {
   int64_t cpu_begin_ns = ProcessCpuNs();
   int64_t written_begin_bytes = Written();
@@ -98,21 +106,19 @@ struct OwnCost {
     return io ? io->written_call_bytes : 0;
   }
 
-  void AddTo(const std::string& database, IntervalSample* sample) const {
-    sample->hosts.push_back({"collector_cpu_ns", "ns", MetricKind::kCounter, "counter",
-                             static_cast<double>(ProcessCpuNs() - cpu_begin_ns)});
+  void Read(const std::string& database, MeasurementSink* sink) const {
+    sink->Add(Figure("collector_cpu_ns", static_cast<double>(ProcessCpuNs() - cpu_begin_ns)));
     if (const auto self = probes::ReadProcessStat(getpid())) {
-      sample->hosts.push_back({"collector_rss_bytes", "bytes", MetricKind::kGauge, "counter",
-                               static_cast<double>(self->rss_bytes)});
+      sink->Add(Figure("collector_rss_bytes", static_cast<double>(self->rss_bytes)));
     }
-    sample->hosts.push_back({"collector_written_bytes", "bytes", MetricKind::kCounter, "counter",
-                             static_cast<double>(Written() - written_begin_bytes)});
+    sink->Add(
+        Figure("collector_written_bytes", static_cast<double>(Written() - written_begin_bytes)));
     double bytes = 0;
     for (const char* end : {"", "-wal"}) {
       struct stat info;
       if (stat((database + end).c_str(), &info) == 0) bytes += static_cast<double>(info.st_size);
     }
-    sample->hosts.push_back({"store_bytes", "bytes", MetricKind::kGauge, "counter", bytes});
+    sink->Add(Figure("store_bytes", bytes));
   }
 };
 
@@ -385,12 +391,6 @@ class RecorderLoop {
         runner_.ReadSplits());
     cost += parts_.End("accounts");
     tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
-    if (last || now >= next_host_ns_) {
-      SampleHost(&sample);
-      cost_.AddTo(result_.database, &sample);
-      next_host_ns_ = now + options_.commit_ns - options_.tick_ns / 2;
-      parts_.End("processes");
-    }
     result_.has_accounts = accounts_.ever_attached();
     result_.steps += sample.steps.steps;
     const int64_t end = MonotonicNs();
@@ -414,51 +414,44 @@ class RecorderLoop {
     }
   }
 
-  void SampleHost(IntervalSample* out) {
-    tree_.ReadUsage();
-    const auto add = [out](std::string metric, const char* unit, MetricKind kind, double value) {
-      out->hosts.push_back({std::move(metric), unit, kind, "counter", value});
+  // What /proc says of the run's processes together, of the machine, and of this program.
+  void ReadHost() {
+    sink_.BeginRead("recorder", last_ns_);
+    const auto add = [this](const char* metric, std::optional<int64_t> value) {
+      if (value) sink_.Add(Figure(metric, static_cast<double>(*value)));
     };
-    add("process_cpu_ns", "ns", MetricKind::kCounter, static_cast<double>(tree_.cpu_ns()));
+    tree_.ReadUsage();
+    // What a parent has not waited for yet may be missing for a while after its child has ended.
+    tree_cpu_ns_ = std::max(tree_cpu_ns_, tree_.cpu_ns());
+    add("process_cpu_ns", tree_cpu_ns_);
     if (tree_.root_alive()) {
-      add("process_rss_bytes", "bytes", MetricKind::kGauge, static_cast<double>(tree_.rss_bytes()));
-      add("process_threads_count", "count", MetricKind::kGauge,
-          static_cast<double>(tree_.threads()));
+      add("process_rss_bytes", tree_.rss_bytes());
+      add("process_threads_count", tree_.threads());
     }
-    if (const auto bytes = tree_.read_bytes()) {
-      add("process_read_bytes", "bytes", MetricKind::kCounter, static_cast<double>(*bytes));
+    add("process_read_bytes", tree_.read_bytes());
+    add("process_read_call_bytes", tree_.read_call_bytes());
+    ReadHostCores();
+    add("collector_ticks_late_count", late_ticks_);
+    cost_.Read(result_.database, &sink_);
+    sink_.EndRead();
+    parts_.End("processes");
+  }
+
+  void ReadHostCores() {
+    const auto cpu = probes::ReadHostCpu();
+    if (!cpu) return;
+    constexpr int64_t kTickNs = 10'000'000;  // the kernel counts in these
+    const int64_t now = MonotonicNs(), over_ns = now - host_read_ns_;
+    if (host_busy_ns_ && over_ns >= kTickNs) {
+      const double busy_ns = static_cast<double>(cpu->busy_ns - *host_busy_ns_);
+      probes::Measurement busy =
+          Figure("host_busy_cores", std::max(0.0, busy_ns / static_cast<double>(over_ns)));
+      busy.mean_of_ns = over_ns;
+      sink_.Add(busy);
     }
-    if (const auto bytes = tree_.read_call_bytes()) {
-      add("process_read_call_bytes", "bytes", MetricKind::kCounter, static_cast<double>(*bytes));
-    }
-    if (const auto cpu = probes::ReadHostCpu()) {
-      const int64_t now = MonotonicNs();
-      if (host_busy_ns_ && now - host_read_ns_ >= 10'000'000) {
-        add("host_busy_cores", "cores", MetricKind::kGauge,
-            std::max(0.0, static_cast<double>(cpu->busy_ns - *host_busy_ns_) /
-                              static_cast<double>(now - host_read_ns_)));
-      }
-      host_busy_ns_ = cpu->busy_ns;
-      host_read_ns_ = now;
-      add("host_cores", "cores", MetricKind::kGauge, static_cast<double>(cpu->num_cpus));
-    }
-    if (late_ticks_ > 0) {
-      add("collector_ticks_late_count", "count", MetricKind::kCounter,
-          static_cast<double>(late_ticks_));
-    }
-    if (!accounts_.ever_attached()) {  // seen from outside: who uses the CPU, by thread name
-      for (const probes::ThreadGroup& group : probes::ReadThreadGroups(options_.pid)) {
-        for (const auto& [what, ns] :
-             {std::pair<std::string, int64_t>{"on_cpu_ns", group.time.on_cpu_ns},
-              std::pair<std::string, int64_t>{"runnable_ns", group.time.runnable_ns}}) {
-          const std::string metric = "threads." + group.name + "." + what;
-          const int64_t base = thread_group_base_.emplace(metric, ns).first->second;
-          // Ended threads take their time with them: the counter then rests at its highest.
-          add(metric, "ns", MetricKind::kCounter,
-              static_cast<double>(std::max<int64_t>(0, ns - base)));
-        }
-      }
-    }
+    host_busy_ns_ = cpu->busy_ns;
+    host_read_ns_ = now;
+    sink_.Add(Figure("host_cores", static_cast<double>(cpu->num_cpus)));
   }
 
   // What the run row says of how time was split. Written when it changes.
@@ -540,6 +533,7 @@ class RecorderLoop {
     const int64_t now = last_ns_;
     const bool fine = last || now >= next_fine_ns_;
     if (fine) next_fine_ns_ = now + kFineNs;
+    ReadHost();
     if (fine) parts_.Read(now, &sink_);
     MeasurementBatch batch = sink_.Take(now, fine, last);
     batch.processes = tree_.TakeChanged();
@@ -653,11 +647,11 @@ class RecorderLoop {
   Recording result_;
   std::vector<IntervalSample> pending_;
   int64_t last_ns_ = 0;  // end of the last interval, since the run began
-  int64_t next_scan_ns_ = 0, next_host_ns_ = 0, next_fine_ns_ = 0;
+  int64_t next_scan_ns_ = 0, next_fine_ns_ = 0;
   int64_t tick_cost_ns_ = 0;
   int64_t late_ticks_ = 0, released_ranges_ = 0;
   std::map<int64_t, int64_t> images_;
-  std::map<std::string, int64_t> thread_group_base_;
+  int64_t tree_cpu_ns_ = 0;
   std::optional<int64_t> host_busy_ns_;
   int64_t host_read_ns_ = 0;
   std::string program_, described_, refused_;

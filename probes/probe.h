@@ -52,7 +52,8 @@ struct Measurement {
   Labels labels;
   std::optional<Source> source;         // if it differs from the metric's
   std::optional<double> running_ratio;  // share of the time in which the counter really counted
-  bool course = true;  // false: only the total is kept (histograms and other fine detail)
+  bool course = true;      // false: only the total is kept (histograms and other fine detail)
+  int64_t mean_of_ns = 0;  // gauges: `value` is the mean over the last so long, also the first time
 };
 
 // A folded stack: root first, frames separated by ';'.

@@ -1,6 +1,5 @@
 #include "probes/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <utility>
 
 namespace headrace::probes {
@@ -158,33 +156,6 @@ std::string ThreadGroupLabel(std::string_view name, bool first) {
   }
   std::string label(name.substr(0, end == 0 ? name.size() : end));
   return first ? label + " (main)" : label;
-}
-
-std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root) {
-  std::map<std::string, ThreadGroup> groups;
-  const std::string folder = fmt::format("{}/{}/task", root, pid);
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return {};
-  while (const dirent* entry = readdir(dir)) {
-    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-    const std::string task = folder + "/" + entry->d_name;
-    const auto time = ReadTaskTimeAt(task + "/schedstat");
-    auto name = ReadSmallFile(task + "/comm");
-    if (!time || !name) continue;
-    while (!name->empty() &&
-           (name->back() == '\n' || (name->back() >= '0' && name->back() <= '9'))) {
-      name->pop_back();
-    }
-    ThreadGroup& group = groups[*name];
-    group.name = *name;
-    group.num_threads++;
-    group.time.on_cpu_ns += time->on_cpu_ns;
-    group.time.runnable_ns += time->runnable_ns;
-  }
-  closedir(dir);
-  std::vector<ThreadGroup> list;
-  for (auto& [name, group] : groups) list.push_back(std::move(group));
-  return list;
 }
 
 std::optional<HostCpu> ReadHostCpu(const std::string& root) {

@@ -41,12 +41,6 @@ struct ProcessIo {
 // it.
 std::string ThreadGroupLabel(std::string_view name, bool first);
 
-struct ThreadGroup {  // threads of one name, digits at its end left out
-  std::string name;
-  int64_t num_threads = 0;
-  TaskTime time;
-};
-
 std::optional<TaskTime> ReadTaskTime(int64_t pid, int64_t tid, const std::string& root = "/proc");
 
 // Reads the times of the same threads repeatedly at lower cost: it keeps their files in /proc open,
@@ -71,8 +65,6 @@ std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root 
 std::optional<ProcessIo> ReadProcessIo(int64_t pid, const std::string& root = "/proc");
 std::string ReadCommandLine(int64_t pid, const std::string& root = "/proc");  // blanks between
 std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root = "/proc");  // user id
-// Live threads by name; the times of ended threads are not included.
-std::vector<ThreadGroup> ReadThreadGroups(int64_t pid, const std::string& root = "/proc");
 
 // Busy time of all CPUs together since boot (user, nice, system, irq, softirq, steal) and their
 // number.

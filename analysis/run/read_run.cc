@@ -178,13 +178,21 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
   });
   if (database.Has("host_interval")) {
     database.Each(
-        "SELECT start_ns + duration_ns AS at_ns, value FROM host_interval WHERE run_id = ?1 AND "
-        "metric = 'process_cpu_ns' ORDER BY start_ns",
+        "SELECT start_ns, start_ns + duration_ns AS at_ns, value FROM host_interval WHERE run_id = "
+        "?1 AND metric = 'process_cpu_ns' ORDER BY start_ns",
         id, [&](const ViewRow& row) {
-          if (const Real value = row.Real("value")) {
-            view->process_cpu.push_back({row.Number("at_ns"), *value});
+          const Real value = row.Real("value");
+          if (!value) return;
+          // Between two rows nothing was used.
+          if (!view->process_cpu.empty() &&
+              row.Number("start_ns") > view->process_cpu.back().at_ns) {
+            view->process_cpu.push_back({row.Number("start_ns"), view->process_cpu.back().value});
           }
+          view->process_cpu.push_back({row.Number("at_ns"), *value});
         });
+    if (!view->process_cpu.empty() && view->process_cpu.back().at_ns < view->run.duration_ns) {
+      view->process_cpu.push_back({view->run.duration_ns, view->process_cpu.back().value});
+    }
   }
   database.EachOf("probe_status", id, "probe", [&](const ViewRow& row) {
     view->probes.push_back({row.Text("probe"), row.Text("state"), row.Text("reason"),
@@ -434,7 +442,7 @@ void ReadDeviceReads(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT start_ns, MAX(duration_ns) AS duration_ns, SUM(value) AS value "
       "FROM measurement_interval WHERE run_id = ?1 AND metric = 'process_read_bytes' "
-      "GROUP BY start_ns ORDER BY start_ns",
+      "AND process_id IS NOT NULL GROUP BY start_ns ORDER BY start_ns",
       id, [&](const ViewRow& row) {
         view->device_reads.push_back(
             {row.Number("start_ns"), row.Number("duration_ns"), row.Real("value").value_or(0)});

@@ -97,7 +97,6 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
     }
   }
   AppendSteps(run_id, t, part);
-  AppendHosts(run_id, t, part);
 }
 
 void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part) {
@@ -125,53 +124,6 @@ void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart p
         .Bind(step_ns)
         .Bind(count)
         .Run();
-  }
-}
-
-// The number of a host metric within its run: its own, or the next one.
-int64_t RunStore::HostMetricId(int64_t run_id, const std::string& metric) {
-  Statement& id = Prepared("SELECT metric_id FROM host_metrics WHERE run_id = ?1 AND metric = ?2");
-  id.Bind(run_id).Bind(std::string_view(metric));
-  const bool known = id.Step();
-  const int64_t number = known ? id.integer(0) : 0;
-  id.Reset();
-  if (known) return number;
-  Statement& next =
-      Prepared("SELECT COALESCE(MAX(metric_id) + 1, 0) FROM host_metrics WHERE run_id = ?1");
-  next.Bind(run_id).Step();
-  const int64_t free = next.integer(0);
-  next.Reset();
-  return free;
-}
-
-void RunStore::AppendHosts(int64_t run_id, const IntervalSample& t, AppendPart part) {
-  const bool totals = WritesTotals(part);
-  const bool course = WritesCourse(part);
-  for (const HostSample& h : t.hosts) {
-    if (!std::isfinite(h.value)) continue;
-    const int64_t metric_id = HostMetricId(run_id, h.metric);
-    if (totals)
-      Prepared(
-          "INSERT INTO host_metrics VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 * ?7, ?8, ?8, ?8) "
-          "ON CONFLICT DO UPDATE SET weight_ns = weight_ns + ?7, "
-          "weighted_sum = weighted_sum + ?8 * ?7, minimum_value = MIN(minimum_value, ?8), "
-          "maximum_value = MAX(maximum_value, ?8), last_value = ?8")
-          .Bind(run_id)
-          .Bind(metric_id)
-          .Bind(std::string_view(h.metric))
-          .Bind(std::string_view(h.unit))
-          .Bind(std::string_view(h.kind == MetricKind::kCounter ? "counter" : "gauge"))
-          .Bind(std::string_view(h.source))
-          .Bind(t.duration_ns)
-          .Bind(h.value)
-          .Run();
-    if (course)
-      Prepared("INSERT OR REPLACE INTO host_intervals VALUES (?1, ?2, ?3, ?4)")
-          .Bind(run_id)
-          .Bind(t.start_ns)
-          .Bind(metric_id)
-          .Bind(h.value)
-          .Run();
   }
 }
 

@@ -85,11 +85,6 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
   RollupTable<kOperators>(run_id);
   RollupTable<kQueues>(run_id);
   RollupTable<kResources>(run_id);
-  // A counter's value at the end is its largest; the mean would be another counter's.
-  MergeRows("host_intervals", "metric_id", "value",
-            "CASE WHEN (SELECT kind FROM host_metrics AS h WHERE h.run_id = d.run_id AND "
-            "h.metric_id = d.metric_id) = 'counter' THEN MAX(value) ELSE AVG(value) END",
-            run_id);
   database_.Execute(fmt::format(
       "CREATE TEMP TABLE sums AS SELECT run_id, m.into_ns, SUM(duration_ns), {1}, "
       "SUM(steps_count), SUM(step_rows_count), SUM(step_wait_ns), SUM(step_compute_ns) FROM merged "

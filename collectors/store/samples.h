@@ -35,13 +35,6 @@ struct StepSample {
   std::optional<int64_t> first_ns, last_ns;
   std::vector<int64_t> durations_ns;  // wait + compute of single steps, for quantiles
 };
-enum class MetricKind { kCounter, kGauge };
-struct HostSample {
-  std::string metric, unit;
-  MetricKind kind = MetricKind::kGauge;
-  std::string source = "counter";
-  double value = 0;
-};
 struct IntervalSample {
   int64_t start_ns = 0, duration_ns = 0;  // since the run began
   std::vector<StageSample> stages;
@@ -49,7 +42,6 @@ struct IntervalSample {
   std::vector<QueueSample> queues;
   std::vector<ResourceSample> resources;
   StepSample steps;
-  std::vector<HostSample> hosts;
 };
 
 }  // namespace headrace::collectors

@@ -260,8 +260,6 @@ class RunStore {
                  const std::string& sums, int64_t run_id);
   void AppendOperatorTotals(int64_t run_id, const std::vector<IntervalSample>& intervals);
   void AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part);
-  void AppendHosts(int64_t run_id, const IntervalSample& t, AppendPart part);
-  int64_t HostMetricId(int64_t run_id, const std::string& metric);
 
   Database database_;
   uint32_t mode_ = 0600;                  // permissions of the file

@@ -120,6 +120,33 @@ TEST(MeasurementSink, GaugesHaveATimeWeightedMeanAndARange) {
   EXPECT_NEAR(batch.intervals[0].value, 350 / 3.0, 1e-9);
 }
 
+TEST(MeasurementSink, AGaugeThatIsAMeanCountsForItsTimeFromTheFirstOn) {
+  MeasurementSink sink(Names());
+  Measurement busy = Of("host_busy_cores", 2);
+  busy.mean_of_ns = kSecond;
+  Read(&sink, kSecond, busy);
+  busy.value = 5;
+  busy.mean_of_ns = 2 * kSecond;
+  Read(&sink, 3 * kSecond, busy);
+  const MeasurementBatch batch = sink.Take(3 * kSecond, true, false);
+  EXPECT_EQ(batch.totals[0].weight_ns, 3 * kSecond);
+  EXPECT_DOUBLE_EQ(batch.totals[0].weighted_sum, (2.0 + 2 * 5) * kSecond);
+}
+
+// That nothing was counted is a figure where a counter stands for itself; of each device, thread
+// and cause there is, it would be a row without a word.
+TEST(MeasurementSink, ACounterWithoutLabelsIsStoredAsAMeasuredZero) {
+  MeasurementSink sink(Names());
+  Read(&sink, kSecond, Of("process_read_bytes", 0));
+  Read(&sink, kSecond, Of("probe_read_ns", 0, "a probe"), "q");
+  const MeasurementBatch batch = sink.Take(kSecond, true, false);
+  ASSERT_EQ(batch.definitions.size(), 1u);
+  EXPECT_EQ(batch.definitions[0].metric, "process_read_bytes");
+  ASSERT_EQ(batch.totals.size(), 1u);
+  EXPECT_EQ(batch.totals[0].last, 0);
+  EXPECT_TRUE(batch.intervals.empty());
+}
+
 TEST(MeasurementSink, AnOperatorNotKnownYetWaits) {
   std::optional<int64_t> known;
   MeasurementSink sink(

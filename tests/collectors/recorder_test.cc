@@ -326,9 +326,7 @@ TEST_F(Recorder, ProcessWithoutAccountsIsSeenFromOutside) {
   EXPECT_EQ(Integer("SELECT last_value > 100000000 FROM host_summary WHERE metric = "
                     "'process_cpu_ns'"),
             1);
-  EXPECT_EQ(Integer("SELECT COUNT(*) FROM host_summary WHERE metric LIKE 'threads.%.on_cpu_ns' AND "
-                    "last_value > 0"),
-            1);
+  EXPECT_EQ(Integer("SELECT COUNT(*) FROM thread_summary WHERE on_cpu_ns > 0"), 1);
 }
 
 TEST_F(Recorder, AbsentProcessNamesThoseThatHaveAccounts) {

@@ -71,9 +71,6 @@ class Store : public testing::Test {
                         4 * duration_ns, duration_ns / 4, duration_ns / 2, 10, 9});
     t.resources.push_back({0, "table", "lock", 1, 3, 5 * kMs, 6 * kMs, 0});
     t.steps = {2, 128, 60 * kMs, 40 * kMs, start_ns, start_ns + duration_ns, {40 * kMs, 60 * kMs}};
-    t.hosts.push_back({"process_rss_bytes", "bytes", MetricKind::kGauge, "counter", 1e6});
-    t.hosts.push_back(
-        {"process_cpu_ns", "ns", MetricKind::kCounter, "counter", static_cast<double>(start_ns)});
     return t;
   }
 
@@ -130,11 +127,39 @@ TEST_F(Store, SummariesAreSumsOfWhatWasAppended) {
                 "step_p50_ns < 40800000, step_p99_ns > 58800000 AND step_p99_ns < 61200000 "
                 "FROM step_summary"),
             "4|256|120000000|500000000|1|1");
-  EXPECT_EQ(Row("SELECT metric, mean_value, last_value FROM host_summary ORDER BY metric"),
-            "process_cpu_ns||2.5e+08\nprocess_rss_bytes|1e+06|1e+06");
   EXPECT_EQ(Row("SELECT start_ns, duration_ns, busy_ns FROM operator_interval"),
             "0|250000000|150000000\n250000000|250000000|150000000");
   EXPECT_EQ(Row("SELECT lost_count, total_count FROM loss_summary"), "1|5");
+}
+
+// What a probe read of the whole machine: without a label, and by device.
+TEST_F(Store, FiguresOfTheMachineHaveTotalsAndACourse) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  MeasurementBatch batch;
+  batch.metrics = {{"cpu_ns", "ns", "counter", "counter", "none", "CPU time."},
+                   {"rss_bytes", "bytes", "gauge", "counter", "none", "Memory."}};
+  for (const auto& [id, metric, subject] :
+       {std::tuple(0, "cpu_ns", ""), {1, "rss_bytes", ""}, {2, "cpu_ns", "a device"}}) {
+    MeasurementRow row;
+    row.id = id;
+    row.metric = metric;
+    row.subject = subject;
+    row.source = "counter";
+    batch.definitions.push_back(row);
+  }
+  batch.totals = {
+      {0, 0, 0, 0, 0, 70, {}}, {1, 2 * kSecond, 2e9 * 5, 4, 6, 6, {}}, {2, 0, 0, 0, 0, 9, {}}};
+  batch.intervals = {{0, 0, kSecond, 20}, {0, 3 * kSecond, kSecond, 50}, {1, 0, kSecond, 4}};
+  store.Append(run, {Interval(0, kSecond)}, batch);
+  EXPECT_EQ(Row("SELECT metric, subject, mean_value, maximum_value, last_value FROM host_summary "
+                "ORDER BY metric, subject"),
+            "cpu_ns||||70\ncpu_ns|a device|||9\nrss_bytes||5|6|6");
+  EXPECT_EQ(Row("SELECT metric, start_ns, duration_ns, value FROM host_interval ORDER BY metric, "
+                "start_ns"),
+            "cpu_ns|0|1000000000|20\ncpu_ns|3000000000|1000000000|70\n"
+            "rss_bytes|0|1000000000|4")
+      << "a counter's value is its total at the interval's end";
 }
 
 TEST_F(Store, WhatWasNotMeasuredIsNull) {
@@ -719,13 +744,17 @@ TEST_F(Store, AVersion1DatabaseIsUpgradedWithItsRows) {
         "busy_ns, on_cpu_ns) VALUES (1, 0, 'decode', 'decode', 0, 0, 70, 60);"
         "INSERT INTO probes (run_id, probe, state) VALUES (1, 'accounts', 'active');"
         "INSERT INTO host_metrics (run_id, metric_id, metric, unit, kind, source, last_value) "
-        "VALUES (1, 0, 'process_cpu_ns', 'ns', 'counter', 'counter', 5);");
+        "VALUES (1, 0, 'process_cpu_ns', 'ns', 'counter', 'counter', 5);"
+        "INSERT INTO intervals (run_id, start_ns, duration_ns) VALUES (1, 0, 7);"
+        "INSERT INTO host_intervals VALUES (1, 0, 0, 4);");
   }
   EXPECT_EQ(Row("SELECT name, deep, level_asked FROM run_summary"), "old|0|");
   EXPECT_EQ(Row("SELECT operator, stage, busy_ns, source, residual_ns FROM operator_summary"),
             "decode|s|70|thread_clock|");
   EXPECT_EQ(Row("SELECT probe, state, affects FROM probe_status"), "accounts|active|");
   EXPECT_EQ(Row("SELECT metric, last_value FROM host_summary"), "process_cpu_ns|5");
+  EXPECT_EQ(Row("SELECT metric, start_ns, duration_ns, value FROM host_interval"),
+            "process_cpu_ns|0|7|4");
   EXPECT_EQ(Row("PRAGMA user_version"), "1") << "reading upgrades nothing";
   RunStore store(path_);
   EXPECT_EQ(Row("SELECT name, deep, level_asked FROM run_summary"), "old|0|");

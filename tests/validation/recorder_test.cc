@@ -106,12 +106,25 @@ collectors::IntervalSample SampleOf(const analysis::RunView& view,
   interval.steps.rows = window.steps.rows_count;
   interval.steps.wait_ns = window.steps.wait_ns;
   interval.steps.compute_ns = window.steps.compute_ns;
+  return interval;
+}
+
+collectors::MeasurementBatch HostsOf(const analysis::RunView& view) {
+  collectors::MeasurementBatch batch;
   for (const analysis::HostRow& host : view.hosts) {
     if (host.metric == "process_cpu_ns") continue;  // a counter, whose growth is not in the rows
-    interval.hosts.push_back({host.metric, host.unit, collectors::MetricKind::kGauge, "counter",
-                              host.mean_value.value_or(0)});
+    collectors::MeasurementRow row;
+    row.id = static_cast<int64_t>(batch.definitions.size());
+    row.metric = host.metric;
+    row.source = "counter";
+    batch.definitions.push_back(row);
+    batch.metrics.push_back({host.metric, host.unit, "gauge", "counter", "none", ""});
+    const double value = host.mean_value.value_or(0);
+    const int64_t weight_ns = view.run.duration_ns;
+    batch.totals.push_back(
+        {row.id, weight_ns, value * static_cast<double>(weight_ns), value, value, value, {}});
   }
-  return interval;
+  return batch;
 }
 
 class RecorderTest : public testing::TestWithParam<uint64_t> {
@@ -144,7 +157,7 @@ TEST_P(RecorderTest, AStoreGivesTheSameStatements) {
     for (const analysis::WindowRow& window : direct.windows) {
       intervals.push_back(SampleOf(direct, window));
     }
-    store.Append(id, intervals);
+    store.Append(id, intervals, HostsOf(direct));
     store.FinishRun(id, collectors::RunState::kComplete);
   }
   const analysis::RunView stored = analysis::LoadRun(path_, "latest");

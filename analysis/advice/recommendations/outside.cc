@@ -29,6 +29,7 @@ Real Sum(const RunView& run, const std::string& metric, const std::string& cause
   Real sum;
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != metric || !row.value || (!cause.empty() && row.cause != cause)) continue;
+    if (metric.starts_with("process_") && !row.process_id) continue;  // all of them together
     sum = sum.value_or(0) + *row.value;
   }
   return sum;
