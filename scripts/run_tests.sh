@@ -1,26 +1,34 @@
 #!/bin/sh
-# Runs the tests of the release build: run_tests.sh JOBS [CTEST ARGUMENT...]. First those whose result depends on the program
-# alone: once. Then those that compare what a probe measured on this machine with a truth (label `measures`): what falls there
-# is run up to twice more, since a hypervisor may take the CPU between a truth's clock and a probe's; what passed only when
-# repeated is named at the end. Ends with 1 if any test failed.
+# Runs the tests of the release build: run_tests.sh JOBS [CTEST ARGUMENT...]. All of them once, JOBS at a time; those that must be
+# alone are (RUN_SERIAL). Of what fell, tests whose result depends on the program alone have failed. Those that compare what a probe
+# measured on this machine with a truth (label `measures`) are run up to twice more with nothing beside them, since neighbours and
+# a hypervisor may take the CPU between a truth's clock and a probe's; they are named at the end. Ends with 1 if any test failed.
 set -eu
 jobs=$1
 shift
 cd "$(dirname "$0")/.."
-none=error
-if [ $# -gt 0 ]; then  # a choice may leave one of the two without tests, not both
-  none=ignore
-  if ctest --test-dir build -N -LE pmu "$@" | grep -q '^Total Tests: 0$'; then
-    echo "run_tests: no test is called like this: $*" >&2
-    exit 2
-  fi
+if ctest --test-dir build -N -LE pmu "$@" | grep -q '^Total Tests: 0$'; then
+  echo "run_tests: no test is called like this: $*" >&2
+  exit 2
 fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+failures=build/Testing/Temporary/LastTestsFailed.log
+rm -f "$failures"
+if ctest --test-dir build -j "$jobs" --output-on-failure -LE pmu "$@"; then exit 0; fi
+if [ ! -s "$failures" ]; then exit 1; fi  # ctest itself failed
+# Lines are NUMBER:NAME; a name's dots, slashes and signs are to stand for themselves.
+names=$(sed -E 's/^[0-9]+://; s/[].*+?()^$|\[]/\\&/g' "$failures" | paste -sd '|')
+[ -n "$names" ] || exit 1
+failed() { ctest --test-dir build -N -R "^($names)\$" "$@" | sed -n 's/^  Test *#[0-9]*: //p'; }
 status=0
-ctest --test-dir build -j "$jobs" --output-on-failure --no-tests=$none -LE 'pmu|measures' "$@" || status=1
-{ ctest --test-dir build -j "$jobs" --output-on-failure --no-tests=$none -L measures -LE pmu --repeat until-pass:3 "$@" || echo "run_tests: failed"; } | tee "$log"
-! grep -q '^run_tests: failed$' "$log" || status=1
-repeated=$(sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*$/\1/p' "$log" | sort -u)
-[ -z "$repeated" ] || printf 'Failed at least once, and were repeated:\n%s\n' "$repeated"
+lasting=$(failed -LE measures)
+repeated=$(failed -L measures)
+if [ -n "$repeated" ]; then
+  echo "run_tests: what measures and failed is repeated, with nothing beside it"
+  ctest --test-dir build -j 1 --output-on-failure --repeat until-pass:2 -L measures -R "^($names)\$" || status=1
+  printf 'Failed beside others, and were repeated:\n%s\n' "$repeated"
+fi
+if [ -n "$lasting" ]; then
+  printf 'Failed:\n%s\n' "$lasting"
+  status=1
+fi
 exit $status
