@@ -62,10 +62,16 @@ class Queue {
     return true;
   }
 
+  // Whom to wake for an element that was taken.
+  struct Wakeup {
+    bool room = false;  // those who wait to put one
+    bool more = false;  // another who waits to take one
+  };
+
   // Blocks while there is nothing to take; the wait goes to `waiter` as w_in. `wake_ticket` is from
-  // Ticket(): when Wake() was called since, returns kWoken. `wait_ns`, if given, receives the time
-  // waited.
-  QueueStatus Get(T* out, uint32_t waiter, uint64_t wake_ticket) {
+  // Ticket(): when Wake() was called since, returns kWoken. With `later`, the caller calls
+  // Notify(*later) soon after kOk; else it is done here.
+  QueueStatus Get(T* out, uint32_t waiter, uint64_t wake_ticket, Wakeup* later = nullptr) {
     std::unique_lock lock(mutex_);
     const auto ready = [&] { return stopped_ || wakes_ != wake_ticket || available() || ended(); };
     if (!ready()) {
@@ -75,22 +81,26 @@ class Queue {
     if (stopped_) return QueueStatus::kStopped;
     if (available()) {
       std::optional<T>& first = Slot(next_++);
-      *out = *std::move(first);
+      *out = std::move(*first);
       first.reset();
       hr_queue_level(account_, --size_);
-      const bool has_more = available();
+      const Wakeup wakeup{true, ordered_ && available()};
       lock.unlock();
-      // In ordered mode the writer of the due element must wake, wherever it is among the waiting
-      // ones.
-      if (ordered_) {
-        not_full_.notify_all();
-        if (has_more) not_empty_.notify_one();
+      if (later != nullptr) {
+        *later = wakeup;
       } else {
-        not_full_.notify_one();
+        Notify(wakeup);
       }
       return QueueStatus::kOk;
     }
     return ended() ? QueueStatus::kEnd : QueueStatus::kWoken;
+  }
+  void Notify(Wakeup wakeup) {
+    // In ordered mode the writer of the due element must wake, wherever it is among the waiting
+    // ones.
+    if (wakeup.room && ordered_) not_full_.notify_all();
+    if (wakeup.room && !ordered_) not_full_.notify_one();
+    if (wakeup.more) not_empty_.notify_one();
   }
 
   // No producer is left: takers get what is there, then kEnd.

@@ -220,7 +220,8 @@ void Engine::ThreadMain(size_t index) {
   if (--stage.alive == 0 && (stage.input_ended || stop_->stopped())) stage.queue->Close();
 }
 
-bool Engine::TakeInput(size_t index, Element* element, bool* ended) {
+bool Engine::TakeInput(size_t index, Element* element, Queue<Element>::Wakeup* wakeup,
+                       bool* ended) {
   *ended = false;
   if (stop_->stopped()) return false;
   if (index == 0) return source_->Take(element, stages_[0]->operators.front().account, ended);
@@ -231,7 +232,8 @@ bool Engine::TakeInput(size_t index, Element* element, bool* ended) {
     std::lock_guard lock(stages_[index]->mutex);
     if (stages_[index]->running > stages_[index]->target) return true;
   }
-  const QueueStatus status = queue.Get(element, stages_[index]->operators.front().account, ticket);
+  const QueueStatus status =
+      queue.Get(element, stages_[index]->operators.front().account, ticket, wakeup);
   *ended = status == QueueStatus::kEnd;
   if (status == QueueStatus::kWoken) element->sequence = UINT64_MAX;
   return status == QueueStatus::kOk || status == QueueStatus::kWoken;
@@ -240,8 +242,16 @@ bool Engine::TakeInput(size_t index, Element* element, bool* ended) {
 void Engine::Work(size_t index) {
   Stage& stage = *stages_[index];
   const uint32_t last_account = stage.operators.back().account;
-  Worker worker(stage.operators, input_->context, progress_,
-                [&](Element&& element) { stage.queue->Put(std::move(element), last_account); });
+  // The kernel may let a thread that is woken run in the place of this one, at once and for some
+  // milliseconds. Within the first operator they are seen as time without a core; before it, they
+  // would be nobody's (6 % of the threads' lifetimes with four times as many threads as cores).
+  Queue<Element>::Wakeup wakeup;
+  const auto wake_others = [&] {
+    if (index > 0) stages_[index - 1]->queue->Notify(std::exchange(wakeup, {}));
+  };
+  Worker worker(
+      stage.operators, input_->context, progress_,
+      [&](Element&& element) { stage.queue->Put(std::move(element), last_account); }, wake_others);
   for (bool ended = false; !ended;) {
     Element element;
     {
@@ -252,7 +262,7 @@ void Engine::Work(size_t index) {
       }
     }
     element.sequence = UINT64_MAX;
-    if (!TakeInput(index, &element, &ended)) {
+    if (!TakeInput(index, &element, &wakeup, &ended)) {
       std::lock_guard lock(stage.mutex);
       --stage.running;
       if (ended) stage.input_ended = true;

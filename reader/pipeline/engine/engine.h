@@ -74,7 +74,7 @@ class Engine {
   void AddThread(size_t index);  // under the stage's mutex
   void ThreadMain(size_t index);
   void Work(size_t index);
-  bool TakeInput(size_t index, Element* element, bool* ended);
+  bool TakeInput(size_t index, Element* element, Queue<Element>::Wakeup* wakeup, bool* ended);
 
   const PipelineSpec& spec_;
   Input* const input_;

@@ -10,8 +10,8 @@
 namespace headrace::reader {
 
 Worker::Worker(const std::vector<OperatorPlan>& plans, const OperatorContext& context,
-               Progress* progress, Emit put)
-    : plans_(plans), context_(context) {
+               Progress* progress, Emit put, std::function<void()> entered)
+    : plans_(plans), context_(context), entered_(std::move(entered)) {
   for (size_t k = 0; k < plans.size(); ++k) {
     auto op = WithCache(plans[k], context, MakeOperator(plans[k], context));
     operators_.push_back(WithSkipping(plans[k], *context.spec, progress, std::move(op)));
@@ -24,10 +24,13 @@ void Worker::ProcessAt(size_t k, Element&& element) {
   Operator& op = *operators_[k];
   const Emit& next = emits_[k + 1];
   const bool is_empty = element.rows == 0 && element.payload.Get<FlatMapBatch>() != nullptr;
-  if (is_empty && !op.TakesEmpty()) return next(std::move(element));
   const bool is_cached = element.payload.Get<CachedPayload>() != nullptr;
-  if (is_cached && !op.TakesCached()) return next(std::move(element));
+  if ((is_empty && !op.TakesEmpty()) || (is_cached && !op.TakesCached())) {
+    if (k == 0) entered_();
+    return next(std::move(element));
+  }
   account::OperatorScope scope(plans_[k].account);
+  if (k == 0) entered_();
   const uint64_t rows = element.rows;
   uint64_t bytes_in = element.bytes, bytes_out = 0;
   op.Process(std::move(element), [&](Element&& out) {

@@ -2,6 +2,7 @@
 // operator k + 1 inside its own call, and the nested account scope stops its clock.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,9 +14,9 @@ namespace headrace::reader {
 class Worker {
  public:
   // Makes new instances of the operators; `plans` must outlive them. `put` gets what the last one
-  // makes.
+  // makes. `entered` is called for each element once its time counts as the first operator's.
   Worker(const std::vector<OperatorPlan>& plans, const OperatorContext& context, Progress* progress,
-         Emit put);
+         Emit put, std::function<void()> entered);
   Worker(const Worker&) = delete;
 
   // Under a memory budget, the memory that the work took is charged to the element.
@@ -31,6 +32,7 @@ class Worker {
   const OperatorContext& context_;
   std::vector<std::unique_ptr<Operator>> operators_;
   std::vector<Emit> emits_;  // into operator k; the last: out of the stage
+  std::function<void()> entered_;
 };
 
 }  // namespace headrace::reader

@@ -350,5 +350,23 @@ TEST(Queue, AReorderWindowBoundsWhatWaits) {
   early.join();
 }
 
+TEST(Queue, WhoTakesMayWakeOthersLater) {
+  struct Item {
+    uint64_t sequence = 0;
+  };
+  Queue<Item> queue(1, false, UINT32_MAX);
+  ASSERT_TRUE(queue.Put({0}, UINT32_MAX));
+  std::thread waiting([&] { EXPECT_TRUE(queue.Put({1}, UINT32_MAX)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Item item;
+  Queue<Item>::Wakeup wakeup;
+  ASSERT_EQ(queue.Get(&item, UINT32_MAX, queue.Ticket(), &wakeup), QueueStatus::kOk);
+  EXPECT_TRUE(wakeup.room);
+  EXPECT_FALSE(wakeup.more) << "without an order, who puts wakes";
+  queue.Notify(wakeup);
+  waiting.join();
+  EXPECT_EQ(queue.size(), 1u);
+}
+
 }  // namespace
 }  // namespace headrace::reader
