@@ -195,7 +195,7 @@ class TuningThread {
                const std::string& database, int64_t run_id,
                std::vector<analysis::DecisionSink*> sinks, bool stops_pipeline)
       : target_(pipeline, database, run_id, &ended_),
-        tuner_(std::move(options), target_.knobs()),
+        tuner_(options, target_.knobs()),
         sinks_(std::move(sinks)),
         thread_([this, pipeline, stops_pipeline] {
           failure_ = ErrorOf([this] { analysis::Tune(&tuner_, &target_, sinks_); });

@@ -414,7 +414,7 @@ std::vector<std::string> Assumptions(const RowCost& cost, const NodesFile& nodes
   for (size_t t = 0; t < nodes.types.size(); ++t) {
     const NodeType& type = nodes.types[t];
     for (const auto& [name, speed] : type.speed_of) {
-      const auto is_it = [&](const RowCost::Operator& op) {
+      const auto is_it = [&name = name](const RowCost::Operator& op) {
         return op.name == name || op.kind == name;
       };
       if (std::any_of(cost.operators.begin(), cost.operators.end(), is_it)) continue;

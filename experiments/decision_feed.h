@@ -29,7 +29,7 @@ class DecisionFeed : public analysis::DecisionSink {
   // cannot be created.
   explicit DecisionFeed(const std::string& where);
   // Gives readers up to a second to take their waiting lines.
-  ~DecisionFeed();
+  ~DecisionFeed() override;
   DecisionFeed(const DecisionFeed&) = delete;
 
   void Take(const analysis::Decision& decision) override;

@@ -204,7 +204,7 @@ class Study {
 
   void AddRunStep(const std::string& step, const std::string& words, double seconds,
                   const std::function<RecordedRun()>& what, std::optional<int64_t>* run) {
-    AddStep({step, words, seconds + 1.2, [this, what] { return RunJson(RecordRun(what()).run_id); },
+    AddStep({step, words, seconds + 1.2, [what] { return RunJson(RecordRun(what()).run_id); },
              [run](const std::string& result) { *run = ParseRun(result); },
              [this](const std::string& result) {
                analysis::LoadRun(database_, std::to_string(ParseRun(result)));  // throws: not there
@@ -312,7 +312,7 @@ class Study {
                return FactsJson(
                    ReadTableFacts(LoadSpecOf(read, options_), facts, [] { return Interrupted(); }));
              },
-             [this, work](const std::string& result) {
+             [work](const std::string& result) {
                work->inputs.table = ParseFacts(result, work->name + ".facts");
              }});
     const double seconds = WorkerSeconds();

@@ -60,7 +60,7 @@ std::string Changes(const StudyInputs& before, const StudyInputs& now) {
 }
 
 std::string Minutes(double seconds) {
-  const auto whole = static_cast<int>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 

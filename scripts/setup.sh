@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that are missing; asks nothing. Does nothing when all are there.
 set -eu
-packages="build-essential cmake ninja-build ccache pkg-config git clang libclang-rt-14-dev clang-format
+packages="build-essential cmake ninja-build ccache pkg-config git clang libclang-rt-14-dev clang-format clang-tidy
   libboost-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libsqlite3-dev
   libprotobuf-dev protobuf-compiler libzstd-dev zlib1g-dev libdeflate-dev liblz4-dev libsnappy-dev libxxhash-dev libssl-dev liburing-dev libcurl4-openssl-dev
   coinor-libcbc-dev libgtest-dev libgmock-dev libbenchmark-dev bats jq python3

@@ -1,6 +1,7 @@
 #include "workloads/session_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "workloads/distributions.h"
@@ -37,7 +38,7 @@ std::vector<uint32_t> SessionSizes(uint64_t num_rows, uint64_t num_sessions, uin
 SessionRows MakeSessionRows(const WorkloadSpec& spec, uint64_t partition, uint64_t num_rows) {
   const uint64_t key = Mix(Mix(spec.seed, 0x5e5510), partition);
   const auto num_sessions = std::clamp<uint64_t>(
-      static_cast<uint64_t>(static_cast<double>(num_rows) / spec.rows_per_session + 0.5), 1,
+      static_cast<uint64_t>(std::llround(static_cast<double>(num_rows) / spec.rows_per_session)), 1,
       num_rows);
   SessionRows result;
   result.session_sizes = SessionSizes(num_rows, num_sessions, Mix(key, 1));

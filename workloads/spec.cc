@@ -94,7 +94,7 @@ void ReadKey(WorkloadSpec* spec, const std::string& where, const std::string& se
 
 uint32_t Scale(double count, double fraction) {
   if (count <= 0) return 0;
-  return std::max<uint32_t>(1, static_cast<uint32_t>(count * fraction + 0.5));
+  return std::max<uint32_t>(1, static_cast<uint32_t>(std::lround(count * fraction)));
 }
 
 }  // namespace
@@ -103,14 +103,14 @@ FeatureCounts ScaledCounts(const WorkloadSpec& spec) {
   FeatureCounts counts;
   counts.dense = Scale(spec.dense_features, spec.feature_fraction);
   const uint32_t sparse = Scale(spec.sparse_features, spec.feature_fraction);
-  counts.weighted = static_cast<uint32_t>(sparse * spec.weighted_ratio + 0.5);
+  counts.weighted = static_cast<uint32_t>(std::lround(sparse * spec.weighted_ratio));
   if (counts.weighted == 0 && spec.weighted_ratio > 0 && sparse > 1) counts.weighted = 1;
   counts.sparse = sparse - counts.weighted;
   counts.used_sparse = std::min(sparse, Scale(spec.used_sparse_features, spec.feature_fraction));
   // The share of used among all features is what the model publishes, so rounding goes to dense.
   const double stored = spec.dense_features + spec.sparse_features;
   const double used = spec.used_dense_features + spec.used_sparse_features;
-  const auto total = static_cast<uint32_t>((counts.dense + sparse) * used / stored + 0.5);
+  const auto total = static_cast<uint32_t>(std::lround((counts.dense + sparse) * used / stored));
   if (spec.used_dense_features > 0)
     counts.used_dense = std::clamp<uint32_t>(
         total > counts.used_sparse ? total - counts.used_sparse : 1, 1, counts.dense);

@@ -230,8 +230,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
 
 }  // namespace
 
-Bottleneck FindBottleneck(const Predictor& whole) {
-  const Predictor predictor = whole;
+Bottleneck FindBottleneck(const Predictor& predictor) {
   const PipelineModel& model = predictor.model();
   Bottleneck bottleneck;
   const Settings settings = model.current();

@@ -203,8 +203,7 @@ class Description {
 
 }  // namespace
 
-Allocation Allocate(const Predictor& whole, const Budget& budget) {
-  const Predictor predictor = whole;
+Allocation Allocate(const Predictor& predictor, const Budget& budget) {
   const PipelineModel& model = predictor.model();
   const bool same_cores = AsManyCores(model, budget);
   const MemoryBudget memory(model, budget.memory_bytes);

@@ -261,7 +261,7 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
     found->unknown = "no end of an epoch lies within the steady part";
     return;
   }
-  if (static_cast<double>((last - first) / edges.size()) < kEpochEdgesApart) {
+  if (static_cast<double>(last - first) < kEpochEdgesApart * static_cast<double>(edges.size())) {
     found->unknown = fmt::format(
         "an epoch lasts {:.2g} s, too short beside windows of {:.2g} s to tell its edges apart",
         seconds, Seconds(run.windows[first].duration_ns));

@@ -84,7 +84,7 @@ const char* TuneVerdictName(TuneVerdict verdict) {
 struct Tuner::State {
   enum class Phase : uint8_t { kMeasure, kTrial, kWatch, kDone };
 
-  State(TunerOptions o, KnobValues k) : options(std::move(o)), start(k), incumbent(k), current(k) {
+  State(TunerOptions o, KnobValues k) : options(o), start(k), incumbent(k), current(k) {
     segments.push_back({current, 0, kForever});
     for (const auto& [knob, value] : current) turnable.insert(knob);
   }
@@ -773,7 +773,7 @@ struct Tuner::State {
 };
 
 Tuner::Tuner(TunerOptions options, KnobValues knobs)
-    : state_(std::make_unique<State>(std::move(options), std::move(knobs))) {
+    : state_(std::make_unique<State>(options, std::move(knobs))) {
   state_->result.start = state_->start;
 }
 Tuner::~Tuner() = default;

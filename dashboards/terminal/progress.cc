@@ -19,7 +19,7 @@ std::string ProgressLine(const std::string& title, double fraction, double left_
                          const std::string& note, int width) {
   constexpr int kBarWidth = 24;
   const double share = std::clamp(fraction, 0.0, 1.0);
-  const int filled = static_cast<int>(share * kBarWidth + 0.5);
+  const int filled = static_cast<int>(std::lround(share * kBarWidth));
   std::string bar = "  [";
   for (int i = 0; i < kBarWidth; ++i) bar += i < filled ? '#' : '.';
   bar += "]";

@@ -105,7 +105,8 @@ void ProcessCounters::Read() {
   const size_t num_turns = plan_.groups.size();
   const size_t next = num_turns > 2 ? active_ % (num_turns - 1) + 1 : active_;
   num_handles_ = 0;
-  for (auto& [pid, process] : processes_) {
+  for (auto& [pid, process_of_pid] : processes_) {
+    auto& process = process_of_pid;
     BeginInterval(&process.totals);
     std::erase_if(process.threads, [&](ThreadCounters& thread) {
       if (thread.Read(&process.totals)) return false;

@@ -19,8 +19,7 @@ void AddParam(const ParamValue& value, Description* text) {
         if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) {
           text->Add(held.size());
           for (size_t i = 0; i < held.size(); ++i) {
-            const typename T::value_type each = held[i];
-            text->Add(each);
+            text->Add(static_cast<const typename T::value_type&>(held[i]));
           }
         } else {
           text->Add(held);

@@ -81,7 +81,7 @@ void Pipeline::State::Repeat(Element&& batch, int64_t first_wait_ns) {
   for (int64_t start = MonotonicNs(); !stop.stopped(); waited = 0) {
     start = Step(std::move(batch), waited, start);
     // Steps of random length are drawn by the element: another draw for each.
-    ++batch.sequence;
+    ++batch.sequence;  // NOLINT(bugprone-use-after-move): see above
     batch.seed = MixBits(batch.seed);
   }
 }

@@ -94,7 +94,8 @@ std::optional<Section> Counters(const analysis::RunView& run,
                 {}};
   topdown.text_rows = 10;
   std::vector<std::pair<double, std::vector<Value>>> rows, slots;
-  for (const auto& [owner, metrics] : owners) {
+  for (const auto& [owner, metrics_of_owner] : owners) {
+    const auto& metrics = metrics_of_owner;
     std::optional<double> least;
     bool too_short = false;
     const auto sum = [&](const std::string& metric) -> std::optional<double> {

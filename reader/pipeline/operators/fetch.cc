@@ -93,7 +93,7 @@ class FetchOperator final : public Operator {
       stripe = file.ReadStripe(index, &counted.figures);
     }
     hr_done(plan_.Account(kStored), 1, 0, 0, stripe->data_length);
-    return dwrf::MakePlan(file, std::move(stripe), context_.spec->projection);
+    return dwrf::MakePlan(file, stripe, context_.spec->projection);
   }
 
   // Verifies the stripe's checksum over `bytes`; if these are empty, it reads the stripe for that.
