@@ -11,14 +11,10 @@ namespace headrace::analysis {
 
 void PipelineModel::ReadCores() {
   if (splits_cpu_) cores_used_ = demands_.cpu_s * demands_.rate;
-  const std::optional<CpuQuota> quota = CpuQuotaOf(*run_, cores_used_);
-  cores_known_ = splits_cpu_ && (run_->run.cores_count.has_value() || quota);
-  cores_budget_ = run_->run.cores_count.value_or(quota ? quota->cores : 1);
-  const bool by_quota = run_->run.cores_bound_by.find("quota") != std::string::npos;
-  if (quota && (quota->cores < cores_budget_ || (by_quota && quota->cores == cores_budget_))) {
-    cores_budget_ = quota->cores;
-    cpu_quota_ = quota;
-  }
+  const CoreBudget budget = CoreBudgetOf(*run_, cores_used_);
+  cores_known_ = splits_cpu_ && budget.cores.has_value();
+  cores_budget_ = budget.cores.value_or(1);
+  cpu_quota_ = budget.quota;
   cores_available_ = cores_budget_;
   if (!splits_cpu_) return;
   const WindowRow sum = Sum(steady_);

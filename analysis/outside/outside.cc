@@ -605,19 +605,21 @@ void SayUnknown(const RunView& run, Outside* out) {
 
 // How busy the cores were, by whom, and what of them is free.
 void SayCores(const RunView& run, Outside* out) {
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  double own = 0;
+  for (const ThreadGroup& group : out->groups) own += group.time.on_cpu_s;
+  const Real used = seconds > 0 ? Real(own / seconds) : std::nullopt;
+  out->core_budget = CoreBudgetOf(run, used);
   const HostRow* busy = run.FindHost("host_busy_cores");
   const HostRow* cores = run.FindHost("host_cores");
   if (busy == nullptr || cores == nullptr || !busy->mean_value || !cores->mean_value ||
       *cores->mean_value <= 0) {
     return;
   }
-  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
-  double own = 0;
-  for (const ThreadGroup& group : out->groups) own += group.time.on_cpu_s;
-  if (seconds > 0) out->cores_used = own / seconds;
-  if (out->cores_used) out->cores_others = std::max(0.0, *busy->mean_value - *out->cores_used);
+  out->cores_used = used;
+  if (used) out->cores_others = std::max(0.0, *busy->mean_value - *used);
   constexpr double kSame = 0.01;
-  const double all = *cores->mean_value, allowed = run.run.cores_count.value_or(all);
+  const double all = *cores->mean_value, allowed = out->core_budget.cores.value_or(all);
   if (allowed >= all - kSame) {
     out->cores_busy_ratio = std::min(1.0, *busy->mean_value / all);
     out->cores_free = std::max(0.0, all - *busy->mean_value);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/outside/threads.h"
+#include "analysis/run/cpu_quota.h"
 #include "analysis/run/run_view.h"
 #include "analysis/statistics/statistics.h"
 
@@ -87,6 +88,7 @@ struct Outside : SeenThreads {
   std::optional<double> cores_busy_ratio;
   // Free cores of those that the run may use; empty where others' use is not known.
   std::optional<double> cores_free;
+  CoreBudget core_budget;              // what the run may use
   std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs
   std::vector<std::string> unknown;    // what cannot be said, a sentence each

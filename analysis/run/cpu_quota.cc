@@ -65,4 +65,13 @@ std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
   return quota;
 }
 
+CoreBudget CoreBudgetOf(const RunView& run, Real cores_used) {
+  CoreBudget budget{run.run.cores_count, run.run.cores_bound_by, std::nullopt};
+  const std::optional<CpuQuota> quota = CpuQuotaOf(run, cores_used);
+  const bool by_quota = budget.bound_by.find("quota") != std::string::npos;
+  if (!quota || (budget.cores && quota->cores > *budget.cores)) return budget;
+  if (budget.cores && quota->cores == *budget.cores && !by_quota) return budget;
+  return {quota->cores, by_quota ? budget.bound_by : "CPU quota", quota};
+}
+
 }  // namespace headrace::analysis

@@ -21,4 +21,13 @@ struct CpuQuota {
 // considered, as their quotas add up. Empty: there is none.
 std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used);
 
+// How many cores the run's processes could use, and what bounds that.
+struct CoreBudget {
+  Real cores;  // none: not recorded
+  std::string bound_by;
+  std::optional<CpuQuota> quota;  // where that is the bound
+};
+// What the run was started with, or a quota that gives less.
+CoreBudget CoreBudgetOf(const RunView& run, Real cores_used);
+
 }  // namespace headrace::analysis

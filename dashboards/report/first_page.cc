@@ -223,11 +223,18 @@ void AddPlanned(const Statements& statements, FirstPage* page) {
 // What a CPU quota took, where it is not the limit that is named.
 std::string StoppedByQuota(const Statements& statements) {
   constexpr double kWorthAWord = 0.05;  // share of the quota's periods
-  const std::optional<analysis::CpuQuota>& quota = statements.model->cpu_quota();
-  if (!quota || quota->stopped_ratio.value_or(0) < kWorthAWord) return "";
-  if (statements.bottleneck && statements.bottleneck->findings[0].limit.Is(analysis::kCoresLimit)) {
-    return "";
+  std::optional<analysis::CpuQuota> quota;
+  bool named = false;
+  if (statements.model) {
+    quota = statements.model->cpu_quota();
+    named =
+        statements.bottleneck && statements.bottleneck->findings[0].limit.Is(analysis::kCoresLimit);
+  } else if (statements.outside) {
+    quota = statements.outside->core_budget.quota;
+    const auto& findings = statements.outside->findings;
+    named = !findings.empty() && findings[0].limit == analysis::OutsideLimit::kCores;
   }
+  if (!quota || named || quota->stopped_ratio.value_or(0) < kWorthAWord) return "";
   return fmt::format("The CPU quota of {:.2f} cores stopped it in {} of the quota's periods.",
                      quota->cores, FormatPercent(*quota->stopped_ratio));
 }
@@ -251,10 +258,10 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
     page->conditional = true;
     page->conditions.push_back(BusySentence(*load));
   }
-  if (statements.model == nullptr) return;
   if (const std::string quota = StoppedByQuota(statements); !quota.empty()) {
     page->conditions.push_back(quota);
   }
+  if (statements.model == nullptr) return;
   if (const std::string drift = DriftText(statements.model->phases()); !drift.empty()) {
     page->conditions.push_back("It changed while it ran: " + drift + "." +
                                EarlierLimitText(statements, true));
@@ -396,7 +403,7 @@ std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& state
   } else if (statements.outside) {
     // On fewer cores than the machine has, whose cores they use is not known.
     if (statements.outside->cores_free) others = statements.outside->cores_others;
-    load.cores = run.run.cores_count.value_or(0);
+    load.cores = statements.outside->core_budget.cores.value_or(0);
   }
   if (others) {
     if (load.cores <= 0 || *others <= kMuch * load.cores) return std::nullopt;

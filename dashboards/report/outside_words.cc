@@ -98,12 +98,16 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
   return text.empty() ? "idle" : text;
 }
 
+std::string QuotaWord(const Outside& seen) {
+  return fmt::format("the CPU quota of {:.2f} cores", seen.core_budget.quota->cores);
+}
+
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
       return seen.culprit != 0 ? UnitWord(seen, seen.culprit) : "the threads that feed it";
     case OutsideLimit::kCores:
-      return "CPU cores";
+      return seen.core_budget.quota ? QuotaWord(seen) : "CPU cores";
     case OutsideLimit::kStorage:
       return "storage";
     case OutsideLimit::kNetwork:
@@ -148,7 +152,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
   switch (seen.findings[0].limit) {
     case OutsideLimit::kProducers: {
       const double now = std::max(1.0, std::round(unit.threads_count));
-      const double cores = run.run.cores_count.value_or(0);
+      const double cores = seen.core_budget.cores.value_or(0);
       if (!seen.cores_free || cores <= 0) {
         return fmt::format("more of {}, while cores are left; or {}", UnitWord(seen, seen.culprit),
                            cheaper);
@@ -164,8 +168,12 @@ std::string Advice(const RunView& run, const Outside& seen) {
           cores, unit.shares.on_cpu, cheaper);
     }
     case OutsideLimit::kCores:
+      if (seen.core_budget.quota) {
+        return fmt::format("raise {}, or {}: more threads or processes gain nothing",
+                           QuotaWord(seen), cheaper);
+      }
       if (seen.cores_free && seen.cores_others &&
-          *seen.cores_others > 0.25 * run.run.cores_count.value_or(1)) {
+          *seen.cores_others > 0.25 * seen.core_budget.cores.value_or(1)) {
         return fmt::format("keep other programs off these cores: they use {:.1f}; else {}",
                            *seen.cores_others, cheaper);
       }
@@ -323,7 +331,7 @@ std::string LimitLine(const Outside& seen) {
   return text;
 }
 
-std::string WhyLine(const RunView& run, const Outside& seen) {
+std::string WhyLine(const Outside& seen) {
   std::string text;
   for (size_t u = 0; u < seen.units.size(); ++u) {
     const OutsideUnit& each = seen.units[u];
@@ -338,9 +346,9 @@ std::string WhyLine(const RunView& run, const Outside& seen) {
     text = culprit ? sentence + (text.empty() ? "" : " " + text)
                    : text + (text.empty() ? "" : " ") + sentence;
   }
-  if (seen.cores_busy_ratio && run.run.cores_count) {
+  if (seen.cores_busy_ratio && seen.core_budget.cores) {
     text += fmt::format(" {:.1f} of {:.1f} cores are in use{}",
-                        *seen.cores_busy_ratio * *run.run.cores_count, *run.run.cores_count,
+                        *seen.cores_busy_ratio * *seen.core_budget.cores, *seen.core_budget.cores,
                         seen.cores_free ? "" : " by this program");
     if (seen.cores_free && seen.cores_others && *seen.cores_others > 0.1) {
       text += fmt::format(", {:.1f} of them by other programs", *seen.cores_others);
@@ -409,7 +417,7 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   AddOutsideStall(seen, page);
   page->picture = DrawUnits(seen);
   page->lines.push_back({"limit", LimitLine(seen)});
-  page->lines.push_back({"why", WhyLine(run, seen)});
+  page->lines.push_back({"why", WhyLine(seen)});
   if (seen.decided) {
     page->lines.push_back({"fix", Advice(run, seen)});
     if (seen.flavour == OutsideFlavour::kTorch &&

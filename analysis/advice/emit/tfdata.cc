@@ -72,7 +72,7 @@ Emitted TfDataFromOutside(const RunView& run, const Budget& budget) {
   const char* const pool = "options.threading.private_threadpool_size";
   const UnitShares none;
   const UnitShares& shares = seen.producer != nullptr ? seen.producer->shares : none;
-  const double cores = budget.cores.value_or(run.run.cores_count.value_or(0));
+  const double cores = budget.cores.value_or(seen.outside.core_budget.cores.value_or(0));
   if (seen.producer == nullptr) {
     e.unknown.push_back({pool, "no thread that feeds the trainer was seen"});
   } else if (count.changes) {

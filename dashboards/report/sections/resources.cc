@@ -44,23 +44,22 @@ Table Steps(const analysis::RunView& run, const std::string& doubt) {
 std::optional<Section> Resources(const analysis::RunView& run,
                                  const analysis::Statements& statements) {
   Section section{"resources", "Shared resources and steps", {}, {}, {}};
-  const Quantity budget =
-      Number(run.run.cores_count, Unit::kCores, "the core budget was not recorded");
   std::optional<double> used, other;
   if (statements.model) {
     used = statements.model->cores_used();
     other = statements.model->cores_other();
   }
+  const analysis::CoreBudget budget = analysis::CoreBudgetOf(run, used);
   section.facts = {
-      {"cores_budget", budget},
-      {"cores_bound_by", run.run.cores_bound_by},
+      {"cores_budget", Number(budget.cores, Unit::kCores, "the core budget was not recorded")},
+      {"cores_bound_by", budget.bound_by},
       {"cores_used", Number(used, Unit::kCores,
                             statements.doubts.any() ? statements.doubts.Summary()
                                                     : "CPU time was not split from waiting")},
       {"cores_used_by_others", Number(other, Unit::kCores, "the host's load was not recorded")}};
-  if (used && run.run.cores_count) {
-    std::string text = fmt::format("{:.2f} of {:.2f} cores used ({})", *used, *run.run.cores_count,
-                                   run.run.cores_bound_by);
+  if (used && budget.cores) {
+    std::string text =
+        fmt::format("{:.2f} of {:.2f} cores used ({})", *used, *budget.cores, budget.bound_by);
     if (other) text += fmt::format(", {:.2f} by other processes", *other);
     section.sentences.push_back({"cores", text});
   }

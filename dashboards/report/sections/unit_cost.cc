@@ -49,7 +49,9 @@ std::optional<Section> UnitCost(const RunView& run, const analysis::Statements& 
   add("CPU of pipeline and consumer", cpu_s, "core s", Source::kCounter,
       "the processes' CPU clocks, whole run", "the process's CPU time was not recorded");
   std::optional<double> reserved_s;
-  if (run.run.cores_count) reserved_s = *run.run.cores_count * wall_s;
+  std::optional<double> used;
+  if (cpu_s && wall_s > 0) used = *cpu_s / wall_s;
+  if (const auto cores = analysis::CoreBudgetOf(run, used).cores) reserved_s = *cores * wall_s;
   add("cores kept for it", reserved_s, "core s", Source::kEstimate,
       "all cores it may use, as long as it ran", "the core budget was not recorded");
   std::optional<double> stalled_s;

@@ -46,7 +46,8 @@ std::optional<Section> WorkSplit(const analysis::RunView& run,
                       "the rate that it can take)",
                       CellText(cpu.cores_wanted))
                 : "; " + cpu.cores_wanted.reason();
-    if (run.run.cores_count) text += fmt::format("; {:.2f} are there", *run.run.cores_count);
+    const analysis::CoreBudget budget = analysis::CoreBudgetOf(run, model.cores_used());
+    if (budget.cores) text += fmt::format("; {:.2f} are there", *budget.cores);
     section.sentences.push_back({"cores", text});
   }
   section.tables.push_back(

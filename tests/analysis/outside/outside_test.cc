@@ -39,6 +39,26 @@ TEST(Outside, NamesTheCoresWhenNoneIsLeft) {
   EXPECT_EQ(Culprit(seen).name, "4 processes pt_data_worker");
 }
 
+TEST(Outside, NamesAQuotaThatIsUsedUpWhileCoresAreFree) {
+  OutsideRun run = Loader(4, 0.15, 0.6, 0.45, 0, 0.03, 2.1);
+  for (int w = 0; w < 4; ++w) run.Runnable(200 + w, "pt_data_worker (main)", 0.5);
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kProducers);
+  for (const auto& [metric, value] : {std::pair("cgroup_cpu_quota_cores", 2.0),
+                                      {"cgroup_periods_count", 100.0},
+                                      {"cgroup_throttled_count", 90.0}}) {
+    MeasurementRow row;
+    row.metric = metric;
+    row.subject = "/job";
+    row.value = value;
+    run.view.measurements.push_back(row);
+  }
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kCores);
+  ASSERT_TRUE(seen.core_budget.quota);
+  EXPECT_DOUBLE_EQ(seen.core_budget.quota->cores, 2.0);
+  EXPECT_NEAR(seen.core_budget.quota->stopped_ratio.value_or(0), 0.9, 1e-9);
+}
+
 TEST(Outside, NamesStorageBehindTheWorkers) {
   const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.15, 0.8, 0.03).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);
