@@ -26,13 +26,15 @@ test: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS)
-	@sh scripts/run_tests.sh $(TEST_JOBS) $(CTEST_ARGS)
+	@sh scripts/run_tests.sh build $(TEST_JOBS) $(CTEST_ARGS)
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
 test-asan: setup
-	@cmake --preset asan && cmake --build --preset asan -j $(JOBS) && ctest --test-dir build-asan -j $(TEST_JOBS) --output-on-failure -LE 'release|pmu' $(CTEST_ARGS)
+	@cmake --preset asan && cmake --build --preset asan -j $(JOBS)
+	@sh scripts/run_tests.sh build-asan $(TEST_JOBS) $(CTEST_ARGS)
 test-tsan: setup
-	@cmake --preset tsan && cmake --build --preset tsan -j $(JOBS) && ctest --test-dir build-tsan -j $(TEST_JOBS) --output-on-failure -LE 'release|pmu' $(CTEST_ARGS)
+	@cmake --preset tsan && cmake --build --preset tsan -j $(JOBS)
+	@sh scripts/run_tests.sh build-tsan $(TEST_JOBS) $(CTEST_ARGS)
 
 # Hardware counters and BPF programs in emulated machines, with Debian's stock kernel: docs/testing.md.
 test-pmu: setup

@@ -1,30 +1,32 @@
 #!/bin/sh
-# Runs the tests of the release build: run_tests.sh JOBS [CTEST ARGUMENT...]. All of them once, JOBS at a time; those that must be
-# alone are (RUN_SERIAL). Of what fell, tests whose result depends on the program alone have failed. Those that compare what a probe
+# Runs the tests of a build: run_tests.sh BUILD JOBS [CTEST ARGUMENT...]. All of them once, JOBS at a time; those that must be alone
+# are (RUN_SERIAL). Those with the label `pmu` need machines of their own and are left out, as are those with the label `release` in
+# the build of a sanitizer. Of what fell, tests whose result depends on the program alone have failed. Those that compare what a probe
 # measured on this machine with a truth (label `measures`) are run up to twice more with nothing beside them, since neighbours and
 # a hypervisor may take the CPU between a truth's clock and a probe's; they are named at the end. Ends with 1 if any test failed.
 set -eu
-jobs=$1
-shift
+build=$1 jobs=$2
+shift 2
 cd "$(dirname "$0")/.."
-if ctest --test-dir build -N -LE pmu "$@" | grep -q '^Total Tests: 0$'; then
+case $build in build) others=pmu ;; *) others='release|pmu' ;; esac
+if ctest --test-dir "$build" -N -LE "$others" "$@" | grep -q '^Total Tests: 0$'; then
   echo "run_tests: no test is called like this: $*" >&2
   exit 2
 fi
-failures=build/Testing/Temporary/LastTestsFailed.log
+failures=$build/Testing/Temporary/LastTestsFailed.log
 rm -f "$failures"
-if ctest --test-dir build -j "$jobs" --output-on-failure -LE pmu "$@"; then exit 0; fi
+if ctest --test-dir "$build" -j "$jobs" --output-on-failure -LE "$others" "$@"; then exit 0; fi
 if [ ! -s "$failures" ]; then exit 1; fi  # ctest itself failed
 # Lines are NUMBER:NAME; a name's dots, slashes and signs are to stand for themselves.
 names=$(sed -E 's/^[0-9]+://; s/[].*+?()^$|\[]/\\&/g' "$failures" | paste -sd '|')
 [ -n "$names" ] || exit 1
-failed() { ctest --test-dir build -N -R "^($names)\$" "$@" | sed -n 's/^  Test *#[0-9]*: //p'; }
+failed() { ctest --test-dir "$build" -N -R "^($names)\$" "$@" | sed -n 's/^  Test *#[0-9]*: //p'; }
 status=0
 lasting=$(failed -LE measures)
 repeated=$(failed -L measures)
 if [ -n "$repeated" ]; then
   echo "run_tests: what measures and failed is repeated, with nothing beside it"
-  ctest --test-dir build -j 1 --output-on-failure --repeat until-pass:2 -L measures -R "^($names)\$" || status=1
+  ctest --test-dir "$build" -j 1 --output-on-failure --repeat until-pass:2 -L measures -R "^($names)\$" || status=1
   printf 'Failed beside others, and were repeated:\n%s\n' "$repeated"
 fi
 if [ -n "$lasting" ]; then
