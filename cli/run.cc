@@ -20,12 +20,12 @@
 #include "collectors/agent.h"
 #include "collectors/store/store.h"
 #include "dashboards/terminal/progress.h"
-#include "experiments/dedup_sample.h"
 #include "experiments/device_cost.h"
 #include "experiments/interrupt.h"
 #include "experiments/plan_file.h"
 #include "experiments/recorded_pipeline.h"
 #include "experiments/run_conditions.h"
+#include "experiments/run_sample.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/pipeline/split.h"
@@ -194,31 +194,12 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
   }
 }
 
-// How often lists repeat as the rows lie and by session, for the report of the run: of the table's
-// first rows, read after the recording has ended. Tables that are far away, cold or encrypted are
-// left alone.
-void StoreDedupSample(const RunOptions& options, const Pipeline& pipeline, int64_t run_id) {
-  const PipelineSpec& spec = pipeline.spec();
-  if (spec.synthetic || reader::IsRemote(spec.table) || spec.cold_reads || !spec.keys.empty() ||
-      spec.repeat_first_batch || !pipeline.progress().locked_columns.empty())
-    return;
-  constexpr int64_t kReadNs = 500'000'000;
-  experiments::DedupSampleOptions sample;
-  sample.dedup.scope = spec.dedup.scope;
-  sample.batch_rows = spec.batch_rows;
-  sample.rows = 32'768;
-  sample.lists = 1 << 24;
-  try {
-    const auto seen =
-        experiments::SampleDedup(reader::OpenTable(spec.table, spec.io), spec.projection, sample,
-                                 kReadNs, [] { return experiments::Interrupted(); });
-    if (seen)
-      collectors::RunStore(options.database)
-          .SetFacts(run_id, {{"sample_dedup_ratio", seen->now, "ratio"},
-                             {"clustered_dedup_ratio", seen->clustered, "ratio"}});
-  } catch (const Error&) {
-    // The run itself has said what is wrong with the table, if anything is.
-  }
+// What a sample of the table says, for the report of the run.
+void StoreSamples(const RunOptions& options, const Pipeline& pipeline, int64_t run_id) {
+  if (!pipeline.progress().locked_columns.empty()) return;
+  const std::vector<collectors::RunFact> facts =
+      experiments::TakeRunSamples(pipeline.spec(), [] { return experiments::Interrupted(); });
+  if (!facts.empty()) collectors::RunStore(options.database).SetFacts(run_id, facts);
 }
 
 // What --ceiling has no use for, however it is asked for. A pipeline file may say so all the same.
@@ -337,7 +318,7 @@ int Run(const RunOptions& options) {
     }
   }
   if (run_id > 0 && !failure && !experiments::Interrupted())
-    StoreDedupSample(options, pipeline, run_id);
+    StoreSamples(options, pipeline, run_id);
   if (!options.quiet) {
     for (const std::string& note : pipeline.notes())
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);

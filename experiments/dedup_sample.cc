@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "experiments/run_sample.h"
 #include "reader/dwrf/file_reader.h"
 
 namespace headrace::experiments {
@@ -61,4 +62,23 @@ std::optional<SampledDedup> SampleDedup(const reader::Table& table,
   return SampledDedup{totals.bytes / totals.now, totals.bytes / *totals.clustered};
 }
 
+namespace {
+
+// How often lists repeat as the rows lie, and by session.
+std::vector<collectors::RunFact> Repetition(const SampledTable& of) {
+  constexpr int64_t kReadNs = 500'000'000;
+  DedupSampleOptions options;
+  options.dedup.scope = of.spec.dedup.scope;
+  options.batch_rows = of.spec.batch_rows;
+  options.rows = 32'768;
+  options.lists = 1 << 24;
+  const auto seen = SampleDedup(of.table, of.spec.projection, options, kReadNs, of.stop);
+  if (!seen) return {};
+  return {{"sample_dedup_ratio", seen->now, "ratio"},
+          {"clustered_dedup_ratio", seen->clustered, "ratio"}};
+}
+
+HR_RUN_SAMPLE("repetition", Repetition);
+
+}  // namespace
 }  // namespace headrace::experiments

@@ -56,8 +56,6 @@ RunRow ReadRun(const ViewRow& row) {
 #define HR_RUN_COLUMN(type, column, help) ReadColumn(row, #column, &run.column);
 #define HR_CONDITION_COLUMN(type, read, column, unset, help) ReadColumn(row, #column, &run.column);
 #include "collectors/store/columns.def"
-  run.clustered_dedup_ratio = row.Real("clustered_dedup_ratio");
-  run.sample_dedup_ratio = row.Real("sample_dedup_ratio");
   return run;
 }
 
@@ -143,6 +141,11 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
   if (database.Has("run_setting")) {
     database.EachOf("run_setting", id, "key", [&](const ViewRow& row) {
       view->run.settings.emplace(row.Text("key"), row.Text("value"));
+    });
+  }
+  if (database.Has("run_fact")) {
+    database.EachOf("run_fact", id, "name", [&](const ViewRow& row) {
+      if (const Real value = row.Real("value")) view->run.facts.emplace(row.Text("name"), *value);
     });
   }
   database.EachOf("stage_summary", id, "stage_index", [&](const ViewRow& row) {

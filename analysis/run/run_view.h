@@ -23,9 +23,16 @@ struct RunRow {
 #define HR_RUN_COLUMN(type, column, help) type column{};
 #define HR_CONDITION_COLUMN(type, read, column, unset, help) read column{};
 #include "collectors/store/columns.def"
-  Real clustered_dedup_ratio, sample_dedup_ratio;
+  // Figures about the run by name, of view run_fact: "sample_dedup_ratio".
+  std::map<std::string, double> facts;
   // In force, defaults included; analysis/run/settings.h. Empty where they are not recorded.
   std::map<std::string, std::string> settings;
+
+  // Empty: the run has no such fact.
+  Real Fact(const std::string& name) const {
+    const auto found = facts.find(name);
+    return found == facts.end() ? std::nullopt : Real(found->second);
+  }
 };
 
 // Counters of an operator, over the run or over one interval.

@@ -148,7 +148,8 @@ Recommendation Deduplicate(const Evidence& e) {
   const std::string how = layout.empty()
                               ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
                               : layout + " (the factor now, and if clustered)";
-  const Real clustered = e.run().run.clustered_dedup_ratio, lies = e.run().run.sample_dedup_ratio;
+  const Real clustered = e.run().run.Fact("clustered_dedup_ratio");
+  const Real lies = e.run().run.Fact("sample_dedup_ratio");
   const bool by_session = clustered && lies && *clustered < kLiesBySession * *lies;
   const bool used = SettingOf(e.run().run, "dedup.mode").value_or("off") != "off";
   const std::vector<Duplication> groups = DuplicationOf(e.run(), e.statements().doubts);

@@ -376,47 +376,47 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R11", "lists hardly repeat", Duplicates(1.05), silent, "repeat too little"},
       {"R11", "nothing compared them", Decoding(), unknown, "not known"},
       {"R11", "they would repeat by session",
-       With(Duplicates(1.05), [](RunView* run) { run->run.clustered_dedup_ratio = 4; }), tries,
-       "if rows lay by session, 4.00 bytes"},
+       With(Duplicates(1.05), [](RunView* run) { run->run.facts["clustered_dedup_ratio"] = 4; }),
+       tries, "if rows lay by session, 4.00 bytes"},
       {"R11", "they would repeat more by session than they do",
        With(Duplicates(1.1),
             [](RunView* run) {
-              run->run.clustered_dedup_ratio = 4.4;
+              run->run.facts["clustered_dedup_ratio"] = 4.4;
               run->run.settings["dedup.mode"] = "auto";
             }),
        tries, "left out already: 1.10"},
       {"R11", "they lie by session already",
        With(Duplicates(4),
             [](RunView* run) {
-              run->run.clustered_dedup_ratio = 4.1;
+              run->run.facts["clustered_dedup_ratio"] = 4.1;
               run->run.settings["dedup.mode"] = "auto";
             }),
        silent, "left out already: 4.00"},
       {"R11", "they lie by session, and nothing uses it",
        With(Duplicates(1.05),
             [](RunView* run) {
-              run->run.clustered_dedup_ratio = 4;
-              run->run.sample_dedup_ratio = 3.8;
+              run->run.facts["clustered_dedup_ratio"] = 4;
+              run->run.facts["sample_dedup_ratio"] = 3.8;
             }),
        tries, "in the order that the rows have, 3.80"},
       {"R11", "they lie by session, and what is left out is little",
        With(Duplicates(1.1),
             [](RunView* run) {
-              run->run.clustered_dedup_ratio = 4.4;
-              run->run.sample_dedup_ratio = 4.3;
+              run->run.facts["clustered_dedup_ratio"] = 4.4;
+              run->run.facts["sample_dedup_ratio"] = 4.3;
               run->run.settings["dedup.mode"] = "auto";
             }),
        silent, "left out already: 1.10"},
       {"R11", "they lie apart, and would repeat by session",
        With(Duplicates(1.05),
             [](RunView* run) {
-              run->run.clustered_dedup_ratio = 4;
-              run->run.sample_dedup_ratio = 2;
+              run->run.facts["clustered_dedup_ratio"] = 4;
+              run->run.facts["sample_dedup_ratio"] = 2;
             }),
        tries, "if rows lay by session, 4.00 bytes"},
       {"R11", "nor would they by session",
-       With(Decoding(), [](RunView* run) { run->run.clustered_dedup_ratio = 1.1; }), silent,
-       "even if rows lay by session"},
+       With(Decoding(), [](RunView* run) { run->run.facts["clustered_dedup_ratio"] = 1.1; }),
+       silent, "even if rows lay by session"},
       {"R12", "three epochs", Epochs("3"), fires, "3 epochs"},
       {"R12", "one epoch", Epochs("1"), silent, "once"},
       {"R12", "no memory is free",
