@@ -119,6 +119,17 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2 | tr -d '"\r'; }
   jq -e '.recommendations[] | select(.id == "R11") | (tojson | contains("rewrite") | not) and (.why | contains("in the order that the rows have"))' r.json || { jq '.recommendations[] | select(.id == "R11")' r.json; false; }
 }
 
+@test "a run samples what lz4 would make of its table, and R28 speaks of it" {
+  make_table
+  "$HEADRACE" run t/pipeline.toml -q --duration 2500ms --set consumer.step=0
+  [ "$(sql "SELECT COUNT(*) FROM run_fact WHERE name IN ('lz4_bytes_ratio', 'lz4_decompress_ratio') AND value BETWEEN 0.01 AND 10")" = 2 ]
+  "$HEADRACE" report --json > r.json || [ $? -eq 4 ]
+  jq -e '.recommendations[] | select(.id == "R28") | .why | contains("a sample of the table")' r.json || { jq '.recommendations[] | select(.id == "R28")' r.json; false; }
+  "$HEADRACE" rewrite t -o small --compression lz4 2> /dev/null
+  "$HEADRACE" run small/pipeline.toml -q --duration 500ms --set consumer.step=0 --name lz4
+  [ "$(sql "SELECT COUNT(*) FROM run_fact AS f JOIN run_summary AS r USING (run_id) WHERE r.name = 'lz4' AND f.name LIKE 'lz4%'")" = 0 ]
+}
+
 @test "the report finds the runs that differ in one thing, and names those that are missing" {
   make_table
   one="--duration 2500ms --set consumer.step=3ms"

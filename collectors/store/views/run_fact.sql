@@ -3,7 +3,9 @@ DROP VIEW IF EXISTS run_fact;
 CREATE VIEW run_fact AS SELECT
   run_id,
   name,   -- clustered_dedup_ratio: bytes of lists for each that would be kept if rows lay by session,
-          -- of a sample; sample_dedup_ratio: the same of that sample in the order its rows have
+          -- of a sample; sample_dedup_ratio: the same of that sample in the order its rows have;
+          -- lz4_bytes_ratio, lz4_decompress_ratio: of the columns that are read, with lz4 / as they are, of
+          -- a sample: stored bytes, and CPU time of decompressing them
   value,
   unit    -- ratio, bytes, ns, ...
 FROM run_facts

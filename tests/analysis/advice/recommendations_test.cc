@@ -166,6 +166,12 @@ RunView Computing(const std::string& name, const std::string& kind, double cpu_s
   Operator(&run, name).kind = kind;
   return run;
 }
+// Decompressing limits; a sample says what lz4 would make of it. 0: there was no sample.
+RunView Decompressing(double cpu, double bytes) {
+  RunView run = Computing("decompress", "decompress");
+  if (cpu > 0) run.run.facts = {{"lz4_decompress_ratio", cpu}, {"lz4_bytes_ratio", bytes}};
+  return run;
+}
 RunView Fused(const std::string& first, const std::string& second, double kept) {
   SimulatedPipeline pipeline = Pipeline({{"load", 2, 0.0002, 0.001}, {"work", 1, 0.003, 0}}, 0.002);
   pipeline.stages[1].operators = {{first, 0.004, 0, 0, 0, 0.2, -1},
@@ -474,6 +480,10 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R25", "they are kept", Starting(0), silent, "would gain"},
       {"R26", "large batches through a pipe", Receiving(48e6), fires, "pickled through a pipe"},
       {"R26", "small ones", Receiving(1e3), silent, "that is little"},
+      {"R28", "nobody sampled it", Decompressing(0, 0), unknown, "was not sampled"},
+      {"R28", "a third of the CPU", Decompressing(0.3, 1.4), fires, "0.30 times the CPU"},
+      {"R28", "as dear as now", Decompressing(0.98, 1.4), silent, "it would gain"},
+      {"R28", "nothing decompresses", Decoding(), silent, "under an operator of its own"},
       {"R27", "results pile up", Ahead(1'000'000), fires, "nothing bounds how many wait"},
       {"R27", "a bounded queue", Ahead(4), silent, "no stage runs ahead"},
   };
