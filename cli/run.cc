@@ -26,6 +26,7 @@
 #include "experiments/recorded_pipeline.h"
 #include "experiments/run_conditions.h"
 #include "experiments/run_sample.h"
+#include "experiments/store_probe.h"
 #include "reader/pipeline/delivery/send_consumer.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/pipeline/split.h"
@@ -48,7 +49,7 @@ struct RunOptions {
   std::vector<std::string> set;
   std::optional<uint64_t> epochs;
   bool no_record = false, quiet = false, json = false, checksum = false;
-  bool ceiling = false, cold = false;
+  bool ceiling = false, cold = false, no_probe = false;
   MeasureOptions measure;
 };
 
@@ -288,13 +289,17 @@ int Run(const RunOptions& options) {
   SayConditions(options, conditions);
   const int64_t start = MonotonicNs(), start_cpu = ProcessCpuNs();
   std::optional<Error> failure;
+  std::optional<collectors::StoreProbeSample> probe;
   {
     experiments::PipelineWatcher watcher(&pipeline, duration_ns, options.quiet || options.json);
+    std::optional<experiments::StoreProbe> prober;
+    if (agent && !options.no_probe && !options.ceiling) prober.emplace(&pipeline, duration_ns);
     try {
       pipeline.Run();
     } catch (const Error& error) {
       failure = error;
     }
+    if (prober) probe = prober->Finish();
   }
   const double seconds = static_cast<double>(MonotonicNs() - start) / 1e9;
   const TimeUsed used{seconds, static_cast<double>(ProcessCpuNs() - start_cpu) / 1e9};
@@ -302,6 +307,7 @@ int Run(const RunOptions& options) {
   if (agent) {
     try {
       run_id = agent->Stop();
+      if (run_id > 0 && probe) collectors::RunStore(options.database).AddStoreProbe(run_id, *probe);
       // With other settings on top, or of another pipeline, it is no run of that plan.
       if (run_id > 0 && plan.prediction && options.set.empty() &&
           plan.pipeline == std::filesystem::absolute(options.pipeline).string()) {
@@ -430,6 +436,9 @@ HR_COMMAND(
             {"--epochs", "--checkpoint", "--row-log", "--dump-tensors", "--log-reads"}) {
          ceiling->Excludes(command_line.Find(other));
        }
+       command_line.AddFlag("--no-probe", options->no_probe,
+                            "Never try more fetching threads for a moment, to see what the storage "
+                            "has left to give");
        command_line.AddFlag("--no-record", options->no_record,
                             "Do not record; accounts are switched off");
        options->measure.AddTo(&command_line);

@@ -20,6 +20,17 @@
 namespace headrace::analysis {
 namespace {
 
+// What this run shows of a store that may be full.
+std::string SeenOf(const RunView& run, const std::string& stage) {
+  for (const StoreProbeRow& probe : run.store_probes) {
+    if (probe.stage != stage || probe.few_rows_per_s <= 0) continue;
+    const double more = probe.many_rows_per_s / probe.few_rows_per_s - 1;
+    return fmt::format("{:.0f} threads for a moment got {} {}", probe.many,
+                       FormatPercent(std::abs(more)), more < 0 ? "less" : "more");
+  }
+  return "one run cannot tell";
+}
+
 // "+4 %", "+35 % [20, 51]"
 std::string Percents(double ratio, const Interval& interval) {
   return fmt::format("{:+.0f} % [{:.0f}, {:.0f}]", 100 * ratio, 100 * interval.low,
@@ -90,9 +101,8 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
                                   : "Measure it:";
   if (!plan.unknown_store.empty()) {
     next.text = fmt::format(
-        "{}: {} predicted. What stage {} waits for may have no more to give; one run cannot tell. "
-        "{}",
-        words, gain, Printable(plan.unknown_store), measure);
+        "{}: {} predicted. What stage {} waits for may have no more to give; {}. {}", words, gain,
+        Printable(plan.unknown_store), SeenOf(run, plan.unknown_store), measure);
     return next;
   }
   next.text =

@@ -7,7 +7,6 @@
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
-#include "analysis/model/unknown_store.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 
@@ -85,7 +84,7 @@ Predictor::Predictor(const PipelineModel& model)
   for (const LimitKind* kind : LimitKinds()) {
     errors_[kind] = ErrorOf(*kind, model.run().earlier_predictions);
   }
-  unknown_stores_ = StagesOnUnknownStores(model);
+  unknown_stores_ = UnknownStoresOf(model);
   ChooseShape();
   simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
   const std::vector<Limit> bounds = Bounds(model, model.demands(), model.current());
@@ -192,8 +191,8 @@ Predictor::Point Predictor::PointAt(const Variant& variant) const {
 }
 
 std::optional<size_t> Predictor::OnUnknownStore(const Settings& settings) const {
-  for (const size_t s : unknown_stores_) {
-    if (settings.parallelism[s] > model_.current().parallelism[s]) return s;
+  for (const UnknownStore& store : unknown_stores_) {
+    if (settings.parallelism[store.stage] > store.threads) return store.stage;
   }
   return std::nullopt;
 }
@@ -226,9 +225,9 @@ std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double
   double full = kInfinite;
   if (OnUnknownStore(variant.settings)) {
     Variant held = variant;
-    for (const size_t s : unknown_stores_) {
-      held.settings.parallelism[s] =
-          std::min(held.settings.parallelism[s], model_.current().parallelism[s]);
+    for (const UnknownStore& store : unknown_stores_) {
+      int& threads = held.settings.parallelism[store.stage];
+      threads = std::min(threads, store.threads);
     }
     full = PointAt(held).rate;
   }

@@ -20,6 +20,7 @@
 #include "analysis/model/contention.h"
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/scale.h"
+#include "analysis/model/unknown_store.h"
 
 namespace headrace::analysis {
 
@@ -54,8 +55,8 @@ class Predictor {
   // separate predictions would give, because their errors are alike.
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
 
-  // The first stage that has more threads than now in `settings` and waits for a store whose most
-  // nobody measured; none: no promise hangs on such a store.
+  // The first stage that waits for a store whose most nobody measured, and has more threads in
+  // `settings` than the store was seen to serve; none: no promise hangs on such a store.
   std::optional<size_t> OnUnknownStore(const Settings& settings) const;
 
   // The stage whose store may give no more than now at `variant`; empty: none.
@@ -106,7 +107,7 @@ class Predictor {
   double slow_ = 0;  // SimulatedOperator::slow
   double correction_ = 1;
   std::optional<double> simulated_now_;
-  std::vector<size_t> unknown_stores_;  // stages
+  std::vector<UnknownStore> unknown_stores_;
   std::vector<Draw> draws_;
   // For the present settings: the rate predicted before the correction by the observed rate, and
   // the smallest bound (batches/s).

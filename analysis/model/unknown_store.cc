@@ -100,13 +100,31 @@ bool ShowFullStore(const StageRateRow& few, const StageRateRow& many) {
          many.rows_per_s >= (1 - kFullStoreLoss) * few.rows_per_s;
 }
 
+// The run's own probes as if each had been a run of its own.
+std::vector<StageRateRow> RatesOf(const RunView& run, const std::string& stage) {
+  std::vector<StageRateRow> rates;
+  const StageRateRow* own = nullptr;
+  for (const StageRateRow& row : run.stage_rates) {
+    if (row.stage == stage && row.own) own = &row;
+  }
+  for (const StoreProbeRow& probe : run.store_probes) {
+    if (probe.stage != stage || probe.few_rows_per_s <= 0 || own == nullptr) continue;
+    rates.push_back({stage, probe.many, probe.many_blocked_ratio,
+                     own->rows_per_s * probe.many_rows_per_s / probe.few_rows_per_s, false});
+  }
+  for (const StageRateRow& row : run.stage_rates) {
+    if (row.stage == stage) rates.push_back(row);
+  }
+  return rates;
+}
+
 // From this run and, of each other number of threads, the latest; empty: none shows it, or one got
 // more than the others say there is.
 std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stage) {
   const StageRateRow* own = nullptr;
   std::map<double, const StageRateRow*> latest;
-  for (const StageRateRow& row : run.stage_rates) {
-    if (row.stage != stage) continue;
+  const std::vector<StageRateRow> rates = RatesOf(run, stage);
+  for (const StageRateRow& row : rates) {
     if (row.own) own = &row;
     if (!row.own) latest.try_emplace(row.threads, &row);
   }
@@ -116,7 +134,9 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
     const StageRateRow& few = threads < own->threads ? *other : *own;
     const StageRateRow& many = threads < own->threads ? *own : *other;
     if (!ShowFullStore(few, many)) continue;
-    const double enough = few.threads * std::max(1.0, own->rows_per_s / few.rows_per_s);
+    double enough = few.threads * std::max(1.0, own->rows_per_s / few.rows_per_s);
+    // With the fewer threads, too, it is the store that is waited for: more threads get hardly more.
+    if (&few == own) enough *= 1 - kFullStoreGain;
     if (!full) full = FullStore{0, enough};
     full->rows_per_s = std::max({full->rows_per_s, few.rows_per_s, many.rows_per_s});
     full->enough_threads = std::min(full->enough_threads, enough);
@@ -145,7 +165,33 @@ void AddFullStores(const RunView& run, std::vector<ResourceModel>* resources) {
 
 HR_COUNTED_RESOURCES("full store", AddFullStores);
 
+// The most threads with which the stage was seen to get as much more as it had more threads.
+double ShownThreads(const RunView& run, const std::string& stage) {
+  const std::vector<StageRateRow> rates = RatesOf(run, stage);
+  const auto own =
+      std::find_if(rates.begin(), rates.end(), [](const StageRateRow& row) { return row.own; });
+  double most = 0;
+  if (own == rates.end() || own->rows_per_s <= 0 || own->threads <= 0) return most;
+  for (const StageRateRow& row : rates) {
+    const double more = row.threads / own->threads;
+    if (more > 1 && row.blocked_ratio >= kStageWaits && own->blocked_ratio >= kStageWaits &&
+        row.rows_per_s >= (1 - kFullStoreGain) * more * own->rows_per_s) {
+      most = std::max(most, row.threads);
+    }
+  }
+  return most;
+}
+
 }  // namespace
+
+std::vector<UnknownStore> UnknownStoresOf(const PipelineModel& model) {
+  std::vector<UnknownStore> stores;
+  for (const size_t s : StagesOnUnknownStores(model)) {
+    const double shown = ShownThreads(model.run(), model.stages()[s].name);
+    stores.push_back({s, std::max(model.current().parallelism[s], static_cast<int>(shown))});
+  }
+  return stores;
+}
 
 std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model) {
   std::vector<size_t> stages;

@@ -20,4 +20,12 @@ inline constexpr std::string_view kStoreOf = "the store of ";
 // time was seen to be for storage, the network or a poll.
 std::vector<size_t> StagesOnUnknownStores(const PipelineModel& model);
 
+// Such a stage, and up to how many threads its store was seen to give as much more to more: by
+// another run of the same work, or by a probe of this one. At least the present number.
+struct UnknownStore {
+  size_t stage = 0;
+  int threads = 1;
+};
+std::vector<UnknownStore> UnknownStoresOf(const PipelineModel& model);
+
 }  // namespace headrace::analysis

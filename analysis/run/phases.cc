@@ -454,12 +454,29 @@ void Assemble(const RunView& run, const std::vector<PhaseKind>& kinds, Phases* f
   }
 }
 
+// Whether a probe changed the stages' threads in that window, or what they had fetched more was
+// still being used up.
+bool IsProbed(const RunView& run, const WindowRow& window) {
+  constexpr int64_t kUsedUpNs = 200'000'000;
+  return std::any_of(run.store_probes.begin(), run.store_probes.end(),
+                     [&](const StoreProbeRow& probe) {
+                       return window.start_ns < probe.start_ns + probe.duration_ns + kUsedUpNs &&
+                              EndOf(window) > probe.start_ns;
+                     });
+}
+
 }  // namespace
 
 const char* PhaseKindName(PhaseKind kind) {
-  constexpr const char* kNames[] = {
-      "start",           "fill", "cold pass", "slower beginning", "before the change", "steady",
-      "edges of epochs", "end"};
+  constexpr const char* kNames[] = {"start",
+                                    "fill",
+                                    "cold pass",
+                                    "slower beginning",
+                                    "before the change",
+                                    "steady",
+                                    "edges of epochs",
+                                    "probe of the store",
+                                    "end"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -577,7 +594,9 @@ Phases FindPhases(const RunView& run) {
   FindEdges(run, warm, last, &edge, &found.edges);
   std::vector<size_t> steady;
   for (size_t w = warm; w < last; ++w) {
-    if (edge[w] == 0 && windows[w].duration_ns > 0) steady.push_back(w);
+    if (edge[w] == 0 && windows[w].duration_ns > 0 && !IsProbed(run, windows[w])) {
+      steady.push_back(w);
+    }
   }
   found.drift = DriftWithin(run, steady);
   const bool cut = found.drift && found.drift->used;
@@ -592,6 +611,8 @@ Phases FindPhases(const RunView& run) {
       kind = cold > begun ? PhaseKind::kCold : slow ? PhaseKind::kSlow : PhaseKind::kFill;
     } else if (w >= last) {
       kind = PhaseKind::kEnd;
+    } else if (IsProbed(run, windows[w])) {
+      kind = PhaseKind::kProbe;
     } else if (cut && windows[w].start_ns < found.drift->at_ns) {
       kind = PhaseKind::kEarlier;
     } else if (edge[w] != 0) {

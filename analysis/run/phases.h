@@ -35,7 +35,8 @@ enum class PhaseKind : uint8_t {
   kSlow,     // a slower beginning that made more batches than queues hold, so it is not kFill
   kEarlier,  // before a lasting change
   kSteady,
-  kEdge,  // around the ends of epochs, all of them as one phase
+  kEdge,   // around the ends of epochs, all of them as one phase
+  kProbe,  // more threads than usual were tried for a moment
   kEnd
 };
 const char* PhaseKindName(

@@ -94,8 +94,27 @@ void ReadLoads(RunDatabase& database, int64_t run_id, RunView* view) {
       });
 }
 
+// What a probe of the store added to a run's stage: thread-seconds, time, and rows.
+struct ProbedTime {
+  double thread_s = 0, seconds = 0, rows = 0;
+};
+
+std::map<std::string, ProbedTime> ProbedTimeOf(RunDatabase& database, int64_t run_id) {
+  std::map<std::string, ProbedTime> probed;
+  if (!database.Has("store_probe")) return probed;
+  database.EachOf("store_probe", run_id, "start_ns", [&](const ViewRow& row) {
+    ProbedTime& time = probed[row.Text("stage")];
+    const double seconds = 1e-9 * row.Real("duration_ns").value_or(0);
+    time.seconds += seconds;
+    time.thread_s += seconds * row.Real("many_count").value_or(0);
+    time.rows += seconds * row.Real("many_rows_per_s").value_or(0);
+  });
+  return probed;
+}
+
 void ReadStagesOf(RunDatabase& database, int64_t run_id, double rows_per_s, bool own,
                   RunView* view) {
+  const std::map<std::string, ProbedTime> probes = ProbedTimeOf(database, run_id);
   database.Each(
       "SELECT st.stage, st.last_parallelism_count, st.parallelism_count, st.lifetime_ns, "
       "SUM(COALESCE(op.blocked_ns, 0) - COALESCE(op.lock_wait_ns, 0)) AS blocked_ns "
@@ -105,12 +124,19 @@ void ReadStagesOf(RunDatabase& database, int64_t run_id, double rows_per_s, bool
       run_id, [&](const ViewRow& row) {
         const double threads = row.Real("last_parallelism_count").value_or(0);
         // Threads that changed while it ran say nothing of either number.
-        const double mean = row.Real("parallelism_count").value_or(0);
+        double mean = row.Real("parallelism_count").value_or(0), rate = rows_per_s;
+        const double all_s = threads > 0 ? 1e-9 * row.Real("lifetime_ns").value_or(0) / mean : 0;
+        if (const auto found = probes.find(row.Text("stage"));
+            found != probes.end() && all_s > 2 * found->second.seconds) {
+          const ProbedTime& probed = found->second;
+          mean = (mean * all_s - probed.thread_s) / (all_s - probed.seconds);
+          rate = std::max(0.0, (rate * all_s - probed.rows) / (all_s - probed.seconds));
+        }
         if (std::abs(mean - threads) > kSameThreads * threads) return;
         const double lifetime = row.Real("lifetime_ns").value_or(0);
         const double blocked = std::max(0.0, row.Real("blocked_ns").value_or(0));
         view->stage_rates.push_back(
-            {row.Text("stage"), threads, lifetime > 0 ? blocked / lifetime : 0, rows_per_s, own});
+            {row.Text("stage"), threads, lifetime > 0 ? blocked / lifetime : 0, rate, own});
       });
 }
 

@@ -375,6 +375,22 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
       });
 }
 
+void ReadStoreProbes(RunDatabase& database, int64_t id, RunView* view) {
+  database.EachOf("store_probe", id, "start_ns", [&](const ViewRow& row) {
+    StoreProbeRow probe;
+    probe.start_ns = row.Number("start_ns");
+    probe.duration_ns = row.Number("duration_ns");
+    probe.stage = row.Text("stage");
+    probe.few = row.Real("few_count").value_or(0);
+    probe.many = row.Real("many_count").value_or(0);
+    probe.few_rows_per_s = row.Real("few_rows_per_s").value_or(0);
+    probe.many_rows_per_s = row.Real("many_rows_per_s").value_or(0);
+    probe.few_blocked_ratio = row.Real("few_blocked_ratio").value_or(0);
+    probe.many_blocked_ratio = row.Real("many_blocked_ratio").value_or(0);
+    view->store_probes.push_back(std::move(probe));
+  });
+}
+
 // Reads the ceilings of the latest calibration with the run's host and CPU.
 void ReadCeilings(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
@@ -474,6 +490,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     ReadStoragePoints(database, id, &view);
   }
   if (database.Has("prediction_summary")) ReadPredictions(database, id, &view);
+  if (database.Has("store_probe")) ReadStoreProbes(database, id, &view);
   ReadOtherRuns(database, id, &view);
   return view;
 }

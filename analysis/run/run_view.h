@@ -203,6 +203,16 @@ struct StageRateRow {
   bool own = false;          // it is this run's
 };
 
+// What a stage got from its store with more threads for a moment, while the run went on (view
+// store_probe).
+struct StoreProbeRow {
+  int64_t start_ns = 0, duration_ns = 0;  // of that moment
+  std::string stage;
+  double few = 0, many = 0;  // threads
+  double few_rows_per_s = 0, many_rows_per_s = 0;
+  double few_blocked_ratio = 0, many_blocked_ratio = 0;  // as StageRateRow::blocked_ratio
+};
+
 // A run of the same work, this one or another, and the numbers of threads and lengths of queues
 // that it was started with.
 struct TriedRow {
@@ -270,6 +280,7 @@ struct RunView {
   std::vector<LoadRow> loads;
   // The stages of those runs, newest first.
   std::vector<StageRateRow> stage_rates;
+  std::vector<StoreProbeRow> store_probes;
   // Those runs with their settings, this one first; empty where settings are not recorded.
   std::vector<TriedRow> tried;
   // Runs of the same pipeline under the same known conditions, except for their kind and what the

@@ -159,4 +159,23 @@ void RunStore::SetFacts(int64_t run_id, const std::vector<RunFact>& facts) {
   transaction.Commit();
 }
 
+void RunStore::AddStoreProbe(int64_t run_id, const StoreProbeSample& probe) {
+  Prepared(
+      "INSERT OR REPLACE INTO store_probes (run_id, start_ns, duration_ns, stage, few_count, "
+      "many_count, few_rows_per_s, many_rows_per_s, few_blocked_ratio, many_blocked_ratio) "
+      "SELECT ?1, MAX(0, ?2 - started_realtime_ns), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 "
+      "FROM runs WHERE run_id = ?1")
+      .Bind(run_id)
+      .Bind(probe.start_realtime_ns)
+      .Bind(probe.duration_ns)
+      .Bind(std::string_view(probe.stage))
+      .Bind(probe.few_count)
+      .Bind(probe.many_count)
+      .Bind(probe.few_rows_per_s)
+      .Bind(probe.many_rows_per_s)
+      .Bind(probe.few_blocked_ratio)
+      .Bind(probe.many_blocked_ratio)
+      .Run();
+}
+
 }  // namespace headrace::collectors

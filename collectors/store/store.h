@@ -166,6 +166,15 @@ struct RunFact {
   std::string unit;
 };
 
+// What a stage got from its store with more threads for a moment (columns of view store_probe).
+struct StoreProbeSample {
+  int64_t start_realtime_ns = 0, duration_ns = 0;
+  std::string stage;
+  int64_t few_count = 0, many_count = 0;
+  double few_rows_per_s = 0, many_rows_per_s = 0;
+  double few_blocked_ratio = 0, many_blocked_ratio = 0;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it to this version, recreates the views, and marks as
@@ -225,6 +234,7 @@ class RunStore {
   // Adds figures that single recommendations ask for, or replaces those of the same names, in one
   // transaction.
   void SetFacts(int64_t run_id, const std::vector<RunFact>& facts);
+  void AddStoreProbe(int64_t run_id, const StoreProbeSample& probe);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 

@@ -5,6 +5,8 @@ One answers late, the other gives so many bytes a second in all. Seen with one t
 holds that nothing is gained; with eight threads the first gives several times as much, the second the same, both within what was
 promised; and the report of the second then names the store, with its most.
 
+A run may probe: it gives its fetching stage more threads for a moment, so that one run tells the two apart.
+
 A third serves so many requests a second, whatever their size, and is read in many small ones: the first page then has fewer and longer
 reads tried, and not threads, and what they bring is within what was said.
 """
@@ -105,13 +107,31 @@ def main():
         if not holds:
             faults.append(what)
 
-    def rate_with(name, server, *settings):
+    def rate_with(name, server, *settings, seconds="5s", options=("--no-probe",)):
         chosen = [word for setting in settings for word in ("--set", setting)]
-        of(["run", "t/pipeline.toml", "--db", f"{name}.db", "--quiet", "--duration", "5s", "--set", "source.epochs=0",
+        of(["run", "t/pipeline.toml", "--db", f"{name}.db", "--quiet", "--duration", seconds, *options, "--set", "source.epochs=0",
             "--set", "pipeline.batch_rows=128", "--set", f"source.table={server.url('part-00000.dwrf')}", *chosen])
         rate = of(["query", "--db", f"{name}.db", "--format", "csv",
                    "SELECT steps_count * 1e9 / wall_ns FROM step_summary ORDER BY run_id DESC LIMIT 1"])
         return float(rate.split()[-1])
+
+    def probed():
+        """One run each, which gives its fetching stage more threads for a moment."""
+        late, full = Server(folder / "t", LATE_S, 0), Server(folder / "t", 0.002, 4 * BYTES_PER_S)
+        rate_with("probed-late", late, seconds="8s", options=())
+        probe = of(["query", "--db", "probed-late.db", "--format", "csv", "SELECT many_rows_per_s / few_rows_per_s AS times FROM store_probe"])
+        check(len(probe.split()) == 2, f"late: the run probed its store: {probe.split()[1:]} times the rows from twice the threads")
+        what_if = json.loads(of(["plan", "latest", "--db", "probed-late.db", "--json", "--what-if", "fetch.parallelism=2"]))
+        gain = what_if["gain_interval"]
+        check(gain["low"] > 0.2, f"late: so two threads are sure to gain: [{gain['low']:.2f}, {gain['high']:.2f}]")
+        once = rate_with("probed-late", late)  # without the moment in which it had two threads
+        measured = rate_with("probed-late", late, "fetch.parallelism=2") / once - 1
+        check(gain["low"] <= measured <= 1.4 * (1 + gain["high"]) - 1, f"late: they gain {measured:+.2f}")
+        rate_with("probed-full", full, seconds="12s", options=())
+        report = " ".join(of(["report", "latest", "--db", "probed-full.db"]).split())
+        check("limit the store of fetch" in report and "as 2 threads for" in report, "full: one run names the store as the limit")
+        late.shutdown()
+        full.shutdown()
 
     def fewer_requests():
         server = Server(folder / "t", 0.002, 0, REQUESTS_PER_S)
@@ -150,6 +170,7 @@ def main():
         named = "limit the store of fetch" in report
         check(named == (name == "full"), f"{name}: the store is {'' if named else 'not '}named as the limit afterwards")
         server.shutdown()
+    probed()
     fewer_requests()
     if faults:
         print(f"kept: {folder}")

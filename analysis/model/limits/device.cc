@@ -26,6 +26,18 @@ bool IsModelledLink(const RunRow& run, const std::string& name) {
          !IsSet(run, "source.throttle.iops") && !IsSet(run, "source.throttle.seek");
 }
 
+// What shows that the store is full.
+std::string ShownBy(const RunView& run, const std::string& store) {
+  for (const StoreProbeRow& probe : run.store_probes) {
+    if (store != std::string(kStoreOf) + probe.stage) continue;
+    return fmt::format(
+        "{:.0f} threads for {} show: they got {} more", probe.many,
+        FormatDuration(static_cast<double>(probe.duration_ns)),
+        FormatPercent(std::max(0.0, probe.many_rows_per_s / probe.few_rows_per_s - 1)));
+  }
+  return "runs with fewer and more threads show";
+}
+
 class Device final : public ResourceLimit {
  public:
   Device() : ResourceLimit(kDeviceLimit, 41, "device") {}
@@ -37,8 +49,8 @@ class Device final : public ResourceLimit {
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double used_ratio) const override {
     if (!limit.name.starts_with(kStoreOf)) return ResourceLimit::Because(model, limit, used_ratio);
-    return fmt::format("{} gives {} at most, as runs with fewer and more threads show",
-                       Describe(limit), FormatRate(limit.bound, "batches"));
+    return fmt::format("{} gives {} at most, as {}", Describe(limit),
+                       FormatRate(limit.bound, "batches"), ShownBy(model.run(), limit.name));
   }
   std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& limit,
                              const std::string& /*culprit*/) const override {

@@ -137,6 +137,59 @@ TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
   EXPECT_GT(predictor.Predict(less).interval.low, 1.2 * rate);
 }
 
+// What `many` threads got for a moment, `times` as much as the stage's own.
+void AddProbe(RunView* run, double many, double times, double blocked_ratio = 1) {
+  const double rate = PipelineModel(*run).demands().rate;
+  const double few = PipelineModel(*run).current().parallelism[0];
+  AddRun(run, few, rate, 1, true);
+  run->store_probes.push_back(
+      {2'000'000'000, 500'000'000, "read", few, many, 1000, 1000 * times, 1, blocked_ratio});
+}
+
+TEST(UnknownStore, AProbeShowsThatItIsFull) {
+  RunView run = Recorded(Waiting(2), "network");
+  AddProbe(&run, 4, 1.02);
+  EXPECT_TRUE(StagesOnUnknownStores(PipelineModel(run)).empty());
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck);
+  const Limit& limit = statements.bottleneck->findings[0].limit;
+  EXPECT_EQ(Describe(limit), "the store of read");
+  EXPECT_NE(limit.kind->Because(*statements.model, limit, 1).find("4 threads for 500 ms show"),
+            std::string::npos);
+  EXPECT_LT(GainOfThreads(run, 16).high, 0.2);
+}
+
+// What a probe got is sure; what still more threads would get is not.
+TEST(UnknownStore, AProbeShowsThatItGivesMoreToMore) {
+  RunView run = Recorded(Waiting(1), "network");
+  AddProbe(&run, 2, 1.9);
+  const PipelineModel model(run);
+  const std::vector<UnknownStore> stores = UnknownStoresOf(model);
+  ASSERT_EQ(stores.size(), 1u);
+  EXPECT_EQ(stores[0].threads, 2);
+  const Predictor predictor(model);
+  Settings two = model.current(), eight = model.current();
+  two.parallelism[0] = 2;
+  eight.parallelism[0] = 8;
+  EXPECT_TRUE(predictor.StoreInDoubt({two, {}}).empty());
+  EXPECT_EQ(predictor.StoreInDoubt({eight, {}}), "read");
+  const double now = model.demands().rate;
+  EXPECT_GT(predictor.Predict({two, {}}).interval.low, 1.5 * now);
+  const Interval far = predictor.Predict({eight, {}}).interval;
+  EXPECT_GT(far.low, 1.1 * now);
+  EXPECT_LT(far.low, 2.2 * now);
+}
+
+TEST(UnknownStore, AProbeInBetweenTellsNeither) {
+  for (const auto& [times, blocked] : {std::pair(1.4, 1.0), {1.0, 0.4}, {2.0, 0.4}}) {
+    RunView run = Recorded(Waiting(1), "network");
+    AddProbe(&run, 2, times, blocked);
+    const std::vector<UnknownStore> stores = UnknownStoresOf(PipelineModel(run));
+    ASSERT_EQ(stores.size(), 1u) << times;
+    EXPECT_EQ(stores[0].threads, 1) << times;
+  }
+}
+
 TEST(UnknownStore, RunsThatDoNotTellAreNoEvidence) {
   const RunView without = Recorded(Waiting(2), "network");
   const double rate = PipelineModel(without).demands().rate;

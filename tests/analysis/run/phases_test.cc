@@ -117,6 +117,22 @@ TEST(Phases, ASteadyRunHasStartSteadyAndEndAndNoChange) {
   }
 }
 
+TEST(Phases, WhileMoreThreadsWereTriedIsNoSteadyWork) {
+  RunView run = Record(Chain(0.004), 12, 3);
+  run.store_probes.push_back({Ns(5), Ns(1), "fetch", 1, 2, 1, 2, 1, 1});
+  const Phases phases = FindPhases(run);
+  int64_t probed_ns = 0;
+  for (const Phase& phase : phases.phases) {
+    if (phase.kind == PhaseKind::kProbe) probed_ns += phase.time_ns;
+  }
+  EXPECT_GE(probed_ns, Ns(1));
+  EXPECT_LE(probed_ns, Ns(2));
+  for (const size_t w : phases.steady) {
+    const WindowRow& window = run.windows[w];
+    EXPECT_FALSE(window.start_ns < Ns(6) && window.start_ns + window.duration_ns > Ns(5)) << w;
+  }
+}
+
 TEST(Phases, ALastingChangeOfAStageFeedsTheModelFromThenOn) {
   const RunView run = Joined(Record(Chain(0.004), 10, 3), Record(Chain(0.008), 10, 4));
   const Phases phases = FindPhases(run);
