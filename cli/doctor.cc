@@ -225,7 +225,7 @@ void PrintSummary(const std::vector<Capability>& capabilities, bool accounts) {
   fmt::print("\nusable: {} of {} probes, up to level {}; {}\n", usable, capabilities.size(), level,
              !accounts ? "not enough for a verdict on operators: operator accounts are needed"
              : kernel_split
-                 ? "enough for every verdict, with blocked and runnable time told apart exactly"
+                 ? "enough for every verdict, with blocked and runnable time measured separately"
                  : "enough for every verdict; blocked and runnable time are estimated");
   if (accounts) fmt::print("next: {} demo\n", ShellWord(ProgramName()));
 }

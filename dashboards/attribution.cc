@@ -87,7 +87,7 @@ std::string Words(const AttributionRow& row, const std::string& unit) {
           row.a && row.b ? MoreOrLess(row.a->cpu_s, row.b->cpu_s, "more", "less") : "changed",
           unit);
     case AttributedTo::kConsumer:
-      return fmt::format("the consumer computes {} a {}", MoreOrLess(a, b, "longer", "shorter"),
+      return fmt::format("the trainer computes {} a {}", MoreOrLess(a, b, "longer", "shorter"),
                          unit);
     case AttributedTo::kDevice:
       if (a <= 0 || b <= 0) {
@@ -277,7 +277,7 @@ Table MakeTable(const Attribution& attribution) {
                      : row.within_noise          ? "within noise"
                      : row.told                  ? "told"
                      : row.throughput.value == 0 ? "no effect"
-                                                 : "not told from 0"),
+                                                 : "not distinguished from 0"),
          Quantity::Of(row.throughput.value, Unit::kNone, Source::kEstimate), bytes(row.a),
          bytes(row.b), Share(row.bytes_share, a.bytes, b.bytes, "")});
   }

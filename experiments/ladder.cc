@@ -48,7 +48,7 @@ constexpr int kTrainingRows = 4096, kWorkerRows = 512;
 constexpr uint64_t kLargeStripes = 4;  // times the rows
 // Memory budget, as a share of what a worker takes without one.
 constexpr double kMemoryShare = 0.5;
-constexpr const char* kIsca = "ISCA'22, table 12 (second-hand)";
+constexpr const char* kIsca = "ISCA'22, table 12 (as cited by others)";
 constexpr const char* kBlog = "Meta's blog, 2022";
 constexpr const char* kRecd = "RecD, MLSys'23 (the most of three models)";
 

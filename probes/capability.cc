@@ -101,10 +101,10 @@ std::vector<Capability> CheckCapabilities(const Host& host) {
       {"operator accounts", "time, rows and bytes of each operator, queues and steps",
        "per-operator times, queues, steps and every verdict that names an operator", 1, false,
        CheckAccounts(host)},
-      {"clock", "the time-stamp counter, which operators read at their borders",
-       "the cost of an operator border rises from nanoseconds to that of a system call", 1, false,
+      {"clock", "the time-stamp counter, read where an operator begins and ends",
+       "each begin and end of an operator costs a system call instead of nanoseconds", 1, false,
        CheckClock(host)},
-      {"fork events", "every process that begins or ends, told by the kernel",
+      {"fork events", "every process that begins or ends, as the kernel reports it",
        "children that live for less than a tick, where no BPF program follows forks", 1, false,
        CheckForkEvents(host)},
   };

@@ -183,7 +183,7 @@ void Conclude(Differential* found) {
   const bool bound = found->input_bound && found->input_bound->interval.low > kSmallStall;
   if (found->input_bound && found->input_bound->interval.high < kSmallStall) {
     found->opinion = InputOpinion::kConsumer;
-    found->because = fmt::format("without input the consumer takes hardly more: {} of its time",
+    found->because = fmt::format("without input the trainer takes hardly more: {} of its time",
                                  Percent(*found->input_bound));
   } else if (found->input_bound && !bound) {
     found->because =
@@ -205,7 +205,7 @@ void Conclude(Differential* found) {
                                                      : "there is no table to fetch");
   } else if (found->input_bound) {
     found->because = fmt::format(
-        "{} of the time goes into input; into which part of it is not told without {}",
+        "{} of the time goes into input; which part of it is unknown without {}",
         Percent(*found->input_bound),
         found->state == ReadState::kCold ? "a warm run" : "knowing where the bytes came from");
   } else if (found->fetch) {

@@ -322,7 +322,7 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
   result.rate_a = pair.middle().a.rate;
   result.rate_b = pair.middle().b.rate;
   if (!pair.splits_cpu()) {
-    result.cpu_unavailable = "the accounts of these runs do not tell CPU time from blocked time";
+    result.cpu_unavailable = "CPU time and blocked time were not measured separately in these runs";
   }
   const Divided divided(pair, options);
   result.method = divided.method();

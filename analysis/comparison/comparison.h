@@ -45,7 +45,7 @@ struct ComparisonInput {
   std::vector<bool> b_first;  // by pair: whether B ran first; may be empty
   double margin = 0.03;       // a smaller change counts as none: "same within 3 %"
   double alpha = 0.05;
-  double power = 0.8;  // of "could have detected"
+  double power = 0.8;  // of the smallest change that it could detect
   uint64_t seed = 1;   // of the resampling
   // Above 0: the largest number of pairs that was planned, which a sequential test of the first
   // metric could end early. That metric's interval and verdict then come from that test.

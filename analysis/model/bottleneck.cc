@@ -204,7 +204,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
   } else if (findings[0].probability < kSureOfRow) {
     Undecided(bottleneck,
               static_cast<double>(model.steady_windows().size()) < kWindowsToTellApart
-                  ? "record longer: the windows of this run are too few to tell them apart"
+                  ? "record longer: the windows of this run are too few to separate them"
                   : "change one of the two alone and compare the rates",
               false);
   } else if (bottleneck->unexplained_ratio > kUnexplainedTime &&

@@ -325,13 +325,12 @@ void PipelineModel::ReadSplit() {
   for (const StageRow& row : run_->stages) by_stage = by_stage && row.on_cpu_ns.has_value();
   splits_cpu_ = by_operator || by_stage;
   splits_operators_ = by_operator;
-  split_source_ =
-      by_operator && by_kernel ? "eBPF at context switches"
-      : by_operator            ? "per-thread CPU clock at operator boundaries"
-      : by_clock
-          ? "per-thread CPU clock at operator boundaries, not told apart where visits are short"
-      : by_stage ? "the scheduler's account of each thread, not told apart by operator"
-                 : "";
+  split_source_ = by_operator && by_kernel ? "eBPF at context switches"
+                  : by_operator            ? "per-thread CPU clock at operator boundaries"
+                  : by_clock ? "per-thread CPU clock at operator boundaries; CPU and waiting are "
+                               "one figure where visits are short"
+                  : by_stage ? "the scheduler's times of each thread, for whole stages only"
+                             : "";
 }
 
 void PipelineModel::ChooseSteady() {

@@ -240,7 +240,7 @@ double BatchCv(const PipelineModel& model) {
 void SayAssumptions(RowCost* cost) {
   if (!cost->splits_cpu) {
     cost->assumptions.push_back(
-        "the run did not tell CPU from blocked time, so CPU is an upper bound; record it at "
+        "CPU and blocked time were not measured separately, so CPU is an upper bound; record it at "
         "--level 2 or above");
   }
   if (!cost->sends) {
@@ -267,7 +267,7 @@ RowCost RowCostOf(const PipelineModel& model) {
   if (!(demands.rows > 0)) {
     throw Error(ExitCode::kInconclusive, "the run recorded no rows, so a row has no cost",
                 fmt::format("run {}", model.run().run.run_id),
-                "let the consumer's steps account their rows (docs/accounts.md)");
+                "let the trainer's steps account their rows (docs/accounts.md)");
   }
   RowCost cost;
   cost.batch_rows = demands.rows;

@@ -135,7 +135,8 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
     const StageRateRow& many = threads < own->threads ? *own : *other;
     if (!ShowFullStore(few, many)) continue;
     double enough = few.threads * std::max(1.0, own->rows_per_s / few.rows_per_s);
-    // With the fewer threads, too, it is the store that is waited for: more threads get hardly more.
+    // With the fewer threads, too, it is the store that is waited for: more threads get hardly
+    // more.
     if (&few == own) enough *= 1 - kFullStoreGain;
     if (!full) full = FullStore{0, enough};
     full->rows_per_s = std::max({full->rows_per_s, few.rows_per_s, many.rows_per_s});

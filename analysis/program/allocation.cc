@@ -105,7 +105,7 @@ class Description {
     const std::string each =
         fmt::format("one {} does {}; {} wanted", now == 0 ? "worker" : "thread",
                     FormatRate(1 / stage_s, "batches"), FormatRate(plan_.rate, "batches"));
-    if (now == 0) return "the consumer's thread loads and computes in turn; " + each;
+    if (now == 0) return "the trainer's thread loads and computes in turn; " + each;
     if (model_.cores_contended()) {
       return each + "; other programs use the cores, too, and each thread takes a share of its own";
     }

@@ -358,7 +358,7 @@ class Maker {
     const Quantity own =
         ceiling ? RowRate(*in_.ceiling) : None(in_.no_ceiling, headrace::Unit::kRowsPerSecond);
     Add("own_trainer_rows_per_s", "rows that the trainer of this host wants", own,
-        "the consumer with one batch repeated");
+        "the trainer with one batch repeated");
     Add("own_workers_per_trainer_count", "workers for it",
         own.available() && rate_.available()
             ? Over(own, rate_, headrace::Unit::kCount)
@@ -644,7 +644,7 @@ class Maker {
                           Percent(transforms_[i].cpu_share.value()));
     }
     if (text.empty()) return "";
-    return fmt::format("the dearest are {}; {:g} derived features of {:g} used ones", text,
+    return fmt::format("the most expensive are {}; {:g} derived features of {:g} used ones", text,
                        in_.table.derived, in_.table.used_dense + in_.table.used_sparse);
   }
 

@@ -48,7 +48,7 @@ struct Decision {
   // changes.
   std::map<std::string, std::string> start_settings;
   std::optional<Limit> limited_by;  // now
-  std::string then_limited_by;      // predicted next limit: "the consumer"
+  std::string then_limited_by;      // predicted next limit: "the trainer"
   std::optional<double> now;        // rate observed at the time of the decision
   std::optional<double> predicted;
   Interval predicted_interval;  // 90 %

@@ -636,7 +636,7 @@ struct Tuner::State {
     known_from_ns = run->windows[windows[at]].start_ns;
     const auto words = [](const char* what, const StageDrift& change) {
       const std::string whose = change.stage.empty()         ? "the pipeline"
-                                : change.stage == "consumer" ? "the consumer"
+                                : change.stage == "consumer" ? "the trainer"
                                                              : "stage " + change.stage;
       return fmt::format("{} of {} is {:.2f} times what it was", what, whose,
                          change.before > 0 ? change.after / change.before : 0);

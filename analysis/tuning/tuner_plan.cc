@@ -121,7 +121,7 @@ class Draft {
   }
 
   std::string Taker() const {
-    return TargetMet() ? std::string("the target") : std::string("the consumer");
+    return TargetMet() ? std::string("the target") : std::string("the trainer");
   }
   bool TargetMet() const {
     return question_.budget.target && model_.demands().rate >= *question_.budget.target;

@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned int kMaxDevices = 64;
 constexpr char kFix[] =
     "a machine with an NVIDIA accelerator and its driver (in a container: --gpus all); without one "
-    "this is as it should be";
+    "this is normal";
 
 class Accelerator : public Probe {
  public:

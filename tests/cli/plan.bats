@@ -38,7 +38,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   take_recorded
   run "$HEADRACE" plan first --what-if load.parallelism=8 consumer.cost=20
   [ "$status" -eq 0 ] || { echo "$output"; false; }
-  [[ "$output" == *"limited by the consumer then"* ]] || { echo "$output"; false; }
+  [[ "$output" == *"limited by the trainer then"* ]] || { echo "$output"; false; }
   [[ "$output" == *"gain from one more"* ]]
   "$HEADRACE" plan first --json --what-if load.parallelism=8 consumer.cost=20 > what.json
   fits_schema what_if what.json

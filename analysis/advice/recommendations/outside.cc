@@ -47,7 +47,8 @@ struct Seen {
   std::string MostGain() const {
     if (stall <= kHardlyWaits) return "nothing to gain: the consumer hardly waits";
     if (stall >= kAlwaysWaits) return "the consumer's own rate, which its waits hide";
-    return fmt::format("{:.1f} times the rate at most, then the consumer limits", 1 / (1 - stall));
+    return fmt::format("{:.1f} times the rate at most, then the consumer is the limit",
+                       1 / (1 - stall));
   }
   bool consumer_bound() const { return limit == OutsideLimit::kConsumer; }
 };

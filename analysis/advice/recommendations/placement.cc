@@ -372,9 +372,9 @@ Recommendation Place(const Evidence& e) {
         IfWorthwhile(e, e.Predict(change),
                      fmt::format("handing batches to another process takes {} of CPU a batch; {}",
                                  FormatDuration(sending_s * 1e9), cores),
-                     "read in the consumer's own process: delivery.to = \"inline\"",
+                     "read in the trainer's own process: delivery.to = \"inline\"",
                      e.RunWith("delivery.to=inline"));
-    result.only_if = "the consumer's machine has the cores that the reader uses";
+    result.only_if = "the trainer's machine has the cores that the reader uses";
     return result;
   }
   double consumer_s = 0;
@@ -399,10 +399,9 @@ Recommendation Place(const Evidence& e) {
   if (consumer_s < cpu_s) change.settings.cores *= cpu_s / (cpu_s - consumer_s);
   Recommendation result = IfWorthwhile(
       e, e.Predict(change),
-      fmt::format(
-          "{}; the consumer takes {} of CPU a batch and other processes {:.2f} cores beside "
-          "the reader",
-          cores, FormatDuration(consumer_s * 1e9), std::max(0.0, others)),
+      fmt::format("{}; the trainer takes {} of CPU a batch and other processes {:.2f} cores beside "
+                  "the reader",
+                  cores, FormatDuration(consumer_s * 1e9), std::max(0.0, others)),
       "read on another machine, or on cores of its own, and send the batches: [delivery]",
       e.RunWith("delivery.to=unix:PATH"));
   result.only_if = "serialising and sending cost less than the cores it frees (not measured here)";

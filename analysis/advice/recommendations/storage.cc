@@ -437,17 +437,19 @@ Recommendation FastTier(const Evidence& e) {
 
 HR_RECOMMENDATION(
     4, "flatten features",
-    "reader 2.0x, storage 0.03x until reads are joined (ISCA'22 table 12, second-hand)", Flatten);
-HR_RECOMMENDATION(5, "coalesce reads",
-                  "storage from 0.03x to 0.99x of the baseline (ISCA'22 table 12, second-hand)",
-                  Coalesce);
-HR_RECOMMENDATION(6, "reorder features by popularity",
-                  "storage 1.84x of the baseline, from 0.99x (ISCA'22 table 12, second-hand)",
-                  Reorder);
-HR_RECOMMENDATION(7, "larger stripes", "storage +31 % (ISCA'22 table 12, second-hand)",
+    "reader 2.0x, storage 0.03x until reads are joined (ISCA'22, table 12, as cited by others)",
+    Flatten);
+HR_RECOMMENDATION(
+    5, "coalesce reads",
+    "storage from 0.03x to 0.99x of the baseline (ISCA'22, table 12, as cited by others)",
+    Coalesce);
+HR_RECOMMENDATION(
+    6, "reorder features by popularity",
+    "storage 1.84x of the baseline, from 0.99x (ISCA'22, table 12, as cited by others)", Reorder);
+HR_RECOMMENDATION(7, "larger stripes", "storage +31 % (ISCA'22, table 12, as cited by others)",
                   LargerStripes);
 HR_RECOMMENDATION(13, "a fast tier for hot bytes",
-                  "80 % of the traffic on 18 to 39 % of the bytes (ISCA'22, second-hand)",
+                  "80 % of the traffic on 18 to 39 % of the bytes (ISCA'22, as cited by others)",
                   FastTier);
 
 }  // namespace

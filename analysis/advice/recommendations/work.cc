@@ -183,7 +183,7 @@ Recommendation Precompute(const Evidence& e) {
   const Outcome outcome = e.Predict(Times(e, {dearest}, 0.5), change, Times(e, {dearest}, 0));
   Recommendation result = IfWorthwhile(
       e, outcome,
-      fmt::format("{} is the dearest feature generation: {}", name, CpuText(e, {dearest})),
+      fmt::format("{} is the most expensive feature generation: {}", name, CpuText(e, {dearest})),
       fmt::format("store what {} makes as features of the table, and read them", name));
   result.only_if =
       "several jobs or epochs want the same features, and reading them costs less than half of "
@@ -245,9 +245,10 @@ Recommendation ShrinkEarly(const Evidence& e) {
     }
   }
   if (by.empty() || before.empty() || kept > kShrinks) {
-    return DoesNotFire(by.empty() ? "no operator that could come earlier drops rows or bytes"
-                                  : fmt::format("{} keeps {}, and nothing dear comes before it", by,
-                                                FormatPercent(std::min(1.0, kept))));
+    return DoesNotFire(by.empty()
+                           ? "no operator that could come earlier drops rows or bytes"
+                           : fmt::format("{} keeps {}, and nothing expensive comes before it", by,
+                                         FormatPercent(std::min(1.0, kept))));
   }
   const Variant change = Times(e, before, kept);
   Recommendation result =
@@ -333,7 +334,7 @@ Recommendation Accelerate(const Evidence& e) {
   const std::string& name = e.run().operators[*dearest].name;
   const Variant most = Times(e, {*dearest}, 0), half = Times(e, {*dearest}, 0.5);
   const std::string evidence =
-      fmt::format("{} is the dearest transform: {}", name, CpuText(e, {*dearest}));
+      fmt::format("{} is the most expensive transform: {}", name, CpuText(e, {*dearest}));
   if (!busy) {
     const Outcome free = e.Predict(most);
     return CannotSay(fmt::format("{}; were it free, the rate would rise by {}; no accelerator was "
@@ -359,7 +360,7 @@ Recommendation Accelerate(const Evidence& e) {
 
 HR_RECOMMENDATION(8, "column-major batches in memory", "+9 to +17 % (Meta engineering blog 2022)",
                   ColumnMajor);
-HR_RECOMMENDATION(9, "local fixes", "+28 % (ISCA'22 table 12, second-hand)", LocalFixes);
+HR_RECOMMENDATION(9, "local fixes", "+28 % (ISCA'22, table 12, as cited by others)", LocalFixes);
 HR_RECOMMENDATION(14, "precompute a derived feature", "", Precompute);
 HR_RECOMMENDATION(15, "shrink early, expand late", "part of -87 % cost (Pecan)", ShrinkEarly);
 HR_RECOMMENDATION(16, "fuse stages", "448 s to 110 s for map and batch (tf.data)", Fuse);

@@ -63,7 +63,7 @@ class Thread final : public LimitKind {
                        culprit.empty() ? "the loading" : culprit);
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
-    return "no stage runs on the consumer's thread";
+    return "no stage runs on the trainer's thread";
   }
   std::string ResourceClass(const PipelineModel& /*model*/, const Limit& /*limit*/) const override {
     return std::string(kStageLimit);
@@ -102,7 +102,7 @@ class Thread final : public LimitKind {
       }
       return relief;
     }
-    Relief relief{at, "a worker that loads while the consumer computes"};
+    Relief relief{at, "a worker that loads while the trainer computes"};
     for (int& threads : relief.variant.settings.parallelism) threads = std::max(1, threads);
     return relief;
   }

@@ -47,8 +47,7 @@ std::string StateText(const Differential& found) {
       return "whether this run read from memory or from the device was not counted";
     case ReadState::kNone:
       return "this run reads no table that a page cache here could hold: there is no fetch stall "
-             "to "
-             "tell apart";
+             "to find";
     case ReadState::kMixed:
       return fmt::format(
           "this run is compared with no warm or cold one: devices delivered {} of the "
@@ -139,7 +138,7 @@ std::optional<Section> DifferentialStalls(const analysis::RunView& run,
                {"share_ratio", "of a batch"}},
               {}};
   table.machine_only = !compared;
-  AddRow("without input (one batch repeated)", "the consumer", found.ceiling, found.consumer,
+  AddRow("without input (one batch repeated)", "the trainer", found.ceiling, found.consumer,
          "no run with --ceiling", &table);
   AddRow("table in memory", "prep stall", found.warm, found.prep, "no warm run", &table);
   if (found.state != ReadState::kNone) {

@@ -324,7 +324,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
             }),
        silent, "stop adding: device throttle"},
       {"R2", "decode has one thread", Decoding(), fires, "decode"},
-      {"R2", "the consumer limits", Consuming(), silent, "consumer"},
+      {"R2", "the consumer limits", Consuming(), silent, "trainer"},
       {"R3", "costs vary and queues hold one", Shallow(1.2), fires, "empty"},
       {"R3", "costs hardly vary", Shallow(0.05), silent, "would gain"},
       {"R4", "a fifth of the decoded is wanted", Maps(0.2), fires, "20.0 % of their bytes kept"},

@@ -181,7 +181,7 @@ TEST(Allocate, RefusalsSayWhichBudgetAndByHowMuch) {
   target.target = 1000;
   const Error slow = Refusal(model, target);
   EXPECT_EQ(slow.code(), ExitCode::kInconclusive);
-  EXPECT_THAT(slow.fact(), testing::HasSubstr("limited by the consumer"));
+  EXPECT_THAT(slow.fact(), testing::HasSubstr("limited by the trainer"));
 }
 
 TEST(Allocate, StaysWithinItsMemory) {

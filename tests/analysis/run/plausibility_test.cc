@@ -79,7 +79,7 @@ TEST(Plausibility, WhatCannotBeTrueIsNotBelieved) {
       {"lock", [](RunView* run) { run->resources[0].hold_ns = kGarbage; },
        "lock table claim 2502 h of holding it"},
       {"steps", [](RunView* run) { run->steps.wait_ns = kGarbage; },
-       "the consumer's steps claim 2502 h of waiting"},
+       "the trainer's steps claim 2502 h of waiting"},
       {"step", [](RunView* run) { run->steps.step_p99_ns = kGarbage; }, "for one of them"},
   };
   for (const auto& c : cases) {
