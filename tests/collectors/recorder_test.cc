@@ -35,6 +35,8 @@ using testing::HasSubstr;
 
 // Ticks that a second of recording has at least, of ten; under ThreadSanitizer each takes long.
 constexpr int kFewTicks = kThreadSanitizer ? 3 : 5;
+// How much longer a recording takes to begin there.
+constexpr int64_t kSlowStartNs = kThreadSanitizer ? 3000 * kMs : 0;
 
 // A probe of the test: its behaviour is set before a recording.
 struct FakeBehaviour {
@@ -127,7 +129,7 @@ TEST_F(Recorder, RecordsARunningPipelineForADuration) {
 TEST_F(Recorder, KilledPipelineLeavesAnInterruptedReadableRun) {
   options_.pid = StartPipeline(30);
   std::thread killer([&] {
-    SleepUntilNs(MonotonicNs() + 1200 * kMs);
+    SleepUntilNs(MonotonicNs() + 1200 * kMs + kSlowStartNs);
     kill(static_cast<pid_t>(options_.pid), SIGKILL);
     waitpid(static_cast<pid_t>(options_.pid), nullptr, 0);
   });
@@ -236,7 +238,7 @@ TEST_F(Recorder, ARunThatCouldNotBeSavedIsNotComplete) {
 }
 
 TEST_F(Recorder, PipelineThatEndsInOrderIsComplete) {
-  const pid_t pid = StartPipeline(0.8);
+  const pid_t pid = StartPipeline(0.8 + 1e-9 * static_cast<double>(kSlowStartNs));
   options_.pid = pid;
   const Recording result = Record(options_);
   End(pid);
@@ -284,7 +286,7 @@ TEST_F(Recorder, AtMostASecondIsLostWithTheCollector) {
     Record(options_);
     _exit(0);
   }
-  SleepUntilNs(MonotonicNs() + 2600 * kMs);
+  SleepUntilNs(MonotonicNs() + 2600 * kMs + kSlowStartNs);
   kill(collector, SIGKILL);
   waitpid(collector, nullptr, 0);
   EXPECT_GE(Integer("SELECT duration_ns FROM run_summary"), 1500 * kMs);
@@ -638,7 +640,7 @@ TEST_F(Recorder, ATargetThatExecutesAnotherImageIsFollowed) {
     n = read(seen[0], &x, 1);
     hr_enter(op);
     SleepUntilNs(MonotonicNs() + 400 * kMs);
-    execlp("sleep", "sleep", "0.6", nullptr);
+    execlp("sleep", "sleep", kThreadSanitizer ? "2" : "0.6", nullptr);
     _exit(127);
   }
   children_.push_back(child);
