@@ -25,7 +25,7 @@ std::string SeenOf(const RunView& run, const std::string& stage) {
   for (const StoreProbeRow& probe : run.store_probes) {
     if (probe.stage != stage || probe.few_rows_per_s <= 0) continue;
     const double more = probe.many_rows_per_s / probe.few_rows_per_s - 1;
-    return fmt::format("{:.0f} threads for a moment got {} {}", probe.many,
+    return fmt::format("{} threads for a moment got {} {}", probe.many_count,
                        FormatPercent(std::abs(more)), more < 0 ? "less" : "more");
   }
   return "one run cannot tell";

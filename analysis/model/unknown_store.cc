@@ -109,7 +109,7 @@ std::vector<StageRateRow> RatesOf(const RunView& run, const std::string& stage) 
   }
   for (const StoreProbeRow& probe : run.store_probes) {
     if (probe.stage != stage || probe.few_rows_per_s <= 0 || own == nullptr) continue;
-    rates.push_back({stage, probe.many, probe.many_blocked_ratio,
+    rates.push_back({stage, static_cast<double>(probe.many_count), probe.many_blocked_ratio,
                      own->rows_per_s * probe.many_rows_per_s / probe.few_rows_per_s, false});
   }
   for (const StageRateRow& row : run.stage_rates) {

@@ -41,6 +41,10 @@ void ReadColumn(const ViewRow& row, const char* name, std::string* text) { *text
 void ReadColumn(const ViewRow& row, const char* name, int64_t* number) {
   *number = row.Number(name);
 }
+void ReadColumn(const ViewRow& row, const char* name, bool* set) { *set = row.Number(name) != 0; }
+void ReadColumn(const ViewRow& row, const char* name, double* real) {
+  *real = row.Real(name).value_or(0);
+}
 void ReadColumn(const ViewRow& row, const char* name, Count* count) { *count = row.Integer(name); }
 void ReadColumn(const ViewRow& row, const char* name, Real* real) { *real = row.Real(name); }
 void ReadColumn(const ViewRow& row, const char* name, std::optional<std::string>* text) {
@@ -283,16 +287,8 @@ void ReadWindows(RunDatabase& database, int64_t id, RunView* view) {
 void ReadProcesses(RunDatabase& database, int64_t id, RunView* view) {
   database.EachOf("process_summary", id, "process_id", [&](const ViewRow& row) {
     ProcessRow process;
-    process.process_id = row.Number("process_id");
-    process.pid = row.Number("pid");
-    process.parent_pid = row.Number("parent_pid");
-    process.process = row.Text("process");
-    process.command = row.Text("command");
-    process.role = row.Text("role");
-    process.exit_text = row.Text("exit_text");
-    process.has_accounts = row.Number("has_accounts") != 0;
-    process.started_ns = row.Number("started_ns");
-    process.ended_ns = row.Integer("ended_ns");
+#define HR_PROCESS_COLUMN(type, member, column, help) ReadColumn(row, #column, &process.column);
+#include "collectors/store/columns.def"
     // One that ended before the collector saw that it had begun.
     if (process.ended_ns) process.ended_ns = std::max(*process.ended_ns, process.started_ns);
     process.cpu_ns = row.Integer("cpu_ns");
@@ -378,15 +374,8 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
 void ReadStoreProbes(RunDatabase& database, int64_t id, RunView* view) {
   database.EachOf("store_probe", id, "start_ns", [&](const ViewRow& row) {
     StoreProbeRow probe;
-    probe.start_ns = row.Number("start_ns");
-    probe.duration_ns = row.Number("duration_ns");
-    probe.stage = row.Text("stage");
-    probe.few = row.Real("few_count").value_or(0);
-    probe.many = row.Real("many_count").value_or(0);
-    probe.few_rows_per_s = row.Real("few_rows_per_s").value_or(0);
-    probe.many_rows_per_s = row.Real("many_rows_per_s").value_or(0);
-    probe.few_blocked_ratio = row.Real("few_blocked_ratio").value_or(0);
-    probe.many_blocked_ratio = row.Real("many_blocked_ratio").value_or(0);
+#define HR_STORE_PROBE_COLUMN(type, member, column, help) ReadColumn(row, #column, &probe.column);
+#include "collectors/store/columns.def"
     view->store_probes.push_back(std::move(probe));
   });
 }
@@ -502,23 +491,8 @@ std::vector<DecisionRow> LoadDecisions(const std::string& path, const std::strin
   if (!database.Has("decision_summary")) return decisions;
   database.EachOf("decision_summary", id, "decision_index", [&](const ViewRow& row) {
     DecisionRow& decision = decisions.emplace_back();
-    decision.index = row.Number("decision_index");
-    decision.at_ns = row.Number("at_ns");
-    decision.applied_ns = row.Integer("applied_ns");
-    decision.observed_ns = row.Integer("observed_ns");
-    decision.action = row.Text("action");
-    decision.limited_by = row.Text("limited_by");
-    decision.limited_by_kind = row.Text("limited_by_kind");
-    decision.now_rate = row.Real("now_rate");
-    decision.predicted_rate = row.Real("predicted_rate");
-    decision.predicted_low = row.Real("predicted_low");
-    decision.predicted_high = row.Real("predicted_high");
-    decision.observed_rate = row.Real("observed_rate");
-    decision.observed_low = row.Real("observed_low");
-    decision.observed_high = row.Real("observed_high");
-    decision.verdict = row.Text("verdict");
-    decision.reason = row.Text("reason");
-    decision.detail_json = row.Text("detail_json");
+#define HR_DECISION_COLUMN(type, member, column, help) ReadColumn(row, #column, &decision.member);
+#include "collectors/store/columns.def"
   });
   database.EachOf("decision_change", id, "knob", [&](const ViewRow& row) {
     for (DecisionRow& decision : decisions) {

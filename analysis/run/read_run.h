@@ -19,12 +19,9 @@ struct DecisionRow {
   struct Change {
     std::string knob, from_text, to_text;
   };
-  int64_t index = 0, at_ns = 0;
-  Count applied_ns, observed_ns;
-  std::string action, limited_by, limited_by_kind;
-  Real now_rate, predicted_rate, predicted_low, predicted_high;  // batches per second
-  Real observed_rate, observed_low, observed_high;
-  std::string verdict, reason, detail_json;
+  // Rates in batches per second.
+#define HR_DECISION_COLUMN(type, member, column, help) type member{};
+#include "collectors/store/columns.def"
   std::vector<Change> changes;
 };
 // The decisions in order; also empty where the database is of an earlier version. Throws as

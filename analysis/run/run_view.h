@@ -122,11 +122,8 @@ struct LossRow {
 
 // A process of the recorded tree.
 struct ProcessRow {
-  int64_t process_id = 0, pid = 0, parent_pid = 0;
-  std::string process, command, role, exit_text;
-  bool has_accounts = false;
-  int64_t started_ns = 0;  // since the run began; negative: before it
-  Count ended_ns;          // empty: alive at the end of the recording
+#define HR_PROCESS_COLUMN(type, member, column, help) type column{};
+#include "collectors/store/columns.def"
   Count cpu_ns, read_bytes, threads_count;
   Real mean_rss_bytes, maximum_rss_bytes;
 };
@@ -206,11 +203,8 @@ struct StageRateRow {
 // What a stage got from its store with more threads for a moment, while the run went on (view
 // store_probe).
 struct StoreProbeRow {
-  int64_t start_ns = 0, duration_ns = 0;  // of that moment
-  std::string stage;
-  double few = 0, many = 0;  // threads
-  double few_rows_per_s = 0, many_rows_per_s = 0;
-  double few_blocked_ratio = 0, many_blocked_ratio = 0;  // as StageRateRow::blocked_ratio
+#define HR_STORE_PROBE_COLUMN(type, member, column, help) type column{};
+#include "collectors/store/columns.def"
 };
 
 // A run of the same work, this one or another, and the numbers of threads and lengths of queues

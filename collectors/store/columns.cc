@@ -137,4 +137,13 @@ HR_INSTANTIATE(QueueSample)
 HR_INSTANTIATE(ResourceSample)
 #undef HR_INSTANTIATE
 
+std::string ReplaceRow(const RowTable& table) {
+  std::string names = "run_id", parameters = "?";
+  for (const RowColumn& column : table.columns) {
+    names += std::string(", ") + column.name;
+    parameters += ", ?";
+  }
+  return fmt::format("INSERT OR REPLACE INTO {} ({}) VALUES ({})", table.name, names, parameters);
+}
+
 }  // namespace headrace::collectors

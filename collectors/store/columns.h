@@ -73,6 +73,36 @@ inline constexpr RunColumn kConditionColumns[] = {
 #include "collectors/store/columns.def"
 };
 
+// Rows that are written whole. A table's key is run_id and the first of its columns, or more.
+struct RowColumn {
+  const char* name;
+  const char* help;
+};
+struct RowTable {
+  const char* name;
+  std::span<const RowColumn> columns;
+};
+inline constexpr RowColumn kProcessColumns[] = {
+#define HR_PROCESS_COLUMN(type, member, column, help) {#column, help},
+#include "collectors/store/columns.def"
+};
+inline constexpr RowColumn kDecisionColumns[] = {
+#define HR_DECISION_COLUMN(type, member, column, help) {#column, help},
+#include "collectors/store/columns.def"
+};
+inline constexpr RowColumn kStoreProbeColumns[] = {
+#define HR_STORE_PROBE_COLUMN(type, member, column, help) {#column, help},
+#include "collectors/store/columns.def"
+};
+inline constexpr RowTable kProcesses = {"processes", kProcessColumns};
+inline constexpr RowTable kDecisions = {"decisions", kDecisionColumns};
+inline constexpr RowTable kStoreProbes = {"store_probes", kStoreProbeColumns};
+inline constexpr const RowTable* kRowTables[] = {&kProcesses, &kDecisions, &kStoreProbes};
+
+// The statement that writes a row, in place of one with the same key. Its parameters are run_id and
+// the columns in their order.
+std::string ReplaceRow(const RowTable& table);
+
 // Calls `use` with each of the tables of entities.
 template <typename Use>
 void EachTable(Use use) {

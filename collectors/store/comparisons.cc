@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "collectors/store/columns.h"
 #include "collectors/store/store.h"
 #include "collectors/store/store_file.h"
 #include "probes/process.h"
@@ -74,27 +75,11 @@ void RunStore::SetDecision(int64_t run_id, const DecisionRow& decision) {
       .Bind(run_id)
       .Bind(decision.index)
       .Run();
-  Prepared(
-      "INSERT OR REPLACE INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-      "?12, ?13, ?14, ?15, ?16, ?17, ?18)")
+  static const std::string sql = ReplaceRow(kDecisions);
+  Prepared(sql.c_str())
       .Bind(run_id)
-      .Bind(decision.index)
-      .Bind(decision.at_ns)
-      .Bind(decision.applied_ns)
-      .Bind(decision.observed_ns)
-      .Bind(std::string_view(decision.action))
-      .Bind(std::string_view(decision.limited_by))
-      .Bind(std::string_view(decision.limited_by_kind))
-      .Bind(decision.now_rate)
-      .Bind(decision.predicted_rate)
-      .Bind(decision.predicted_low)
-      .Bind(decision.predicted_high)
-      .Bind(decision.observed_rate)
-      .Bind(decision.observed_low)
-      .Bind(decision.observed_high)
-      .Bind(std::string_view(decision.verdict))
-      .Bind(std::string_view(decision.reason))
-      .Bind(std::string_view(decision.detail_json))
+#define HR_DECISION_COLUMN(type, member, column, help) .Bind(decision.member)
+#include "collectors/store/columns.def"
       .Run();
   for (const DecisionChangeRow& change : decision.changes) {
     Prepared("INSERT INTO decision_changes VALUES (?1, ?2, ?3, ?4, ?5)")

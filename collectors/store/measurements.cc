@@ -1,4 +1,5 @@
 // What probes measured, of a run and of a machine.
+#include "collectors/store/columns.h"
 #include "collectors/store/store.h"
 
 namespace headrace::collectors {
@@ -22,19 +23,11 @@ void RunStore::AppendDefinitions(int64_t run_id, const MeasurementBatch& batch) 
         .Run();
   }
   for (const ProcessRow& p : batch.processes) {
-    Prepared(
-        "INSERT OR REPLACE INTO processes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+    static const std::string sql = ReplaceRow(kProcesses);
+    Prepared(sql.c_str())
         .Bind(run_id)
-        .Bind(p.id)
-        .Bind(p.pid)
-        .Bind(p.parent_pid)
-        .Bind(std::string_view(p.name))
-        .Bind(std::string_view(p.command))
-        .Bind(std::string_view(p.role))
-        .Bind(int64_t{p.has_accounts})
-        .Bind(p.started_ns)
-        .Bind(p.ended_ns)
-        .Bind(std::string_view(p.exit_text))
+#define HR_PROCESS_COLUMN(type, member, column, help) .Bind(p.member)
+#include "collectors/store/columns.def"
         .Run();
   }
   for (const MeasurementRow& m : batch.definitions) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "collectors/store/columns.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store.h"
@@ -159,22 +161,15 @@ void RunStore::SetFacts(int64_t run_id, const std::vector<RunFact>& facts) {
   transaction.Commit();
 }
 
-void RunStore::AddStoreProbe(int64_t run_id, const StoreProbeSample& probe) {
-  Prepared(
-      "INSERT OR REPLACE INTO store_probes (run_id, start_ns, duration_ns, stage, few_count, "
-      "many_count, few_rows_per_s, many_rows_per_s, few_blocked_ratio, many_blocked_ratio) "
-      "SELECT ?1, MAX(0, ?2 - started_realtime_ns), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 "
-      "FROM runs WHERE run_id = ?1")
+void RunStore::AddStoreProbe(int64_t run_id, StoreProbeSample probe) {
+  const int64_t began = database_.Integer(
+      fmt::format("SELECT started_realtime_ns FROM runs WHERE run_id = {}", run_id));
+  probe.start_ns = std::max<int64_t>(0, probe.start_realtime_ns - began);
+  static const std::string sql = ReplaceRow(kStoreProbes);
+  Prepared(sql.c_str())
       .Bind(run_id)
-      .Bind(probe.start_realtime_ns)
-      .Bind(probe.duration_ns)
-      .Bind(std::string_view(probe.stage))
-      .Bind(probe.few_count)
-      .Bind(probe.many_count)
-      .Bind(probe.few_rows_per_s)
-      .Bind(probe.many_rows_per_s)
-      .Bind(probe.few_blocked_ratio)
-      .Bind(probe.many_blocked_ratio)
+#define HR_STORE_PROBE_COLUMN(type, member, column, help) .Bind(probe.member)
+#include "collectors/store/columns.def"
       .Run();
 }
 

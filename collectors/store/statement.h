@@ -2,6 +2,7 @@
 // with the database's path; "disk full" is kResources, damage and foreign files are kBadData. One
 // thread per Database.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -71,6 +72,9 @@ class Statement {
   Statement& Bind(std::string_view text);  // copied
   Statement& Bind(std::optional<int64_t> value);
   Statement& Bind(std::optional<double> value);
+  Statement& Bind(const std::string& text) { return Bind(std::string_view(text)); }
+  // No other type becomes a bool here: a text would.
+  Statement& Bind(std::same_as<bool> auto value) { return Bind(int64_t{value}); }
   Statement& BindNull();
   Statement& BindColumn(const Statement& row, int column);  // of the current row of `row`
   // True when there is a row. Throws Error.

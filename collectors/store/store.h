@@ -33,12 +33,8 @@ struct MetricRow {
   std::string metric, unit, kind, source, privilege, help;
 };
 struct ProcessRow {
-  int64_t id = 0, pid = 0, parent_pid = 0;
-  std::string name, command, role;
-  bool has_accounts = false;
-  int64_t started_ns = 0;  // since the run began; negative: before it
-  std::optional<int64_t> ended_ns;
-  std::string exit_text;
+#define HR_PROCESS_COLUMN(type, member, column, help) type member{};
+#include "collectors/store/columns.def"
 };
 struct MeasurementRow {
   int64_t id = 0;
@@ -140,13 +136,8 @@ struct DecisionChangeRow {
   std::string knob, from, to;
 };
 struct DecisionRow {
-  int64_t index = 0;
-  int64_t at_ns = 0;  // since the run began
-  std::optional<int64_t> applied_ns, observed_ns;
-  std::string action, limited_by, limited_by_kind;
-  std::optional<double> now_rate, predicted_rate, predicted_low, predicted_high;
-  std::optional<double> observed_rate, observed_low, observed_high;
-  std::string verdict, reason, detail_json;
+#define HR_DECISION_COLUMN(type, member, column, help) type member{};
+#include "collectors/store/columns.def"
   std::vector<DecisionChangeRow> changes;
 };
 
@@ -168,11 +159,9 @@ struct RunFact {
 
 // What a stage got from its store with more threads for a moment (columns of view store_probe).
 struct StoreProbeSample {
-  int64_t start_realtime_ns = 0, duration_ns = 0;
-  std::string stage;
-  int64_t few_count = 0, many_count = 0;
-  double few_rows_per_s = 0, many_rows_per_s = 0;
-  double few_blocked_ratio = 0, many_blocked_ratio = 0;
+#define HR_STORE_PROBE_COLUMN(type, member, column, help) type member{};
+#include "collectors/store/columns.def"
+  int64_t start_realtime_ns = 0;  // taken for start_ns
 };
 
 class RunStore {
@@ -234,7 +223,7 @@ class RunStore {
   // Adds figures that single recommendations ask for, or replaces those of the same names, in one
   // transaction.
   void SetFacts(int64_t run_id, const std::vector<RunFact>& facts);
-  void AddStoreProbe(int64_t run_id, const StoreProbeSample& probe);
+  void AddStoreProbe(int64_t run_id, StoreProbeSample probe);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 

@@ -51,6 +51,18 @@ TEST_F(StoreColumns, EveryColumnOfAnEntityHasItsLine) {
   });
 }
 
+TEST_F(StoreColumns, EveryColumnOfARowHasItsLine) {
+  for (const RowTable* table : kRowTables) {
+    SCOPED_TRACE(table->name);
+    std::vector<std::string> columns = {"run_id"};
+    for (const RowColumn& column : table->columns) {
+      columns.emplace_back(column.name);
+      EXPECT_STRNE(column.help, "");
+    }
+    EXPECT_THAT(ColumnsOf(table->name), testing::UnorderedElementsAreArray(columns));
+  }
+}
+
 TEST_F(StoreColumns, WhatIsUnknownAddsNothingAndStaysUnknown) {
   OperatorSample sum, next;
   sum.completions = 2;
@@ -112,6 +124,12 @@ class StorePage : public StoreColumns {
                             kOverTime.at(column.merge), column.help);
       }
     });
+    for (const RowTable* table : kRowTables) {
+      for (const RowColumn& column : table->columns) {
+        text +=
+            fmt::format("| `{}` | `{}` | stays | {} |\n", table->name, column.name, column.help);
+      }
+    }
     return text;
   }
 

@@ -31,7 +31,7 @@ std::string ShownBy(const RunView& run, const std::string& store) {
   for (const StoreProbeRow& probe : run.store_probes) {
     if (store != std::string(kStoreOf) + probe.stage) continue;
     return fmt::format(
-        "{:.0f} threads for {} show: they got {} more", probe.many,
+        "{} threads for {} show: they got {} more", probe.many_count,
         FormatDuration(static_cast<double>(probe.duration_ns)),
         FormatPercent(std::max(0.0, probe.many_rows_per_s / probe.few_rows_per_s - 1)));
   }

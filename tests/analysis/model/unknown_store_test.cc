@@ -138,9 +138,9 @@ TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
 }
 
 // What `many` threads got for a moment, `times` as much as the stage's own.
-void AddProbe(RunView* run, double many, double times, double blocked_ratio = 1) {
+void AddProbe(RunView* run, int64_t many, double times, double blocked_ratio = 1) {
   const double rate = PipelineModel(*run).demands().rate;
-  const double few = PipelineModel(*run).current().parallelism[0];
+  const int few = PipelineModel(*run).current().parallelism[0];
   AddRun(run, few, rate, 1, true);
   run->store_probes.push_back(
       {2'000'000'000, 500'000'000, "read", few, many, 1000, 1000 * times, 1, blocked_ratio});
