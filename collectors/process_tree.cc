@@ -119,6 +119,7 @@ void ProcessTree::Add(int64_t pid, int64_t parent_pid, const char* role) {
   if (parent != by_pid_.end() && parent->second != id) process.parent_id = parent->second;
   if (const auto stat = probes::ReadProcessStat(pid, root_)) {
     process.start_ticks = stat->start_ticks;
+    process.row.session_id = stat->session_id;
     const int64_t tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
     process.row.started_ns = stat->start_ticks * tick_ns - boot_offset_ns_ - start_ns_;
     process.base_cpu_ns = process.cpu_ns = process.row.started_ns < 0 ? stat->cpu_ns : 0;

@@ -99,15 +99,16 @@ std::optional<ProcessStat> ReadProcessStat(int64_t pid, const std::string& root)
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   ProcessStat stat;
   stat.name = text->substr(open + 1, close - open - 1);
-  long long parent, user, system, reaped_user, reaped_system, threads, start, rss;
+  long long parent, session, user, system, reaped_user, reaped_system, threads, start, rss;
   if (std::sscanf(text->c_str() + close + 1,
-                  " %c %lld %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %lld "
+                  " %c %lld %*d %lld %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %lld "
                   "%*d %lld %*u %lld",
-                  &stat.state, &parent, &user, &system, &reaped_user, &reaped_system, &threads,
-                  &start, &rss) != 9) {
+                  &stat.state, &parent, &session, &user, &system, &reaped_user, &reaped_system,
+                  &threads, &start, &rss) != 10) {
     return std::nullopt;
   }
   stat.parent_pid = parent;
+  stat.session_id = session;
   const long long most = std::numeric_limits<int64_t>::max() / TickNs() / 2;
   stat.cpu_ns = (std::clamp(user, 0LL, most) + std::clamp(system, 0LL, most)) * TickNs();
   stat.reaped_cpu_ns =

@@ -163,6 +163,7 @@ TEST(ProcessTree, FollowsChildrenAndNotesTheirEnd) {
   EXPECT_TRUE(tree.TakeChanged().empty());
   EXPECT_NE(tree.ProcessId(child), tree.ProcessId(grandchild));
   EXPECT_LE(tree.Find(child)->row.started_ns, 20 * kMs);
+  EXPECT_EQ(tree.Find(child)->row.session_id, getsid(0));
 
   kill(static_cast<pid_t>(grandchild), SIGKILL);
   SleepUntilNs(MonotonicNs() + 20 * kMs);

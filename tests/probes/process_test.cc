@@ -15,6 +15,7 @@ TEST(Process, ReadsItself) {
   const auto stat = ReadProcessStat(getpid());
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->parent_pid, getppid());
+  EXPECT_EQ(stat->session_id, getsid(0));
   EXPECT_GT(stat->rss_bytes, 1 << 20);
   EXPECT_EQ(ReadOwner(getpid()), geteuid());
   EXPECT_NE(ReadCommandLine(getpid()).find("probes_test"), std::string::npos);

@@ -15,6 +15,7 @@ CREATE VIEW process_summary AS SELECT
   -- NULL: alive at the end of the recording. Seen to end before it was seen to begin: as it began.
   CASE WHEN p.ended_ns < p.started_ns THEN p.started_ns ELSE p.ended_ns END AS ended_ns,
   p.exit_text,     -- '' unknown or alive
+  p.session_id,    -- pid of the process that began its session; NULL not seen
   COALESCE(d.on_cpu_ns, d.read_cpu_ns) AS cpu_ns,  -- NULL not measured: it lived between readings
   COALESCE(d.minor_count, d.read_minor_count) AS minor_faults_count,
   COALESCE(d.major_count, d.read_major_count) AS major_faults_count,  -- those that read a device
