@@ -21,7 +21,7 @@ struct ProcessStat {
   char state = '?';  // R, S, D, Z, ...
   int64_t parent_pid = 0;
   int64_t session_id = 0;  // pid of the process that began its session
-  int64_t cpu_ns = 0;  // user + system, ended threads included; 10 ms steps
+  int64_t cpu_ns = 0;      // user + system, ended threads included; 10 ms steps
   // CPU time of its ended children and their children, once it has waited for them.
   int64_t reaped_cpu_ns = 0;
   int64_t num_threads = 0;
