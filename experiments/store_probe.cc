@@ -9,6 +9,7 @@
 #include "analysis/thresholds.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "collectors/segment_search.h"
 
 namespace headrace::experiments {
 namespace {
@@ -179,7 +180,10 @@ std::optional<collectors::StoreProbeSample> StoreProbe::Probe(const Fetching& be
 
 void StoreProbe::Watch() {
   try {
-    std::optional<account::AccountSegment> segment = account::AccountSegment::Attach(getpid());
+    // Where containers share a folder, the usual name may be another process's.
+    const std::string path = collectors::SegmentSearch(getpid()).FindWhole();
+    std::optional<account::AccountSegment> segment;
+    if (!path.empty()) segment.emplace(account::AccountSegment::OpenFile(path));
     if (!segment || !Sleep(kSettledNs)) return;
     segment_ = &*segment;
     const SegmentSnapshot first = segment_->Read(true, {});
