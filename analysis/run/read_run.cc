@@ -43,7 +43,8 @@ void ReadColumn(const ViewRow& row, const char* name, int64_t* number) {
 }
 void ReadColumn(const ViewRow& row, const char* name, bool* set) { *set = row.Number(name) != 0; }
 void ReadColumn(const ViewRow& row, const char* name, double* real) {
-  *real = row.Real(name).value_or(0);
+  const Real value = row.Real(name);
+  *real = value.value_or(0);
 }
 void ReadColumn(const ViewRow& row, const char* name, Count* count) { *count = row.Integer(name); }
 void ReadColumn(const ViewRow& row, const char* name, Real* real) { *real = row.Real(name); }
