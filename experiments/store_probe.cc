@@ -22,8 +22,7 @@ constexpr int64_t kAgainNs = 1500 * kMillisecond;    // between looks
 constexpr int kLooks = 4;
 constexpr int64_t kReadNs = 5 * kMillisecond;  // between readings of the accounts
 constexpr int64_t kShortestNs = 400 * kMillisecond, kLongestNs = 4000 * kMillisecond;
-// Of each thread, for a measurement: threads may complete together, so that one more of them at an
-// end may count for a quarter of a thread's.
+// Of each thread, for a measurement.
 constexpr uint32_t kCompletions = 4;
 constexpr uint32_t kFewestCompletions = 4;
 constexpr double kSettlePeriods = 1.5;  // of a thread's requests
@@ -105,46 +104,56 @@ bool StoreProbe::HasTime(double seconds) const {
   return seconds <= kShareOfRest * left;
 }
 
-// From the first completion that is seen to the last: the ends of a measurement lie anywhere
-// between two.
-std::optional<StoreProbe::Fetching> StoreProbe::Measure(uint32_t completions) {
+// The slope of a line through the rows that are counted at each reading, from the first completion
+// on: threads that share a store complete together, so that one of them more at an end would pass
+// for a faster store where rows between two completions are divided by their time.
+std::optional<StoreProbe::Fetching> StoreProbe::Measure(uint32_t threads) {
+  const int64_t completions = int64_t{kCompletions} * threads;
   const SegmentSnapshot first = segment_->Read(true, {});
   const SegmentSnapshot::Operator* fetch = FetchOf(first);
   if (fetch == nullptr) return std::nullopt;
   const uint32_t stage = fetch->stage;
   const std::optional<StageTime> before = TimeOf(first, stage);
   if (!before) return std::nullopt;
-  int64_t seen = fetch->completions, began_ns = 0, began_rows = 0, began_count = 0;
-  int64_t last_ns = 0, last_rows = 0, last_count = 0;
+  const int64_t first_seen = fetch->completions;
+  std::optional<SegmentSnapshot::Operator> began;
+  int64_t began_ns = 0;
+  double n = 0, sum_t = 0, sum_rows = 0, sum_tt = 0, sum_trows = 0;
   SegmentSnapshot now;
   while (true) {
     if (!Sleep(kReadNs)) return std::nullopt;
     now = segment_->Read(true, {});
     fetch = FetchOf(now);
     if (fetch == nullptr || fetch->stage != stage) return std::nullopt;
-    if (fetch->completions != seen) {
-      seen = last_count = fetch->completions;
-      last_ns = now.monotonic_ns;
-      last_rows = fetch->rows;
-      if (began_ns == 0) {
-        began_ns = last_ns;
-        began_rows = last_rows;
-        began_count = last_count;
-      }
-    }
     const int64_t elapsed = now.monotonic_ns - first.monotonic_ns;
     if (elapsed >= kLongestNs) break;
-    if (elapsed >= kShortestNs && last_count - began_count >= completions) break;
+    if (!began && fetch->completions == first_seen) continue;
+    if (!began) {
+      began = *fetch;
+      began_ns = now.monotonic_ns;
+    }
+    const double t = 1e-9 * static_cast<double>(now.monotonic_ns - began_ns);
+    const auto rows = static_cast<double>(fetch->rows - began->rows);
+    n += 1;
+    sum_t += t;
+    sum_rows += rows;
+    sum_tt += t * t;
+    sum_trows += t * rows;
+    if (elapsed >= kShortestNs && fetch->completions - began->completions >= completions) break;
   }
   const std::optional<StageTime> after = TimeOf(now, stage);
-  if (!after || last_count - began_count < kFewestCompletions) return std::nullopt;
-  const double seconds = 1e-9 * static_cast<double>(last_ns - began_ns);
+  if (!after || !began || fetch->completions - began->completions < kFewestCompletions) {
+    return std::nullopt;
+  }
+  const double seconds = 1e-9 * static_cast<double>(now.monotonic_ns - began_ns);
+  const double spread = n * sum_tt - sum_t * sum_t;
   const double lifetime = after->lifetime_ns - before->lifetime_ns;
   const double queue = after->queue_ns - before->queue_ns;
-  if (seconds <= 0 || lifetime <= 0) return std::nullopt;
+  if (seconds <= 0 || spread <= 0 || lifetime <= 0) return std::nullopt;
   Fetching fetching;
-  fetching.rows_per_s = static_cast<double>(last_rows - began_rows) / seconds;
-  fetching.completions_per_s = static_cast<double>(last_count - began_count) / seconds;
+  fetching.rows_per_s = (n * sum_trows - sum_t * sum_rows) / spread;
+  fetching.completions_per_s =
+      static_cast<double>(fetch->completions - began->completions) / seconds;
   fetching.blocked_ratio = std::max(0.0, after->blocked_ns - before->blocked_ns) / lifetime;
   fetching.queue_ratio = queue > 0 ? (after->queued_ns - before->queued_ns) / queue : 0;
   return fetching;
@@ -163,11 +172,11 @@ std::optional<collectors::StoreProbeSample> StoreProbe::Probe(const Fetching& be
   const int64_t start_ns = MonotonicNs();
   pipeline_->SetParallelism(stage_, many);
   std::optional<Fetching> with_many;
-  if (Sleep(settle_ns)) with_many = Measure(kCompletions * many);
+  if (Sleep(settle_ns)) with_many = Measure(many);
   pipeline_->SetParallelism(stage_, few);
   probe.duration_ns = MonotonicNs() - start_ns;
   if (!with_many || !Sleep(2 * settle_ns)) return std::nullopt;
-  const std::optional<Fetching> after = Measure(kCompletions * few);
+  const std::optional<Fetching> after = Measure(few);
   if (!after) return std::nullopt;
   const double rate = 0.5 * (before.rows_per_s + after->rows_per_s);
   if (std::abs(before.rows_per_s - after->rows_per_s) > kSameRate * rate) return std::nullopt;
@@ -193,7 +202,7 @@ void StoreProbe::Watch() {
     for (int look = 0; look < kLooks; ++look) {
       const uint32_t few = pipeline_->parallelism(stage_);
       if (few == 0 || 2 * few > kMaxThreads) return;
-      const std::optional<Fetching> now = Measure(kCompletions * few);
+      const std::optional<Fetching> now = Measure(few);
       if (now && now->blocked_ratio >= analysis::kStageWaits && now->queue_ratio <= kHardlyFilled &&
           HasTime((kSettlePeriods + 2.0 * kCompletions) * few / now->completions_per_s)) {
         found_ = Probe(*now);

@@ -35,7 +35,7 @@ class StoreProbe {
  private:
   struct Fetching;  // what the stage did for some time
   void Watch();
-  std::optional<Fetching> Measure(uint32_t completions);
+  std::optional<Fetching> Measure(uint32_t threads);
   std::optional<collectors::StoreProbeSample> Probe(const Fetching& before);
   bool HasTime(double seconds) const;
   bool Sleep(int64_t ns);  // false: it is to end

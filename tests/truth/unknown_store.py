@@ -117,7 +117,7 @@ def main():
 
     def probed():
         """One run each, which gives its fetching stage more threads for a moment."""
-        late, full = Server(folder / "t", LATE_S, 0), Server(folder / "t", 0.002, 4 * BYTES_PER_S)
+        late, full = Server(folder / "t", LATE_S, 0), Server(folder / "t", 0.002, 2 * BYTES_PER_S)
         rate_with("probed-late", late, seconds="8s", options=())
         probe = of(["query", "--db", "probed-late.db", "--format", "csv", "SELECT many_rows_per_s / few_rows_per_s AS times FROM store_probe"])
         check(len(probe.split()) == 2, f"late: the run probed its store: {probe.split()[1:]} times the rows from twice the threads")
