@@ -44,12 +44,16 @@ struct StageTime {
   double queued_ns = 0, queue_ns = 0;  // of the queue after it: occupancy and capacity times time
 };
 
-// Empty where CPU time is not split from waiting.
-std::optional<StageTime> TimeOf(const SegmentSnapshot& snapshot, uint32_t stage) {
+// The blocked time is that of `fetch` and its parts: another operator of the stage waits for
+// something else. Empty where CPU time is not split from waiting.
+std::optional<StageTime> TimeOf(const SegmentSnapshot& snapshot,
+                                const SegmentSnapshot::Operator& fetch) {
+  const uint32_t stage = fetch.stage;
   StageTime time;
   time.lifetime_ns = static_cast<double>(snapshot.stages[stage].lifetime_ns);
   for (const SegmentSnapshot::Operator& op : snapshot.operators) {
-    if (op.stage != stage) continue;
+    if (op.stage != stage || (op.name != fetch.name && !op.name.starts_with(fetch.name + ".")))
+      continue;
     if (!op.on_cpu_ns) return std::nullopt;
     time.blocked_ns += static_cast<double>(op.busy_ns - op.lock_wait_ns - *op.on_cpu_ns);
   }
@@ -113,7 +117,7 @@ std::optional<StoreProbe::Fetching> StoreProbe::Measure(uint32_t threads) {
   const SegmentSnapshot::Operator* fetch = FetchOf(first);
   if (fetch == nullptr) return std::nullopt;
   const uint32_t stage = fetch->stage;
-  const std::optional<StageTime> before = TimeOf(first, stage);
+  const std::optional<StageTime> before = TimeOf(first, *fetch);
   if (!before) return std::nullopt;
   const int64_t first_seen = fetch->completions;
   std::optional<SegmentSnapshot::Operator> began;
@@ -141,7 +145,7 @@ std::optional<StoreProbe::Fetching> StoreProbe::Measure(uint32_t threads) {
     sum_trows += t * rows;
     if (elapsed >= kShortestNs && fetch->completions - began->completions >= completions) break;
   }
-  const std::optional<StageTime> after = TimeOf(now, stage);
+  const std::optional<StageTime> after = TimeOf(now, *fetch);
   if (!after || !began || fetch->completions - began->completions < kFewestCompletions) {
     return std::nullopt;
   }
