@@ -2,6 +2,7 @@
 // and that it learns.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -64,76 +65,110 @@ ModelSpec Tiny(InteractionKind interaction) {
   return options;
 }
 
-// d loss / d value by central differences, from a loss in single precision.
+// d loss / d value by differences to either side, from a loss in single precision. A ReLU that
+// bends within the step makes one of them wrong where the gradient is right: the gradient equals
+// the other.
+struct Slopes {
+  double below = 0, above = 0;
+  bool Hold(double gradient) const {
+    const double low = std::min(below, above), high = std::max(below, above);
+    const double rounding = 1e-3 + 0.03 * std::max(std::abs(low), std::abs(high));
+    return gradient > low - rounding && gradient < high + rounding;
+  }
+  bool Straight() const { return std::abs(above - below) < 1e-3 + 0.03 * std::abs(above); }
+};
 template <typename Loss>
-double Difference(float* value, const Loss& loss, float step = 0.002f) {
+Slopes Differences(float* value, const Loss& loss) {
+  constexpr float kStep = 0.002f;
   const float old = *value;
-  *value = old + step;
-  const double above = loss();
-  *value = old - step;
-  const double below = loss();
+  const double here = loss();
+  *value = old + kStep;
+  const double above = (loss() - here) / kStep;
+  *value = old - kStep;
+  const double below = (here - loss()) / kStep;
   *value = old;
-  return (above - below) / (2.0 * step);
+  return {below, above};
+}
+
+struct Checked {
+  size_t all = 0, straight = 0, moved = 0, off = 0;
+};
+
+// The gradients of a model's layers. A few may be off: of those two ReLUs bend, one to either side.
+Checked CheckLayers(Dlrm* model, const TensorBatch& batch) {
+  Checked checked;
+  const auto loss = [&] { return static_cast<double>(model->Loss(batch)); };
+  for (Mlp* mlp : {&model->bottom(), &model->top()}) {
+    std::vector<std::vector<float>> gradients;
+    for (const Mlp::Parameters& part : mlp->parameters())
+      gradients.emplace_back(part.gradients.begin(), part.gradients.end());
+    const auto parts = mlp->parameters();
+    for (size_t p = 0; p < parts.size(); ++p) {
+      for (size_t i = 0; i < parts[p].values.size(); ++i) {
+        const Slopes expected = Differences(&parts[p].values[i], loss);
+        ++checked.all;
+        checked.straight += expected.Straight();
+        checked.moved += gradients[p][i] != 0;
+        checked.off += !expected.Hold(gradients[p][i]);
+      }
+    }
+  }
+  return checked;
+}
+
+// The gradients of its tables, which keep none: with a rate of 1 the update is the gradient.
+Checked CheckTables(const ModelSpec& options, uint64_t seed, const TensorBatch& batch) {
+  Checked checked;
+  ModelSpec learning = options;
+  learning.rate = 1;
+  const size_t tables = Dlrm(learning, seed, batch).num_tables();
+  for (size_t t = 0; t < tables; ++t) {
+    for (size_t r = 0; r < learning.rows; ++r) {
+      const size_t c = (r + t) % learning.dim;
+      Dlrm before(learning, seed, batch), after(learning, seed, batch);
+      const Slopes expected = Differences(&before.table(t).table()->row(r)[c],
+                                          [&] { return static_cast<double>(before.Loss(batch)); });
+      after.Step(batch);
+      const double gradient =
+          before.table(t).table()->row(r)[c] - after.table(t).table()->row(r)[c];
+      ++checked.all;
+      checked.straight += expected.Straight();
+      checked.moved += gradient != 0;
+      checked.off += !expected.Hold(gradient);
+    }
+  }
+  return checked;
 }
 
 TEST(Dlrm, GradientsEqualFiniteDifferences) {
-  const uint64_t seed = TestSeed();
+  const uint64_t first_seed = TestSeed();
   for (const InteractionKind kind : {InteractionKind::kDot, InteractionKind::kConcatenate}) {
-    SCOPED_TRACE(testing::Message()
-                 << "HEADRACE_SEED=" << seed << " interaction " << static_cast<int>(kind));
-    std::mt19937_64 random(seed);
-    TensorBatch batch = RandomBatch(13, 6, &random);
-    // Without learning the step leaves gradients behind and parameters as they are.
-    ModelSpec options = Tiny(kind);
-    options.rate = 0;
-    Dlrm model(options, seed, batch);
-    const auto loss = [&] { return static_cast<double>(model.Loss(batch)); };
-    // Larger embeddings than the first ones, so that differences stand out of rounding.
-    for (size_t t = 0; t < model.num_tables(); ++t)
-      for (size_t r = 0; r < options.rows; ++r)
-        for (size_t c = 0; c < options.dim; ++c) model.table(t).table()->row(r)[c] *= 2;
-    model.Step(batch);
-    // A ReLU that bends within the step makes a difference wrong where the gradient is right: there
-    // differences of two steps disagree, but for the few that bend in the middle.
-    size_t checked = 0, off = 0;
-    for (Mlp* mlp : {&model.bottom(), &model.top()}) {
-      std::vector<std::vector<float>> gradients;
-      for (const Mlp::Parameters& part : mlp->parameters())
-        gradients.emplace_back(part.gradients.begin(), part.gradients.end());
-      const auto parts = mlp->parameters();
-      for (size_t p = 0; p < parts.size(); ++p) {
-        for (size_t i = 0; i < parts[p].values.size(); ++i) {
-          const double expected = Difference(&parts[p].values[i], loss);
-          const double finer = Difference(&parts[p].values[i], loss, 0.001f);
-          if (std::abs(expected - finer) > 3e-4 + 0.01 * std::abs(expected)) continue;
-          ++checked;
-          off += std::abs(expected - gradients[p][i]) > 1e-3 + 0.03 * std::abs(expected);
-        }
-      }
+    // In one model of hundreds most ReLUs are off and gradients 0: three must move together.
+    size_t moved_layers = 0, moved_tables = 0;
+    for (uint64_t seed = first_seed; seed < first_seed + 3; ++seed) {
+      SCOPED_TRACE(testing::Message()
+                   << "HEADRACE_SEED=" << seed << " interaction " << static_cast<int>(kind));
+      std::mt19937_64 random(seed);
+      const TensorBatch batch = RandomBatch(13, 6, &random);
+      // Without learning the step leaves gradients behind and parameters as they are.
+      ModelSpec options = Tiny(kind);
+      options.rate = 0;
+      Dlrm model(options, seed, batch);
+      // Larger embeddings than the first ones, so that differences stand out of rounding.
+      for (size_t t = 0; t < model.num_tables(); ++t)
+        for (size_t r = 0; r < options.rows; ++r)
+          for (size_t c = 0; c < options.dim; ++c) model.table(t).table()->row(r)[c] *= 2;
+      model.Step(batch);
+      const Checked layers = CheckLayers(&model, batch);
+      EXPECT_GT(layers.straight, layers.all / 3);
+      EXPECT_LE(layers.off, layers.all / 20);
+      moved_layers += layers.moved;
+      const Checked of_tables = CheckTables(options, seed, batch);
+      EXPECT_LE(of_tables.off, of_tables.all / 20);
+      moved_tables += of_tables.moved;
     }
-    EXPECT_GT(checked, 100u);
-    EXPECT_LE(off, checked / 10);
-
-    // Tables keep no gradient: the update is rate times it.
-    ModelSpec learning = Tiny(kind);
-    learning.rate = 1;
-    size_t moved = 0;
-    off = 0;
-    for (size_t t = 0; t < model.num_tables(); ++t) {
-      for (size_t r = 0; r < learning.rows; ++r) {
-        const size_t c = (r + t) % learning.dim;
-        Dlrm before(learning, seed, batch), after(learning, seed, batch);
-        const auto loss_before = [&] { return static_cast<double>(before.Loss(batch)); };
-        const double expected = Difference(&before.table(t).table()->row(r)[c], loss_before);
-        after.Step(batch);
-        const double gradient =
-            before.table(t).table()->row(r)[c] - after.table(t).table()->row(r)[c];
-        moved += gradient != 0;
-        off += std::abs(expected - gradient) > 1e-3 + 0.03 * std::abs(expected);
-      }
-    }
-    EXPECT_GT(moved, 20u);
-    EXPECT_LE(off, 12u);
+    EXPECT_GT(moved_layers, 100u);
+    EXPECT_GT(moved_tables, 50u);
   }
 }
 
