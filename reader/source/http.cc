@@ -461,7 +461,7 @@ class HttpSource final : public Source {
       return;  // an object of no bytes
     }
     if (!transfer.range.total)
-      throw Error(ExitCode::kFailure, "the server does not tell the object's size", place_.name);
+      throw Error(ExitCode::kFailure, "the server does not report the object's size", place_.name);
     size_ = *transfer.range.total;
   }
 
