@@ -38,7 +38,7 @@ class FaultProbe final : public Probe {
       return Availability::Unavailable(failure, "CAP_PERFMON");
     }
     if (!has_events_) {
-      return Availability::Degraded(failure + ": faults that read a device are not told apart",
+      return Availability::Degraded(failure + ": faults that read a device are not separated",
                                     "CAP_PERFMON");
     }
     return Availability::Ok();
