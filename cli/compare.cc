@@ -57,7 +57,7 @@ int Print(const CompareOptions& options, const dashboards::ComparisonPage& page)
 
 experiments::ComparedSides SidesOfPipelines(const CompareOptions& options) {
   if (options.sides.size() == 1 && options.a.empty() && options.b.empty()) {
-    throw Error(ExitCode::kUsage, "says not what differs between the sides", options.sides[0],
+    throw Error(ExitCode::kUsage, "does not say what differs between the sides", options.sides[0],
                 "give --a KEY=VALUE and --b KEY=VALUE, a second pipeline, or the same file twice "
                 "to see what differs by chance");
   }
@@ -199,7 +199,7 @@ int Compare(const CompareOptions& options) {
                 "give two at most; several runs of a side: tag:NAME");
   }
   if (options.sides.empty()) {
-    throw Error(ExitCode::kUsage, "says not what to compare", "",
+    throw Error(ExitCode::kUsage, "does not say what to compare", "",
                 "give a pipeline file with --a and --b, two of them, two runs, two tag:NAME, or "
                 "--a-cmd and --b-cmd");
   }

@@ -115,11 +115,11 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
         text = fmt::format("A and B are the {}: {}, {}", first.word, change, units);
         break;
       case ChangeVerdict::kCannotTell:
-        text = fmt::format("cannot tell: {}, {}: {}", change, units,
-                           first.interval.low <= 0 && first.interval.high >= 0
-                               ? fmt::format("no change is possible, and so is one of more than {}",
-                                             MarginText(first))
-                               : "it may be chance when all the metrics shown are counted");
+        text = fmt::format(
+            "cannot tell: {}, {}: {}", change, units,
+            first.interval.low <= 0 && first.interval.high >= 0
+                ? fmt::format("it could be no change or more than {}", MarginText(first))
+                : "it may be chance when all the metrics shown are counted");
         break;
     }
   }
@@ -219,9 +219,11 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   if (!others.empty()) say->push_back({"ALSO", others});
   // Too few units show no change, however large.
   if (first.detectable && !first.identical && comparison.too_few.empty()) {
-    say->push_back({"FINDS", fmt::format("could have detected: {} or more in {}, at {:.0f} % power",
-                                         SizeText(first.figure, *first.detectable),
-                                         InfoOf(first.figure).title, 100 * input.power)});
+    say->push_back(
+        {"FINDS",
+         fmt::format("smallest change this comparison could detect: {} in {}, at {:.0f} % power",
+                     SizeText(first.figure, *first.detectable), InfoOf(first.figure).title,
+                     100 * input.power)});
   }
   if (comparison.noise) {
     say->push_back({"NOISE", fmt::format("a run and the next of the same side differ by up to {} "

@@ -85,7 +85,7 @@ Statements MakeStatements(const RunView& run) {
   statements.doubts = FindDoubts(run);
   if (run.run.kind == "ceiling") {
     statements.withheld =
-        "this run repeated one batch to measure the consumer without input; it says nothing of the "
+        "this run repeated one batch to measure the trainer without input; it says nothing of the "
         "pipeline by itself";
     return statements;
   }

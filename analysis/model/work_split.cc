@@ -186,7 +186,7 @@ CpuToConsumer CpuToConsumerOf(const PipelineModel& model) {
   cpu.cores_used = Quantity::Of(*model.cores_used(), Unit::kCores, Source::kAccount);
   if (now.consumer_s * now.rate < kComputesNothing) {
     cpu.cores_wanted =
-        Quantity::Unavailable("the consumer computes nothing, so it wants no rate", Unit::kCores);
+        Quantity::Unavailable("the trainer computes nothing, so it wants no rate", Unit::kCores);
     return cpu;
   }
   std::vector<double> wanted;

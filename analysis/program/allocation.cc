@@ -23,7 +23,7 @@ bool AsManyCores(const PipelineModel& model, const Budget& budget) {
     throw Error(ExitCode::kInconclusive,
                 "the run recorded no CPU time or no number of cores, so that a budget of cores "
                 "says nothing",
-                "cores budget", "leave --cores out, or record at accounting level 2");
+                "cores budget", "leave --cores out, or record at level 2");
   }
   return std::abs(*budget.cores - model.current().cores) < 1e-9 ||
          std::abs(*budget.cores - model.cores_budget()) < 1e-9;
@@ -105,7 +105,7 @@ class Description {
     const std::string each =
         fmt::format("one {} does {}; {} wanted", now == 0 ? "worker" : "thread",
                     FormatRate(1 / stage_s, "batches"), FormatRate(plan_.rate, "batches"));
-    if (now == 0) return "the consumer's thread loads and computes in turn; " + each;
+    if (now == 0) return "the trainer's thread loads and computes in turn; " + each;
     if (model_.cores_contended()) {
       return each + "; other programs use the cores, too, and each thread takes a share of its own";
     }

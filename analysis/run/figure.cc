@@ -5,7 +5,7 @@ namespace {
 
 constexpr FigureInfo kInfo[kFigures] = {
     {"rows_per_s", "rows/s", "rows/s", true, "faster", "slower", false},
-    {"wait_ratio", "consumer wait", "ratio", false, "more waiting", "less waiting", true},
+    {"wait_ratio", "trainer wait", "ratio", false, "more waiting", "less waiting", true},
     {"cpu_s_per_row", "CPU per row", "s", false, "more CPU", "less CPU", false},
     {"peak_rss_bytes", "peak RSS", "bytes", false, "more memory", "less memory", false},
     {"step_p50_s", "p50 step", "s", false, "longer p50 step", "shorter p50 step", false},

@@ -87,7 +87,7 @@ class Judge {
   }
   void Reject(const std::string& whose, const std::string& claim) {
     if (reason_.empty()) {
-      reason_ = fmt::format("the accounts of {} claim {}: not believed", whose, claim);
+      reason_ = fmt::format("the counters of {} claim {}: not believed", whose, claim);
     }
   }
   std::string Take() { return std::exchange(reason_, ""); }
@@ -183,7 +183,7 @@ std::string ResourceDoubt(const ResourceRow& resource, const Limits& limits) {
 
 std::string StepDoubt(const StepRow& steps, const Limits& limits) {
   Judge judge(limits);
-  const std::string whose = "the consumer's steps";
+  const std::string whose = "the trainer's steps";
   judge.Number(whose, "steps", steps.steps_count, kPossibleElements);
   judge.Number(whose, "rows", steps.rows_count, kPossibleRows);
   judge.Time(whose, "of waiting", Value(steps.wait_ns), limits.ended_ns());

@@ -43,10 +43,11 @@ class Draft {
       if (Take(Fewer())) {
         proposal_.fewer_threads = true;
         proposal_.reason =
-            TargetMet() ? fmt::format("the target is {}: fewer threads reach it",
-                                      FormatRate(Needed(), "batches"))
-                        : fmt::format("{} takes {} and hardly waits: fewer threads do as well",
-                                      Taker(), FormatRate(Needed(), "batches"));
+            TargetMet()
+                ? fmt::format("the target is {}: fewer threads reach it",
+                              FormatRate(Needed(), "batches"))
+                : fmt::format("{} takes {} and almost never waits: fewer threads do as well",
+                              Taker(), FormatRate(Needed(), "batches"));
       } else {
         proposal_.reason = fmt::format("{} is the limit, and threads are few", Taker());
       }
@@ -121,7 +122,7 @@ class Draft {
   }
 
   std::string Taker() const {
-    return TargetMet() ? std::string("the target") : std::string("the consumer");
+    return TargetMet() ? std::string("the target") : std::string("the trainer");
   }
   bool TargetMet() const {
     return question_.budget.target && model_.demands().rate >= *question_.budget.target;

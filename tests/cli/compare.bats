@@ -104,7 +104,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 @test "mistakes are one line that says what to do" {
   pipelines
   run "$HEADRACE" compare
-  one_line_error 2 'says not what to compare'
+  one_line_error 2 'does not say what to compare'
   run "$HEADRACE" compare slow.toml
   one_line_error 2 'says not what differs'
   run "$HEADRACE" compare slow.toml fast.toml --fail-on 'rows_per_sec<-3%'

@@ -213,7 +213,7 @@ load helpers
   kill $pid
   run "$HEADRACE" report latest --full
   [ "$status" -eq 4 ]
-  [[ "$output" != *"Steps of the consumer"* ]]
+  [[ "$output" != *"Steps of the trainer"* ]]
   next=$(sed -n 's/^next: //p' <<< "$output")
   run bash -c "$next"
   [ "$status" -eq 0 ] || { echo "$next: $output"; false; }

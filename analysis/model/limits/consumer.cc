@@ -19,7 +19,7 @@ class Consumer final : public LimitKind {
     rows->push_back({this, 0, name(), BoundOf(1, demands.consumer_s)});
   }
 
-  std::string Describe(const Limit& /*limit*/) const override { return "the consumer"; }
+  std::string Describe(const Limit& /*limit*/) const override { return "the trainer"; }
   std::string ShortName(const Limit& /*limit*/) const override { return "the trainer"; }
   std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
     return limit.name;
@@ -35,7 +35,7 @@ class Consumer final : public LimitKind {
     return "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
-    return "the consumer computes nothing";
+    return "the trainer computes nothing";
   }
 
   bool AtConsumer() const override { return true; }

@@ -56,14 +56,14 @@ class Thread final : public LimitKind {
   std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& culprit) const override {
     if (StaysThere(model)) {
-      return fmt::format("More workers gain nothing. Make {} cheaper.",
+      return fmt::format("More workers do not help. Make {} cheaper.",
                          culprit.empty() ? "what the trainer's thread does for a batch" : culprit);
     }
     return fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",
                        culprit.empty() ? "the loading" : culprit);
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
-    return "no stage runs on the consumer's thread";
+    return "no stage runs on the trainer's thread";
   }
   std::string ResourceClass(const PipelineModel& /*model*/, const Limit& /*limit*/) const override {
     return std::string(kStageLimit);
@@ -102,7 +102,7 @@ class Thread final : public LimitKind {
       }
       return relief;
     }
-    Relief relief{at, "a worker that loads while the consumer computes"};
+    Relief relief{at, "a worker that loads while the trainer computes"};
     for (int& threads : relief.variant.settings.parallelism) threads = std::max(1, threads);
     return relief;
   }

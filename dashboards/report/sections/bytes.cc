@@ -13,8 +13,11 @@ using analysis::RunView;
 std::optional<Section> BytesSection(const RunView& run, const analysis::Statements& statements) {
   const std::vector<ByteBorder> borders = analysis::ByteFlow(run, statements.doubts);
   if (borders.empty()) return std::nullopt;
-  Section section{
-      "byte_waterfall", "Bytes at each stage boundary (counted by the accounts)", {}, {}, {}};
+  Section section{"byte_waterfall",
+                  "Bytes at each stage boundary (counted by the instrumentation)",
+                  {},
+                  {},
+                  {}};
   Table table{"bytes",
               "",
               {{"border", "boundary"},

@@ -139,7 +139,7 @@ std::optional<Section> DifferentialStalls(const analysis::RunView& run,
                {"share_ratio", "of a batch"}},
               {}};
   table.machine_only = !compared;
-  AddRow("without input (one batch repeated)", "the consumer", found.ceiling, found.consumer,
+  AddRow("without input (one batch repeated)", "the trainer", found.ceiling, found.consumer,
          "no run with --ceiling", &table);
   AddRow("table in memory", "prep stall", found.warm, found.prep, "no warm run", &table);
   if (found.state != ReadState::kNone) {

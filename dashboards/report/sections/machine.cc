@@ -92,7 +92,7 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements& s
       table.rows.push_back(
           {name, Number(rate("nic_received_bytes"), Unit::kBytesPerSecond, "not counted"),
            Number(rate("nic_sent_bytes"), Unit::kBytesPerSecond, "not counted"),
-           Ratio(use, "the driver does not tell the link's speed"),
+           Ratio(use, "the driver does not report the link's speed"),
            Number(SumOf(run, "nic_drops_count", of(name)), Unit::kCount, "not counted")});
     }
     section.tables.push_back(std::move(table));
@@ -107,9 +107,9 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements& s
                 {}};
     for (const std::string& name : accelerators) {
       table.rows.push_back(
-          {name, Ratio(SumOf(run, "gpu_use_ratio", of(name, "compute")), "not told"),
-           Bytes(SumOf(run, "gpu_memory_bytes", of(name, "used")), "not told"),
-           Number(SumOf(run, "gpu_energy_joules", of(name)), Unit::kCount, "not told")});
+          {name, Ratio(SumOf(run, "gpu_use_ratio", of(name, "compute")), "not reported"),
+           Bytes(SumOf(run, "gpu_memory_bytes", of(name, "used")), "not reported"),
+           Number(SumOf(run, "gpu_energy_joules", of(name)), Unit::kCount, "not reported")});
     }
     section.tables.push_back(std::move(table));
   }

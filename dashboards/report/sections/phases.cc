@@ -50,7 +50,7 @@ void AddEdges(const Phases& phases, Section* section) {
                    Rows(edges.lost_interval.high), FormatPercent(edges.lost_ratio))});
   section->sentences.push_back(
       {"do", fmt::format("read the next epoch's first splits before the last batches of this one "
-                         "are taken: {:.0f} batches more in the queue before the consumer "
+                         "are taken: {:.0f} batches more in the queue before the trainer "
                          "(pipeline.prefetch) bridge such an end",
                          std::ceil(std::max(1.0, edges.lost_steps)))});
 }

@@ -20,7 +20,7 @@ Table Steps(const analysis::RunView& run, const std::string& doubt) {
   const analysis::StepRow& steps = run.steps;
   const double count = std::max<double>(1, static_cast<double>(steps.steps_count));
   Table table{"steps",
-              "Steps of the consumer",
+              "Steps of the trainer",
               {{"steps_count", "steps"},
                {"rows_count", "rows"},
                {"wait_seconds", "wait each"},

@@ -34,7 +34,7 @@ std::optional<Section> UnitCost(const RunView& run, const analysis::Statements& 
               {{"what", "what"},
                {"amount", "a million rows"},
                {"unit", "unit"},
-               {"assumption", "how it was told"}},
+               {"assumption", "how it was measured"}},
               {}};
   const auto add = [&](const char* what, std::optional<double> amount, const char* unit,
                        Source source, const std::string& told, const std::string& why_not) {
@@ -46,7 +46,7 @@ std::optional<Section> UnitCost(const RunView& run, const analysis::Statements& 
   const analysis::HostRow* process = run.FindHost("process_cpu_ns");
   std::optional<double> cpu_s;
   if (process != nullptr && process->last_value) cpu_s = *process->last_value * 1e-9;
-  add("CPU of pipeline and consumer", cpu_s, "core s", Source::kCounter,
+  add("CPU of pipeline and trainer", cpu_s, "core s", Source::kCounter,
       "the processes' CPU clocks, whole run", "the process's CPU time was not recorded");
   std::optional<double> reserved_s;
   std::optional<double> used;
@@ -58,13 +58,13 @@ std::optional<Section> UnitCost(const RunView& run, const analysis::Statements& 
   if (run.steps.wait_ns + run.steps.compute_ns > 0) {
     stalled_s = static_cast<double>(run.steps.wait_ns) * 1e-9;
   }
-  add("wait of the consumer", stalled_s, "s", Source::kAccount, "step records",
+  add("wait of the trainer", stalled_s, "s", Source::kAccount, "step records",
       "no step was recorded");
   const auto joules = PackageJoules(run);
   add("energy, processors", joules, "J", Source::kCounter, "RAPL, all that ran on the machine",
       WhyNot(run, {"energy"}));
   add("energy, accelerators", SumOf(run, "gpu_energy_joules"), "J", Source::kCounter,
-      "driver, all that ran on them", "no accelerator tells its energy");
+      "driver, all that ran on them", "no accelerator reports its energy");
   std::optional<double> money;
   if (run.core_hour_price && reserved_s) money = *reserved_s / 3600 * *run.core_hour_price;
   add("price of the cores", money, "money", Source::kEstimate,
@@ -84,7 +84,7 @@ std::optional<Section> StallSplit(const RunView& run, const analysis::Statements
   const double consumer_s = model.demands().consumer_s, rate = model.demands().rate;
   if (consumer_s * rate < 0.001) {
     section.facts.push_back(
-        {"unavailable", "the consumer computes nothing: all of its time is a wait for data"});
+        {"unavailable", "the trainer computes nothing: all of its time is a wait for data"});
     return section;
   }
   const analysis::Evidence evidence(run, statements);
@@ -99,7 +99,7 @@ std::optional<Section> StallSplit(const RunView& run, const analysis::Statements
         {"unavailable", "no operator of the kinds \"fetch\", \"read\" or \"io\""});
     return section;
   }
-  section.title = "Who the consumer waits for (each row takes one cause away; predicted)";
+  section.title = "Who the trainer waits for (each row takes one cause away; predicted)";
   const analysis::Outcome without = evidence.Predict(no_storage);
   const double now_s = 1 / rate, prepare_s = std::max(consumer_s, 1 / without.rate);
   Table table{"stall_causes",

@@ -39,7 +39,7 @@ std::optional<Section> WorkSplit(const analysis::RunView& run,
   const analysis::CpuToConsumer cpu = analysis::CpuToConsumerOf(model);
   section.facts = {{"cores_used", cpu.cores_used}, {"cores_wanted", cpu.cores_wanted}};
   if (cpu.cores_used.available()) {
-    std::string text = fmt::format("{:.2f} cores for one consumer", cpu.cores_used.value());
+    std::string text = fmt::format("{:.2f} cores for one trainer", cpu.cores_used.value());
     text += cpu.cores_wanted.available()
                 ? fmt::format(
                       "; {} would keep it busy without a wait (estimate: CPU a batch times "
@@ -55,7 +55,7 @@ std::optional<Section> WorkSplit(const analysis::RunView& run,
   const std::vector<WorkShare> classes = analysis::TransformClasses(model);
   if (classes.empty()) {
     section.facts.push_back(
-        {"transform_split_unavailable", "no account of the kind \"transform\" in this run"});
+        {"transform_split_unavailable", "no operator of the kind \"transform\" in this run"});
     return section;
   }
   section.tables.push_back(
