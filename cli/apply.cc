@@ -342,7 +342,7 @@ HR_COMMAND(
            .AddOption("RUN", options->run, "Apply the plan of this run: an id, a name, or latest")
            ->ShowDefault();
        command_line
-           .AddOption("--pairs", options->pairs, "Run it so many times with and without the plan")
+           .AddOption("--pairs", options->pairs, "Run it this many times with and without the plan")
            ->Check(InRange(size_t{2}, size_t{1000}))
            ->TypeName("N")
            ->ShowDefault();

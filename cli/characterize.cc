@@ -83,7 +83,7 @@ HR_COMMAND(
                       "interrupted goes on from it")
            ->TypeName("DIR")
            ->ShowDefault();
-       command_line.AddFlag("--fresh", options->fresh, "Take no result from the folder");
+       command_line.AddFlag("--fresh", options->fresh, "Ignore earlier results in the folder");
        AddFormatOptions(&command_line, page.get(),
                         "Print JSON (schema headrace.characterization/1)");
        command_line.AddFlag("--quick", options->quick, "Make small tables and short runs");
@@ -94,9 +94,9 @@ HR_COMMAND(
            ->Excludes(only);
        command_line
            .AddOption("--pairs", options->pairs,
-                      "Run so many pairs for each rung of the ladder (default 6)")
+                      "Run this many pairs for each rung of the ladder (default 6)")
            ->Check(InRange(size_t{2}, size_t{1000}));
-       command_line.AddOption("--rows", options->rows, "Generate so many rows")
+       command_line.AddOption("--rows", options->rows, "Generate this many rows")
            ->Check(InRange(uint64_t{1}, uint64_t{1} << 32));
        command_line.AddOption(
            "--features", options->features,
@@ -114,7 +114,7 @@ HR_COMMAND(
                       "Model a NIC of this rate between storage and worker: 400MB/s (default: for "
                       "workloads scaled by rm1, for tables none)")
            ->TypeName("RATE");
-       command_line.AddOption("--memory", options->memory, "Give the worker so much memory")
+       command_line.AddOption("--memory", options->memory, "Give the worker this much memory")
            ->TypeName("SIZE");
        command_line
            .AddOption("--core-hour-price", options->prices.core_hour,

@@ -103,15 +103,14 @@ HR_COMMAND("collect",
               options->recorder.database = DefaultDatabase();
               command_line.AddOption("--pid", options->recorder.pid, "Record this process")
                   ->Check(Positive);
-              command_line.AddFlag(
-                  "--discover", options->discover,
-                  "Record every pipeline that keeps operator accounts, until stopped; a new "
-                  "database is its owner's alone to read");
+              command_line.AddFlag("--discover", options->discover,
+                                   "Record every instrumented pipeline, until stopped; a new "
+                                   "database is its owner's alone to read");
               command_line.AddOption("--older-than", options->older_than,
                                      "With --discover: remove runs that began longer ago, e.g. 7d");
               command_line
                   .AddOption("--keep", options->keep,
-                             "With --discover: keep only so many of the newest runs")
+                             "With --discover: keep only this many of the newest runs")
                   ->Check(InRange(int64_t{0}, int64_t{1} << 40));
               command_line.AddOption(
                   "--max-size", options->max_size,
@@ -121,10 +120,10 @@ HR_COMMAND("collect",
               command_line.AddOption("--pipeline", options->recorder.pipeline_path,
                                      "Keep this pipeline file with the run");
               command_line.AddOption("--commit-every", options->commit,
-                                     "Store what was recorded so often (default: 1s)");
+                                     "Store what was recorded at this interval (default: 1s)");
               options->measure.AddTo(&command_line);
               command_line.AddOption("--ready-fd", options->ready_fd,
-                                     "Say on this descriptor when recording has begun");
+                                     "Report on this descriptor when recording has begun");
               return [options] { return Collect(*options); };
             },
             .hidden = true});

@@ -28,20 +28,24 @@ void AddComparedSides(CommandLine* command_line, CompareOptions* options) {
 }
 
 void AddComparedRuns(CommandLine* command_line, CompareOptions* options) {
-  command_line->AddOption("--pairs", options->pairs, "Run so many pairs at most (12)")
+  command_line->AddOption("--pairs", options->pairs, "Run at most this many pairs (12)")
       ->Check(InRange(size_t{1}, analysis::kMostPairs))
       ->TypeName("N");
   command_line->AddOption("-d,--duration", options->duration, "Length of each run (2s)");
-  command_line->AddOption("--time", options->time, "Begin no pair that would end after this long");
+  command_line->AddOption("--time", options->time, "Start no pair that would end later than this");
   command_line
-      ->AddOption("--margin", options->margin, "A change by less is none: same within so much")
+      ->AddOption("--margin", options->margin,
+                  "Treat a smaller change as none: same within this much")
       ->ShowDefault();
-  command_line->AddOption("--seed", options->seed, "Draw orders and resamples by it (printed)")
+  command_line
+      ->AddOption("--seed", options->seed,
+                  "Seed the order of runs and the resampling with it (printed)")
       ->Check(InRange(uint64_t{0}, uint64_t{1} << 53))
       ->TypeName("N");
   command_line->AddFlag("--cold", options->cold,
                         "Make the page cache forget the pipeline's own table before each run");
-  command_line->AddOption("--warmup", options->warmup, "Run each side so often before, uncounted")
+  command_line
+      ->AddOption("--warmup", options->warmup, "Run each side this many times first, uncounted")
       ->Check(InRange(size_t{0}, size_t{1000}))
       ->TypeName("N");
   command_line
@@ -51,7 +55,7 @@ void AddComparedRuns(CommandLine* command_line, CompareOptions* options) {
   command_line->AddOption("--prepare", options->prepare, "Run this shell command before each run")
       ->TypeName("CMD");
   command_line->AddFlag("--no-early-stop", options->no_early_stop,
-                        "Run all pairs even when the answer is sure before");
+                        "Run all pairs, even when the answer is clear earlier");
 }
 
 void AddComparedPage(CommandLine* command_line, CompareOptions* options) {

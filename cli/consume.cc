@@ -111,7 +111,7 @@ HR_COMMAND(
          "  headrace consume unix:/tmp/batches.sock --producers 4  # four readers, one trainer\n"
          "  headrace profile -- headrace consume shm:/tmp/batches.sock # recorded\n",
      .exit_codes = "0 all producers came to their end, 1 a producer went away before, 2 usage or "
-                   "address taken, 5 bytes that are no batch, 130 interrupted",
+                   "address taken, 5 bytes that are not a batch, 130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ConsumeOptions>();

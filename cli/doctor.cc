@@ -223,7 +223,7 @@ void PrintSummary(const std::vector<Capability>& capabilities, bool accounts) {
       capabilities.begin(), capabilities.end(),
       [](const Capability& c) { return c.name == "off-CPU time" && c.availability.usable(); });
   fmt::print("\nusable: {} of {} probes, up to level {}; {}\n", usable, capabilities.size(), level,
-             !accounts ? "not enough for a verdict on operators: operator accounts are needed"
+             !accounts ? "not enough for a verdict on operators: instrumentation is needed"
              : kernel_split
                  ? "enough for every verdict, with blocked and runnable time measured separately"
                  : "enough for every verdict; blocked and runnable time are estimated");

@@ -99,7 +99,7 @@ void SayDifferences(const reader::Table& table, const reader::PipelineSpec& spec
         locked.insert(Printable(name));
   if (!spec.projection.locked_as_null || locked.empty()) return;
   fmt::print(stderr,
-             "headrace layout: not shown, as a run reads them as null for want of their keys: {}\n",
+             "headrace layout: not shown, as a run reads them as null for lack of their keys: {}\n",
              fmt::join(locked, ", "));
 }
 
@@ -214,7 +214,7 @@ HR_COMMAND(
            ->TypeName("COLUMN")
            ->ShowDefault()
            ->Needs(dedup);
-       command_line.AddOption("--rows", options->rows, "Read at most so many rows for --dedup")
+       command_line.AddOption("--rows", options->rows, "Read at most this many rows for --dedup")
            ->TypeName("N")
            ->ShowDefault()
            ->Check(InRange(uint64_t{1}, uint64_t{1} << 32))

@@ -94,7 +94,7 @@ int WhatIf(const analysis::RunView& view, const analysis::PipelineModel& model,
     break;
   }
   throw Error(ExitCode::kInconclusive,
-              "this run repeated one batch to measure the consumer without input, so there is "
+              "this run repeated one batch to measure the trainer without input, so there is "
               "nothing to size",
               fmt::format("run {}", view.run.run_id), fix);
 }
@@ -227,9 +227,9 @@ int Run(const PlanOptions& options) {
   if (view.operators.empty()) {
     throw Error(
         ExitCode::kInconclusive,
-        "this run has no operator accounts (profiled from outside), so there is nothing to size",
+        "this run has no instrumentation (profiled from outside), so there is nothing to size",
         fmt::format("run {}", view.run.run_id),
-        "write accounts with the C header (docs/accounts.md), or record with 'headrace run'");
+        "instrument it with the C header (docs/accounts.md), or record with 'headrace run'");
   }
   const analysis::PipelineModel model(view);
   if (!options.what_if.empty()) return WhatIf(view, model, options);
@@ -260,8 +260,8 @@ void AddEmitOption(CommandLine* command_line, std::string* target) {
   CommandOption* emit =
       command_line
           ->AddOption("--emit", *target,
-                      "Say it as arguments of torch.utils.data.DataLoader, or options of tf.data, "
-                      "to be pasted; also of runs seen from outside (docs/plan.md)")
+                      "Print it as arguments of torch.utils.data.DataLoader, or options of "
+                      "tf.data, to be pasted; also of runs seen from outside (docs/plan.md)")
           ->Check(OneOf({"dataloader", "tfdata"}));
   for (const char* other : {"--what-if", "--nodes", "--cache", "--lp", "--explain",
                             "--price-per-core-hour", "--watts-per-core"}) {
@@ -293,10 +293,9 @@ HR_COMMAND(
            ->Check(Positive);
        command_line.AddOption("--memory", options->memory,
                               "Stay within this much memory: 100M, 4GiB [the run's limit]");
-       command_line.AddOption(
-           "--target", options->target,
-           "Reach this rate with the fewest changes: 500, 282000rows/s [as fast as "
-           "the consumer can use]");
+       command_line.AddOption("--target", options->target,
+                              "Reach this rate with the fewest changes: 500, 282000rows/s [as fast "
+                              "as the trainer can use]");
        command_line
            .AddOption("--max-threads", options->max_threads,
                       "Allow this many threads per stage [8, or 4 per core]")

@@ -65,14 +65,14 @@ void SayAttached(int64_t pid, bool has_accounts) {
                                               stat && stat->num_threads == 1 ? "" : "s")));
   if (has_accounts) return;
   const auto obstacle = collectors::SegmentSearch(pid).FindObstacle();
-  const std::string why = obstacle.reason.empty()
-                              ? "no operator accounts yet"
-                              : fmt::format("no operator accounts: {} (to change it: {})",
-                                            obstacle.reason, obstacle.fix);
+  const std::string why =
+      obstacle.reason.empty()
+          ? "no instrumentation yet"
+          : fmt::format("no instrumentation: {} (to change it: {})", obstacle.reason, obstacle.fix);
   Say(why +
       ": seen from outside (CPU, off-CPU causes, IO, stacks by process and thread name);\nnot "
       "seen: "
-      "operators, queues, steps. Write accounts with headrace/account.h, see docs/accounts.md\n");
+      "operators, queues, steps. Instrument it with headrace/account.h, see docs/accounts.md\n");
 }
 
 // What a full disk left of a run.
@@ -120,7 +120,7 @@ int ProfileProcess(ProfileOptions& options) {
           "process {} {}\n", recorder.pid,
           result.state == collectors::RunState::kInterrupted
               ? (result.has_accounts
-                     ? "died without closing its accounts: the run is marked interrupted"
+                     ? "died without closing its instrumentation: the run is marked interrupted"
                      : "was killed: the run is marked interrupted")
               : "ended"));
     }
@@ -282,45 +282,46 @@ int Profile(ProfileOptions& options) {
   return command.empty() ? ProfileProcess(options) : ProfileCommand(options, command);
 }
 
-HR_COMMAND(
-    "profile",
-    {.summary = "records a running process or a command, with all it starts: its operators if it "
-                "keeps accounts, else what is seen from outside",
-     .examples =
-         "  headrace profile -- python train.py    # a command, from its first instruction\n"
-         "  headrace profile -p 4242 -d 10s        # ten seconds of process 4242\n"
-         "  headrace profile -p 4242 --name before # until it ends or Ctrl-C\n"
-         "  headrace profile --ring 30s --trigger 'stall > 200ms' -- python train.py\n",
-     .exit_codes =
-         "-- COMMAND: its own, 128 + signal, 126 not executable, 127 not found; else 0 "
-         "ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk full "
-         "or the database deleted or replaced, 130 interrupted (what was recorded is kept)",
-     .next = "headrace report latest",
-     .configure = [](CommandLine& command_line) -> std::function<int()> {
-       auto options = std::make_shared<ProfileOptions>();
-       options->command_line = &command_line;
-       options->recorder.database = DefaultDatabase();
-       command_line.LeaveTheRest();  // what follows the options is the command, untouched
-       command_line
-           .AddOption("-p,--pid", options->recorder.pid, "Record this process and all it starts")
-           ->Check(Positive);
-       command_line.AddOption(
-           "-d,--duration", options->duration,
-           "Stop recording after this long, e.g. 10s, 2m (default: when the process "
-           "ends)");
-       command_line.AddOption("--db", options->recorder.database,
-                              "Write to this database (default $HEADRACE_DB or ./headrace.db)");
-       command_line.AddOption("--name", options->recorder.run_name,
-                              "Name the run (default: program and time)");
-       command_line.AddOption("--pipeline", options->recorder.pipeline_path,
-                              "Keep this pipeline file with the run");
-       options->measure.AddTo(&command_line);
-       command_line.AddFlag("--no-hook", options->no_hook,
-                            "Leave Python programs alone: no import hook, which accounts for "
-                            "PyTorch's DataLoaders, pools and executors");
-       command_line.AddFlag("-q,--quiet", options->quiet, "Say nothing but errors");
-       return [options] { return Profile(*options); };
-     }});
+HR_COMMAND("profile",
+           {.summary = "records a running process or a command, with all it starts: its operators "
+                       "if it is instrumented, else what is seen from outside",
+            .examples =
+                "  headrace profile -- python train.py    # a command, from its first instruction\n"
+                "  headrace profile -p 4242 -d 10s        # ten seconds of process 4242\n"
+                "  headrace profile -p 4242 --name before # until it ends or Ctrl-C\n"
+                "  headrace profile --ring 30s --trigger 'stall > 200ms' -- python train.py\n",
+            .exit_codes =
+                "-- COMMAND: its own, 128 + signal, 126 not executable, 127 not found; else 0 "
+                "ok, 2 usage, 5 no such process or bad database, 6 not allowed, 7 disk full "
+                "or the database deleted or replaced, 130 interrupted (what was recorded is kept)",
+            .next = "headrace report latest",
+            .configure = [](CommandLine& command_line) -> std::function<int()> {
+              auto options = std::make_shared<ProfileOptions>();
+              options->command_line = &command_line;
+              options->recorder.database = DefaultDatabase();
+              command_line.LeaveTheRest();  // what follows the options is the command, untouched
+              command_line
+                  .AddOption("-p,--pid", options->recorder.pid,
+                             "Record this process and all it starts")
+                  ->Check(Positive);
+              command_line.AddOption(
+                  "-d,--duration", options->duration,
+                  "Stop recording after this long, e.g. 10s, 2m (default: when the process "
+                  "ends)");
+              command_line.AddOption(
+                  "--db", options->recorder.database,
+                  "Write to this database (default $HEADRACE_DB or ./headrace.db)");
+              command_line.AddOption("--name", options->recorder.run_name,
+                                     "Name the run (default: program and time)");
+              command_line.AddOption("--pipeline", options->recorder.pipeline_path,
+                                     "Keep this pipeline file with the run");
+              options->measure.AddTo(&command_line);
+              command_line.AddFlag("--no-hook", options->no_hook,
+                                   "Leave Python programs alone: no import hook, which instruments "
+                                   "PyTorch's DataLoaders, pools and executors");
+              command_line.AddFlag("-q,--quiet", options->quiet, "Say nothing but errors");
+              return [options] { return Profile(*options); };
+            }});
 
 }  // namespace
 }  // namespace headrace::cli

@@ -143,9 +143,8 @@ HR_COMMAND(
        command_line
            .AddFlag("--open", options->open, "Write the page as HTML and show it in the browser")
            ->Excludes(full);
-       command_line.AddFlag(
-           "--no-pager", options->no_pager,
-           "Print at once what is longer than the screen (default: through $PAGER)");
+       command_line.AddFlag("--no-pager", options->no_pager,
+                            "Do not page what is longer than the screen (default: through $PAGER)");
        AddFormatOptions(&command_line, &options->page,
                         "Write one JSON object (schema headrace.report/1)");
        command_line.AddOption(

@@ -60,7 +60,7 @@ void ParseColumn(const std::string& text,
                name == "dictionary" && use != uses.end()) {
       column.dictionary = static_cast<reader::dwrf::DictionaryUse>(use - uses.begin());
     } else {
-      refuse(fmt::format("'{}' is no choice", Printable(part, 40)));
+      refuse(fmt::format("'{}' is not a choice", Printable(part, 40)));
     }
   }
 }

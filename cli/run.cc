@@ -137,8 +137,8 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
                   FormatRate(per_second(done.rows), "rows"), per_second(done.batches));
   if (repeats && done.batches > 0) {
     fmt::print(
-        "{}: one batch of {} rows repeated, {} steps in {}: what the consumer takes of input "
-        "that costs nothing",
+        "{}: one batch of {} rows repeated, {} steps in {}: what the trainer takes of input that "
+        "costs nothing",
         pipeline.spec().name, done.rows / done.batches, done.batches, rates);
   } else {
     fmt::print("{}: {} rows in {} batches, {}", pipeline.spec().name, done.rows, done.batches,
@@ -362,20 +362,19 @@ HR_COMMAND(
     {.summary = "runs a pipeline file and records it",
      .examples =
          "  headrace run rm1/pipeline.toml                              # to the end of the table\n"
-         "  headrace run rm1/pipeline.toml --duration 10s --name before # round and round for 10 "
+         "  headrace run rm1/pipeline.toml --duration 10s --name before # again and again for 10 "
          "s\n"
          "  headrace run rm1/pipeline.toml --set decode.parallelism=2   # with one knob changed\n"
          "  headrace run rm1/pipeline.toml --plan plan.json             # with a plan applied\n"
-         "  headrace run rm1/pipeline.toml --ceiling                    # the consumer without "
+         "  headrace run rm1/pipeline.toml --ceiling                    # the trainer without "
          "input\n"
          "  headrace run rm1/pipeline.toml --cold --duration 10s        # read from the device\n"
          "  headrace run rm1/pipeline.toml --checkpoint at.ckpt --resume # goes on where the last "
          "one "
          "stopped\n",
-     .exit_codes =
-         "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file "
-         "or an option, 5 damaged table, 6 a column without its key or access denied, 7 "
-         "out of disk or memory, or the database was deleted or replaced, 130 interrupted",
+     .exit_codes = "0 ok, 1 the storage or the trainer failed, 2 a mistake in the pipeline file or "
+                   "an option, 5 damaged table, 6 a column without its key or access denied, 7 out "
+                   "of disk or memory, or the database was deleted or replaced, 130 interrupted",
      .next = "headrace report latest",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<RunOptions>();
@@ -407,7 +406,7 @@ HR_COMMAND(
                               ->TypeName("FILE");
        command_line
            .AddOption("--checkpoint-every", options->checkpoint.every,
-                      "Write it after so many batches, and at the end")
+                      "Write it after every this many batches, and at the end")
            ->Check(InRange(uint64_t{1}, uint64_t{1} << 40))
            ->Needs(checkpoint)
            ->TypeName("N")
@@ -424,10 +423,9 @@ HR_COMMAND(
            .AddOption("--dump-tensors", options->dump_tensors,
                       "Write every batch as .npy arrays below this new folder (docs/dedup.md)")
            ->TypeName("DIR");
-       auto* ceiling = command_line.AddFlag(
-           "--ceiling", options->ceiling,
-           "Repeat the first batch: what the consumer takes if input costs nothing "
-           "(5 s, or --duration)");
+       auto* ceiling = command_line.AddFlag("--ceiling", options->ceiling,
+                                            "Repeat the first batch: what the trainer takes if "
+                                            "input costs nothing (5 s, or --duration)");
        command_line
            .AddFlag("--cold", options->cold,
                     "Make the page cache forget the table first, and in every epoch (source.cold)")
@@ -440,7 +438,7 @@ HR_COMMAND(
                             "Never try more fetching threads for a moment, to see what the storage "
                             "has left to give");
        command_line.AddFlag("--no-record", options->no_record,
-                            "Do not record; accounts are switched off");
+                            "Do not record; instrumentation is switched off");
        options->measure.AddTo(&command_line);
        command_line
            .AddFlag("--checksum", options->checksum, "Hash every row delivered and print the sums")

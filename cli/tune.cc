@@ -268,8 +268,8 @@ void CheckOptions(const TuneOptions& options) {
                 "--cache", "leave one of them out");
   }
   if (options.pid != 0 && !options.cache.tiers.empty()) {
-    throw Error(ExitCode::kUsage, "a process of somebody else's has no cache to set", "--cache",
-                "leave it out");
+    throw Error(ExitCode::kUsage, "a process that headrace did not start has no cache to set",
+                "--cache", "leave it out");
   }
   if (options.feed == "-" && options.json) {
     throw Error(ExitCode::kUsage, "both want standard output", "--feed - and --json",
@@ -313,7 +313,7 @@ int Finish(dashboards::TunePage tuned, const TuneOptions& options, const std::st
   if (const std::optional<double> over = tuned.result.over_memory_bytes) {
     say(
         fmt::format("headrace tune: the process takes {} more than --memory {} allows, at the "
-                    "settings it has now: loosen --memory, or use smaller batches",
+                    "settings it has now: raise --memory, or use smaller batches",
                     FormatBytes(*over), options.memory));
     return static_cast<int>(ExitCode::kInconclusive);
   }
@@ -454,29 +454,27 @@ HR_COMMAND(
     "tune",
     {.summary = "sets threads and queues of a running pipeline, each change verified",
      .examples =
-         "  headrace tune rm1/pipeline.toml                          # until nothing is to be "
+         "  headrace tune rm1/pipeline.toml                          # until nothing more is "
          "gained\n"
          "  headrace tune rm1/pipeline.toml --memory 4GiB --cores 2 -o plan.json\n"
-         "  headrace tune rm1/pipeline.toml --continuous             # and on, as the pipeline "
+         "  headrace tune rm1/pipeline.toml --continuous             # on, as the pipeline "
          "changes\n"
          "  headrace tune rm1/pipeline.toml --dry-run                # what it would set first\n"
          "  headrace tune -p 4242 --apply-cmd ./set.sh --feed -      # a pipeline of your own\n"
-         "  headrace tune --explain latest                           # each decision, and what "
-         "came "
-         "of it\n",
+         "  headrace tune --explain latest                           # each decision, and its "
+         "result\n",
      .exit_codes =
-         "0 ok, 1 the storage or the consumer failed, 2 a mistake in the pipeline file or "
-         "an option, 4 no settings satisfy the budget, the process exceeds it at the end, or too "
-         "little to plan by, 5 "
-         "damaged table or database, 7 out of disk or memory, 130 interrupted",
+         "0 ok, 1 the storage or the trainer failed, 2 a mistake in the pipeline file or an "
+         "option, 4 no settings satisfy the budget, the process exceeds it at the end, or too "
+         "little to plan by, 5 damaged table or database, 7 out of disk or memory, 130 interrupted",
      .next = "headrace tune --explain latest",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<TuneOptions>();
        command_line.AddOption("PIPELINE", options->pipeline, "Pipeline file (TOML)");
        auto* pid = command_line
                        .AddOption("-p,--pid", options->pid,
-                                  "Tune this running process instead, which keeps operator "
-                                  "accounts (docs/tune-foreign.md)")
+                                  "Tune this running process instead, which is instrumented "
+                                  "(docs/tune-foreign.md)")
                        ->Check(Positive);
        command_line
            .AddOption("--apply-cmd", options->apply_command,
@@ -485,7 +483,8 @@ HR_COMMAND(
            ->TypeName("CMD")
            ->Needs(pid);
        command_line
-           .AddOption("--apply-timeout", options->apply_timeout, "Wait so long for it, then end it")
+           .AddOption("--apply-timeout", options->apply_timeout,
+                      "Wait this long for it, then end it")
            ->ShowDefault()
            ->Needs(pid);
        command_line
@@ -512,13 +511,13 @@ HR_COMMAND(
            ->Needs(cache);
        command_line
            .AddOption("--cache-verify", options->cache_verify,
-                      "Run it with the cache for so long at most; 0s: only decide")
+                      "Run it with the cache for at most this long; 0s: only decide")
            ->ShowDefault()
            ->Needs(cache);
        command_line
            .AddOption("--checkpoint", options->checkpoint,
-                      "Keep account of the rows delivered in this file, and go on from it with "
-                      "the cache; 'run --checkpoint FILE --resume' goes on from there")
+                      "Record the rows delivered in this file, and go on from it with the cache; "
+                      "'run --checkpoint FILE --resume' goes on from there")
            ->Needs(cache);
        command_line
            .AddOption("--feed", options->feed,
@@ -531,7 +530,7 @@ HR_COMMAND(
                                 "with --duration the pipeline runs on");
        command_line
            .AddFlag("--continuous", options->continuous,
-                    "Watch on, and plan anew when the pipeline changes")
+                    "Keep watching, and plan again when the pipeline changes")
            ->Excludes(once);
        command_line.AddOption("-d,--duration", options->duration,
                               "Run the pipeline this long: 60s, 10m");
@@ -545,17 +544,17 @@ HR_COMMAND(
                               "Keep the process within this much memory: 100M, 4GiB [its limit]");
        command_line.AddOption(
            "--target", options->target,
-           "Reach this rate and no more: 500, 282000rows/s [as fast as the consumer "
-           "can use]");
+           "Reach this rate and no more: 500, 282000rows/s [as fast as the trainer can use]");
        command_line
            .AddOption("--max-threads", options->max_threads,
                       "Allow this many threads per stage [8, or 4 per core]")
            ->Check(Positive);
        command_line
            .AddOption("--max-decisions", options->max_decisions,
-                      "Stop after turning knobs so often [no limit]")
+                      "Stop after this many changes of knobs [no limit]")
            ->Check(Positive);
-       command_line.AddFlag("--dry-run", options->dry_run, "Decide once, say it, and set nothing");
+       command_line.AddFlag("--dry-run", options->dry_run,
+                            "Decide once, print it, and set nothing");
        command_line
            .AddOption("--set", options->set,
                       "Begin with one knob changed, KEY=VALUE: decode.parallelism=2")

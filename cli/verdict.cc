@@ -64,7 +64,7 @@ collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
     const double days = std::strtod(older_than.c_str(), &end);
     const bool in_days = end != older_than.c_str() && std::strcmp(end, "d") == 0;
     if (in_days && (days < 0 || days > 36500)) {
-      throw Error(ExitCode::kUsage, "is no number of days", "--older-than", "try 7d, 12h");
+      throw Error(ExitCode::kUsage, "is not a number of days", "--older-than", "try 7d, 12h");
     }
     retention.older_than_ns =
         in_days ? static_cast<int64_t>(days * 86400e9) : ParseDuration(older_than, "--older-than");
@@ -79,8 +79,8 @@ collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
 void MeasureOptions::AddTo(CommandLine* command_line) {
   command_line
       ->AddOption("--level", level,
-                  "Measure up to this level: 0 outside, 1 accounts and /proc, 2 CPU clock, 3 eBPF, "
-                  "4 hardware counters (default: all that works)")
+                  "Measure up to this level: 0 outside, 1 instrumentation and /proc, 2 CPU clock, "
+                  "3 eBPF, 4 hardware counters (default: all that works)")
       ->Check(InRange(0, collectors::kMostLevel));
   command_line->AddFlag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
   command_line

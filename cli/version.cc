@@ -60,7 +60,7 @@ void PrintVersion(bool json) {
              HEADRACE_ARCHITECTURE, sanitizers.empty() ? "" : ", sanitizers: " + sanitizers);
   fmt::print("features      {}\n", fmt::join(features, ", "));
   fmt::print("store schema  {}\n", schema);
-  fmt::print("account ABI   {}\n", HR_ACCOUNT_ABI);
+  fmt::print("segment ABI   {}\n", HR_ACCOUNT_ABI);
 }
 
 }  // namespace headrace::cli

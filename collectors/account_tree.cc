@@ -58,7 +58,7 @@ bool AccountTree::TryAttach(int64_t pid, bool alive, int64_t process_began_ns) {
   if (const std::string refusal = WhyNotItsWord(segment->descriptor(), pid, search.ids());
       !refusal.empty()) {
     foreign_.insert(file);
-    throw Error(ExitCode::kBadData, "not the accounts of the process it names: " + refusal,
+    throw Error(ExitCode::kBadData, "not the instrumentation of the process it names: " + refusal,
                 segment->path(), "remove the file");
   }
   Attached attached;

@@ -73,8 +73,8 @@ class Discovery {
       size_t left_out = 0;
       const std::vector<SegmentClaim> claims = ReadSegmentClaims(&left_out);
       if (left_out > 0) {
-        SayLimit(fmt::format("{} files named like operator accounts are not looked at: the limit "
-                             "is {}, and half of that for one user",
+        SayLimit(fmt::format("{} files named like instrumentation are not looked at: the limit is "
+                             "{}, and half of that for one user",
                              left_out, kMostClaims),
                  &files_said_);
       }
@@ -189,7 +189,7 @@ class Discovery {
     said_ = std::min(said_, files.size());  // where there are more again, that is said again
     if (files.empty()) return;
     foreign_note_ =
-        fmt::format("{} named like operator accounts {} no process's, and ignored: {}{}",
+        fmt::format("{} named like instrumentation {} no process's, and ignored: {}{}",
                     files.size() == 1 ? "a file" : fmt::format("{} files", files.size()),
                     files.size() == 1 ? "is" : "are", files[0], files.size() == 1 ? "" : ", ...");
     if (files.size() <= said_ || (said_ > 0 && !due)) return;

@@ -55,8 +55,8 @@ void CheckTarget(int64_t pid) {
                                 stat ? Printable(stat->name) : "?");
     }
     throw Error(ExitCode::kBadData, fmt::format("no process {}", pid), "",
-                candidates.empty() ? "no process with operator accounts runs here"
-                                   : "running with operator accounts: " + candidates);
+                candidates.empty() ? "no instrumented process runs here"
+                                   : "running instrumented: " + candidates);
   }
   const auto owner = probes::ReadOwner(pid);
   if (owner && geteuid() != 0 && *owner != geteuid() &&
@@ -478,8 +478,8 @@ class RecorderLoop {
     const bool kernel = runner_.has_splits();
     if (!accounts_.ever_attached()) {
       note = level() == 0 ? "seen from outside: --level 0"
-             : kernel     ? "seen from outside, with eBPF: the process keeps no operator accounts"
-                          : "seen from outside: the process keeps no operator accounts";
+             : kernel     ? "seen from outside, with eBPF: the process is not instrumented"
+                          : "seen from outside: the process is not instrumented";
     } else {
       reached = std::min(account_level_, int64_t{level()});
       note = reached >= 2 ? "c by the thread CPU clock, q by the scheduler, b the rest"
@@ -592,7 +592,7 @@ class RecorderLoop {
     }
     if (last && !accounts_.ever_attached()) {
       store_.SetProbe(result_.run_id, "flight recorder", "unavailable",
-                      "the trigger needs steps and queues, which come with operator accounts", "",
+                      "the trigger needs steps and queues, which come with instrumentation", "",
                       "detail around stalls");
     }
   }

@@ -95,7 +95,7 @@ std::string WhatIsWrong(int fd, int64_t named_pid, const struct stat& file, hr_h
     *skip = age_ns < kMakingNs || !probes::IsAlive(named_pid);
     return *skip ? "" : "not whole";
   }
-  if (header->magic != HR_ACCOUNT_MAGIC) return "not a segment of operator accounts";
+  if (header->magic != HR_ACCOUNT_MAGIC) return "not an instrumentation segment";
   if (header->abi_version != HR_ACCOUNT_ABI || header->segment_size != sizeof(hr_segment) ||
       file.st_size != static_cast<off_t>(sizeof(hr_segment))) {
     return fmt::format("of another version ({}), or cut", header->abi_version);

@@ -124,7 +124,7 @@ SegmentSearch::Obstacle SegmentSearch::FindObstacle() {
   }
   const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (disk.f_blocks > 0 && free_bytes < kLeastBytes) {
-    return {fmt::format("its {} is full: {} free, accounts need {}", name,
+    return {fmt::format("its {} is full: {} free, the instrumentation needs {}", name,
                         FormatBytes(static_cast<double>(free_bytes)),
                         FormatBytes(static_cast<double>(kLeastBytes))),
             fmt::format("make room (docker: --shm-size 64m), {}", elsewhere)};
@@ -135,8 +135,9 @@ SegmentSearch::Obstacle SegmentSearch::FindObstacle() {
     if (content == Content::kAbsent || content == Content::kBeingMade) return {};
     if (content == Content::kWhole && IsIts(header)) return {};
   }
-  return {fmt::format("files of others have both names that its accounts may have in {}", name),
-          fmt::format("remove {}, {}", paths_.at(0), elsewhere)};
+  return {
+      fmt::format("files of others have both names that its instrumentation may have in {}", name),
+      fmt::format("remove {}, {}", paths_.at(0), elsewhere)};
 }
 
 }  // namespace headrace::collectors

@@ -14,7 +14,7 @@ namespace headrace::collectors {
 namespace {
 
 constexpr const char* kFix =
-    "there are: stall (longest wait of the consumer), step (wait + compute), stall_ratio, "
+    "there are: stall (longest wait of the trainer), step (wait + compute), stall_ratio, "
     "steps_per_s, queue:NAME (fill); e.g. 'stall > 200ms', 'queue:ready < 10% or step > 1s'";
 
 Error Wrong(const std::string& what) { return Error(ExitCode::kUsage, what, "--trigger", kFix); }

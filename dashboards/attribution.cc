@@ -138,7 +138,8 @@ std::string FasterOrSlower(const SharePart& log_ratio) {
   const double change = std::expm1(log_ratio.value);
   if (std::abs(change) < kNoChange) return "B is as fast as A";
   if (log_ratio.interval.low < 0 && log_ratio.interval.high > 0)
-    return fmt::format("B is not surely {} ({})", change > 0 ? "faster" : "slower", Signed(change));
+    return fmt::format("B is not clearly {} ({})", change > 0 ? "faster" : "slower",
+                       Signed(change));
   return fmt::format("B is {} {}", Percent(change), change > 0 ? "faster" : "slower");
 }
 
@@ -277,7 +278,7 @@ Table MakeTable(const Attribution& attribution) {
                      : row.within_noise          ? "within noise"
                      : row.told                  ? "told"
                      : row.throughput.value == 0 ? "no effect"
-                                                 : "not distinguished from 0"),
+                                                 : "may be 0"),
          Quantity::Of(row.throughput.value, Unit::kNone, Source::kEstimate), bytes(row.a),
          bytes(row.b), Share(row.bytes_share, a.bytes, b.bytes, "")});
   }
@@ -321,7 +322,7 @@ Section MakeAttributionSection(const Attribution& attribution) {
   std::string sum = fmt::format("{} measured; the model gives {}", Signed(change),
                                 Signed(points.Of(attribution.explained)));
   if (attribution.spread != 0) {
-    sum += fmt::format(", {} of what it errs by is spread over its parts",
+    sum += fmt::format(", {} of its error is spread over its parts",
                        Signed(points.Of(attribution.spread)));
   }
   for (const AttributionRow& row : attribution.rows) {
@@ -332,10 +333,9 @@ Section MakeAttributionSection(const Attribution& attribution) {
       {"SUM", fmt::format("{}, {} is not explained", sum, Signed(unexplained))});
   if (std::abs(rest.throughput.value) >
       std::max(kMuchUnexplained, kMuchOfChange * std::abs(attribution.log_ratio.value))) {
-    section.sentences.push_back(
-        {"DOUBT",
-         "much of the change is not in the model: what it says of the rest is to be taken "
-         "with care, the costs are measured"});
+    section.sentences.push_back({"DOUBT",
+                                 "much of the change is not in the model: treat what it says of "
+                                 "the rest with caution; the costs are measured"});
   }
   SayCosts(attribution, &section);
   SayIdle(attribution, &section);

@@ -236,7 +236,7 @@ Section LadderSection(const Ladder& ladder) {
 }
 
 Section LadderWhy(const Ladder& ladder) {
-  Section section{"ladder_why", "Why, from the accounts of the runs", {}, {}, {}};
+  Section section{"ladder_why", "Why, from the counters of the runs", {}, {}, {}};
   for (const LadderStep& step : ladder.steps) {
     if (step.why.empty()) continue;
     section.sentences.push_back({step.rung, fmt::format("{}: {}", step.figure, step.why)});

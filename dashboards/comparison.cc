@@ -118,7 +118,7 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
         text = fmt::format(
             "cannot tell: {}, {}: {}", change, units,
             first.interval.low <= 0 && first.interval.high >= 0
-                ? fmt::format("it could be no change, or more than {}", MarginText(first))
+                ? fmt::format("it could be no change or more than {}", MarginText(first))
                 : "it may be chance when all the metrics shown are counted");
         break;
     }

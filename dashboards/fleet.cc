@@ -135,14 +135,13 @@ void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section)
   SayNode(main, plan.fits[plan.main_type()], &say);
   if (plan.next_node_gain <= 0) {
     say.push_back(
-        {"MORE", fmt::format("more nodes are worth nothing: {} is all used at {}, whatever their "
-                             "number",
+        {"MORE", fmt::format("more nodes do not help: {} is all used at {}, whatever their number",
                              analysis::FleetResourceName(first.resource), Rows(first.rows_per_s))});
   } else {
     std::string more =
         fmt::format("one more {} carries {} more", Printable(main.name), Rows(plan.next_node_gain));
     if (plan.useful_nodes) {
-      more += fmt::format("; beyond {} of them more are worth nothing", *plan.useful_nodes);
+      more += fmt::format("; beyond {} of them more do not help", *plan.useful_nodes);
     }
     say.push_back({"MORE", more});
   }
@@ -190,13 +189,14 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
 
 // "; one spare keeps the target"
 std::string SpareWords(const NodesFile& nodes, const FleetScenario& scenario) {
-  if (scenario.spares_cut) return "; how many to spare is unavailable (it takes too many events)";
+  if (scenario.spares_cut)
+    return "; how many spares would do is unavailable (it takes too many events)";
   if (!scenario.spares) {
-    return fmt::format("; up to {} x {} to spare do not keep the target", scenario.spares_tried,
+    return fmt::format("; up to {} spare {} do not keep the target", scenario.spares_tried,
                        Printable(nodes.types[scenario.spare_type].name));
   }
   if (*scenario.spares == 0) return "; no spare is needed for it";
-  return fmt::format("; {} x {} to spare would keep the target", *scenario.spares,
+  return fmt::format("; {} spare {} would keep the target", *scenario.spares,
                      Printable(nodes.types[scenario.spare_type].name));
 }
 
@@ -371,7 +371,7 @@ Table AlternativesTable(const NodesFile& nodes, const FleetPlan& plan) {
               {}};
   for (const analysis::FleetAlternative& alone : plan.alternatives) {
     table.rows.push_back({Printable(nodes.types[alone.type].name),
-                          alone.count ? std::to_string(*alone.count) : "too few may be had",
+                          alone.count ? std::to_string(*alone.count) : "too few available",
                           alone.count ? Money(nodes, alone.price_per_hour) : "-",
                           alone.count && alone.watts ? Watts(*alone.watts) : "-"});
   }
@@ -422,10 +422,9 @@ std::vector<std::string> Assumptions(const RowCost& cost, const NodesFile& nodes
       for (size_t i = 0; i < cost.operators.size() && i < kOperatorsShown; ++i)
         names += (i == 0 ? "" : ", ") + Printable(cost.operators[i].name, 40);
       if (cost.operators.size() > kOperatorsShown) names += ", ...";
-      lines.push_back(
-          fmt::format("the speed of '{}' that '{}' gives is of no use: the run has the "
-                      "operators {}",
-                      Printable(name, 60), Printable(type.name), names));
+      lines.push_back(fmt::format(
+          "the speed of '{}' that '{}' gives cannot be used: the run has the operators {}",
+          Printable(name, 60), Printable(type.name), names));
     }
     if (plan.fits[t].speed_known) continue;
     lines.push_back(

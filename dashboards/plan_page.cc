@@ -128,7 +128,7 @@ std::string ProgramText(const analysis::HostReport& program) {
   return fmt::format(
       "\nprogram; ways to run a stage that cannot be part of a best answer are left out{}:\n{}",
       program.exact_batch_s
-          ? fmt::format("; the exact max-min method, which is no program, finds {}",
+          ? fmt::format("; the exact max-min method, which needs no program, finds {}",
                         FormatRate(1 / *program.exact_batch_s, "batches"))
           : std::string(),
       program.words);
@@ -141,7 +141,7 @@ std::string NextText(const PlanPage& page) {
   if (const std::string compare = analysis::CompareCommand(run, page.plan);
       !page.plan.shown() && !compare.empty()) {
     return fmt::format(
-        "\nThe plan may gain nothing: its interval holds 0. A comparison decides:\n"
+        "\nThe plan may not help: its interval includes 0. A comparison decides:\n"
         "next: {}\n",
         compare);
   }

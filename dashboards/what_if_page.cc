@@ -22,7 +22,7 @@ std::string WhatIfText(const WhatIfPage& page) {
                       Printable(fmt::format("{}", fmt::join(page.what_if, " "))),
                       RatesText(prediction.rate, page.rows_per_batch),
                       FormatCount(prediction.interval.low), FormatCount(prediction.interval.high));
-  text += fmt::format("gain {:+.0f} % [{:.0f}, {:.0f}]; limited by {} then\n",
+  text += fmt::format("gain {:+.0f} % [{:.0f}, {:.0f}]; then limited by {}\n",
                       100 * (prediction.rate / page.now - 1), 100 * page.gain_interval.low,
                       100 * page.gain_interval.high,
                       analysis::Describe(prediction.limits[prediction.binding]));

@@ -12,7 +12,7 @@ namespace headrace::experiments {
 namespace {
 
 [[noreturn]] void RefuseTier(const std::string& text, const std::string& fix) {
-  throw Error(ExitCode::kUsage, fmt::format("'{}' is no tier", Printable(text)), "--cache", fix);
+  throw Error(ExitCode::kUsage, fmt::format("'{}' is not a tier", Printable(text)), "--cache", fix);
 }
 
 // "memory=8GiB", "disk=200GiB@1.5GB/s"
@@ -63,7 +63,7 @@ analysis::CacheQuestion CacheQuestionOf(const analysis::PipelineModel& model,
                 fmt::format("give at most {:g}", kMostRows));
   }
   if (options.epochs > kMostEpochs || options.epochs != std::floor(options.epochs)) {
-    throw Error(ExitCode::kUsage, fmt::format("{:g} is no number of epochs", options.epochs),
+    throw Error(ExitCode::kUsage, fmt::format("{:g} is not a number of epochs", options.epochs),
                 "--epochs", fmt::format("give a whole number up to {:g}", kMostEpochs));
   }
   if (options.epoch_rows <= 0 || model.demands().rows <= 0) {

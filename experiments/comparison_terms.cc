@@ -23,7 +23,7 @@ void CheckConditions(const ComparisonTerms& terms, const dashboards::ComparedRun
   const analysis::Comparability found = analysis::CompareConditions(a, b, intended);
   if (found.refused() && !terms.force) {
     throw Error(ExitCode::kBadData, found.Refusal(), "",
-                "--force compares all the same, and marks the page");
+                "--force compares anyway, and marks the page");
   }
   dashboards::NoteConditions(found, runs, notes);
 }

@@ -67,8 +67,9 @@ DecisionFeed::DecisionFeed(const std::string& where) {
   constexpr std::string_view kUnix = "unix:";
   if (where != "-") {
     if (!where.starts_with(kUnix)) {
-      throw Error(ExitCode::kUsage, fmt::format("'{}' is nowhere to write to", Printable(where)),
-                  "--feed", "say - for standard output, or unix:PATH");
+      throw Error(ExitCode::kUsage,
+                  fmt::format("'{}' is not a place to write to", Printable(where)), "--feed",
+                  "say - for standard output, or unix:PATH");
     }
     path_ = where.substr(kUnix.size());
     Listen();

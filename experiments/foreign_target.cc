@@ -192,10 +192,10 @@ analysis::RunView ForeignTarget::Begin(int64_t most_ns) {
     if (!run || MonotonicNs() > end_ns) {
       if (Interrupted()) throw Error(ExitCode::kInterrupted, "interrupted");
       throw Error(ExitCode::kInconclusive,
-                  run ? "the process keeps no operator accounts, or no step of its consumer"
+                  run ? "the process is not instrumented, or records no step of its trainer"
                       : "the process ended before it was tuned",
                   fmt::format("process {}", options_.pid),
-                  "write accounts (docs/accounts.md) and call hr_step() for each batch");
+                  "instrument it (docs/accounts.md) and call hr_step() for each batch");
     }
     SleepUntilNs(MonotonicNs() + 4 * kLookNs);
   }

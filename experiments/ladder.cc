@@ -48,7 +48,7 @@ constexpr int kTrainingRows = 4096, kWorkerRows = 512;
 constexpr uint64_t kLargeStripes = 4;  // times the rows
 // Memory budget, as a share of what a worker takes without one.
 constexpr double kMemoryShare = 0.5;
-constexpr const char* kIsca = "ISCA'22, table 12 (as cited by others)";
+constexpr const char* kIsca = "ISCA'22, table 12 (secondary source)";
 constexpr const char* kBlog = "Meta's blog, 2022";
 constexpr const char* kRecd = "RecD, MLSys'23 (the most of three models)";
 
@@ -236,7 +236,7 @@ Accounts AccountsOf(const RunView& run) {
   for (const analysis::OperatorRow& op : run.operators) {
     const auto cpu_ns = analysis::LikelyCpuNs(op);
     if (!cpu_ns || op.source == "account")
-      throw Error(ExitCode::kPrivilege, "no thread CPU clock in the accounts (level 2)",
+      throw Error(ExitCode::kPrivilege, "the instrumentation has no thread CPU clock (level 2)",
                   "run " + run.run.name, "see 'headrace doctor'");
     const double cpu_us = static_cast<double>(*cpu_ns) / all.rows / 1e3;
     const double in = static_cast<double>(op.bytes_in_bytes) / all.rows;
@@ -340,7 +340,7 @@ std::string ExplainCpu(const Many& before, const Many& after, double ratio,
   std::sort(untouched.begin(), untouched.end());
   text += fmt::format("; x{} would be {:.1f} us", FactorText(aim), was / aim);
   if (!untouched.empty() && was - rest > 0 && is - rest > 0)
-    text += fmt::format("; {}, which change by less than 5 %, are {:.1f} us: without them x{}",
+    text += fmt::format("; {} (each changed by less than 5 %) take {:.1f} us: without them x{}",
                         fmt::join(untouched, ", "), rest, FactorText((was - rest) / (is - rest)));
   return text;
 }
@@ -593,7 +593,7 @@ class Climb {
     const std::string path = (fs::path(options_.table) / "table.json").string();
     const nlohmann::json json = nlohmann::json::parse(ReadWholeFile(path), nullptr, false);
     if (!json.is_object() || !json.contains("features") || !json["features"].is_array())
-      throw Error(ExitCode::kBadData, "tells no popularity of features", path,
+      throw Error(ExitCode::kBadData, "has no popularity of features", path,
                   "give a log of jobs: --coread FILE");
     analysis::Random random(options_.seed);
     std::vector<workloads::CoreadJob> jobs(options_.jobs);

@@ -26,7 +26,7 @@ const char* StopWords(analysis::StopReason why) {
     case analysis::StopReason::kSame:
       return "the answer is sure";
     case analysis::StopReason::kFutile:
-      return "more pairs would hardly settle it";
+      return "more pairs would probably not decide it";
     case analysis::StopReason::kNone:
     case analysis::StopReason::kMaximum:
       break;

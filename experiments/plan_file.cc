@@ -57,7 +57,7 @@ PlanFile ParsePlan(const std::string& text, const std::string& path, int cores) 
   if (const auto fault = FindJsonFault(text))
     NoPlan(fmt::format("{}: byte {}", path, fault->byte), fault->what);
   const json plan = json::parse(text);
-  if (!plan.is_object()) NoPlan(path, "it is no object");
+  if (!plan.is_object()) NoPlan(path, "it is not an object");
   if (TextOf(plan, "schema") != "headrace.plan/1") NoPlan(path, "the schema is another, or none");
   if (!plan.contains("settings") || !plan["settings"].is_object()) NoPlan(path, "no settings");
   PlanFile file;

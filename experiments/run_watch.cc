@@ -35,7 +35,7 @@ std::optional<analysis::RunView> RunWatch::Observe(int64_t wait_ns,
     }
     if (analysis::RecordedNs(database_, run_id_) >= wanted_ns) break;
     if (began_ns_ != 0 && MonotonicNs() - began_ns_ > wanted_ns + kStandsStillNs) {
-      throw Error(ExitCode::kFailure, "the recording stands still, so that nothing can be decided",
+      throw Error(ExitCode::kFailure, "the recording has stopped, so nothing can be decided",
                   database_, "see whether its disk is full");
     }
     SleepUntilNs(MonotonicNs() + kLookNs);

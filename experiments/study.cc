@@ -242,7 +242,7 @@ class Study {
     reference_ = rm1 != works_.end() ? *rm1 : ReferenceWork(options_, sizes_, cores_);
     AddTableStep("rm1", *reference_.spec);
     AddRunStep(
-        "rm1.reference", "rm1: what it reads when the cores limit it", WorkerSeconds() / 2,
+        "rm1.reference", "rm1: what it reads when CPU cores are the limit", WorkerSeconds() / 2,
         [this] { return RunOf(reference_, "rm1 reference", WorkerSeconds() / 2); },
         &reference_.worker);
   }
@@ -365,7 +365,7 @@ class Study {
       const bool trains = spec.consumer.kind == reader::ConsumerKind::kTrainer;
       if (!trains &&
           (spec.consumer.kind == reader::ConsumerKind::kNone || spec.consumer.step.mean <= 0)) {
-        work->inputs.no_ceiling = "the pipeline's consumer takes batches as fast as they come";
+        work->inputs.no_ceiling = "the pipeline's trainer takes batches as fast as they come";
         return;
       }
     }

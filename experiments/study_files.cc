@@ -187,7 +187,7 @@ TableFacts ParseFacts(const std::string& text, const std::string& where) {
     facts.streams = ParseSizes(json.at("streams"));
     facts.reads = ParseSizes(json.at("reads"));
   } catch (const Json::exception&) {
-    throw Error(ExitCode::kBadData, kNotFacts, where, "begin anew: --fresh");
+    throw Error(ExitCode::kBadData, kNotFacts, where, "start again with --fresh");
   } catch (const Error& error) {
     throw error.Within(where);
   }

@@ -81,8 +81,8 @@ StudyFolder::StudyFolder(std::string folder, StudyInputs inputs, bool fresh)
   Lock();
   if (before && (fresh || *before != inputs)) {
     if (!fresh)
-      std::fputs(fmt::format("headrace characterize: {} holds a study of other inputs ({}): begins "
-                             "anew\n",
+      std::fputs(fmt::format("headrace characterize: {} holds a study of other inputs ({}): starts "
+                             "again\n",
                              folder_, Changes(*before, inputs))
                      .c_str(),
                  stderr);

@@ -57,7 +57,7 @@ void SetConditions(StudyWork* work, double cores) {
   conditions.cores = cores;
   const auto say = [&](std::string words) { conditions.words.push_back(std::move(words)); };
   if (!work->spec) {
-    say("the pipeline as it is, but with a consumer that takes batches as fast as they come");
+    say("the pipeline as it is, but with a trainer that takes batches as fast as they come");
     return;
   }
   const auto threads = static_cast<int>(cores);

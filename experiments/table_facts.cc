@@ -76,7 +76,7 @@ std::map<std::string, double> ReadsOf(const std::string& table, const FactsOptio
   }
   const Json json = Json::parse(ReadWholeFile(path), nullptr, false);
   if (!json.is_object() || !json.contains("features") || !json["features"].is_array()) {
-    facts->hot_reason = "table.json beside the table tells no popularity of features";
+    facts->hot_reason = "table.json beside the table has no popularity of features";
     return reads;
   }
   for (const Json& entry : json["features"]) {
@@ -89,7 +89,7 @@ std::map<std::string, double> ReadsOf(const std::string& table, const FactsOptio
     reads[name->get<std::string>()] = popularity->get<double>();
   }
   facts->hot_told_by = "the popularity that the generator planned (table.json)";
-  if (reads.empty()) facts->hot_reason = "table.json beside the table tells no popularity";
+  if (reads.empty()) facts->hot_reason = "table.json beside the table has no popularity";
   return reads;
 }
 

@@ -39,7 +39,7 @@ int64_t TunedPipeline::Apply(const std::vector<analysis::Change>& changes) {
     } else if (what == kQueue) {
       pipeline_->SetQueueCapacity(stage, value);
     } else {
-      throw Error(ExitCode::kUsage, "is no knob of a running pipeline", knob,
+      throw Error(ExitCode::kUsage, "is not a knob of a running pipeline", knob,
                   "turn STAGE.parallelism or STAGE.queue");
     }
   }

@@ -17,7 +17,7 @@ namespace {
 
 Availability CheckAccounts(const Host& host) {
   if (access(host.Path("/dev/shm").c_str(), W_OK) == 0) {
-    return Availability::Ok("/dev/shm is writable: pipelines can publish their accounts");
+    return Availability::Ok("/dev/shm is writable: pipelines can publish their instrumentation");
   }
   return Availability::Unavailable(
       fmt::format("access /dev/shm: {}", std::strerror(errno)),
@@ -101,8 +101,8 @@ std::vector<Capability> CheckCapabilities(const Host& host) {
       {"operator accounts", "time, rows and bytes of each operator, queues and steps",
        "per-operator times, queues, steps and every verdict that names an operator", 1, false,
        CheckAccounts(host)},
-      {"clock", "the time-stamp counter, read where an operator begins and ends",
-       "each begin and end of an operator costs a system call instead of nanoseconds", 1, false,
+      {"clock", "the time-stamp counter, which operators read at their start and end",
+       "the cost of entering an operator rises from nanoseconds to that of a system call", 1, false,
        CheckClock(host)},
       {"fork events", "every process that begins or ends, as the kernel reports it",
        "children that live for less than a tick, where no BPF program follows forks", 1, false,

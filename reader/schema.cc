@@ -120,7 +120,7 @@ Schema::Schema(std::vector<SchemaNode> nodes) : nodes_(std::move(nodes)) {
   for (uint32_t id = 0; id < nodes_.size(); ++id) {
     SchemaNode& node = nodes_[id];
     node.id = id;
-    if (!used[id]) throw Bad(id, "is no child of an earlier type");
+    if (!used[id]) throw Bad(id, "is not a child of an earlier type");
     const std::optional<size_t> arity = Arity(node.kind);
     if (arity && node.children.size() != *arity)
       throw Bad(id,

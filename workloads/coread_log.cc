@@ -56,12 +56,12 @@ std::vector<CoreadJob> LoadCoread(const std::string& path) {
     CoreadJob job;
     if (!json.contains("features") || !json["features"].is_array()) refuse("has no features");
     for (const auto& feature : json["features"]) {
-      if (!feature.is_string()) refuse("a feature is no text");
+      if (!feature.is_string()) refuse("a feature is not a text");
       job.features.push_back(feature.get<std::string>());
     }
     if (json.contains("weight")) {
       if (!json["weight"].is_number() || !(json["weight"].get<double>() > 0))
-        refuse("the weight is no number above 0");
+        refuse("the weight is not a number above 0");
       job.weight = json["weight"].get<double>();
     }
     jobs.push_back(std::move(job));

@@ -170,7 +170,8 @@ step = "{8}"             # time of one training step; "0": takes batches as fast
   text += "# Derived features, from raw values.\n\n";
   AppendDerived(&text, ScaledCounts(spec).derived, dense, sparse);
   text +=
-      "# Sparse normalisation: at most so many ids of a list, hashed into the embedding table.\n\n";
+      "# Sparse normalisation: at most this many ids of a list, hashed into the embedding "
+      "table.\n\n";
   AppendSparse(&text, sparse);
   AppendSparse(&text, weighted);
   text += "# Dense normalisation.\n\n";

@@ -94,7 +94,7 @@ void Trainer::LoadState(const std::string& state) {
                   &steps, &summed, &sums.rows, &sums.multiset, &sums.ordered, &logged, &log_bytes,
                   &end) != 7 ||
       static_cast<size_t>(end) != state.size()) {
-    throw Error(ExitCode::kBadData, "the consumer's state is of another consumer");
+    throw Error(ExitCode::kBadData, "the trainer's state is of another trainer");
   }
   const auto require_same = [](bool was, bool is, const char* option) {
     if (was == is) return;

@@ -183,12 +183,11 @@ void Conclude(Differential* found) {
   const bool bound = found->input_bound && found->input_bound->interval.low > kSmallStall;
   if (found->input_bound && found->input_bound->interval.high < kSmallStall) {
     found->opinion = InputOpinion::kConsumer;
-    found->because = fmt::format("without input the trainer takes hardly more: {} of its time",
+    found->because = fmt::format("without input the trainer is barely faster: {} of its time",
                                  Percent(*found->input_bound));
   } else if (found->input_bound && !bound) {
-    found->because =
-        fmt::format("{} of the time goes into input: at the edge of what runs differ by",
-                    Percent(*found->input_bound));
+    found->because = fmt::format("{} of the time goes into input: about as much as runs differ by",
+                                 Percent(*found->input_bound));
   } else if (found->state == ReadState::kCold && found->fetch && found->prep) {
     if (found->fetch->interval.low > found->prep->interval.high) {
       found->opinion = InputOpinion::kFetching;
@@ -205,7 +204,7 @@ void Conclude(Differential* found) {
                                                      : "there is no table to fetch");
   } else if (found->input_bound) {
     found->because = fmt::format(
-        "{} of the time goes into input; which part of it is unknown without {}",
+        "{} of the time goes into input; into which part of it is unknown without {}",
         Percent(*found->input_bound),
         found->state == ReadState::kCold ? "a warm run" : "knowing where the bytes came from");
   } else if (found->fetch) {
@@ -224,7 +223,7 @@ const char* ReadStateName(ReadState state) {
 }
 
 const char* InputOpinionName(InputOpinion opinion) {
-  constexpr const char* kNames[] = {"the consumer", "preparing", "fetching"};
+  constexpr const char* kNames[] = {"the trainer", "preparing", "fetching"};
   return kNames[static_cast<int>(opinion)];
 }
 

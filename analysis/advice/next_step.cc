@@ -79,7 +79,7 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
   next.command = ApplyCommand(run);
   if (const std::string short_of = FellShort(run, plan); plan.shown() && !short_of.empty()) {
     next.kind = NextKind::kCompare;
-    next.text = fmt::format("{}: {} predicted. But {}{} Measure both in turns:", words, gain,
+    next.text = fmt::format("{}: {} predicted. But {}{} Measure both alternately:", words, gain,
                             static_cast<char>(std::tolower(short_of[0])), short_of.substr(1));
     return next;
   }
@@ -113,11 +113,10 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
 // The trainer has the smallest bound and waits all the same.
 NextStep OfWaitingConsumer(const PipelineModel& model, const Bottleneck& bottleneck) {
   return {NextKind::kWork,
-          fmt::format(
-              "No setting gains 3 % or more. The trainer has the smallest bound and waits {} of "
-              "each step all the same{}",
-              FormatPercent(model.stall_ratio()),
-              bottleneck.loss.empty() ? std::string() : ": " + bottleneck.loss),
+          fmt::format("No setting gains 3 % or more. The trainer has the smallest bound and waits "
+                      "{} of each step anyway{}",
+                      FormatPercent(model.stall_ratio()),
+                      bottleneck.loss.empty() ? std::string() : ": " + bottleneck.loss),
           ""};
 }
 

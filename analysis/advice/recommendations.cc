@@ -126,7 +126,7 @@ std::optional<double> Evidence::CpuOf(const Variant& change) const {
 Effects Evidence::Unchanged() const {
   Effects effects;
   const auto both = [](const Quantity& quantity) { return Effect{quantity, quantity}; };
-  const std::string no_reads = "no account counts requests to the storage (fetch.io)";
+  const std::string no_reads = "nothing counts requests to the storage (fetch.io)";
   if (reads_) {
     effects.storage_bytes =
         both(Quantity::Of(reads_->bytes_per_row, headrace::Unit::kBytes, Source::kAccount));
@@ -237,7 +237,7 @@ Recommendation IfWorthwhile(const Evidence& evidence, const Outcome& outcome, st
   result.advice = Advice::kDoesNotFire;
   result.why += fmt::format("; it would gain {} here", Percent(std::max(0.0, outcome.gain)));
   if (outcome.limited_by.kind != nullptr) {
-    result.why += fmt::format(", because {} is the next limit", Describe(outcome.limited_by));
+    result.why += fmt::format(", as {} will limit it next", Describe(outcome.limited_by));
   }
   return result;
 }
@@ -278,7 +278,7 @@ std::vector<Recommendation> Recommend(const RunView& run, const Statements& stat
     const bool speeds_up = result.outcome.has_value();
     if (model_bound && speeds_up && result.advice == Advice::kFires) {
       result.advice = Advice::kDoesNotFire;
-      result.why += "; but the trainer is the limit, so a faster reader gains nothing";
+      result.why += "; but the trainer is the limit, so a faster reader has no value";
     }
     Doubt(&result);
     judged.emplace_back(rule.number, std::move(result));

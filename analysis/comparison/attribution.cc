@@ -322,7 +322,8 @@ Attribution OfPipelines(std::span<const RunView> a, std::span<const RunView> b,
   result.rate_a = pair.middle().a.rate;
   result.rate_b = pair.middle().b.rate;
   if (!pair.splits_cpu()) {
-    result.cpu_unavailable = "CPU time and blocked time were not measured separately in these runs";
+    result.cpu_unavailable =
+        "the instrumentation of these runs does not separate CPU time from blocked time";
   }
   const Divided divided(pair, options);
   result.method = divided.method();
@@ -371,7 +372,7 @@ Attribution Attribute(std::span<const RunView> a, std::span<const RunView> b,
   const auto of_b = static_cast<size_t>(with_operators(b));
   if (of_a + of_b == 0) return AttributeFromOutside(a, b, options);
   if (of_a < a.size() || of_b < b.size()) {
-    return UnavailableAttribution("some of the runs have operator accounts and some have not");
+    return UnavailableAttribution("some of the runs are instrumented and some are not");
   }
   try {
     return OfPipelines(a, b, options);

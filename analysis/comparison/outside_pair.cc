@@ -136,7 +136,7 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
   result.seed = options.seed;
   result.rate_a = 1 / mean_a.wall_s;
   result.rate_b = 1 / mean_b.wall_s;
-  result.bytes_unavailable = "no operator accounts";
+  result.bytes_unavailable = "not instrumented";
   const double measured = std::log(mean_a.wall_s / mean_b.wall_s);
   result.log_ratio.value = options.log_ratio.value_or(measured);
 

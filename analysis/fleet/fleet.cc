@@ -88,7 +88,7 @@ class Planner {
         throw Error(ExitCode::kInconclusive,
                     fmt::format("nothing that the run recorded limits a node '{}'",
                                 Printable(type.name, 60)),
-                    "fleet", "record a run that accounts CPU time or bytes");
+                    "fleet", "record a run that counts CPU time or bytes");
       }
     }
   }
@@ -103,7 +103,7 @@ class Planner {
     plan_.counts = counts.value_or(std::vector<int>(nodes_.types.size(), 0));
     if (!counts && !plan_.shortage) {
       plan_.shortage = FleetShortage{FleetResource::kNodes, 0, 1,
-                                     "no whole numbers of the nodes that may be had carry it",
+                                     "no whole numbers of the available nodes carry it",
                                      Fix(FleetResource::kNodes)};
     }
     ReadCost(rate);
@@ -149,8 +149,8 @@ class Planner {
               : "",
           FormatPercent(shortage.short_ratio), FormatRate(most, "rows"));
     } else {
-      shortage.text = fmt::format("all the nodes that may be had do {}, {} short",
-                                  FormatRate(most, "rows"), FormatPercent(shortage.short_ratio));
+      shortage.text = fmt::format("all available nodes do {}, {} short", FormatRate(most, "rows"),
+                                  FormatPercent(shortage.short_ratio));
     }
     shortage.fix = Fix(shortage.resource);
     plan_.shortage = shortage;
@@ -330,7 +330,7 @@ class Planner {
       drawn.back() = NodesDrawn(*counts);
       if (Reached(drawn) >= kSureOfFleet) return SetSure(*counts);
     }
-    plan_.no_sure = "no number of nodes that may be had carries it in 9 of 10 draws";
+    plan_.no_sure = "no number of available nodes carries it in 9 of 10 draws";
   }
 
   void SetSure(const std::vector<int>& counts) {
@@ -441,7 +441,7 @@ FleetPlan PlanFleet(const RowCost& cost, const NodesFile& nodes, std::optional<d
                 "file");
   }
   if (target && !(*target >= kLeastTarget && *target <= kMostTarget)) {
-    throw Error(ExitCode::kUsage, fmt::format("{:.3g} rows/s is no rate to plan for", *target),
+    throw Error(ExitCode::kUsage, fmt::format("{:.3g} rows/s is not a rate to plan for", *target),
                 "--target",
                 fmt::format("give one from {:g} to {:g} rows/s", kLeastTarget, kMostTarget));
   }

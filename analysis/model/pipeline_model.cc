@@ -148,14 +148,14 @@ void Choose(double sum_s, const std::vector<double>& places, StageSplit* split) 
 
 PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   if (run.operators.empty()) {
-    throw Error(ExitCode::kInconclusive,
-                "this run has no operator accounts (profiled from outside)", "run " + run.run.name,
-                "write accounts with the C header (docs/accounts.md), or run the pipeline with "
+    throw Error(ExitCode::kInconclusive, "this run has no instrumentation (profiled from outside)",
+                "run " + run.run.name,
+                "instrument it with the C header (docs/accounts.md), or run the pipeline with "
                 "'headrace run'");
   }
   if (const Doubts doubts = FindDoubts(run); doubts.any()) {
     throw Error(ExitCode::kInconclusive, doubts.Summary(), "run " + run.run.name,
-                "see what writes these accounts (docs/accounts.md)");
+                "check the instrumentation (docs/accounts.md)");
   }
   if (run.steps.steps_count == 0) {
     throw Error(ExitCode::kInconclusive, "no step was recorded: the trainer took no batch",
@@ -325,12 +325,13 @@ void PipelineModel::ReadSplit() {
   for (const StageRow& row : run_->stages) by_stage = by_stage && row.on_cpu_ns.has_value();
   splits_cpu_ = by_operator || by_stage;
   splits_operators_ = by_operator;
-  split_source_ = by_operator && by_kernel ? "eBPF at context switches"
-                  : by_operator            ? "per-thread CPU clock at operator boundaries"
-                  : by_clock ? "per-thread CPU clock at operator boundaries; CPU and waiting are "
-                               "one figure where visits are short"
-                  : by_stage ? "the scheduler's times of each thread, for whole stages only"
-                             : "";
+  split_source_ =
+      by_operator && by_kernel ? "eBPF at context switches"
+      : by_operator            ? "per-thread CPU clock at operator boundaries"
+      : by_clock
+          ? "per-thread CPU clock at operator boundaries, not separated where visits are short"
+      : by_stage ? "the scheduler's time of each thread, not separated by operator"
+                 : "";
 }
 
 void PipelineModel::ChooseSteady() {

@@ -267,7 +267,7 @@ RowCost RowCostOf(const PipelineModel& model) {
   if (!(demands.rows > 0)) {
     throw Error(ExitCode::kInconclusive, "the run recorded no rows, so a row has no cost",
                 fmt::format("run {}", model.run().run.run_id),
-                "let the trainer's steps account their rows (docs/accounts.md)");
+                "let the trainer's steps count their rows (docs/accounts.md)");
   }
   RowCost cost;
   cost.batch_rows = demands.rows;
@@ -299,8 +299,8 @@ RowCost RowCostOf(const PipelineModel& model) {
   if (!cost.figures.stored_bytes)
     cost.no_stored = "no operator of this run reads bytes from a storage";
   if (!cost.figures.stored_requests)
-    cost.no_requests = "the run has no account of its requests to a storage (kind io)";
-  if (!cost.figures.sent_bytes) cost.no_sent = "the last stage accounts no bytes";
+    cost.no_requests = "the run did not count its requests to a storage (kind io)";
+  if (!cost.figures.sent_bytes) cost.no_sent = "the last stage counts no bytes";
   ReadMemory(model, &cost);
   ReadProcessLimit(model, &cost);
   SayAssumptions(&cost);

@@ -165,7 +165,7 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
     if (!model.cores_known()) {
       throw Error(ExitCode::kInconclusive,
                   "the run recorded no CPU time or no number of cores, so that cores say nothing",
-                  kWhere, "record at accounting level 2");
+                  kWhere, "record at level 2");
     }
     const std::optional<double> cores = Number(value);
     if (!cores || *cores < 0.01 || *cores > kMostThreads) {
@@ -199,7 +199,7 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
     scale.factor = Factor(key, value);
     if (scale.factor != 1) what->scales.push_back(scale);
   } else {
-    Refuse(fmt::format("'{}' is no setting", Printable(word)),
+    Refuse(fmt::format("'{}' is not a setting", Printable(word)),
            "try STAGE.parallelism=4, STAGE.queue=16, cores=8 or NAME.cost=0.5");
   }
 }

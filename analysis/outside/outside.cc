@@ -687,7 +687,7 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
   return out.flavour == OutsideFlavour::kTorch
              ? "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them "
                "at once"
-             : "accounts in the program (headrace/account.h) tell its parts apart";
+             : "instrumenting the program (headrace/account.h) separates its parts";
 }
 
 }  // namespace

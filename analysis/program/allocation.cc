@@ -23,7 +23,7 @@ bool AsManyCores(const PipelineModel& model, const Budget& budget) {
     throw Error(ExitCode::kInconclusive,
                 "the run recorded no CPU time or no number of cores, so that a budget of cores "
                 "says nothing",
-                "cores budget", "leave --cores out, or record at accounting level 2");
+                "cores budget", "leave --cores out, or record at level 2");
   }
   return std::abs(*budget.cores - model.current().cores) < 1e-9 ||
          std::abs(*budget.cores - model.cores_budget()) < 1e-9;

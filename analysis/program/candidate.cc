@@ -35,7 +35,7 @@ Candidate Planner::Best() const {
   std::optional<Candidate> best = CandidateOf(program_.problem);
   if (!best) {
     throw Error(ExitCode::kInconclusive, "no settings satisfy all budgets", "plan",
-                "loosen --memory or --cores");
+                "raise --memory or --cores");
   }
   if (best->caches.empty()) return std::move(*best);
   HostProblem without = program_.problem;

@@ -20,7 +20,7 @@ namespace {
                   FormatBytes(limit_bytes), FormatBytes(least_bytes), FormatBytes(queues_bytes),
                   FormatBytes(work_bytes), FormatBytes(base_bytes),
                   FormatBytes(least_bytes - limit_bytes)),
-      "memory budget", "loosen --memory");
+      "memory budget", "raise --memory");
 }
 
 }  // namespace

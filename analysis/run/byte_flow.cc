@@ -108,31 +108,31 @@ void AddFetch(const RunView& run, size_t fetch, Flow* flow) {
   if (const auto stored = flow->FindName(row.name + ".stored")) {
     flow->Add("stored", "stored (whole stripes)", *stored, fetch,
               Bytes(run.operators[*stored].bytes_out_bytes),
-              "account " + run.operators[*stored].name, "");
+              "counter " + run.operators[*stored].name, "");
   } else {
     flow->AddUnavailable("stored", "stored (whole stripes)",
-                         "no account (fetch.stored) counts what a stripe holds beside the "
+                         "no operator (fetch.stored) counts what a stripe holds besides the "
                          "projection; 'headrace layout TABLE --pipeline FILE' says it",
                          "");
   }
   flow->Add("selected", "selected (projected streams)", fetch, fetch, Bytes(row.bytes_out_bytes),
-            "account " + row.name + ", out", flow->Last());
+            "counter " + row.name + ", out", flow->Last());
   if (const auto hit = flow->FindName("tier.hit"); hit && run.operators[*hit].bytes_out_bytes > 0) {
     flow->Add("tier", "of these from the tier", *hit, fetch,
-              Bytes(run.operators[*hit].bytes_out_bytes), "account tier.hit", "selected");
+              Bytes(run.operators[*hit].bytes_out_bytes), "counter tier.hit", "selected");
   }
   const auto io = flow->FindName(row.name + ".io");
   if (io && run.operators[*io].bytes_out_bytes > 0) {
     flow->Add("read", "read from the storage", *io, fetch,
-              Bytes(run.operators[*io].bytes_out_bytes), "account " + run.operators[*io].name,
+              Bytes(run.operators[*io].bytes_out_bytes), "counter " + run.operators[*io].name,
               "selected");
   } else {
     flow->Add("read", "read from the storage", fetch, fetch, Bytes(row.bytes_in_bytes),
-              "account " + row.name + ", in", "selected");
+              "counter " + row.name + ", in", "selected");
   }
   flow->Add("over_read", "of it over-read (holes, alignment)", fetch, fetch,
             std::max(0.0, Bytes(row.bytes_in_bytes - row.bytes_out_bytes)),
-            "account " + row.name + ", in - out", "read");
+            "counter " + row.name + ", in - out", "read");
 }
 
 }  // namespace
@@ -163,11 +163,11 @@ std::vector<ByteBorder> ByteFlow(const RunView& run, const Doubts& doubts) {
     if ((fetched && i == *fetch) || IsPart(op)) continue;
     if (before.empty() && op.bytes_in_bytes > 0) {
       flow.Add("into " + op.name, "into " + op.name, i, i, Bytes(op.bytes_in_bytes),
-               "account " + op.name + ", in", "");
+               "counter " + op.name + ", in", "");
       before = "into " + op.name;
     }
     if (op.bytes_out_bytes <= 0) continue;
-    flow.Add(op.name, NameOf(op), i, i, Bytes(op.bytes_out_bytes), "account " + op.name + ", out",
+    flow.Add(op.name, NameOf(op), i, i, Bytes(op.bytes_out_bytes), "counter " + op.name + ", out",
              before);
     if (flow.borders().back().per_row.available()) before = op.name;
     sent = sent || op.kind == "send";

@@ -263,8 +263,8 @@ void FindEdges(const RunView& run, size_t first, size_t last, std::vector<char>*
   }
   if (static_cast<double>(last - first) < kEpochEdgesApart * static_cast<double>(edges.size())) {
     found->unknown = fmt::format(
-        "an epoch lasts {:.2g} s, too short beside windows of {:.2g} s to tell its edges apart",
-        seconds, Seconds(run.windows[first].duration_ns));
+        "an epoch lasts {:.2g} s, too short for windows of {:.2g} s to separate its edges", seconds,
+        Seconds(run.windows[first].duration_ns));
     return;
   }
   std::vector<char> near(run.windows.size(), 0);
@@ -488,7 +488,7 @@ std::string Words(const std::optional<SlowerPart>& slower) {
       FormatDuration(static_cast<double>(slower->time_ns)), FormatPercent(slower->time_ratio),
       FormatRate(slower->rate, "batches"), FormatRate(slower->steady_rate, "batches"),
       slower->kind == PhaseKind::kCold
-          ? "the table was read from its device, and from memory ever after"
+          ? "the table was read from its device, and from memory from then on"
           : "that is more than queues take to fill, and what it was is not recorded");
 }
 

@@ -87,7 +87,7 @@ class Judge {
   }
   void Reject(const std::string& whose, const std::string& claim) {
     if (reason_.empty()) {
-      reason_ = fmt::format("the accounts of {} claim {}: not believed", whose, claim);
+      reason_ = fmt::format("the counters of {} claim {}: not believed", whose, claim);
     }
   }
   std::string Take() { return std::exchange(reason_, ""); }

@@ -251,11 +251,11 @@ class Maker {
     Quantity over = None(NoWorker(), headrace::Unit::kRatio);
     if (in_.worker != nullptr) {
       const std::optional<Reads> reads = worker_.doubts.any() ? std::nullopt : ReadsOf(*in_.worker);
-      over = reads ? Quantity::Of(reads->over_read_ratio, headrace::Unit::kRatio, Source::kAccount)
-                   : None("no account counts requests to the storage (fetch.io)",
-                          headrace::Unit::kRatio);
+      over =
+          reads ? Quantity::Of(reads->over_read_ratio, headrace::Unit::kRatio, Source::kAccount)
+                : None("nothing counts requests to the storage (fetch.io)", headrace::Unit::kRatio);
     }
-    Add("over_read_ratio", "over-read, of what is read", over, "account fetch, in - out");
+    Add("over_read_ratio", "over-read, of what is read", over, "counter fetch, in - out");
   }
 
   void AddBytes() {
@@ -273,7 +273,7 @@ class Maker {
         {"transformed_bytes_per_row", "transform", "transformed, a row", "transform, out"},
         {"tensor_bytes_per_row", "tensorize", "tensors out, a row", "tensorize, out"}};
     for (const Row& row : rows)
-      Add(row.key, row.name, Border(row.border, false), std::string("account ") + row.told_by,
+      Add(row.key, row.name, Border(row.border, false), std::string("counter ") + row.told_by,
           Fraction(), FractionWords());
     const Row rates[] = {{"storage_bytes_per_s", "read", "read from the storage", "fetch.io"},
                          {"extracted_bytes_per_s", "extract", "extracted", "extract, out"},
@@ -282,15 +282,15 @@ class Maker {
       Quantity value = Border(row.border, true);
       if (std::string(row.border) == "tensorize" && value.available() && rate_.has_interval())
         value = Times(rate_, Border("tensorize", false), headrace::Unit::kBytesPerSecond);
-      Add(row.key, row.name, value, std::string("account ") + row.told_by, CoreScale(),
+      Add(row.key, row.name, value, std::string("counter ") + row.told_by, CoreScale(),
           CoreWords());
     }
     Add("extracted_per_storage_ratio", "extracted / read from the storage",
         Divide(Border("extract", false), Border("read", false), headrace::Unit::kCount),
-        "accounts");
+        "counters");
     Add("tensor_per_storage_ratio", "tensors out / read from the storage",
         Divide(Border("tensorize", false), Border("read", false), headrace::Unit::kCount),
-        "accounts");
+        "counters");
   }
 
   void AddWorker() {
@@ -303,7 +303,7 @@ class Maker {
     else if (in_.worker != nullptr)
       cores = None("CPU time was not recorded", headrace::Unit::kCores);
     Add("worker_cores_used", "cores in use by it", cores, "the process's CPU clock");
-    Add("nic_ingress_ratio", "NIC ingress in use", NicUse(), "account fetch.io, of the NIC's rate");
+    Add("nic_ingress_ratio", "NIC ingress in use", NicUse(), "counter fetch.io, of the NIC's rate");
     Add("memory_used_ratio", "memory in use, of what it may have", MemoryUse(),
         "most resident bytes of the process");
     AddDemand();
@@ -426,7 +426,7 @@ class Maker {
       Quantity share = None(reason, headrace::Unit::kRatio);
       for (const WorkShare& found : shares)
         if (found.cls == cls) share = found.cpu_share;
-      Add(key, OperatorClassName(cls), share, "CPU of the transforms' accounts");
+      Add(key, OperatorClassName(cls), share, "CPU of the transforms' operators");
     }
   }
 

@@ -673,7 +673,7 @@ struct Tuner::State {
                   fmt::format("no settings fit {}: the minimum is {} without a single element in a "
                               "queue or at work, {} too much",
                               FormatBytes(most), FormatBytes(*Rest()), FormatBytes(*Rest() - most)),
-                  "memory budget", "loosen --memory");
+                  "memory budget", "raise --memory");
     }
     KnobValues smaller = current;
     for (auto& [knob, value] : smaller) value = std::max(1, value / 2);
@@ -683,7 +683,7 @@ struct Tuner::State {
                   fmt::format("no settings fit {}: with one thread a stage and one element a queue "
                               "the minimum is {}, {} too much",
                               FormatBytes(most), FormatBytes(*rss->last_value), FormatBytes(over)),
-                  "memory budget", "loosen --memory");
+                  "memory budget", "raise --memory");
     }
     extra_bytes += over;
     if (trial && trial->decision < decisions.size()) {

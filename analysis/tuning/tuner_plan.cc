@@ -43,10 +43,11 @@ class Draft {
       if (Take(Fewer())) {
         proposal_.fewer_threads = true;
         proposal_.reason =
-            TargetMet() ? fmt::format("the target is {}: fewer threads reach it",
-                                      FormatRate(Needed(), "batches"))
-                        : fmt::format("{} takes {} and hardly waits: fewer threads do as well",
-                                      Taker(), FormatRate(Needed(), "batches"));
+            TargetMet()
+                ? fmt::format("the target is {}: fewer threads reach it",
+                              FormatRate(Needed(), "batches"))
+                : fmt::format("{} takes {} and almost never waits: fewer threads do as well",
+                              Taker(), FormatRate(Needed(), "batches"));
       } else {
         proposal_.reason = fmt::format("{} is the limit, and threads are few", Taker());
       }

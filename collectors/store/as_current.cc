@@ -98,7 +98,7 @@ void CheckTables(Database& database) {
     columns.Bind(std::string_view(table)).Step();
     const bool absent = columns.integer(0) == 0, computes = columns.real(1) != 0;
     columns.Reset();
-    if (!is_table && !absent) throw NotOurs(database, fmt::format("'{}' is no table", table));
+    if (!is_table && !absent) throw NotOurs(database, fmt::format("'{}' is not a table", table));
     if (computes) throw NotOurs(database, fmt::format("'{}' has computed columns", table));
   }
 }

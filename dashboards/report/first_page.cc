@@ -287,7 +287,7 @@ void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* p
   }
   if (statements.doubts.any()) {
     page->lines.push_back(
-        {"fix", "Mend the program's instrumentation: figures that cannot be true decide nothing."});
+        {"fix", "Fix the program's instrumentation: no verdict can rest on impossible figures."});
   } else if (run.run.pipeline_path.empty() && !run.operators.empty()) {
     const bool hooked =
         std::any_of(run.stages.begin(), run.stages.end(), [&](const analysis::StageRow& stage) {

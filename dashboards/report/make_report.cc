@@ -17,7 +17,7 @@ std::string TitleOf(const analysis::RunView& run) {
   std::string title = fmt::format("run {} '{}', ", run.run.run_id, run.run.name);
   title += run.run.accounting_level == 0
                ? "seen from outside"
-               : fmt::format("accounting level {}", run.run.accounting_level);
+               : fmt::format("measurement level {}", run.run.accounting_level);
   if (run.run.level_asked) return title + fmt::format(" (--level {})", *run.run.level_asked);
   if (run.run.accounting_level >= 3) return title;
   for (const analysis::ProbeRow& probe : run.probes) {

@@ -91,7 +91,7 @@ std::string WhyNot(const analysis::RunView& run, const std::vector<std::string>&
   }
   if (ran) return "measured, but nothing of it was seen";
   if (!why.empty()) return why;
-  return fmt::format("not measured at accounting level {}", run.run.accounting_level);
+  return fmt::format("not measured at level {}", run.run.accounting_level);
 }
 
 std::string OwnerOf(const analysis::MeasurementRow& row) {

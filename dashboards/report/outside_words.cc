@@ -52,7 +52,7 @@ std::vector<std::pair<double, std::string>> WaitsByCause(const Outside& seen,
       {WaitCause::kPoll, "waiting in poll"},
       {WaitCause::kChild, "waiting for a child process"},
       {WaitCause::kNetwork, "waiting on the network"},
-      {WaitCause::kOther, "waiting, nobody saw for what"}};
+      {WaitCause::kOther, "waiting, cause unknown"}};
   const auto& blocked = seen.groups[unit.key_group].time.blocked_s;
   double all = 0;
   for (const auto& [cause, words] : kWords) {
@@ -61,7 +61,7 @@ std::vector<std::pair<double, std::string>> WaitsByCause(const Outside& seen,
       all += blocked[static_cast<size_t>(cause)];
     }
   }
-  if (all <= 0) return {{share, "waiting, nobody saw for what"}};
+  if (all <= 0) return {{share, "waiting, cause unknown"}};
   std::vector<std::pair<double, std::string>> parts;
   for (const auto& [cause, words] : kWords) {
     if (cause == WaitCause::kNetwork && unit.shares.network > 0) continue;
@@ -169,7 +169,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
     }
     case OutsideLimit::kCores:
       if (seen.core_budget.quota) {
-        return fmt::format("raise {}, or {}: more threads or processes gain nothing",
+        return fmt::format("raise {}, or {}: more threads or processes do not help",
                            QuotaWord(seen), cheaper);
       }
       if (seen.cores_free && seen.cores_others &&
@@ -177,7 +177,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
         return fmt::format("keep other programs off these cores: they use {:.1f}; else {}",
                            *seen.cores_others, cheaper);
       }
-      return fmt::format("{}, or more cores: more threads or processes gain nothing", cheaper);
+      return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
     case OutsideLimit::kStorage:
       return "larger or fewer reads, more of them at once, or data on a faster device" +
              ReadSizes(run);

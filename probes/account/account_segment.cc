@@ -98,24 +98,24 @@ AccountSegment AccountSegment::OpenFile(const std::string& path) {
   AccountSegment segment;
   segment.path_ = path;
   segment.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (segment.fd_ < 0) throw ErrnoError(errno, "open operator accounts", path);
+  if (segment.fd_ < 0) throw ErrnoError(errno, "open the instrumentation segment", path);
   struct stat info;
   if (fstat(segment.fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw Error(ExitCode::kBadData, "not a segment of operator accounts: no regular file", path);
+    throw Error(ExitCode::kBadData, "not an instrumentation segment: not a regular file", path);
   }
   hr_header header;
   segment.ReadAt(0, &header, sizeof header);
   if (header.magic != HR_ACCOUNT_MAGIC) {
-    throw Error(ExitCode::kBadData, "not a segment of operator accounts", path);
+    throw Error(ExitCode::kBadData, "not an instrumentation segment", path);
   }
   if (header.abi_version != HR_ACCOUNT_ABI || header.segment_size != sizeof(hr_segment)) {
     throw Error(ExitCode::kBadData,
-                fmt::format("operator accounts of version {}, this program reads version {}",
+                fmt::format("instrumentation of version {}, this program reads version {}",
                             header.abi_version, HR_ACCOUNT_ABI),
                 path, "compile the pipeline and headrace with the same account.h");
   }
   if (info.st_size < static_cast<off_t>(sizeof(hr_segment)) || header.state == 0) {
-    throw Error(ExitCode::kBadData, "the segment of operator accounts is not whole", path);
+    throw Error(ExitCode::kBadData, "the instrumentation segment is not whole", path);
   }
   segment.program_ = Name(header.program);
   segment.pid_ = header.pid;
@@ -160,8 +160,8 @@ void AccountSegment::ReadAt(uint64_t offset, void* out, size_t size) const {
   while (size > 0) {
     const ssize_t n = pread(fd_, to, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw ErrnoError(errno, "read operator accounts", path_);
-    if (n == 0) throw Error(ExitCode::kBadData, "the segment of operator accounts is cut", path_);
+    if (n < 0) throw ErrnoError(errno, "read the instrumentation segment", path_);
+    if (n == 0) throw Error(ExitCode::kBadData, "the instrumentation segment is cut", path_);
     to += n;
     offset += static_cast<uint64_t>(n);
     size -= static_cast<size_t>(n);

@@ -38,8 +38,8 @@ class FaultProbe final : public Probe {
       return Availability::Unavailable(failure, "CAP_PERFMON");
     }
     if (!has_events_) {
-      return Availability::Degraded(
-          failure + ": faults that read a device are not counted separately", "CAP_PERFMON");
+      return Availability::Degraded(failure + ": faults that read a device are not separated",
+                                    "CAP_PERFMON");
     }
     return Availability::Ok();
   }

@@ -343,16 +343,15 @@ class OffCpuProbe final : public Probe, public SplitSource {
   std::vector<OperatorSplit> splits_;
 };
 
-HR_PROBE(
-    "off-CPU time",
-    {.summary = "time blocked and time runnable, by operator or thread, and by cause; time on "
-                "a CPU; who wakes whom (sched_switch, sched_wakeup)",
-     .affects = "the exact split of an operator's time; causes of blocking; roles of processes "
-                "without accounts",
-     .level = 3,
-     .period_ns = 1'000'000'000,
-     .check = [](const Host& host) { return CheckBpf(host); },
-     .make = [] { return std::make_unique<OffCpuProbe>(); }});
+HR_PROBE("off-CPU time",
+         {.summary = "time blocked and time runnable, by operator or thread, and by cause; time on "
+                     "a CPU; who wakes whom (sched_switch, sched_wakeup)",
+          .affects = "the exact split of an operator's time; causes of blocking; roles of "
+                     "processes without instrumentation",
+          .level = 3,
+          .period_ns = 1'000'000'000,
+          .check = [](const Host& host) { return CheckBpf(host); },
+          .make = [] { return std::make_unique<OffCpuProbe>(); }});
 
 }  // namespace
 }  // namespace headrace::probes::bpf

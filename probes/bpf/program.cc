@@ -52,7 +52,7 @@ constexpr int64_t kCostPeriodNs = 2'000'000'000, kCostWindowNs = 200'000'000;
 constexpr double kLeastMeasuredNs = 100e6;  // shorter ones say nothing
 static_assert(offsetof(hr_header, num_slots) == 88 && offsetof(hr_segment, slots) == 344064 &&
                   sizeof(hr_slot) == 36864 && HR_MAX_THREADS == 512,
-              "operator.bpf.h repeats parts of the accounts' ABI");
+              "operator.bpf.h repeats parts of the segment's ABI");
 
 // The last complaints of libbpf, for the one line an error gets.
 thread_local std::string libbpf_log;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr unsigned int kMaxDevices = 64;
 constexpr char kFix[] =
-    "a machine with an NVIDIA accelerator and its driver (in a container: --gpus all); without one "
-    "this is normal";
+    "a machine with an NVIDIA accelerator and its driver (in a container: --gpus all); this is "
+    "normal on a machine without a GPU";
 
 class Accelerator : public Probe {
  public:

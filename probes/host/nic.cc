@@ -148,7 +148,7 @@ class Nic : public HostProbe {
               std::optional<int64_t> received, std::optional<int64_t> sent, Reading& out) {
     const auto megabits = ReadInteger(host, path + "/speed");  // -1 or EINVAL where it has none
     if (!megabits || *megabits <= 0) {
-      out.Missing(fmt::format("{}: link speed unknown, so utilisation cannot be shown", name),
+      out.Missing(fmt::format("link speed of {} unknown, so its utilisation cannot be shown", name),
                   "a physical interface, or for a virtual one: ethtool -s " + name + " speed N");
       return;
     }

@@ -291,7 +291,7 @@ Availability MemoryBandwidthProbe::Start(const Host& host, const Target&) {
     if (const auto found = try_rungs(false)) return *found;
   }
   constexpr const char* kInstead =
-      "; reports compare the bytes in the accounts with the calibrated ceiling instead";
+      "; reports compare the bytes that operators count with the calibrated ceiling instead";
   if (uncore_refused) return Availability::Unavailable(refused.reason + kInstead, refused.fix);
   std::string reason =
       "no memory controller, data fabric or SoC PMU in /sys/bus/event_source/devices, and no "

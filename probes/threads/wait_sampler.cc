@@ -318,7 +318,7 @@ namespace {
 HR_PROBE(
     WaitSampler::kName,
     {.summary = "why threads wait, asked ten times a second (/proc), where BPF may not be used",
-     .affects = "why threads of programs without accounts wait",
+     .affects = "why threads of programs without instrumentation wait",
      .level = 0,
      .period_ns = kWaitPeriodNs,
      .check = Check,

@@ -472,7 +472,7 @@ bool FileReader::Verify(size_t index, const std::function<std::span<const uint8_
       fmt::format("stripe {} does not match its checksum: expected {}, actual {}", index,
                   info.checksum(), actual),
       fmt::format("{}: bytes {} to {}", source_->name(), bytes.offset, bytes.offset + bytes.length),
-      "the file is damaged; --no-verify reads it all the same, --skip-bad leaves the stripe out");
+      "the file is damaged; --no-verify reads it anyway, --skip-bad leaves the stripe out");
 }
 
 bool FileReader::VerifyChecksum(size_t index, ReadFigures* figures) const {

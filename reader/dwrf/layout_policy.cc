@@ -118,8 +118,8 @@ LayoutPolicy::LayoutPolicy(const Schema& schema, WriterOptions options)
     if (column.dictionary == DictionaryUse::kShared &&
         (!in_flat_[node] || !IsInteger(kind) || kind == TypeKind::kByte))
       Refuse(
-          fmt::format("'{}' cannot share a dictionary: it is no smallint, int or bigint inside a "
-                      "flattened map",
+          fmt::format("'{}' cannot share a dictionary: it is not a smallint, int or bigint inside "
+                      "a flattened map",
                       path));
     const int max_level = options_.compression == CompressionKind::kZlib ? 12 : 19;
     if (column.level < 0 || column.level > max_level)

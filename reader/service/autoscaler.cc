@@ -100,7 +100,7 @@ void CheckOptions(const AutoscaleOptions& o) {
            "set 0 < starved_target < starved_line < 1");
   }
   if (!(o.waste_line > 0 && o.waste_line < 1)) {
-    refuse("the line for waste is no share", "set 0 < waste_line < 1");
+    refuse("the line for waste is not a share", "set 0 < waste_line < 1");
   }
   if (o.grow_intervals < 3 || o.shrink_intervals < o.grow_intervals ||
       o.patience_intervals < o.shrink_intervals) {
@@ -510,8 +510,8 @@ AutoscaleDecision Autoscaler::UnderCeiling(const FleetObservation& seen) {
       (below && seen.ready >= c.reach)) {
     const std::string was = Batches(c.rate);
     ceiling_.reset();
-    return Hold(FleetLimit::kUnknown,
-                fmt::format("consumers get {} now, not {}: measured anew", Batches(now.mean), was));
+    return Hold(FleetLimit::kUnknown, fmt::format("consumers get {} now, not {}: measured again",
+                                                  Batches(now.mean), was));
   }
   if (c.settled || level < options_.shrink_intervals) return Hold(FleetLimit::kUpstream, more);
   if (seen.ready < c.reach) {  // fewer were tried

@@ -50,7 +50,7 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   [[ "$stderr" != *"elapsed"* ]]
   run --separate-stderr study --json --set decode.parallelism=2 --core-hour-price 0.5
   told "$status"
-  [[ "$stderr" == *"study of other inputs (set decode.parallelism=2 was not there, is yes): begins anew"* ]]
+  [[ "$stderr" == *"study of other inputs (set decode.parallelism=2 was not there, is yes): starts again"* ]]
   [ "$(runs_of study)" -gt "$before" ]
   # The command on its page has the options that changed the figures.
   [ "$(jq -r .command study/characterization.json)" = "headrace characterize TABLE --pipeline FILE --quick --no-ladder --duration 500ms --set decode.parallelism=2 --core-hour-price 0.5" ]
@@ -74,7 +74,7 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   cp study/steps/rm1.facts facts
   run --separate-stderr "$HEADRACE" characterize "$TABLE" -o study --no-ladder --duration 1s
   told "$status"
-  [[ "$stderr" != *"begins anew"* ]]
+  [[ "$stderr" != *"starts again"* ]]
   [[ "$stderr" != *"sample of rows"* ]]
   cmp facts study/steps/rm1.facts
   [ -e study/characterization.json ]

@@ -73,5 +73,5 @@ figure() {
   run "$HEADRACE" run d/pipeline.toml --no-record -q --set pipeline.dictionry=off
   one_line_error 2 "did you mean 'dictionary'"
   run "$HEADRACE" rewrite t -o x --column sparse.value.element=dictionary:sometimes
-  one_line_error 2 "'dictionary:sometimes' is no choice"
+  one_line_error 2 "'dictionary:sometimes' is not a choice"
 }

@@ -64,7 +64,7 @@ make_tables() {
   one_line_error 2 "on_locked is .error. or .null., got .nul."
   "$HEADRACE" run secret/pipeline.toml --db r.db $open --set source.on_locked=null --checksum --json > out.json 2> said.txt
   jq -e '.locked_columns == ["session_id", "sparse"] and .checksum.rows_count > 0' out.json
-  [ "$(grep -c 'null, for want of their keys, were the encrypted columns session_id, sparse;' said.txt)" -eq 1 ]
+  [ "$(grep -c 'null, for lack of their keys, were the encrypted columns session_id, sparse;' said.txt)" -eq 1 ]
   [ "$("$HEADRACE" query --db r.db --format csv "SELECT completions_count > 0 FROM operator_summary WHERE operator = 'fetch.locked'" | tail -n 1)" -eq 1 ]
   # Another run with both keys is another run: its rows differ, and its checkpoint and cache are others.
   multiset=$(jq -r .checksum.multiset out.json)
@@ -79,7 +79,7 @@ make_tables() {
   one_line_error 6 "column '(sparse|session_id)' is encrypted"
   run "$HEADRACE" layout secret --pipeline secret/null.toml
   [ "$status" -eq 0 ]
-  [[ "$output" == *"for want of their keys: session_id, sparse"* ]]
+  [[ "$output" == *"for lack of their keys: session_id, sparse"* ]]
   # Where everything is open, nothing is said.
   run "$HEADRACE" run secret/pipeline.toml --no-record --set consumer.step=0 --set source.on_locked=null
   [ "$status" -eq 0 ]

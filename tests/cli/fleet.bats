@@ -84,7 +84,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   sed -i 's/max = 1000/max = 1/' nodes.toml
   run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1000000rows/s
   [ "$status" -eq 4 ]
-  [[ "$stderr" =~ "nodes.toml: no fleet reaches 1.00 M rows/s: all the nodes that may be had do".*"short; lower --target, or raise [[node]] max" ]]
+  [[ "$stderr" =~ "nodes.toml: no fleet reaches 1.00 M rows/s: all available nodes do".*"short; lower --target, or raise [[node]] max" ]]
   [[ "$output" =~ "VERDICT  no fleet reaches" ]]
   run --separate-stderr "$HEADRACE" plan --nodes nodes.toml --target 1000000rows/s --json
   [ "$status" -eq 4 ]

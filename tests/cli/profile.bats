@@ -193,7 +193,7 @@ TOML
   kill $pid
   [ "$status" -eq 0 ]
   [[ "$(sql "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'operator accounts'")" = \
-    unavailable:*"not a segment of operator accounts"* ]]
+    unavailable:*"not an instrumentation segment"* ]]
 }
 
 @test "no room for a run: the command is not run, and that is said" {
@@ -307,8 +307,8 @@ child_of() { tr -d ' ' < "/proc/$1/task/$1/children"; }
     latest "reason || ' | ' || fix" probe_status "probe = 'operator accounts'"
   }
   [[ "$(reason ro sleep 60)" = *"the process keeps none: its /dev/shm is read-only | mount a tmpfs"* ]]
-  grep -q '^no operator accounts: its /dev/shm is read-only' err
-  [[ "$(reason size=64k sleep 60)" = *"the process keeps none: its /dev/shm is full: 64.0 KiB free, accounts need "* ]]
+  grep -q '^no instrumentation: its /dev/shm is read-only' err
+  [[ "$(reason size=64k sleep 60)" = *"the process keeps none: its /dev/shm is full: 64.0 KiB free, the instrumentation needs "* ]]
   [[ "$(reason size=64m env HEADRACE_ACCOUNTS=off sleep 60)" = *"the process keeps none: HEADRACE_ACCOUNTS=off"* ]]
   [[ "$(reason size=64m sleep 60)" = *"the process keeps none | write them"* ]]
 }

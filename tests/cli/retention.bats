@@ -113,7 +113,7 @@ PY
   wait $daemon || true
   kill $real "${sleeps[@]}"
   [ "$(grep -c 'recording process' log)" -eq 1 ] || { cat log; false; }
-  [ "$(grep -c "41 files named like operator accounts are no process's, and ignored: .*headrace.* (written by user 65534" log)" -eq 1 ] || { cat log; false; }
+  [ "$(grep -c "41 files named like instrumentation are no process's, and ignored: .*headrace.* (written by user 65534" log)" -eq 1 ] || { cat log; false; }
   [ "$(sql "SELECT COUNT(*), MIN(pid) FROM run_summary")" = "1,$real" ]
   [ "$(sql "SELECT state FROM probe_status WHERE probe = 'discovery' AND reason LIKE '41 files%'")" = degraded ]
 }

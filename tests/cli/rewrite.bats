@@ -106,7 +106,7 @@ CASES
   run "$HEADRACE" rewrite t -o u --column dense.value=level:99
   one_line_error 2 "level of 'dense.value'"
   run "$HEADRACE" rewrite t -o u --column dense.value=fast
-  one_line_error 2 "'fast' is no choice"
+  one_line_error 2 "'fast' is not a choice"
   run "$HEADRACE" rewrite t -o u --compression brotli
   one_line_error 2 "unknown compression"
   run "$HEADRACE" rewrite t -o t

@@ -108,7 +108,7 @@ refused() {  # CODE WORDS ARGUMENTS...
 
 @test "what cannot be is refused before anything is recorded" {
   refused 2 "say what sets the knobs" -p 1
-  refused 2 "nowhere to write to" -p "$pipeline" --apply-cmd ./set.sh --feed nowhere
+  refused 2 "not a place to write to" -p "$pipeline" --apply-cmd ./set.sh --feed nowhere
   refused 2 "names no socket" -p "$pipeline" --apply-cmd ./set.sh --feed unix:
   refused 2 "both want standard output" -p "$pipeline" --apply-cmd ./set.sh --feed - --json
   refused 2 "not both" -p "$pipeline" --apply-cmd ./set.sh some.toml

@@ -189,12 +189,12 @@ TEST_F(StoreFile, AStoreThatBringsStatementsUnderTheNamesOfTablesIsRefused) {
        fmt::format("DROP TABLE runs; CREATE VIEW runs AS {} AS run_id, 1 AS collector_pid, 1 AS "
                    "collector_start, 'recording' AS state, '' AS hostname FROM n",
                    kEndless),
-       "'runs' is no table"},
+       "'runs' is not a table"},
       {"view of another case",
        fmt::format("DROP TABLE comparisons; CREATE VIEW COMPARISONS AS {} "
                    "AS comparison_id FROM n",
                    kEndless),
-       "'comparisons' is no table"},
+       "'comparisons' is not a table"},
       {"view under another name",
        fmt::format("DROP TABLE runs; CREATE VIEW other AS {} AS run_id FROM n; PRAGMA "
                    "writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'other', "

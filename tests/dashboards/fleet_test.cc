@@ -149,7 +149,7 @@ TEST(FleetPage, SpeedsOfOperatorsThatAreNotThereAreSaid) {
   Made made = Make(kShared, {}, false);
   made.nodes.types[0].speed_of = {{"decod", 2}, {"hash", 2}, {"transform", 3}};
   const std::string text = Text(made, 300);
-  EXPECT_THAT(text, HasSubstr("the speed of 'decod' that 'c-v1' gives is of no use: the run has "
+  EXPECT_THAT(text, HasSubstr("the speed of 'decod' that 'c-v1' gives cannot be used: the run has "
                               "the operators decode, hash"));
   EXPECT_THAT(text, Not(HasSubstr("the speed of 'transform'")));
 }

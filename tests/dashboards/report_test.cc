@@ -103,7 +103,7 @@ TEST(Report, TheThirdOpinionAndTheRunsThatItLacks) {
   EXPECT_THAT(text, testing::HasSubstr("fetch stall"));
   run.siblings = {sibling(3, "ceiling", 115, 0)};
   EXPECT_THAT(RenderText(Make(run), {120, true}),
-              testing::HasSubstr(" but    runs with and without input point at the consumer"));
+              testing::HasSubstr(" but    runs with and without input point at the trainer"));
   run.run.kind = "ceiling";
   run.siblings = {sibling(2, "pipeline", 90, 0)};
   EXPECT_THAT(RenderText(Make(run), {120, true}), testing::HasSubstr("headrace report 2"));
@@ -296,7 +296,7 @@ TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {
   run.run.duration_ns = 10'000'000'000;
   report = Make(run);
   EXPECT_FALSE(report.decided);
-  EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("no operator accounts"));
+  EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("no instrumentation"));
 }
 
 TEST(Report, InterruptedRunsAreMarked) {

@@ -70,7 +70,7 @@ TEST(PlanFile, WhatIsNoneIsRefusedWithItsPlace) {
       {"", "plan.json: byte 1: ", "is not a plan"},
       {"no", "plan.json: byte 2: ", "is not a plan"},
       {R"({"schema": "headrace.plan/1", })", "plan.json: byte 31: ", "is not a plan"},
-      {"[]", "plan.json: ", "it is no object"},
+      {"[]", "plan.json: ", "it is not an object"},
       {"{}", "plan.json: ", "the schema is another, or none"},
       {R"({"schema": [[1]]})", "plan.json: ", "the schema is another, or none"},
       {R"({"schema": "headrace.plan/1"})", "plan.json: ", "no settings"},

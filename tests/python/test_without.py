@@ -41,7 +41,7 @@ class Without(ProgramTest):
             self.assertIn(warning, lines[0])
 
     def test_missing_library(self):
-        self.check("no operator accounts", HEADRACE_ACCOUNT_LIBRARY="/nonexistent/lib.so")
+        self.check("no instrumentation", HEADRACE_ACCOUNT_LIBRARY="/nonexistent/lib.so")
 
     def test_file_that_is_no_library(self):
         path = self.folder / "garbage.so"

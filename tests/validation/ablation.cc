@@ -83,7 +83,7 @@ Figures Try(uint64_t count) {
     best += trial.first_right;
     held += trial.low <= trial.observed && trial.observed <= trial.high;
   }
-  figures.push_back({"best relief found", share(best, gains), gains});
+  figures.push_back({"best limit found", share(best, gains), gains});
   figures.push_back({"its gain covered", share(held, gains), gains});
   return figures;
 }

@@ -57,7 +57,7 @@ def consumer_bound(c):
     c.record("consumer", path)
     limit = c.report("consumer")["verdict"]["limit"]["name"]
     changes = c.plan("consumer")["changes"]
-    c.say("slow consumer", "the consumer is named, no change", limit == "consumer" and not changes, f"{limit}, {len(changes)} changes")
+    c.say("slow consumer", "the trainer is named, no change", limit == "consumer" and not changes, f"{limit}, {len(changes)} changes")
 
 
 def nothing_left(c):

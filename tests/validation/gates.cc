@@ -145,14 +145,14 @@ void JudgeWorths(const std::vector<WorthTrial>& trials, std::vector<Gate>* gates
   const std::vector<WorthTrial> ranked =
       Only(trials, [](const WorthTrial& t) { return t.pairs > 0; });
   const double tau = Mean(Each(ranked, [](const WorthTrial& t) { return t.tau; }));
-  Gate order = AtLeast("G11", "order of the three best reliefs, Kendall's tau, mean", tau, 0.8,
-                       ranked.size());
+  Gate order = AtLeast("G11", "order of the three best limits to remove, Kendall's tau, mean", tau,
+                       0.8, ranked.size());
   order.line = ">= 0.8";
   order.figure = fmt::format("{:.2f}", tau);
   gates->push_back(order);
   const auto gains = Only(trials, [](const WorthTrial& t) { return t.observed >= 0.03; });
   gates->push_back(AtLeast(
-      "G3", "gain of the best relief, 90 % intervals that cover",
+      "G3", "gain of removing the best limit, 90 % intervals that cover",
       Mean(Each(gains,
                 [](const WorthTrial& t) { return t.low <= t.observed && t.observed <= t.high; })),
       0.80, gains.size()));
@@ -164,7 +164,7 @@ void JudgeWorths(const std::vector<WorthTrial>& trials, std::vector<Gate>* gates
     nothing += static_cast<size_t>(t.nothing);
     wrong += static_cast<size_t>(t.wrong);
   }
-  gates->push_back(AtMost("G11", "said to gain nothing, gains 2 % or more",
+  gates->push_back(AtMost("G11", "said to gain none, gains 2 % or more",
                           nothing == 0 ? 0 : static_cast<double>(wrong) / double(nothing), 0.05,
                           nothing));
 }
@@ -446,7 +446,7 @@ std::vector<Gate> Judge(const Trials& trials) {
     const auto of =
         Only(trials.contended, [&](const PredictTrial& t) { return t.kind == recorded; });
     if (of.empty()) continue;
-    JudgeErrors(of, fmt::format("dearer with busy cores, from {}", recorded), kSimulatedLines,
+    JudgeErrors(of, fmt::format("costlier with busy cores, from {}", recorded), kSimulatedLines,
                 &gates);
   }
   JudgeNames(trials.names, "", 0.92, 0.88, &gates);
@@ -479,9 +479,9 @@ std::string RenderPage(const Trials& trials) {
       "simulator that shares no code with the model (`tests/validation/world.cc`) and recorded as "
       "a "
       "collector would. The model sees the recording alone. Truth is found by intervention: the "
-      "pipeline is played again with other settings, with each resource relieved alone, with every "
+      "pipeline is played again with other settings, with each limit removed alone, with every "
       "configuration of a grid. Constants of the model were chosen on seeds below "
-      "10000; this page is made of seeds from there on.\n\n"
+      "10000; this page is made of seeds from 10000 on.\n\n"
       "## Gates\n\n| gate | what | must be | is | trials | |\n|---|---|---|---|---|---|\n";
   for (const Gate& gate : Judge(trials)) {
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", gate.id, gate.what, gate.line,
@@ -492,8 +492,9 @@ std::string RenderPage(const Trials& trials) {
   }
   text += fmt::format(
       "\nSeeds of predictions: {}; of names: {}; of choices: {}. A bottleneck is clear when "
-      "relieving it gains 10 % or more; named right is a row that gains at least half of what the "
-      "best relief gains. Half of the changes do not move the rate, as they are not made where "
+      "removing it gains 10 % or more; named right is a row that gains at least half of what the "
+      "removing the best limit gains. Half of the changes do not move the rate, as they are not "
+      "made where "
       "the bottleneck is; the rows about those that moved it, by over 5 %, are the harder ones. "
       "Rows C2 are of attribution (`tests/validation/attributing.cc`, "
       "`tests/validation/attribution.py`): pairs of which one to three things were changed; the "
@@ -507,7 +508,7 @@ std::string RenderPage(const Trials& trials) {
       "reads a table; each recorded once and run again as changed): {}. "
       "Real trials while other processes used the machine were measured again, and left out where "
       "that "
-      "did not help: {}; names where both cores were used up, which no third core could relieve: "
+      "did not help: {}; names where both cores were used up, which no third core could fix: "
       "{}. "
       "To never keep anything, a cache in no pipeline, would be right (within 10 % of the least "
       "time) in "
@@ -551,15 +552,16 @@ std::string RenderPage(const Trials& trials) {
       "recording, so that a small error is to be expected. "
       "Caches of worlds are filled by one epoch, read back at the rate that they are said to have, "
       "and "
-      "a part of one is a part of each element's cost. Contention (work that gets dearer with "
-      "busy cores) is in 30 % of the worlds and in all of the rows `dearer with busy cores`, where "
+      "a part of one is a part of each element's cost. Contention (work that gets costlier with "
+      "busy cores) is in 30 % of the worlds and in all of the rows `costlier with busy cores`, "
+      "where "
       "each core adds 1 to 5 % and either the one run was recorded or two others, with all threads "
       "halved and doubled, as well; all threads times four are predicted. A cost of switching is "
       "in "
       "all worlds; the model has none: see `cores`. Ordered worlds neither slice nor batch. Memory "
       "is that of full "
       "queues, in the recording as in the truth, and elements have one size: `over memory` says "
-      "only that the arithmetic is kept. A bottleneck `order` is relieved together with its "
+      "only that the arithmetic is kept. A bottleneck `order` is removed together with its "
       "queues. Operators that use a lock or a device are of that kind, as the reader's seldom are. "
       "Of the baselines only AUTOTUNE changes queues, and it sees one recording where tf.data "
       "looks "

@@ -31,7 +31,8 @@ class ModelConsumer final : public reader::Consumer {
 
   void LoadState(const std::string& /*state*/) override {
     throw Error(ExitCode::kUsage, "a model in training is not part of a checkpoint",
-                "consumer.kind", "resume with kind = \"emulated\" or \"none\", or begin anew");
+                "consumer.kind",
+                "resume with kind = \"emulated\" or \"none\", or start from the first row");
   }
 
   void Step(Element&& batch, reader::StopSignal* /*stop*/) override {

@@ -37,7 +37,7 @@ void AddCommon(const RunView& run, const WorkerProcesses& workers, double now_wo
     e->settings.push_back(
         Setting("persistent_workers", "True", "",
                 fmt::format("the run started {} worker processes, {:.0f} at a time: they end with "
-                            "each epoch and are made anew",
+                            "each epoch and are started again",
                             workers.started, now_workers)));
   } else {
     e->unknown.push_back({"persistent_workers",
@@ -80,7 +80,7 @@ std::string WhyWorkers(const PipelineModel& model, const Allocation& plan, size_
     return fmt::format("{}, and workers work {} of their time", Waited(model),
                        FormatPercent(model.stages()[stage].busy_ratio));
   }
-  return fmt::format("{}; {}; more gain less than 3 %", Waited(model), cost);
+  return fmt::format("{}; {}; more would gain less than 3 %", Waited(model), cost);
 }
 
 Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageModel& stage,
@@ -94,7 +94,7 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
   const int ahead =
       std::max(1, static_cast<int>(std::ceil(double(current.queue_capacity[s]) / now)));
   Emitted e;
-  e.basis = fmt::format("operators of its workers and trainer, accounting level {}",
+  e.basis = fmt::format("operators of its workers and trainer, measurement level {}",
                         run.run.accounting_level);
 
   int to = plan.settings.parallelism[s];
@@ -234,7 +234,7 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
     e.gain_note = "no worker was seen at work; record again with these";
   } else {
     e.settings.push_back(
-        Setting("num_workers", "0", "0", Waited(model) + ": workers would gain nothing"));
+        Setting("num_workers", "0", "0", Waited(model) + ": workers would not help"));
     e.gain_note = "nothing changes";
   }
   e.unknown.push_back({"prefetch_factor", "there was no queue of batches in the run"});
@@ -269,8 +269,8 @@ Emitted DataLoaderFromOutside(const RunView& run, const Budget& budget) {
     e.unknown.push_back(
         {"prefetch_factor",
          fmt::format("workers wait for the trainer {} of their time although it waits for them, "
-                     "which a longer queue may mend; its length is not seen from outside: raise "
-                     "it (2 by default) and compare, or wrap the loader",
+                     "which a longer queue may fix; its length is not seen from outside: raise it "
+                     "(2 by default) and compare, or wrap the loader",
                      FormatPercent(*idle))});
   } else {
     e.unknown.push_back({"prefetch_factor", "the queue of batches is not seen from outside"});

@@ -148,7 +148,7 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
       result.changes = true;
       result.why += fmt::format(": {} would do, the rate stays", enough);
     } else {
-      result.why += ": enough of them, none to spare";
+      result.why += ": just enough of them";
     }
     return result;
   }
@@ -156,7 +156,7 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
   const bool reads = seen.limit == OutsideLimit::kStorage || seen.limit == OutsideLimit::kNetwork ||
                      seen.limit == OutsideLimit::kSleep;
   if (seen.limit != OutsideLimit::kProducers && !reads) {
-    result.why = fmt::format("{}; what limits is {}, not the number of {}", seen.waited,
+    result.why = fmt::format("{}; the limit is {}, not the number of {}", seen.waited,
                              OutsideLimitName(seen.limit), what);
     return result;
   }

@@ -125,7 +125,7 @@ Emitted TfDataFromOutside(const RunView& run, const Budget& budget) {
 Emitted FromStages(const RunView& run, const PipelineModel& model, const Budget& budget) {
   Emitted e;
   e.target = EmitTarget::kTfData;
-  e.basis = fmt::format("its stages, accounting level {}", run.run.accounting_level);
+  e.basis = fmt::format("its stages, measurement level {}", run.run.accounting_level);
   const Allocation plan = Allocate(model, budget);
   const Settings current = model.current();
   for (const Change& change : plan.changes) {
@@ -190,7 +190,7 @@ Emitted EmitTfData(const RunView& run, const Budget& budget) {
                   [](const StageModel& stage) { return stage.name == "loader"; });
   if (wrapped_only) {
     throw Error(ExitCode::kInconclusive,
-                "the run has accounts of the trainer alone, which hide the threads of tf.data",
+                "only the trainer was instrumented in this run, which hides the threads of tf.data",
                 fmt::format("run {}", run.run.run_id),
                 "record it from outside: HEADRACE_ACCOUNTS=off headrace profile -- COMMAND");
   }

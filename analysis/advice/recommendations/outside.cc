@@ -45,7 +45,7 @@ struct Seen {
 
   // "at most 1.8 times the rate": the consumer's own, without a wait.
   std::string MostGain() const {
-    if (stall <= kHardlyWaits) return "nothing to gain: the consumer hardly waits";
+    if (stall <= kHardlyWaits) return "nothing to gain: the consumer almost never waits";
     if (stall >= kAlwaysWaits) return "the consumer's own rate, which its waits hide";
     return fmt::format("{:.1f} times the rate at most, then the consumer is the limit",
                        1 / (1 - stall));
@@ -75,7 +75,7 @@ Recommendation Workers(const Seen& seen) {
   }
   if (seen.limit != OutsideLimit::kProducers || seen.producer == nullptr) {
     return DoesNotFire(
-        fmt::format("workers are not what limits: {}", OutsideLimitName(seen.limit)));
+        fmt::format("the number of workers is not the limit: {}", OutsideLimitName(seen.limit)));
   }
   if (!seen.free_cores) {
     return CannotSay("how many cores are free is not known", "record with the probe cpu");
@@ -125,7 +125,7 @@ Recommendation Prefetch(const Seen& seen) {
 Recommendation Coalesce(const Seen& seen) {
   const Real requests = Sum(seen.run, "block_requests_count", "read");
   const Real bytes = Sum(seen.run, "block_bytes", "read");
-  if (seen.limit != OutsideLimit::kStorage) return DoesNotFire("storage is not what limits");
+  if (seen.limit != OutsideLimit::kStorage) return DoesNotFire("storage is not the limit");
   if (!requests || !bytes || *requests <= 0) {
     return CannotSay("requests to devices were not counted", "record with eBPF (level 3)");
   }
@@ -157,24 +157,25 @@ Recommendation Cache(const Seen& seen) {
   const Real device = Sum(seen.run, "process_read_bytes");
   const Real asked = Sum(seen.run, "process_read_call_bytes");
   if (seen.limit != OutsideLimit::kStorage) {
-    return DoesNotFire(device && asked && *asked > 0
-                           ? fmt::format("storage is not what limits: devices delivered {} for {} "
-                                         "that was read",
-                                         FormatBytes(*device), FormatBytes(*asked))
-                           : std::string("storage is not what limits"));
+    return DoesNotFire(
+        device && asked && *asked > 0
+            ? fmt::format("storage is not the limit: devices delivered {} for {} that was read",
+                          FormatBytes(*device), FormatBytes(*asked))
+            : std::string("storage is not the limit"));
   }
-  return CannotSay("storage limits; how often the same data is read is not known from outside",
-                   "accounts with epochs (docs/accounts.md), or two epochs recorded one by one");
+  return CannotSay(
+      "storage limits; how often the same data is read is not known from outside",
+      "instrumentation with epochs (docs/accounts.md), or two epochs recorded one by one");
 }
 
 // R17
 Recommendation Place(const Seen& seen) {
-  if (seen.limit != OutsideLimit::kCores) return DoesNotFire("the cores are not what limits");
+  if (seen.limit != OutsideLimit::kCores) return DoesNotFire("CPU cores are not the limit");
   // Other programs' use of the cores that this run may use. If these are only some of the machine's
   // cores, the others may run on the rest, so it is not known.
   const Real others = seen.outside.cores_free ? seen.outside.cores_others : std::nullopt;
   return Fires(
-      fmt::format("the cores limit: {} by the tree, {} by other programs",
+      fmt::format("CPU cores are the limit: {} by this program, {} by other programs",
                   seen.outside.cores_used ? fmt::format("{:.1f} in use", *seen.outside.cores_used)
                                           : std::string("an unknown part in use"),
                   others ? fmt::format("{:.1f}", *others) : std::string("an unknown part")) +
@@ -199,7 +200,7 @@ Recommendation Hardware(const Seen& seen) {
         "more memory, or fewer workers");
   }
   if (seen.limit == OutsideLimit::kCores) {
-    return Fires("the cores limit; " + seen.MostGain(), "more cores");
+    return Fires("CPU cores are the limit; " + seen.MostGain(), "more cores");
   }
   if (seen.limit == OutsideLimit::kStorage) {
     const Real io = Pressure(seen.run, "io some");
@@ -214,7 +215,7 @@ Recommendation Hardware(const Seen& seen) {
     return Fires("the network, or what answers on it, limits; " + seen.MostGain(),
                  "a copy of the data nearby, or a faster link");
   }
-  return DoesNotFire(fmt::format("what limits is no hardware: {}", OutsideLimitName(seen.limit)));
+  return DoesNotFire(fmt::format("the limit is not hardware: {}", OutsideLimitName(seen.limit)));
 }
 
 // R22
@@ -228,7 +229,7 @@ Recommendation ModelBound(const Seen& seen) {
 // R23
 Recommendation FewerWorkers(const Seen& seen) {
   if (!seen.consumer_bound() || seen.stall >= kSmallStall) {
-    return DoesNotFire(Waited(seen) + ": nothing is to spare yet");
+    return DoesNotFire(Waited(seen) + ": none can be removed yet");
   }
   if (seen.producer == nullptr) return DoesNotFire("nothing feeds the consumer from beside it");
   const double now = std::round(seen.producer->threads_count);
@@ -246,7 +247,7 @@ Recommendation FewerWorkers(const Seen& seen) {
 
 Recommendation Missing(int number) {
   const char* const accounts =
-      "operator accounts: headrace/account.h or the Python wrapper (docs/accounts.md)";
+      "instrumentation: headrace/account.h or the Python wrapper (docs/accounts.md)";
   switch (number) {
     case 2:
       return CannotSay("which stages there are is not known from outside; R1 is of workers",
@@ -254,7 +255,7 @@ Recommendation Missing(int number) {
     case 4:
     case 6:
     case 7:
-      return CannotSay("what is read beside the wanted is not known from outside",
+      return CannotSay("what is read besides the wanted bytes is not known from outside",
                        fmt::format("{} of the kinds fetch, decode and extract", accounts));
     case 11:
       return CannotSay("nothing compared rows", accounts);
@@ -313,7 +314,7 @@ std::vector<Recommendation> RecommendFromOutside(const RunView& run, const Outsi
     // Where nothing is decided, nothing that hangs on the limit is advised.
     Recommendation result = Judge(seen, rule.number);
     if (!outside.decided && result.advice == Advice::kDoesNotFire && rule.number != 10) {
-      result = CannotSay("what limits is undecided", outside.measure);
+      result = CannotSay("the limit is undecided", outside.measure);
     }
     result.id = id;
     result.title = rule.title;

@@ -135,10 +135,9 @@ Recommendation Cluster(const Evidence& e, double now, double clustered, const st
 Recommendation AsTheyLie(const Evidence& e, double now, const std::string& seen) {
   return OnUniqueLists(
       e, 1 / now, false,
-      fmt::format(
-          "{}; in the order that the rows have, {:.2f} bytes of lists for each that is kept, "
-          "and hardly more by session (a sample of the table's first rows)",
-          seen, now),
+      fmt::format("{}; in the order that the rows have, {:.2f} bytes of lists for each that is "
+                  "kept, and barely more by session (a sample of the table's first rows)",
+                  seen, now),
       "keep each list once from the decoder to the model: dedup.mode = \"auto\"",
       e.RunWith("dedup.mode=auto"));
 }
@@ -146,7 +145,7 @@ Recommendation AsTheyLie(const Evidence& e, double now, const std::string& seen)
 Recommendation Deduplicate(const Evidence& e) {
   const std::string layout = e.OnTable("layout", "--pipeline " + e.PipelinePath() + " --dedup");
   const std::string how = layout.empty()
-                              ? "accounts of the kind \"dedup\" with bytes (docs/accounts.md)"
+                              ? "operators of the kind \"dedup\" with bytes (docs/accounts.md)"
                               : layout + " (the factor now, and if clustered)";
   const Real clustered = e.run().run.Fact("clustered_dedup_ratio");
   const Real lies = e.run().run.Fact("sample_dedup_ratio");
@@ -300,7 +299,7 @@ Recommendation Cache(const Evidence& e) {
     return CannotSay(
         "no stage ends in an operator \"transform\" or \"extract\" whose results "
         "could be kept",
-        "accounts of these kinds");
+        "operators of these kinds");
   }
   const std::string id = std::to_string(run.run.run_id);
   const double free = kNearlyFull * memory->limit - memory->peak;
@@ -458,8 +457,7 @@ Recommendation Hardware(const Evidence& e) {
     result.why = fmt::format("{} of {} of memory bandwidth in use ({})",
                              FormatBytesRate(memory->bytes_per_s.value()),
                              FormatBytesRate(*memory->ceiling_bytes_per_s), memory->told_by);
-    result.act =
-        "a machine with more memory bandwidth for each core; more cores alone gain nothing";
+    result.act = "a machine with more memory bandwidth for each core; more cores alone do not help";
     result.effects = e.Unchanged();
     return result;
   }
@@ -478,7 +476,7 @@ Recommendation Hardware(const Evidence& e) {
   if (first.limit.Is(kCoresLimit)) {
     const MoreCores more = PredictMoreCores(e);
     return IfWorthwhile(e, more.outcome,
-                        fmt::format("{:.2f} of {:.2f} cores in use, and the cores limit",
+                        fmt::format("{:.2f} of {:.2f} cores in use, and CPU cores are the limit",
                                     model->cores_used().value_or(0), model->cores_available()),
                         fmt::format("{:.0f} more core{}", more.cores, more.cores == 1 ? "" : "s"));
   } else if (first.limit.Is(kDeviceLimit)) {
@@ -495,7 +493,7 @@ Recommendation Hardware(const Evidence& e) {
                                FormatBytes(memory->peak), FormatBytes(memory->limit)),
                    "more memory for this process (or smaller batches, R10)");
     }
-    return DoesNotFire("memory is nearly full, but more of it gains nothing");
+    return DoesNotFire("memory is nearly full, but more of it does not help");
   } else {
     return DoesNotFire(fmt::format("{} limits, which no hardware row is", Describe(first.limit)));
   }

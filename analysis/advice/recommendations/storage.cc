@@ -14,7 +14,7 @@ namespace headrace::analysis {
 namespace {
 
 constexpr const char* kNoReads =
-    "accounts of the kinds \"fetch\" and \"io\" (fetch.io), as headrace run and docs/accounts.md "
+    "operators of the kinds \"fetch\" and \"io\" (fetch.io), as headrace run and docs/accounts.md "
     "have them";
 constexpr const char* kNoCost =
     "[source.device] in the pipeline file (ns_per_request, ns_per_byte), as headrace doctor "
@@ -57,9 +57,8 @@ Recommendation Flatten(const Evidence& e) {
   const auto decode = e.FindKind("decode"), extract = e.FindKind("extract");
   if (!decode || !extract || e.run().operators[*extract].bytes_in_bytes <= 0) {
     return CannotSay(
-        "no account of the kind \"extract\" says which part of the decoded bytes is "
-        "wanted",
-        "accounts of the kinds \"decode\" and \"extract\" with bytes");
+        "no operator of the kind \"extract\" says which part of the decoded bytes is wanted",
+        "operators of the kinds \"decode\" and \"extract\" with bytes");
   }
   const OperatorRow& row = e.run().operators[*extract];
   const double kept =
@@ -128,7 +127,7 @@ double LongestRead(const RunRow& run) {
 // Bytes that a request is worth, to people; never "0 B".
 std::string EvenText(double even) {
   return even < 1
-             ? std::string("a request costs the storage nothing beside its bytes")
+             ? std::string("a request costs the storage nothing besides its bytes")
              : fmt::format("a request costs the storage as much as {} of data", FormatBytes(even));
 }
 
@@ -237,7 +236,7 @@ Recommendation TryFewerReads(const Evidence& e) {
 }
 
 Recommendation Coalesce(const Evidence& e) {
-  if (!e.reads()) return CannotSay("no account counts requests to the storage", kNoReads);
+  if (!e.reads()) return CannotSay("nothing counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
   if (GapTooLarge(e)) return SmallerGap(e);
   if (reads.requests_per_stripe < kRequestsToJoin) {
@@ -258,9 +257,8 @@ Recommendation Coalesce(const Evidence& e) {
   const std::string evidence = fmt::format("{}; {}, and reads are joined over holes up to {}",
                                            ReadsText(reads), EvenText(even), FormatBytes(gap));
   if (gap > kGapTooLong * even) {
-    return DoesNotFire(
-        fmt::format("{}: more than need be, but only {} of what is read is over-read", evidence,
-                    FormatPercent(reads.over_read_ratio)));
+    return DoesNotFire(fmt::format("{}: more than needed, but only {} of what is read is over-read",
+                                   evidence, FormatPercent(reads.over_read_ratio)));
   }
   if (gap >= kGapAboutRight * even) return DoesNotFire(evidence + ": that is about right");
   // At most all requests of a stripe become one without a byte more. At least what reading stripes
@@ -305,7 +303,8 @@ Recommendation Coalesce(const Evidence& e) {
 }
 
 Recommendation Reorder(const Evidence& e) {
-  if (!e.reads()) return CannotSay("no account counts what is read beside the wanted", kNoReads);
+  if (!e.reads())
+    return CannotSay("no counter says what is read besides the wanted bytes", kNoReads);
   const Reads& reads = *e.reads();
   const std::string evidence = fmt::format(
       "{} of the bytes read are over-read ({} of {} a row)", FormatPercent(reads.over_read_ratio),
@@ -338,7 +337,7 @@ Recommendation Reorder(const Evidence& e) {
 }
 
 Recommendation LargerStripes(const Evidence& e) {
-  if (!e.reads()) return CannotSay("no account counts requests to the storage", kNoReads);
+  if (!e.reads()) return CannotSay("nothing counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
   if (!e.read_cost()) {
     return CannotSay(fmt::format("stripes of {:.0f} rows, {}; what a request costs is not known",
@@ -384,7 +383,7 @@ Recommendation LargerStripes(const Evidence& e) {
 }
 
 Recommendation FastTier(const Evidence& e) {
-  if (!e.reads()) return CannotSay("no account counts reads from the storage", kNoReads);
+  if (!e.reads()) return CannotSay("nothing counts reads from the storage", kNoReads);
   if (const auto hit = e.FindName("tier.hit")) {
     const auto miss = e.FindName("tier.miss");
     const double hits = static_cast<double>(e.run().operators[*hit].bytes_out_bytes);
@@ -437,19 +436,18 @@ Recommendation FastTier(const Evidence& e) {
 
 HR_RECOMMENDATION(
     4, "flatten features",
-    "reader 2.0x, storage 0.03x until reads are joined (ISCA'22, table 12, as cited by others)",
+    "reader 2.0x, storage 0.03x until reads are joined (ISCA'22 table 12, secondary source)",
     Flatten);
 HR_RECOMMENDATION(
     5, "coalesce reads",
-    "storage from 0.03x to 0.99x of the baseline (ISCA'22, table 12, as cited by others)",
-    Coalesce);
-HR_RECOMMENDATION(
-    6, "reorder features by popularity",
-    "storage 1.84x of the baseline, from 0.99x (ISCA'22, table 12, as cited by others)", Reorder);
-HR_RECOMMENDATION(7, "larger stripes", "storage +31 % (ISCA'22, table 12, as cited by others)",
+    "storage from 0.03x to 0.99x of the baseline (ISCA'22 table 12, secondary source)", Coalesce);
+HR_RECOMMENDATION(6, "reorder features by popularity",
+                  "storage 1.84x of the baseline, from 0.99x (ISCA'22 table 12, secondary source)",
+                  Reorder);
+HR_RECOMMENDATION(7, "larger stripes", "storage +31 % (ISCA'22 table 12, secondary source)",
                   LargerStripes);
 HR_RECOMMENDATION(13, "a fast tier for hot bytes",
-                  "80 % of the traffic on 18 to 39 % of the bytes (ISCA'22, as cited by others)",
+                  "80 % of the traffic on 18 to 39 % of the bytes (ISCA'22, secondary source)",
                   FastTier);
 
 }  // namespace

@@ -91,10 +91,9 @@ Recommendation MoreWorkers(const Evidence& e) {
   const bool known = demands.consumer_s * demands.rate >= kComputesNothing;
   const double wanted = known ? 1 / demands.consumer_s : std::numeric_limits<double>::infinity();
   if (one.rate >= wanted * (1 - kWorthwhileGain)) {
-    return DoesNotFire(
-        fmt::format("one worker is enough: with the settings of R2 and R3 it can do {}, the "
-                    "trainer wants {}",
-                    Batches(one.rate), Batches(wanted)));
+    return DoesNotFire(fmt::format(
+        "one worker is enough: with the settings of R2 and R3 it can do {}, the trainer wants {}",
+        Batches(one.rate), Batches(wanted)));
   }
   if (one.limited_by.Is(kDeviceLimit)) {
     return DoesNotFire(fmt::format(
@@ -103,7 +102,7 @@ Recommendation MoreWorkers(const Evidence& e) {
   }
   if (!known) {
     return CannotSay("the trainer computes nothing, so how many workers it wants is not known",
-                     "record with the real consumer, or set consumer.step");
+                     "record with the real trainer, or set consumer.step");
   }
   const double workers = std::ceil(wanted / one.rate * (1 - 1e-9));
   if (!std::isfinite(workers) || workers > 1e6) {
@@ -117,18 +116,18 @@ Recommendation MoreWorkers(const Evidence& e) {
   outcome.limited_by = LimitOfConsumer(wanted);
   Recommendation result = IfWorthwhile(
       e, outcome,
-      fmt::format("the trainer waits {} and wants {}; one worker {} can do {} at most, limited "
-                  "by {}",
-                  FormatPercent(e.stall()), Batches(wanted),
-                  settings.empty() ? "like this" : "with the settings of R2", Batches(one.rate),
-                  Describe(one.limited_by)),
+      fmt::format(
+          "the trainer waits {} and wants {}; one worker {} can do {} at most, limited by {}",
+          FormatPercent(e.stall()), Batches(wanted),
+          settings.empty() ? "like this" : "with the settings of R2", Batches(one.rate),
+          Describe(one.limited_by)),
       fmt::format("{:.0f} workers{}, each with its own cores", workers,
                   settings.empty() ? " like this one"
                                    : fmt::format(" with the settings of R2 ({})", settings)),
       WorkersCommand(e, workers, !settings.empty()));
   result.only_if = fmt::format(
-      "storage and network bear it together, {:.0f} times what one worker asks of them; and each "
-      "worker is given other files (source.table): runs of one file deliver the same rows",
+      "storage and network can carry {:.0f} times the load of one worker; and each worker is given "
+      "other files (source.table): runs of one file deliver the same rows",
       workers);
   Effect& memory = result.effects.reader_memory;
   SetThen(&memory, memory.now.optional_value().value_or(0) * workers, "");
@@ -178,7 +177,7 @@ Recommendation Parallelism(const Evidence& e) {
   if (result.advice == Advice::kFires && !short_of.empty()) {
     result.advice = Advice::kTry;
     result.why += "; " + short_of;
-    result.record = "an A/B of both in turns, as one run fell short of it";
+    result.record = "an A/B comparison of both, as one run fell short of it";
   }
   Effect& memory = result.effects.reader_memory;
   std::optional<double> bytes;
@@ -372,7 +371,7 @@ Recommendation ModelBound(const Evidence& e) {
     result.why += fmt::format("; the pipeline could do {} before {} limits", Batches(next), name);
   }
   result.act =
-      "nothing in the reader: a faster one gains nothing. Make the model's step cheaper, or "
+      "nothing in the reader: a faster one does not help. Make the model's step cheaper, or "
       "save (R23)";
   result.effects = e.Unchanged();
   return result;
@@ -382,8 +381,9 @@ Recommendation FewerThreads(const Evidence& e) {
   const PipelineModel& model = e.model();
   const double rate = model.demands().rate;
   if (e.stall() >= kSmallStall || !e.model_bound()) {
-    return DoesNotFire(fmt::format("the trainer waits {} of each step: nothing is to spare yet",
-                                   FormatPercent(e.stall())));
+    return DoesNotFire(
+        fmt::format("the trainer waits {} of each step: no thread can be removed yet",
+                    FormatPercent(e.stall())));
   }
   Variant change = e.Now();
   int fewer = 0;
@@ -415,7 +415,7 @@ Recommendation FewerThreads(const Evidence& e) {
   Recommendation result;
   result.advice = Advice::kFires;
   result.why = fmt::format(
-      "{} thread{} more than the trainer's rate needs with {:.0f} % to spare; without them the "
+      "{} thread{} more than the trainer's rate needs with a margin of {:.0f} %; without them the "
       "predicted rate is {} [{:.3g}, {:.3g}]",
       fewer, fewer == 1 ? "" : "s", 100 * kThreadsMargin, Batches(outcome.rate),
       outcome.rate_interval.low, outcome.rate_interval.high);
@@ -430,8 +430,7 @@ Recommendation FewerThreads(const Evidence& e) {
 }
 
 HR_RECOMMENDATION(1, "add workers, or stop adding",
-                  "9 to 55 workers for one trainer node (ISCA'22, as cited by others)",
-                  MoreWorkers);
+                  "9 to 55 workers for one trainer node (ISCA'22, secondary source)", MoreWorkers);
 HR_RECOMMENDATION(2, "set the threads of each stage", "up to 47x over naive (Plumber)",
                   Parallelism);
 HR_RECOMMENDATION(3, "deepen prefetch", "", Prefetch);

@@ -146,7 +146,8 @@ Recommendation LocalFixes(const Evidence& e) {
   }
   if (hot->share < kHotSpot) return DoesNotFire(evidence + ": no hot spot");
   if (IsForeign(hot->frame)) {
-    return DoesNotFire(evidence + ": that is no code of the pipeline, it can only be called less");
+    return DoesNotFire(evidence +
+                       ": that is not code of the pipeline, it can only be called less often");
   }
   const Variant likely = Times(e, {op}, 1 - hot->share / 2);
   Recommendation result =
@@ -170,8 +171,8 @@ Recommendation Precompute(const Evidence& e) {
     if (cls == OperatorClass::kGeneration) derived.push_back(i);
   }
   if (!transforms) {
-    return CannotSay("no account says which transform takes which time",
-                     "an account of the kind \"transform\" for each kind of transform");
+    return CannotSay("nothing says which transform takes which time",
+                     "an operator of the kind \"transform\" for each kind of transform");
   }
   if (derived.empty()) return DoesNotFire("no transform makes a new feature");
   const size_t dearest = *std::max_element(derived.begin(), derived.end(), [&](size_t a, size_t b) {
@@ -190,7 +191,7 @@ Recommendation Precompute(const Evidence& e) {
       "making them";
   SetCpu(e, change, &result.effects);
   result.effects.storage_bytes.then = Quantity::Unavailable(
-      "grows by the stored features, whose bytes no account counts", headrace::Unit::kBytes);
+      "grows by the stored features, whose bytes nothing counts", headrace::Unit::kBytes);
   result.effects.storage_requests.then =
       Quantity::Unavailable("grows by the streams of the stored features", headrace::Unit::kCount);
   return result;
@@ -330,15 +331,15 @@ Recommendation Accelerate(const Evidence& e) {
       dearest = i;
     }
   }
-  if (!dearest) return DoesNotFire("no transform has an account of its own");
+  if (!dearest) return DoesNotFire("no transform is an operator of its own");
   const std::string& name = e.run().operators[*dearest].name;
   const Variant most = Times(e, {*dearest}, 0), half = Times(e, {*dearest}, 0.5);
   const std::string evidence =
       fmt::format("{} is the most expensive transform: {}", name, CpuText(e, {*dearest}));
   if (!busy) {
     const Outcome free = e.Predict(most);
-    return CannotSay(fmt::format("{}; were it free, the rate would rise by {}; no accelerator was "
-                                 "seen, so what it would cost there is not known",
+    return CannotSay(fmt::format("{}; if it cost nothing, the rate would rise by {}; no "
+                                 "accelerator was seen, so what it would cost there is not known",
                                  evidence, FormatPercent(std::max(0.0, free.gain))),
                      "on a machine with an accelerator whose driver the doctor sees");
   }
@@ -360,7 +361,7 @@ Recommendation Accelerate(const Evidence& e) {
 
 HR_RECOMMENDATION(8, "column-major batches in memory", "+9 to +17 % (Meta engineering blog 2022)",
                   ColumnMajor);
-HR_RECOMMENDATION(9, "local fixes", "+28 % (ISCA'22, table 12, as cited by others)", LocalFixes);
+HR_RECOMMENDATION(9, "local fixes", "+28 % (ISCA'22 table 12, secondary source)", LocalFixes);
 HR_RECOMMENDATION(14, "precompute a derived feature", "", Precompute);
 HR_RECOMMENDATION(15, "shrink early, expand late", "part of -87 % cost (Pecan)", ShrinkEarly);
 HR_RECOMMENDATION(16, "fuse stages", "448 s to 110 s for map and batch (tf.data)", Fuse);

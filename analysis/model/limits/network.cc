@@ -61,7 +61,7 @@ class Network final : public ResourceLimit {
       if (busiest == nullptr || *row.value > *busiest->value) busiest = &row;
     }
     if (busiest == nullptr) {
-      return UnknownRow("network", seen ? "link speed unknown: the driver does not report it"
+      return UnknownRow("network", seen ? "the driver does not report the link's speed"
                                         : "no interface was counted");
     }
     UnboundedRow row{fmt::format("network {} {}", busiest->subject, busiest->cause),

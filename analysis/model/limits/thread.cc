@@ -56,7 +56,7 @@ class Thread final : public LimitKind {
   std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& culprit) const override {
     if (StaysThere(model)) {
-      return fmt::format("More workers gain nothing. Make {} cheaper.",
+      return fmt::format("More workers do not help. Make {} cheaper.",
                          culprit.empty() ? "what the trainer's thread does for a batch" : culprit);
     }
     return fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",

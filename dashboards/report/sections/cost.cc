@@ -163,7 +163,7 @@ std::optional<Section> Probes(const analysis::RunView& run,
                               FormatDuration(static_cast<double>(run.run.duration_ns)))});
     section.sentences.push_back(
         {"level",
-         fmt::format("accounting level {}; c from {}", run.run.accounting_level,
+         fmt::format("measurement level {}; c from {}", run.run.accounting_level,
                      model.splits_cpu() ? model.split_source()
                                         : std::string("nothing: not split from b and q"))});
   }

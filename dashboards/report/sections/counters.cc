@@ -136,13 +136,13 @@ std::optional<Section> Counters(const analysis::RunView& run,
                thrown = mean("topdown_bad_speculation_ratio");
     const auto frontend = mean("topdown_frontend_ratio"), backend = mean("topdown_backend_ratio");
     if (retiring || thrown || frontend || backend) {
-      const std::string no_slots = "this counter could not be opened";
+      const std::string no_slots = "this counter was not available";
       slots.push_back({cycles.value_or(0),
                        {owner, Ratio(retiring, no_slots), Ratio(thrown, no_slots),
                         Ratio(frontend, no_slots), Ratio(backend, no_slots)}});
     }
     if (!cycles && !instructions && !llc && !branches) continue;
-    const std::string none = too_short ? kTooShort : "this counter could not be opened";
+    const std::string none = too_short ? kTooShort : "this counter was not available";
     const auto owned_rows = rows_by_owner.find(owner);
     const double owner_rows = owned_rows == rows_by_owner.end() ? 0 : owned_rows->second;
     const auto per_row = [&](const std::optional<double>& count) {

@@ -92,7 +92,7 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements& s
       table.rows.push_back(
           {name, Number(rate("nic_received_bytes"), Unit::kBytesPerSecond, "not counted"),
            Number(rate("nic_sent_bytes"), Unit::kBytesPerSecond, "not counted"),
-           Ratio(use, "link speed unknown: the driver does not report it"),
+           Ratio(use, "the driver does not report the link's speed"),
            Number(SumOf(run, "nic_drops_count", of(name)), Unit::kCount, "not counted")});
     }
     section.tables.push_back(std::move(table));

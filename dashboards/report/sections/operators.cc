@@ -60,7 +60,7 @@ std::optional<Section> Operators(const RunView& run, const analysis::Statements&
               {}};
   table.second_block = 10;  // what it moves, after where its time goes
   const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
-  const std::string no_split = "accounting level 1 does not split CPU time";
+  const std::string no_split = "measurement level 1 does not split CPU time";
   for (size_t i = 0; i < run.operators.size(); ++i) {
     const OperatorRow& op = run.operators[i];
     double lifetime = 0;

@@ -82,7 +82,7 @@ std::optional<Section> ReadSizes(const RunView& run, const analysis::Statements&
   } else {
     section.facts.push_back(
         {"requests_unavailable",
-         doubt.empty() ? "no account counts requests to the storage (fetch.io)" : doubt});
+         doubt.empty() ? "nothing counts requests to the storage (fetch.io)" : doubt});
   }
   bool own = false;
   const auto sizes = HistogramOf(run, "block_size_count", Reading(run, &own));

@@ -138,7 +138,7 @@ Table All(const std::vector<Recommendation>& all) {
                {"command", "command"},
                {"only_if", "only if"},
                {"predicted_batches_per_second", "then"},
-               {"then_limited_by", "limited then by"},
+               {"then_limited_by", "next limit"},
                {"storage_bytes_per_row", "read a row"},
                {"storage_bytes_per_row_then", "then"},
                {"storage_requests_per_row", "requests a row"},
@@ -155,8 +155,9 @@ Table All(const std::vector<Recommendation>& all) {
   table.not_in_text = true;
   table.page_columns = 9;  // sentences have the effects of those that fire
   for (const Recommendation& one : all) {
-    const std::string none =
-        one.advice == Advice::kCannotSay ? one.why : "not a matter of the rate, or not predicted";
+    const std::string none = one.advice == Advice::kCannotSay
+                                 ? one.why
+                                 : "does not affect the rate, or is not predicted";
     Quantity gain = Quantity::Unavailable(none, Unit::kRatio);
     Quantity rate = Quantity::Unavailable(none, Unit::kPerSecond);
     std::string limited_by;

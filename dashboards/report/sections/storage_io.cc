@@ -140,7 +140,7 @@ std::optional<Section> FileIo(const RunView& run, const analysis::Statements&) {
     text += fmt::format("; {:.2f} bytes were brought into memory for each byte read", over.value());
   }
   if (unused.available()) {
-    text += fmt::format("; {} read ahead in vain", FormatBytes(unused.value()));
+    text += fmt::format("; {} read ahead and never used", FormatBytes(unused.value()));
   }
   if (!text.empty()) section.sentences.push_back({"files", text});
   return section;

@@ -29,11 +29,13 @@ std::optional<Section> UnitCost(const RunView& run, const analysis::Statements& 
   Section section{"unit_cost", "Cost of a million rows", {}, {}, {}};
   const double millions = static_cast<double>(run.steps.rows_count) / kMillion;
   const double wall_s = static_cast<double>(run.run.duration_ns) * 1e-9;
-  Table table{
-      "per_million_rows",
-      "",
-      {{"what", "what"}, {"amount", "a million rows"}, {"unit", "unit"}, {"assumption", "source"}},
-      {}};
+  Table table{"per_million_rows",
+              "",
+              {{"what", "what"},
+               {"amount", "a million rows"},
+               {"unit", "unit"},
+               {"assumption", "how it was measured"}},
+              {}};
   const auto add = [&](const char* what, std::optional<double> amount, const char* unit,
                        Source source, const std::string& told, const std::string& why_not) {
     table.rows.push_back({std::string(what),

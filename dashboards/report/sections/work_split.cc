@@ -55,7 +55,7 @@ std::optional<Section> WorkSplit(const analysis::RunView& run,
   const std::vector<WorkShare> classes = analysis::TransformClasses(model);
   if (classes.empty()) {
     section.facts.push_back(
-        {"transform_split_unavailable", "no account of the kind \"transform\" in this run"});
+        {"transform_split_unavailable", "no operator of the kind \"transform\" in this run"});
     return section;
   }
   section.tables.push_back(

@@ -1,4 +1,4 @@
-"""Operator accounts for Python data pipelines: `headrace profile -- python train.py` shows what each operator does.
+"""Instrumentation for Python data pipelines: `headrace profile -- python train.py` shows what each operator does.
 
     import headrace
 

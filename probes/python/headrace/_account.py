@@ -1,4 +1,4 @@
-"""The process's accounts and what is registered in them: stages and operators.
+"""The process's instrumentation and what is registered in it: stages and operators.
 
 Ids belong to one segment of one process. After a fork, or after close() and open(), everything is registered again
 where it is used next: the library's calls by handle return 1 until that is done.
@@ -78,9 +78,9 @@ def encoded(name):
 
 
 def open(program=None):
-    """Opens the accounts of this process, which operator() and wrap() do by themselves.
+    """Opens the instrumentation of this process, which operator() and wrap() do by themselves.
 
-    `program` is shown as the pipeline's name; by default the script's. Returns whether accounts are kept."""
+    `program` is shown as the pipeline's name; by default the script's. Returns whether instrumentation is on."""
     if program is not None:
         Process.program = str(program)
     if not active():
@@ -92,7 +92,7 @@ def open(program=None):
 
 
 def close():
-    """Ends the accounts of this process; also done at exit. Nothing is kept until open() is called."""
+    """Ends the instrumentation of this process; also done at exit. Nothing is kept until open() is called."""
     if _library.library is not None:
         Process.closed = True
         _library.library.hrx_account_close()
@@ -115,7 +115,7 @@ def ensure():
         Process.tried = True
     if error:
         folder = os.environ.get("HEADRACE_ACCOUNT_DIR") or "/dev/shm"
-        _library.warn(f"no operator accounts: {folder}/headrace.{os.getpid()}: {os.strerror(error)} (free space there, "
+        _library.warn(f"no instrumentation: {folder}/headrace.{os.getpid()}: {os.strerror(error)} (free space there, "
                       "or set HEADRACE_ACCOUNT_DIR)")
         return False
     # Processes of multiprocessing end without the C library's exit handlers.
@@ -184,7 +184,7 @@ def move_to(stage):
 
 
 def become_consumer(*source_stages):
-    """The calling thread takes batches: it leaves a stage it has by default. Returns whether accounts are kept."""
+    """The calling thread takes batches: it leaves a stage it has by default. Returns whether instrumentation is on."""
     if not ensure():
         return False
     with Process.lock:

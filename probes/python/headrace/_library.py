@@ -74,7 +74,7 @@ def _candidates():
 def _load():
     """Returns (library, None), or (None, why it is not there)."""
     if not sys.platform.startswith("linux"):
-        return None, "accounts need Linux"
+        return None, "instrumentation needs Linux"
     reasons = []
     for path in _candidates():
         try:
@@ -83,7 +83,7 @@ def _load():
             library.hrx_account_abi.restype, library.hrx_account_abi.argtypes = c_uint32, []
             abi = library.hrx_account_abi()
             if abi != ABI:
-                reasons.append(f"{path} writes accounts of ABI {abi}, this package knows {ABI}")
+                reasons.append(f"{path} writes instrumentation of ABI {abi}, this package knows {ABI}")
                 continue
             for name, (result, arguments) in _SIGNATURES.items():
                 function = getattr(library, name)
@@ -118,11 +118,11 @@ def warn(text):
 
 
 def active():
-    """Whether accounts can be kept at all: the library is there and nobody switched it off. Says so if not."""
+    """Whether this process can be instrumented at all: the library is there and nobody switched it off. Says so if not."""
     if library is not None:
         return True
     if not disabled:
-        warn(f"no operator accounts: {reason} (install libheadrace_account, or set HEADRACE_ACCOUNT_LIBRARY to its file)")
+        warn(f"no instrumentation: {reason} (install libheadrace_account, or set HEADRACE_ACCOUNT_LIBRARY to its file)")
     return False
 
 

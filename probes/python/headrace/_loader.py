@@ -287,7 +287,7 @@ def iterate(loader, make, rows=None):
 
 def account_for_all(kind, reaches_workers):
     """Every loader of that class from here on, as if each were wrapped. reaches_workers(): whether processes that are
-    started anew can import this package; else what they are given is left as it is."""
+    started afresh can import this package; else what they are given is left as it is."""
     if "_headrace_accounted" in kind.__dict__:
         return
     make, get_iterator = kind.__iter__, kind._get_iterator

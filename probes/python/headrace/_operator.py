@@ -24,7 +24,7 @@ class Operator:
         self.name, self.kind, self.stage, self.handle = name, kind, stage, handle
 
     def bind(self):
-        """Registers the operator for the calling thread's stage; false where no accounts are kept."""
+        """Registers the operator for the calling thread's stage; false where instrumentation is off."""
         if self.handle >= MAX_HANDLES or not _account.ensure():
             return False
         here = _account.join_stage()
@@ -110,7 +110,7 @@ class Operator:
 
 
 class _Off(Operator):
-    """An operator where no accounts are kept: decorated functions stay as they are."""
+    """An operator where instrumentation is off: decorated functions stay as they are."""
 
     __slots__ = ()
 

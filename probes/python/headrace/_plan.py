@@ -1,7 +1,7 @@
 """apply(): the settings of a plan (`headrace plan --emit dataloader -o plan.json`) as arguments of a DataLoader.
 
 Nothing is set behind anyone's back: apply() returns keyword arguments and says on stderr what differs and why. It works
-without torch, without the library of accounts, and edits no file.
+without torch, without the instrumentation library, and edits no file.
 """
 import json
 import os
@@ -58,7 +58,7 @@ def settings_of(plan):
 
 
 def arguments_of(loader):
-    """The keyword arguments with which a loader like this one is made. Raises PlanError for one that cannot be made anew
+    """The keyword arguments with which a loader like this one is made. Raises PlanError for one that cannot be made again
     from what it shows of itself."""
     missing = object()
     arguments = {}
@@ -102,8 +102,8 @@ def apply(plan, loader, *, quiet=False, **arguments):
     plan: the path of a plan made by `headrace plan RUN --emit dataloader -o FILE`, or its content as a dict.
     loader: the class, with its arguments after it; or a loader, whose own are taken (`arguments` go before them).
     Nothing is made or changed: the arguments are returned, and what differs is printed on stderr with the reason, unless
-    quiet=True. What the plan is silent on stays, the multiprocessing context too. Raises PlanError for what is no such
-    plan, OSError where it cannot be read.
+    quiet=True. What the plan is silent on stays, the multiprocessing context too. Raises PlanError for what is not such
+    a plan, OSError where it cannot be read.
     """
     settings, reasons = settings_of(plan)
     kind = loader if isinstance(loader, type) else getattr(type(loader), "_headrace_base", type(loader))

@@ -47,7 +47,7 @@ class _Feed:
         self._on[0] = 1
 
     def join(self):
-        """The calling thread is a worker. Returns whether accounts are kept."""
+        """The calling thread is a worker. Returns whether instrumentation is on."""
         if not _account.ensure():
             return False
         thread.given = True
@@ -65,7 +65,7 @@ class _Feed:
 # ---- The workers' side ----
 
 class _Worker:
-    """What one worker does in turn: a call, sending what came of it, waiting for the next call."""
+    """What one worker does in turn: a call, sending the result, waiting for the next call."""
 
     def __init__(self, feed):
         self.feed, self.call, self.items, self.idle, self.joined = feed, None, 0, _SEND.handle, False

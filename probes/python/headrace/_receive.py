@@ -113,7 +113,7 @@ class Receiving:
             _START.count(completions=1)
 
     def end_epoch(self):
-        """An epoch's end, or an error: what is asked next begins anew."""
+        """An epoch's end, or an error: what is asked next starts again."""
         self.first, self.new = True, False
 
 

@@ -18,7 +18,7 @@ DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string&
   if (colon == std::string::npos || (kind != "unix" && kind != "shm")) {
     const std::string nearest = NearestName(kind, {"inline", "unix", "shm"});
     throw Error(ExitCode::kUsage,
-                fmt::format("'{}' is no address of a consumer{}", Printable(text, 80),
+                fmt::format("'{}' is not an address of a consumer{}", Printable(text, 80),
                             nearest.empty() || nearest == kind
                                 ? ""
                                 : fmt::format(", did you mean '{}{}'?", nearest,

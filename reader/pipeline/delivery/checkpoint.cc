@@ -38,8 +38,9 @@ class Parser {
   Parser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(ExitCode::kBadData, "is no checkpoint, or a damaged one: " + what,
-                fmt::format("{}: byte {}", name_, at_), "without it a run begins anew");
+    throw Error(ExitCode::kBadData, "is not a checkpoint, or a damaged one: " + what,
+                fmt::format("{}: byte {}", name_, at_),
+                "without it a run starts from the first row");
   }
   uint64_t left() const { return text_.size() - at_; }
   std::string_view Bytes(uint64_t count) {
@@ -104,7 +105,8 @@ Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
   Parser in(text, name);
   if (text.starts_with(kMagic.substr(0, kMagicName)) && !text.starts_with(kMagic))
     throw Error(ExitCode::kBadData, "is a checkpoint of another version of headrace", name,
-                "go on with that version, or without the checkpoint: the run begins anew");
+                "go on with that version, or without the checkpoint: the run then starts from the "
+                "first row");
   if (in.left() < kMagic.size() + 8 || in.Bytes(kMagic.size()) != kMagic)
     in.Fail("it does not begin with headrace.checkpoint/2");
   const std::string_view body = text.substr(0, text.size() - 8);
@@ -178,7 +180,7 @@ void CheckFingerprint(const Fingerprint& saved, const Fingerprint& now, const st
               path,
               "a run goes on only with the same table, [projection], [[filter]], [[transform]], "
               "pipeline.seed and columns that source.keys opens (on_locked); give another "
-              "--checkpoint to begin anew");
+              "--checkpoint to start from the first row");
 }
 
 }  // namespace headrace::reader

@@ -44,7 +44,7 @@ std::span<uint8_t> BytesOf(T* value) {
 std::string RefusalText(const Greeting& answer, const DeliveryAddress& address) {
   const Greeting ours;
   if (std::memcmp(answer.magic, ours.magic, sizeof ours.magic) != 0)
-    return "what listens there is no headrace consumer";
+    return "what listens there is not a headrace consumer";
   switch (answer.refusal) {
     case kWelcome:
       return "";
@@ -123,7 +123,7 @@ Listener::Listener(DeliveryAddress address) : address_(std::move(address)) {
   struct stat status = {};
   if (lstat(address_.path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode))
-      throw Error(ExitCode::kUsage, "there is a file of that name, and it is no socket", where,
+      throw Error(ExitCode::kUsage, "there is a file of that name, and it is not a socket", where,
                   "choose another path");
     const int probe = NewSocket(where);
     const bool listens =
@@ -171,7 +171,7 @@ std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool 
       // One that says nothing only looked whether somebody listens.
       if (!socket->Read(BytesOf(&hello), kHelloNs)) continue;
       if (std::memcmp(hello.magic, answer.magic, sizeof hello.magic) != 0) {
-        tell("something connected that is no headrace producer");
+        tell("something connected that is not a headrace producer");
         continue;
       }
       answer.kind = static_cast<uint32_t>(address_.kind);

@@ -95,7 +95,7 @@ DeliveryState::Epoch& DeliveryLedger::EpochOf(uint64_t epoch) {
 void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
   for (const RowSpan& span : spans) {
     HR_CHECK(span.split < splits_.size() && span.epoch >= state_.first_epoch,
-             "rows of a split or an epoch that is none, or is over");
+             "rows of a split or an epoch that does not exist, or is over");
     const RowRange& split = splits_[span.split];
     HR_CHECK(span.count > 0 && span.first >= split.first && span.count <= split.count &&
                  span.first - split.first <= split.count - span.count,

@@ -79,7 +79,7 @@ std::shared_ptr<SharedMapping> SharedMapping::Open(int fd, uint64_t bytes, int t
       bytes == 0 || bytes % page != 0 || bytes > kMaxRingBytes ||
       static_cast<uint64_t>(status.st_size) != bytes) {
     if (fd >= 0) close(fd);
-    throw Error(ExitCode::kBadData, "the producer passed something that is no ring");
+    throw Error(ExitCode::kBadData, "the producer passed something that is not a ring");
   }
   return std::shared_ptr<SharedMapping>(new SharedMapping(fd, bytes, times));
 }

@@ -20,7 +20,7 @@ const Table& TableOf(const Table* table, const CheckpointOptions& options) {
 // Rows that no span speaks of would be delivered again by the next run.
 void CheckSpans(const std::vector<RowSpan>& spans, uint64_t rows) {
   if (spans.empty())
-    throw Error(ExitCode::kUsage, "the last operator makes no batches of rows to keep account of",
+    throw Error(ExitCode::kUsage, "the last operator makes no batches of rows to keep a record of",
                 "--checkpoint",
                 "a checkpoint needs extract, or an operator behind it, as the last");
   uint64_t counted = 0;
@@ -42,7 +42,7 @@ Checkpointing::Checkpointing(CheckpointOptions options, const PipelineSpec& spec
   if (!std::filesystem::exists(options_.path, ignored)) return;
   if (!options_.resume)
     throw Error(ExitCode::kUsage, "exists", options_.path,
-                "add --resume to go on from it, or remove it to begin anew");
+                "add --resume to go on from it, or remove it to start from the first row");
   Resume();
 }
 

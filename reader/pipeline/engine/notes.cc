@@ -27,8 +27,7 @@ void AddMissing(const Input& input, const Progress& progress, Notes* notes) {
     std::vector<std::string> names;
     for (const std::string& name : locked.names) names.push_back(Printable(name));
     notes->push_back(fmt::format(
-        "source.on_locked: null, for want of their keys, were the encrypted columns {}; "
-        "{}",
+        "source.on_locked: null, for lack of their keys, were the encrypted columns {}; {}",
         fmt::join(names, ", "), locked.why));
   }
   if (const uint64_t rows = input.counts.filtered_rows.load(); rows > 0)

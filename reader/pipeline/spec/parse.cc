@@ -110,7 +110,7 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
     if (root->get("cache") == nullptr) root->insert("cache", toml::array(toml::table()));
     toml::array* caches = root->get("cache")->as_array();
     if (caches == nullptr || caches->size() != 1 || !(*caches)[0].is_table())
-      fail("the pipeline has several [[cache]], or one that is no table: it can have one");
+      fail("the pipeline has several [[cache]], or one that is not a table: it can have one");
     return Assign((*caches)[0].as_table(), key, value);
   }
   // "source.synthetic.elements" goes down through tables that are there.
@@ -128,7 +128,7 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
       table->insert(step, toml::table());
     }
     table = table->get(step)->as_table();
-    if (table == nullptr) fail(fmt::format("'{}' is no table", step));
+    if (table == nullptr) fail(fmt::format("'{}' is not a table", step));
   }
   Assign(table, left, value);
 }

@@ -336,7 +336,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R5", "the gap is far too large", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), fires,
        "over holes up to 128 KiB, and 50.0 % of what is read is over-read"},
       {"R5", "the same, all of a stripe in one", Reading(0.05, 1, 1e6, 0.5, kFreeRequests), fires,
-       "costs the storage nothing beside its bytes"},
+       "costs the storage nothing besides its bytes"},
       {"R5", "too large, yet little over-read", Reading(0.05, 2, 1e6, 0.05, kFreeRequests), silent,
        "only 5.0 %"},
       {"R6", "a smaller gap does it", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), silent,
@@ -373,7 +373,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
               AddStacks(run, "parse", {80, 20});
               run->stacks[0].folded = "main;work;[libzstd.so.1.5.4+0x97000]";
             }),
-       silent, "no code of the pipeline"},
+       silent, "not code of the pipeline"},
       {"R9", "no stacks", Computing("parse", "spin"), unknown, "not known"},
       {"R10", "memory keeps a thread from running", Tight(1'130'000'000), fires,
        "of memory in use"},
@@ -457,7 +457,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
        silent, "busy 97.0 %"},
       {"R20", "none seen", Computing("ngram", "transform"), unknown, "no accelerator"},
       {"R21", "the cores limit", Recorded(Pipeline({{"a", 4, 0.004, 0}}, 0.0005, 1)), fires,
-       "cores limit"},
+       "CPU cores are the limit"},
       {"R21", "a thread limits", Decoding(), silent, "no hardware row"},
       {"R22", "the consumer limits", Consuming(), fires, "takes all it can"},
       {"R22", "decode limits", Decoding(), silent, "decode limits"},

@@ -86,7 +86,7 @@ TEST(RowCost, IsWhatTheRunSpentOverItsRows) {
   EXPECT_NEAR(*cost.figures.stored_bytes, 1024, 10);
   // A fetch may make any number of requests: only their own account tells.
   EXPECT_FALSE(cost.figures.stored_requests);
-  EXPECT_THAT(cost.no_requests, HasSubstr("no account of its requests"));
+  EXPECT_THAT(cost.no_requests, HasSubstr("did not count its requests"));
   EXPECT_NEAR(*cost.figures.sent_bytes, 1024, 10);
   EXPECT_FALSE(cost.figures.memory_traffic_bytes);
   EXPECT_EQ(cost.batch_rows, 64);
@@ -291,9 +291,9 @@ TEST(Fleet, EveryBudgetThatIsShortIsNamedWithHowMuch) {
       {"dispatcher", [](NodesFile* n) { n->dispatcher.requests_per_s = 100; },
        FleetResource::kDispatcher, 12800, "of the dispatcher", "[dispatcher]"},
       {"nodes", [](NodesFile* n) { n->types[0].max_count = 3; }, FleetResource::kNodes, 24000,
-       "all the nodes that may be had", "[[node]] max"},
+       "all available nodes", "[[node]] max"},
       {"no room", [](NodesFile* n) { n->types[0].max_count = 0; }, FleetResource::kNodes, 0,
-       "all the nodes that may be had", "[[node]] max"},
+       "all available nodes", "[[node]] max"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

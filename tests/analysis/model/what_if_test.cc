@@ -109,9 +109,9 @@ TEST_F(WhatIf, WrongWordsSayWhatThereIs) {
   const struct {
     const char *word, *what;
   } kCases[] = {
-      {"", "is no setting"},
-      {"decode", "is no setting"},
-      {"decode.threads=3", "is no setting"},
+      {"", "is not a setting"},
+      {"decode", "is not a setting"},
+      {"decode.threads=3", "is not a setting"},
       {"decod.parallelism=3", "did you mean 'decode'"},
       {"zzzzzzzz.parallelism=3", "there are: fetch, decode, join"},
       {"decode.parallelism=0", "whole number from 1"},

@@ -51,7 +51,7 @@ TEST(Plausibility, WhatCannotBeTrueIsNotBelieved) {
     const char* reason;
   } cases[] = {
       {"work", [](RunView* run) { run->operators[1].busy_ns = 900 * kSecond; },
-       "the accounts of stage decode claim 15.0 min of work in 10.0 s of 2 threads: not believed"},
+       "the counters of stage decode claim 15.0 min of work in 10.0 s of 2 threads: not believed"},
       {"waiting", [](RunView* run) { run->operators[0].wait_in_ns = kGarbage; },
        "stage fetch claim 2502 h of waiting"},
       {"lifetime", [](RunView* run) { run->stages[0].lifetime_ns = 900 * kSecond; },

@@ -410,9 +410,9 @@ TEST_P(Transport, OneConsumerAtAnAddress) {
   }
   EXPECT_FALSE(fs::exists(address_.path));
   std::ofstream(address_.path) << "mine";
-  EXPECT_NE(
-      TransportErrorOf([&] { Listener third(address_); }, ExitCode::kUsage).find("it is no socket"),
-      std::string::npos);
+  EXPECT_NE(TransportErrorOf([&] { Listener third(address_); }, ExitCode::kUsage)
+                .find("it is not a socket"),
+            std::string::npos);
   EXPECT_TRUE(fs::exists(address_.path));
 }
 
@@ -468,7 +468,7 @@ TEST_P(Transport, StrangersAreToldAndLeft) {
   accepting.join();
   EXPECT_TRUE(receiver);
   ASSERT_EQ(notes.size(), 3u);
-  EXPECT_NE(notes[0].find("no headrace producer"), std::string::npos);
+  EXPECT_NE(notes[0].find("not a headrace producer"), std::string::npos);
   EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace 2"), std::string::npos);
   EXPECT_NE(notes[2].find("does not send to"), std::string::npos);
   close(noise);
