@@ -65,9 +65,10 @@ ladder: setup
 # that really run, which take 20 minutes on a machine that does nothing else.
 SHARE ?= 1
 REAL ?= 42
+RULES ?= 60
 validate: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target accuracy headrace
-	@sh scripts/validate.sh build $(JOBS) $(SHARE) $(REAL)
+	@sh scripts/validate.sh build $(JOBS) $(SHARE) $(REAL) $(RULES)
 	@if [ "$(SHARE)" = 1 ] && [ "$(REAL)" -ge 40 ]; then cp build/validation/accuracy.md docs/accuracy.md; else echo "build/validation/accuracy.md"; fi
 
 install: build

@@ -16,7 +16,7 @@
 namespace headrace::validation {
 namespace {
 
-// As those of the report (scripts/validate.sh).
+// Behind the base, as those of the report (scripts/validate.sh).
 constexpr uint64_t kPredictSeed = 10000, kLoadSeed = 15000, kNameSeed = 20000, kWorthSeed = 25000;
 constexpr double kClearGain = 0.10;  // of a bottleneck, as the report's
 constexpr double kSure = 0.90;
@@ -49,20 +49,21 @@ void AddPredictions(const std::vector<PredictTrial>& trials, const std::string& 
   figures->push_back({of + "half width", width / n, 0});
 }
 
-Figures Try(uint64_t count) {
+Figures Try(uint64_t count, uint64_t base) {
   Figures figures;
   std::vector<PredictTrial> predictions, contended;
   for (uint64_t i = 0; i < count; ++i) {
-    for (PredictTrial& trial : TryPredictions(kPredictSeed + i)) {
+    for (PredictTrial& trial : TryPredictions(base + kPredictSeed + i)) {
       predictions.push_back(std::move(trial));
     }
-    for (PredictTrial& trial : TryContention(kLoadSeed + i)) contended.push_back(std::move(trial));
+    for (PredictTrial& trial : TryContention(base + kLoadSeed + i))
+      contended.push_back(std::move(trial));
   }
   AddPredictions(predictions, "", &figures);
   AddPredictions(contended, "busy cores: ", &figures);
   size_t clear = 0, right = 0, sure = 0, wrong = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const NameTrial trial = TryNaming(kNameSeed + i);
+    const NameTrial trial = TryNaming(base + kNameSeed + i);
     if (trial.gap < kClearGain) continue;
     ++clear;
     right += trial.first_right;
@@ -77,7 +78,7 @@ Figures Try(uint64_t count) {
   figures.push_back({"wrong when sure", share(wrong, sure), sure});
   size_t gains = 0, best = 0, held = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const WorthTrial trial = TryWorths(kWorthSeed + i);
+    const WorthTrial trial = TryWorths(base + kWorthSeed + i);
     if (trial.observed < kClearGain) continue;
     ++gains;
     best += trial.first_right;
@@ -90,8 +91,8 @@ Figures Try(uint64_t count) {
 
 }  // namespace
 
-Ablation Ablate(const std::string& rule, uint64_t count) {
-  if (rule.empty()) return {rule, Try(count)};
+Ablation Ablate(const std::string& rule, uint64_t count, uint64_t base) {
+  if (rule.empty()) return {rule, Try(count, base)};
   const analysis::Threshold* threshold = Find(rule);
   if (threshold == nullptr || !threshold->can_be_off()) {
     throw Error(ExitCode::kUsage,
@@ -99,7 +100,7 @@ Ablation Ablate(const std::string& rule, uint64_t count) {
                 "analysis/thresholds.def lists them");
   }
   const analysis::RuleOff off(*threshold);
-  return {rule, Try(count)};
+  return {rule, Try(count, base)};
 }
 
 std::string Lines(const Ablation& ablation) {
@@ -129,7 +130,8 @@ std::string RenderAblations(const std::vector<Ablation>& ablations) {
                                   [](const Ablation& one) { return one.rule.empty(); });
   if (whole == ablations.end()) return "";
   std::string page =
-      "\n## What each rule is worth\n\nThe same pipelines, on seeds that nothing was fitted to, "
+      "\n## What each rule is worth\n\nPipelines of the same kinds, on seeds that nothing was "
+      "fitted to, "
       "with one rule of `analysis/thresholds.def` off at a time (`accuracy ablate RULE COUNT`). "
       "Changes in points; shown are those by half a point or more of an error or a width, and of "
       "a share where three cases or more turned. A rule without any changes nothing that these "

@@ -19,9 +19,9 @@ struct Ablation {
   std::vector<AblationFigure> figures;  // the same, in the same order, for every rule
 };
 
-// Tries `count` pipelines of each kind with that rule off. Throws Error kUsage for a rule that
-// there is not, or that is a definition.
-Ablation Ablate(const std::string& rule, uint64_t count);
+// Tries `count` pipelines of each kind with that rule off, their seeds behind `base`. Throws Error
+// kUsage for a rule that there is not, or that is a definition.
+Ablation Ablate(const std::string& rule, uint64_t count, uint64_t base = 0);
 
 // Lines of a file of trials, one a figure, and back; false where it is none.
 std::string Lines(const Ablation& ablation);

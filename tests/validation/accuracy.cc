@@ -7,8 +7,9 @@
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
 //   accuracy rules                                the rules that can be off, a line each
-//   accuracy ablate RULE|none|all COUNT            what that rule of analysis/thresholds.def is
-//                                                  worth, over COUNT pipelines of a kind
+//   accuracy ablate RULE|none|all COUNT [BASE]     what that rule of analysis/thresholds.def is
+//                                                  worth, over COUNT pipelines of a kind, their
+//                                                  seeds behind BASE
 //   accuracy tune|drift FIRST LAST                 likewise, of the tuner
 //   accuracy show-tune|show-drift FIRST LAST       every decision of the tuner, for people
 //   accuracy show|show-small FIRST LAST            those pipelines, beside what analysis makes of
@@ -40,7 +41,7 @@ int Usage() {
              "usage: accuracy predict|load|name|worth|choose|cache|solve|attribute|tune|drift|show|"
              "show-small|show-tune|show-drift FIRST LAST\n"
              "       accuracy rules\n"
-             "       accuracy ablate RULE|none|all COUNT\n"
+             "       accuracy ablate RULE|none|all COUNT [BASE]\n"
              "       accuracy parts DATABASE A,A,... B,B,...\n"
              "       accuracy render|gates [--strict] FILE...\n");
   return 2;
@@ -109,15 +110,15 @@ int PrintParts(char** argv) {
   return 0;
 }
 
-int PrintAblations(const std::string& rule, uint64_t count) {
+int PrintAblations(const std::string& rule, uint64_t count, uint64_t base) {
   if (rule != "all") {
-    fmt::print("{}", Lines(Ablate(rule == "none" ? "" : rule, count)));
+    fmt::print("{}", Lines(Ablate(rule == "none" ? "" : rule, count, base)));
     return 0;
   }
-  fmt::print("{}", Lines(Ablate("", count)));
+  fmt::print("{}", Lines(Ablate("", count, base)));
   for (const analysis::Threshold& threshold : analysis::Thresholds()) {
     if (!threshold.can_be_off()) continue;
-    fmt::print("{}", Lines(Ablate(threshold.name, count)));
+    fmt::print("{}", Lines(Ablate(threshold.name, count, base)));
     std::fflush(stdout);
   }
   return 0;
@@ -142,10 +143,11 @@ int Main(int argc, char** argv) {
     }
   }
   if (part == "ablate") {
-    const uint64_t count = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 0;
+    const uint64_t count = argc == 4 || argc == 5 ? std::strtoull(argv[3], nullptr, 10) : 0;
     if (count == 0) return Usage();
+    const uint64_t base = argc == 5 ? std::strtoull(argv[4], nullptr, 10) : 0;
     try {
-      return PrintAblations(argv[2], count);
+      return PrintAblations(argv[2], count, base);
     } catch (const Error& error) {
       fmt::print(stderr, "{}\n", error.what());
       return static_cast<int>(error.code());

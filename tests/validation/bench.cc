@@ -636,16 +636,23 @@ bool Parse(const std::string& line, Trials* trials) {
   const uint64_t seed = std::strtoull(f[1].c_str(), nullptr, 10);
   const bool real = f[0].starts_with("real-");
   if (real) f[0] = f[0].substr(5);
-  if ((f[0] == "predict" || (f[0] == "load" && !real)) && f.size() == 11) {
+  const bool beside = f[0].starts_with("beside-");
+  if (beside) f[0] = f[0].substr(7);
+  if ((f[0] == "predict" || (f[0] == "load" && !real && !beside)) && f.size() == 11) {
     (f[0] == "load" ? trials->contended
      : real         ? trials->real_predictions
+     : beside       ? trials->beside_predictions
                     : trials->predictions)
         .push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8),
                     number(9), f[10]});
   } else if (f[0] == "name" && f.size() == 12) {
-    (real ? trials->real_names : trials->names)
+    (real     ? trials->real_names
+     : beside ? trials->beside_names
+              : trials->names)
         .push_back({seed, f[2], f[3], f[4], f[5], count(6), number(7), f[8], number(9),
                     f[10] == "1", f[11] == "1"});
+  } else if (beside) {
+    return false;
   } else if (f[0] == "attribute" && f.size() == 13) {
     (real ? trials->real_attributions : trials->attributions)
         .push_back({seed, f[2], f[3], count(4), number(5), number(6), number(7), number(8),

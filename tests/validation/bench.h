@@ -130,6 +130,8 @@ struct Trials {
   // Trials of bench B2: pipelines that really ran (tests/validation/real.py).
   std::vector<PredictTrial> real_predictions;
   std::vector<NameTrial> real_names;
+  std::vector<PredictTrial> beside_predictions;  // the same beside a neighbour (--beside)
+  std::vector<NameTrial> beside_names;
   std::vector<AttributeTrial> real_attributions;  // tests/validation/attribution.py
   std::vector<ControlTrial> controls;
   std::vector<AccountTrial> accounts;

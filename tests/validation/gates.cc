@@ -289,6 +289,38 @@ std::string KindTable(const std::vector<PredictTrial>& all_predictions,
   return text;
 }
 
+// Two families of pipelines that really ran, in one line each.
+std::string QuietAndBeside(const Trials& trials) {
+  std::string text =
+      "| machine | predictions | median error | p90 | cover | clear bottlenecks | named first | "
+      "undecided | wrong when sure |\n|---|---|---|---|---|---|---|---|---|\n";
+  const auto line = [&](const char* what, const std::vector<PredictTrial>& predictions,
+                        const std::vector<NameTrial>& all_names) {
+    const auto names = Only(all_names, [](const NameTrial& t) { return t.gap >= kGap; });
+    const auto sure = Only(names, [](const NameTrial& t) {
+      return t.probability >= kSure && t.verdict != "undecided";
+    });
+    const std::vector<double> errors =
+        Each(predictions, [](const PredictTrial& t) { return std::abs(ErrorOf(t)); });
+    const auto or_dash = [](bool known, double share) { return known ? Percent(share) : "-"; };
+    const auto share = [&](const std::vector<NameTrial>& of, auto holds) {
+      return or_dash(!of.empty(), Mean(Each(of, holds)));
+    };
+    text += fmt::format(
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} |\n", what, errors.size(),
+        or_dash(!errors.empty(), QuantileOf(errors, 0.5)),
+        or_dash(!errors.empty(), QuantileOf(errors, 0.9)),
+        or_dash(!errors.empty(),
+                Mean(Each(predictions, [](const PredictTrial& t) { return Covers(t); }))),
+        names.size(), share(names, [](const NameTrial& t) { return t.first_right; }),
+        share(names, [](const NameTrial& t) { return t.verdict == "undecided"; }),
+        Only(sure, [](const NameTrial& t) { return !t.first_right; }).size(), sure.size());
+  };
+  line("with nothing else on it", trials.real_predictions, trials.real_names);
+  line("beside a neighbour that computes", trials.beside_predictions, trials.beside_names);
+  return text;
+}
+
 std::string StrategyTable(const std::vector<ChooseTrial>& trials) {
   std::string text =
       "| strategy | mean regret | p90 regret | within 5 % of the best | over memory | mean regret "
@@ -481,7 +513,8 @@ std::string RenderPage(const Trials& trials) {
       "collector would. The model sees the recording alone. Truth is found by intervention: the "
       "pipeline is played again with other settings, with each limit removed alone, with every "
       "configuration of a grid. Constants of the model were chosen on seeds below "
-      "10000; this page is made of seeds from 10000 on.\n\n"
+      "10000. This page is made of seeds drawn from the text of `analysis/` "
+      "(`scripts/validate.sh`): after each change of the model they are others.\n\n"
       "## Gates\n\n| gate | what | must be | is | trials | |\n|---|---|---|---|---|---|\n";
   for (const Gate& gate : Judge(trials)) {
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", gate.id, gate.what, gate.line,
@@ -519,6 +552,15 @@ std::string RenderPage(const Trials& trials) {
   text += "## By what was planted\n\n" + KindTable(trials.predictions, trials.names) + "\n";
   if (!trials.real_names.empty()) {
     text += "Of real pipelines:\n\n" + KindTable(trials.real_predictions, trials.real_names) + "\n";
+  }
+  if (!trials.beside_names.empty()) {
+    text +=
+        "## Beside a neighbour\n\nReal pipelines again, recorded and changed beside processes that "
+        "compute on one and a half of the two cores all the time (`tests/validation/real.py "
+        "--beside 1.5`). Truth is found beside the same neighbour. The page of such a run says "
+        "that "
+        "others use the cores, and that its figures are for that load.\n\n" +
+        QuietAndBeside(trials) + "\n";
   }
   if (!trials.controls.empty()) {
     text +=

@@ -2,6 +2,7 @@
 // The lines here stand apart from the page's figures by what so few pipelines may differ by chance.
 #include "tests/validation/gates.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +13,10 @@
 
 namespace headrace::validation {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
 
 TEST(Gates, PredictedRatesComeTrue) {
   Trials trials;
@@ -122,6 +127,15 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   EXPECT_EQ(trials.real_full, 1);
   ASSERT_EQ(trials.real_predictions.size() + trials.real_names.size(), 2u);
   EXPECT_EQ(Line(trials.real_names[0]), Line(name));
+  EXPECT_THAT(RenderPage(trials), Not(HasSubstr("Beside a neighbour")));
+  EXPECT_TRUE(Parse("beside-" + Line(predict), &trials));
+  EXPECT_TRUE(Parse("beside-" + Line(name), &trials));
+  EXPECT_FALSE(Parse("beside-" + Line(choose), &trials));
+  EXPECT_THAT(
+      RenderPage(trials),
+      AllOf(HasSubstr("| with nothing else on it | 1 | 5.3 % |"),
+            HasSubstr("| beside a neighbour that computes | 1 | 5.3 % | 5.3 % | 100.0 % | 1 "
+                      "| 100.0 % | 0.0 % | 0 of 0 |")));
   EXPECT_TRUE(Parse("control\tslow consumer\tno change\t1\t0 changes", &trials));
   ASSERT_EQ(trials.controls.size(), 1u);
   EXPECT_TRUE(trials.controls[0].held);

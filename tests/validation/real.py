@@ -6,7 +6,8 @@ Draws pipelines of synthetic operators and of the table reader from a seed, reco
   - the rate at three other settings, at least one knob twofold (`plan --what-if`), judged by running them.
 Prints the trials as lines for `accuracy render` (docs/accuracy.md).
 
-usage: real.py HEADRACE [--count N] [--first SEED] [--seconds S] [--tables FOLDER] > FILE
+usage: real.py HEADRACE [--count N] [--first SEED] [--seconds S] [--tables FOLDER] [--beside CORES] > FILE
+  --beside CORES: all of it beside a neighbour that computes on so many cores (1.5); the lines are of another family
 exit: 0 when all trials were made (gates are judged by `accuracy`), 1 when a pipeline failed
 Wants a machine that does nothing else: a pipeline that gets fewer cores than it had is another pipeline. Trials during which other
 processes used more than a quarter of a core are measured again, and left out if that does not help; the page counts them.
@@ -32,6 +33,27 @@ START_NS = 500_000_000  # of a run, until its queues are as full as they will be
 
 class Busy(Exception):
     pass
+
+
+class Neighbour:
+    """Processes that compute on so many cores as long as this lasts."""
+    COMPUTE = ("import sys, time\nshare = float(sys.argv[1])\nwhile True:\n    end = time.monotonic() + 0.02 * share\n"
+               "    while time.monotonic() < end: pass\n    if share < 1: time.sleep(0.02 * (1 - share))\n")
+
+    def __init__(self, cores):
+        self.cores, self.processes = cores, []
+
+    def __enter__(self):
+        left = self.cores
+        while left > 0.01:
+            self.processes.append(subprocess.Popen([sys.executable, "-c", self.COMPUTE, str(min(1.0, left))]))
+            left -= 1
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
 
 
 def steady_rate(headrace, db, run_name):
@@ -155,8 +177,9 @@ def draw_reader(kind, seed, folder, tables, workload):
 
 
 class Runner:
-    def __init__(self, headrace, seconds, folder):
-        self.headrace, self.seconds, self.folder = headrace, seconds, folder
+    def __init__(self, headrace, seconds, folder, beside=0.0):
+        self.headrace, self.seconds, self.folder, self.beside = headrace, seconds, folder, beside
+        self.family = "beside" if beside else "real"
         self.others, self.own = 0.0, 0.0
 
     def run(self, p, label, knobs=(), costs=None, step=None, cores=None, seconds=None):
@@ -244,7 +267,7 @@ def judge(runner, p, seed, lines):
     for i, (knobs, said) in enumerate(zip(changes, predictions)):
         observed = runner.run(p, f"changed{i}", knobs)
         lines_here.append("\t".join(map(str, [
-            "real-predict", seed, p.kind, " ".join(f"{k}={v}" for k, v in knobs), 2, f"{now:.6g}",
+            runner.family + "-predict", seed, p.kind, " ".join(f"{k}={v}" for k, v in knobs), 2, f"{now:.6g}",
             f"{said['predicted']['batches_per_second']:.6g}", f"{said['predicted']['low']:.6g}",
             f"{said['predicted']['high']:.6g}", f"{observed:.6g}", said["limited_by"]["kind"]])))
     gains = {}
@@ -259,12 +282,12 @@ def judge(runner, p, seed, lines):
     probability = findings[0]["probability"]
     right = [int(n in gains and gains[n] >= gains[best] / 2) for n in (name, second)]
     # Where both cores are used up and nothing else gains, they are what limits, but no third one can show it.
-    if full and gains[best] < CLEAR:
+    if full and gains[best] < CLEAR and not runner.beside:
         lines_here.append("real-left\tfull")
     else:
-        lines_here.append("\t".join(map(str, ["real-name", seed, p.kind, report["verdict"]["state"].replace(" ", "_"), name, second, 2, f"{probability:.4f}",
+        lines_here.append("\t".join(map(str, [runner.family + "-name", seed, p.kind, report["verdict"]["state"].replace(" ", "_"), name, second, 2, f"{probability:.4f}",
                                               best, f"{gains[best]:.4f}", *right])))
-    if runner.others > OTHERS_LIMIT:
+    if runner.others > OTHERS_LIMIT and not runner.beside:
         raise Busy(f"others used {runner.others:.2f} cores")
     lines += lines_here
     shown = ", ".join(f"{row} {gain:+.0%}" for row, gain in sorted(gains.items(), key=lambda g: -g[1])[:3])
@@ -291,10 +314,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.5)
     parser.add_argument("--tables", type=pathlib.Path, help="keep the reader's tables here")
     parser.add_argument("--only", default="", help="kinds that contain this")
+    parser.add_argument("--beside", type=float, default=0.0, help="cores that a neighbour computes on meanwhile")
     options = parser.parse_args()
     headrace = options.headrace.resolve()
     failed = 0
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, Neighbour(options.beside):
         folder = pathlib.Path(scratch)
         tables = tables_in(headrace, options.tables or folder)
         for seed in range(options.first, options.first + options.count):
@@ -308,7 +332,7 @@ def main():
             p = draw_reader(kind, seed, folder, tables, workload) if reads else draw_synthetic(kind, seed, folder)
             lines = []
             for attempt in range(ATTEMPTS):
-                runner = Runner(headrace, options.seconds, folder)
+                runner = Runner(headrace, options.seconds, folder, options.beside)
                 try:
                     (folder / f"{p.name}.db").unlink(missing_ok=True)
                     judge(runner, p, seed, lines)
