@@ -304,6 +304,14 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
   return batch;
 }
 
+double MeasurementSink::Total(std::string_view metric) const {
+  double total = 0;
+  for (const auto& [key, series] : state_->series) {
+    if (key.metric->name == metric) total += series.base + series.last - series.origin;
+  }
+  return total;
+}
+
 std::map<std::string, MeasurementSink::Loss> MeasurementSink::losses() const {
   std::map<std::string, Loss> all;
   for (const auto& [key, loss] : state_->losses) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +56,9 @@ class MeasurementSink : public probes::Sink {
   // included only with `fine`, because they would cost more than all the rest. `last`: measurements
   // that still wait for their operator's id are included without it.
   MeasurementBatch Take(int64_t now_ns, bool fine, bool last);
+
+  // What a counter has counted since the run's start, over all its labels and probes.
+  double Total(std::string_view metric) const;
 
   struct Loss {
     int64_t lost = 0;

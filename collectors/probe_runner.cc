@@ -116,6 +116,11 @@ void ProbeRunner::ReadAtStart() {
 void ProbeRunner::Fail(Running* running, const std::string& why) {
   running->active = false;
   if (running == split_owner_) split_source_ = nullptr;
+  try {
+    running->probe->Stop();
+  } catch (const std::exception&) {
+    // Its descriptors are closed with it.
+  }
   running->probe.reset();
   SetStatus(running, "degraded", "stopped while recording: " + why, "");
 }
@@ -174,6 +179,15 @@ void ProbeRunner::ReadOwnCost(int64_t now_ns) {
     sink_->Add(m);
   }
   sink_->EndRead();
+}
+
+int ProbeRunner::StepDown(const std::string& why) {
+  const int level = level_reached();
+  if (level < 2) return 0;
+  for (const auto& running : running_) {
+    if (running->active && running->info->level == level) Fail(running.get(), why);
+  }
+  return level_reached();
 }
 
 void ProbeRunner::Stop() {

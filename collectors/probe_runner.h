@@ -44,6 +44,9 @@ class ProbeRunner {
   // % of a core.
   void Read(int64_t now_ns, bool last);
   void ReadRest(int64_t now_ns);
+  // Stops those of the highest level that a probe works at, if that is 2 or more, and says why in
+  // their statuses. Returns the level that is left, 0 if nothing was stopped.
+  int StepDown(const std::string& why);
   void Stop();
 
   // Statuses that are new or changed since the last call.

@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "collectors/account_tree.h"
+#include "collectors/cost_guard.h"
 #include "collectors/environment.h"
 #include "collectors/flight_recorder.h"
 #include "collectors/left_behind.h"
@@ -106,8 +108,10 @@ struct OwnCost {
     return io ? io->written_call_bytes : 0;
   }
 
+  int64_t CpuNs() const { return ProcessCpuNs() - cpu_begin_ns; }
+
   void Read(const std::string& database, MeasurementSink* sink) const {
-    sink->Add(Figure("collector_cpu_ns", static_cast<double>(ProcessCpuNs() - cpu_begin_ns)));
+    sink->Add(Figure("collector_cpu_ns", static_cast<double>(CpuNs())));
     if (const auto self = probes::ReadProcessStat(getpid())) {
       sink->Add(Figure("collector_rss_bytes", static_cast<double>(self->rss_bytes)));
     }
@@ -434,7 +438,23 @@ class RecorderLoop {
     add("collector_ticks_late_count", late_ticks_);
     cost_.Read(result_.database, &sink_);
     sink_.EndRead();
+    WatchCost();
     parts_.End("processes");
+  }
+
+  // Measures less where recording takes too much of the program; not where the level was asked for.
+  void WatchCost() {
+    if (options_.level) return;
+    const auto cost =
+        cost_guard_.Add({last_ns_, static_cast<double>(cost_.CpuNs()),
+                         sink_.Total("bpf_run_time_ns"), static_cast<double>(tree_cpu_ns_)});
+    if (!cost) return;
+    runner_.StepDown(
+        fmt::format("after {:.0f} s recording took {:.1f} % of the program's speed, more than "
+                    "{:.0f} %; --level "
+                    "{} keeps it",
+                    static_cast<double>(last_ns_) / 1e9, 100 * *cost, 100 * kMostCost,
+                    runner_.level_reached()));
   }
 
   void ReadHostCores() {
@@ -637,6 +657,7 @@ class RecorderLoop {
   bool forks_told_ = false;
   probes::Target target_;
   OwnCost cost_;
+  CostGuard cost_guard_{static_cast<double>(std::thread::hardware_concurrency())};
   Parts parts_;
   MeasurementSink sink_;
   ProbeRunner runner_;

@@ -45,8 +45,15 @@ const Quantity* FactOf(const Section& section, const std::string& key) {
   return nullptr;
 }
 
+// Whether the recorder measured less from some instant on, since recording took too much.
+bool SteppedDown(const analysis::RunView& run) {
+  return std::any_of(run.probes.begin(), run.probes.end(), [](const analysis::ProbeRow& probe) {
+    return probe.reason.starts_with("stopped while recording: after ");
+  });
+}
+
 // "recording took 1.3 % of the machine; no events lost", from the section that has it whole.
-void AddCost(const std::vector<Section>& sections, FirstPage* page) {
+void AddCost(const analysis::RunView& run, const std::vector<Section>& sections, FirstPage* page) {
   for (const Section& section : sections) {
     if (section.key != "cost") continue;
     const Quantity* share = FactOf(section, "machine_ratio");
@@ -62,6 +69,7 @@ void AddCost(const std::vector<Section>& sections, FirstPage* page) {
       text += lost->value() < 1 ? "; no events lost"
                                 : fmt::format("; {:.0f} events lost (section cost)", lost->value());
     }
+    if (SteppedDown(run)) text += "; it measured less once it took too much (section probes)";
     page->lines.push_back({"cost", text});
     return;
   }
@@ -122,7 +130,7 @@ Report MakeReport(const analysis::RunView& run, const analysis::Statements& stat
       report.sections.push_back(std::move(*section));
     }
   }
-  AddCost(report.sections, &report.first);
+  AddCost(run, report.sections, &report.first);
   AddMore(run, &report.first);
   report.decided = statements.bottleneck.has_value()
                        ? statements.bottleneck->verdict != analysis::Verdict::kUndecided

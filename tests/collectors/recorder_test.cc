@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/registry.h"
 #include "collectors/agent.h"
 #include "probes/account/account_segment.h"
 #include "probes/account/scope.h"
@@ -92,10 +93,37 @@ HR_PROBE("a fake of the test", {.summary = "for tests",
                                 .check = nullptr,
                                 .make = [] { return std::make_unique<FakeProbe>(); }});
 
+// One of level 3 whose eBPF programs take a fifth of a core.
+bool costly_works = false;
+class CostlyProbe : public probes::Probe {
+ public:
+  probes::Availability Start(const probes::Host&, const probes::Target&) override {
+    return costly_works ? probes::Availability::Ok() : probes::Availability::Unavailable("no", "");
+  }
+  void Read(probes::Sink& sink) override {
+    probes::Measurement m;
+    m.metric = "bpf_run_time_ns";
+    m.labels.cause = "costly/on_switch";
+    m.value = 0.2 * static_cast<double>(MonotonicNs() - begin_ns_);
+    sink.Add(m);
+  }
+  void Stop() override {}
+
+ private:
+  int64_t begin_ns_ = MonotonicNs();
+};
+
+HR_PROBE("a costly fake of the test", {.summary = "for tests",
+                                       .affects = "nothing real",
+                                       .level = 3,
+                                       .check = nullptr,
+                                       .make = [] { return std::make_unique<CostlyProbe>(); }});
+
 class Recorder : public RecordingFixture {
  protected:
   void TearDown() override {
     fake = {};
+    costly_works = false;
     RecordingFixture::TearDown();
   }
 };
@@ -124,6 +152,36 @@ TEST_F(Recorder, RecordsARunningPipelineForADuration) {
                     "last_value > 0"),
             1);
   EXPECT_GE(Integer("SELECT COUNT(*) FROM step_interval"), kFewTicks);
+}
+
+TEST_F(Recorder, StepsDownWhereRecordingTakesTooMuchUnlessTheLevelWasAskedFor) {
+  costly_works = true;
+  for (const auto& [name, info] : Registry<probes::ProbeInfo>::Global().entries()) {
+    if (info.level >= 3 && name != "a costly fake of the test") options_.without.push_back(name);
+  }
+  const std::string state =
+      "SELECT state || ': ' || reason FROM probe_status WHERE probe = 'a costly fake of the test' "
+      "AND run_id = (SELECT MAX(run_id) FROM probe_status)";
+  options_.pid = StartPipeline(60);
+  options_.duration_ns = 4000 * kMs + kSlowStartNs;
+  for (const bool asked : {true, false}) {
+    if (asked) {
+      options_.level = 3;
+    } else {
+      options_.level.reset();
+    }
+    EXPECT_EQ(Record(options_).state, RunState::kComplete);
+    if (asked) {
+      EXPECT_EQ(Text(state), "active: ");
+    } else {
+      EXPECT_THAT(Text(state), testing::MatchesRegex(
+                                   "degraded: stopped while recording: after [0-9]+ s recording "
+                                   "took [0-9.]+ % of the program's speed, more than 2 %; --level "
+                                   "3 keeps it"));
+      // The rest goes on.
+      EXPECT_GT(Integer("SELECT MAX(start_ns) FROM step_interval WHERE run_id = 2"), 3000 * kMs);
+    }
+  }
 }
 
 TEST_F(Recorder, KilledPipelineLeavesAnInterruptedReadableRun) {

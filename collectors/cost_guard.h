@@ -1,0 +1,36 @@
+// CostGuard: watches what recording takes of the recorded program, so that the recorder can measure
+// less before that is too much.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+namespace headrace::collectors {
+
+// More than this share of the program's speed is too much.
+inline constexpr double kMostCost = 0.02;
+
+// Cumulative figures at one instant; nanoseconds.
+struct CostReading {
+  int64_t at_ns = 0;
+  double recorder_cpu_ns = 0;
+  double kernel_programs_ns = 0;  // run time of our eBPF programs
+  double program_cpu_ns = 0;      // of all processes of the run
+};
+
+class CostGuard {
+ public:
+  explicit CostGuard(double num_cores) : num_cores_(num_cores) {}
+
+  // Adds a reading; they are to come about once a second. Returns the share of the program's speed
+  // that recording took in the last two to three seconds, if that was more than kMostCost; the
+  // recorder is then to step down, and the next answer comes after as long again.
+  std::optional<double> Add(const CostReading& reading);
+
+ private:
+  double CostBetween(const CostReading& from, const CostReading& to) const;
+  double num_cores_;
+  std::deque<CostReading> readings_;  // since the last answer
+};
+
+}  // namespace headrace::collectors

@@ -1,0 +1,63 @@
+#include "collectors/cost_guard.h"
+
+#include <gtest/gtest.h>
+
+namespace headrace::collectors {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Readings a second apart of a recorder that takes `recorder` of one core and whose eBPF programs
+// take `programs` of one, of a program that uses `cores`; the second of the first answer, 0 if none
+// came in `seconds`.
+int SecondOfAnswer(double num_cores, double recorder, double programs, double cores, int seconds,
+                   double* cost = nullptr) {
+  CostGuard guard(num_cores);
+  for (int s = 0; s <= seconds; ++s) {
+    const double now = static_cast<double>(s) * kSecond;
+    if (const auto answer = guard.Add({s * kSecond, recorder * now, programs * now, cores * now})) {
+      if (cost != nullptr) *cost = *answer;
+      return s;
+    }
+  }
+  return 0;
+}
+
+TEST(CostGuard, AnswersOnceItIsTooMuch) {
+  double cost = 0;
+  EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.06, 2, 60, &cost), 2);
+  EXPECT_NEAR(cost, 0.06 / 2 + 0.01 / 2, 1e-9);
+  EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.02, 2, 60), 0);
+  // Many cores: what the recorder takes beside them is less of the machine.
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 2, 60), 2);
+  EXPECT_EQ(SecondOfAnswer(16, 0.06, 0, 16, 60), 0);
+  // Of a program that waits most of the time the programs' share is one of the time.
+  EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.01, 0.05, 60), 0);
+}
+
+TEST(CostGuard, ABurstIsNoCost) {
+  CostGuard guard(2);
+  double programs = 0;
+  for (int s = 0; s < 20; ++s) {
+    programs += (s == 7 ? 0.06 : 0.005) * kSecond;
+    EXPECT_FALSE(guard.Add({s * kSecond, 0, programs, 2.0 * s * kSecond})) << s;
+  }
+}
+
+TEST(CostGuard, AfterAnAnswerItWaitsForWhatTheStepDownBrings) {
+  CostGuard guard(2);
+  int answers = 0;
+  for (int s = 0; s <= 12; ++s) {
+    const double now = static_cast<double>(s) * kSecond;
+    answers += guard.Add({s * kSecond, 0, 0.5 * now, 2 * now}).has_value();
+  }
+  EXPECT_EQ(answers, 6);
+}
+
+TEST(CostGuard, ReadingsOfOneInstantSayNothing) {
+  CostGuard guard(2);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(guard.Add({kSecond, 1e9 * i, 1e9 * i, 1e9 * i}));
+}
+
+}  // namespace
+}  // namespace headrace::collectors
