@@ -13,6 +13,8 @@
 namespace headrace::collectors {
 namespace {
 
+constexpr size_t kMostRanks = 1024;
+
 template <typename T>
 T* FindId(std::vector<T>* samples, int64_t id) {
   const auto it =
@@ -115,6 +117,18 @@ void AccountTree::ImageChanged(int64_t pid) {
   Drop(pid);
 }
 
+void AccountTree::AddRank(int64_t pid, const StepSample& steps) {
+  if (steps.steps <= 0) return;
+  if (ranks_.size() >= kMostRanks && ranks_.count(pid) == 0) return;
+  RankSteps& rank = ranks_[pid];
+  if (rank.begun) {
+    rank.steps += steps.steps;
+    rank.wait_ns += steps.wait_ns;
+    rank.compute_ns += steps.compute_ns;
+  }
+  rank.begun = true;
+}
+
 void AccountTree::Drop(int64_t pid) {
   const auto it = samplers_.find(pid);
   if (it == samplers_.end()) return;
@@ -168,7 +182,9 @@ IntervalSample AccountTree::Take(const std::function<bool(int64_t pid)>& alive,
         const auto found = splits->find(pid);
         own = found == splits->end() ? &kNone : &found->second;
       }
-      Merge(pid, sampler.Take(lives, own), &all);
+      const IntervalSample sample = sampler.Take(lives, own);
+      Merge(pid, sample, &all);
+      AddRank(pid, sample.steps);
     } catch (const Error& error) {
       refused_[pid] = error.what();
       ended.push_back(pid);

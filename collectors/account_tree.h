@@ -29,6 +29,13 @@ struct Moment {
   std::map<std::string, double> queue_fill;  // occupancy / capacity, by queue
 };
 
+// The steps of one process that takes batches, a rank of the job. Its first ones are left out: they
+// waited for its workers to start.
+struct RankSteps {
+  bool begun = false;
+  int64_t steps = 0, wait_ns = 0, compute_ns = 0;
+};
+
 class AccountTree {
  public:
   // `use_clock`: false leaves out the accounts' thread CPU clock (level 1).
@@ -67,6 +74,8 @@ class AccountTree {
   const std::map<int64_t, NamedFile>& left_behind() const { return left_behind_; }
   const std::map<int64_t, std::string>& refused() const { return refused_; }
   const Moment& moment() const { return moment_; }
+  // By pid, since the run began; of the first kMostRanks processes that took batches.
+  const std::map<int64_t, RankSteps>& ranks() const { return ranks_; }
   Sampler::Losses losses() const;
   std::vector<probes::AccountedProcess> Accounted() const;
 
@@ -80,6 +89,7 @@ class AccountTree {
     RecordedMark mark;
   };
   void Merge(int64_t pid, const IntervalSample& own, IntervalSample* all);
+  void AddRank(int64_t pid, const StepSample& steps);
   void Drop(int64_t pid);
   int64_t Number(std::map<std::string, int64_t>* numbers, const std::string& name) const;
 
@@ -99,6 +109,7 @@ class AccountTree {
   std::map<std::pair<int64_t, uint32_t>, int64_t> operator_ids_;  // (pid, index)
   Sampler::Losses ended_losses_;
   Moment moment_;
+  std::map<int64_t, RankSteps> ranks_;
   bool ever_attached_ = false, schedstat_readable_ = false;
 };
 

@@ -436,10 +436,25 @@ class RecorderLoop {
     add("process_read_call_bytes", tree_.read_call_bytes());
     ReadHostCores();
     add("collector_ticks_late_count", late_ticks_);
+    ReadRanks();
     cost_.Read(result_.database, &sink_);
     sink_.EndRead();
     WatchCost();
     parts_.End("processes");
+  }
+
+  void ReadRanks() {
+    for (const auto& [pid, rank] : accounts_.ranks()) {
+      const auto add = [&, pid = pid](const char* metric, int64_t value) {
+        probes::Measurement figure = Figure(metric, static_cast<double>(value));
+        figure.labels.pid = pid;
+        figure.course = false;
+        sink_.Add(figure);
+      };
+      add("rank_steps_count", rank.steps);
+      add("rank_wait_ns", rank.wait_ns);
+      add("rank_compute_ns", rank.compute_ns);
+    }
   }
 
   // Measures less where recording takes too much of the program; not where the level was asked for.

@@ -24,6 +24,15 @@ void Doubt(const Differential& differential, Bottleneck* bottleneck) {
       "elsewhere: record all of them again, longer and with less other load on the machine";
 }
 
+// The model puts all ranks together, so that it knows no cause of one that is slower. It is not to
+// be asked which setting of all of them would help.
+void Doubt(const SlowRank& slow, Bottleneck* bottleneck) {
+  bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->unexplained = true;
+  bottleneck->measure = fmt::format(
+      "{}: in the next run, record that one alone (headrace profile -p PID)", Words(slow));
+}
+
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
   if (!run.prediction || run.prediction->predicted <= 0) return std::nullopt;
   const Real observed = model != nullptr ? Real(model->demands().rate) : run.prediction->observed;
@@ -98,6 +107,8 @@ Statements MakeStatements(const RunView& run) {
     statements.bottleneck = FindBottleneck(*statements.predictor);
     statements.differential = CompareSiblings(*statements.model, *statements.bottleneck);
     Doubt(*statements.differential, &*statements.bottleneck);
+    statements.slow_rank = SlowestRank(Ranks(run));
+    if (statements.slow_rank) Doubt(*statements.slow_rank, &*statements.bottleneck);
     statements.allocation = Allocate(*statements.predictor, Budget{});
     statements.earlier = EarlierLimitOf(run, statements.model->phases());
   } catch (const Error& error) {
@@ -106,6 +117,12 @@ Statements MakeStatements(const RunView& run) {
   }
   statements.planned = PlannedOf(run, statements.model.get());
   return statements;
+}
+
+double JobStall(const Statements& statements) {
+  const double all = statements.model->stall_ratio();
+  if (!statements.slow_rank || !statements.slow_rank->together) return all;
+  return std::max(all, statements.slow_rank->rank.wait_ratio());
 }
 
 }  // namespace headrace::analysis

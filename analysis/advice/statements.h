@@ -9,6 +9,7 @@
 #include "analysis/outside/outside.h"
 #include "analysis/program/allocation.h"
 #include "analysis/run/plausibility.h"
+#include "analysis/run/ranks.h"
 
 namespace headrace::analysis {
 
@@ -39,11 +40,16 @@ struct Statements {
   std::optional<PlannedRate> planned;        // of a run that was started with a plan
   std::string withheld;                      // "too short for a verdict (...)"
   std::optional<Outside> outside;            // of a run without operators
+  std::optional<SlowRank> slow_rank;         // of a run with a bottleneck
   Doubts doubts;                             // figures of the accounts that cannot be true
 };
 
 // `run` must outlive the result. Never throws for a run that is merely too short, has no accounts,
 // or accounts that are not to be believed.
 Statements MakeStatements(const RunView& run);
+
+// Share of each step that the job waits for batches: of its slowest rank where ranks step together,
+// else of all. Of a run with a model.
+double JobStall(const Statements& statements);
 
 }  // namespace headrace::analysis

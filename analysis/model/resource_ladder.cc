@@ -15,7 +15,8 @@ std::vector<Rung> ResourceLadder(const PipelineModel& model, const Bottleneck& b
     Rung rung;
     rung.name = kind.SizedName(model, finding.limit);
     rung.kind = kind.name();
-    rung.binding = i == 0 || (bottleneck.verdict == Verdict::kBalanced && i == 1);
+    rung.binding =
+        !bottleneck.unexplained && (i == 0 || (bottleneck.verdict == Verdict::kBalanced && i == 1));
     if (std::isfinite(finding.limit.bound)) {
       rung.attainable = Quantity::Of(finding.limit.bound, Unit::kPerSecond, Source::kAccount)
                             .WithInterval(finding.bound_interval.low, finding.bound_interval.high);

@@ -1,7 +1,14 @@
 #include "analysis/run/ranks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include "analysis/thresholds.h"
+#include "base/error.h"
+#include "base/units.h"
 
 namespace headrace::analysis {
 
@@ -20,6 +27,88 @@ int RanksOf(const RunView& run) {
 int EachRank(const RunView& run, int workers) {
   if (workers <= 0) return workers;
   return std::max(1, static_cast<int>(std::lround(double(workers) / RanksOf(run))));
+}
+
+double Rank::wait_ratio() const {
+  const double all = wait_s + compute_s;
+  return all > 0 ? wait_s / all : 0;
+}
+
+double Rank::steps_per_s() const {
+  const double all = wait_s + compute_s;
+  return all > 0 ? steps / all : 0;
+}
+
+std::vector<Rank> Ranks(const RunView& run) {
+  std::map<int64_t, Rank> by_process;
+  for (const MeasurementRow& row : run.measurements) {
+    if (!row.process_id || !row.value) continue;
+    double Rank::*figure = nullptr;
+    double scale = 1e-9;
+    if (row.metric == "rank_steps_count") {
+      figure = &Rank::steps;
+      scale = 1;
+    } else if (row.metric == "rank_wait_ns") {
+      figure = &Rank::wait_s;
+    } else if (row.metric == "rank_compute_ns") {
+      figure = &Rank::compute_s;
+    } else {
+      continue;
+    }
+    Rank& rank = by_process[*row.process_id];
+    rank.pid = row.pid;
+    rank.process = row.process;
+    rank.*figure = *row.value * scale;
+  }
+  std::vector<Rank> ranks;
+  for (auto& [id, rank] : by_process) {
+    if (rank.steps > 0) ranks.push_back(std::move(rank));
+  }
+  if (ranks.size() < 2) return {};
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const Rank& a, const Rank& b) { return a.wait_ratio() > b.wait_ratio(); });
+  return ranks;
+}
+
+std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks) {
+  if (ranks.size() < 2) return std::nullopt;
+  const auto [fewest, most] = std::minmax_element(
+      ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) { return a.steps < b.steps; });
+  if (fewest->steps < kEnoughStepsOfRank) return std::nullopt;
+  SlowRank slow;
+  slow.ranks = ranks.size();
+  slow.together = most->steps - fewest->steps <= 2 + kStepTogether * most->steps;
+  const auto slowest = slow.together ? ranks.begin()  // they are sorted by it
+                                     : std::min_element(ranks.begin(), ranks.end(),
+                                                        [](const Rank& a, const Rank& b) {
+                                                          return a.steps_per_s() < b.steps_per_s();
+                                                        });
+  slow.rank = *slowest;
+  slow.others_steps_per_s = INFINITY;
+  for (auto other = ranks.begin(); other != ranks.end(); ++other) {
+    if (other == slowest) continue;
+    slow.others_wait_ratio = std::max(slow.others_wait_ratio, other->wait_ratio());
+    slow.others_steps_per_s = std::min(slow.others_steps_per_s, other->steps_per_s());
+  }
+  const bool clear = slow.together
+                         ? slow.rank.wait_ratio() - slow.others_wait_ratio > kSmallStall
+                         : slow.rank.steps_per_s() < slow.others_steps_per_s * (1 - kSlowRank);
+  return clear ? std::optional(slow) : std::nullopt;
+}
+
+std::string Words(const SlowRank& slow) {
+  const std::string who = fmt::format("pid {} ({}), one of {} ranks,", slow.rank.pid,
+                                      Printable(slow.rank.process), slow.ranks);
+  const bool one = slow.ranks == 2;
+  if (slow.together) {
+    return fmt::format(
+        "{} waits {} of each step, the {}", who, FormatPercent(slow.rank.wait_ratio()),
+        one ? fmt::format("other {}", FormatPercent(slow.others_wait_ratio))
+            : fmt::format("others {} at most", FormatPercent(slow.others_wait_ratio)));
+  }
+  const std::string others = FormatRate(slow.others_steps_per_s, "batches");
+  return fmt::format("{} takes {}, the {}", who, FormatRate(slow.rank.steps_per_s(), "batches"),
+                     one ? "other " + others : fmt::format("others {} at least", others));
 }
 
 }  // namespace headrace::analysis

@@ -1,5 +1,9 @@
 // Ranks: trainers of one job, each with a loader of its own, recorded together.
 #pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
@@ -9,5 +13,35 @@ int RanksOf(const RunView& run);
 
 // `workers` of all ranks together, shared out to each of them.
 int EachRank(const RunView& run, int workers);
+
+// A process that took batches, from its second reading on.
+struct Rank {
+  int64_t pid = 0;
+  std::string process;
+  double steps = 0, wait_s = 0, compute_s = 0;
+  double wait_ratio() const;   // share of its steps' time; 0 without any
+  double steps_per_s() const;  // while it took them; 0 without any
+};
+
+// Those of the run, longest wait first; empty where fewer than two took batches.
+std::vector<Rank> Ranks(const RunView& run);
+
+// A rank that holds up the others.
+struct SlowRank {
+  Rank rank;
+  // All took equally many batches, so that each step takes what it takes the slowest: it is the one
+  // that waits for its batches clearly longer, while the others wait for it within their steps.
+  // Otherwise they go on by themselves, and it is the one with the clearly lowest rate.
+  bool together = false;
+  size_t ranks = 0;               // with it
+  double others_wait_ratio = 0;   // the longest of theirs
+  double others_steps_per_s = 0;  // the least of theirs
+};
+
+// Empty: none is clearly slower, or there are not two with enough batches to say so.
+std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks);
+
+// "pid 4321 (python), one of 4 ranks, waits 62.0 % of each step, the others 8.1 % at most".
+std::string Words(const SlowRank& slow);
 
 }  // namespace headrace::analysis

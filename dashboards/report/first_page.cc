@@ -32,7 +32,8 @@ std::string Rate(double batches_per_second) { return FormatRate(batches_per_seco
 
 // ---------------------------------------------------------------- the verdict
 
-void AddStall(const PipelineModel& model, const Bottleneck& bottleneck, FirstPage* page) {
+void AddStall(const Statements& statements, FirstPage* page) {
+  const PipelineModel& model = *statements.model;
   if (!HasTrainer(model)) {
     page->badge = "NO TRAINER";
     page->verdict =
@@ -40,10 +41,13 @@ void AddStall(const PipelineModel& model, const Bottleneck& bottleneck, FirstPag
                     Rate(model.demands().rate));
     return;
   }
-  page->badge = StallGrade(model.stall_ratio());
-  page->severity = SeverityOf(model.stall_ratio());
-  page->verdict =
-      StallSentence("The trainer", "of each step", model.stall_ratio(), bottleneck.stall_interval);
+  const double stall = analysis::JobStall(statements);
+  page->badge = StallGrade(stall);
+  page->severity = SeverityOf(stall);
+  page->verdict = stall > model.stall_ratio()
+                      ? StallSentence("The slowest rank", "of each step", stall, std::nullopt)
+                      : StallSentence("The trainer", "of each step", stall,
+                                      statements.bottleneck->stall_interval);
 }
 
 // ---------------------------------------------------------------- the picture
@@ -327,12 +331,31 @@ void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* pa
   page->lines.push_back({"fix", "record the pipeline itself, with the same settings"});
 }
 
+// One rank holds up the others. The model has all of them together and knows no cause for it.
+void AddSlowRank(const RunView& run, const analysis::SlowRank& slow, FirstPage* page) {
+  page->lines.push_back({"limit", analysis::Words(slow)});
+  page->lines.push_back(
+      {"why", slow.together
+                  ? "All took equally many batches, so the others wait for it within their "
+                    "steps. What it waits for is not known from all of them together."
+                  : "Each goes on by itself, and it takes the fewest batches."});
+  page->lines.push_back({"fix",
+                         "Find what is different about it: its shard, its host, its cores. In the "
+                         "next run, record that rank alone for its own limit:"});
+  page->lines.push_back(
+      {"", fmt::format("{} profile -p PID{}", run.program, run.database_option), true});
+}
+
 void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* page) {
   const PipelineModel& model = *statements.model;
   const Bottleneck& bottleneck = *statements.bottleneck;
-  AddStall(model, bottleneck, page);
+  AddStall(statements, page);
   AddConditions(run, statements, page);
-  page->picture = Picture(run, statements).Draw();
+  if (!statements.slow_rank) page->picture = Picture(run, statements).Draw();
+  if (statements.slow_rank) {
+    AddSlowRank(run, *statements.slow_rank, page);
+    return;
+  }
   page->lines.push_back({"limit", LimitLine(model, bottleneck)});
   page->lines.push_back({"why", WhyLine(run, model, bottleneck)});
   if (bottleneck.verdict == Verdict::kUndecided) {

@@ -91,6 +91,28 @@ RunView WaitingForMemory() {
   return run;
 }
 
+// Two ranks that step together; the second waits for its batches.
+RunView WithASlowRank() {
+  RunView run = Recorded(Consuming());
+  run.run.pipeline_path.clear();
+  int64_t pid = 500;
+  for (const double wait_ratio : {0.01, 0.4}) {
+    const auto put = [&](const char* metric, double value) {
+      analysis::MeasurementRow row;
+      row.metric = metric;
+      row.process_id = row.pid = pid;
+      row.process = "python";
+      row.value = value;
+      run.measurements.push_back(row);
+    };
+    put("rank_steps_count", 400);
+    put("rank_wait_ns", wait_ratio * 8e9);
+    put("rank_compute_ns", (1 - wait_ratio) * 8e9);
+    ++pid;
+  }
+  return run;
+}
+
 Report Make(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
 
 std::string Page(const Report& report, int width, bool color = false) {
@@ -116,7 +138,8 @@ TEST(FirstPage, AsPeopleReadIt) {
                {"first_page_trainer.txt", Recorded(Consuming())},
                {"first_page_alone.txt", Recorded(WithoutTrainer())},
                {"first_page_busy.txt", Recorded(Decoding(), 1.5)},
-               {"first_page_memory.txt", WaitingForMemory()}};
+               {"first_page_memory.txt", WaitingForMemory()},
+               {"first_page_slow_rank.txt", WithASlowRank()}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
     ExpectGolden(c.name, Page(Make(c.run), 80));

@@ -50,6 +50,33 @@ if __name__ == "__main__":
             if time.monotonic() > end: break
 """
 
+# Ranks that step together; the second reads its shard slowly.
+RANKS = """
+import multiprocessing, sys, time
+import headrace
+
+def shard(seconds):
+    while True:
+        time.sleep(seconds)
+        yield [0]
+
+def rank(number, barrier, seconds):
+    steps = int(seconds / 0.024)
+    for batch in headrace.wrap(shard(0.012 if number == 1 and sys.argv[1] == "slow" else 0.001)):
+        time.sleep(0.01)
+        barrier.wait(10)
+        steps -= 1
+        if steps == 0: break
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(3)
+    ranks = [context.Process(target=rank, args=(n, barrier, float(sys.argv[2]))) for n in range(3)]
+    for each in ranks: each.start()
+    for each in ranks: each.join(30)
+    for each in ranks: each.kill()
+"""
+
 
 def busy_seconds():
     """CPU time that all programs but this one and its children have used."""
@@ -112,6 +139,31 @@ class Profile(ProgramTest):
     def test_loader_without_workers(self):
         # One thread loads and computes in turn: it is the limit itself, or its larger part is.
         self.check(LOADER, ("workers", 0, "fork"), {"stage", "thread"}, "loader", ["decode", "getitem", "collate"])
+
+    def test_one_rank_holds_up_the_others(self):
+        """Over all three the wait is a quarter of a step; the job waits half of each."""
+        for attempt in range(2):
+            report, _ = self.profile(RANKS, "slow")
+            verdict, ranks = report["verdict"], report["ranks"]
+            self.folder.joinpath("runs.db").unlink()
+            self.assertEqual(len(ranks), 3, ranks)
+            if verdict["state"] == "undecided" and verdict["stall_ratio"] > 0.4:
+                break
+        slow = ranks[0]
+        self.assertEqual(verdict["state"], "undecided", verdict)
+        self.assertEqual(verdict["grade"], "high")
+        self.assertAlmostEqual(verdict["stall_ratio"], slow["wait_ratio"], places=6)
+        self.assertGreater(slow["wait_ratio"], 2 * ranks[1]["wait_ratio"])
+        limit = next(line["text"] for line in report["page"]["lines"] if line["label"] == "limit")
+        self.assertIn(f"pid {slow['pid']} (", limit)
+        self.assertIn("one of 3 ranks", limit)
+
+    def test_ranks_that_are_alike(self):
+        report, _ = self.profile(RANKS, "alike")
+        self.assertEqual(len(report["ranks"]), 3)
+        self.assertNotIn("slow", report)
+        limit = next(line["text"] for line in report["page"]["lines"] if line["label"] == "limit")
+        self.assertNotIn("ranks", limit)
 
     def test_spawned_pool_limited_by_its_workers(self):
         self.check(POOL, ("workers", 2, "spawn"), {"stage"}, "Pool", ["decode", "send"])

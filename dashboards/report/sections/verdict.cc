@@ -121,13 +121,14 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
   const PipelineModel& model = *statements.model;
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
-  Quantity stall = Quantity::Of(model.stall_ratio(), Unit::kRatio, Source::kAccount);
-  if (bottleneck.stall_interval) {
+  const double job_stall = analysis::JobStall(statements);
+  Quantity stall = Quantity::Of(job_stall, Unit::kRatio, Source::kAccount);
+  if (bottleneck.stall_interval && job_stall <= model.stall_ratio()) {
     stall = stall.WithInterval(bottleneck.stall_interval->low, bottleneck.stall_interval->high);
   }
   section->facts = {
       {"state", analysis::VerdictName(bottleneck.verdict)},
-      {"grade", StallGradeKey(model.stall_ratio())},
+      {"grade", StallGradeKey(job_stall)},
       {"stall_ratio", stall},
       {"limit.name", first.limit.name},
       {"limit.kind", first.limit.kind_name()},
