@@ -1,7 +1,7 @@
 # Two commands: `make demo` and `make test`. Each installs what is missing, builds, and runs.
 JOBS ?= $(shell nproc)
 # Two tests at a time; those that measure run alone (tests/CMakeLists.txt).
-TEST_JOBS ?= 2
+TEST_JOBS ?= 3
 CTEST_ARGS ?=
 
 .PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench bench-peers ladder validate install clean format

@@ -5,7 +5,8 @@
 #                                stack sampler's parsers, a tenth checkpoints, frames, nodes files and stored comparisons each, a
 #                                twentieth plans, stored decisions and a study's files each
 #   fuzz.sh build                builds them
-#   fuzz.sh run SECONDS NAME...  runs these, which are built: `fuzz.sh run 60 dwrf_fuzz`
+#   fuzz.sh each SECONDS NAME... runs each of these, which are built, so long: `fuzz.sh each 60 dwrf_fuzz`; HEADRACE_FUZZ_EACH=N
+#                                overrides SECONDS
 #
 # They begin with small files of our own writer, the example files where they are, and what earlier runs found worth keeping
 # (build-fuzz/corpus, the newest 2000 inputs of each kind), so that short runs go on where the last one ended. An input that something
@@ -14,8 +15,9 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
 all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz"
+each=
 case ${1:-} in
-  run) seconds=$2; shift 2; fuzzers=$* ;;
+  each) seconds=${HEADRACE_FUZZ_EACH:-$2} each=1; shift 2; fuzzers=$* ;;
   build) seconds=0 fuzzers= ;;
   *) seconds=${1:-600} fuzzers=$all ;;
 esac
@@ -29,10 +31,11 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$build/found"
 cd "$work"
 
-# fuzz NAME PART KIND LENGTH [OPTION...]: runs NAME for a PART-th of the time, with inputs of up to LENGTH bytes; $work/KIND has the
+# fuzz NAME PART KIND LENGTH [OPTION...]: runs NAME for a PART-th of the time (with `each` for all of it), with inputs of up to LENGTH bytes; $work/KIND has the
 # seeds. An input may take 100 s on a machine that does other things; one that takes that long on a quiet one does not end.
 fuzz() {
   name=$1 time=$(((seconds + $2 - 1) / $2)) kind=$3 length=$4
+  [ -z "$each" ] || time=$seconds
   shift 4
   corpus=$build/corpus/$kind
   mkdir -p "$corpus" "$work/$kind"
