@@ -121,7 +121,7 @@ Statements MakeStatements(const RunView& run) {
 
 double JobStall(const Statements& statements) {
   const double all = statements.model->stall_ratio();
-  if (!statements.slow_rank || !statements.slow_rank->together) return all;
+  if (!statements.slow_rank) return all;
   return std::max(all, statements.slow_rank->rank.wait_ratio());
 }
 

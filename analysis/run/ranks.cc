@@ -75,40 +75,19 @@ std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks) {
   const auto [fewest, most] = std::minmax_element(
       ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) { return a.steps < b.steps; });
   if (fewest->steps < kEnoughStepsOfRank) return std::nullopt;
-  SlowRank slow;
-  slow.ranks = ranks.size();
-  slow.together = most->steps - fewest->steps <= 2 + kStepTogether * most->steps;
-  const auto slowest = slow.together ? ranks.begin()  // they are sorted by it
-                                     : std::min_element(ranks.begin(), ranks.end(),
-                                                        [](const Rank& a, const Rank& b) {
-                                                          return a.steps_per_s() < b.steps_per_s();
-                                                        });
-  slow.rank = *slowest;
-  slow.others_steps_per_s = INFINITY;
-  for (auto other = ranks.begin(); other != ranks.end(); ++other) {
-    if (other == slowest) continue;
-    slow.others_wait_ratio = std::max(slow.others_wait_ratio, other->wait_ratio());
-    slow.others_steps_per_s = std::min(slow.others_steps_per_s, other->steps_per_s());
-  }
-  const bool clear = slow.together
-                         ? slow.rank.wait_ratio() - slow.others_wait_ratio > kSmallStall
-                         : slow.rank.steps_per_s() < slow.others_steps_per_s * (1 - kSlowRank);
-  return clear ? std::optional(slow) : std::nullopt;
+  // They are read at different instants of a step.
+  if (most->steps - fewest->steps > 2 + kStepTogether * most->steps) return std::nullopt;
+  const Rank &first = ranks[0], &second = ranks[1];
+  if (first.wait_ratio() - second.wait_ratio() <= kSmallStall) return std::nullopt;
+  return SlowRank{first, ranks.size(), second.wait_ratio()};
 }
 
 std::string Words(const SlowRank& slow) {
-  const std::string who = fmt::format("pid {} ({}), one of {} ranks,", slow.rank.pid,
-                                      Printable(slow.rank.process), slow.ranks);
-  const bool one = slow.ranks == 2;
-  if (slow.together) {
-    return fmt::format(
-        "{} waits {} of each step, the {}", who, FormatPercent(slow.rank.wait_ratio()),
-        one ? fmt::format("other {}", FormatPercent(slow.others_wait_ratio))
-            : fmt::format("others {} at most", FormatPercent(slow.others_wait_ratio)));
-  }
-  const std::string others = FormatRate(slow.others_steps_per_s, "batches");
-  return fmt::format("{} takes {}, the {}", who, FormatRate(slow.rank.steps_per_s(), "batches"),
-                     one ? "other " + others : fmt::format("others {} at least", others));
+  const std::string others = FormatPercent(slow.others_wait_ratio);
+  return fmt::format(
+      "pid {} ({}), one of {} ranks, waits {} of each step, the {}", slow.rank.pid,
+      Printable(slow.rank.process), slow.ranks, FormatPercent(slow.rank.wait_ratio()),
+      slow.ranks == 2 ? "other " + others : fmt::format("others {} at most", others));
 }
 
 }  // namespace headrace::analysis

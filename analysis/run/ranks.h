@@ -26,19 +26,17 @@ struct Rank {
 // Those of the run, longest wait first; empty where fewer than two took batches.
 std::vector<Rank> Ranks(const RunView& run);
 
-// A rank that holds up the others.
+// A rank that holds up the others. All took equally many batches, so that each of their steps takes
+// what it takes the slowest: it is the one that waits for its batches clearly longer, while the
+// others wait for it within their steps.
 struct SlowRank {
   Rank rank;
-  // All took equally many batches, so that each step takes what it takes the slowest: it is the one
-  // that waits for its batches clearly longer, while the others wait for it within their steps.
-  // Otherwise they go on by themselves, and it is the one with the clearly lowest rate.
-  bool together = false;
-  size_t ranks = 0;               // with it
-  double others_wait_ratio = 0;   // the longest of theirs
-  double others_steps_per_s = 0;  // the least of theirs
+  size_t ranks = 0;              // with it
+  double others_wait_ratio = 0;  // the longest of theirs
 };
 
-// Empty: none is clearly slower, or there are not two with enough batches to say so.
+// Empty: none is clearly slower, they do not step together (a trainer and its evaluation, say), or
+// there are not two with enough batches to tell.
 std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks);
 
 // "pid 4321 (python), one of 4 ranks, waits 62.0 % of each step, the others 8.1 % at most".

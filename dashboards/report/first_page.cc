@@ -334,11 +334,9 @@ void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* pa
 // One rank holds up the others. The model has all of them together and knows no cause for it.
 void AddSlowRank(const RunView& run, const analysis::SlowRank& slow, FirstPage* page) {
   page->lines.push_back({"limit", analysis::Words(slow)});
-  page->lines.push_back(
-      {"why", slow.together
-                  ? "All took equally many batches, so the others wait for it within their "
-                    "steps. What it waits for is not known from all of them together."
-                  : "Each goes on by itself, and it takes the fewest batches."});
+  page->lines.push_back({"why",
+                         "All took equally many batches, so the others wait for it within their "
+                         "steps. What it waits for is not known from all of them together."});
   page->lines.push_back({"fix",
                          "Find what is different about it: its shard, its host, its cores. In the "
                          "next run, record that rank alone for its own limit:"});

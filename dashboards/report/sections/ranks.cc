@@ -21,7 +21,6 @@ std::optional<Section> RanksSection(const analysis::RunView& run,
   if (statements.slow_rank) {
     const analysis::SlowRank& slow = *statements.slow_rank;
     section.facts.push_back({"slow.pid", std::to_string(slow.rank.pid)});
-    section.facts.push_back({"slow.steps_together", slow.together ? "true" : "false"});
     section.sentences.push_back({"slow", analysis::Words(slow)});
   }
   Table table{"ranks",
