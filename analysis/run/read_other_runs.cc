@@ -14,6 +14,13 @@
 namespace headrace::analysis {
 namespace {
 
+// Recorded at one level. Where none was asked for, the recorder may have stepped down in one of
+// two, since it took too much of the program: the reached levels then differ, and the cost by
+// little.
+constexpr char kSameLevel[] =
+    "(o.accounting_level IS r.accounting_level OR "
+    "(o.level_asked IS NULL AND r.level_asked IS NULL))";
+
 // Whether the setting changes no row's work.
 bool IsKnob(std::string_view name) {
   return name.ends_with(".parallelism") || name.ends_with(".queue") ||
@@ -84,7 +91,7 @@ void ReadLoads(RunDatabase& database, int64_t run_id, RunView* view) {
       "AS unknown, "
       "(SELECT MAX(mean_value) FROM host_summary WHERE run_id = o.run_id AND "
       "metric = 'host_busy_cores') AS busy_cores",
-      "o.accounting_level = r.accounting_level", [&](const ViewRow& row) {
+      kSameLevel, [&](const ViewRow& row) {
         const double cpu_ns = row.Real("cpu_ns").value_or(0);
         if (row.Number("unknown") > 0 || cpu_ns <= 0) return;
         const double own = cpu_ns / static_cast<double>(row.Number("duration_ns"));
@@ -192,9 +199,8 @@ void ReadSiblings(RunDatabase& database, int64_t run_id, RunView* view) {
           "settings_text, table_text, element_order, headrace_version, deep) WHERE r.run_id = ?1 "
           "AND "
           "o.run_id <> ?1 AND o.state = 'complete' AND o.cores_count IS r.cores_count AND "
-          "o.ring_ns IS r.ring_ns AND o.accounting_level IS r.accounting_level "
-          "ORDER BY o.run_id DESC LIMIT {}",
-          kMost),
+          "o.ring_ns IS r.ring_ns AND {} ORDER BY o.run_id DESC LIMIT {}",
+          kSameLevel, kMost),
       run_id, [&](const ViewRow& row) {
         if (AddedWork(row.Text("command")) != view->added_work) return;
         SiblingRow& sibling = view->siblings.emplace_back();

@@ -130,7 +130,7 @@ TEST_F(LoadRunTest, TheCeilingIsOfTheSameMachineAndItsLatestCalibration) {
 
 TEST_F(LoadRunTest, LoadsAreOfRunsThatDoTheSameWork) {
   std::string sql = R"sql(
-CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text, cores_count,
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, level_asked, command, settings_text, cores_count,
   pipeline_text, hostname, table_text, kind, cold, pipeline_path DEFAULT 'p.toml',
   cpu_model DEFAULT 'c', headrace_version DEFAULT 'v', started_realtime_ns DEFAULT 0);
 INSERT INTO run_summary(run_id, name, state, duration_ns, accounting_level, command, settings_text,
@@ -190,8 +190,8 @@ INSERT INTO host_summary(run_id, metric, mean_value) VALUES (1, 'host_busy_cores
 
 TEST_F(LoadRunTest, SiblingsDoTheSameWorkUnderTheSameConditions) {
   std::string sql = R"sql(
-CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, command, cores_count,
-  ring_ns, kind, cold, hostname DEFAULT 'h', cpu_model DEFAULT 'c', kernel DEFAULT 'k',
+CREATE TABLE run_summary(run_id, name, state, duration_ns, accounting_level, level_asked, command,
+  cores_count, ring_ns, kind, cold, hostname DEFAULT 'h', cpu_model DEFAULT 'c', kernel DEFAULT 'k',
   pipeline_path DEFAULT 'p.toml', pipeline_text DEFAULT 'p', settings_text DEFAULT '',
   table_text DEFAULT 't', element_order DEFAULT 'any', headrace_version DEFAULT 'v',
   deep DEFAULT 0, started_realtime_ns DEFAULT 0);
@@ -209,6 +209,7 @@ CREATE TABLE measurement_interval(run_id, metric, start_ns, duration_ns, value, 
     const char* command;
     int level;
     const char* kind;
+    const char* level_asked = "2";
   } runs[] = {
       {"hr run p.toml", 2, "pipeline"},
       {"hr run p.toml --ceiling", 2, "ceiling"},
@@ -220,14 +221,17 @@ CREATE TABLE measurement_interval(run_id, metric, start_ns, duration_ns, value, 
       {"hr run p.toml --checkpoint at", 2, "pipeline"},
       {"hr run p.toml", 1, "pipeline"},
       {"hr run p.toml --checksum --cold", 2, "pipeline"},
+      // As much as works, and less where the recorder stepped down.
+      {"hr run p.toml --ceiling", 3, "ceiling", "NULL"},
+      {"hr run p.toml", 2, "pipeline", "NULL"},
   };
   int id = 0;
   for (const auto& run : runs) {
     sql +=
-        "INSERT INTO run_summary(run_id, name, state, duration_ns, accounting_level, command, "
-        "kind) VALUES (" +
+        "INSERT INTO run_summary(run_id, name, state, duration_ns, accounting_level, "
+        "level_asked, command, kind) VALUES (" +
         std::to_string(++id) + ", 'n', 'complete', 4000000000, " + std::to_string(run.level) +
-        ", '" + run.command + "', '" + run.kind + "');";
+        ", " + run.level_asked + ", '" + run.command + "', '" + run.kind + "');";
   }
   std::string rest = kHandMade;
   rest.erase(0, rest.find("CREATE TABLE stage_summary"));
@@ -235,8 +239,8 @@ CREATE TABLE measurement_interval(run_id, metric, start_ns, duration_ns, value, 
   const struct {
     const char* run;
     std::vector<int64_t> siblings;  // the newest first
-  } cases[] = {{"1", {4, 2}}, {"4", {2, 1}}, {"3", {10}}, {"5", {6}},
-               {"7", {}},     {"8", {}},     {"9", {}}};
+  } cases[] = {{"1", {12, 4, 2}}, {"4", {12, 2, 1}}, {"3", {10}}, {"5", {6}},
+               {"7", {}},         {"8", {}},         {"9", {}},   {"12", {11, 4, 2, 1}}};
   for (const auto& c : cases) {
     std::vector<int64_t> found;
     for (const SiblingRow& sibling : LoadRun(path_, c.run).siblings) {
