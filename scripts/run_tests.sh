@@ -19,20 +19,32 @@ failures=$build/Testing/Temporary/LastTestsFailed.log
 rm -f "$failures"
 if ctest --test-dir "$build" -j "$jobs" --output-on-failure -LE "$others" "$@"; then exit 0; fi
 if [ ! -s "$failures" ]; then exit 1; fi  # ctest itself failed
+log=$build/Testing/Temporary/FirstTest.log
+cp "$build/Testing/Temporary/LastTest.log" "$log"  # the repeats write another
 # Lines are NUMBER:NAME; a name's dots, slashes and signs are to stand for themselves.
 names=$(sed -E 's/^[0-9]+://; s/[].*+?()^$|\[]/\\&/g' "$failures" | paste -sd '|')
 [ -n "$names" ] || exit 1
 failed() { ctest --test-dir "$build" -N -R "^($names)\$" "$@" | sed -n 's/^  Test *#[0-9]*: //p'; }
+# What failed said last, again: of a long log the end is read. Lines of bats that are in order say nothing.
+said() {
+  printf '%s\n' "$1" | while IFS= read -r name; do
+    printf '  %s:\n' "$name"
+    awk -v name="$name" '/^[0-9]+\/[0-9]+ Test: / { own = substr($0, index($0, "Test: ") + 6) == name; next }
+      own && !/^ok / { print "    " $0 }' "$log" | tail -40
+  done
+}
 status=0
 lasting=$(failed -LE measures)
 repeated=$(failed -L measures)
 if [ -n "$repeated" ]; then
   echo "run_tests: what measures and failed is repeated, with nothing beside it"
   ctest --test-dir "$build" -j 1 --output-on-failure --repeat until-pass:2 -L measures -R "^($names)\$" || status=1
-  printf 'Failed beside others, and were repeated:\n%s\n' "$repeated"
+  printf 'Failed beside others, and were repeated:\n'
+  said "$repeated"
 fi
 if [ -n "$lasting" ]; then
-  printf 'Failed:\n%s\n' "$lasting"
+  printf 'Failed:\n'
+  said "$lasting"
   status=1
 fi
 exit $status
