@@ -30,9 +30,10 @@ double EndedByItsLikeNs(const RunView& run) {
   return ended_ns;
 }
 
-bool HasLock(const std::vector<ResourceModel>& resources, size_t op) {
+// What it waits for is accounted: a lock, or a device whose queue is one to the kernel.
+bool HasAccounted(const std::vector<ResourceModel>& resources, size_t op) {
   return std::any_of(resources.begin(), resources.end(), [op](const ResourceModel& resource) {
-    return resource.kind == "lock" &&
+    return (resource.kind == "lock" || (resource.kind == "device" && resource.account)) &&
            std::any_of(resource.users.begin(), resource.users.end(),
                        [op](const auto& user) { return user.first == op; });
   });
@@ -62,7 +63,7 @@ void AddSeenLocks(const RunView& run, std::vector<ResourceModel>* resources) {
     const double held = n * waited / (n - 1);
     // More than always is no lock of which one thread at a time is the holder.
     if (by_its_like_ns < kEndedByItsLike * most_ns) continue;
-    if (held < kSeenLockHeld || held > kHeldAtMost || HasLock(*resources, waits)) continue;
+    if (held < kSeenLockHeld || held > kHeldAtMost || HasAccounted(*resources, waits)) continue;
     const OperatorRow& op = run.operators[waits];
     const double blocked_ns = std::max(
         most_ns, static_cast<double>(op.blocked_ns.value_or(op.busy_ns) - op.lock_wait_ns));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
@@ -154,6 +156,29 @@ TEST(Receiving, TheOrderIsNoneWhereWorkersAreBusy) {
   EXPECT_NE(FindBottleneck(model).findings[0].limit.kind_name(), kOrderLimit);
 }
 
+// Workers of which each waits for a lock such a share of its time; one like it gives it up, or not.
+RunView WaitingForEachOther(int workers, double waited, bool by_its_like) {
+  Received costs;
+  costs.workers = workers;
+  costs.make_cpu_s = 0.0005;
+  costs.make_blocked_s = workers * 0.0102 - 0.0005;
+  costs.wait_s = 0.0081;
+  RunView run = RecordReceived(costs, 10, 1);
+  MeasurementRow row;
+  row.metric = "off_cpu_ns";
+  row.operator_name = "getitem";
+  row.stage = "workers";
+  row.cause = "lock";
+  row.value = waited * 10e9 * workers;
+  run.measurements.push_back(row);
+  row.metric = "wakeup_wait_ns";
+  row.operator_name = row.stage = "";
+  row.thread = "pt_data_worker (main)";
+  row.subject = by_its_like ? "7/pt_data_worker (main)" : "7/helper";
+  run.measurements.push_back(row);
+  return run;
+}
+
 // n threads that wait for one lock a share w of their time: it is held n w / (n - 1) of the time.
 TEST(SeenLock, IsFoundByHowMuchItsThreadsWait) {
   struct Case {
@@ -166,24 +191,7 @@ TEST(SeenLock, IsFoundByHowMuchItsThreadsWait) {
                         Case{2, 0.8, false}, Case{1, 0.9, false}, Case{4, 0.7, false, false}}) {
     SCOPED_TRACE(c.workers);
     SCOPED_TRACE(c.waited);
-    Received costs;
-    costs.workers = c.workers;
-    costs.make_cpu_s = 0.0005;
-    costs.make_blocked_s = c.workers * 0.0102 - 0.0005;
-    costs.wait_s = 0.0081;
-    RunView run = RecordReceived(costs, 10, 1);
-    MeasurementRow row;
-    row.metric = "off_cpu_ns";
-    row.operator_name = "getitem";
-    row.stage = "workers";
-    row.cause = "lock";
-    row.value = c.waited * 10e9 * c.workers;
-    run.measurements.push_back(row);
-    row.metric = "wakeup_wait_ns";
-    row.operator_name = row.stage = "";
-    row.thread = "pt_data_worker (main)";
-    row.subject = c.by_its_like ? "7/pt_data_worker (main)" : "7/helper";
-    run.measurements.push_back(row);
+    const RunView run = WaitingForEachOther(c.workers, c.waited, c.by_its_like);
     const PipelineModel model(run);
     const Bottleneck bottleneck = FindBottleneck(model);
     EXPECT_EQ(bottleneck.findings[0].limit.kind_name() == kLockLimit, c.is_lock);
@@ -193,6 +201,28 @@ TEST(SeenLock, IsFoundByHowMuchItsThreadsWait) {
                 HasSubstr("More threads only wait"));
     const Statements statements = MakeStatements(run);
     EXPECT_EQ(statements.allocation->settings.parallelism[0], c.workers);
+  }
+}
+
+// To the kernel the queue of a device is a lock, too: what is accounted is not found a second time.
+TEST(SeenLock, IsNotWhatAnAccountedDeviceIsWaitedFor) {
+  for (const bool accounted : {false, true}) {
+    RunView run = WaitingForEachOther(4, 0.7, true);
+    if (accounted) {
+      ResourceRow device;
+      device.name = "getitem";  // as its operator is called
+      device.kind = "device";
+      device.servers_count = 1;
+      device.hold_ns = static_cast<int64_t>(9e9);
+      device.wait_ns = static_cast<int64_t>(28e9);
+      run.resources.push_back(device);
+    }
+    const PipelineModel model(run);
+    const Bottleneck bottleneck = FindBottleneck(model);
+    const bool found =
+        std::any_of(bottleneck.findings.begin(), bottleneck.findings.end(),
+                    [](const Finding& finding) { return finding.limit.name == "in getitem"; });
+    EXPECT_EQ(found, !accounted);
   }
 }
 
