@@ -159,7 +159,7 @@ std::string RenderAblations(const std::vector<Ablation>& ablations) {
         threshold.source);
     for (size_t i = 0; i < whole->figures.size(); ++i) {
       if (one == ablations.end() || i >= one->figures.size()) {
-        page += " |";
+        page += i == 0 && threshold.can_be_off() ? " not tried |" : " |";
         continue;
       }
       const AblationFigure& before = whole->figures[i];
