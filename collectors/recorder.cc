@@ -24,6 +24,7 @@
 #include "collectors/flight_recorder.h"
 #include "collectors/left_behind.h"
 #include "collectors/measurement_sink.h"
+#include "collectors/peer_cpu.h"
 #include "collectors/probe_runner.h"
 #include "collectors/process_tree.h"
 #include "collectors/segment_claims.h"
@@ -224,6 +225,8 @@ class RecorderLoop {
   }
 
   void Loop() {
+    peers_.emplace(options_.pid);
+    peers_next_ns_ = last_ns_ + 1'000'000'000;
     Scan(start_ns_);
     Attach();
     Sample(false);  // first values of accounts and processes; a very short interval
@@ -403,6 +406,7 @@ class RecorderLoop {
     last_ns_ = end - start_ns_;
     result_.duration_ns = last_ns_;
     if (last) {
+      ReadPeers();
       runner_.ReadRest(last_ns_);
       parts_.End("probes");
     }
@@ -439,6 +443,7 @@ class RecorderLoop {
     ReadRanks();
     cost_.Read(result_.database, &sink_);
     sink_.EndRead();
+    if (last_ns_ >= peers_next_ns_) ReadPeers();
     WatchCost();
     parts_.End("processes");
   }
@@ -487,6 +492,19 @@ class RecorderLoop {
     host_busy_ns_ = cpu->busy_ns;
     host_read_ns_ = now;
     sink_.Add(Figure("host_cores", static_cast<double>(cpu->num_cpus)));
+  }
+
+  // Of every process: seldom, and the more seldom the more there are.
+  void ReadPeers() {
+    if (!peers_ || !peers_->known()) return;
+    const int64_t begin_ns = ThreadCpuNs();
+    const int64_t used_ns =
+        peers_->ReadNs([this](int64_t pid) { return tree_.Find(pid) != nullptr; });
+    constexpr int64_t kSeldomNs = 5'000'000'000, kShare = 1000;
+    peers_next_ns_ = last_ns_ + std::max(kSeldomNs, kShare * (ThreadCpuNs() - begin_ns));
+    sink_.BeginRead("recorder", last_ns_);
+    sink_.Add(Figure("host_peer_cpu_ns", static_cast<double>(used_ns)));
+    sink_.EndRead();
   }
 
   // What the run row says of how time was split. Written when it changes.
@@ -689,6 +707,8 @@ class RecorderLoop {
   std::map<int64_t, int64_t> images_;
   int64_t tree_cpu_ns_ = 0;
   std::optional<int64_t> host_busy_ns_;
+  std::optional<PeerCpu> peers_;
+  int64_t peers_next_ns_ = 0;
   int64_t host_read_ns_ = 0;
   std::string program_, described_, refused_;
   SegmentSearch::Obstacle obstacle_;

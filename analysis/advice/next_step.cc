@@ -72,7 +72,7 @@ Workers WorkersOf(const RunView& run, const Allocation& plan) {
   return workers;
 }
 
-NextStep OfPlan(const RunView& run, const Allocation& plan) {
+NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation& plan) {
   NextStep next;
   const std::string words = ChangeWords(run, plan);
   const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
@@ -103,6 +103,13 @@ NextStep OfPlan(const RunView& run, const Allocation& plan) {
     next.text = fmt::format(
         "{}: {} predicted. What stage {} waits for may have no more to give; {}. {}", words, gain,
         Printable(plan.unknown_store), SeenOf(run, plan.unknown_store), measure);
+    return next;
+  }
+  if (model.cores_contended() && !model.others_are_peers()) {
+    next.text = fmt::format(
+        "{}: {} predicted. The other programs are in other control groups or sessions, so more "
+        "threads may get no more CPU time. {}",
+        words, gain, measure);
     return next;
   }
   next.text =
@@ -234,7 +241,7 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const std::optional<NextStep> advised = OfRule(run, statements, first.limit);
   // Of several ranks, less than one worker for each is no change.
   if (statements.allocation && !ChangeWords(run, *statements.allocation).empty()) {
-    const NextStep planned = OfPlan(run, *statements.allocation);
+    const NextStep planned = OfPlan(run, *statements.model, *statements.allocation);
     const bool better =
         advised && advised->kind == NextKind::kChange &&
         (planned.kind != NextKind::kChange ||

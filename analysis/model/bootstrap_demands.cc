@@ -40,7 +40,7 @@ std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, 
                            random.Uniform() * (demands.consumer_most_s - demands.consumer_least_s);
     }
     demands.consumer_s *= std::exp(0.5 * error * random.Normal());
-    if (model.cores_contended()) demands.others_yield = kOthersYield - 0.5 + random.Uniform();
+    if (model.cores_contended()) demands.others_yield = model.OthersYield(random.Uniform());
     result.push_back(std::move(demands));
   }
   return result;

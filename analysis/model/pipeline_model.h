@@ -102,8 +102,8 @@ struct Demands {
   // while others are there, for as much of it as those who make batches had nothing to do.
   // order_wait_most_s: all of that wait.
   double order_wait_s = 0, order_wait_most_s = 0;
-  // How far other programs yield cores to more threads: 1 as a fair scheduler makes them, 0 not.
-  // Empty: kOthersYield.
+  // How far other programs yield cores to more threads: 1 as a scheduler that is fair to threads
+  // makes them, 0 not. Empty: OthersYield.
   std::optional<double> others_yield;
   double rate = 0;  // batches per second observed
   double rows = 0;  // rows per batch
@@ -156,10 +156,17 @@ class PipelineModel {
   double cores_available() const { return cores_available_; }
   // Whether other programs kept the cores so full that this one's threads waited for a core.
   bool cores_contended() const { return others_runnable_ > 0; }
+  // Whether the other programs are known to share the cores with this one's threads one by one; if
+  // not (they are in other control groups or sessions, or nobody looked), more threads may get no
+  // more CPU time.
+  bool others_are_peers() const { return others_are_peers_; }
   // Cores that the threads of `settings` get beside other programs. That is settings.cores unless
   // the cores are contended. If they are, each thread that wants a core gets the same share, so
   // more threads get more.
   double SharedCores(const Settings& settings, const Demands& demands) const;
+  // What Demands::others_yield is of, without a draw, or drawn with `place` in [0, 1).
+  double OthersYield() const;
+  double OthersYield(double place) const;
   // Share of the consumer's step in which it was ready to compute but had no core; none: unknown.
   std::optional<double> consumer_runnable_ratio() const { return consumer_runnable_ratio_; }
   // Consumers that took batches at the same time, in this or in several processes.
@@ -258,6 +265,7 @@ class PipelineModel {
   std::optional<double> consumer_runnable_ratio_;
   // Where cores are contended: how many cores this and other programs share, how many of the
   // others' threads want one (0: not contended), and how many cores the others used.
+  bool others_are_peers_ = false;
   double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
   double others_keep_ = 1;  // cores left to others / cores that a fair scheduler would leave them
   double cores_available_ = 1, cores_budget_ = 1, cores_ahead_ = 0;

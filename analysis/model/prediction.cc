@@ -207,7 +207,12 @@ std::optional<Predictor::FullStore> Predictor::OnFullStore(const Variant& varian
     };
     const double now = seconds(model_.demands());
     const double then = seconds(Apply(model_, model_.demands(), variant.scales));
-    const double rate = then > 0 ? model_.demands().rate * now / then : kInfinite;
+    const std::optional<double>& enough = resources[r].enough_threads;
+    const size_t stage = model_.operators()[resources[r].users[0].first].stage;
+    const bool full = !enough || stage == kNoStage || model_.current().parallelism[stage] > *enough;
+    // What it gives at most is what this run got, or another one with more threads.
+    const double got = full ? model_.demands().rate * now : 1;
+    const double rate = then > 0 ? got / then : kInfinite;
     if (!least || rate < least->rate) {
       least = FullStore{resources[r].name.substr(kStoreOf.size()), rate};
     }

@@ -41,6 +41,10 @@ void PipelineModel::ReadCores() {
     cores_other_ = std::max(*cores_other_,
                             *collector->last_value / static_cast<double>(run_->run.duration_ns));
   }
+  const HostRow* peers = run_->FindHost("host_peer_cpu_ns");
+  others_are_peers_ =
+      peers != nullptr && peers->last_value && run_->run.duration_ns > 0 &&
+      *peers->last_value / static_cast<double>(run_->run.duration_ns) >= kPeers * *cores_other_;
   const double host = total != nullptr && total->mean_value ? *total->mean_value : cores_budget_;
   ReadContention(host);
   if (cores_contended()) {
@@ -106,6 +110,16 @@ bool PipelineModel::ThreadsSustain(const Settings& settings, const Demands& dema
   return rate * consumer_s <= share * consumers_;
 }
 
+double PipelineModel::OthersYield() const { return others_are_peers_ ? kOthersYield : kApartYield; }
+
+// Apart from the others threads may get nothing by being more: so in a sixth of the draws. Where
+// the others weigh less, they yield more than their fair share.
+double PipelineModel::OthersYield(double place) const {
+  constexpr double kNothing = 1.0 / 6, kMost = 1.5;
+  return others_are_peers_ ? kOthersYield - 0.5 + place
+                           : kMost * std::max(0.0, place - kNothing) / (1 - kNothing);
+}
+
 double PipelineModel::SharedCores(const Settings& settings, const Demands& demands) const {
   if (!cores_contended() || demands.cpu_s <= 0) return settings.cores;
   // The more this program takes, the less is left to each thread of the others, and as little to
@@ -118,11 +132,12 @@ double PipelineModel::SharedCores(const Settings& settings, const Demands& deman
         std::min(1.0, (contended_cores_ - rate * demands.cpu_s) / others_runnable_);
     (share > 0 && ThreadsSustain(settings, demands, rate, share) ? low : high) = rate;
   }
-  const double fair = low * demands.cpu_s;
-  const double kept = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
-  double shared =
-      fair > kept ? kept + demands.others_yield.value_or(kOthersYield) * (fair - kept) : fair;
-  shared = contended_cores_ - others_keep_ * (contended_cores_ - shared);
+  const double fair = contended_cores_ - others_keep_ * (contended_cores_ - low * demands.cpu_s);
+  // What the others do not use is there for threads that are their peers.
+  const double used = cores_used_.value_or(0);
+  const double kept = others_are_peers_ ? std::max(contended_cores_ - others_used_, used) : used;
+  const double shared =
+      fair > kept ? kept + demands.others_yield.value_or(OthersYield()) * (fair - kept) : fair;
   // Cores that are added come on top of what the present settings have; a budget of fewer holds.
   const double got = settings.cores < cores_available_ ? std::min(shared, settings.cores)
                                                        : shared + settings.cores - cores_available_;

@@ -90,14 +90,18 @@ struct FullStore {
   double enough_threads = 0;  // that would have got it
 };
 
-// Whether twice as many threads, all of them waiting in their operators, got hardly more, and not
-// so much less that the store was another one, or busy with others.
-bool ShowFullStore(const StageRateRow& few, const StageRateRow& many) {
-  if (std::min(few.blocked_ratio, many.blocked_ratio) < kStageWaits) return false;
-  if (few.threads <= 0 || many.threads < kThreadsThatTell * few.threads) return false;
-  const double most = std::pow(1 + kFullStoreGain, std::log2(many.threads / few.threads));
-  return few.rows_per_s > 0 && many.rows_per_s <= most * few.rows_per_s &&
-         many.rows_per_s >= (1 - kFullStoreLoss) * few.rows_per_s;
+// What two numbers of threads, all of them waiting in their operators, show of their store.
+enum class Shown { kNothing, kFullForBoth, kFullForMany };
+
+Shown ShownBy(const StageRateRow& few, const StageRateRow& many) {
+  if (std::min(few.blocked_ratio, many.blocked_ratio) < kStageWaits) return Shown::kNothing;
+  if (few.threads <= 0 || few.rows_per_s <= 0) return Shown::kNothing;
+  const double times = many.threads / few.threads, gain = many.rows_per_s / few.rows_per_s;
+  if (times < kThreadsThatTell) return Shown::kNothing;
+  // So much less is another store, or one that is busy with others.
+  if (gain < 1 - kFullStoreLoss) return Shown::kNothing;
+  if (gain <= std::pow(1 + kFullStoreGain, std::log2(times))) return Shown::kFullForBoth;
+  return gain <= kStoreBends * times ? Shown::kFullForMany : Shown::kNothing;
 }
 
 // The run's own probes as if each had been a run of its own.
@@ -130,20 +134,25 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
   }
   if (own == nullptr) return std::nullopt;
   std::optional<FullStore> full;
+  std::optional<double> most_of_both;  // what it gave where it was full with either number
   for (const auto& [threads, other] : latest) {
     const StageRateRow& few = threads < own->threads ? *other : *own;
     const StageRateRow& many = threads < own->threads ? *own : *other;
-    if (!ShowFullStore(few, many)) continue;
+    const Shown shown = ShownBy(few, many);
+    if (shown == Shown::kNothing) continue;
     double enough = few.threads * std::max(1.0, own->rows_per_s / few.rows_per_s);
     // With the fewer threads, too, it is the store that is waited for: more threads get hardly
     // more.
-    if (&few == own) enough *= 1 - kFullStoreGain;
+    if (&few == own && shown == Shown::kFullForBoth) enough *= 1 - kFullStoreGain;
     if (!full) full = FullStore{0, enough};
-    full->rows_per_s = std::max({full->rows_per_s, few.rows_per_s, many.rows_per_s});
+    const double most = std::max(few.rows_per_s, many.rows_per_s);
+    if (shown == Shown::kFullForBoth) most_of_both = std::max(most_of_both.value_or(0), most);
+    full->rows_per_s = std::max(full->rows_per_s, most);
     full->enough_threads = std::min(full->enough_threads, enough);
   }
+  if (!most_of_both) return full;
   for (const auto& [threads, other] : latest) {
-    if (full && other->rows_per_s > (1 + kFullStoreGain) * full->rows_per_s) return std::nullopt;
+    if (other->rows_per_s > (1 + kFullStoreGain) * *most_of_both) return std::nullopt;
   }
   return full;
 }

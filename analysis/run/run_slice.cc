@@ -89,7 +89,8 @@ void ScaleHosts(const RunView& run, RunView* part) {
   const double part_process = all_cpu > 0 ? all_process * part_cpu / all_cpu : all_process;
   for (HostRow& host : part->hosts) {
     if (host.metric == "process_cpu_ns" && host.last_value) Set(&host, part_process);
-    if (host.metric == "collector_cpu_ns" && host.last_value) {
+    if ((host.metric == "collector_cpu_ns" || host.metric == "host_peer_cpu_ns") &&
+        host.last_value) {
       Set(&host, *host.last_value * part_ns / all_ns);
     }
     if (host.metric == "host_busy_cores" && host.mean_value) {

@@ -299,6 +299,8 @@ inline RunView RecordBeside(const SimulatedPipeline& pipeline, int others, doubl
   host("host_busy_cores", "cores", busy);
   host("host_cores", "cores", pipeline.cores);
   host("process_cpu_ns", "ns", own_ns);
+  host("host_peer_cpu_ns", "ns",
+       busy * 1e9 * seconds - own_ns);  // none is in another control group
   return run;
 }
 

@@ -74,6 +74,13 @@ RunView Recorded(const SimulatedPipeline& pipeline, double others = 0.1) {
   const double busy = own / static_cast<double>(run.run.duration_ns) + others;
   run.hosts = {{"collector_cpu_ns", "ns", "counter", {}, {}, {}, 48e6},
                {"host_cores", "cores", "counter", {}, {}, {}, 2},
+               {"host_peer_cpu_ns",
+                "ns",
+                "counter",
+                {},
+                {},
+                {},
+                others * static_cast<double>(run.run.duration_ns)},
                {"host_busy_cores", "cores", "counter", busy, busy, busy, busy}};
   return run;
 }

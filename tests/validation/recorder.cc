@@ -177,6 +177,7 @@ RunView Record(const World& world, const Recording& how, uint64_t seed) {
   host("process_cpu_ns", "ns", cpu_ns);
   host("host_busy_cores", "cores", end.time_s > 0 ? end.busy_cores_s / end.time_s : 0);
   host("host_cores", "cores", world.cores);
+  host("host_peer_cpu_ns", "ns", end.busy_cores_s * 1e9 - cpu_ns);
   host("process_rss_bytes", "bytes", MemoryOf(world));
   return view;
 }

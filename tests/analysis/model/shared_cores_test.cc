@@ -55,6 +55,30 @@ TEST(SharedCores, ASecondThreadTakesASecondShare) {
   EXPECT_THAT(next.text, HasSubstr("parse threads 1 ->"));
 }
 
+// The kernel may divide cores by control group before it does by thread.
+TEST(SharedCores, OthersThatMayBeInAnotherGroupNeedNotYield) {
+  for (const bool apart : {false, true}) {
+    SCOPED_TRACE(apart);
+    RunView run = RecordBeside(Parsing(1), 3, 30, 1);
+    const double shared =
+        Predictor(PipelineModel(run)).Predict({PipelineModel(run).current(), {}}).rate;
+    for (HostRow& row : run.hosts) {
+      if (apart && row.metric == "host_peer_cpu_ns") row.last_value = 0.3 * *row.last_value;
+    }
+    const PipelineModel model(run);
+    ASSERT_TRUE(model.cores_contended());
+    EXPECT_EQ(model.others_are_peers(), !apart);
+    Settings eight = model.current();
+    eight.parallelism[1] = 8;
+    const Prediction prediction = Predictor(model).Predict({eight, {}});
+    EXPECT_EQ(prediction.interval.low > 1.15 * shared, !apart) << prediction.interval.low / shared;
+    EXPECT_GT(prediction.interval.high, 1.5 * shared);
+    const NextStep next = NextStepOf(run, MakeStatements(run));
+    EXPECT_EQ(next.kind, apart ? NextKind::kCompare : NextKind::kChange);
+    EXPECT_EQ(next.text.find("in other control groups") != std::string::npos, apart) << next.text;
+  }
+}
+
 TEST(SharedCores, WithoutOthersTheyAreOnesOwn) {
   RunView run = RecordBeside(Parsing(2), 0, 30, 1);
   const PipelineModel model(run);
@@ -73,6 +97,7 @@ TEST(SharedCores, ProgramsThatGiveWayTakeNoCoreFromOneThatSleeps) {
   RunView run = RecordBeside(pipeline, 0, 30, 1);
   for (HostRow& row : run.hosts) {
     if (row.metric == "host_busy_cores") row.mean_value = 2;
+    if (row.metric == "host_peer_cpu_ns") row.last_value = 2.0 * 30e9;
   }
   const PipelineModel model(run);
   EXPECT_GT(model.cores_available(), 2 * model.cores_used().value());

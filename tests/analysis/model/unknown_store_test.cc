@@ -119,6 +119,23 @@ TEST(UnknownStore, TwoRunsShowThatItIsFull) {
   EXPECT_LT(GainOfThreads(run, 16).high, 0.1);
 }
 
+// Eight threads got twice as much as one: the store has no more, and one thread does not fill it.
+TEST(UnknownStore, ARunShowsHowMuchMoreItHas) {
+  RunView few = Recorded(Waiting(1), "network");
+  const double rate = PipelineModel(few).demands().rate;
+  AddRun(&few, 1, rate, 1, true);
+  AddRun(&few, 8, 2 * rate, 1, false);
+  EXPECT_EQ(Describe(MakeStatements(few).bottleneck->findings[0].limit), "stage read");
+  EXPECT_NEAR(GainOfThreads(few, 8).low, 1, 0.25);
+  EXPECT_NEAR(GainOfThreads(few, 8).high, 1, 0.4);
+  RunView many = Recorded(Waiting(8, 0.08), "network");
+  const double most = PipelineModel(many).demands().rate;
+  AddRun(&many, 8, most, 1, true);
+  AddRun(&many, 1, 0.5 * most, 1, false);
+  EXPECT_EQ(Describe(MakeStatements(many).bottleneck->findings[0].limit), "the store of read");
+  EXPECT_LT(GainOfThreads(many, 16).high, 0.2);
+}
+
 // Another run got a little more of it. That is no promise to this one, whatever is set.
 TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
   RunView run = Recorded(Waiting(4, 0.08), "network");
