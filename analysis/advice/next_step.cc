@@ -99,6 +99,12 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
   const char* const measure = run.run.pipeline_path.empty()
                                   ? "Try it, record that run and compare the two."
                                   : "Measure it:";
+  // The experiment was made, once: what both runs do in turns is sure.
+  if (const std::optional<Tried> tried = TriedBefore(run, plan)) {
+    next.text = fmt::format("{}: {} predicted. {} Measure both alternately:", words, gain,
+                            ToText(*tried));
+    return next;
+  }
   if (!plan.unknown_store.empty()) {
     next.text = fmt::format(
         "{}: {} predicted. What stage {} waits for may have no more to give; {}. {}", words, gain,

@@ -18,11 +18,14 @@ std::optional<Tried> TriedBefore(const RunView& run, const Allocation& plan) {
   return std::nullopt;
 }
 
+std::string ToText(const Tried& tried) {
+  return fmt::format("Run {} had these settings and brought {:+.0f} %.", tried.run_id,
+                     100 * tried.gain);
+}
+
 std::string FellShort(const RunView& run, const Allocation& plan) {
   const std::optional<Tried> tried = TriedBefore(run, plan);
-  if (!tried || !tried->fell_short) return "";
-  return fmt::format("Run {} had these settings and brought {:+.0f} %.", tried->run_id,
-                     100 * tried->gain);
+  return tried && tried->fell_short ? ToText(*tried) : "";
 }
 
 }  // namespace headrace::analysis

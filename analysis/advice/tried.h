@@ -19,7 +19,9 @@ struct Tried {
 // none, or the plan needs more than threads and queues.
 std::optional<Tried> TriedBefore(const RunView& run, const Allocation& plan);
 
-// "Run 7 had these settings and brought -3 %."; empty unless it fell short of the plan.
+// "Run 7 had these settings and brought -3 %."
+std::string ToText(const Tried& tried);
+// The same of a run that fell short of the plan; empty where none did.
 std::string FellShort(const RunView& run, const Allocation& plan);
 
 }  // namespace headrace::analysis

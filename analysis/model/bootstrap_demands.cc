@@ -30,7 +30,9 @@ std::vector<Demands> BootstrapDemands(const PipelineModel& model, size_t draws, 
     for (double& stage_s : demands.stage_s) stage_s *= std::exp(error * random.Normal());
     for (size_t r = 0; r < demands.resources.size(); ++r) {
       // A ceiling that was measured apart from the run is known less well.
-      const double of_row = model.resources()[r].counted_s ? std::max(error, kCeilingError) : error;
+      const ResourceModel& row = model.resources()[r];
+      const double of_row =
+          row.counted_s ? std::max(error, row.counted_error.value_or(kCeilingError)) : error;
       demands.resources[r].hold_s *= std::exp(of_row * random.Normal());
     }
     demands.cpu_s *= std::exp(error * random.Normal());

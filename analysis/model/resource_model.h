@@ -25,6 +25,8 @@ struct ResourceModel {
   // seconds per batch of something that no thread is seen to hold (a link, memory bandwidth).
   std::optional<DeviceCurve> curve = std::nullopt;
   std::optional<double> counted_s = std::nullopt;
+  // Deviation of its logarithm; none: kCeilingError.
+  std::optional<double> counted_error = std::nullopt;
   // A store that was seen full, or a lock: its threads that were enough for that. What more of them
   // wait there is no demand of theirs.
   std::optional<double> enough_threads = std::nullopt;

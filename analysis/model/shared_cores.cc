@@ -112,12 +112,13 @@ bool PipelineModel::ThreadsSustain(const Settings& settings, const Demands& dema
 
 double PipelineModel::OthersYield() const { return others_are_peers_ ? kOthersYield : kApartYield; }
 
-// Apart from the others threads may get nothing by being more: so in a sixth of the draws. Where
-// the others weigh less, they yield more than their fair share.
+// Apart from the others threads may get nothing by being more, or a little less, as they switch more
+// often: so in a sixth of the draws. Where the others weigh less, they yield more than a fair share.
 double PipelineModel::OthersYield(double place) const {
-  constexpr double kNothing = 1.0 / 6, kMost = 1.5;
-  return others_are_peers_ ? kOthersYield - 0.5 + place
-                           : kMost * std::max(0.0, place - kNothing) / (1 - kNothing);
+  if (others_are_peers_) return kOthersYield - 0.5 + place;
+  constexpr double kNothing = 1.0 / 6, kLeast = -0.1, kMost = 1.5;
+  return place < kNothing ? kLeast * (1 - place / kNothing)
+                          : kMost * (place - kNothing) / (1 - kNothing);
 }
 
 double PipelineModel::SharedCores(const Settings& settings, const Demands& demands) const {

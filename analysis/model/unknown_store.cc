@@ -88,6 +88,7 @@ std::optional<size_t> OperatorThatWaits(const RunView& run, const std::vector<si
 struct FullStore {
   double rows_per_s = 0;      // the most it gave
   double enough_threads = 0;  // that would have got it
+  bool for_this_run = false;  // this run's threads get it
 };
 
 // What two numbers of threads, all of them waiting in their operators, show of their store.
@@ -149,6 +150,7 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
     if (shown == Shown::kFullForBoth) most_of_both = std::max(most_of_both.value_or(0), most);
     full->rows_per_s = std::max(full->rows_per_s, most);
     full->enough_threads = std::min(full->enough_threads, enough);
+    full->for_this_run |= shown == Shown::kFullForBoth || &many == own;
   }
   if (!most_of_both) return full;
   for (const auto& [threads, other] : latest) {
@@ -169,6 +171,8 @@ void AddFullStores(const RunView& run, std::vector<ResourceModel>* resources) {
     store.counted_s = static_cast<double>(run.steps.rows_count) /
                       static_cast<double>(run.steps.steps_count) / full->rows_per_s;
     store.enough_threads = full->enough_threads;
+    // What another run got from it, from its first batch to its last.
+    if (!full->for_this_run) store.counted_error = kSaturatedError;
     resources->push_back(std::move(store));
   }
 }

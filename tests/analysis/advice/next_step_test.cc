@@ -83,6 +83,26 @@ TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
   }
 }
 
+// The page asked for an experiment. Once it was made the page says what it brought.
+TEST(NextStep, AnExperimentThatWasMadeIsRemembered) {
+  RunView run = Fetching(0.002);
+  Statements statements = MakeStatements(run);
+  Allocation& plan = *statements.allocation;
+  plan.gain_interval = {-0.28, 6};
+  plan.unknown_store = "fetch";
+  std::map<std::string, std::string> now, then;
+  for (const Change& change : plan.changes) {
+    now[change.knob] = std::to_string(change.from);
+    then[change.knob] = std::to_string(change.to);
+  }
+  EXPECT_THAT(NextStepOf(run, statements).text, HasSubstr("may have no more to give"));
+  run.tried = {{run.run.run_id, 1000, now}, {7, 1980, then}};
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_EQ(next.kind, NextKind::kCompare);
+  EXPECT_THAT(next.text, HasSubstr("Run 7 had these settings and brought +98 %."));
+  EXPECT_THAT(next.text, Not(HasSubstr("may have no more to give")));
+}
+
 // A command that is printed is one that works.
 TEST(NextStep, ApplyIsNamedOnlyWhereItCanRunThePipelineAgain) {
   const auto command = [](auto change) {
