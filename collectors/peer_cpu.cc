@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <charconv>
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -15,68 +13,95 @@
 namespace headrace::collectors {
 namespace {
 
-std::string FileText(const std::string& path) {
+// Nothing where it cannot be read; a file may be empty.
+std::optional<std::string> FileText(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
+
+// The path on the line "N:CONTROLLERS:PATH" with this controller ("" for the unified hierarchy) of
+// a /proc/PID/cgroup.
+std::optional<std::string> PathOf(std::string_view text, std::string_view controller) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string all = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
+    if (all.find("," + std::string(controller) + ",") == all.npos) continue;
+    return std::string(line.substr(second + 1));
+  }
+  return std::nullopt;
+}
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 }  // namespace
 
 PeerCpu::PeerCpu(int64_t pid, std::string proc)
-    : proc_(std::move(proc)),
-      mounts_(FileText(proc_ + "/self/mountinfo")),
-      by_session_(FileText(proc_ + "/sys/kernel/sched_autogroup_enabled").starts_with('1')),
+    : pid_(pid),
+      proc_(std::move(proc)),
+      mounts_(FileText(proc_ + "/self/mountinfo").value_or("")),
+      by_session_(
+          FileText(proc_ + "/sys/kernel/sched_autogroup_enabled").value_or("").starts_with('1')),
       group_(GroupOf(pid)) {
-  Look([](int64_t, int64_t) {});
+  Look([](int64_t, int64_t, int64_t) {});
+  for (const auto& [number, process] : seen_) {
+    newest_ticks_ = std::max(newest_ticks_, process.start_ticks);
+  }
 }
 
-// Empty where it cannot be read.
-std::string PeerCpu::GroupOf(int64_t pid) const {
+std::optional<std::string> PeerCpu::GroupOf(int64_t pid) const {
   const std::string folder = proc_ + "/" + std::to_string(pid);
-  const std::string text = FileText(folder + "/cgroup");
-  if (text.empty()) return {};
-  std::string name;
-  if (const auto old = mounts_.Find(text, "cpu")) {
-    name = old->name;
-  } else if (auto group = mounts_.Find(text, "")) {
+  const std::optional<std::string> text = FileText(folder + "/cgroup");
+  if (!text) return std::nullopt;
+  std::string name = "/";
+  bool top = true;  // the machine's top group, which is not what a container takes for it
+  if (const auto path = PathOf(*text, "cpu")) {
+    name = *path;
+    const auto group = mounts_.Find(*text, "cpu");
+    top = name == "/" && group && Exists(group->folder + "/release_agent");
+  } else if (PathOf(*text, "")) {
     // Weights hold where the controller is on: of the groups below, their threads are one crowd.
-    while (group && access((group->folder + "/cpu.weight").c_str(), F_OK) != 0) {
-      group = Parent(*group);
-    }
-    name = group ? group->name : "/";
-  } else {
-    name = "/";  // no control groups here
+    std::optional<Cgroup> group = mounts_.Find(*text, "");
+    if (!group) return std::nullopt;
+    while (group && !Exists(group->folder + "/cpu.weight")) group = Parent(*group);
+    top = !group;
+    if (group) name = group->name;
   }
-  if (name == "/" && by_session_) {
-    const std::string session = FileText(folder + "/autogroup");
-    if (session.empty()) return {};
-    name += session.substr(0, session.find(' '));
-  }
-  return name;
+  if (!top || !by_session_) return name;
+  const std::optional<std::string> session = FileText(folder + "/autogroup");
+  if (!session) return std::nullopt;
+  return name + session->substr(0, session->find(' '));  // empty: that of no session
 }
 
-void PeerCpu::Look(const std::function<void(int64_t pid, int64_t used_ns)>& each) {
+void PeerCpu::Look(
+    const std::function<void(int64_t pid, int64_t start_ticks, int64_t used_ns)>& each) {
   std::map<int64_t, Process> now;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(proc_, failed)) {
-    const std::string name = entry.path().filename();
-    int64_t pid = 0;
-    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc() || end != name.data() + name.size()) continue;
-    const std::optional<probes::ProcessStat> stat = probes::ReadProcessStat(pid, proc_);
-    if (!stat) continue;
+  for (const int64_t pid : probes::NumberedEntries(proc_)) {
     const auto before = seen_.find(pid);
-    const bool same = before != seen_.end() && before->second.start_ticks == stat->start_ticks;
-    each(pid, stat->cpu_ns - (same ? before->second.cpu_ns : 0));
+    const std::optional<probes::ProcessStat> stat = probes::ReadProcessStat(pid, proc_);
+    if (!stat) {  // it has ended, or too many files are open
+      if (before != seen_.end()) now.insert(*before);
+      continue;
+    }
     now[pid] = {stat->start_ticks, stat->cpu_ns};
+    if (before != seen_.end() && before->second.start_ticks == stat->start_ticks) {
+      each(pid, stat->start_ticks, stat->cpu_ns - before->second.cpu_ns);
+    } else if (stat->start_ticks > newest_ticks_) {
+      each(pid, stat->start_ticks, stat->cpu_ns);
+    }
   }
-  seen_ = std::move(now);
+  if (!now.empty()) seen_ = std::move(now);
 }
 
-int64_t PeerCpu::ReadNs(const std::function<bool(int64_t pid)>& is_own) {
-  if (!known()) return 0;
-  Look([&](int64_t pid, int64_t used_ns) {
-    if (used_ns > 0 && !is_own(pid) && GroupOf(pid) == group_) peers_ns_ += used_ns;
+int64_t PeerCpu::ReadNs(const std::function<bool(int64_t pid, int64_t start_ticks)>& is_own) {
+  // The process may have been moved; of one that has ended the last group is known.
+  if (auto group = GroupOf(pid_)) group_ = std::move(group);
+  if (!known()) return peers_ns_;
+  Look([&](int64_t pid, int64_t start_ticks, int64_t used_ns) {
+    if (used_ns > 0 && !is_own(pid, start_ticks) && GroupOf(pid) == group_) peers_ns_ += used_ns;
   });
   return peers_ns_;
 }

@@ -35,19 +35,6 @@ std::string ReadText(const std::string& path, size_t limit) {
   return text;
 }
 
-std::vector<int64_t> NumberedEntries(const std::string& folder) {
-  std::vector<int64_t> numbers;
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return numbers;
-  while (const dirent* entry = readdir(dir)) {
-    char* end;
-    const long long number = std::strtoll(entry->d_name, &end, 10);
-    if (end != entry->d_name && *end == 0 && number > 0) numbers.push_back(number);
-  }
-  closedir(dir);
-  return numbers;
-}
-
 int64_t ClockNs(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
@@ -157,7 +144,7 @@ void ProcessTree::End(TreeProcess* process, int64_t now_ns, const std::string& e
 
 std::vector<int64_t> ProcessTree::ChildrenOf(int64_t pid) const {
   std::vector<int64_t> children;
-  for (const int64_t tid : NumberedEntries(fmt::format("{}/{}/task", root_, pid))) {
+  for (const int64_t tid : probes::NumberedEntries(fmt::format("{}/{}/task", root_, pid))) {
     const std::string text =
         ReadText(fmt::format("{}/{}/task/{}/children", root_, pid, tid), 1 << 20);
     const char* at = text.c_str();
@@ -174,7 +161,7 @@ std::vector<int64_t> ProcessTree::ChildrenOf(int64_t pid) const {
 
 std::map<int64_t, std::vector<int64_t>> ProcessTree::AllChildren() const {
   std::map<int64_t, std::vector<int64_t>> children;
-  for (const int64_t pid : NumberedEntries(root_)) {
+  for (const int64_t pid : probes::NumberedEntries(root_)) {
     if (const auto stat = probes::ReadProcessStat(pid, root_)) {
       children[stat->parent_pid].push_back(pid);
     }

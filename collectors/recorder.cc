@@ -217,6 +217,7 @@ class RecorderLoop {
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();
     runner_.Start(level(), options_.deep, options_.without, 0);
     // Starting takes a while, in which everything goes on counting: that is not of the run.
+    peers_.emplace(options_.pid);
     runner_.ReadAtStart();
     sink_.MarkStart();
     parts_.End("start");
@@ -225,8 +226,6 @@ class RecorderLoop {
   }
 
   void Loop() {
-    peers_.emplace(options_.pid);
-    peers_next_ns_ = last_ns_ + 1'000'000'000;
     Scan(start_ns_);
     Attach();
     Sample(false);  // first values of accounts and processes; a very short interval
@@ -496,12 +495,15 @@ class RecorderLoop {
 
   // Of every process: seldom, and the more seldom the more there are.
   void ReadPeers() {
-    if (!peers_ || !peers_->known()) return;
     const int64_t begin_ns = ThreadCpuNs();
-    const int64_t used_ns =
-        peers_->ReadNs([this](int64_t pid) { return tree_.Find(pid) != nullptr; });
+    Scan(MonotonicNs());  // its newest children are no peers
+    const int64_t used_ns = peers_->ReadNs([this](int64_t pid, int64_t start_ticks) {
+      const TreeProcess* process = tree_.Find(pid);
+      return process != nullptr && process->start_ticks == start_ticks;
+    });
     constexpr int64_t kSeldomNs = 5'000'000'000, kShare = 1000;
     peers_next_ns_ = last_ns_ + std::max(kSeldomNs, kShare * (ThreadCpuNs() - begin_ns));
+    if (!peers_->known()) return;
     sink_.BeginRead("recorder", last_ns_);
     sink_.Add(Figure("host_peer_cpu_ns", static_cast<double>(used_ns)));
     sink_.EndRead();
@@ -689,6 +691,8 @@ class RecorderLoop {
   probes::Availability forks_status_;
   bool forks_told_ = false;
   probes::Target target_;
+  std::optional<PeerCpu> peers_;
+  int64_t peers_next_ns_ = 1'000'000'000;
   OwnCost cost_;
   CostGuard cost_guard_{static_cast<double>(std::thread::hardware_concurrency())};
   Parts parts_;
@@ -707,8 +711,6 @@ class RecorderLoop {
   std::map<int64_t, int64_t> images_;
   int64_t tree_cpu_ns_ = 0;
   std::optional<int64_t> host_busy_ns_;
-  std::optional<PeerCpu> peers_;
-  int64_t peers_next_ns_ = 0;
   int64_t host_read_ns_ = 0;
   std::string program_, described_, refused_;
   SegmentSearch::Obstacle obstacle_;

@@ -54,6 +54,9 @@ if [ "$real" -gt 0 ]; then
   python3 "$folder/../tests/validation/accounting.py" "$build/headrace" > "$out/accounting.tsv" || true
   python3 "$folder/../tests/validation/attribution.py" "$build/headrace" > "$out/attribution.tsv" || true
   python3 "$folder/../tests/validation/controls.py" "$build/headrace" > "$out/controls.tsv" || true
+  python3 "$folder/../tests/truth/undeclared.py" "$build/headrace" --tsv "$out/undeclared.tsv" || true
+  # Needs PyTorch.
+  python3 "$folder/../tests/abroad/abroad.py" "$build/headrace" --tsv "$out/abroad.tsv" || true
 fi
 "$build/accuracy" gates "$out"/*.tsv
 "$build/accuracy" render "$out"/*.tsv > "$out/accuracy.md"

@@ -100,9 +100,14 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
                                   ? "Try it, record that run and compare the two."
                                   : "Measure it:";
   // The experiment was made, once: what both runs do in turns is sure.
-  if (const std::optional<Tried> tried = TriedBefore(run, plan)) {
-    next.text = fmt::format("{}: {} predicted. {} Measure both alternately:", words, gain,
-                            ToText(*tried));
+  const std::optional<Tried> tried = TriedBefore(run, plan);
+  if (tried && tried->gain < kWorthwhileGain) {
+    return {NextKind::kWork,
+            fmt::format("No setting is known to help. {}: {}", words, ToText(*tried)), ""};
+  }
+  if (tried) {
+    next.text =
+        fmt::format("{}: {} predicted. {} Measure both alternately:", words, gain, ToText(*tried));
     return next;
   }
   if (!plan.unknown_store.empty()) {
@@ -111,10 +116,14 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
         Printable(plan.unknown_store), SeenOf(run, plan.unknown_store), measure);
     return next;
   }
-  if (model.cores_contended() && !model.others_are_peers()) {
+  const bool more_threads =
+      std::any_of(plan.changes.begin(), plan.changes.end(), [](const Change& change) {
+        return change.knob.ends_with(".parallelism") && change.to > change.from;
+      });
+  if (more_threads && model.cores_contended() && !model.others_are_peers()) {
     next.text = fmt::format(
-        "{}: {} predicted. The other programs are in other control groups or sessions, so more "
-        "threads may get no more CPU time. {}",
+        "{}: {} predicted. Other programs may be in other control groups or sessions: more threads "
+        "then get no more CPU time. {}",
         words, gain, measure);
     return next;
   }

@@ -231,6 +231,7 @@ class PipelineModel {
   StageCounters ThreadsOf(const StageModel& stage, const WindowRow& sum) const;
   bool ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
                       double share) const;
+  double FairCores(const Settings& settings, const Demands& demands) const;
   void ReadContention(double host);
   void ReadTree();
   void ReadAhead();
@@ -265,9 +266,9 @@ class PipelineModel {
   std::optional<double> consumer_runnable_ratio_;
   // Where cores are contended: how many cores this and other programs share, how many of the
   // others' threads want one (0: not contended), and how many cores the others used.
-  bool others_are_peers_ = false;
   double contended_cores_ = 0, others_runnable_ = 0, others_used_ = 0;
   double others_keep_ = 1;  // cores left to others / cores that a fair scheduler would leave them
+  bool others_are_peers_ = false;
   double cores_available_ = 1, cores_budget_ = 1, cores_ahead_ = 0;
   std::optional<CpuQuota> cpu_quota_;
   std::optional<double> cores_used_, cores_other_, cores_other_here_;

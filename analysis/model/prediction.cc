@@ -210,9 +210,9 @@ std::optional<Predictor::FullStore> Predictor::OnFullStore(const Variant& varian
     const std::optional<double>& enough = resources[r].enough_threads;
     const size_t stage = model_.operators()[resources[r].users[0].first].stage;
     const bool full = !enough || stage == kNoStage || model_.current().parallelism[stage] > *enough;
-    // What it gives at most is what this run got, or another one with more threads.
-    const double got = full ? model_.demands().rate * now : 1;
-    const double rate = then > 0 ? got / then : kInfinite;
+    // The share of its time that is in use: this run's where that is all it gives, else at most 1.
+    const double used_ratio = full ? model_.demands().rate * now : 1;
+    const double rate = then > 0 ? used_ratio / then : kInfinite;
     if (!least || rate < least->rate) {
       least = FullStore{resources[r].name.substr(kStoreOf.size()), rate};
     }

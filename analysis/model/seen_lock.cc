@@ -30,7 +30,7 @@ double EndedByItsLikeNs(const RunView& run) {
   return ended_ns;
 }
 
-// What it waits for is accounted: a lock, or a device whose queue is one to the kernel.
+// What it waits for is accounted: a lock, or a device, whose queue is a lock to the kernel as well.
 bool HasAccounted(const std::vector<ResourceModel>& resources, size_t op) {
   return std::any_of(resources.begin(), resources.end(), [op](const ResourceModel& resource) {
     return (resource.kind == "lock" || (resource.kind == "device" && resource.account)) &&

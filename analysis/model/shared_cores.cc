@@ -112,8 +112,9 @@ bool PipelineModel::ThreadsSustain(const Settings& settings, const Demands& dema
 
 double PipelineModel::OthersYield() const { return others_are_peers_ ? kOthersYield : kApartYield; }
 
-// Apart from the others threads may get nothing by being more, or a little less, as they switch more
-// often: so in a sixth of the draws. Where the others weigh less, they yield more than a fair share.
+// Apart from the others threads may get nothing by being more, or a little less, as they switch
+// more often: so in a sixth of the draws. Where the others weigh less, they yield more than a fair
+// share.
 double PipelineModel::OthersYield(double place) const {
   if (others_are_peers_) return kOthersYield - 0.5 + place;
   constexpr double kNothing = 1.0 / 6, kLeast = -0.1, kMost = 1.5;
@@ -121,10 +122,9 @@ double PipelineModel::OthersYield(double place) const {
                           : kMost * (place - kNothing) / (1 - kNothing);
 }
 
-double PipelineModel::SharedCores(const Settings& settings, const Demands& demands) const {
-  if (!cores_contended() || demands.cpu_s <= 0) return settings.cores;
-  // The more this program takes, the less is left to each thread of the others, and as little to
-  // each of its own.
+// What a scheduler that is fair to threads would give. The more this program takes, the less is
+// left to each thread of the others, and as little to each of its own.
+double PipelineModel::FairCores(const Settings& settings, const Demands& demands) const {
   double low = 0, high = contended_cores_ / demands.cpu_s;
   constexpr int kHalvings = 30;
   for (int i = 0; i < kHalvings; ++i) {
@@ -133,12 +133,23 @@ double PipelineModel::SharedCores(const Settings& settings, const Demands& deman
         std::min(1.0, (contended_cores_ - rate * demands.cpu_s) / others_runnable_);
     (share > 0 && ThreadsSustain(settings, demands, rate, share) ? low : high) = rate;
   }
-  const double fair = contended_cores_ - others_keep_ * (contended_cores_ - low * demands.cpu_s);
-  // What the others do not use is there for threads that are their peers.
-  const double used = cores_used_.value_or(0);
-  const double kept = others_are_peers_ ? std::max(contended_cores_ - others_used_, used) : used;
-  const double shared =
-      fair > kept ? kept + demands.others_yield.value_or(OthersYield()) * (fair - kept) : fair;
+  return contended_cores_ - others_keep_ * (contended_cores_ - low * demands.cpu_s);
+}
+
+double PipelineModel::SharedCores(const Settings& settings, const Demands& demands) const {
+  if (!cores_contended() || demands.cpu_s <= 0) return settings.cores;
+  const double fair = FairCores(settings, demands);
+  const double yield = demands.others_yield.value_or(OthersYield());
+  double shared = fair;
+  if (others_are_peers_) {
+    // What the others leave now is there in any case.
+    const double left = std::max(contended_cores_ - others_used_, cores_used_.value_or(0));
+    if (fair > left) shared = left + yield * (fair - left);
+  } else {
+    // Present threads get what they ask for as before; only more of them may get no more.
+    const double kept = FairCores(current_, demands);
+    if (fair > kept) shared = yield < 0 ? kept * (1 + yield) : kept + yield * (fair - kept);
+  }
   // Cores that are added come on top of what the present settings have; a budget of fewer holds.
   const double got = settings.cores < cores_available_ ? std::min(shared, settings.cores)
                                                        : shared + settings.cores - cores_available_;

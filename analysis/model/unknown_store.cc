@@ -135,7 +135,7 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
   }
   if (own == nullptr) return std::nullopt;
   std::optional<FullStore> full;
-  std::optional<double> most_of_both;  // what it gave where it was full with either number
+  std::optional<double> own_most;  // what it gave where this run's threads, too, filled it
   for (const auto& [threads, other] : latest) {
     const StageRateRow& few = threads < own->threads ? *other : *own;
     const StageRateRow& many = threads < own->threads ? *own : *other;
@@ -147,14 +147,16 @@ std::optional<FullStore> FullStoreOf(const RunView& run, const std::string& stag
     if (&few == own && shown == Shown::kFullForBoth) enough *= 1 - kFullStoreGain;
     if (!full) full = FullStore{0, enough};
     const double most = std::max(few.rows_per_s, many.rows_per_s);
-    if (shown == Shown::kFullForBoth) most_of_both = std::max(most_of_both.value_or(0), most);
+    if (shown == Shown::kFullForBoth || &many == own)
+      own_most = std::max(own_most.value_or(0), most);
     full->rows_per_s = std::max(full->rows_per_s, most);
     full->enough_threads = std::min(full->enough_threads, enough);
-    full->for_this_run |= shown == Shown::kFullForBoth || &many == own;
   }
-  if (!most_of_both) return full;
+  if (!full) return full;
+  full->for_this_run = own_most.has_value();
+  const double most = own_most.value_or(full->rows_per_s);
   for (const auto& [threads, other] : latest) {
-    if (other->rows_per_s > (1 + kFullStoreGain) * *most_of_both) return std::nullopt;
+    if (other->rows_per_s > (1 + kFullStoreGain) * most) return std::nullopt;
   }
   return full;
 }
@@ -171,7 +173,7 @@ void AddFullStores(const RunView& run, std::vector<ResourceModel>* resources) {
     store.counted_s = static_cast<double>(run.steps.rows_count) /
                       static_cast<double>(run.steps.steps_count) / full->rows_per_s;
     store.enough_threads = full->enough_threads;
-    // What another run got from it, from its first batch to its last.
+    // Another run's mean rate, its start included, is known less well.
     if (!full->for_this_run) store.counted_error = kSaturatedError;
     resources->push_back(std::move(store));
   }

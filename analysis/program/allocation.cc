@@ -106,7 +106,7 @@ class Description {
         fmt::format("one {} does {}; {} wanted", now == 0 ? "worker" : "thread",
                     FormatRate(1 / stage_s, "batches"), FormatRate(plan_.rate, "batches"));
     if (now == 0) return "the trainer's thread loads and computes in turn; " + each;
-    if (model_.cores_contended()) {
+    if (model_.cores_contended() && model_.others_are_peers()) {
       return each + "; other programs use the cores, too, and each thread takes a share of its own";
     }
     if (planned <= std::ceil(stage_s * plan_.rate * (1 + kHeadroom))) return each;

@@ -15,11 +15,11 @@ namespace headrace::analysis {
 namespace {
 
 // Recorded at one level. Where none was asked for, the recorder may have stepped down in one of
-// two, since it took too much of the program: the reached levels then differ, and the cost by
-// little.
+// two, since it took too much of the program: as long as both know CPU time apart they are alike.
 constexpr char kSameLevel[] =
     "(o.accounting_level IS r.accounting_level OR "
-    "(o.level_asked IS NULL AND r.level_asked IS NULL))";
+    "(o.level_asked IS NULL AND r.level_asked IS NULL AND "
+    "MIN(o.accounting_level, r.accounting_level) >= 2))";
 
 // Whether the setting changes no row's work.
 bool IsKnob(std::string_view name) {

@@ -135,7 +135,7 @@ class Abroad:
         promise = ""
         if advice and interval and re.search(advice, fix):
             low, high = int(interval[2]) / 100, int(interval[3]) / 100
-            promise = "holds" if low <= gain <= high else "MISSES"
+            promise = "holds" if low <= gain <= high else "SLOWER" if gain < -0.03 else "NOTHING" if low > 0 and gain < 0.01 else "MISSES"
         return {"program": name, "view": "hook" if hook else "outside", "limit": limit, "probability": probability,
                 "right": right, "sure and wrong": not right and probability >= 0.9, "fix": fix, "gain": gain,
                 "advice followed": bool(advice and re.search(advice, fix)), "promise": promise}
@@ -149,6 +149,7 @@ def options():
     parser.add_argument("--pairs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--markdown")
+    parser.add_argument("--tsv", help="lines for `accuracy render`")
     arguments = parser.parse_args()
     arguments.headrace = os.path.abspath(arguments.headrace)
     return arguments
@@ -187,6 +188,10 @@ def main():
                       f"the change brought {100 * gain:+.0f} %{' ' + row['promise'] if row['promise'] else ''}", flush=True)
     if arguments.markdown:
         pathlib.Path(arguments.markdown).write_text(table(rows))
+    if arguments.tsv:
+        lines = ["\t".join(["applied", "programs of others, " + row["view"], row["program"], str(int(row["right"])), row["limit"],
+                            row["fix"], f"{100 * row['gain']:+.0f} %", row["promise"].replace("MISSES", "misses")]) for row in rows]
+        pathlib.Path(arguments.tsv).write_text("\n".join(lines) + "\n")
     failed = False
     for view in ("hook", "outside"):
         seen = [row for row in rows if row["view"] == view]

@@ -44,7 +44,7 @@ class PeerCpuTest : public testing::Test {
     Write(folder / "autogroup", fmt::format("/autogroup-{} nice 0\n", session));
   }
   int64_t PeersMs(PeerCpu* peers, const std::set<int64_t>& own = {10}) {
-    return peers->ReadNs([&](int64_t pid) { return own.count(pid) != 0; }) / 1'000'000;
+    return peers->ReadNs([&](int64_t pid, int64_t) { return own.count(pid) != 0; }) / 1'000'000;
   }
 
   fs::path folder_, proc_;
@@ -81,10 +81,58 @@ TEST_F(PeerCpuTest, GroupsWithoutAWeightOfTheirOwnAreOne) {
   EXPECT_EQ(PeersMs(&peers), 100);
 }
 
+// What a process used before is not counted because one look at it failed.
+TEST_F(PeerCpuTest, AFailedLookCountsNothing) {
+  for (const int pid : {10, 11, 12}) Process(pid, "3:cpu:/a\n", 1000);
+  fs::remove(proc_ / "12/stat");
+  PeerCpu peers(10, proc_);
+  fs::remove(proc_ / "11/stat");
+  Process(12, "3:cpu:/a\n", 1010);  // seen for the first time, and older than the look
+  EXPECT_EQ(PeersMs(&peers), 0);
+  Process(11, "3:cpu:/a\n", 1003);
+  Process(12, "3:cpu:/a\n", 1014);
+  EXPECT_EQ(PeersMs(&peers), 70);
+}
+
+// A container calls its own group "/", in which the kernel knows no sessions.
+TEST_F(PeerCpuTest, AContainersTopGroupIsNotTheMachines) {
+  Write(proc_ / "sys/kernel/sched_autogroup_enabled", "1\n");
+  Write(folder_ / "unified/cpu.weight", "100\n");
+  for (const char* groups : {"3:cpu:/\n", "0::/\n"}) {
+    SCOPED_TRACE(groups);
+    for (const int pid : {10, 11}) Process(pid, groups, 0);
+    PeerCpu peers(10, proc_);
+    Process(11, groups, 10, 1, "2");
+    EXPECT_EQ(PeersMs(&peers), 100);
+  }
+}
+
+// Where the group of the run lies is not to be seen: neither is who shares it.
+TEST_F(PeerCpuTest, AHierarchyThatIsNotMountedTellsNothing) {
+  Write(proc_ / "self/mountinfo", "");
+  Process(10, "0::/pod\n", 0);
+  EXPECT_FALSE(PeerCpu(10, proc_).known());
+  Process(10, "3:cpu:/pod\n", 0);  // the name says enough
+  EXPECT_TRUE(PeerCpu(10, proc_).known());
+}
+
+TEST_F(PeerCpuTest, AProcessThatMovesIsFollowed) {
+  for (const int pid : {10, 11, 12}) Process(pid, pid == 12 ? "3:cpu:/b\n" : "3:cpu:/a\n", 0);
+  PeerCpu peers(10, proc_);
+  Process(10, "3:cpu:/b\n", 0);
+  Process(11, "3:cpu:/a\n", 10);
+  Process(12, "3:cpu:/b\n", 5);
+  EXPECT_EQ(PeersMs(&peers), 50);
+  fs::remove_all(proc_ / "10");
+  Process(12, "3:cpu:/b\n", 6);
+  EXPECT_EQ(PeersMs(&peers), 60);
+}
+
 TEST_F(PeerCpuTest, InTheTopGroupSessionsAreApartWhereTheKernelSeparatesThem) {
   for (const bool separates : {false, true}) {
     SCOPED_TRACE(separates);
     Write(proc_ / "sys/kernel/sched_autogroup_enabled", separates ? "1\n" : "0\n");
+    Write(folder_ / "cpu/release_agent", "");
     for (const int pid : {10, 11, 12}) Process(pid, "3:cpu:/\n", 0);
     PeerCpu peers(10, proc_);
     Process(11, "3:cpu:/\n", 10, 1, "1");
@@ -114,7 +162,7 @@ TEST_F(PeerCpuTest, DamagedFilesDoNoHarm) {
 TEST(PeerCpu, OfThisMachineIsReadable) {
   PeerCpu peers(getpid());
   if (!peers.known()) GTEST_SKIP() << "the control group of this process cannot be read";
-  EXPECT_GE(peers.ReadNs([](int64_t) { return false; }), 0);
+  EXPECT_GE(peers.ReadNs([](int64_t, int64_t) { return false; }), 0);
 }
 
 }  // namespace

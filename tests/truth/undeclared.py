@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""undeclared.py HEADRACE [--only NAME,...] [--seconds S] [--markdown FILE]: pipelines limited by something that nobody declared.
+"""undeclared.py HEADRACE [--only NAME,...] [--seconds S] [--tsv FILE]: pipelines limited by something that nobody declared.
 
 Servers with a latency, a bandwidth or a request rate; disks, CPU quotas and weights of control groups; memory budgets; neighbours;
 a cold pass before warm ones. Each is recorded once as a user would; the words that name its limit were written down before
 headrace was asked. What the first page advises (its plan, or the setting that it has tried) is then applied and measured in turns with
-the pipeline as it was; where the page asked for that experiment it is read again with it. Judged are whether the limit is named, whether the gain lies in the interval that was said, whether a sure gain
-brought nothing, and whether anything became slower by over 3 %. What this machine cannot make (control groups) is skipped, with the
-reason. Ends with 1 where less than 90 % are named right, less than 85 % of the promises hold, or either of the last two happens.
+the pipeline as it was; where the page asked for that experiment it is read again with it. Judged are whether the limit is named,
+whether the gain lies in the interval that was said, whether a sure gain brought nothing, and whether anything became slower by over
+3 %. What this machine cannot make (control groups) is skipped, with the reason. Ends with 1 where less than 90 % are named right, less
+than 85 % of the promises hold, or either of the last two happens.
 """
 import argparse
 import json
@@ -252,7 +253,7 @@ def main():
     parser.add_argument("headrace")
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("--markdown")
+    parser.add_argument("--tsv", help="lines for `accuracy render`")
     arguments = parser.parse_args()
     headrace = os.path.abspath(arguments.headrace)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="headrace-undeclared-", dir="/var/tmp"))
@@ -281,12 +282,13 @@ def main():
                 print(f"    {row['text']}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if arguments.markdown:
-        text = "| limit | named | advice | brought | | advice after that |\n|---|---|---|---|---|---|\n"
+    if arguments.tsv:
+        text = ""
         for row in rows:
             gain = "" if row["gain"] is None else f"{100 * row['gain']:+.0f} %"
-            text += f"| {row['name']} | {row['limit'] if row['right'] else '**' + row['limit'] + '**'} | {row['fix']} | {gain} | {verdict_of(row)} | {row['then']} |\n"
-        pathlib.Path(arguments.markdown).write_text(text)
+            text += "\t".join(["applied", "limits that nobody declared", row["name"], str(int(row["right"])), row["limit"], row["fix"],
+                               gain, verdict_of(row)]) + "\n"
+        pathlib.Path(arguments.tsv).write_text(text)
     if not rows:
         return 77
     right = sum(row["right"] for row in rows)

@@ -661,6 +661,9 @@ bool Parse(const std::string& line, Trials* trials) {
     (f[1] == "busy" ? trials->real_busy : trials->real_full) += 1;
   } else if (f[0] == "control" && f.size() == 5 && !real) {
     trials->controls.push_back({f[1], f[2], f[4], f[3] == "1"});
+  } else if (f[0] == "applied" && (f.size() == 7 || f.size() == 8) && !f[1].empty() && !real) {
+    f.resize(8);  // a line that ends in an empty field
+    trials->applied.push_back({f[1], f[2], f[4], f[5], f[3] == "1", f[6], f[7]});
   } else if (f[0] == "account" && f.size() == 6 && !real) {
     trials->accounts.push_back({f[1], count(2), number(3), number(4), number(5)});
   } else if (real) {

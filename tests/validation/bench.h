@@ -83,6 +83,13 @@ struct ControlTrial {
   std::string name, must_be, found;
   bool held = false;
 };
+// A pipeline or program whose advice was applied (tests/truth/undeclared.py, tests/abroad).
+struct AppliedTrial {
+  std::string group, name, limit, fix;
+  bool right = false;
+  std::string brought;  // "+12 %"; empty: there was nothing to apply
+  std::string promise;  // "holds", "misses", "NOTHING" for a sure gain, "SLOWER"; empty: no promise
+};
 // B0 (tests/validation/accounting.py): what an operator was made to cost, and what the accounts
 // say.
 struct AccountTrial {
@@ -134,6 +141,7 @@ struct Trials {
   std::vector<NameTrial> beside_names;
   std::vector<AttributeTrial> real_attributions;  // tests/validation/attribution.py
   std::vector<ControlTrial> controls;
+  std::vector<AppliedTrial> applied;
   std::vector<AccountTrial> accounts;
   int real_busy = 0, real_full = 0;  // real trials that were left out, and names that were
 };

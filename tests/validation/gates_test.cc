@@ -139,6 +139,16 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   EXPECT_TRUE(Parse("control\tslow consumer\tno change\t1\t0 changes", &trials));
   ASSERT_EQ(trials.controls.size(), 1u);
   EXPECT_TRUE(trials.controls[0].held);
+  EXPECT_TRUE(Parse("applied\tundeclared limits\t8 MB/s\t1\tthe store\tread less\t\t", &trials));
+  EXPECT_TRUE(Parse("applied\tundeclared limits\tquota\t0\tcores\t+8 %\t-4 %\tSLOWER", &trials));
+  ASSERT_EQ(trials.applied.size(), 2u);
+  EXPECT_THAT(
+      RenderPage(trials),
+      AllOf(HasSubstr("## Undeclared limits\n"),
+            HasSubstr("| 8 MB/s | the store | read less |  |  |\n"),
+            HasSubstr("| quota | **not:** cores | +8 % | -4 % | SLOWER |\n"),
+            HasSubstr("undeclared limits: limit named | >= 90.0 % | 50.0 % | 2 | **missed** |"),
+            HasSubstr("or slower by 3 % | <= 0.0 % | 100.0 % | 1 | **missed** |")));
   const AttributeTrial attribute{12, "cpu", "s1a x0.50", 2, 0.25, 0.5, 0.125, 0, 0.25, 0, -1, 0.5};
   EXPECT_TRUE(Parse(Line(attribute), &trials));
   EXPECT_TRUE(Parse("real-" + Line(attribute), &trials));

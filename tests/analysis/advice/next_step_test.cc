@@ -12,6 +12,7 @@
 namespace headrace::analysis {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -101,6 +102,12 @@ TEST(NextStep, AnExperimentThatWasMadeIsRemembered) {
   EXPECT_EQ(next.kind, NextKind::kCompare);
   EXPECT_THAT(next.text, HasSubstr("Run 7 had these settings and brought +98 %."));
   EXPECT_THAT(next.text, Not(HasSubstr("may have no more to give")));
+  run.tried[1].rows_per_s = 800;
+  const NextStep none = NextStepOf(run, statements);
+  EXPECT_EQ(none.kind, NextKind::kWork);
+  EXPECT_THAT(none.text, AllOf(HasSubstr("No setting is known to help. "),
+                               HasSubstr("Run 7 had these settings and brought -20 %.")));
+  EXPECT_EQ(none.command, "");
 }
 
 // A command that is printed is one that works.

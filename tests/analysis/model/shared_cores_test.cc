@@ -75,7 +75,8 @@ TEST(SharedCores, OthersThatMayBeInAnotherGroupNeedNotYield) {
     EXPECT_GT(prediction.interval.high, 1.5 * shared);
     const NextStep next = NextStepOf(run, MakeStatements(run));
     EXPECT_EQ(next.kind, apart ? NextKind::kCompare : NextKind::kChange);
-    EXPECT_EQ(next.text.find("in other control groups") != std::string::npos, apart) << next.text;
+    EXPECT_EQ(next.text.find("in other control groups or sessions") != std::string::npos, apart)
+        << next.text;
   }
 }
 

@@ -224,6 +224,7 @@ CREATE TABLE measurement_interval(run_id, metric, start_ns, duration_ns, value, 
       // As much as works, and less where the recorder stepped down.
       {"hr run p.toml --ceiling", 3, "ceiling", "NULL"},
       {"hr run p.toml", 2, "pipeline", "NULL"},
+      {"hr run p.toml", 1, "pipeline", "NULL"},
   };
   int id = 0;
   for (const auto& run : runs) {
@@ -240,7 +241,7 @@ CREATE TABLE measurement_interval(run_id, metric, start_ns, duration_ns, value, 
     const char* run;
     std::vector<int64_t> siblings;  // the newest first
   } cases[] = {{"1", {12, 4, 2}}, {"4", {12, 2, 1}}, {"3", {10}}, {"5", {6}},
-               {"7", {}},         {"8", {}},         {"9", {}},   {"12", {11, 4, 2, 1}}};
+               {"7", {}},         {"8", {}},         {"9", {13}}, {"12", {11, 4, 2, 1}}};
   for (const auto& c : cases) {
     std::vector<int64_t> found;
     for (const SiblingRow& sibling : LoadRun(path_, c.run).siblings) {
