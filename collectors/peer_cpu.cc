@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -12,13 +10,6 @@
 
 namespace headrace::collectors {
 namespace {
-
-// Nothing where it cannot be read; a file may be empty.
-std::optional<std::string> FileText(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // The path on the line "N:CONTROLLERS:PATH" with this controller ("" for the unified hierarchy) of
 // a /proc/PID/cgroup.
@@ -42,9 +33,9 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 PeerCpu::PeerCpu(int64_t pid, std::string proc)
     : pid_(pid),
       proc_(std::move(proc)),
-      mounts_(FileText(proc_ + "/self/mountinfo").value_or("")),
-      by_session_(
-          FileText(proc_ + "/sys/kernel/sched_autogroup_enabled").value_or("").starts_with('1')),
+      files_(proc_),
+      mounts_(files_.Read("/self/mountinfo").value_or("")),
+      by_session_(files_.Read("/sys/kernel/sched_autogroup_enabled").value_or("").starts_with('1')),
       group_(GroupOf(pid)) {
   Look([](int64_t, int64_t, int64_t) {});
   for (const auto& [number, process] : seen_) {
@@ -53,8 +44,8 @@ PeerCpu::PeerCpu(int64_t pid, std::string proc)
 }
 
 std::optional<std::string> PeerCpu::GroupOf(int64_t pid) const {
-  const std::string folder = proc_ + "/" + std::to_string(pid);
-  const std::optional<std::string> text = FileText(folder + "/cgroup");
+  const std::string folder = "/" + std::to_string(pid);
+  const std::optional<std::string> text = files_.Read(folder + "/cgroup");
   if (!text) return std::nullopt;
   std::string name = "/";
   bool top = true;  // the machine's top group, which is not what a container takes for it
@@ -71,7 +62,7 @@ std::optional<std::string> PeerCpu::GroupOf(int64_t pid) const {
     if (group) name = group->name;
   }
   if (!top || !by_session_) return name;
-  const std::optional<std::string> session = FileText(folder + "/autogroup");
+  const std::optional<std::string> session = files_.Read(folder + "/autogroup");
   if (!session) return std::nullopt;
   return name + session->substr(0, session->find(' '));  // empty: that of no session
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/cgroup.h"
+#include "probes/host.h"
 
 namespace headrace::collectors {
 
@@ -37,6 +38,7 @@ class PeerCpu {
 
   int64_t pid_;
   std::string proc_;
+  probes::Host files_;  // below proc_
   CgroupMounts mounts_;
   bool by_session_ = false;
   std::optional<std::string> group_;

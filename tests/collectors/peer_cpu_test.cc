@@ -156,6 +156,10 @@ TEST_F(PeerCpuTest, DamagedFilesDoNoHarm) {
   Write(proc_ / "99999999999999999999/stat", "1 (x) R");
   Write(proc_ / "12/stat", "12 (x) R 1 1 1 0 -1 0 0 0 0 0 -5 0 0 0 20 0 1 0 1 0 0\n");
   Write(proc_ / "12/cgroup", "no colon");
+  // As of a process that ends between the opening of its file and the reading.
+  Process(13, "3:cpu:/a\n", 10, 9);
+  fs::remove(proc_ / "13/cgroup");
+  fs::create_directory(proc_ / "13/cgroup");
   EXPECT_EQ(PeersMs(&peers), 0);
 }
 
