@@ -45,31 +45,38 @@ CgroupMounts::CgroupMounts(std::string_view mountinfo) {
   }
 }
 
-std::optional<Cgroup> CgroupMounts::Find(std::string_view cgroup_text,
-                                         std::string_view controller) const {
+std::optional<std::string_view> CgroupPath(std::string_view cgroup_text,
+                                           std::string_view controller) {
   for (std::string_view line; TakeLine(&cgroup_text, &line);) {  // "4:memory:/pipeline"
     const size_t first = line.find(':');
     const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (controller.empty() ? !controllers.empty() : !Contains(controllers, controller)) continue;
-    const auto mount = std::find_if(mounts_.begin(), mounts_.end(), [&](const Mount& m) {
-      return controller.empty() ? m.unified : !m.unified && Contains(m.controllers, controller);
-    });
-    if (mount == mounts_.end()) return std::nullopt;
-    Cgroup group{std::string(line.substr(second + 1)), mount->point, mount->point};
-    // In a container the mount may show only a part of the hierarchy, from its own root on.
-    std::string_view below = group.name;
-    if (below.find("/..") != std::string_view::npos) return group;  // above what we can see
-    if (mount->root != "/") {
-      if (!below.starts_with(mount->root)) return group;
-      below.remove_prefix(mount->root.size());
-      if (!below.empty() && below.front() != '/') return group;  // another one's longer name
-    }
-    if (below != "/") group.folder += below;
-    return group;
+    return line.substr(second + 1);
   }
   return std::nullopt;
+}
+
+std::optional<Cgroup> CgroupMounts::Find(std::string_view cgroup_text,
+                                         std::string_view controller) const {
+  const std::optional<std::string_view> path = CgroupPath(cgroup_text, controller);
+  if (!path) return std::nullopt;
+  const auto mount = std::find_if(mounts_.begin(), mounts_.end(), [&](const Mount& m) {
+    return controller.empty() ? m.unified : !m.unified && Contains(m.controllers, controller);
+  });
+  if (mount == mounts_.end()) return std::nullopt;
+  Cgroup group{std::string(*path), mount->point, mount->point};
+  // In a container the mount may show only a part of the hierarchy, from its own root on.
+  std::string_view below = group.name;
+  if (below.find("/..") != std::string_view::npos) return group;  // above what we can see
+  if (mount->root != "/") {
+    if (!below.starts_with(mount->root)) return group;
+    below.remove_prefix(mount->root.size());
+    if (!below.empty() && below.front() != '/') return group;  // another one's longer name
+  }
+  if (below != "/") group.folder += below;
+  return group;
 }
 
 std::optional<Cgroup> Parent(const Cgroup& cgroup) {

@@ -13,14 +13,18 @@ struct Cgroup {
   std::string folder;  // its folder below the root: mount + name; the mount itself at the top
 };
 
+// The group's path in `controller`'s v1 hierarchy ("memory"), or with "" in the unified (v2) one,
+// out of the contents of a /proc/PID/cgroup. Nothing if the process is in none.
+std::optional<std::string_view> CgroupPath(std::string_view cgroup_text,
+                                           std::string_view controller);
+
 // The mounted hierarchies.
 class CgroupMounts {
  public:
   CgroupMounts() = default;
   // Out of the contents of /proc/self/mountinfo.
   explicit CgroupMounts(std::string_view mountinfo);
-  // The group in `controller`'s v1 hierarchy ("memory"), or with "" the unified (v2) one, out of
-  // the contents of a /proc/PID/cgroup. Nothing if the process is in none or it is not mounted.
+  // The group of CgroupPath. Nothing if the process is in none or it is not mounted.
   std::optional<Cgroup> Find(std::string_view cgroup_text, std::string_view controller) const;
 
  private:

@@ -3,28 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::collectors {
 namespace {
-
-// The path on the line "N:CONTROLLERS:PATH" with this controller ("" for the unified hierarchy) of
-// a /proc/PID/cgroup.
-std::optional<std::string> PathOf(std::string_view text, std::string_view controller) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string all = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
-    if (all.find("," + std::string(controller) + ",") == all.npos) continue;
-    return std::string(line.substr(second + 1));
-  }
-  return std::nullopt;
-}
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
@@ -49,11 +34,11 @@ std::optional<std::string> PeerCpu::GroupOf(int64_t pid) const {
   if (!text) return std::nullopt;
   std::string name = "/";
   bool top = true;  // the machine's top group, which is not what a container takes for it
-  if (const auto path = PathOf(*text, "cpu")) {
-    name = *path;
+  if (const auto path = CgroupPath(*text, "cpu")) {
+    name = std::string(*path);
     const auto group = mounts_.Find(*text, "cpu");
     top = name == "/" && group && Exists(group->folder + "/release_agent");
-  } else if (PathOf(*text, "")) {
+  } else if (CgroupPath(*text, "")) {
     // Weights hold where the controller is on: of the groups below, their threads are one crowd.
     std::optional<Cgroup> group = mounts_.Find(*text, "");
     if (!group) return std::nullopt;
@@ -70,7 +55,7 @@ std::optional<std::string> PeerCpu::GroupOf(int64_t pid) const {
 void PeerCpu::Look(
     const std::function<void(int64_t pid, int64_t start_ticks, int64_t used_ns)>& each) {
   std::map<int64_t, Process> now;
-  for (const int64_t pid : probes::NumberedEntries(proc_)) {
+  for (const int64_t pid : probes::ListProcesses(proc_)) {
     const auto before = seen_.find(pid);
     const std::optional<probes::ProcessStat> stat = probes::ReadProcessStat(pid, proc_);
     if (!stat) {  // it has ended, or too many files are open

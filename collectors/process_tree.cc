@@ -1,6 +1,5 @@
 #include "collectors/process_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 
 namespace headrace::collectors {
 namespace {
@@ -144,7 +144,7 @@ void ProcessTree::End(TreeProcess* process, int64_t now_ns, const std::string& e
 
 std::vector<int64_t> ProcessTree::ChildrenOf(int64_t pid) const {
   std::vector<int64_t> children;
-  for (const int64_t tid : probes::NumberedEntries(fmt::format("{}/{}/task", root_, pid))) {
+  for (const int64_t tid : probes::ListProcesses(fmt::format("{}/{}/task", root_, pid))) {
     const std::string text =
         ReadText(fmt::format("{}/{}/task/{}/children", root_, pid, tid), 1 << 20);
     const char* at = text.c_str();
@@ -161,7 +161,7 @@ std::vector<int64_t> ProcessTree::ChildrenOf(int64_t pid) const {
 
 std::map<int64_t, std::vector<int64_t>> ProcessTree::AllChildren() const {
   std::map<int64_t, std::vector<int64_t>> children;
-  for (const int64_t pid : probes::NumberedEntries(root_)) {
+  for (const int64_t pid : probes::ListProcesses(root_)) {
     if (const auto stat = probes::ReadProcessStat(pid, root_)) {
       children[stat->parent_pid].push_back(pid);
     }

@@ -1,6 +1,5 @@
 #include "probes/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -142,19 +141,6 @@ std::string ReadCommandLine(int64_t pid, const std::string& root) {
     if (c == 0) c = ' ';
   }
   return text;
-}
-
-std::vector<int64_t> NumberedEntries(const std::string& folder) {
-  std::vector<int64_t> numbers;
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return numbers;
-  while (const dirent* entry = readdir(dir)) {
-    char* end;
-    const long long number = std::strtoll(entry->d_name, &end, 10);
-    if (end != entry->d_name && *end == 0 && number > 0) numbers.push_back(number);
-  }
-  closedir(dir);
-  return numbers;
 }
 
 std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root) {

@@ -67,10 +67,6 @@ std::optional<ProcessIo> ReadProcessIo(int64_t pid, const std::string& root = "/
 std::string ReadCommandLine(int64_t pid, const std::string& root = "/proc");  // blanks between
 std::optional<uint32_t> ReadOwner(int64_t pid, const std::string& root = "/proc");  // user id
 
-// The entries of a folder that are numbers, as /proc's of processes and a process's of threads;
-// none also where it cannot be read.
-std::vector<int64_t> NumberedEntries(const std::string& folder);
-
 // Busy time of all CPUs together since boot (user, nice, system, irq, softirq, steal) and their
 // number.
 struct HostCpu {

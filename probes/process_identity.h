@@ -37,7 +37,7 @@ bool IgnoresSignal(int64_t pid, int number, const std::string& root = "/proc");
 // Start ticks of a process (ProcessStat) on CLOCK_MONOTONIC; good to one tick, 10 ms.
 int64_t StartedMonotonicNs(int64_t start_ticks);
 
-// Pids of all visible processes, ascending.
+// Pids of all visible processes, ascending; in the folder "task" of one, its threads.
 std::vector<int64_t> ListProcesses(const std::string& root = "/proc");
 
 }  // namespace headrace::probes

@@ -25,7 +25,7 @@ cp "$build/Testing/Temporary/LastTest.log" "$log"  # the repeats write another
 names=$(sed -E 's/^[0-9]+://; s/[].*+?()^$|\[]/\\&/g' "$failures" | paste -sd '|')
 [ -n "$names" ] || exit 1
 failed() { ctest --test-dir "$build" -N -R "^($names)\$" "$@" | sed -n 's/^  Test *#[0-9]*: //p'; }
-# What failed said last, again: of a long log the end is read. Lines of bats that are in order say nothing.
+# What failed said last, again: of a long log the end is read. What passed in a bats file is left out.
 said() {
   printf '%s\n' "$1" | while IFS= read -r name; do
     printf '  %s:\n' "$name"

@@ -77,7 +77,9 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
   const std::string words = ChangeWords(run, plan);
   const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
   next.command = ApplyCommand(run);
-  if (const std::string short_of = FellShort(run, plan); plan.shown() && !short_of.empty()) {
+  const std::optional<Tried> tried = TriedBefore(run, plan);
+  if (plan.shown() && tried && tried->fell_short) {
+    const std::string short_of = ToText(*tried);
     next.kind = NextKind::kCompare;
     next.text = fmt::format("{}: {} predicted. But {}{} Measure both alternately:", words, gain,
                             static_cast<char>(std::tolower(short_of[0])), short_of.substr(1));
@@ -99,8 +101,7 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
   const char* const measure = run.run.pipeline_path.empty()
                                   ? "Try it, record that run and compare the two."
                                   : "Measure it:";
-  // The experiment was made, once: what both runs do in turns is sure.
-  const std::optional<Tried> tried = TriedBefore(run, plan);
+  // One run is no proof; what both do in turns is.
   if (tried && tried->gain < kWorthwhileGain) {
     return {NextKind::kWork,
             fmt::format("No setting is known to help. {}: {}", words, ToText(*tried)), ""};

@@ -135,7 +135,9 @@ class Abroad:
         promise = ""
         if advice and interval and re.search(advice, fix):
             low, high = int(interval[2]) / 100, int(interval[3]) / 100
-            promise = "holds" if low <= gain <= high else "SLOWER" if gain < -0.03 else "NOTHING" if low > 0 and gain < 0.01 else "MISSES"
+            promise = "holds"
+            if not low <= gain <= high:
+                promise = "SLOWER" if gain < -0.03 else "NOTHING" if low > 0 and gain < 0.01 else "MISSES"
         return {"program": name, "view": "hook" if hook else "outside", "limit": limit, "probability": probability,
                 "right": right, "sure and wrong": not right and probability >= 0.9, "fix": fix, "gain": gain,
                 "advice followed": bool(advice and re.search(advice, fix)), "promise": promise}

@@ -7,6 +7,9 @@
 #include <map>
 #include <set>
 
+#include "tests/validation/applied.h"
+#include "tests/validation/gate_parts.h"
+
 namespace headrace::validation {
 namespace {
 
@@ -16,39 +19,6 @@ constexpr double kSure = 0.90;  // a probability from which a wrong name counts 
 double ErrorOf(const PredictTrial& t) { return t.predicted / t.observed - 1; }
 bool Covers(const PredictTrial& t) { return t.low <= t.observed && t.observed <= t.high; }
 double RegretOf(const ChooseTrial& t) { return 1 - t.rate / t.best; }
-
-std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-double Mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-template <typename T, typename Use>
-std::vector<double> Each(const std::vector<T>& trials, Use use) {
-  std::vector<double> values;
-  for (const T& trial : trials) values.push_back(use(trial));
-  return values;
-}
-
-template <typename T, typename Keep>
-std::vector<T> Only(const std::vector<T>& trials, Keep keep) {
-  std::vector<T> kept;
-  for (const T& trial : trials) {
-    if (keep(trial)) kept.push_back(trial);
-  }
-  return kept;
-}
-
-Gate AtMost(std::string id, std::string what, double value, double limit, size_t trials) {
-  return {std::move(id), std::move(what), "<= " + Percent(limit), value,
-          limit,         false,           Percent(value),         trials};
-}
-Gate AtLeast(std::string id, std::string what, double value, double limit, size_t trials) {
-  return {std::move(id),  std::move(what), ">= " + Percent(limit), value, limit, true,
-          Percent(value), trials};
-}
 
 constexpr double kMoved = 0.05;  // a rate that the change moved
 
@@ -468,53 +438,6 @@ void JudgeAttributions(const std::vector<AttributeTrial>& trials, const std::str
                                               t.truth <= t.high + kRounding;
                                      })),
                            0.85, trials.size()));
-}
-
-std::vector<std::string> GroupsOf(const std::vector<AppliedTrial>& trials) {
-  std::vector<std::string> groups;
-  for (const AppliedTrial& t : trials) {
-    if (std::find(groups.begin(), groups.end(), t.group) == groups.end()) groups.push_back(t.group);
-  }
-  return groups;
-}
-
-void JudgeApplied(const std::vector<AppliedTrial>& all, std::vector<Gate>* gates) {
-  for (const std::string& group : GroupsOf(all)) {
-    const auto trials = Only(all, [&](const AppliedTrial& t) { return t.group == group; });
-    gates->push_back(AtLeast("A1", group + ": limit named",
-                             Mean(Each(trials, [](const AppliedTrial& t) { return t.right; })),
-                             0.90, trials.size()));
-    const auto promised = Only(trials, [](const AppliedTrial& t) { return !t.promise.empty(); });
-    const auto share = [&](const char* word) {
-      return Mean(Each(promised, [&](const AppliedTrial& t) { return t.promise == word; }));
-    };
-    if (promised.empty()) continue;
-    gates->push_back(AtLeast("A2", group + ": gain within the interval that was said",
-                             share("holds"), 0.85, promised.size()));
-    gates->push_back(AtMost("A3", group + ": a sure gain that brought nothing, or slower by 3 %",
-                            share("NOTHING") + share("SLOWER"), 0, promised.size()));
-  }
-}
-
-// One section for each group, with all of its trials.
-std::string AppliedSections(const std::vector<AppliedTrial>& trials) {
-  std::string text;
-  for (const std::string& group : GroupsOf(trials)) {
-    text += fmt::format(
-        "## {}{}\n\nThe words that name the limit were written down before. A change was made and "
-        "measured in turns with the program as it was: what the first page advised, or, to "
-        "programs "
-        "of others, what is known to help. A promise counts where that was advised.\n\n"
-        "| | limit named | advice | it brought | promise |\n|---|---|---|---|---|\n",
-        static_cast<char>(std::toupper(static_cast<unsigned char>(group[0]))), group.substr(1));
-    for (const AppliedTrial& t : trials) {
-      if (t.group != group) continue;
-      text += fmt::format("| {} | {}{} | {} | {} | {} |\n", t.name, t.right ? "" : "**not:** ",
-                          t.limit, t.fix, t.brought, t.promise);
-    }
-    text += "\n";
-  }
-  return text;
 }
 
 std::vector<Gate> Judge(const Trials& trials) {
