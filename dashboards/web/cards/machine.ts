@@ -1,0 +1,50 @@
+// Was the machine free: one small course for each resource, all over the same time.
+import { spark } from "../charts/spark";
+import { Fitted, h } from "../element";
+import * as numbers from "../numbers";
+import { meanInRange, timeline, windowAt } from "../time";
+import type { CardText, Series } from "../types";
+import { card } from "./card";
+import type { Cell } from "./table";
+
+function value(series: Series): string {
+  const at = timeline.at;
+  if (at !== null) {
+    const window = windowAt(series.t, series.d, at);
+    return numbers.inUnit(window < 0 ? null : series.v[window], series.unit);
+  }
+  return numbers.inUnit(meanInRange(series.t, series.d, (i) => series.v[i]), series.unit);
+}
+
+function small(series: Series, signal: AbortSignal): HTMLElement {
+  const chart = new Fitted((width) =>
+    spark(width, series, { from: timeline.from, to: timeline.to, top: series.of, height: 44, at: timeline.at }),
+  );
+  const said = h("b", null, value(series));
+  timeline.subscribe(() => {
+    said.textContent = value(series);
+    chart.redraw();
+  }, signal);
+  const of =
+    series.of !== null && series.unit === "cores" ? h("span", { class: "u" }, ` of ${numbers.count(series.of)}`) : null;
+  return h(
+    "div",
+    { class: "small" },
+    h("p", null, h("span", null, series.title), h("span", { class: "nowrap" }, said, of)),
+    chart.element,
+  );
+}
+
+export function machineCard(series: readonly Series[], text: CardText, signal: AbortSignal): HTMLElement | null {
+  const shown = series.filter((each) => each.v.some((v) => v !== null));
+  if (shown.length === 0) return null;
+  return card({
+    key: "machine",
+    text,
+    chart: h("div", { class: "multiples" }, shown.map((each) => small(each, signal))),
+    table: () => ({
+      columns: [{ title: "series" }, { title: "unit" }, { title: "from", format: numbers.seconds }, { title: "value", format: numbers.rateNumber }],
+      rows: shown.flatMap((each) => each.t.map((t, i): Cell[] => [each.title, each.unit, t, each.v[i] ?? null])),
+    }),
+  });
+}

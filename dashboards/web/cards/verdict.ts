@@ -1,0 +1,139 @@
+// The first page of a run: what limits, why, what to change, what will limit it next. Every sentence
+// is the report's; the two bars are its numbers.
+import type { Child } from "../element";
+import { h } from "../element";
+import * as numbers from "../numbers";
+import type { FirstPage, PageLine, Report } from "../types";
+import { command } from "./command";
+
+const LABELS: Record<string, string> = {
+  limit: "What limits",
+  why: "Why",
+  check: "What would decide it",
+  but: "But",
+  fix: "What to change",
+  next: "What will limit it next",
+  plan: "What was planned",
+  also: "Also",
+  basis: "Basis",
+  unseen: "Not seen",
+  cost: "Cost of recording",
+  more: "More",
+};
+
+// Intervals and remarks in brackets are set lighter; the words stay as they are.
+function sentence(text: string): Child[] {
+  return text
+    .split(/(\[[^\][]*\]|\([^()]*\))/)
+    .map((part) => (/^[[(]/.test(part) ? h("span", { class: "u" }, part) : part));
+}
+
+interface Answer {
+  label: string;
+  lines: PageLine[];
+}
+
+// A line without a label goes on with the one before.
+function answersOf(lines: readonly PageLine[]): Answer[] {
+  const answers: Answer[] = [];
+  for (const line of lines) {
+    const last = answers[answers.length - 1];
+    if (line.label === "" && last) last.lines.push(line);
+    else answers.push({ label: line.label, lines: [line] });
+  }
+  return answers;
+}
+
+function answerElement(answer: Answer): HTMLElement {
+  const name = LABELS[answer.label] ?? answer.label;
+  return h(
+    "div",
+    { class: `answer answer-${answer.label.replace(/\W/g, "")}` },
+    h("dt", null, name),
+    h(
+      "dd",
+      null,
+      answer.lines.map((line) =>
+        line.command || answer.label === "more"
+          ? command(line.text, "cmd flat")
+          : h("p", null, sentence(line.text)),
+      ),
+    ),
+  );
+}
+
+function stepBar(name: string, whole: number, longest: number, wait: number, end: Child) {
+  const computes = whole * (1 - wait);
+  const label = `${name}: ${numbers.seconds(whole)} each, ${numbers.percent(wait)} of it waiting`;
+  return [
+    h("span", { class: "who" }, name),
+    h(
+      "div",
+      { class: "steprow", role: "img", "aria-label": label, style: { width: `${(whole / longest) * 100}%` } },
+      h("span", { class: "fill-compute", style: { flex: 1 - wait } }, `computes ${numbers.seconds(computes)}`),
+      wait > 0.001
+        ? h("span", { class: "fill-wait", style: { flex: wait } }, wait > 0.14 ? `waits ${numbers.seconds(whole * wait)}` : "")
+        : null,
+    ),
+    h("span", { class: "end" }, end),
+  ];
+}
+
+// A step now, and as predicted; nothing where there is no trainer.
+function stepBars(report: Report): HTMLElement | null {
+  const { verdict, pipeline } = report;
+  const rate = verdict?.observed?.batches_per_second;
+  const wait = verdict?.stall_ratio;
+  const wants = pipeline?.trainer?.wants_batches_per_second;
+  if (!rate || typeof wait !== "number" || !pipeline?.trainer) return null;
+  const now = 1 / rate;
+  const predicted = verdict?.predicted;
+  const then = predicted?.batches_per_second ? 1 / predicted.batches_per_second : null;
+  const longest = Math.max(now, then ?? 0);
+  const rateText = (value: number | null | undefined, rest = "") => [
+    h("b", null, numbers.rateNumber(value)),
+    ` batches/s ${rest}`,
+  ];
+  const gains = predicted && then && Math.abs((predicted.gain_ratio ?? 0)) > 0.005;
+  const thenWait = then && wants ? Math.max(0, Math.min(1, 1 - 1 / (then * wants))) : 0;
+  const interval = numbers.interval(predicted?.batches_per_second_low, predicted?.batches_per_second_high);
+  return h(
+    "div",
+    { class: "stepbars" },
+    stepBar("a step now", now, longest, Math.min(1, wait), rateText(rate)),
+    gains ? stepBar("predicted", then, longest, thenWait, rateText(predicted.batches_per_second, interval)) : null,
+  );
+}
+
+function severity(page: FirstPage): string {
+  const known = ["good", "moderate", "high"].find((each) => each === page.severity);
+  return known ?? "none";
+}
+
+export function verdictCard(report: Report): HTMLElement {
+  const { page } = report;
+  if (!page) {
+    const recording = report.run.state === "recording";
+    return h(
+      "section",
+      { class: "card verdict", "aria-label": "Verdict" },
+      h("h1", null, recording ? "No verdict yet." : "This run has no verdict."),
+      h(
+        "p",
+        { class: "conditions" },
+        recording
+          ? "The run is being recorded. The first sentences come after about 20 steps."
+          : "Too little was recorded to say what limits it.",
+      ),
+    );
+  }
+  return h(
+    "section",
+    { class: "card verdict", "aria-label": "Verdict" },
+    page.badge ? h("p", { class: `badge badge-${severity(page)}` }, page.badge) : null,
+    h("h1", null, sentence(page.verdict)),
+    stepBars(report),
+    page.conditions.map((text) => h("p", { class: "conditions" }, text)),
+    h("dl", { class: "answers" }, answersOf(page.lines).map(answerElement)),
+  );
+}

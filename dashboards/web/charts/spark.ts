@@ -1,0 +1,91 @@
+// A course as a thin line, over the shared range of time, or over runs in their order.
+import { drawing, s } from "../element";
+import type { Figure } from "../types";
+import { linear } from "./scale";
+
+export interface SparkData {
+  t: readonly number[];
+  d: readonly number[];
+  v: readonly Figure[];
+}
+
+export interface SparkOptions {
+  from: number;
+  to: number;
+  top: number | null; // value of the upper edge; null: the largest that is seen
+  height: number;
+  at?: number | null; // cursor
+}
+
+// Windows that follow each other without a gap or an unknown value, as [first, last].
+export function stretches(data: SparkData): [number, number][] {
+  const found: [number, number][] = [];
+  let first = -1;
+  for (let i = 0; i <= data.t.length; i++) {
+    const here = i < data.t.length && typeof data.v[i] === "number";
+    const joined =
+      i === 0 || i >= data.t.length || data.t[i] - (data.t[i - 1] + data.d[i - 1]) < 0.5 * data.d[i];
+    if (first >= 0 && (!here || !joined)) {
+      found.push([first, i - 1]);
+      first = -1;
+    }
+    if (first < 0 && here) first = i;
+  }
+  return found;
+}
+
+export function spark(width: number, data: SparkData, options: SparkOptions) {
+  const { from, to, height } = options;
+  const svg = drawing(width, height, null, "spark");
+  const seen = data.v.filter((_, i) => data.t[i] + data.d[i] >= from && data.t[i] <= to);
+  const most = Math.max(0, ...seen.map((value) => value ?? 0));
+  const top = options.top ?? (most > 0 ? most * 1.08 : 1);
+  const x = linear(from, to, 0, width);
+  const y = linear(0, Math.max(top, Number.MIN_VALUE), height - 2, 4);
+  const held = (at: number) => Math.min(width, Math.max(0, x(at))).toFixed(1);
+  svg.append(s("line", { x1: 0, x2: width, y1: height - 1.5, y2: height - 1.5, class: "rule" }));
+  if (options.top !== null && height > 24) {
+    svg.append(s("line", { x1: 0, x2: width, y1: 4, y2: 4, class: "rule dotted" }));
+  }
+  for (const [first, last] of stretches(data)) {
+    let line = "";
+    for (let i = first; i <= last; i++) {
+      const begin = data.t[i];
+      const end = begin + data.d[i];
+      if (end < from || begin > to) continue;
+      const up = y(Math.min(top, data.v[i] ?? 0)).toFixed(1);
+      line += `${line ? "L" : "M"}${held(begin)} ${up}H${held(end)}`;
+    }
+    if (!line) continue;
+    const base = height - 2;
+    const under = `${line}V${base}H${held(data.t[first])}Z`;
+    svg.append(s("path", { d: under, class: "fill-wi" }), s("path", { d: line, class: "course" }));
+  }
+  if (options.at !== null && options.at !== undefined && options.at >= from && options.at <= to) {
+    const at = x(options.at);
+    svg.append(s("line", { x1: at, x2: at, y1: 0, y2: height, class: "cursor" }));
+  }
+  return svg;
+}
+
+// Values in order, one dot for each; the last is marked.
+export function dots(width: number, height: number, values: readonly Figure[], label: string) {
+  const svg = drawing(width, height, label, "spark");
+  const known = values.filter((value): value is number => typeof value === "number");
+  const top = Math.max(...known, 0) || 1;
+  const x = linear(0, Math.max(1, values.length - 1), 5, width - 5);
+  const y = linear(0, top, height - 4, 6);
+  svg.append(s("line", { x1: 0, x2: width, y1: height - 1.5, y2: height - 1.5, class: "rule" }));
+  let line = "";
+  values.forEach((value, i) => {
+    if (typeof value !== "number") return;
+    line += `${line ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`;
+  });
+  if (line) svg.append(s("path", { d: line, class: "course" }));
+  values.forEach((value, i) => {
+    if (typeof value !== "number") return;
+    const last = i === values.length - 1;
+    svg.append(s("circle", { cx: x(i), cy: y(value), r: last ? 4 : 2.2, class: "fill-c" }));
+  });
+  return svg;
+}

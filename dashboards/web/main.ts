@@ -1,0 +1,89 @@
+// The pages: from the address to what is shown.
+import { current, followLinks, onNavigate } from "./address";
+import type { Page } from "./address";
+import { offline, offlinePaths } from "./api";
+import { failure, plainCard } from "./cards/card";
+import { h, hideTip } from "./element";
+import { comparison, comparisons } from "./pages/compare";
+import type { MakePage, Shown } from "./pages/context";
+import { environment } from "./pages/environment";
+import { showHead } from "./pages/frame";
+import { operators } from "./pages/operators";
+import { overview } from "./pages/overview";
+import { runs } from "./pages/runs";
+import { sql } from "./pages/sql";
+import { whatIf } from "./pages/what_if";
+import { openSession } from "./session";
+
+const unknown: MakePage = () =>
+  Promise.resolve({
+    title: "headrace",
+    body: [
+      h("h1", { class: "vh" }, "No such page"),
+      plainCard("", "There is no page at this address.", h("p", null, h("a", { href: offline ? "#/" : "/" }, "All runs"))),
+    ],
+  });
+
+const PAGES: Record<Exclude<Page, "compare">, MakePage> = {
+  runs,
+  overview,
+  operators,
+  "what-if": whatIf,
+  environment,
+  sql,
+  unknown,
+};
+
+let shown: AbortController | null = null;
+
+function errorPage(error: unknown): Shown {
+  return {
+    title: "headrace",
+    body: [
+      h("h1", { class: "vh" }, "This page cannot be shown"),
+      plainCard("", "This page cannot be shown.", failure(error), h("p", null, h("a", { href: offline ? "#/" : "/" }, "All runs"))),
+    ],
+  };
+}
+
+// A report of one file begins with the run that it is about.
+function firstOfFile(): void {
+  const run = offlinePaths.map((path) => /^\/api\/runs\/(\d+)\/report/.exec(path)).find((match) => match !== null);
+  if (run && current().page === "runs") history.replaceState(null, "", `#/run/${run[1]}`);
+}
+
+async function show(moved: boolean): Promise<void> {
+  shown?.abort();
+  const own = new AbortController();
+  shown = own;
+  hideTip();
+  if (offline) firstOfFile();
+  const address = current();
+  const main = document.getElementById("main") as HTMLElement;
+  showHead();
+  main.setAttribute("aria-busy", "true");
+  const make =
+    address.page === "compare" ? (address.id === null ? comparisons : comparison) : PAGES[address.page];
+  let page: Shown;
+  try {
+    await openSession();
+    page = await make({ address, id: address.id ?? 0, signal: own.signal });
+  } catch (error) {
+    if (own.signal.aborted) return;
+    page = errorPage(error);
+  }
+  if (own.signal.aborted) return;
+  document.title = page.title;
+  main.replaceChildren(...h("div", null, page.body).childNodes);
+  main.removeAttribute("aria-busy");
+  page.after?.();
+  if (moved) {
+    window.scrollTo(0, 0);
+    // A reader of screens begins at the new page, not at the link that led there.
+    main.focus({ preventScroll: true });
+  }
+}
+
+followLinks();
+onNavigate(() => void show(true));
+void show(false);

@@ -1,0 +1,131 @@
+// The frame around all pages: the brand, the pages of the database, and of a run its name, what it
+// was, and its own pages.
+import { current, go, link } from "../address";
+import type { Page } from "../address";
+import { getOr, offline } from "../api";
+import type { Child } from "../element";
+import { drawing, h, s } from "../element";
+import * as numbers from "../numbers";
+import { themeSwitch } from "../theme";
+import type { Report, RunRow, Runs } from "../types";
+
+const DATABASE_PAGES: readonly [Page, string][] = [
+  ["runs", "Runs"],
+  ["compare", "Compare"],
+  ["sql", "SQL"],
+];
+const RUN_PAGES: readonly [Page, string][] = [
+  ["overview", "Overview"],
+  ["operators", "Operators"],
+  ["what-if", "What-if"],
+  ["environment", "Environment"],
+];
+const LIVE_WORDS: Record<string, string> = {
+  recording: "recording",
+  complete: "complete",
+  interrupted: "interrupted",
+  lost: "connection lost, trying again",
+};
+
+function brand(): HTMLElement {
+  const mark = drawing(22, 18, null);
+  mark.append(
+    s("path", { d: "M1 3h6l4 5h10M1 15h6l4-5h10", class: "brand-ink" }),
+    s("path", { d: "M1 9h20", class: "brand-water" }),
+  );
+  return h("a", { class: "brand", href: link("runs") }, mark, h("span", null, "headrace"));
+}
+
+function navigation(pages: readonly [Page, string][], id: number | null, name: string): HTMLElement {
+  const here = current();
+  const links = pages.map(([page, text]) => {
+    const active = here.page === page;
+    return h("a", { href: link(page, id), "aria-current": active ? "page" : null }, text);
+  });
+  return h("nav", { "aria-label": name }, links);
+}
+
+const runName = (run: { id: number; name: string }) => (run.name ? `${run.name} (${run.id})` : `run ${run.id}`);
+
+export function runTitle(report: Report): string {
+  return `${report.run.name || `run ${report.run.id}`} · headrace`;
+}
+
+const state = h("span", { class: "state" });
+const runBar = h("div", { class: "runbar" });
+let runs: RunRow[] | null = null;
+
+export function setLiveState(name: string): void {
+  state.className = `state state-${name}`;
+  state.textContent = LIVE_WORDS[name] ?? name;
+  state.hidden = name === "complete" || name === "";
+}
+
+// The run's name; where there is a server, a list of the others.
+function runChoice(report: Report): HTMLElement {
+  const own = { id: report.run.id, name: report.run.name };
+  if (offline) return h("b", { class: "runname" }, runName(own));
+  const list: { id: number; name: string }[] = runs ?? [];
+  const options = list.some((run) => run.id === own.id) ? list : [own, ...list];
+  const select = h(
+    "select",
+    { "aria-label": "Run", "data-focus": "run" },
+    options.map((run) => h("option", { value: run.id, selected: run.id === own.id }, runName(run))),
+  );
+  select.addEventListener("change", () => go(link(current().page, Number(select.value))));
+  return h("span", { class: "runname" }, select);
+}
+
+function facts(report: Report): string {
+  const { run, resources } = report;
+  const parts = [
+    run.duration_seconds ? numbers.seconds(run.duration_seconds) : "",
+    resources?.cores_budget ? numbers.plural(resources.cores_budget, "core") : "",
+    run.hostname ?? "",
+    run.started_seconds ? numbers.moment(run.started_seconds) : "",
+  ];
+  return parts.filter((part) => part !== "").join(" · ");
+}
+
+// Shows which run the page is about. Called again when a live run has a new report.
+export function showRun(report: Report): void {
+  setLiveState(report.run.state);
+  runBar.replaceChildren(
+    h("div", { class: "inner" }, runChoice(report), state, h("span", { class: "dim meta" }, facts(report))),
+    navigation(RUN_PAGES, report.run.id, "Pages of this run"),
+  );
+  runBar.hidden = false;
+  if (runs === null && !offline) {
+    runs = [];
+    void getOr<Runs>("/api/runs?limit=50", { runs: [], next: null }).then((answer) => {
+      runs = answer.runs.filter((run) => run.comparison === null);
+      const old = runBar.querySelector(".runname");
+      if (old && !old.contains(document.activeElement)) old.replaceWith(runChoice(report));
+    });
+  }
+}
+
+// The head of a new page. A page of a run shows it when its report is there.
+export function showHead(): void {
+  const here = current();
+  const top = document.getElementById("top");
+  const ofRun = here.id !== null && here.page !== "compare";
+  if (!ofRun) runBar.replaceChildren();
+  runBar.hidden = !ofRun || runBar.childElementCount === 0;
+  // The list may have grown since.
+  if (!ofRun) runs = null;
+  const pages = offline ? null : navigation(DATABASE_PAGES, null, "Pages of this database");
+  top?.replaceChildren(h("div", { class: "bar" }, brand(), pages, themeSwitch()), runBar);
+}
+
+// Puts a body in place of another, with the keyboard and the scroll where they were.
+export function keepPlace(box: HTMLElement, body: Child): void {
+  const focused = document.activeElement;
+  const key = box.contains(focused) ? focused?.getAttribute("data-focus") : null;
+  const scroll = window.scrollY;
+  box.replaceChildren(...h("div", null, body).childNodes);
+  if (key !== null && key !== undefined) {
+    box.querySelector<HTMLElement>(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  }
+  if (window.scrollY !== scroll) window.scrollTo(0, scroll);
+}

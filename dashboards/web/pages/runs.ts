@@ -1,0 +1,210 @@
+// The runs of a database, the newest first. Runs of one comparison are folded under it.
+import { current, link, replaceQuery } from "../address";
+import { get } from "../api";
+import { emptyCard, failure, plainCard } from "../cards/card";
+import { dots } from "../charts/spark";
+import type { Child } from "../element";
+import { fitted, h } from "../element";
+import * as numbers from "../numbers";
+import type { RunRow, Runs, Store } from "../types";
+import type { Context, Shown } from "./context";
+
+const PAGE = 100;
+const WAIT = 200; // milliseconds after the last letter
+const LEAST_FOR_SPARK = 3;
+const MOST_SPARKS = 6;
+
+function tagsOf(run: RunRow): string[] {
+  if (Array.isArray(run.tags)) return run.tags;
+  return (run.tags ?? "").split(/[\s,]+/).filter((tag) => tag !== "");
+}
+
+const shortPath = (path: string) => path.split("/").slice(-2).join("/");
+const kindOf = (run: RunRow) => `${run.pipeline || run.program}\n${run.settings ?? ""}`;
+
+function waits(ratio: number | null): Child {
+  if (ratio === null || ratio === undefined) return h("span", { class: "dim" }, numbers.NONE);
+  const share = Math.min(1, Math.max(0, ratio));
+  return h(
+    "span",
+    { class: "waits" },
+    h("span", { class: "statebar", "aria-hidden": "true" }, h("i", { class: "fill-compute", style: { width: `${(1 - share) * 100}%` } }), h("i", { class: "fill-wait", style: { width: `${share * 100}%` } })),
+    numbers.percent(ratio),
+  );
+}
+
+function runRow(run: RunRow, search: (text: string) => void): HTMLElement {
+  const state = run.state && run.state !== "complete" ? h("span", { class: `state state-${run.state}` }, run.state) : null;
+  return h(
+    "tr",
+    null,
+    h(
+      "th",
+      { scope: "row" },
+      h("a", { href: link("overview", run.id) }, run.name || `run ${run.id}`),
+      h("span", { class: "u" }, ` ${run.id}`),
+      " ",
+      state,
+      tagsOf(run).map((tag) => h("button", { class: "tagword", type: "button", "aria-label": `Show runs with the tag ${tag}`, click: () => search(tag) }, tag)),
+    ),
+    h("td", { class: "hide" }, run.pipeline ? shortPath(run.pipeline) : run.program, run.kind && run.kind !== "pipeline" ? h("span", { class: "u" }, ` ${run.kind}`) : null),
+    h("td", { class: "num hide" }, numbers.moment(run.started_seconds)),
+    h("td", { class: "num hide" }, numbers.seconds(run.duration_seconds)),
+    h("td", { class: "num" }, numbers.rate(run.rows_per_second, "rows")),
+    h("td", null, waits(run.stall_ratio)),
+  );
+}
+
+function comparisonRows(id: number, members: RunRow[], search: (text: string) => void): HTMLElement[] {
+  const rows = members.map((run) => runRow(run, search));
+  for (const row of rows) {
+    row.hidden = true;
+    row.classList.add("member");
+  }
+  const button = h("button", { class: "more", type: "button", "aria-expanded": "false", "data-focus": `fold ${id}` }, numbers.plural(members.length, "run"));
+  button.addEventListener("click", () => {
+    const shown = button.getAttribute("aria-expanded") !== "true";
+    button.setAttribute("aria-expanded", String(shown));
+    for (const row of rows) row.hidden = !shown;
+  });
+  const newest = members[0];
+  const head = h(
+    "tr",
+    { class: "folded" },
+    h("th", { scope: "row" }, h("a", { href: link("compare", id) }, `comparison ${id}`), " ", button),
+    h("td", { class: "hide" }, newest.pipeline ? shortPath(newest.pipeline) : newest.program),
+    h("td", { class: "num hide" }, numbers.moment(newest.started_seconds)),
+    h("td", { class: "num hide" }),
+    h("td", { class: "num" }),
+    h("td"),
+  );
+  return [head, ...rows];
+}
+
+function bodyRows(runs: readonly RunRow[], search: (text: string) => void): HTMLElement[] {
+  const members = new Map<number, RunRow[]>();
+  for (const run of runs) {
+    if (run.comparison !== null) members.set(run.comparison, [...(members.get(run.comparison) ?? []), run]);
+  }
+  const rows: HTMLElement[] = [];
+  for (const run of runs) {
+    if (run.comparison === null) {
+      rows.push(runRow(run, search));
+      continue;
+    }
+    const own = members.get(run.comparison);
+    if (own) rows.push(...comparisonRows(run.comparison, own, search));
+    members.delete(run.comparison);
+  }
+  return rows;
+}
+
+// How the rate of each pipeline went, run by run, where there are enough runs with one setting.
+function rates(runs: readonly RunRow[]): Child {
+  const kinds = new Map<string, RunRow[]>();
+  for (const run of runs) {
+    const counts = run.comparison === null && run.state === "complete" && run.rows_per_second !== null;
+    if (counts && run.kind !== "ceiling") kinds.set(kindOf(run), [...(kinds.get(kindOf(run)) ?? []), run]);
+  }
+  const shown = [...kinds.values()].filter((list) => list.length >= LEAST_FOR_SPARK).slice(0, MOST_SPARKS);
+  if (shown.length === 0) return null;
+  const small = (list: RunRow[]) => {
+    const ordered = [...list].reverse();
+    const last = ordered[ordered.length - 1];
+    const name = shortPath(last.pipeline) || last.program;
+    const label = `Rate of ${numbers.plural(ordered.length, "run")} of ${name}; the last ${numbers.rate(last.rows_per_second, "rows")}`;
+    return h(
+      "div",
+      { class: "small" },
+      h("p", null, h("span", null, name), h("b", null, numbers.rate(last.rows_per_second, "rows"))),
+      last.settings ? h("p", { class: "dim settings" }, last.settings.replace(/\n/g, ", ")) : null,
+      fitted((width) => dots(width, 44, ordered.map((run) => run.rows_per_second), label)),
+    );
+  };
+  return plainCard("How did the rate go from run to run?", "Each dot is a run, the last one is the largest dot", h("div", { class: "multiples" }, shown.map(small)));
+}
+
+function emptyStore(store: Store): Child {
+  return emptyCard(
+    { question: `What has been recorded in ${store.database}?`, empty: "Nothing yet. This command records a run of 10 seconds.", command: `${store.program ?? "headrace"} demo` },
+    "runs",
+  );
+}
+
+function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
+  let runs = first.runs;
+  let next = first.next;
+  let asked = new AbortController();
+  let timer = 0;
+  const find = h("input", { type: "search", placeholder: "Name, tag, pipeline, state", "aria-label": "Search runs", value: current().query.get("q") ?? "", "data-focus": "search" });
+  const body = h("tbody");
+  const note = h("p", { class: "note", role: "status" });
+  const more = h("button", { class: "btn", type: "button" }, "Older runs");
+  const sparks = h("div", { class: "page" });
+  const show = () => {
+    body.replaceChildren(...bodyRows(runs, search));
+    more.hidden = next === null;
+    note.textContent = runs.length === 0 ? "No run matches." : "";
+    sparks.replaceChildren(...h("div", null, rates(runs)).childNodes);
+  };
+  const load = async (after: number | null) => {
+    asked.abort();
+    asked = new AbortController();
+    const own = asked;
+    signal.addEventListener("abort", () => own.abort());
+    const q = encodeURIComponent(find.value.trim());
+    const from = after === null ? "" : `&after=${after}`;
+    try {
+      const answer = await get<Runs>(`/api/runs?q=${q}${from}&limit=${PAGE}`, own.signal);
+      runs = after === null ? answer.runs : [...runs, ...answer.runs];
+      next = answer.next;
+      show();
+    } catch (error) {
+      if (!own.signal.aborted) note.replaceChildren(failure(error));
+    }
+  };
+  function search(text: string): void {
+    find.value = text;
+    replaceQuery({ q: text || null });
+    void load(null);
+  }
+  find.addEventListener("input", () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => search(find.value), WAIT);
+  });
+  more.addEventListener("click", () => void load(next));
+  show();
+  const column = (title: string, tone = "") => h("th", { scope: "col", class: tone }, title);
+  const list = plainCard(
+    `What has been recorded in ${store.database}?`,
+    numbers.plural(store.runs_count, "run"),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Runs" },
+      h(
+        "table",
+        { class: "runs" },
+        h("caption", { class: "vh" }, "Runs, the newest first"),
+        h("thead", null, h("tr", null, column("run"), column("pipeline", "hide"), column("started", "num hide"), column("length", "num hide"), column("rate", "num"), column("trainer waits"))),
+        body,
+      ),
+    ),
+    note,
+    h("div", { class: "buttons" }, more),
+  );
+  list.querySelector("header")?.append(h("div", { class: "controls" }, find));
+  return [list, sparks];
+}
+
+export async function runs({ signal }: Context): Promise<Shown> {
+  const q = encodeURIComponent(current().query.get("q") ?? "");
+  const [store, first] = await Promise.all([
+    get<Store>("/api/store", signal),
+    get<Runs>(`/api/runs?q=${q}&limit=${PAGE}`, signal),
+  ]);
+  const empty = store.runs_count === 0 && first.runs.length === 0;
+  return {
+    title: "Runs · headrace",
+    body: [h("h1", { class: "vh" }, `Runs of ${store.database}`), empty ? emptyStore(store) : listCard(store, first, signal)],
+  };
+}
