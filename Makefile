@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 3
 CTEST_ARGS ?=
 
-.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu bench bench-peers ladder validate install clean format
+.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu test-web bench bench-peers ladder validate install clean format
 
 all: build
 
@@ -39,6 +39,11 @@ test-tsan: setup
 # Hardware counters and BPF programs in emulated machines, with Debian's stock kernel: docs/testing.md.
 test-pmu: setup
 	@sh scripts/test_pmu.sh
+
+# The pages of `headrace serve` in a browser, with npm (docs/testing.md). WEB_ARGS="-g what-if" for some of them.
+WEB_ARGS ?=
+test-web: build
+	@sh scripts/test_web.sh build $(WEB_ARGS) || [ $$? -eq 77 ]
 
 # Ten minutes of the reader's fuzzer; FUZZ_SECONDS=60 for less.
 FUZZ_SECONDS ?= 600

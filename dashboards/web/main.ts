@@ -84,6 +84,11 @@ async function show(moved: boolean): Promise<void> {
   }
 }
 
+// Not by its address: in a report of one file that is the view.
+document.querySelector(".skip")?.addEventListener("click", (event) => {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+});
 followLinks();
 onNavigate(() => void show(true));
 void show(false);

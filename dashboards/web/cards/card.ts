@@ -109,6 +109,25 @@ export function emptyCard(text: CardText, key: string): HTMLElement {
   );
 }
 
+// Several charts that have nothing to show, in one card: what each would have answered, why it
+// cannot, and the command that would fill it.
+export function emptyCards(texts: readonly CardText[]): HTMLElement {
+  const lines = new Set(texts.map((text) => text.command ?? "").filter((line) => line !== ""));
+  return h(
+    "section",
+    { class: "card empty", "data-card": "not-recorded" },
+    h("header", null, heading("What can this run not say?", numberedQuestions(texts.length))),
+    h(
+      "dl",
+      { class: "pairs single" },
+      texts.map((text) => h("div", null, h("dt", null, text.question), h("dd", null, text.empty))),
+    ),
+    [...lines].map((line) => command(line, "cmd flat")),
+  );
+}
+
+const numberedQuestions = (count: number) => `${count} questions have no answer in this recording`;
+
 // A card without a chart: a heading of the page itself, and what belongs to it.
 export function plainCard(question: string, title: string, ...body: Child[]): HTMLElement {
   return h(

@@ -3,7 +3,7 @@
 import { get, offline } from "../api";
 import { cursorSentence, lanes } from "../charts/lanes";
 import type { Lanes } from "../charts/lanes";
-import { legend, stateLegend } from "../charts/states";
+import { stateLegend } from "../charts/states";
 import { Fitted, h } from "../element";
 import * as numbers from "../numbers";
 import { timeline } from "../time";
@@ -12,6 +12,7 @@ import { card } from "./card";
 import type { Table } from "./table";
 
 const WINDOWS = 300; // asked of the server
+const HINT = "Point at a time to read it. Click to pin it. Drag to see a part of the run.";
 const WAIT = 150; // milliseconds after the last change of the range
 
 export const coursePath = (id: number) => `/api/runs/${id}/course?px=${WINDOWS}`;
@@ -137,6 +138,9 @@ export function courseCard(
     },
     chart.element,
   );
+  const say = () => {
+    readout.textContent = cursorSentence(seen, limits) || HINT;
+  };
   followKeys(keys, () => seen);
   const zoom = finer(id, signal, (course) => {
     seen = course ?? full;
@@ -149,23 +153,17 @@ export function courseCard(
     } else {
       drawn?.showCursor();
     }
-    readout.textContent = cursorSentence(seen, limits);
+    say();
   }, signal);
   if (!timeline.whole) zoom();
-  readout.textContent = cursorSentence(seen, limits);
+  say();
   const split = whole.stages.some((stage) => stage.c !== null);
-  const trainer = whole.steps
-    ? legend([
-        { class: "fill-compute", text: "trainer computes" },
-        { class: "fill-wait", text: "trainer waits" },
-      ])
-    : null;
   return {
     element: card({
       key: "course",
       text,
       chart: keys,
-      legend: h("div", { class: "legends" }, readout, stateLegend(split), trainer),
+      legend: h("div", { class: "legends" }, readout, stateLegend(split, whole.steps !== null)),
       controls: toolbar(),
       table: () => table(seen),
     }),

@@ -4,6 +4,7 @@ import { h } from "../element";
 import * as numbers from "../numbers";
 import type { OffCpu, TimeSplit } from "../types";
 import type { OperatorRow } from "./operator_table";
+import { workOf } from "./operator_table";
 
 const SPLIT: readonly { key: keyof TimeSplit; text: string; tone: string }[] = [
   { key: "on_cpu_ratio", text: "on a core", tone: "fill-c" },
@@ -42,9 +43,12 @@ function bar(name: string, share: number, tone: string, value: string): HTMLElem
 
 function splitBars(row: OperatorRow): Child {
   const { split, operator } = row;
-  const known = SPLIT.map((each) => ({ ...each, value: split?.[each.key] }))
-    .filter((each): each is typeof each & { value: number } => typeof each.value === "number" && each.value > 0.002)
-    .sort((a, b) => b.value - a.value);
+  const work = split ? workOf(split) : 0;
+  const shares = SPLIT.map((each) => {
+    const value = split?.[each.key];
+    return { ...each, value: typeof value === "number" && work > 0 ? value / work : 0 };
+  });
+  const known = shares.filter((each) => each.value > 0.002).sort((a, b) => b.value - a.value);
   if (known.length === 0) {
     const why = operator["on_cpu_ratio_unavailable"];
     return h("p", { class: "note" }, typeof why === "string" ? `Its time was not split: ${why}.` : "Its time was not split further.");
@@ -60,6 +64,7 @@ function splitBars(row: OperatorRow): Child {
 function causes(row: OperatorRow, offCpu: OffCpu | null): Child {
   const own = (offCpu?.rows ?? [])
     .filter((each) => each.operator === row.operator.operator && each.stage === row.operator.stage)
+    .filter((each) => (each.seconds ?? 0) > 0)
     .sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0))
     .slice(0, MOST_CAUSES);
   if (own.length === 0) return null;

@@ -52,13 +52,20 @@ export function operatorRows(report: Report): OperatorRow[] {
   });
 }
 
-// Shares of the time of the stage's threads. The split is of the operator's own time.
+const WORK = ["on_cpu_ratio", "storage_ratio", "network_ratio", "lock_ratio", "sleep_ratio", "other_ratio", "runnable_ratio"] as const;
+
+// The split's shares are of an operator's time with its waits; this is the part of it at work.
+export function workOf(split: TimeSplit): number {
+  return WORK.reduce((sum, key) => sum + (split[key] ?? 0), 0);
+}
+
+// Shares of the time of the stage's threads.
 export function splitOf(row: OperatorRow): Split {
   const { operator, split } = row;
   const busy = operator.busy_ratio;
   const c = operator.on_cpu_ratio;
   if (busy === null || c === null || c === undefined) return { c: null, b: null, q: null, wo: null, busy };
-  const q = split?.runnable_ratio ? busy * split.runnable_ratio : 0;
+  const q = split?.runnable_ratio ? Math.min(busy, (busy * split.runnable_ratio) / workOf(split)) : 0;
   return { c, b: Math.max(0, busy - c - q), q, wo: null, busy };
 }
 
@@ -115,6 +122,7 @@ export interface OperatorTable {
   element: HTMLElement;
   choose(name: string): void;
   show(search: string): void;
+  redraw(): void; // the range of time has changed
   csv(): Table;
 }
 
@@ -227,6 +235,7 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
       search = text;
       arrange();
     },
+    redraw: () => windowed.refresh(),
     csv: () => ({
       columns: [
         { title: "stage" },

@@ -203,7 +203,7 @@ export function pipelineCard(report: Report, text: CardText): HTMLElement | null
     key: "pipeline",
     text,
     chart: flowElement(report, pipeline),
-    legend: stateLegend(split),
+    legend: stateLegend(split, pipeline.trainer !== null),
     table: () => table(pipeline),
   });
 }

@@ -89,7 +89,9 @@ export function stacksCard(
       ...focus.slice(-1).map((frame) => h("b", null, stacks.frames[frame] ?? "")),
     );
     crumbs.hidden = focus.length === 0;
+    const hadFocus = drawing.element.contains(document.activeElement);
     drawing.redraw();
+    if (hadFocus) drawing.element.querySelector<SVGGElement>('g[tabindex="0"]')?.focus();
   }
 
   const buttons = KINDS.map(({ key, text: title }) =>

@@ -24,7 +24,7 @@ const LABELS: Record<string, string> = {
 // Intervals and remarks in brackets are set lighter; the words stay as they are.
 function sentence(text: string): Child[] {
   return text
-    .split(/(\[[^\][]*\]|\([^()]*\))/)
+    .split(/(\[[^\][]*\][.,;:]?|\([^()]*\)[.,;:]?)/)
     .map((part) => (/^[[(]/.test(part) ? h("span", { class: "u" }, part) : part));
 }
 
@@ -42,6 +42,19 @@ function answersOf(lines: readonly PageLine[]): Answer[] {
     else answers.push({ label: line.label, lines: [line] });
   }
   return answers;
+}
+
+// The order is the report's. Side by side stand what is the matter, what to do, and what comes of it.
+function columnsOf(answers: readonly Answer[]): Answer[][] {
+  const begins = (labels: string[]) => {
+    const found = answers.findIndex((answer) => labels.includes(answer.label));
+    return found < 0 ? answers.length : found;
+  };
+  const fix = begins(["fix"]);
+  const after = Math.max(fix, begins(["next", "plan", "cost"]));
+  return [answers.slice(0, fix), answers.slice(fix, after), answers.slice(after)].filter(
+    (column) => column.length > 0,
+  );
 }
 
 function answerElement(answer: Answer): HTMLElement {
@@ -129,11 +142,15 @@ export function verdictCard(report: Report): HTMLElement {
   }
   return h(
     "section",
-    { class: "card verdict", "aria-label": "Verdict" },
+    { class: `card verdict severity-${severity(page)}`, "aria-label": "Verdict" },
     page.badge ? h("p", { class: `badge badge-${severity(page)}` }, page.badge) : null,
     h("h1", null, sentence(page.verdict)),
     stepBars(report),
     page.conditions.map((text) => h("p", { class: "conditions" }, text)),
-    h("dl", { class: "answers" }, answersOf(page.lines).map(answerElement)),
+    h(
+      "div",
+      { class: "answers" },
+      columnsOf(answersOf(page.lines)).map((column) => h("dl", null, column.map(answerElement))),
+    ),
   );
 }

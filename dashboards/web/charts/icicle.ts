@@ -41,14 +41,11 @@ function tone(name: string, depth: number): string {
   return /^(headrace::)?reader::/.test(name) ? "frame-own" : "frame-other";
 }
 
-function layOut(stacks: Stacks, focus: Trail, width: number): { boxes: Box[]; left: number } {
+// Frames from the root on, each parent before its children. Those thinner than a pixel are left out.
+function layOut(stacks: Stacks, focus: Trail, width: number): Box[] {
   const boxes: Box[] = [];
-  let left = 0; // frames that found no room
   const put = (node: StackNode, from: number, to: number, trail: number[], parent: Box | null) => {
-    if (to - from < LEAST_WIDTH || boxes.length >= MOST_FRAMES || trail.length > MOST_DEPTH) {
-      left++;
-      return;
-    }
+    if (to - from < LEAST_WIDTH || boxes.length >= MOST_FRAMES || trail.length > MOST_DEPTH) return;
     const box: Box = { node, depth: trail.length - 1, left: from, right: to, trail, parent };
     boxes.push(box);
     let at = from;
@@ -77,7 +74,7 @@ function layOut(stacks: Stacks, focus: Trail, width: number): { boxes: Box[]; le
     put(node, at, at + share * width, [...trail, node[0]], parent);
     at += share * width;
   }
-  return { boxes, left };
+  return boxes;
 }
 
 // Time in frames of that name, counted once where such frames call each other.
@@ -115,7 +112,8 @@ function neighbour(boxes: readonly Box[], box: Box, key: string): Box | undefine
 }
 
 export function icicle(width: number, stacks: Stacks, options: IcicleOptions): Icicle {
-  const { boxes } = layOut(stacks, options.focus, width);
+  const boxes = layOut(stacks, options.focus, width);
+  const first = boxes.find((box) => box.trail.length === Math.max(1, options.focus.length));
   const total = stacks.roots.reduce((sum, node) => sum + node[1], 0);
   const depth = Math.max(0, ...boxes.map((box) => box.depth));
   const height = (depth + 1) * ROW + 1;
@@ -128,7 +126,7 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
     "aria-label": "Stacks. Width is time. Arrow keys move from frame to frame, Enter widens one.",
   });
   const nodes = new Map<Box, SVGGElement>();
-  boxes.forEach((box, index) => {
+  for (const box of boxes) {
     const name = stacks.frames[box.node[0]] ?? "";
     const share = total > 0 ? box.node[1] / total : 0;
     const words = `${name} · ${numbers.seconds(box.node[1])} · ${numbers.percent(share)} of all`;
@@ -136,7 +134,7 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
     const limit = box.depth <= 1 && options.limits.has(name);
     const group = s("g", {
       role: "button",
-      tabindex: index === 0 ? 0 : -1,
+      tabindex: box === first ? 0 : -1,
       "aria-label": words,
       click: () => options.onFocus(box.trail),
     });
@@ -153,7 +151,7 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
     if (text) group.append(s("text", { x: box.left + 5, y: box.depth * ROW + 14 }, text));
     nodes.set(box, group);
     svg.append(withTip(group, words));
-  });
+  }
   svg.addEventListener("keydown", (event) => {
     const box = [...nodes].find(([, node]) => node === event.target)?.[0];
     if (!box) return;

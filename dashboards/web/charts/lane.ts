@@ -69,9 +69,10 @@ function outline(course: Course, x: Scale, y: number, height: number, value: At)
 
 const never: At = () => 0;
 
-// Where something was recorded at all; what lies outside stays white.
-function ground(course: Course, x: Scale, y: number, height: number, tone: string) {
-  return s("path", { d: area(course, x, y, height, never, () => 1), class: tone });
+// Where the value is known; what was not recorded stays white.
+function ground(course: Course, x: Scale, y: number, height: number, known: At) {
+  const full: At = (i) => (known(i) === null || known(i) === undefined ? null : 1);
+  return s("path", { d: area(course, x, y, height, never, full), class: "fill-wi" });
 }
 
 export function stageLane(course: Course, stage: StageCourse, height: number, limit: boolean): Lane {
@@ -104,7 +105,7 @@ export function stageLane(course: Course, stage: StageCourse, height: number, li
     limit,
     gapAfter: 5,
     paint(plot, x, y) {
-      plot.append(ground(course, x, y, height, "fill-wi"));
+      plot.append(ground(course, x, y, height, busy));
       for (const [tone, low, high] of layers) {
         plot.append(s("path", { d: area(course, x, y, height, low, high), class: tone }));
       }

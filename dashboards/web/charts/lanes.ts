@@ -10,6 +10,7 @@ import { cut, linear, timeLabel, timeTicks } from "./scale";
 import type { Scale } from "./scale";
 
 const TOP = 24;
+const MARKS = 14; // for the words of marks, where there are some
 const AXIS = 24;
 
 export interface Lanes {
@@ -37,7 +38,7 @@ export function lanesOf(course: Course, limits: ReadonlySet<string>): Lane[] {
   return list;
 }
 
-function paintPhases(svg: SVGElement, plot: SVGElement, course: Course, x: Scale, height: number) {
+function paintPhases(svg: SVGElement, plot: SVGElement, course: Course, x: Scale, top: number, height: number) {
   const [left, right] = [x(timeline.from), x(timeline.to)];
   let free = -Infinity;
   for (const phase of course.phases) {
@@ -46,7 +47,7 @@ function paintPhases(svg: SVGElement, plot: SVGElement, course: Course, x: Scale
     if (end <= left || begin >= right) continue;
     if (phase.phase !== "steady") {
       plot.append(
-        s("rect", { x: begin, y: TOP, width: end - begin, height: height - TOP - AXIS, class: "fill-page" }),
+        s("rect", { x: begin, y: top, width: end - begin, height: height - top - AXIS, class: "fill-page" }),
       );
     }
     const middle = (begin + end) / 2;
@@ -66,10 +67,10 @@ function paintMarks(svg: SVGElement, course: Course, x: Scale, height: number, r
   for (const mark of course.marks) {
     if (mark.at < timeline.from || mark.at > timeline.to) continue;
     const at = x(mark.at);
-    svg.append(s("line", { x1: at, x2: at, y1: TOP - 4, y2: height - AXIS, class: "mark dashed" }));
+    svg.append(s("line", { x1: at, x2: at, y1: TOP + 2, y2: height - AXIS, class: "mark dashed" }));
     const text = cut(mark.text, Math.min(220, right - at - 6));
     if (text && at > free) {
-      svg.append(s("text", { x: at + 4, y: TOP - 1, class: "strong small" }, text));
+      svg.append(s("text", { x: at + 4, y: TOP + 9, class: "strong small" }, text));
       free = at + text.length * 6.4 + 10;
     }
   }
@@ -90,12 +91,19 @@ function paintLabel(svg: SVGElement, lane: Lane, y: number, left: number, narrow
 
 let clips = 0;
 
+// Phases stand above the lanes, marks between them and the lanes.
+function topOf(course: Course): number {
+  const marked = course.marks.some((mark) => mark.at >= timeline.from && mark.at <= timeline.to);
+  return marked ? TOP + MARKS : TOP;
+}
+
 export function lanes(width: number, course: Course, limits: ReadonlySet<string>, label: string): Lanes {
   const narrow = width < 560;
   const left = narrow ? 74 : 112;
-  const right = width - (narrow ? 8 : 156);
+  const right = width - (narrow ? 8 : 166);
   const list = lanesOf(course, limits);
-  const height = TOP + list.reduce((sum, lane) => sum + lane.height + lane.gapAfter, 0) + AXIS;
+  const top = topOf(course);
+  const height = top + list.reduce((sum, lane) => sum + lane.height + lane.gapAfter, 0) + AXIS;
   const x = linear(timeline.from, timeline.to, left, right);
   const svg = drawing(width, height, label, "lanes");
   const clip = `clip${++clips}`;
@@ -104,9 +112,9 @@ export function lanes(width: number, course: Course, limits: ReadonlySet<string>
     s("defs", null, s("clipPath", { id: clip }, s("rect", { x: left, y: 0, width: right - left, height }))),
     plot,
   );
-  paintPhases(svg, plot, course, x, height);
+  paintPhases(svg, plot, course, x, top, height);
   const readouts: { node: SVGTextElement; lane: Lane }[] = [];
-  let y = TOP;
+  let y = top;
   for (const lane of list) {
     lane.paint(plot, x, y);
     if (lane.limit) {
@@ -124,9 +132,9 @@ export function lanes(width: number, course: Course, limits: ReadonlySet<string>
   }
   paintMarks(svg, course, x, height, right);
   paintAxis(svg, x, height, narrow);
-  const cursor = s("line", { y1: TOP, y2: height - AXIS, class: "cursor hidden" });
+  const cursor = s("line", { y1: top, y2: height - AXIS, class: "cursor hidden" });
   svg.append(cursor);
-  followPointer(svg, { left, right, top: TOP, bottom: height - AXIS });
+  followPointer(svg, { left, right, top, bottom: height - AXIS });
   const showCursor = () => {
     const at = timeline.at;
     const visible = at !== null && at >= timeline.from && at <= timeline.to;

@@ -25,10 +25,11 @@ export function slopes(
   const low = Math.min(...values);
   const high = Math.max(...values);
   const pad = (high - low) * 0.08 || Math.abs(high) * 0.05 || 1;
-  const left = 76;
+  const marks = ticks(low, high, 4);
+  const left = 18 + 6.6 * Math.max(3, ...marks.map((mark) => format(mark).length));
   const right = width - 36;
   const y = linear(low - pad, high + pad, HEIGHT - 26, 10);
-  for (const tick of ticks(low, high, 4)) {
+  for (const tick of marks) {
     svg.append(
       s("line", { x1: left, x2: right, y1: y(tick), y2: y(tick), class: "rule faint" }),
       s("text", { x: left - 10, y: y(tick) + 4, class: "end dim" }, format(tick)),

@@ -68,11 +68,15 @@ export function legend(entries: readonly { class: string; text: string }[]) {
   );
 }
 
-// `split`: whether the time at work was separated into its three parts.
-export function stateLegend(split = true) {
+// `split`: whether the time at work was separated into its three parts; `trainer`: with its two.
+export function stateLegend(split = true, trainer = false) {
   const own = split
     ? STATES.slice(0, 3).map(({ key, text }) => ({ class: `fill-${key}`, text }))
     : [{ class: "fill-busy", text: "at work (not separated further)" }];
   const waits = STATES.slice(3).map(({ key, text }) => ({ class: `fill-${key}`, text }));
-  return legend([...own, ...waits]);
+  const step = [
+    { class: "fill-compute", text: "trainer computes" },
+    { class: "fill-wait", text: "trainer waits" },
+  ];
+  return legend([...own, ...waits, ...(trainer ? step : [])]);
 }

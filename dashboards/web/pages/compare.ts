@@ -94,15 +94,15 @@ function forestCard(comparison: Comparison): HTMLElement {
     note: metric.reason ?? "",
     points: metric.change_is === "difference",
   }));
-  const answer = comparison.notes?.why || comparison.word;
+  const units = numbers.plural(comparison.units_count ?? 0, comparison.unit);
   return card({
     key: "changes",
     text: {
       question: "By how much does B differ from A?",
-      answer: answer ? answer.charAt(0).toUpperCase() + answer.slice(1) : "No change was measured",
+      answer: `${units}; the line is the 95 % interval of each change`,
       read: [
-        "Each dot is the change from A to B, the line is its 95 % interval.",
-        "Blue is better, vermilion is worse, grey means that no change is possible too.",
+        "Each dot is the change from A to B. An interval that holds 0 could be no change.",
+        "Blue is better, vermilion is worse, grey could be no change.",
         "pt: points of a share, not per cent of a value.",
       ],
     },
@@ -318,7 +318,7 @@ function verdictSection(comparison: Comparison): HTMLElement {
     ),
     h(
       "dl",
-      { class: "answers" },
+      { class: "rows" },
       lines.filter(([, value]) => value !== null && value !== "").map(([name, value]) => h("div", { class: "answer" }, h("dt", null, name), h("dd", null, value))),
     ),
     notes?.repeat ? command(notes.repeat) : null,

@@ -18,7 +18,6 @@ function machineFacts(report: Report): HTMLElement {
     ["Pipeline", run.pipeline],
     ["Started", numbers.moment(run.started_seconds)],
     ["Recorded", numbers.seconds(run.duration_seconds)],
-    ["Host", run.hostname],
     ["Processor", run.cpu_model],
     ["Kernel", run.kernel],
     ["Cores it may use", resources?.cores_budget ? `${numbers.count(resources.cores_budget)}, bound by ${resources.cores_bound_by || "the machine"}` : null],
@@ -32,21 +31,24 @@ function machineFacts(report: Report): HTMLElement {
   );
 }
 
-function probeRow(probe: Probe): HTMLElement {
-  const works = probe.state === "active";
+const mark = (tone: string) => h("span", { class: `mark-${tone}`, "aria-hidden": "true" });
+
+function workingProbe(probe: Probe): HTMLElement {
+  return h("li", null, mark("good"), probe.probe);
+}
+
+function missingProbe(probe: Probe): HTMLElement {
   return h(
     "div",
-    { class: works ? "probe works" : "probe" },
-    h("dt", null, h("span", { class: `mark-${works ? "good" : "bad"}`, "aria-hidden": "true" }), probe.probe, h("span", { class: "u" }, ` ${probe.state}`)),
-    works
-      ? null
-      : h(
-          "dd",
-          null,
-          probe.reason ? h("p", null, probe.reason) : null,
-          probe.fix ? h("p", null, h("b", null, "To change it: "), probe.fix) : null,
-          probe.affects ? h("p", { class: "dim" }, `Without it: ${probe.affects}`) : null,
-        ),
+    { class: "probe" },
+    h("dt", null, mark("bad"), probe.probe, h("span", { class: "u" }, ` ${probe.state}`)),
+    h(
+      "dd",
+      null,
+      probe.reason ? h("p", null, probe.reason) : null,
+      probe.fix ? h("p", null, h("b", null, "To change it: "), probe.fix) : null,
+      probe.affects ? h("p", { class: "dim" }, `Missing without it: ${probe.affects}`) : null,
+    ),
   );
 }
 
@@ -58,9 +60,9 @@ function probesCard(probes: readonly Probe[], text: CardText): HTMLElement {
     text,
     svg: false,
     chart: [
-      missing.length > 0 ? h("dl", { class: "probes" }, missing.map(probeRow)) : null,
+      missing.length > 0 ? h("dl", { class: "probes" }, missing.map(missingProbe)) : null,
       working.length > 0
-        ? [h("h3", { class: "sub" }, `${numbers.plural(working.length, "probe")} worked`), h("dl", { class: "probes columns" }, working.map(probeRow))]
+        ? [h("h3", { class: "sub" }, `${numbers.plural(working.length, "probe")} worked`), h("ul", { class: "working" }, working.map(workingProbe))]
         : null,
     ],
     table: () => ({

@@ -7,6 +7,7 @@ import type { Child } from "../element";
 import { drawing, h, s } from "../element";
 import * as numbers from "../numbers";
 import { themeSwitch } from "../theme";
+import { timeline } from "../time";
 import type { Report, RunRow, Runs } from "../types";
 
 const DATABASE_PAGES: readonly [Page, string][] = [
@@ -52,6 +53,9 @@ export function runTitle(report: Report): string {
 }
 
 const state = h("span", { class: "state" });
+const rangeWords = h("span");
+const wholeRun = { class: "more", type: "button", "data-focus": "whole run", click: () => timeline.showAll() };
+const range = h("span", { class: "range", hidden: true }, rangeWords, " ", h("button", wholeRun, "show all"));
 const runBar = h("div", { class: "runbar" });
 let runs: RunRow[] | null = null;
 
@@ -87,11 +91,26 @@ function facts(report: Report): string {
   return parts.filter((part) => part !== "").join(" · ");
 }
 
+// Shows beside the run's name that charts of time show a part of it, and the way back, while the page
+// lasts.
+export function watchRange(signal: AbortSignal): void {
+  const show = () => {
+    range.hidden = timeline.whole;
+    const format = (at: number) => `${at.toFixed(timeline.to - timeline.from < 20 ? 2 : 0)} s`;
+    rangeWords.textContent = `${format(timeline.from)} to ${format(timeline.to)}`;
+  };
+  timeline.subscribe((rangeChanged) => {
+    if (rangeChanged) show();
+  }, signal);
+  signal.addEventListener("abort", () => (range.hidden = true));
+  show();
+}
+
 // Shows which run the page is about. Called again when a live run has a new report.
 export function showRun(report: Report): void {
   setLiveState(report.run.state);
   runBar.replaceChildren(
-    h("div", { class: "inner" }, runChoice(report), state, h("span", { class: "dim meta" }, facts(report))),
+    h("div", { class: "inner" }, runChoice(report), state, h("span", { class: "dim meta" }, facts(report)), range),
     navigation(RUN_PAGES, report.run.id, "Pages of this run"),
   );
   runBar.hidden = false;
@@ -115,7 +134,7 @@ export function showHead(): void {
   // The list may have grown since.
   if (!ofRun) runs = null;
   const pages = offline ? null : navigation(DATABASE_PAGES, null, "Pages of this database");
-  top?.replaceChildren(h("div", { class: "bar" }, brand(), pages, themeSwitch()), runBar);
+  top?.replaceChildren(h("div", { class: "topbar" }, brand(), pages, themeSwitch()), runBar);
 }
 
 // Puts a body in place of another, with the keyboard and the scroll where they were.

@@ -12,7 +12,7 @@ import { h } from "../element";
 import { timeline } from "../time";
 import type { CardText, OffCpu, OperatorCourse, Report } from "../types";
 import type { Context, Shown } from "./context";
-import { runTitle, showRun } from "./frame";
+import { runTitle, showRun, watchRange } from "./frame";
 import { limitsOf } from "./overview";
 
 // The operator of the address, else the one that limits, else the busiest.
@@ -36,7 +36,7 @@ interface Parts {
   stacks: StacksCard | null;
 }
 
-function operatorsCard(parts: Parts, text: CardText): HTMLElement {
+function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLElement {
   const { report, rows } = parts;
   const drawer = h("div", { class: "drawerbox" });
   const shown = (row: OperatorRow) => {
@@ -56,6 +56,9 @@ function operatorsCard(parts: Parts, text: CardText): HTMLElement {
     },
   });
   if (first) shown(first);
+  timeline.subscribe((rangeChanged) => {
+    if (rangeChanged) table.redraw();
+  }, signal);
   const find = h("input", { type: "search", placeholder: "Find an operator", "aria-label": "Find an operator", "data-focus": "find operator" });
   find.addEventListener("input", () => table.show(find.value.trim().toLowerCase()));
   return card({
@@ -97,10 +100,13 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
       h("h1", { class: "vh" }, `Operators of ${report.run.name || `run ${id}`}`),
       rows.length === 0
         ? card({ key: "operators", text: { ...text, empty: text.empty ?? none.empty }, chart: null })
-        : operatorsCard(parts, text),
+        : operatorsCard(parts, text, signal),
       parts.stacks?.element ??
         (cards.stacks ? card({ key: "stacks", text: cards.stacks, chart: null }) : plainCard("In which code?", "No stacks were sampled.")),
     ],
-    after: () => showRun(report),
+    after: () => {
+      showRun(report);
+      watchRange(signal);
+    },
   };
 }

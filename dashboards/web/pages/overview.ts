@@ -1,7 +1,7 @@
 // The overview of a run: what limits it first, then the evidence, in the order in which one asks.
 import { ApiError, get, getOr } from "../api";
 import { bytesCard } from "../cards/bytes";
-import { guarded } from "../cards/card";
+import { emptyCards, guarded } from "../cards/card";
 import { causesCard } from "../cards/causes";
 import { courseCard, coursePath } from "../cards/course";
 import type { CourseCard } from "../cards/course";
@@ -16,9 +16,9 @@ import type { Child } from "../element";
 import { h } from "../element";
 import { extended, follow } from "../live";
 import { timeline } from "../time";
-import type { Course, Histograms, Report, Resources } from "../types";
+import type { CardText, Course, Histograms, Report, Resources } from "../types";
 import type { Context, Shown } from "./context";
-import { keepPlace, runTitle, setLiveState, showRun } from "./frame";
+import { keepPlace, runTitle, setLiveState, showRun, watchRange } from "./frame";
 
 // Stages that limit, and the trainer; an operator's limit is its stage's.
 export function limitsOf(report: Report): Set<string> {
@@ -60,6 +60,9 @@ function pair(kind: string, left: Child, right: Child): Child {
   return h("div", { class: `two ${kind}`.trim() }, left, right);
 }
 
+const KEYS = ["pipeline", "ladder", "causes", "when", "bytes", "requests", "machine", "trust"];
+const FEW = 2; // so many empty cards stand in their places; more are one card at the end
+
 interface Drawn {
   body: Child;
   course: CourseCard | null;
@@ -67,7 +70,10 @@ interface Drawn {
 
 function draw(id: number, found: Evidence, signal: AbortSignal): Drawn {
   const { report, course, histograms } = found;
-  const cards = report.cards ?? {};
+  const cards = { ...report.cards };
+  const empty = KEYS.map((key) => cards[key]).filter((text): text is CardText => Boolean(text?.empty));
+  const together = empty.length > FEW;
+  if (together) for (const key of KEYS) if (cards[key]?.empty) delete cards[key];
   let lanes: CourseCard | null = null;
   const when = guarded(cards.when, "course", (text) => {
     if (!course || course.t.length === 0) return null;
@@ -91,6 +97,7 @@ function draw(id: number, found: Evidence, signal: AbortSignal): Drawn {
     ),
     guarded(cards.machine, "machine", (text) => machineCard(found.resources?.series ?? [], text, signal)),
     guarded(cards.trust, "trust", (text) => trustCard(report, text)),
+    together ? emptyCards(empty) : null,
   ];
   return { body, course: lanes };
 }
@@ -144,6 +151,7 @@ export async function overview({ id, signal }: Context): Promise<Shown> {
     body: box,
     after: () => {
       showRun(found.report);
+      watchRange(signal);
       if (found.report.run.state === "recording") live();
     },
   };

@@ -115,7 +115,7 @@ function rates(runs: readonly RunRow[]): Child {
     const label = `Rate of ${numbers.plural(ordered.length, "run")} of ${name}; the last ${numbers.rate(last.rows_per_second, "rows")}`;
     return h(
       "div",
-      { class: "small" },
+      { class: "multiple" },
       h("p", null, h("span", null, name), h("b", null, numbers.rate(last.rows_per_second, "rows"))),
       last.settings ? h("p", { class: "dim settings" }, last.settings.replace(/\n/g, ", ")) : null,
       fitted((width) => dots(width, 44, ordered.map((run) => run.rows_per_second), label)),

@@ -1,0 +1,1 @@
+export function makeRun(id: number, name: string, options?: Record<string, unknown>): Record<string, unknown>;
