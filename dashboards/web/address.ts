@@ -77,6 +77,18 @@ export function link(page: Page, id: number | null = null, query: Record<string,
   return offline ? `#${text}` : text;
 }
 
+// The attributes of a link to a page whose address follows the present range, time and operator.
+export function linkTo(page: Page, id: number | null = null, query: Record<string, string> = {}) {
+  return { href: link(page, id, query), "data-view": JSON.stringify([page, id, query]) };
+}
+
+function refreshLinks(): void {
+  for (const anchor of document.querySelectorAll<HTMLAnchorElement>("a[data-view]")) {
+    const view = JSON.parse(anchor.dataset.view ?? "[]") as Parameters<typeof link>;
+    anchor.setAttribute("href", link(...view));
+  }
+}
+
 // Changes the query of the present view without a new page; null takes a key away. The history
 // has one entry for a view, however often it is zoomed.
 export function replaceQuery(patch: Record<string, string | null>): void {
@@ -87,7 +99,9 @@ export function replaceQuery(patch: Record<string, string | null>): void {
   }
   const text = format(here);
   const now = offline ? location.hash.slice(1) : location.pathname + location.search;
-  if (text !== now) history.replaceState(null, "", offline ? `#${text}` : text);
+  if (text === now) return;
+  history.replaceState(null, "", offline ? `#${text}` : text);
+  refreshLinks();
 }
 
 const followers = new Set<() => void>();

@@ -132,7 +132,7 @@ test("SVG of a chart is a drawing of its own", async ({ page, site }) => {
 
 test("SQL: a question runs, a refused one says what would be right, the address holds it", async ({ page, site }) => {
   await show(page, `${site}/sql`);
-  const text = page.getByLabel("Query");
+  const text = page.getByLabel("Query", { exact: true });
   await text.fill("SELECT 1");
   await text.press("Control+Enter");
   await expect(page.getByText("3 rows in")).toBeVisible();
@@ -148,7 +148,7 @@ test("a chart leads to its question in SQL", async ({ page, site }) => {
   await show(page, site + overview);
   await page.locator('[data-card="pipeline"]').getByRole("link", { name: "Open as SQL" }).click();
   await settled(page);
-  await expect(page.getByLabel("Query")).toHaveValue("SELECT * FROM stage_summary WHERE run_id = 1");
+  await expect(page.getByLabel("Query", { exact: true })).toHaveValue("SELECT * FROM stage_summary WHERE run_id = 1");
   await expect(page.getByText("3 rows in")).toBeVisible();
 });
 
@@ -223,7 +223,7 @@ test("runs: a search is the server's, a tag is a search, a comparison is folded"
 test("comparison: another figure shows its pairs", async ({ page, site }) => {
   await show(page, `${site}/compare/1`);
   await expect(page.getByText("B is faster")).toBeVisible();
-  await page.getByLabel("Figure").selectOption("wait_ratio");
+  await page.getByLabel("Figure", { exact: true }).selectOption("wait_ratio");
   expect(query(page).get("with")).toBe("wait_ratio");
   await expect(page.getByText("trainer wait of 12 pairs")).toBeVisible();
 });
@@ -244,7 +244,7 @@ test("Copy puts the command into the clipboard", async ({ page, site, context })
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await show(page, site + overview);
   await page.locator(".answer-fix").getByRole("button", { name: "Copy" }).click();
-  await expect(page.locator(".answer-fix").getByText("Copied")).toBeVisible();
+  await expect(page.locator(".answer-fix").getByRole("button", { name: "Copied" })).toBeVisible();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("headrace apply 1");
 });
 

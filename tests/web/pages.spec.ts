@@ -69,7 +69,7 @@ test("an empty database says which command fills it", async ({ page, emptySite }
   await show(page, `${emptySite}/compare`);
   await expect(page.getByText("headrace compare")).toBeVisible();
   await show(page, `${emptySite}/sql`);
-  await expect(page.getByLabel("Query")).toBeVisible();
+  await expect(page.getByLabel("Query", { exact: true })).toBeVisible();
 });
 
 test("a server that does not answer is named", async ({ page, site }) => {

@@ -103,7 +103,7 @@ test.describe("the program's own server", () => {
       await show(page, `${address}/sql`);
       await page.locator(".saved button").first().click();
       await expect(page.getByText(/rows? in/)).toBeVisible();
-      await page.getByLabel("Query").fill("DELETE FROM runs");
+      await page.getByLabel("Query", { exact: true }).fill("DELETE FROM runs");
       await page.getByRole("button", { name: "Run", exact: true }).click();
       await expect(page.getByText("This query was refused.")).toBeVisible();
     });

@@ -14,15 +14,16 @@ async function copied(text: string, code: HTMLElement): Promise<boolean> {
 
 export function command(text: string, kind = "cmd"): HTMLElement {
   const code = h("code", { tabindex: 0, role: "group", "aria-label": "Command" }, text);
-  const said = h("span", { role: "status" }, "Copy");
-  const button = h("button", { class: "btn", type: "button" }, said);
+  const button = h("button", { class: "btn", type: "button" }, "Copy");
+  const said = h("span", { class: "vh", role: "status" });
   let timer = 0;
   button.addEventListener("click", () => {
     void copied(text, code).then((done) => {
-      said.textContent = done ? "Copied" : "Press Ctrl+C";
+      button.textContent = done ? "Copied" : "Press Ctrl+C";
+      said.textContent = button.textContent;
       window.clearTimeout(timer);
-      timer = window.setTimeout(() => (said.textContent = "Copy"), 2500);
+      timer = window.setTimeout(() => (button.textContent = "Copy"), 2500);
     });
   });
-  return h("div", { class: kind }, code, button);
+  return h("div", { class: kind }, code, button, said);
 }

@@ -1,7 +1,7 @@
 // The pipeline as it is built: stages with what their threads did, queues with how full they were,
 // and the trainer. A pipeline that is one chain wraps like text; one with branches has a column for
 // each distance to the trainer.
-import { link } from "../address";
+import { linkTo } from "../address";
 import { stateBar, stateLegend } from "../charts/states";
 import type { Child } from "../element";
 import { drawing, h, s } from "../element";
@@ -61,7 +61,7 @@ function stageElement(report: Report, stage: StageInPipeline): HTMLElement {
   const query: Record<string, string> = operators.length ? { op: operators[0].operator } : {};
   return h(
     "a",
-    { class: stage.limit ? "stage limit" : "stage", href: link("operators", report.run.id, query) },
+    { class: stage.limit ? "stage limit" : "stage", ...linkTo("operators", report.run.id, query) },
     stage.limit ? h("span", { class: "tag" }, "limits") : null,
     h("span", { class: "name" }, h("span", null, stage.name), h("span", { class: "u" }, threads)),
     stateBar(stage, stage.name),

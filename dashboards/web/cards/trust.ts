@@ -1,5 +1,5 @@
 // Can these numbers be trusted: what measuring cost, lost and could not see.
-import { link } from "../address";
+import { linkTo } from "../address";
 import type { Child } from "../element";
 import { h } from "../element";
 import * as numbers from "../numbers";
@@ -30,7 +30,7 @@ export function trustCard(report: Report, text: CardText): HTMLElement | null {
     fact(
       "Probes",
       `${working} of ${probes.length}`,
-      h("a", { href: link("environment", report.run.id) }, working < probes.length ? "work here; why the others do not" : "work here"),
+      h("a", linkTo("environment", report.run.id), working < probes.length ? "work here; why the others do not" : "work here"),
     ),
   );
   return card({

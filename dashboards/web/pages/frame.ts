@@ -1,6 +1,6 @@
 // The frame around all pages: the brand, the pages of the database, and of a run its name, what it
 // was, and its own pages.
-import { current, go, link } from "../address";
+import { current, go, link, linkTo } from "../address";
 import type { Page } from "../address";
 import { getOr, offline } from "../api";
 import type { Child } from "../element";
@@ -41,7 +41,7 @@ function navigation(pages: readonly [Page, string][], id: number | null, name: s
   const here = current();
   const links = pages.map(([page, text]) => {
     const active = here.page === page;
-    return h("a", { href: link(page, id), "aria-current": active ? "page" : null }, text);
+    return h("a", { ...linkTo(page, id), "aria-current": active ? "page" : null }, text);
   });
   return h("nav", { "aria-label": name }, links);
 }
