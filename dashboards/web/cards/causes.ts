@@ -1,6 +1,6 @@
 // Who the trainer waits for: the step as it is, and with one cause after the other taken away; below,
 // how long steps took.
-import { steps } from "../charts/steps";
+import { steps, stepsLeftOut } from "../charts/steps";
 import type { Child } from "../element";
 import { Fitted, h } from "../element";
 import * as numbers from "../numbers";
@@ -65,6 +65,7 @@ function stepsChart(report: Report, histograms: Histograms | null): Child {
   return [
     h("h3", { class: "sub" }, `How long ${numbers.plural(count, "step")} took`),
     new Fitted((width) => steps(width, buckets, p50, p99, label)).element,
+    h("p", { class: "note" }, stepsLeftOut(buckets)),
   ];
 }
 

@@ -41,7 +41,7 @@ export function machineCard(series: readonly Series[], text: CardText, signal: A
   return card({
     key: "machine",
     text,
-    chart: h("div", { class: shown.length % 3 === 0 || shown.length % 4 === 2 ? "multiples" : "multiples four" }, shown.map((each) => small(each, signal))),
+    chart: h("div", { class: [4, 7, 8].includes(shown.length) ? "multiples four" : "multiples" }, shown.map((each) => small(each, signal))),
     table: () => ({
       columns: [{ title: "series" }, { title: "unit" }, { title: "from", format: numbers.seconds }, { title: "value", format: numbers.rateNumber }],
       rows: shown.flatMap((each) => each.t.map((t, i): Cell[] => [each.title, each.unit, t, each.v[i] ?? null])),

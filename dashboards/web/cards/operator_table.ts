@@ -98,6 +98,10 @@ function linesOf(report: Report, rows: readonly OperatorRow[], key: Sort["key"])
   return [...lines, ...ordered.filter((row) => !placed.has(row))];
 }
 
+// Of all CPU time. Without tenths where they would say more than is known: threads of stages do not
+// live equally long.
+const cpuShare = (share: number | null) => (share !== null && share >= 0.0995 ? numbers.wholePercent(share) : numbers.percent(share));
+
 function stageRow(line: { stage: StageInPipeline; limit: boolean; cpu: number | null }): HTMLTableRowElement {
   const { stage } = line;
   return h(
@@ -111,7 +115,7 @@ function stageRow(line: { stage: StageInPipeline; limit: boolean; cpu: number | 
     ),
     h("td"),
     h("td", { class: "num" }, numbers.percent(stage.busy)),
-    h("td", { class: "num hide" }, numbers.percent(line.cpu)),
+    h("td", { class: "num hide" }, cpuShare(line.cpu)),
     h("td", { class: "num hide" }, numbers.rateNumber(stage.bound_batches_per_second)),
     h("td", { class: "hide" }),
     h("td", { class: "hide" }),
@@ -168,7 +172,7 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
       ),
       h("td", { class: "statecell" }, stateBar(splitOf(row), operator.operator)),
       h("td", { class: "num" }, numbers.percent(operator.busy_ratio)),
-      h("td", { class: "num hide" }, numbers.percent(row.cpu)),
+      h("td", { class: "num hide" }, cpuShare(row.cpu)),
       h("td", { class: "num hide" }, numbers.rateNumber(operator.accounted_batches_per_second)),
       h("td", { class: "num hide" }, numbers.byteRate(operator.bytes_out_per_second)),
       h("td", { class: "hide" }, drawn),

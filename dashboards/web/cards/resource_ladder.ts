@@ -6,8 +6,10 @@ import * as numbers from "../numbers";
 import type { CardText, Report, Rung } from "../types";
 import { card } from "./card";
 
-// "stage fetch (1 thread)" as people say it beside a chart: "fetch ×1".
+// "stage fetch (1 thread)" as people say it beside a chart: "fetch ×1". Who takes the batches is the
+// trainer to people.
 export function rungName(resource: string): string {
+  if (resource === "consumer") return "trainer";
   return resource.replace(/^stage /, "").replace(/ \((\d+) threads?\)$/, " ×$1");
 }
 

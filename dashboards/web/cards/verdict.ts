@@ -57,11 +57,14 @@ function columnsOf(answers: readonly Answer[]): Answer[][] {
   );
 }
 
+const LONG = 90; // letters; longer sentences are set smaller
+
 function answerElement(answer: Answer): HTMLElement {
   const name = LABELS[answer.label] ?? answer.label;
+  const long = (answer.lines[0]?.text.length ?? 0) > LONG ? " long" : "";
   return h(
     "div",
-    { class: `answer answer-${answer.label.replace(/\W/g, "")}` },
+    { class: `answer answer-${answer.label.replace(/\W/g, "")}${long}` },
     h("dt", null, name),
     h(
       "dd",

@@ -41,6 +41,12 @@ function tone(name: string, depth: number): string {
   return /^(headrace::)?reader::/.test(name) ? "frame-own" : "frame-other";
 }
 
+// Who takes the batches is the trainer to people.
+function frameName(stacks: Stacks, node: StackNode, depth: number): string {
+  const name = stacks.frames[node[0]] ?? "";
+  return depth <= 1 && name === "consumer" ? "trainer" : name;
+}
+
 // Frames from the root on, each parent before its children. Those thinner than a pixel are left out.
 function layOut(stacks: Stacks, focus: Trail, width: number): Box[] {
   const boxes: Box[] = [];
@@ -127,7 +133,7 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
   });
   const nodes = new Map<Box, SVGGElement>();
   for (const box of boxes) {
-    const name = stacks.frames[box.node[0]] ?? "";
+    const name = frameName(stacks, box.node, box.depth);
     const share = total > 0 ? box.node[1] / total : 0;
     const words = `${name} · ${numbers.seconds(box.node[1])} · ${numbers.percent(share)} of all`;
     const hit = options.search !== "" && name.toLowerCase().includes(options.search);

@@ -55,8 +55,10 @@ async function evidence(id: number, signal: AbortSignal): Promise<Evidence> {
   return { report, course: withPhases(course, report), histograms, resources };
 }
 
-function pair(kind: string, left: Child, right: Child): Child {
-  if (!left || !right) return [left, right];
+// Side by side; a card that has nothing to show goes below the other, not beside its height.
+function pair(kind: string, left: HTMLElement | null, right: HTMLElement | null): Child {
+  const empty = (card: HTMLElement) => card.classList.contains("empty");
+  if (!left || !right || empty(left) !== empty(right)) return [left, right];
   return h("div", { class: `two ${kind}`.trim() }, left, right);
 }
 

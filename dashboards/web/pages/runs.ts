@@ -136,7 +136,7 @@ function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
   let next = first.next;
   let asked = new AbortController();
   let timer = 0;
-  const find = h("input", { type: "search", placeholder: "Name, tag, pipeline, state", "aria-label": "Search runs", value: current().query.get("q") ?? "", "data-focus": "search" });
+  const find = h("input", { type: "search", placeholder: "Name, tag, pipeline", "aria-label": "Search runs", value: current().query.get("q") ?? "", "data-focus": "search" });
   const body = h("tbody");
   const note = h("p", { class: "note", role: "status" });
   const more = h("button", { class: "btn", type: "button" }, "Older runs");

@@ -89,12 +89,13 @@ function slider(setting: Setting, onMove: (value: number) => void): Slider {
 
 function answerElement(answer: WhatIf, same: boolean): Child {
   const { predicted } = answer;
-  const limit = answer.limited_by?.name ?? "";
+  const least = answer.limited_by?.name ?? "";
+  const limit = rungName(least);
   const rows = (answer.limits ?? []).map((each) => ({
     name: rungName(each.name),
     short: rungName(each.name),
     rate: each.batches_per_second,
-    limit: each.name === limit,
+    limit: each.name === least,
     note: "",
   }));
   rows.sort((a, b) => (a.rate ?? Infinity) - (b.rate ?? Infinity));
@@ -112,8 +113,10 @@ function answerElement(answer: WhatIf, same: boolean): Child {
         numbers.rateNumber(predicted.batches_per_second),
         `batches/s ${numbers.interval(predicted.low, predicted.high)}`,
       ),
-      big("against now", numbers.change(answer.gain_ratio), numbers.percentInterval(gain?.low, gain?.high), unsure && !same ? "unsure" : ""),
-      big("then limited by", limit, "", "accent"),
+      same
+        ? null
+        : big("against now", numbers.change(answer.gain_ratio), numbers.percentInterval(gain?.low, gain?.high), unsure ? "unsure" : ""),
+      big(same ? "limited by" : "then limited by", limit, "", "accent"),
     ),
     answer.text ? h("p", { class: "said" }, answer.text) : null,
     fitted((width) => ladder(width, rows, lines, `What each resource would allow; ${limit} is the least`)),
