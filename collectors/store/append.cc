@@ -8,6 +8,8 @@ namespace headrace::collectors {
 namespace {
 
 constexpr double kBucketGrowth = 1.02;
+constexpr double kIntervalBucketGrowth =
+    1.1;                             // of a single interval's steps, of which there are few
 constexpr int64_t kKeptDetail = -1;  // as the resolution of an interval: no rollup takes it
 
 bool WritesTotals(AppendPart part) {
@@ -15,10 +17,41 @@ bool WritesTotals(AppendPart part) {
 }
 bool WritesCourse(AppendPart part) { return part != AppendPart::kTotals; }
 
-int64_t BucketMiddle(int64_t ns) {
+int64_t BucketMiddle(int64_t ns, double growth) {
   if (ns <= 1) return 1;
-  const double bucket = std::floor(std::log(static_cast<double>(ns)) / std::log(kBucketGrowth));
-  return std::llround(std::pow(kBucketGrowth, bucket + 0.5));
+  const double bucket = std::floor(std::log(static_cast<double>(ns)) / std::log(growth));
+  return std::llround(std::pow(growth, bucket + 0.5));
+}
+
+std::map<int64_t, int64_t> Buckets(const std::vector<int64_t>& durations_ns, double growth) {
+  std::map<int64_t, int64_t> buckets;
+  for (const int64_t ns : durations_ns) buckets[BucketMiddle(ns, growth)]++;
+  return buckets;
+}
+
+// Adds `value` to a sum that is not known any more once a summand of it is not.
+void AddKnown(const std::optional<int64_t>& value, std::optional<int64_t>* sum) {
+  *sum = value && *sum ? std::optional(*value + **sum) : std::nullopt;
+}
+
+// The stages of an interval with the sums over their operators, so that the course of a stage is
+// read without those of all operators.
+std::vector<StageSample> WithOperatorSums(const IntervalSample& t) {
+  std::vector<StageSample> stages = t.stages;
+  for (StageSample& stage : stages) {
+    stage.busy_ns = stage.wait_in_ns = stage.wait_out_ns = 0;
+    stage.operators_on_cpu_ns = stage.operators_runnable_ns = 0;
+    for (const OperatorSample& o : t.operators) {
+      if (o.stage_id != stage.id) continue;
+      *stage.busy_ns += o.busy_ns;
+      *stage.wait_in_ns += o.wait_in_ns;
+      *stage.wait_out_ns += o.wait_out_ns;
+      if (o.busy_ns == 0) continue;  // nothing to tell apart
+      AddKnown(o.on_cpu_ns, &stage.operators_on_cpu_ns);
+      AddKnown(o.runnable_ns, &stage.operators_runnable_ns);
+    }
+  }
+  return stages;
 }
 
 }  // namespace
@@ -81,13 +114,14 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
         .Bind(t.steps.compute_ns)
         .Bind(part == AppendPart::kDetail ? kKeptDetail : int64_t{0})
         .Run();
+  const std::vector<StageSample> stages = WithOperatorSums(t);
   if (WritesTotals(part)) {
-    for (const StageSample& s : t.stages) AppendTotals<kStages>(run_id, s);
+    for (const StageSample& s : stages) AppendTotals<kStages>(run_id, s);
     for (const QueueSample& q : t.queues) AppendTotals<kQueues>(run_id, q);
     for (const ResourceSample& r : t.resources) AppendTotals<kResources>(run_id, r);
   }
   if (WritesCourse(part)) {
-    for (const StageSample& s : t.stages) AppendCourse<kStages>(run_id, t.start_ns, s);
+    for (const StageSample& s : stages) AppendCourse<kStages>(run_id, t.start_ns, s);
     for (const OperatorSample& o : t.operators) {
       if (!IsIdle(kOperators, o)) AppendCourse<kOperators>(run_id, t.start_ns, o);
     }
@@ -100,6 +134,16 @@ void RunStore::AppendOne(int64_t run_id, const IntervalSample& t, AppendPart par
 }
 
 void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part) {
+  if (WritesCourse(part)) {
+    for (const auto& [step_ns, count] : Buckets(t.steps.durations_ns, kIntervalBucketGrowth)) {
+      Prepared("INSERT INTO step_time_intervals VALUES (?1, ?2, ?3, ?4)")
+          .Bind(run_id)
+          .Bind(t.start_ns)
+          .Bind(step_ns)
+          .Bind(count)
+          .Run();
+    }
+  }
   if (!WritesTotals(part) || t.steps.steps == 0) return;
   Prepared(
       "INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET "
@@ -114,9 +158,7 @@ void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart p
       .Bind(t.steps.first_ns)
       .Bind(t.steps.last_ns)
       .Run();
-  std::map<int64_t, int64_t> buckets;
-  for (const int64_t ns : t.steps.durations_ns) buckets[BucketMiddle(ns)]++;
-  for (const auto& [step_ns, count] : buckets) {
+  for (const auto& [step_ns, count] : Buckets(t.steps.durations_ns, kBucketGrowth)) {
     Prepared(
         "INSERT INTO step_histogram VALUES (?1, ?2, ?3) "
         "ON CONFLICT DO UPDATE SET steps_count = steps_count + ?3")

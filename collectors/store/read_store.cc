@@ -24,7 +24,7 @@ size_t SqlResult::Column(std::string_view name) const {
 ReadStore::ReadStore(const std::string& path) : database_(OpenToRead(path)) {}
 
 SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>& parameters,
-                             size_t limit_bytes) {
+                             const UntrustedLimits& limits) {
   Statement statement(database_, sql);
   for (const SqlValue& value : parameters) {
     if (auto* integer = std::get_if<int64_t>(&value)) {
@@ -45,15 +45,24 @@ SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>
     result.columns.push_back(statement.column_name(c));
   }
   for (; more; more = statement.Step()) {
+    if (result.rows.size() >= limits.rows) {
+      result.cut = true;
+      break;
+    }
     auto& row = result.rows.emplace_back();
     for (int c = 0; c < statement.num_columns(); c++) {
       const bool text = statement.type(c) == SQLITE_TEXT || statement.type(c) == SQLITE_BLOB;
       held_bytes += sizeof(SqlValue) + (text ? statement.text(c).size() : 0);
     }
     held_bytes += sizeof(row);
-    if (held_bytes > limit_bytes) {
+    if (held_bytes > limits.bytes && limits.cut) {
+      result.rows.pop_back();
+      result.cut = true;
+      break;
+    }
+    if (held_bytes > limits.bytes) {
       throw Error(ExitCode::kResources,
-                  fmt::format("the result is larger than {} MiB", limit_bytes >> 20), "SQL",
+                  fmt::format("the result is larger than {} MiB", limits.bytes >> 20), "SQL",
                   "narrow it with WHERE run_id = ... or LIMIT");
     }
     for (int c = 0; c < statement.num_columns(); c++) {
@@ -77,7 +86,7 @@ SqlResult ReadStore::Collect(const std::string& sql, const std::vector<SqlValue>
 }
 
 SqlResult ReadStore::Query(const std::string& sql, const std::vector<SqlValue>& parameters) {
-  return Collect(sql, parameters, SIZE_MAX);
+  return Collect(sql, parameters, {.bytes = SIZE_MAX});
 }
 
 namespace {
@@ -117,8 +126,6 @@ const char* ActionName(int action) {
       return "this statement";
   }
 }
-
-constexpr size_t kMostResultBytes = 512 << 20;
 
 // An allowlist: what only reads.
 int Authorize(void* guard, int action, const char* first, const char* second, const char*,
@@ -166,12 +173,16 @@ std::string FirstWord(const std::string& sql) {
 
 }  // namespace
 
-SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
+SqlResult ReadStore::QueryUntrusted(const std::string& sql, const UntrustedLimits& limits) {
   Guard guard;
   sqlite3* handle = database_.handle();
   sqlite3_set_authorizer(handle, Authorize, &guard);
-  const int64_t usual_ns = database_.LimitStatements(limit_ns);
-  const auto release = [this, handle, usual_ns] {
+  const int64_t usual_ns = database_.LimitStatements(limits.ns);
+  // No single text may be larger than the result: zeroblob(1e9) takes that much before it is a row.
+  const int longest = static_cast<int>(std::min<size_t>(limits.bytes, 1 << 30));
+  const int usual_length = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, longest);
+  const auto release = [this, handle, usual_ns, usual_length] {
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, usual_length);
     sqlite3_set_authorizer(handle, nullptr, nullptr);
     database_.LimitStatements(usual_ns);
   };
@@ -210,14 +221,14 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, int64_t limit_ns) {
     if (rest && *rest) {
       throw Error(ExitCode::kUsage, "more than one statement", "SQL", "give one SELECT");
     }
-    SqlResult result = Collect(sql, {}, kMostResultBytes);
+    SqlResult result = Collect(sql, {}, limits);
     release();
     return result;
   } catch (const Error& error) {
     release();
     if (database_.stopped()) {
       throw Error(ExitCode::kFailure,
-                  fmt::format("stopped after {} s", static_cast<double>(limit_ns) / 1e9), "SQL",
+                  fmt::format("stopped after {} s", static_cast<double>(limits.ns) / 1e9), "SQL",
                   "narrow it with WHERE run_id = ... or LIMIT");
     }
     throw;

@@ -14,9 +14,18 @@ using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;  //
 struct SqlResult {
   std::vector<std::string> columns;
   std::vector<std::vector<SqlValue>> rows;
+  bool cut = false;  // there is more, which a limit left out
 
   // Index of a column; HR_CHECKs that it exists.
   size_t Column(std::string_view name) const;
+};
+
+// How much SQL written by a user may take.
+struct UntrustedLimits {
+  int64_t ns = 5'000'000'000;
+  size_t bytes = 512 << 20;  // of the result
+  size_t rows = SIZE_MAX;
+  bool cut = false;  // what is beyond bytes is left out, as what is beyond rows is; else refused
 };
 
 class ReadStore {
@@ -29,9 +38,9 @@ class ReadStore {
 
   // Runs one SELECT with parameters ?1, ?2, ... Throws Error kBadData with SQLite's message.
   SqlResult Query(const std::string& sql, const std::vector<SqlValue>& parameters = {});
-  // The same for SQL written by a user: anything but reading is refused (kUsage), and the statement
-  // is stopped after `limit_ns`.
-  SqlResult QueryUntrusted(const std::string& sql, int64_t limit_ns = 5'000'000'000);
+  // The same for SQL written by a user: anything but reading is refused (kUsage), the statement is
+  // stopped after `limits.ns` (kFailure), and a result that is larger is refused (kResources).
+  SqlResult QueryUntrusted(const std::string& sql, const UntrustedLimits& limits = {});
   // The id of the run with that id or name (the newest with the name), or of the "latest". Throws
   // Error kBadData naming the runs there are.
   int64_t FindRun(const std::string& run);
@@ -40,7 +49,7 @@ class ReadStore {
 
  private:
   SqlResult Collect(const std::string& sql, const std::vector<SqlValue>& parameters,
-                    size_t limit_bytes);
+                    const UntrustedLimits& limits);
   Database database_;
 };
 

@@ -85,6 +85,7 @@ void RunStore::RollupInto(int64_t run_id, int64_t before_ns, int64_t finer_ns,
   RollupTable<kOperators>(run_id);
   RollupTable<kQueues>(run_id);
   RollupTable<kResources>(run_id);
+  MergeRows("step_time_intervals", "step_ns", "steps_count", "SUM(steps_count)", run_id);
   database_.Execute(fmt::format(
       "CREATE TEMP TABLE sums AS SELECT run_id, m.into_ns, SUM(duration_ns), {1}, "
       "SUM(steps_count), SUM(step_rows_count), SUM(step_wait_ns), SUM(step_compute_ns) FROM merged "

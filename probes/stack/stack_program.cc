@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "probes/account/account.h"
 #include "probes/bpf/limits.h"
 #include "probes/stack/perf_ring.h"
 
@@ -250,6 +251,10 @@ SampleOrigin StackProgram::OriginOf(const hr_stack_key& key,
   origin.thread.assign(key.group, strnlen(key.group, sizeof key.group));
   for (char& c : origin.thread) c = c == ';' || static_cast<unsigned char>(c) < 32 ? '?' : c;
   if (key.cause < causes.size()) origin.cause = causes[key.cause];
+  // How a thread waits at a queue, by a lock or otherwise, is the queue's business.
+  const uint32_t doing = index == 0 ? uint32_t{HR_BUSY} : key.word >> 16 & 3;
+  if (!origin.cause.empty() && doing == HR_WAITING_IN) origin.cause = "[waits for input]";
+  if (!origin.cause.empty() && doing == HR_WAITING_OUT) origin.cause = "[waits for room]";
   return origin;
 }
 

@@ -3,6 +3,12 @@ DROP VIEW IF EXISTS stack_summary;
 CREATE VIEW stack_summary AS SELECT
   k.run_id,
   k.kind,           -- cpu, off_cpu
+  CASE WHEN k.kind = 'cpu' THEN NULL
+       WHEN k.operator_id IS NULL THEN 'outside'
+       WHEN instr(k.folded, ';[waits for input]') OR instr(k.folded, ';[waits for room]') THEN 'queue'
+       ELSE 'inside' END
+    AS class,       -- of off_cpu: inside an operator, waiting at a queue, outside every operator. Runs
+                    -- recorded before schema 16 call waits at a queue inside too
   o.operator,       -- NULL: outside every operator
   s.stage,
   k.process_id,
