@@ -12,6 +12,7 @@
 #include "analysis/program/reader_cache.h"
 #include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
+#include "analysis/run/settings.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -86,7 +87,7 @@ int WhatIf(const analysis::RunView& view, const analysis::PipelineModel& model,
 // A ceiling run says nothing of the pipeline by itself; the run that it is the ceiling of does.
 [[noreturn]] void RefuseCeiling(const analysis::RunView& view) {
   std::string fix = fmt::format("record the pipeline itself ('{} run {}') and name that run",
-                                view.program, ShellWord(view.run.pipeline_path));
+                                view.program, analysis::PipelineWord(view.run));
   for (const analysis::SiblingRow& sibling : view.siblings) {
     if (sibling.kind != "pipeline") continue;
     fix = fmt::format("name the run that it is the ceiling of: {} plan {}{}", view.program,

@@ -158,7 +158,7 @@ std::string NextText(const PlanPage& page) {
                         page.asked.options, run.database_option, file);
   }
   return text + fmt::format("next: {} run {}{} --plan {}\n", run.program,
-                            ShellWord(run.run.pipeline_path), run.database_option, file);
+                            analysis::PipelineWord(run.run), run.database_option, file);
 }
 
 // The plan holds for the pipeline as it was run, with what that run had set.

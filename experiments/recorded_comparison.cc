@@ -19,8 +19,8 @@ namespace {
 std::string RunAgainCommand(const RecordedOptions& options, const analysis::RunRow& a,
                             const analysis::RunRow& b) {
   if (a.pipeline_path.empty() || b.pipeline_path.empty()) return "";
-  return fmt::format("{} compare {} {}{}{}{}", options.program, ShellWord(a.pipeline_path),
-                     ShellWord(b.pipeline_path), analysis::RecordedOptions(a, "--a"),
+  return fmt::format("{} compare {} {}{}{}{}", options.program, analysis::PipelineWord(a),
+                     analysis::PipelineWord(b), analysis::RecordedOptions(a, "--a"),
                      analysis::RecordedOptions(b, "--b"), options.database_option);
 }
 

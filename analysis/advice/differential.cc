@@ -99,8 +99,8 @@ bool Contrary(const Measured& warm, const Measured& cold) {
 
 // The command that would make a run that differs from this one in `option` alone.
 std::string RunCommand(const RunView& run, const std::string& option) {
-  std::string text = fmt::format("{} run {}{}{}", run.program, ShellWord(run.run.pipeline_path),
-                                 option, RecordedOptions(run.run));
+  std::string text = fmt::format("{} run {}{}{}", run.program, PipelineWord(run.run), option,
+                                 RecordedOptions(run.run));
   if (run.run.accounting_level == 1) text += " --level 1";
   if (run.run.deep != 0) text += " --deep";
   return text + " --duration 10s" + run.database_option;

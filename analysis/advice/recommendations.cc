@@ -175,12 +175,12 @@ std::string Evidence::OnTable(const std::string& before, const std::string& afte
 }
 
 std::string Evidence::PipelinePath() const {
-  return run_.run.pipeline_path.empty() ? "FILE" : ShellWord(run_.run.pipeline_path);
+  return run_.run.pipeline_path.empty() ? "FILE" : PipelineWord(run_.run);
 }
 
 std::string Evidence::RunWith(const std::string& setting) const {
   if (run_.run.pipeline_path.empty()) return "";
-  return Command(fmt::format("run {} --set {}", ShellWord(run_.run.pipeline_path), setting));
+  return Command(fmt::format("run {} --set {}", PipelineWord(run_.run), setting));
 }
 
 std::string Evidence::CompareWith(const std::string& setting,

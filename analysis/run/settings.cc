@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
@@ -61,8 +62,15 @@ std::string RecordedOptions(const RunRow& run, const char* option) {
   return text;
 }
 
+std::string PipelineWord(const RunRow& run) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  const bool below = !error && here.size() > 1 && run.pipeline_path.starts_with(here + "/");
+  return ShellWord(below ? run.pipeline_path.substr(here.size() + 1) : run.pipeline_path);
+}
+
 std::string PipelineArguments(const RunRow& run) {
-  return ShellWord(run.pipeline_path) + RecordedOptions(run);
+  return PipelineWord(run) + RecordedOptions(run);
 }
 
 }  // namespace headrace::analysis

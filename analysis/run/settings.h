@@ -32,6 +32,10 @@ std::vector<std::string> RecordedSettings(const RunRow& run);
 // " --set a=1 --set b=2", quoted for a shell.
 std::string RecordedOptions(const RunRow& run, const char* option = "--set");
 
+// The run's pipeline file as a shell takes it: from the current folder where it lies below that, as
+// whoever reads the command would type it.
+std::string PipelineWord(const RunRow& run);
+
 // "file.toml --set a=1": how a command names the pipeline that was run.
 std::string PipelineArguments(const RunRow& run);
 

@@ -9,6 +9,7 @@
 #include "analysis/advice/tried.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/bounds.h"
+#include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
@@ -63,9 +64,9 @@ Outcome OfWorkers(const Evidence& e, const Outcome& one, double workers, double 
 
 // The consumer listens; workers find it or end.
 std::string WorkersCommand(const Evidence& e, double workers, bool planned) {
-  const std::string run = e.Command(fmt::format("run {}{} --set delivery.to=unix:batches.sock",
-                                                ShellWord(e.run().run.pipeline_path),
-                                                planned ? " --plan plan.json" : ""));
+  const std::string run =
+      e.Command(fmt::format("run {}{} --set delivery.to=unix:batches.sock",
+                            PipelineWord(e.run().run), planned ? " --plan plan.json" : ""));
   return fmt::format(
       "{}{{ {} consume unix:batches.sock --producers {:.0f} & sleep 1; for i in $(seq {:.0f}); do "
       "{} & done; wait; }}",
@@ -168,7 +169,7 @@ Recommendation Parallelism(const Evidence& e) {
   if (!e.run().run.pipeline_path.empty()) {
     command += fmt::format(" -o plan.json -f && {}",
                            e.Command(fmt::format("run {} --plan plan.json --duration 10s",
-                                                 ShellWord(e.run().run.pipeline_path))));
+                                                 PipelineWord(e.run().run))));
   }
   Recommendation result = IfWorthwhile(
       e, OutcomeOf(plan), why,
