@@ -131,7 +131,10 @@ int Demo(const DemoOptions& options) {
   code = RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",
                   options.database, "--set", "source.epochs=0"});
   if (code != 0) return code;
-  return code;
+  fmt::print(" see    {} serve latest{}    # the same as pages: http://127.0.0.1:7070\n",
+             ShellWord(ProgramName()),
+             options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database));
+  return 0;
 }
 
 HR_COMMAND(

@@ -25,7 +25,7 @@ std::string Page(const PageOutput& output, const dashboards::Report& report,
                  const std::function<std::string()>& json, const std::string& after_text) {
   if (output.json || output.format == "json") return json();
   if (output.format == "md") return dashboards::RenderMarkdown(report);
-  if (output.format == "html") return dashboards::RenderHtml(report);
+  if (output.format == "html") return output.html ? output.html() : dashboards::RenderHtml(report);
   dashboards::TextOptions options = TextFor(STDOUT_FILENO);
   options.first_only = output.first_only;
   if (!output.file.empty()) {

@@ -16,6 +16,8 @@ struct PageOutput {
   bool replace = false;         // the file, if it exists
   bool first_only = false;      // text: the first page alone
   bool pager = false;           // text longer than the screen goes through $PAGER, or less
+  // Makes the page as HTML; without it it is the report's tables.
+  std::function<std::string()> html;
 };
 
 // Adds --format and --json; `json_help` is the help of --json.

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "analysis/advice/statements.h"
-#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -18,6 +17,7 @@
 #include "cli/page_output.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
+#include "dashboards/pages/report_file.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
 #include "dashboards/terminal/progress.h"
@@ -55,7 +55,7 @@ std::string Next(const analysis::RunView& view) {
 
 // Writes the page as HTML into a folder of its own that only this user may read, and shows it in
 // the browser where there is one.
-void OpenPage(const dashboards::Report& report, int64_t run_id) {
+void OpenPage(const std::string& html, int64_t run_id) {
   const char* temporary = std::getenv("TMPDIR");
   std::string folder =
       std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") +
@@ -63,7 +63,7 @@ void OpenPage(const dashboards::Report& report, int64_t run_id) {
   if (mkdtemp(folder.data()) == nullptr) throw ErrnoError(errno, "create", folder);
   const std::string path = fmt::format("{}/run-{}.html", folder, run_id);
   AtomicFile file(path, false);
-  file.Write(dashboards::RenderHtml(report));
+  file.Write(html);
   file.Commit();
   fmt::print("{}\n", path);
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) {
@@ -85,23 +85,29 @@ void OpenPage(const dashboards::Report& report, int64_t run_id) {
 int Run(const ReportOptions& options) {
   // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
-  analysis::RunView view = analysis::LoadRun(options.database, options.run);
-  view.program = ShellWord(ProgramName());
-  if (options.database != DefaultDatabase())
-    view.database_option = " --db " + ShellWord(options.database);
-  view.core_hour_price = options.core_hour_price;
+  // A page may be read elsewhere than where it was made.
+  const bool as_page = options.open || (options.page.format == "html" && !options.page.json);
+  dashboards::LoadOptions load{.program = as_page ? "headrace" : ShellWord(ProgramName()),
+                               .core_hour_price = options.core_hour_price};
+  if (options.database != DefaultDatabase()) {
+    load.database_option = " --db " + ShellWord(options.database);
+  }
   std::optional<dashboards::TransientNote> note("looking for what limits it ...");
-  const analysis::Statements statements = analysis::MakeStatements(view);
-  dashboards::Report report = dashboards::MakeReport(view, statements);
+  const std::shared_ptr<const dashboards::LoadedRun> loaded =
+      dashboards::LoadForPages(options.database, options.run, load);
   note.reset();
+  const analysis::RunView& view = loaded->run;
+  dashboards::Report report = loaded->report;
   const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+  const auto html = [&] { return dashboards::ReportFile(options.database, loaded); };
   if (options.open) {
-    OpenPage(report, view.run.run_id);
+    OpenPage(html(), view.run.run_id);
     return code;
   }
   PageOutput page = options.page;
   page.first_only = !options.full && options.sections.empty() && page.file.empty();
   page.pager = !options.no_pager;
+  if (options.sections.empty()) page.html = html;
   if (!options.sections.empty()) report = dashboards::OnlySections(report, options.sections);
   WritePage(
       page, report, [&] { return dashboards::RenderJson(report, view); },

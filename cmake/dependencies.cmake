@@ -9,7 +9,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(SQLite3 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
-find_package(Boost 1.74 REQUIRED)  # headers: Boost.Math
+find_package(Boost 1.74 REQUIRED)  # headers: Boost.Math, Boost.Beast
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(DEFLATE REQUIRED IMPORTED_TARGET libdeflate)
@@ -18,3 +18,4 @@ pkg_check_modules(CBC REQUIRED IMPORTED_TARGET cbc)
 pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(BPF REQUIRED IMPORTED_TARGET libbpf)
 pkg_check_modules(ELF REQUIRED IMPORTED_TARGET libelf)
+pkg_check_modules(NCURSES REQUIRED ncursesw)

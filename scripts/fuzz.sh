@@ -3,7 +3,7 @@
 #
 #   fuzz.sh [SECONDS]            builds and runs all: half of SECONDS (600) each of the two fuzzers of the DWRF reader, a fifth the
 #                                stack sampler's parsers, a tenth checkpoints, frames, nodes files and stored comparisons each, a
-#                                twentieth plans, stored decisions and a study's files each
+#                                twentieth plans, stored decisions, a study's files and the server's addresses each
 #   fuzz.sh build                builds them
 #   fuzz.sh each SECONDS NAME... runs each of these, which are built, so long: `fuzz.sh each 60 dwrf_fuzz`; HEADRACE_FUZZ_EACH=N
 #                                overrides SECONDS
@@ -14,7 +14,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
-all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz"
+all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz"
 each=
 case ${1:-} in
   each) seconds=${HEADRACE_FUZZ_EACH:-$2} each=1; shift 2; fuzzers=$* ;;
@@ -96,6 +96,12 @@ for fuzzer in $fuzzers; do
       mkdir "$work/nodes"
       cp "$root/docs/examples/nodes.toml" "$work/nodes/"
       fuzz "$fuzzer" 10 nodes 4096
+      ;;
+    serve_fuzz)
+      mkdir "$work/serve"
+      printf '/api/runs/1/course?from=1&to=2\n127.0.0.1:7070\n\nheadrace_session=a secret of some length\n\n{}' > "$work/serve/get"
+      printf '/api/session\nlocalhost:7070\nhttp://localhost:7070\n\napplication/json\n\n{"token":"a secret of some length"}' > "$work/serve/post"
+      fuzz "$fuzzer" 20 serve 4096
       ;;
     comparison_fuzz)
       mkdir "$work/comparisons"

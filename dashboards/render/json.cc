@@ -39,7 +39,9 @@ Json PageJson(const FirstPage& page) {
   for (const PageLine& line : page.lines) {
     lines.push_back({{"label", line.label}, {"text", line.text}, {"command", line.command}});
   }
+  constexpr const char* kSeverities[] = {"none", "good", "moderate", "high"};
   return {{"badge", page.badge},
+          {"severity", kSeverities[static_cast<size_t>(page.severity)]},
           {"verdict", page.verdict},
           {"conditional", page.conditional},
           {"conditions", page.conditions},

@@ -14,6 +14,15 @@ std::string LimitWord(const analysis::Limit& limit) {
   return limit.kind != nullptr ? limit.kind->ShortName(limit) : std::string("nothing");
 }
 
+std::string SentenceStart(const analysis::Limit& limit) {
+  std::string word = LimitWord(limit);
+  const bool named = limit.Is(analysis::kStageLimit);
+  if (!named && !word.empty() && word[0] >= 'a' && word[0] <= 'z') {
+    word[0] = static_cast<char>(word[0] - 'a' + 'A');
+  }
+  return word;
+}
+
 std::string ProbabilityText(double probability) {
   return probability > 0.99 ? "> 0.99" : fmt::format("{:.2f}", probability);
 }

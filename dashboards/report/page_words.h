@@ -13,6 +13,10 @@ namespace headrace::dashboards {
 // "the trainer", "CPU cores", "fetch", "the order of the batches", "lock table".
 std::string LimitWord(const analysis::Limit& limit);
 
+// With its first letter a capital: "The trainer". Words that are names stay as they are where they
+// begin a sentence, so this is for LimitWord of what is no stage.
+std::string SentenceStart(const analysis::Limit& limit);
+
 // "> 0.99", "0.87": resampling cannot make anything certain.
 std::string ProbabilityText(double probability);
 

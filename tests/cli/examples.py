@@ -36,6 +36,7 @@ INTERRUPTED = {
     r"^headrace tune \S+ --continuous": "goes on until it is stopped",
     r"^headrace collect --discover": "a service",
     r"^headrace collect --pid": "records until the process ends",
+    r"^headrace serve": "answers until it is stopped",
     r"^headrace characterize rm1 rm2 rm3": "takes ten minutes; tests/cli/characterize.bats makes whole studies of small tables",
     r"^headrace characterize rm1 --quick": "takes a minute and more; tests/cli/characterize.bats",
     r"^headrace characterize TABLE": "the ladder takes minutes; tests/cli/characterize.bats",
@@ -46,6 +47,7 @@ LEFT_OUT = {
         "two terminals; tests/cli/delivery.bats runs both ends",
     r"^headrace characterize rm2 --json": "takes minutes, and its pipe hides the interrupt; tests/cli/characterize.bats",
     r"^headrace apply": "needs the latest run to be one of a pipeline file, and half a minute; tests/cli/apply.bats",
+    r"^headrace top(?!.*--(once|json))": "needs a terminal; tests/cli/top.bats",
     r"^headrace tune -p ": "needs a pipeline whose knobs a command sets; tests/cli/tune_feed.bats",
 }
 # What is made shorter or smaller, so that a line takes seconds.
@@ -64,6 +66,7 @@ SHORTER = [
     (r"^headrace run (rm1/pipeline\.toml)(?!.*(--duration|--epochs))", r"headrace run \1 --duration 1500ms"),
     (r"^(headrace run .*--duration) 1s", r"\1 1500ms"),  # a run shorter than that has no verdict
     (r"^headrace demo", r"headrace demo --duration 2s"),
+    (r"^headrace serve(?!.*--port)", r"headrace serve --port 0"),  # another test may have the usual one
 ]
 
 SLOW_PIPELINE = """pipeline = { name = "%s" }

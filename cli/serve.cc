@@ -1,0 +1,116 @@
+// headrace serve: pages of all runs of a database, in a browser.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/command_line.h"
+#include "collectors/store/read_store.h"
+#include "dashboards/serve/server.h"
+
+namespace headrace::cli {
+namespace {
+
+constexpr int kPort = 7070;
+
+struct ServeOptions {
+  std::string database = DefaultDatabase(), host = "127.0.0.1", run;
+  int port = kPort;
+  bool open = false;
+};
+
+bool IsLoopback(const std::string& host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
+void ShowInBrowser(const std::string& address) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) {
+    fmt::print(stderr, "there is no display here: open the address in a browser\n");
+    return;
+  }
+  const pid_t pid = fork();
+  if (pid != 0) return;
+  execlp("xdg-open", "xdg-open", address.c_str(), static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+int Serve(const ServeOptions& options) {
+  if (options.port < 0 || options.port > 65535) {
+    throw Error(ExitCode::kUsage, fmt::format("{} is no port", options.port), "--port",
+                "give 0 to 65535; 0 takes any free one");
+  }
+  std::string path = "/";
+  {
+    collectors::ReadStore store(options.database);  // refuses what is no run store
+    if (!options.run.empty()) path = fmt::format("/run/{}", store.FindRun(options.run));
+  }
+  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
+  dashboards::AccessRules rules;
+  if (!IsLoopback(host)) {
+    rules.token = dashboards::MakeToken();
+    char name[256] = "";
+    if (gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') rules.hosts.push_back(name);
+    if (host != "0.0.0.0" && host != "::") rules.hosts.push_back(host);
+  }
+  const std::string database_option =
+      options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database);
+  dashboards::Site site(options.database, "headrace", database_option, rules);
+  // Blocked before a thread is made, so that they come to sigwait alone.
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  dashboards::Server server(site, host, static_cast<uint16_t>(options.port));
+  const std::string shown = IsLoopback(host)                    ? "127.0.0.1"
+                            : host == "0.0.0.0" || host == "::" ? rules.hosts.back()
+                                                                : host;
+  const std::string address = fmt::format("http://{}:{}{}{}", shown, server.port(), path,
+                                          rules.token.empty() ? "" : "#token=" + rules.token);
+  fmt::print("{}\n", address);
+  std::fflush(stdout);
+  fmt::print(stderr, "pages of {}; Ctrl-C ends it\n", Printable(options.database));
+  if (options.open) ShowInBrowser(address);
+  std::thread waiter([&] {
+    int signal = 0;
+    sigwait(&ends, &signal);
+    server.Stop();
+  });
+  server.Run();
+  waiter.join();
+  return 0;
+}
+
+HR_COMMAND(
+    "serve",
+    {.summary = "shows the runs of a database as pages in a browser",
+     .examples = "  headrace serve                      # then open http://127.0.0.1:7070\n"
+                 "  headrace serve latest --open        # the latest run, in the browser\n"
+                 "  headrace serve --db runs.db --port 0\n"
+                 "  ssh -L 7070:127.0.0.1:7070 host headrace serve   # of another machine\n",
+     .exit_codes = "0 ended by a signal, 1 cannot listen, 2 usage, 5 not a headrace database or no "
+                   "such run",
+     .next = "headrace report",
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
+       auto options = std::make_shared<ServeOptions>();
+       command_line.AddOption("RUN", options->run, "Begin with this run: an id, a name, or latest");
+       command_line.AddOption("--db", options->database,
+                              "Show this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddOption("--port", options->port, "Listen at this port; 0 takes any free one")
+           ->ShowDefault();
+       command_line
+           .AddOption("--host", options->host,
+                      "Listen at this address; others than this machine's own need the token that "
+                      "is printed")
+           ->ShowDefault();
+       command_line.AddFlag("--open", options->open, "Show the page in the browser");
+       return [options] { return Serve(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

@@ -1,0 +1,105 @@
+#include "dashboards/serve/run_cache.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "dashboards/pages/sql_cells.h"
+
+namespace headrace::dashboards {
+namespace {
+
+constexpr size_t kMostRuns = 8;  // a run of a day is some hundred MiB
+constexpr size_t kMostAnswerBytes = 48 << 20;
+
+}  // namespace
+
+std::string Gzipped(const std::string& text) {
+  z_stream stream{};
+  constexpr int kGzip = 15 + 16, kMemory = 8, kLevel = 6;
+  if (deflateInit2(&stream, kLevel, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw Error(ExitCode::kResources, "no memory to compress an answer");
+  }
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+const std::string& CachedAnswer::Gzip() const {
+  std::call_once(compressed, [this] { gzip = Gzipped(body); });
+  return gzip;
+}
+
+RunCache::RunCache(std::string database, std::string program, std::string database_option)
+    : database_(std::move(database)),
+      program_(std::move(program)),
+      database_option_(std::move(database_option)) {}
+
+std::string RunCache::VersionOf(collectors::ReadStore& store, int64_t run_id) {
+  const collectors::SqlResult run = store.Query(
+      "SELECT state, duration_ns, name, tags FROM run_summary WHERE run_id = ?1", {run_id});
+  if (run.rows.empty()) return "";
+  const auto& row = run.rows[0];
+  return fmt::format("{}-{}-{:x}", TextOf(row[0]), IntegerOf(row[1]),
+                     std::hash<std::string>()(TextOf(row[2]) + "\n" + TextOf(row[3])));
+}
+
+std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const std::string& version) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Entry>& found = runs_[run_id];
+    if (!found) found = std::make_shared<Entry>();
+    entry = found;
+    recent_.remove(run_id);
+    recent_.push_front(run_id);
+    if (recent_.size() > kMostRuns) {
+      runs_.erase(recent_.back());
+      recent_.pop_back();
+    }
+  }
+  const std::lock_guard making(entry->making);
+  if (entry->loaded) {
+    const bool young = MonotonicNs() - entry->made_ns < kReportAgeNs &&
+                       entry->version.starts_with("recording") && version.starts_with("recording");
+    if (entry->version == version || young) return entry->loaded;
+  }
+  entry->loaded = LoadForPages(database_, std::to_string(run_id),
+                               {.program = program_, .database_option = database_option_});
+  entry->version = version;
+  entry->made_ns = MonotonicNs();
+  return entry->loaded;
+}
+
+std::shared_ptr<const CachedAnswer> RunCache::Find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = index_.find(key);
+  if (found == index_.end()) return nullptr;
+  answers_.splice(answers_.begin(), answers_, found->second);
+  return found->second->second;
+}
+
+std::shared_ptr<const CachedAnswer> RunCache::Keep(const std::string& key, std::string body) {
+  auto answer = std::make_shared<CachedAnswer>();
+  answer->body = std::move(body);
+  const std::lock_guard lock(mutex_);
+  if (index_.contains(key) || answer->body.size() > kMostAnswerBytes / 4) return answer;
+  held_bytes_ += answer->body.size();
+  answers_.push_front({key, answer});
+  index_[key] = answers_.begin();
+  while (held_bytes_ > kMostAnswerBytes) {
+    held_bytes_ -= answers_.back().second->body.size();
+    index_.erase(answers_.back().first);
+    answers_.pop_back();
+  }
+  return answer;
+}
+
+}  // namespace headrace::dashboards

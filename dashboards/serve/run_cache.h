@@ -1,0 +1,69 @@
+// What was made of runs lately: reports, and answers as they were sent. A finished run never
+// changes, so its answers stay as long as there is room.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "dashboards/pages/page_run.h"
+
+namespace headrace::dashboards {
+
+// An answer, and the same compressed once somebody asked for that.
+struct CachedAnswer {
+  std::string body;
+  mutable std::once_flag compressed;
+  mutable std::string gzip;
+
+  // Thread-safe.
+  const std::string& Gzip() const;
+};
+
+class RunCache {
+ public:
+  // `program` and `database_option`: for the commands on the pages.
+  RunCache(std::string database, std::string program, std::string database_option);
+
+  // Changes whenever something is recorded of the run: its state and its length. Empty: there is no
+  // such run.
+  static std::string VersionOf(collectors::ReadStore& store, int64_t run_id);
+
+  // The run at that version. One thread makes it, others that want the same wait. Of a run that is
+  // being recorded it may be up to kReportAgeNs older. Throws as LoadForPages.
+  std::shared_ptr<const LoadedRun> Load(int64_t run_id, const std::string& version);
+
+  std::shared_ptr<const CachedAnswer> Find(const std::string& key);
+  std::shared_ptr<const CachedAnswer> Keep(const std::string& key, std::string body);
+
+  const std::string& database() const { return database_; }
+  const std::string& program() const { return program_; }
+  const std::string& database_option() const { return database_option_; }
+
+  static constexpr int64_t kReportAgeNs = 5'000'000'000;
+
+ private:
+  struct Entry {
+    std::mutex making;
+    std::string version;
+    int64_t made_ns = 0;
+    std::shared_ptr<const LoadedRun> loaded;
+  };
+  using Order = std::list<std::pair<std::string, std::shared_ptr<const CachedAnswer>>>;
+
+  std::string database_, program_, database_option_;
+  std::mutex mutex_;
+  std::map<int64_t, std::shared_ptr<Entry>> runs_;
+  std::list<int64_t> recent_;  // runs, the one used last in front
+  Order answers_;              // the one used last in front
+  std::map<std::string, Order::iterator> index_;
+  size_t held_bytes_ = 0;
+};
+
+// `text` as a gzip member. Throws Error kResources without memory.
+std::string Gzipped(const std::string& text);
+
+}  // namespace headrace::dashboards
