@@ -49,15 +49,20 @@ function splitBars(row: OperatorRow): Child {
     return { ...each, value: typeof value === "number" && work > 0 ? value / work : 0 };
   });
   const known = shares.filter((each) => each.value > 0.002).sort((a, b) => b.value - a.value);
+  const rest = 1 - known.reduce((sum, each) => sum + each.value, 0);
   if (known.length === 0) {
     const why = operator["on_cpu_ratio_unavailable"];
     return h("p", { class: "note" }, typeof why === "string" ? `Its time was not split: ${why}.` : "Its time was not split further.");
   }
-  const source = split?.source === "ebpf" ? "by the kernel at every switch (eBPF)" : split?.source;
+  const SOURCES: Record<string, string> = {
+    ebpf: "Split by the kernel at every switch (eBPF).",
+    thread_clock: "Split by the thread's CPU clock; the rest is not separated.",
+  };
+  const source = split ? (SOURCES[split.source] ?? "") : "";
   return [
     h("h3", { class: "sub" }, "Of the time it is busy"),
-    h("table", { class: "bars" }, h("tbody", null, known.map((each) => bar(each.text, each.value, each.tone, numbers.percent(each.value))))),
-    source ? h("p", { class: "note" }, `Split ${source}.`) : null,
+    h("table", { class: "bars" }, h("tbody", null, known.map((each) => bar(each.text, each.value, each.tone, numbers.percent(each.value))), rest > 0.02 ? bar("not separated", rest, "fill-busy", numbers.percent(rest)) : null)),
+    source ? h("p", { class: "note" }, source) : null,
   ];
 }
 

@@ -52,20 +52,27 @@ export function operatorRows(report: Report): OperatorRow[] {
   });
 }
 
-const WORK = ["on_cpu_ratio", "storage_ratio", "network_ratio", "lock_ratio", "sleep_ratio", "other_ratio", "runnable_ratio"] as const;
-
-// The split's shares are of an operator's time with its waits; this is the part of it at work.
+// The split's shares are of an operator's time with its waits; this is the part of it at work. Not all
+// of that may be separated.
 export function workOf(split: TimeSplit): number {
-  return WORK.reduce((sum, key) => sum + (split[key] ?? 0), 0);
+  return Math.max(0, 1 - (split.wait_ratio ?? 0));
 }
+
+const SEPARATED = 0.1; // of its busy time: where more of it is unknown, the bar has one colour
 
 // Shares of the time of the stage's threads.
 export function splitOf(row: OperatorRow): Split {
   const { operator, split } = row;
   const busy = operator.busy_ratio;
   const c = operator.on_cpu_ratio;
-  if (busy === null || c === null || c === undefined) return { c: null, b: null, q: null, wo: null, busy };
-  const q = split?.runnable_ratio ? Math.min(busy, (busy * split.runnable_ratio) / workOf(split)) : 0;
+  const unknown = { c: null, b: null, q: null, wo: null, busy };
+  if (busy === null || c === null || c === undefined) return unknown;
+  const runnable = split?.runnable_ratio;
+  if (typeof runnable !== "number") {
+    return busy - c > SEPARATED * busy ? unknown : { c, b: Math.max(0, busy - c), q: 0, wo: null, busy };
+  }
+  const work = split ? workOf(split) : 0;
+  const q = work > 0 ? Math.min(Math.max(0, busy - c), (busy * runnable) / work) : 0;
   return { c, b: Math.max(0, busy - c - q), q, wo: null, busy };
 }
 
