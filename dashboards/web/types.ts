@@ -129,6 +129,7 @@ export interface Operator {
 }
 
 export interface TimeSplit {
+  wait_ratio: Figure;
   operator: string;
   stage: string;
   on_cpu_ratio: Figure;

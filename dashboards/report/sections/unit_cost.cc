@@ -101,7 +101,10 @@ std::optional<Section> StallSplit(const RunView& run, const analysis::Statements
   }
   section.title = "Who the trainer waits for (each row takes one cause away; predicted)";
   const analysis::Outcome without = evidence.Predict(no_storage);
-  const double now_s = 1 / rate, prepare_s = std::max(consumer_s, 1 / without.rate);
+  // As long as the trainer computed in this run, which beside other programs is longer than by its
+  // own demand: the shares of all rows are then of like steps, and add up to what it waited.
+  const double now_s = 1 / rate, computes_s = (1 - model.stall_ratio()) * now_s;
+  const double prepare_s = std::clamp(1 / without.rate, computes_s, now_s);
   Table table{"stall_causes",
               "",
               {{"case", "case"},
@@ -113,6 +116,9 @@ std::optional<Section> StallSplit(const RunView& run, const analysis::Statements
   const auto share = [&](double seconds) {
     return Quantity::Of(std::max(0.0, seconds / now_s), Unit::kRatio, Source::kEstimate);
   };
+  const auto waits_at = [&](double at) {
+    return Quantity::Of(std::max(0.0, 1 - at * computes_s), Unit::kRatio, Source::kEstimate);
+  };
   table.rows.push_back({std::string("as recorded"),
                         Quantity::Of(rate, Unit::kPerSecond, Source::kAccount),
                         Quantity::Of(model.stall_ratio(), Unit::kRatio, Source::kAccount),
@@ -120,12 +126,12 @@ std::optional<Section> StallSplit(const RunView& run, const analysis::Statements
   table.rows.push_back({std::string("storage at no cost"),
                         Quantity::Of(without.rate, Unit::kPerSecond, Source::kEstimate)
                             .WithInterval(without.rate_interval.low, without.rate_interval.high),
-                        evidence.StallAt(without.rate), std::string("the rest of the pipeline"),
-                        share(prepare_s - consumer_s)});
+                        waits_at(without.rate), std::string("the rest of the pipeline"),
+                        share(prepare_s - computes_s)});
   table.rows.push_back({std::string("all data ready"),
                         Quantity::Of(1 / consumer_s, Unit::kPerSecond, Source::kAccount),
                         Quantity::Of(0, Unit::kRatio, Source::kEstimate),
-                        std::string("nothing: it computes"), share(consumer_s)});
+                        std::string("nothing: it computes"), share(computes_s)});
   section.tables.push_back(std::move(table));
   return section;
 }

@@ -58,7 +58,7 @@ function splitBars(row: OperatorRow): Child {
     ebpf: "Split by the kernel at every switch (eBPF).",
     thread_clock: "Split by the thread's CPU clock; the rest is not separated.",
   };
-  const source = split ? (SOURCES[split.source] ?? "") : "";
+  const source = split ? (SOURCES[split.source ?? ""] ?? "") : "";
   return [
     h("h3", { class: "sub" }, "Of the time it is busy"),
     h("table", { class: "bars" }, h("tbody", null, known.map((each) => bar(each.text, each.value, each.tone, numbers.percent(each.value))), rest > 0.02 ? bar("not separated", rest, "fill-busy", numbers.percent(rest)) : null)),
