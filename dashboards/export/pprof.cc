@@ -1,0 +1,197 @@
+// pprof's profile.proto (github.com/google/pprof/proto), compressed with gzip as its tools expect.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "dashboards/export/export.h"
+#include "dashboards/export/proto_writer.h"
+#include "dashboards/export/sql_values.h"
+#include "dashboards/export/stacks.h"
+
+namespace headrace::dashboards {
+namespace {
+
+// Of Profile.
+constexpr uint32_t kSampleType = 1, kSample = 2, kMapping = 3, kLocation = 4, kFunction = 5,
+                   kStringTable = 6, kTimeNanos = 9, kDurationNanos = 10, kComment = 13,
+                   kDefaultSampleType = 14;
+// Of Sample, and of its Label.
+constexpr uint32_t kLocationIds = 1, kValues = 2, kLabel = 3;
+constexpr uint32_t kLabelKey = 1, kLabelText = 2, kLabelNumber = 3;
+
+enum SampleType : size_t { kCpu, kOffCpu, kWaiting, kBytesIn, kBytesOut, kNumSampleTypes };
+
+class Profile {
+ public:
+  Profile() {
+    Text("");  // the first text is the empty one
+    const std::pair<const char*, const char*> types[] = {{"cpu", "nanoseconds"},
+                                                         {"off_cpu", "nanoseconds"},
+                                                         {"waiting", "nanoseconds"},
+                                                         {"bytes_in", "bytes"},
+                                                         {"bytes_out", "bytes"}};
+    for (const auto& [name, unit] : types) {
+      ProtoWriter type;
+      type.Signed(1, Text(name));
+      type.Signed(2, Text(unit));
+      profile_.Message(kSampleType, type);
+    }
+    profile_.Signed(kDefaultSampleType, Text("cpu"));
+  }
+
+  void Program(const std::string& name) {
+    ProtoWriter mapping;
+    mapping.Whole(1, 1);  // id
+    mapping.Signed(5, Text(name));
+    mapping.Whole(7, 1);  // has functions: there is nothing for a tool to look up
+    profile_.Message(kMapping, mapping);
+  }
+  void Comment(const std::string& text) { profile_.Signed(kComment, Text(text)); }
+  void Times(int64_t started_ns, int64_t duration_ns) {
+    profile_.Signed(kTimeNanos, started_ns);
+    profile_.Signed(kDurationNanos, duration_ns);
+  }
+
+  // `stack.time_ns` is not used: values are by sample type.
+  void Sample(const ExportedStack& stack, const int64_t (&values)[kNumSampleTypes]) {
+    std::vector<uint64_t> locations;
+    for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
+      locations.push_back(Location(*frame));
+    }
+    ProtoWriter sample;
+    sample.Packed(kLocationIds, locations);
+    std::vector<uint64_t> numbers(std::begin(values), std::end(values));
+    sample.Packed(kValues, numbers);
+    const std::pair<const char*, const std::string&> labels[] = {{"stage", stack.stage},
+                                                                 {"operator", stack.operator_name},
+                                                                 {"process", stack.process},
+                                                                 {"thread", stack.thread}};
+    for (const auto& [key, value] : labels) {
+      if (value.empty()) continue;
+      ProtoWriter label;
+      label.Signed(kLabelKey, Text(key));
+      label.Signed(kLabelText, Text(value));
+      sample.Message(kLabel, label);
+    }
+    if (stack.pid != 0) {
+      ProtoWriter label;
+      label.Signed(kLabelKey, Text("pid"));
+      label.Signed(kLabelNumber, stack.pid);
+      sample.Message(kLabel, label);
+    }
+    profile_.Message(kSample, sample);
+  }
+
+  std::string Finish() {
+    for (const std::string& text : texts_in_order_) profile_.Text(kStringTable, text);
+    return profile_.bytes();
+  }
+
+ private:
+  int64_t Text(const std::string& text) {
+    const auto [it, added] = texts_.try_emplace(text, static_cast<int64_t>(texts_.size()));
+    if (added) texts_in_order_.push_back(text);
+    return it->second;
+  }
+
+  // Functions and locations are one to one: there are no addresses here.
+  uint64_t Location(const std::string& frame) {
+    const auto [it, added] = locations_.try_emplace(frame, locations_.size() + 1);
+    if (added) {
+      ProtoWriter function;
+      function.Whole(1, it->second);
+      function.Signed(2, Text(frame));
+      profile_.Message(kFunction, function);
+      ProtoWriter line;
+      line.Whole(1, it->second);
+      ProtoWriter location;
+      location.Whole(1, it->second);
+      location.Whole(2, 1);  // the mapping
+      location.Message(4, line);
+      profile_.Message(kLocation, location);
+    }
+    return it->second;
+  }
+
+  ProtoWriter profile_;
+  std::unordered_map<std::string, int64_t> texts_;
+  std::vector<std::string> texts_in_order_;
+  std::unordered_map<std::string, uint64_t> locations_;
+};
+
+std::string Gzip(const std::string& bytes) {
+  if (bytes.size() > UINT32_MAX) throw Error(ExitCode::kResources, "the profile is over 4 GiB");
+  z_stream stream = {};
+  constexpr int kGzip = 15 + 16;
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    throw Error(ExitCode::kResources, "no memory to compress the profile");
+  }
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int code = deflate(&stream, Z_FINISH);
+  const size_t size = stream.total_out;
+  deflateEnd(&stream);
+  if (code != Z_STREAM_END) throw Error(ExitCode::kFailure, "compressing the profile failed");
+  out.resize(size);
+  return out;
+}
+
+void WritePprof(const ExportRequest& request, const ExportSink& sink) {
+  const ExportedRun run = ReadExportedRun(request.store, request.run_id);
+  Profile profile;
+  profile.Program(run.program.empty() ? "program" : run.program);
+  profile.Times(run.started_realtime_ns, run.duration_ns);
+  profile.Comment(fmt::format("headrace run {} {}", run.run_id, run.name));
+  profile.Comment(
+      "cpu: on a CPU; off_cpu: blocked inside an operator; waiting: at a queue or outside "
+      "operators. Sampled stacks, or operators' totals where no stacks were recorded");
+  profile.Comment("bytes_in and bytes_out: what each operator took and gave");
+  for (const ExportedStack& stack : ReadStacks(request.store, request.run_id)) {
+    int64_t values[kNumSampleTypes] = {};
+    values[stack.kind == "cpu"       ? kCpu
+           : stack.kind == "waiting" ? kWaiting
+                                     : kOffCpu] = stack.time_ns;
+    profile.Sample(stack, values);
+  }
+  const collectors::SqlResult operators = request.store.Query(
+      "SELECT stage, operator, bytes_in_bytes, bytes_out_bytes, on_cpu_ns FROM operator_summary "
+      "WHERE run_id = ?1 ORDER BY stage_index, position_index",
+      {request.run_id});
+  std::string unknown;
+  for (const auto& row : operators.rows) {
+    ExportedStack stack;
+    stack.stage = TextOf(row[0]);
+    stack.operator_name = TextOf(row[1]);
+    if (!WholeOf(row[4])) unknown += (unknown.empty() ? "" : ", ") + stack.operator_name;
+    int64_t values[kNumSampleTypes] = {};
+    values[kBytesIn] = WholeOf(row[2]).value_or(0);
+    values[kBytesOut] = WholeOf(row[3]).value_or(0);
+    if (values[kBytesIn] == 0 && values[kBytesOut] == 0) continue;
+    if (!stack.stage.empty()) stack.frames.push_back("stage " + stack.stage);
+    stack.frames.push_back("operator " + stack.operator_name);
+    profile.Sample(stack, values);
+  }
+  if (!unknown.empty()) {
+    profile.Comment("CPU time not separated from waiting, so not in operators' totals: " + unknown);
+  }
+  sink(Gzip(profile.Finish()));
+}
+
+HR_EXPORT(
+    "pprof",
+    {.ending = ".pb.gz",
+     .holds = "time on a CPU, blocked and waiting, and bytes, by stage, operator and function, as "
+              "frames and as labels",
+     .opens = "go tool pprof -http=: FILE, Pyroscope, Parca",
+     .binary = true,
+     .write = WritePprof});
+
+}  // namespace
+}  // namespace headrace::dashboards
