@@ -41,15 +41,15 @@ size=$(cat bundle/app.js bundle/style.css bundle/index.html | gzip -9 | wc -c)
 echo "test_web: the bundle is $size bytes compressed"
 [ "$size" -le 61440 ] || { echo "test_web: more than 60 KiB" >&2; exit 1; }
 export HEADRACE_WEB_BUNDLE="$work/bundle"
-# Databases are made once for a program; a new program makes them again.
+# A copy, as another build may take the program away. Databases are made once for a program.
 if [ -x "$tree/$build/headrace" ]; then
-  export HEADRACE="$tree/$build/headrace"
-  if [ ! -e stores/made ] || [ "$HEADRACE" -nt stores/made ]; then
+  if ! cmp -s "$tree/$build/headrace" headrace || [ ! -e stores/made ]; then
+    cp "$tree/$build/headrace" headrace
     rm -rf stores
-    python3 stores.py "$HEADRACE" "$work/stores"
+    python3 stores.py "$work/headrace" "$work/stores"
     touch stores/made
   fi
-  export HEADRACE_WEB_STORES="$work/stores"
+  export HEADRACE="$work/headrace" HEADRACE_WEB_STORES="$work/stores"
 else
   echo "test_web: there is no $build/headrace, so the program's own server is not tested" >&2
 fi

@@ -7,7 +7,7 @@ import { cut } from "./scale";
 
 const ROW = 20;
 const LEAST_WIDTH = 0.7; // pixels
-const MOST_FRAMES = 1400;
+const MOST_FRAMES = 500;
 const MOST_DEPTH = 120;
 
 // Frames from the root, by their index in `frames`.
@@ -47,11 +47,22 @@ function frameName(stacks: Stacks, node: StackNode, depth: number): string {
   return depth <= 1 && name === "consumer" ? "trainer" : name;
 }
 
-// Frames from the root on, each parent before its children. Those thinner than a pixel are left out.
+// The frames that are drawn: those thinner than a pixel are not, nor the thinnest of too many.
 function layOut(stacks: Stacks, focus: Trail, width: number): Box[] {
+  let least = LEAST_WIDTH;
+  let boxes = layOutFrom(stacks, focus, width, least);
+  while (boxes.length > MOST_FRAMES && least < width) {
+    least *= 1.5;
+    boxes = layOutFrom(stacks, focus, width, least);
+  }
+  return boxes;
+}
+
+// Frames from the root on that are at least so wide, each parent before its children.
+function layOutFrom(stacks: Stacks, focus: Trail, width: number, least: number): Box[] {
   const boxes: Box[] = [];
   const put = (node: StackNode, from: number, to: number, trail: number[], parent: Box | null) => {
-    if (to - from < LEAST_WIDTH || boxes.length >= MOST_FRAMES || trail.length > MOST_DEPTH) return;
+    if (to - from < least || trail.length > MOST_DEPTH) return;
     const box: Box = { node, depth: trail.length - 1, left: from, right: to, trail, parent };
     boxes.push(box);
     let at = from;

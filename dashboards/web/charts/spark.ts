@@ -34,8 +34,29 @@ export function stretches(data: SparkData): [number, number][] {
   return found;
 }
 
-export function spark(width: number, data: SparkData, options: SparkOptions) {
+// At most about one window for each two pixels: the mean of those that fall together.
+function thinned(data: SparkData, from: number, to: number, width: number): SparkData {
+  const seen = data.t.map((_, i) => i).filter((i) => data.t[i] + data.d[i] >= from && data.t[i] <= to);
+  const most = Math.max(10, Math.floor(width / 2));
+  if (seen.length <= most) return data;
+  const each = Math.ceil(seen.length / most);
+  const t: number[] = [];
+  const d: number[] = [];
+  const v: Figure[] = [];
+  for (let first = 0; first < seen.length; first += each) {
+    const group = seen.slice(first, first + each);
+    const last = group[group.length - 1];
+    const known = group.map((i) => data.v[i]).filter((value): value is number => typeof value === "number");
+    t.push(data.t[group[0]]);
+    d.push(data.t[last] + data.d[last] - data.t[group[0]]);
+    v.push(known.length > 0 ? known.reduce((sum, value) => sum + value, 0) / known.length : null);
+  }
+  return { t, d, v };
+}
+
+export function spark(width: number, whole: SparkData, options: SparkOptions) {
   const { from, to, height } = options;
+  const data = thinned(whole, from, to, width);
   const svg = drawing(width, height, null, "spark");
   const seen = data.v.filter((_, i) => data.t[i] + data.d[i] >= from && data.t[i] <= to);
   const most = Math.max(0, ...seen.map((value) => value ?? 0));
@@ -47,6 +68,8 @@ export function spark(width: number, data: SparkData, options: SparkOptions) {
   if (options.top !== null && height > 24) {
     svg.append(s("line", { x1: 0, x2: width, y1: 4, y2: 4, class: "rule dotted" }));
   }
+  let lines = "";
+  let areas = "";
   for (const [first, last] of stretches(data)) {
     let line = "";
     for (let i = first; i <= last; i++) {
@@ -58,9 +81,10 @@ export function spark(width: number, data: SparkData, options: SparkOptions) {
     }
     if (!line) continue;
     const base = height - 2;
-    const under = `${line}V${base}H${held(data.t[first])}Z`;
-    svg.append(s("path", { d: under, class: "fill-wi" }), s("path", { d: line, class: "course" }));
+    lines += line;
+    areas += `${line}V${base}H${held(data.t[first])}Z`;
   }
+  svg.append(s("path", { d: areas, class: "fill-wi" }), s("path", { d: lines, class: "course" }));
   if (options.at !== null && options.at !== undefined && options.at >= from && options.at <= to) {
     const at = x(options.at);
     svg.append(s("line", { x1: at, x2: at, y1: 0, y2: height, class: "cursor" }));
