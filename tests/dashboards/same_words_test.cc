@@ -1,0 +1,133 @@
+// The first page says the same, byte for byte, in the report, on the web page, in the file and in
+// the terminal's live view, whatever the verdict is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "analysis/model/bottleneck.h"
+#include "dashboards/pages/page_run.h"
+#include "dashboards/pages/report_file.h"
+#include "dashboards/render/render.h"
+#include "dashboards/terminal/top_verdict.h"
+#include "tests/dashboards/stored_run.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::SimulatedPipeline;
+using nlohmann::json;
+
+SimulatedPipeline WithCosts(double fetch_blocked, double decode_cpu, double trainer, double cores) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = cores;
+  pipeline.stages = {{"fetch", 1, 4, {{"fetch", 0.0002, fetch_blocked, 0, 0, 0.2, -1}}},
+                     {"decode", 2, 4, {{"decode", decode_cpu, 0, 0, 0, 0.1, -1}}},
+                     {"batch", 1, 8, {{"batch", 0.0005, 0, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = trainer;
+  return pipeline;
+}
+
+SimulatedPipeline WithLock(double held_s) {
+  SimulatedPipeline pipeline = WithCosts(0.001, 0.0005, 0.002, 4);
+  pipeline.resources = {{"table", 1}};
+  pipeline.stages[1].parallelism = 4;
+  pipeline.stages[1].operators[0].resource = 0;
+  pipeline.stages[1].operators[0].held_blocked_s = held_s;
+  return pipeline;
+}
+
+struct StoredCase {
+  const char* name;
+  SimulatedPipeline pipeline;
+  double seconds = 8;
+  bool finished = true;
+};
+
+std::vector<StoredCase> StoredCases() {
+  return {{"fetch limits", WithCosts(0.008, 0.001, 0.004, 2)},
+          {"fetch limits little", WithCosts(0.005, 0.001, 0.0048, 2)},
+          {"fetch limits much", WithCosts(0.05, 0.001, 0.004, 2)},
+          {"decode limits", WithCosts(0.001, 0.02, 0.004, 4)},
+          {"decode limits on one core", WithCosts(0.001, 0.02, 0.004, 1)},
+          {"the cores limit", WithCosts(0.001, 0.008, 0.004, 1)},
+          {"the cores limit, of two", WithCosts(0.001, 0.012, 0.0055, 2)},
+          {"the trainer limits", WithCosts(0.001, 0.001, 0.02, 2)},
+          {"the trainer limits just so", WithCosts(0.0045, 0.001, 0.005, 2)},
+          {"two limit alike", WithCosts(0.0058, 0.0116, 0.002, 4)},
+          {"fetch and the trainer alike", WithCosts(0.0048, 0.001, 0.005, 2)},
+          {"no trainer, fetch", WithCosts(0.008, 0.001, 0, 2)},
+          {"no trainer, decode", WithCosts(0.001, 0.02, 0, 4)},
+          {"a lock", WithLock(0.009)},
+          {"a lock held shortly", WithLock(0.003)},
+          {"too short", WithCosts(0.05, 0.001, 0.004, 2), 0.5},
+          {"three seconds", WithCosts(0.008, 0.001, 0.004, 2), 3},
+          {"still recorded", WithCosts(0.008, 0.001, 0.004, 2), 6, false},
+          {"all are idle", WithCosts(0.0001, 0.0001, 0.05, 2)},
+          {"slow and rare", WithCosts(0.3, 0.001, 0.01, 2)}};
+}
+
+// Words alone: how a text is broken into lines is its medium's business.
+std::string Words(const std::string& text) {
+  std::string words;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\n';
+    if (!blank || (!words.empty() && words.back() != ' ')) words += blank ? ' ' : c;
+  }
+  return words;
+}
+
+json PageOf(const FirstPage& page) {
+  Report report;
+  report.first = page;
+  return json::parse(RenderJson(report, analysis::RunView()))["page"];
+}
+
+TEST(SameWords, EverywhereForEveryVerdict) {
+  std::set<std::string> states;
+  for (const StoredCase& each : StoredCases()) {
+    SCOPED_TRACE(each.name);
+    TemporaryStore files;
+    {
+      collectors::RunStore store(files.path());
+      StoreRun(store, analysis::Record(each.pipeline, each.seconds, 3), each.name, each.finished);
+    }
+    const auto loaded = LoadForPages(files.path(), "latest", {});
+    states.insert(loaded->statements.bottleneck
+                      ? analysis::VerdictName(loaded->statements.bottleneck->verdict)
+                      : "withheld");
+    ASSERT_FALSE(loaded->report.first.badge.empty());
+    const json report = json::parse(RenderJson(loaded->report, loaded->run))["page"];
+
+    collectors::ReadStore store(files.path());
+    const PageRun page(store, 1, [&] { return LoadForPages(files.path(), "latest", {}); });
+    EXPECT_EQ(json::parse(Registry<PageAnswer>::Global().Find("report")->make(page, {}))["page"],
+              report)
+        << "the web page";
+
+    const std::string file = ReportFile(files.path(), loaded);
+    const size_t begin = file.find("id=\"data\">") + 10, end = file.find("</script>", begin);
+    EXPECT_EQ(json::parse(file.substr(begin, end - begin))["/api/runs/1/report"]["page"], report)
+        << "the file";
+
+    const TopVerdict top = MakeTopVerdict(files.path(), 1, "headrace", "");
+    EXPECT_EQ(PageOf(top.page), report) << "the terminal's live view";
+
+    // And as `headrace report` prints it.
+    TextOptions options;
+    options.width = 80;
+    const std::string text = Words(RenderText(loaded->report, options));
+    EXPECT_NE(text.find(Words(report["badge"].get<std::string>())), std::string::npos) << text;
+    EXPECT_NE(text.find(Words(report["verdict"].get<std::string>())), std::string::npos) << text;
+    for (const json& line : report["lines"]) {
+      if (line["label"] == "more") continue;  // the rest follows there
+      EXPECT_NE(text.find(Words(line["text"].get<std::string>())), std::string::npos)
+          << line << " in " << text;
+    }
+  }
+  EXPECT_GE(states.size(), 4u) << "states that these runs have: " << testing::PrintToString(states);
+}
+
+}  // namespace
+}  // namespace headrace::dashboards
