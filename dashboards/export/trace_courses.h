@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "dashboards/export/export.h"
 #include "dashboards/export/intervals.h"
-#include "dashboards/export/trace.h"
+#include "dashboards/export/trace_writer.h"
 
 namespace headrace::dashboards {
 

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "dashboards/export/trace.h"
+#include "dashboards/export/export.h"
+#include "dashboards/export/trace_writer.h"
 
 namespace headrace::dashboards {
 

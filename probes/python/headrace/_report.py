@@ -74,7 +74,7 @@ class Report:
     def _repr_html_(self):
         # A frame of its own: neither do the page's styles reach the notebook's, nor its scripts the notebook.
         return (f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
-                'style="width:100%;height:900px;border:0" title="headrace report"></iframe>')
+                'frameborder="0" style="width:100%;height:900px" title="headrace report"></iframe>')
 
 
 def report(run="latest", db=None):
