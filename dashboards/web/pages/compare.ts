@@ -79,6 +79,8 @@ export async function comparisons({ signal }: Context): Promise<Shown> {
 
 function toneOf(metric: ComparedMetric): ForestRow["tone"] {
   const { change_low: low, change_high: high } = metric;
+  // With several figures looked at, an interval of one of them alone proves nothing.
+  if (metric.word === "cannot tell") return "none";
   if (low === null || high === null || (low <= 0 && high >= 0)) return "none";
   return low > 0 === metric.higher_is_better ? "better" : "worse";
 }
