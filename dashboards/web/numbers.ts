@@ -59,6 +59,8 @@ export function wholePercent(value: Maybe): string {
 
 export function change(value: Maybe): string {
   if (!known(value)) return NONE;
+  if (value === 0) return `0${GAP}%`;
+  if (value >= 9.995) return `×${digits(1 + value)}`; // +1100 % reads worse
   const of100 = Math.abs(value * 100);
   const sign = value < 0 ? "−" : "+";
   return `${sign}${of100 >= 9.95 ? of100.toFixed(0) : of100.toFixed(1)}${GAP}%`;
@@ -99,6 +101,7 @@ export function interval(low: Maybe, high: Maybe, format: (value: number) => str
 }
 
 export function percentInterval(low: Maybe, high: Maybe): string {
+  if (known(high) && high >= 9.995) return interval(low, high, change);
   return interval(low, high, (value) => Math.round(value * 100).toString().replace("-", "−"));
 }
 

@@ -5,7 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expectAccessible, expectNoOverflow, nodes, settled, show, test } from "./site";
+import { expectAccessible, expectNoOverflow, nodes, outerAddress, settled, show, test } from "./site";
 
 const headrace = process.env.HEADRACE ?? "";
 const stores = process.env.HEADRACE_WEB_STORES ?? "";
@@ -21,7 +21,7 @@ async function serving(database: string, use: (address: string) => Promise<void>
       child.stdout.once("data", (text: Buffer) => resolve(text.toString().trim().split("\n")[0]));
       child.once("exit", (code) => reject(new Error(`headrace serve ended with ${code}`)));
     });
-    await use(address.replace(/\/run\/.*$/, "").replace(/\/$/, ""));
+    await use(more.length > 0 ? address : address.replace(/\/run\/.*$/, "").replace(/\/$/, ""));
   } finally {
     child.kill("SIGTERM");
   }
@@ -143,6 +143,44 @@ test.describe("the program's own server", () => {
     } finally {
       child.kill("SIGINT");
     }
+  });
+
+  test("others need the token, which does not stay in the address", async ({ page, browser }) => {
+    test.skip(!outerAddress, "this machine has no address but its own");
+    await serving(
+      join(stores, "recorded.db"),
+      async (address) => {
+        expect(address).toContain("#token=");
+        const stranger = await browser.newPage();
+        await stranger.goto(address.replace(/#.*/, ""));
+        await expect(stranger.getByText("this server wants a token")).toBeVisible();
+        await stranger.close();
+        await show(page, address);
+        expect(page.url()).not.toContain("token");
+        await expect(page.getByRole("link", { name: "demo" })).toBeVisible();
+        await page.reload();
+        await settled(page);
+        await expect(page.getByRole("link", { name: "demo" })).toBeVisible();
+      },
+      "--host",
+      String(outerAddress),
+    );
+  });
+
+  test("comparisons: the list and one of them", async ({ page }) => {
+    await serving(join(stores, "recorded.db"), async (address) => {
+      await show(page, `${address}/compare`);
+      await page.locator("tbody a").first().click();
+      await settled(page);
+      for (const [width, scheme] of [[1280, "light"], [390, "dark"]] as const) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme: scheme });
+        await settled(page);
+        await expect(page.locator("svg.forest")).toBeVisible();
+        await expectNoOverflow(page);
+        await expectAccessible(page);
+      }
+    });
   });
 
   test("the report of one file opens from the disk and asks for nothing", async ({ page }) => {

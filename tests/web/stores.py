@@ -3,7 +3,7 @@
 
 usage: stores.py HEADRACE FOLDER
 
-  recorded.db  run 1: `headrace demo`; run 2: the same pipeline, recorded at level 1 without probes
+  recorded.db  run 1: `headrace demo`; run 2: the same pipeline without probes; a comparison of two pairs of runs
   empty.db     a database without a run
   blind.db     run 1 of recorded.db, of which every probe is unavailable and nothing of theirs is left
   long.db      run 1 of recorded.db, its middle repeated until it lasts a day
@@ -83,6 +83,8 @@ def make_long():
 
 call("demo", "--folder", "table", "--db", "recorded.db", "--duration", "6s")
 call("run", "table/pipeline.toml", "--db", "recorded.db", "--name", "no probe", "--duration", "3s", "--no-probe", "--quiet")
+# Too few for a verdict, and enough for a page.
+call("compare", "table/pipeline.toml", "--a", "decode.parallelism=1", "--b", "decode.parallelism=2", "--pairs", "2", "--duration", "1s", "--level", "1", "--db", "recorded.db", "-q")
 # A database has no run where all of them were removed.
 copy("empty.db").close()
 runs = sqlite3.connect(folder / "empty.db").execute("SELECT run_id FROM runs").fetchall()

@@ -73,7 +73,7 @@ function stageElement(report: Report, stage: StageInPipeline): HTMLElement {
       "span",
       { class: "operators" },
       operators.map((each) =>
-        h("span", null, h("span", null, each.operator), h("span", null, numbers.wholePercent(each.busy_ratio))),
+        h("span", null, h("span", { title: each.operator }, each.operator), h("span", null, numbers.wholePercent(each.busy_ratio))),
       ),
     ),
   );

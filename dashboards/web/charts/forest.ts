@@ -19,15 +19,13 @@ const ROW = 32;
 const TOP = 8;
 const BOTTOM = 22;
 
-// One outlying interval must not squeeze the others to nothing.
+// Every change is in view; an interval that is much wider than all changes is cut at the edge, so that
+// it does not squeeze the others to nothing.
 function reach(rows: readonly ForestRow[]): number {
-  const sizes = rows
-    .filter((row) => row.change !== null)
-    .map((row) => Math.max(Math.abs(row.low ?? row.change ?? 0), Math.abs(row.high ?? row.change ?? 0)))
-    .sort((a, b) => a - b);
-  const middle = sizes[Math.floor(sizes.length / 2)] ?? 0;
-  const most = sizes[sizes.length - 1] ?? 0;
-  return Math.max(0.02, Math.min(most, Math.max(middle * 4, 0.1))) * 1.1;
+  const known = rows.filter((row) => row.change !== null);
+  const changes = Math.max(0, ...known.map((row) => Math.abs(row.change ?? 0)));
+  const intervals = Math.max(0, ...known.map((row) => Math.max(Math.abs(row.low ?? 0), Math.abs(row.high ?? 0))));
+  return Math.max(0.02, changes, Math.min(intervals, 2 * changes)) * 1.1;
 }
 
 const inPoints = (row: ForestRow, value: number | null) =>
@@ -67,7 +65,7 @@ export function forest(width: number, rows: readonly ForestRow[], label: string)
       ? [inPoints(row, row.change)]
       : [
           s("tspan", { class: "strong" }, inPoints(row, row.change)),
-          s("tspan", { class: "dim" }, ` ${interval} ${cut(row.word, 110)}`),
+          s("tspan", { class: "dim" }, cut(` ${interval} ${row.word}`, 150)),
         ];
     svg.append(s("text", { x: narrow ? width : right + 16, y: y + 4, class: narrow ? "end strong" : "" }, ...said));
   });

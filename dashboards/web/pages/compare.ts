@@ -89,8 +89,9 @@ function forestCard(comparison: Comparison): HTMLElement {
   const rows: ForestRow[] = comparison.metrics.map((metric) => ({
     name: nameOf(metric),
     change: metric.change,
-    low: metric.change_low,
-    high: metric.change_high,
+    // Of too few pairs an interval would promise what it does not hold.
+    low: comparison.too_few ? null : metric.change_low,
+    high: comparison.too_few ? null : metric.change_high,
     word: metric.word,
     tone: toneOf(metric),
     note: metric.reason ?? "",
@@ -101,7 +102,7 @@ function forestCard(comparison: Comparison): HTMLElement {
     key: "changes",
     text: {
       question: "By how much does B differ from A?",
-      answer: `${units}; the line is the 95 % interval of each change`,
+      answer: comparison.too_few ? `${units}: too few for intervals` : `${units}; the line is the 95 % interval of each change`,
       read: [
         "Each dot is the change from A to B. An interval that holds 0 could be no change.",
         "Blue is better, vermilion is worse, grey could be no change.",
@@ -222,8 +223,8 @@ function samplesCards(comparison: Comparison): Child {
       },
       chart: fitted((width) => ecdf(width, side(comparison.a.samples), side(comparison.b.samples), format, `Distribution of ${name} of A and of B`)),
       legend: legend([
-        { class: "side-a", text: `A: ${comparison.a.label}` },
-        { class: "side-b", text: `B: ${comparison.b.label}` },
+        { class: "side-a", text: `A: ${comparison.a.what || comparison.a.label}` },
+        { class: "side-b", text: `B: ${comparison.b.what || comparison.b.label}` },
       ]),
       table: () => samplesTable(comparison, metric),
     });
@@ -295,8 +296,8 @@ function verdictSection(comparison: Comparison): HTMLElement {
   const { notes } = comparison;
   const first = comparison.metrics[0];
   const change = first?.change ?? null;
-  const head = VERDICTS[comparison.verdict] ?? "No verdict";
-  const interval = numbers.percentInterval(first?.change_low, first?.change_high);
+  const head = comparison.too_few ? "No verdict" : VERDICTS[comparison.verdict] ?? "No verdict";
+  const interval = comparison.too_few ? "seen, without an interval" : numbers.percentInterval(first?.change_low, first?.change_high);
   const lines: [string, Child][] = [
     ["A", comparison.a.what || comparison.a.label],
     ["B", comparison.b.what || comparison.b.label],

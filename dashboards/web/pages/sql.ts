@@ -44,7 +44,8 @@ function resultElement(result: SqlResult): HTMLElement {
 
 function editor(questions: readonly Question[], signal: AbortSignal) {
   const asked = current().query.get("q");
-  const out = h("div", { class: "page", "aria-live": "polite" });
+  const out = h("div", { class: "page" });
+  const status = h("p", { class: "vh", role: "status" });
   const text = h("textarea", {
     id: "sql",
     rows: 9,
@@ -64,7 +65,9 @@ function editor(questions: readonly Question[], signal: AbortSignal) {
     out.setAttribute("aria-busy", "true");
     try {
       const result = await post<SqlResult>("/api/sql", { sql: text.value, limit: LIMIT }, mine.signal);
-      if (!mine.signal.aborted) out.replaceChildren(resultElement(result));
+      if (mine.signal.aborted) return;
+      out.replaceChildren(resultElement(result));
+      status.textContent = numbers.plural(result.rows.length, "row");
     } catch (error) {
       if (mine.signal.aborted) return;
       if (!(error instanceof ApiError)) throw error;
@@ -103,7 +106,7 @@ function editor(questions: readonly Question[], signal: AbortSignal) {
     ),
   );
   const list = questions.length > 0 ? plainCard("Saved questions", "Of the newest run", saved) : null;
-  return [list ? h("div", { class: "two wide-left" }, form, list) : form, out];
+  return [list ? h("div", { class: "two wide-left" }, form, list) : form, status, out];
 }
 
 export async function sql({ signal }: Context): Promise<Shown> {

@@ -127,7 +127,8 @@ function answerElement(answer: WhatIf, same: boolean): Child {
 function simulator(id: number, settings: Setting[], signal: AbortSignal): Child {
   const recorded: Values = Object.fromEntries(settings.map((each) => [each.key, each.value]));
   const values: Values = { ...recorded, ...fromAddress(settings) };
-  const out = h("div", { class: "answerbox", "aria-live": "polite" });
+  const out = h("div", { class: "answerbox" });
+  const status = h("p", { class: "vh", role: "status" });
   let asked = new AbortController();
   let timer = 0;
 
@@ -145,6 +146,7 @@ function simulator(id: number, settings: Setting[], signal: AbortSignal): Child 
         toAddress(settings, values);
       }
       out.replaceChildren(...h("div", null, answerElement(answer, isRecorded())).childNodes);
+      status.textContent = answer.text ?? "";
     } catch (error) {
       if (own.signal.aborted) return;
       if (!(error instanceof ApiError)) throw error;
@@ -192,7 +194,7 @@ function simulator(id: number, settings: Setting[], signal: AbortSignal): Child 
     "div",
     { class: "two narrow-left" },
     plainCard("What if?", "Settings", h("div", { class: "sliders" }, [...sliders.values()].map((each) => each.element)), buttons),
-    plainCard("What would it do?", "Prediction", out),
+    plainCard("What would it do?", "Prediction", status, out),
   );
 }
 
