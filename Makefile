@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 3
 CTEST_ARGS ?=
 
-.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu test-web bench bench-peers ladder validate install clean format
+.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
 
 all: build
 
@@ -44,6 +44,10 @@ test-pmu: setup
 WEB_ARGS ?=
 test-web: build
 	@sh scripts/test_web.sh build $(WEB_ARGS) || [ $$? -eq 77 ]
+
+# As the check in test-web wants the sources of the pages. Needs the packages that test-web has installed.
+format-web:
+	@build/web-test/node_modules/.bin/prettier --print-width 100 --write 'dashboards/web/**/*.ts' 'tests/web/*.ts' 'tests/web/*.m*s'
 
 # Ten minutes of the reader's fuzzer; FUZZ_SECONDS=60 for less.
 FUZZ_SECONDS ?= 600

@@ -30,6 +30,10 @@ if ! cmp -s package-lock.json installed-lock.json; then
 fi
 npx tsc -p "$tree/dashboards/web"
 npx tsc -p .
+npx prettier --print-width 100 --log-level warn --check "$tree/dashboards/web/**/*.ts" "$tree/tests/web/*.ts" "$tree/tests/web/*.m*s" || {
+  echo "test_web: make format-web formats them" >&2
+  exit 1
+}
 esbuild "$tree/dashboards/web/main.ts" --bundle --minify --target=es2020 --log-level=warning --outfile=bundle/app.js
 esbuild "$tree/dashboards/web/theme.css" --bundle --minify --log-level=warning --outfile=bundle/style.css
 cp "$tree/dashboards/web/index.html" bundle

@@ -55,7 +55,12 @@ async function answer(response: Response): Promise<unknown> {
   if (response.ok) return body;
   const error = (body as { error?: Record<string, unknown> } | null)?.error ?? {};
   const text = (key: string) => (typeof error[key] === "string" ? (error[key] as string) : "");
-  throw new ApiError(response.status, text("what") || "The server refused.", text("where"), text("fix"));
+  throw new ApiError(
+    response.status,
+    text("what") || "The server refused.",
+    text("where"),
+    text("fix"),
+  );
 }
 
 async function ask(path: string, init: RequestInit): Promise<unknown> {

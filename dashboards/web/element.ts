@@ -6,7 +6,6 @@
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[];
 
-
 export interface Attributes {
   class?: string | false | null;
   style?: Record<string, string | number>;
@@ -76,7 +75,6 @@ export function drawing(width: number, height: number, label: string | null, nam
     "aria-hidden": label === null ? "true" : null,
   });
 }
-
 
 // A box that draws its contents when its width is known, and again when that changes.
 export class Fitted {

@@ -43,13 +43,23 @@ export function follow(id: number, signal: AbortSignal, handlers: LiveHandlers):
 const nothing = (length: number): null[] => new Array<null>(length).fill(null);
 
 // The first `kept` values, then the new ones; a series without new ones has unknown ones there.
-function joined(old: readonly Figure[] | null | undefined, kept: number, added: readonly Figure[] | null | undefined, length: number) {
+function joined(
+  old: readonly Figure[] | null | undefined,
+  kept: number,
+  added: readonly Figure[] | null | undefined,
+  length: number,
+) {
   const before = old ? old.slice(0, kept) : nothing(kept);
   while (before.length < kept) before.push(null);
   return [...before, ...(added && added.length === length ? added : nothing(length))];
 }
 
-function joinStage(old: StageCourse | undefined, kept: number, added: StageCourse | undefined, length: number): StageCourse {
+function joinStage(
+  old: StageCourse | undefined,
+  kept: number,
+  added: StageCourse | undefined,
+  length: number,
+): StageCourse {
   const either = (key: "c" | "b" | "q") => {
     const none = !old?.[key] && !added?.[key];
     return none ? null : joined(old?.[key], kept, added?.[key], length);
@@ -65,7 +75,12 @@ function joinStage(old: StageCourse | undefined, kept: number, added: StageCours
   };
 }
 
-function joinQueue(old: QueueCourse | undefined, kept: number, added: QueueCourse | undefined, length: number): QueueCourse {
+function joinQueue(
+  old: QueueCourse | undefined,
+  kept: number,
+  added: QueueCourse | undefined,
+  length: number,
+): QueueCourse {
   const any = (old ?? added) as QueueCourse;
   return {
     name: any.name,

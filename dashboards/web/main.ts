@@ -20,7 +20,11 @@ const unknown: MakePage = () =>
     title: "headrace",
     body: [
       h("h1", { class: "vh" }, "No such page"),
-      plainCard("", "There is no page at this address.", h("p", null, h("a", { href: offline ? "#/" : "/" }, "All runs"))),
+      plainCard(
+        "",
+        "There is no page at this address.",
+        h("p", null, h("a", { href: offline ? "#/" : "/" }, "All runs")),
+      ),
     ],
   });
 
@@ -41,14 +45,21 @@ function errorPage(error: unknown): Shown {
     title: "headrace",
     body: [
       h("h1", { class: "vh" }, "This page cannot be shown"),
-      plainCard("", "This page cannot be shown.", failure(error), h("p", null, h("a", { href: offline ? "#/" : "/" }, "All runs"))),
+      plainCard(
+        "",
+        "This page cannot be shown.",
+        failure(error),
+        h("p", null, h("a", { href: offline ? "#/" : "/" }, "All runs")),
+      ),
     ],
   };
 }
 
 // A report of one file begins with the run that it is about.
 function firstOfFile(): void {
-  const run = offlinePaths.map((path) => /^\/api\/runs\/(\d+)\/report/.exec(path)).find((match) => match !== null);
+  const run = offlinePaths
+    .map((path) => /^\/api\/runs\/(\d+)\/report/.exec(path))
+    .find((match) => match !== null);
   if (run && current().page === "runs") history.replaceState(null, "", `#/run/${run[1]}`);
 }
 
@@ -63,7 +74,11 @@ async function show(moved: boolean): Promise<void> {
   showHead();
   main.setAttribute("aria-busy", "true");
   const make =
-    address.page === "compare" ? (address.id === null ? comparisons : comparison) : PAGES[address.page];
+    address.page === "compare"
+      ? address.id === null
+        ? comparisons
+        : comparison
+      : PAGES[address.page];
   let page: Shown;
   try {
     await openSession();

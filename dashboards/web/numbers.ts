@@ -17,8 +17,7 @@ function digits(value: number): string {
 
 // Of the steps [size, unit], largest first, the first that the value reaches.
 function scaled(value: number, steps: readonly (readonly [number, string])[]): string {
-  const step =
-    steps.find(([size]) => Math.abs(value) >= size * 0.9995) ?? steps[steps.length - 1];
+  const step = steps.find(([size]) => Math.abs(value) >= size * 0.9995) ?? steps[steps.length - 1];
   return digits(value / step[0]) + GAP + step[1];
 }
 
@@ -26,7 +25,12 @@ function scaled(value: number, steps: readonly (readonly [number, string])[]): s
 export function count(value: Maybe): string {
   if (!known(value)) return NONE;
   if (Math.abs(value) >= 9999.5) {
-    return scaled(value, [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]);
+    return scaled(value, [
+      [1e12, "T"],
+      [1e9, "G"],
+      [1e6, "M"],
+      [1e3, "k"],
+    ]);
   }
   if (Number.isInteger(value)) return String(value).replace("-", "−");
   return Math.abs(value) >= 999.5 ? value.toFixed(0) : digits(value);
@@ -47,7 +51,9 @@ export function percent(value: Maybe): string {
   if (!known(value)) return NONE;
   const of100 = value * 100;
   if (of100 !== 0 && Math.abs(of100) < 0.1) return of100 > 0 ? `<0.1${GAP}%` : `>−0.1${GAP}%`;
-  return of100.toFixed(Math.abs(of100) >= 99.95 || of100 === 0 ? 0 : 1).replace("-", "−") + `${GAP}%`;
+  return (
+    of100.toFixed(Math.abs(of100) >= 99.95 || of100 === 0 ? 0 : 1).replace("-", "−") + `${GAP}%`
+  );
 }
 
 // Where a tenth of a per cent is not worth its room.
@@ -80,7 +86,13 @@ export function bytes(value: Maybe): string {
 
 export function byteRate(value: Maybe): string {
   if (!known(value)) return NONE;
-  return scaled(value, [[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
+  return scaled(value, [
+    [1e12, "TB/s"],
+    [1e9, "GB/s"],
+    [1e6, "MB/s"],
+    [1e3, "kB/s"],
+    [1, "B/s"],
+  ]);
 }
 
 export function seconds(value: Maybe): string {
@@ -89,7 +101,12 @@ export function seconds(value: Maybe): string {
   const magnitude = Math.abs(value);
   if (magnitude >= 7200) return digits(value / 3600) + `${GAP}h`;
   if (magnitude >= 120) return digits(value / 60) + `${GAP}min`;
-  return scaled(value, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  return scaled(value, [
+    [1, "s"],
+    [1e-3, "ms"],
+    [1e-6, "µs"],
+    [1e-9, "ns"],
+  ]);
 }
 
 export function cores(value: Maybe): string {
@@ -102,7 +119,11 @@ export function interval(low: Maybe, high: Maybe, format: (value: number) => str
 
 export function percentInterval(low: Maybe, high: Maybe): string {
   if (known(high) && high >= 9.995) return interval(low, high, change);
-  return interval(low, high, (value) => Math.round(value * 100).toString().replace("-", "−"));
+  return interval(low, high, (value) =>
+    Math.round(value * 100)
+      .toString()
+      .replace("-", "−"),
+  );
 }
 
 export function plural(n: number, word: string): string {

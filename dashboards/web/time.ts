@@ -130,7 +130,8 @@ export function meanInRange(
   for (let i = 0; i < t.length; i++) {
     const middle = t[i] + d[i] / 2;
     const here = value(i);
-    if (middle < timeline.from || middle > timeline.to || here === null || here === undefined) continue;
+    if (middle < timeline.from || middle > timeline.to || here === null || here === undefined)
+      continue;
     sum += here * d[i];
     length += d[i];
   }

@@ -19,7 +19,10 @@ async function dragOverLanes(page: Page): Promise<void> {
   await page.mouse.up();
 }
 
-test("a drag zooms; the range stays when the page is loaded again or another is chosen", async ({ page, site }) => {
+test("a drag zooms; the range stays when the page is loaded again or another is chosen", async ({
+  page,
+  site,
+}) => {
   await show(page, site + overview);
   expect(query(page).get("t")).toBeNull();
   await dragOverLanes(page);
@@ -87,18 +90,35 @@ test("every control of the overview is reached by Tab and shows it", async ({ pa
       const node = document.activeElement;
       if (!node || node === document.body) return null;
       const style = getComputedStyle(node);
-      return { name: node.getAttribute("aria-label") ?? node.textContent?.trim() ?? "", visible: style.outlineStyle !== "none" || node.tagName === "MAIN" };
+      return {
+        name: node.getAttribute("aria-label") ?? node.textContent?.trim() ?? "",
+        visible: style.outlineStyle !== "none" || node.tagName === "MAIN",
+      };
     });
     if (!state) break;
     expect(state.visible, `the focus is seen at "${state.name.slice(0, 40)}"`).toBe(true);
     seen.add(state.name);
   }
-  for (const name of ["Copy", "Overview", "Operators", "Show the whole run", "As a table", "How to read this", "Open as SQL"]) {
-    expect([...seen].some((each) => each.includes(name)), `Tab reaches "${name}"`).toBe(true);
+  for (const name of [
+    "Copy",
+    "Overview",
+    "Operators",
+    "Show the whole run",
+    "As a table",
+    "How to read this",
+    "Open as SQL",
+  ]) {
+    expect(
+      [...seen].some((each) => each.includes(name)),
+      `Tab reaches "${name}"`,
+    ).toBe(true);
   }
 });
 
-test("a card opens its explanation and its table, and keeps them open while the page is shown", async ({ page, site }) => {
+test("a card opens its explanation and its table, and keeps them open while the page is shown", async ({
+  page,
+  site,
+}) => {
   await show(page, site + overview);
   const card = page.locator('[data-card="ladder"]');
   await card.getByRole("button", { name: "How to read this" }).click();
@@ -110,7 +130,10 @@ test("a card opens its explanation and its table, and keeps them open while the 
 test("CSV holds all digits and quotes what a spreadsheet would run", async ({ page, site }) => {
   await show(page, `${site}/sql?q=SELECT%20name`);
   await expect(page.getByText("3 rows in")).toBeVisible();
-  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "CSV" }).click(),
+  ]);
   const text = readFileSync(await download.path(), "utf8");
   expect(text.split("\r\n")[0]).toBe("run_id,name,'=busy_ns");
   expect(text).toContain("'=1+1");
@@ -130,7 +153,10 @@ test("SVG of a chart is a drawing of its own", async ({ page, site }) => {
   }
 });
 
-test("SQL: a question runs, a refused one says what would be right, the address holds it", async ({ page, site }) => {
+test("SQL: a question runs, a refused one says what would be right, the address holds it", async ({
+  page,
+  site,
+}) => {
   await show(page, `${site}/sql`);
   const text = page.getByLabel("Query", { exact: true });
   await text.fill("SELECT 1");
@@ -148,11 +174,16 @@ test("a chart leads to its question in SQL", async ({ page, site }) => {
   await show(page, site + overview);
   await page.locator('[data-card="pipeline"]').getByRole("link", { name: "Open as SQL" }).click();
   await settled(page);
-  await expect(page.getByLabel("Query", { exact: true })).toHaveValue("SELECT * FROM stage_summary WHERE run_id = 1");
+  await expect(page.getByLabel("Query", { exact: true })).toHaveValue(
+    "SELECT * FROM stage_summary WHERE run_id = 1",
+  );
   await expect(page.getByText("3 rows in")).toBeVisible();
 });
 
-test("what-if: a slider asks once for its last place, and the best is solved", async ({ page, site }) => {
+test("what-if: a slider asks once for its last place, and the best is solved", async ({
+  page,
+  site,
+}) => {
   let asked = 0;
   page.on("request", (request) => (asked += request.url().endsWith("/whatif") ? 1 : 0));
   await show(page, `${site}/run/${IDS.plain}/what-if`);
@@ -174,7 +205,10 @@ test("what-if: a slider asks once for its last place, and the best is solved", a
   expect(query(page).get("set")).toBeNull();
 });
 
-test("an operator is chosen by the keyboard, stays in the address, and its stacks are found", async ({ page, site }) => {
+test("an operator is chosen by the keyboard, stays in the address, and its stacks are found", async ({
+  page,
+  site,
+}) => {
   await show(page, `${site}/run/${IDS.plain}/operators`);
   const button = page.getByRole("button", { name: "decode.decompress", exact: true });
   await button.focus();
@@ -184,7 +218,9 @@ test("an operator is chosen by the keyboard, stays in the address, and its stack
   await page.getByRole("button", { name: "On a core" }).click();
   expect(query(page).get("kind")).toBe("cpu");
   await page.getByRole("button", { name: "Only its stacks" }).click();
-  await expect(page.getByRole("navigation", { name: "Frames that are widened" })).toContainText("decode.decompress");
+  await expect(page.getByRole("navigation", { name: "Frames that are widened" })).toContainText(
+    "decode.decompress",
+  );
   await page.getByLabel("Find a function").fill("zstd");
   await expect(page.getByText('"zstd" is in')).toBeVisible();
 });
@@ -196,7 +232,9 @@ test("frames are walked by arrow keys", async ({ page, site }) => {
   await page.keyboard.press("ArrowDown");
   await expect(page.locator("svg.icicle g:focus")).toHaveAttribute("aria-label", /fetch\.io/);
   await page.keyboard.press("Enter");
-  await expect(page.getByRole("navigation", { name: "Frames that are widened" })).toContainText("fetch.io");
+  await expect(page.getByRole("navigation", { name: "Frames that are widened" })).toContainText(
+    "fetch.io",
+  );
 });
 
 test("a stage that was not sampled says what to do", async ({ page, site }) => {
@@ -204,7 +242,10 @@ test("a stage that was not sampled says what to do", async ({ page, site }) => {
   await expect(page.getByText("No stack was sampled waiting for a queue")).toBeVisible();
 });
 
-test("runs: a search is the server's, a tag is a search, a comparison is folded", async ({ page, site }) => {
+test("runs: a search is the server's, a tag is a search, a comparison is folded", async ({
+  page,
+  site,
+}) => {
   await show(page, site);
   await expect(page.getByRole("link", { name: "comparison 1" })).toBeVisible();
   await expect(page.getByRole("link", { name: "pair 0" })).toBeHidden();
@@ -258,7 +299,11 @@ test("a live run extends its lanes, and goes on after the stream broke", async (
   const rows = page.locator('[data-card="course"] table');
   const counted = async () => Number(await rows.getAttribute("aria-rowcount"));
   expect(await counted()).toBeGreaterThan(0);
-  await expect.poll(async () => (await page.evaluate(() => document.querySelectorAll("svg.lanes").length)) === 1).toBe(true);
+  await expect
+    .poll(
+      async () => (await page.evaluate(() => document.querySelectorAll("svg.lanes").length)) === 1,
+    )
+    .toBe(true);
   await expect.poll(end, { timeout: 20_000 }).not.toBe(before);
   await expect(table).toHaveAttribute("aria-expanded", "true");
 });

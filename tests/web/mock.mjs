@@ -8,19 +8,54 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { makeBlind, makeComparison, makeGappy, makeHostile, makeOutside, makeRun, whatIf } from "./runs.mjs";
+import {
+  makeBlind,
+  makeComparison,
+  makeGappy,
+  makeHostile,
+  makeOutside,
+  makeRun,
+  whatIf,
+} from "./runs.mjs";
 
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 const TYPES = { "/app.js": "text/javascript", "/style.css": "text/css" };
-const NOT_FOUND = { what: "There is no such run.", where: "run 999", fix: "headrace list shows the runs of this database." };
+const NOT_FOUND = {
+  what: "There is no such run.",
+  where: "run 999",
+  fix: "headrace list shows the runs of this database.",
+};
 
-export const IDS = { plain: 1, outside: 2, blind: 3, hostile: 4, many: 5, gappy: 6, branched: 7, level1: 8, live: 9, bare: 10, long: 11 };
+export const IDS = {
+  plain: 1,
+  outside: 2,
+  blind: 3,
+  hostile: 4,
+  many: 5,
+  gappy: 6,
+  branched: 7,
+  level1: 8,
+  live: 9,
+  bare: 10,
+  long: 11,
+};
 
 function makeStore(empty) {
   if (empty) return new Map();
   const live = makeRun(IDS.live, "being recorded", { state: "recording", windows: 40, seconds: 8 });
-  const bare = { report: { schema: "headrace.report/1", run: { id: IDS.bare, name: "", state: "recording", duration_seconds: 0, started_seconds: 1795400000 } } };
+  const bare = {
+    report: {
+      schema: "headrace.report/1",
+      run: {
+        id: IDS.bare,
+        name: "",
+        state: "recording",
+        duration_seconds: 0,
+        started_seconds: 1795400000,
+      },
+    },
+  };
   const runs = [
     makeRun(IDS.plain, "demo"),
     makeOutside(IDS.outside, "seen from outside"),
@@ -56,8 +91,11 @@ function listed(store, query) {
     stall_ratio: report.verdict?.stall_ratio ?? null,
     comparison: null,
   }));
-  for (let i = 0; i < 6 && store.size > 0; i++) rows.push({ ...rows[0], id: 30 + i, name: `pair ${i}`, tags: "", comparison: 1 });
-  return rows.filter((row) => `${row.name} ${row.tags} ${row.state}`.toLowerCase().includes(q)).sort((a, b) => b.id - a.id);
+  for (let i = 0; i < 6 && store.size > 0; i++)
+    rows.push({ ...rows[0], id: 30 + i, name: `pair ${i}`, tags: "", comparison: 1 });
+  return rows
+    .filter((row) => `${row.name} ${row.tags} ${row.state}`.toLowerCase().includes(q))
+    .sort((a, b) => b.id - a.id);
 }
 
 // The course of a live run goes on while the connection lasts; a client that comes again with the
@@ -67,17 +105,26 @@ function stream(request, response, run) {
   let version = Number(request.headers["last-event-id"] ?? 0);
   response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
   response.write("retry: 300\n\n");
-  const send = (event, data) => response.write(`id: ${version}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  const send = (event, data) =>
+    response.write(`id: ${version}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   const timer = setInterval(() => {
     version++;
     const at = 8 + version * 0.2;
     const one = (list) => list.slice(0, 1);
-    const part = (each, keys) => Object.fromEntries(Object.entries(each).map(([key, value]) => [key, keys.includes(key) && value ? one(value) : value]));
+    const part = (each, keys) =>
+      Object.fromEntries(
+        Object.entries(each).map(([key, value]) => [
+          key,
+          keys.includes(key) && value ? one(value) : value,
+        ]),
+      );
     send("course", {
       ...course,
       t: [at],
       d: [0.2],
-      stages: course.stages.map((stage) => part(stage, ["busy", "c", "b", "q", "wi", "wo", "threads"])),
+      stages: course.stages.map((stage) =>
+        part(stage, ["busy", "c", "b", "q", "wi", "wo", "threads"]),
+      ),
       queues: course.queues.map((queue) => part(queue, ["fill", "full", "empty"])),
       steps: part(course.steps, Object.keys(course.steps)),
     });
@@ -90,14 +137,22 @@ const fail = (status, error) => ({ status, body: { error } });
 
 function sqlAnswer(sql) {
   if (/drop|delete|insert|update/i.test(sql)) {
-    return fail(400, { what: "This statement would change the database.", where: sql.slice(0, 60), fix: "Only SELECT is allowed." });
+    return fail(400, {
+      what: "This statement would change the database.",
+      where: sql.slice(0, 60),
+      fix: "Only SELECT is allowed.",
+    });
   }
   const count = /many/.test(sql) ? 1000 : 3;
   return {
     status: 200,
     body: {
       columns: ["run_id", "name", "=busy_ns"],
-      rows: Array.from({ length: count }, (_, i) => [i, i % 2 ? "<b>name</b>" : "=1+1", i === 1 ? null : i * 1.5e9]),
+      rows: Array.from({ length: count }, (_, i) => [
+        i,
+        i % 2 ? "<b>name</b>" : "=1+1",
+        i === 1 ? null : i * 1.5e9,
+      ]),
       truncated: count === 1000,
       elapsed_seconds: 0.0123,
     },
@@ -105,23 +160,63 @@ function sqlAnswer(sql) {
 }
 
 function answer(store, method, path, query, body) {
-  if (path === "/api/store") return { status: 200, body: { schema: "headrace.store/1", headrace_version: "0.1.0", database: "demo.db", latest: store.size ? IDS.plain : null, runs_count: store.size } };
-  if (path === "/api/runs") return { status: 200, body: { schema: "headrace.runs/1", runs: listed(store, query), next: null } };
+  if (path === "/api/store")
+    return {
+      status: 200,
+      body: {
+        schema: "headrace.store/1",
+        headrace_version: "0.1.0",
+        database: "demo.db",
+        latest: store.size ? IDS.plain : null,
+        runs_count: store.size,
+      },
+    };
+  if (path === "/api/runs")
+    return {
+      status: 200,
+      body: { schema: "headrace.runs/1", runs: listed(store, query), next: null },
+    };
   if (path === "/api/sql") return sqlAnswer(body?.sql ?? "");
   if (path === "/api/comparisons") {
-    return { status: 200, body: { comparisons: store.size ? [{ id: 1, title: "decode", a: "decode.parallelism=1", b: "decode.parallelism=2", pairs: 12, verdict: "faster", started_seconds: 1795400000 }] : [] } };
+    return {
+      status: 200,
+      body: {
+        comparisons: store.size
+          ? [
+              {
+                id: 1,
+                title: "decode",
+                a: "decode.parallelism=1",
+                b: "decode.parallelism=2",
+                pairs: 12,
+                verdict: "faster",
+                started_seconds: 1795400000,
+              },
+            ]
+          : [],
+      },
+    };
   }
-  if (path === "/api/comparisons/1" && store.size) return { status: 200, body: makeComparison(1, 30, 50) };
+  if (path === "/api/comparisons/1" && store.size)
+    return { status: 200, body: makeComparison(1, 30, 50) };
   const match = /^\/api\/runs\/(\d+)\/(.+)$/.exec(path);
   const run = match ? store.get(Number(match[1])) : undefined;
   if (!match || !run) return fail(404, NOT_FOUND);
   const [, , what] = match;
-  if (what === "whatif") return method === "POST" ? { status: 200, body: whatIf(run, body ?? {}) } : fail(405, { what: "POST only", where: path, fix: "" });
+  if (what === "whatif")
+    return method === "POST"
+      ? { status: 200, body: whatIf(run, body ?? {}) }
+      : fail(405, { what: "POST only", where: path, fix: "" });
   if (what === "stacks") {
     const kind = query.get("kind") ?? "cpu";
-    return { status: 200, body: run.stacks?.[kind] ?? { kind, kinds: [], total_seconds: 0, frames: [], roots: [] } };
+    return {
+      status: 200,
+      body: run.stacks?.[kind] ?? { kind, kinds: [], total_seconds: 0, frames: [], roots: [] },
+    };
   }
-  return run[what] ? { status: 200, body: run[what] } : fail(404, { what: "Nothing of that was recorded.", where: path, fix: "" });
+  return run[what]
+    ? { status: 200, body: run[what] }
+    : fail(404, { what: "Nothing of that was recorded.", where: path, fix: "" });
 }
 
 function readBody(request) {
@@ -144,9 +239,14 @@ export async function serve(bundle, { port = 0, empty = false, more = new Map() 
   for (const [id, run] of more) store.set(id, run);
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
-    const headers = { "Content-Security-Policy": CSP, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store" };
+    const headers = {
+      "Content-Security-Policy": CSP,
+      "X-Content-Type-Options": "nosniff",
+      "Cache-Control": "no-store",
+    };
     const events = /^\/api\/runs\/(\d+)\/events$/.exec(url.pathname);
-    if (events && store.has(Number(events[1])) && store.get(Number(events[1])).course) return stream(request, response, store.get(Number(events[1])));
+    if (events && store.has(Number(events[1])) && store.get(Number(events[1])).course)
+      return stream(request, response, store.get(Number(events[1])));
     if (url.pathname.startsWith("/api/")) {
       const body = request.method === "POST" ? await readBody(request) : null;
       const found = answer(store, request.method, url.pathname, url.searchParams, body);
@@ -169,6 +269,10 @@ if (process.argv[1]?.endsWith("mock.mjs")) {
   };
   const folder = option("--data");
   const more = folder ? (await import("./prototype.mjs")).readPrototype(folder) : new Map();
-  const { address } = await serve(process.argv[2], { port: Number(option("--port") ?? 7070), empty: process.argv.includes("--empty"), more });
+  const { address } = await serve(process.argv[2], {
+    port: Number(option("--port") ?? 7070),
+    empty: process.argv.includes("--empty"),
+    more,
+  });
   console.log(address);
 }

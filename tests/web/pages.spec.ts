@@ -78,31 +78,51 @@ test("a server that does not answer is named", async ({ page, site }) => {
   await expect(page.getByText("The server does not answer.")).toBeVisible();
 });
 
-test("an answer that is no JSON, or another shape, is an error in words", async ({ page, site }) => {
-  await page.route("**/api/runs/*/report", (route) => route.fulfill({ status: 200, body: "<html>" }));
+test("an answer that is no JSON, or another shape, is an error in words", async ({
+  page,
+  site,
+}) => {
+  await page.route("**/api/runs/*/report", (route) =>
+    route.fulfill({ status: 200, body: "<html>" }),
+  );
   await page.goto(`${site}/run/1`);
   await expect(page.getByText("The server's answer cannot be read.")).toBeVisible();
   await page.unroute("**/api/runs/*/report");
-  await page.route("**/api/runs/*/report", (route) => route.fulfill({ status: 200, contentType: "application/json", body: "[]" }));
+  await page.route("**/api/runs/*/report", (route) =>
+    route.fulfill({ status: 200, contentType: "application/json", body: "[]" }),
+  );
   await page.goto(`${site}/run/1`);
   await expect(page.getByText("This page cannot be shown.").first()).toBeVisible();
 });
 
 test("names from outside are text, whatever they hold", async ({ page, site }) => {
-  for (const path of ["/", `/run/${IDS.hostile}`, `/run/${IDS.hostile}/operators`, `/run/${IDS.hostile}/environment`, `/run/${IDS.hostile}/what-if`]) {
+  for (const path of [
+    "/",
+    `/run/${IDS.hostile}`,
+    `/run/${IDS.hostile}/operators`,
+    `/run/${IDS.hostile}/environment`,
+    `/run/${IDS.hostile}/what-if`,
+  ]) {
     await show(page, site + path);
     await page.waitForTimeout(200);
-    expect(await page.evaluate(() => (window as unknown as { hacked?: number }).hacked)).toBeUndefined();
+    expect(
+      await page.evaluate(() => (window as unknown as { hacked?: number }).hacked),
+    ).toBeUndefined();
     await expect(page.locator("main img, main script, main b > b")).toHaveCount(0);
   }
 });
 
-test("a thousand operators are a table of few nodes that scrolls to the last", async ({ page, site }) => {
+test("a thousand operators are a table of few nodes that scrolls to the last", async ({
+  page,
+  site,
+}) => {
   await show(page, `${site}/run/${IDS.many}/operators`);
   expect(await nodes(page)).toBeLessThanOrEqual(3000);
   const box = page.getByRole("region", { name: "Operators" });
   await box.evaluate((node) => (node.scrollTop = node.scrollHeight));
-  await expect(page.getByRole("button", { name: "stage_11.step_11_83", exact: true })).toBeVisible();
+  await expect(
+    page.getByRole("button", { name: "stage_11.step_11_83", exact: true }),
+  ).toBeVisible();
   expect(await nodes(page)).toBeLessThanOrEqual(3000);
   await page.getByLabel("Find an operator").fill("stage_7.step_7_50");
   await expect(page.getByRole("button", { name: "stage_7.step_7_50", exact: true })).toBeVisible();

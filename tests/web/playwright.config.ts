@@ -11,7 +11,10 @@ export default defineConfig({
   reporter: [["list"]],
   use: {
     browserName: "chromium",
-    launchOptions: { executablePath: process.env.HEADRACE_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] },
+    launchOptions: {
+      executablePath: process.env.HEADRACE_CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox"],
+    },
     viewport: { width: 1280, height: 900 },
     timezoneId: "UTC",
   },

@@ -5,7 +5,15 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expectAccessible, expectNoOverflow, nodes, outerAddress, settled, show, test } from "./site";
+import {
+  expectAccessible,
+  expectNoOverflow,
+  nodes,
+  outerAddress,
+  settled,
+  show,
+  test,
+} from "./site";
 
 const headrace = process.env.HEADRACE ?? "";
 const stores = process.env.HEADRACE_WEB_STORES ?? "";
@@ -14,8 +22,14 @@ const missing = !headrace || !stores || !existsSync(join(stores, "recorded.db"))
 const skipped = "HEADRACE and HEADRACE_WEB_STORES are not set: scripts/test_web.sh sets them";
 
 // Starts the server over a database; ends it after `use`.
-async function serving(database: string, use: (address: string) => Promise<void>, ...more: string[]) {
-  const child = spawn(headrace, ["serve", "--db", database, "--port", "0", ...more], { stdio: ["ignore", "pipe", "ignore"] });
+async function serving(
+  database: string,
+  use: (address: string) => Promise<void>,
+  ...more: string[]
+) {
+  const child = spawn(headrace, ["serve", "--db", database, "--port", "0", ...more], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   try {
     const address = await new Promise<string>((resolve, reject) => {
       child.stdout.once("data", (text: Buffer) => resolve(text.toString().trim().split("\n")[0]));
@@ -27,17 +41,27 @@ async function serving(database: string, use: (address: string) => Promise<void>
   }
 }
 
-const runPages = (id: number) => ["", "/operators", "/what-if", "/environment"].map((part) => `/run/${id}${part}`);
+const runPages = (id: number) =>
+  ["", "/operators", "/what-if", "/environment"].map((part) => `/run/${id}${part}`);
 
 test.describe("the program's own server", () => {
   test.skip(missing, skipped);
 
-  for (const [name, ids] of [["recorded.db", [1, 2]], ["blind.db", [1]], ["long.db", [1]]] as const) {
-    test(`${name}: every page is drawn, is accessible and fits 1280 and 390 pixels`, async ({ page }) => {
+  for (const [name, ids] of [
+    ["recorded.db", [1, 2]],
+    ["blind.db", [1]],
+    ["long.db", [1]],
+  ] as const) {
+    test(`${name}: every page is drawn, is accessible and fits 1280 and 390 pixels`, async ({
+      page,
+    }) => {
       test.setTimeout(240_000);
       await serving(join(stores, name), async (address) => {
         for (const path of ["/", "/compare", "/sql", ...ids.flatMap(runPages)]) {
-          for (const [width, scheme] of [[1280, "light"], [390, "dark"]] as const) {
+          for (const [width, scheme] of [
+            [1280, "light"],
+            [390, "dark"],
+          ] as const) {
             await page.setViewportSize({ width, height: 900 });
             await page.emulateMedia({ colorScheme: scheme });
             await show(page, address + path);
@@ -64,12 +88,18 @@ test.describe("the program's own server", () => {
 
   test("the first page says what the command says", async ({ page }) => {
     await serving(join(stores, "recorded.db"), async (address) => {
-      const said = JSON.parse(execFileSync(headrace, ["report", "1", "--db", join(stores, "recorded.db"), "--json"], { encoding: "utf8" }));
+      const said = JSON.parse(
+        execFileSync(headrace, ["report", "1", "--db", join(stores, "recorded.db"), "--json"], {
+          encoding: "utf8",
+        }),
+      );
       await show(page, `${address}/run/1`);
       await expect(page.locator("h1")).toHaveText(said.page.verdict);
       await expect(page.locator(".badge").first()).toHaveText(said.page.badge);
       for (const line of said.page.lines.filter((each: { command: boolean }) => !each.command)) {
-        await expect(page.locator(".answers").getByText(line.text, { exact: true }).first()).toBeVisible();
+        await expect(
+          page.locator(".answers").getByText(line.text, { exact: true }).first(),
+        ).toBeVisible();
       }
     });
   });
@@ -92,13 +122,22 @@ test.describe("the program's own server", () => {
   test("a day of recording is painted within a second of its data", async ({ page }) => {
     await serving(join(stores, "long.db"), async (address) => {
       await show(page, `${address}/run/1`);
-      const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity);
-      test.info().annotations.push({ type: "first contentful paint", description: `${paint.toFixed(0)} ms` });
+      const paint = await page.evaluate(
+        () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity,
+      );
+      test
+        .info()
+        .annotations.push({
+          type: "first contentful paint",
+          description: `${paint.toFixed(0)} ms`,
+        });
       expect(paint).toBeLessThan(10_000);
     });
   });
 
-  test("SQL: a saved question answers; a statement that writes is refused with what would be right", async ({ page }) => {
+  test("SQL: a saved question answers; a statement that writes is refused with what would be right", async ({
+    page,
+  }) => {
     await serving(join(stores, "recorded.db"), async (address) => {
       await show(page, `${address}/sql`);
       await page.locator(".saved button").first().click();
@@ -125,17 +164,39 @@ test.describe("the program's own server", () => {
     test.setTimeout(120_000);
     const folder = mkdtempSync(join(tmpdir(), "headrace-web-"));
     const database = join(folder, "live.db");
-    const child = spawn(headrace, ["run", join(stores, "table/pipeline.toml"), "--db", database, "--duration", "25s", "--quiet"], { stdio: "ignore", cwd: stores });
+    const child = spawn(
+      headrace,
+      [
+        "run",
+        join(stores, "table/pipeline.toml"),
+        "--db",
+        database,
+        "--duration",
+        "25s",
+        "--quiet",
+      ],
+      { stdio: "ignore", cwd: stores },
+    );
     try {
       await expect.poll(() => existsSync(database), { timeout: 20_000 }).toBe(true);
       await serving(database, async (address) => {
         await expect
-          .poll(async () => ((await (await page.request.get(`${address}/api/runs`)).json()).runs ?? []).length, { timeout: 20_000 })
+          .poll(
+            async () =>
+              ((await (await page.request.get(`${address}/api/runs`)).json()).runs ?? []).length,
+            { timeout: 20_000 },
+          )
           .toBeGreaterThan(0);
         await show(page, `${address}/run/1`);
         await expect(page.locator(".state")).toHaveText("recording");
         await expect(page.locator("svg.lanes")).toBeVisible({ timeout: 30_000 });
-        const last = async () => Number((await page.locator("svg.lanes text.middle.dim").last().textContent())?.replace(/[^\d.]/g, ""));
+        const last = async () =>
+          Number(
+            (await page.locator("svg.lanes text.middle.dim").last().textContent())?.replace(
+              /[^\d.]/g,
+              "",
+            ),
+          );
         const before = await last();
         await expect.poll(last, { timeout: 30_000 }).toBeGreaterThan(before);
         await expect(page.locator(".state")).toBeHidden({ timeout: 60_000 });
@@ -172,7 +233,10 @@ test.describe("the program's own server", () => {
       await show(page, `${address}/compare`);
       await page.locator("tbody a").first().click();
       await settled(page);
-      for (const [width, scheme] of [[1280, "light"], [390, "dark"]] as const) {
+      for (const [width, scheme] of [
+        [1280, "light"],
+        [390, "dark"],
+      ] as const) {
         await page.setViewportSize({ width, height: 900 });
         await page.emulateMedia({ colorScheme: scheme });
         await settled(page);
@@ -186,7 +250,16 @@ test.describe("the program's own server", () => {
   test("the report of one file opens from the disk and asks for nothing", async ({ page }) => {
     const folder = mkdtempSync(join(tmpdir(), "headrace-web-"));
     const file = join(folder, "report.html");
-    execFileSync(headrace, ["report", "1", "--db", join(stores, "recorded.db"), "--format", "html", "-o", file]);
+    execFileSync(headrace, [
+      "report",
+      "1",
+      "--db",
+      join(stores, "recorded.db"),
+      "--format",
+      "html",
+      "-o",
+      file,
+    ]);
     const asked: string[] = [];
     page.on("request", (request) => asked.push(request.url()));
     await show(page, `file://${file}`);

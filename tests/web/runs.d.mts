@@ -1,1 +1,5 @@
-export function makeRun(id: number, name: string, options?: Record<string, unknown>): Record<string, unknown>;
+export function makeRun(
+  id: number,
+  name: string,
+  options?: Record<string, unknown>,
+): Record<string, unknown>;

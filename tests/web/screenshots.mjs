@@ -11,13 +11,30 @@ const simulate = words.includes("--deuteranopia");
 const quick = words.includes("--quick"); // one size and scheme
 const [address, folder, ...paths] = words.filter((word) => !word.startsWith("--"));
 mkdirSync(folder, { recursive: true });
-const browser = await chromium.launch({ executablePath: process.env.HEADRACE_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.HEADRACE_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 for (const path of paths) {
   const name = path.replace(/\W+/g, "-").replace(/^-|-$/g, "") || "runs";
-  for (const [width, scheme] of quick ? [[1280, "light"]] : [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]]) {
-    const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, timezoneId: "UTC" });
+  for (const [width, scheme] of quick
+    ? [[1280, "light"]]
+    : [
+        [1280, "light"],
+        [1280, "dark"],
+        [390, "light"],
+        [390, "dark"],
+      ]) {
+    const page = await browser.newPage({
+      viewport: { width, height: 900 },
+      colorScheme: scheme,
+      timezoneId: "UTC",
+    });
     page.on("pageerror", (error) => console.log(`${path}: ${error.message}`));
-    page.on("console", (message) => message.type() === "error" && console.log(`${path}: ${message.text()}`));
+    page.on(
+      "console",
+      (message) => message.type() === "error" && console.log(`${path}: ${message.text()}`),
+    );
     await page.goto(address + path);
     await page.waitForSelector("main:not([aria-busy]) > *");
     await page.waitForTimeout(500);
@@ -25,7 +42,10 @@ for (const path of paths) {
     if (simulate) {
       const session = await page.context().newCDPSession(page);
       await session.send("Emulation.setEmulatedVisionDeficiency", { type: "deuteranopia" });
-      await page.screenshot({ path: join(folder, `${name}-${width}-${scheme}-deuteranopia.png`), fullPage: true });
+      await page.screenshot({
+        path: join(folder, `${name}-${width}-${scheme}-deuteranopia.png`),
+        fullPage: true,
+      });
     }
     await page.close();
   }

@@ -43,10 +43,12 @@ export const test = base.extend<{ watched: Watched }, WorkerFixtures>({
       page.on("pageerror", (error) => troubles.push(`script: ${error.message}`));
       page.on("console", (message) => {
         // A refused request is what some tests are about; pages say it in words.
-        if (message.type() === "error" && !/Failed to load resource/.test(message.text())) troubles.push(`console: ${message.text()}`);
+        if (message.type() === "error" && !/Failed to load resource/.test(message.text()))
+          troubles.push(`console: ${message.text()}`);
       });
       page.on("request", (request) => {
-        if (!own.some((each) => request.url().startsWith(each))) troubles.push(`request: ${request.url()}`);
+        if (!own.some((each) => request.url().startsWith(each)))
+          troubles.push(`request: ${request.url()}`);
       });
       await use({ troubles });
       expect(troubles, "a page made no error and asked no other host").toEqual([]);
@@ -65,12 +67,20 @@ export async function settled(page: Page): Promise<void> {
   await expect(page.locator("main > *").first()).toBeVisible();
   await expect(page.locator("main[aria-busy]")).toHaveCount(0);
   // Charts draw when their boxes have a width: one frame later.
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
 }
 
 export async function expectAccessible(page: Page): Promise<void> {
   const { violations } = await new AxeBuilder({ page }).analyze();
-  const said = violations.map((each) => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map((node) => node.target.join(" ")).join("; ")}`);
+  const said = violations.map(
+    (each) =>
+      `${each.id}: ${each.help}: ${each.nodes
+        .slice(0, 3)
+        .map((node) => node.target.join(" "))
+        .join("; ")}`,
+  );
   expect(said).toEqual([]);
 }
 
@@ -80,12 +90,23 @@ export async function expectNoOverflow(page: Page): Promise<void> {
     if (document.documentElement.scrollWidth <= width) return [];
     // Names what sticks out, without what is inside a box that scrolls.
     return [...document.querySelectorAll("body *")]
-      .filter((node) => node.getBoundingClientRect().right > width + 1 && !node.closest(".scroll, nav, code, .tall"))
+      .filter(
+        (node) =>
+          node.getBoundingClientRect().right > width + 1 &&
+          !node.closest(".scroll, nav, code, .tall"),
+      )
       .slice(0, 5)
-      .map((node) => `${node.tagName}.${node.getAttribute("class")}: ${node.textContent?.slice(0, 40)}`);
+      .map(
+        (node) =>
+          `${node.tagName}.${node.getAttribute("class")}: ${node.textContent?.slice(0, 40)}`,
+      );
   });
   expect(over).toEqual([]);
-  expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
+  expect(
+    await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    ),
+  ).toBeLessThanOrEqual(0);
 }
 
 export const nodes = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);

@@ -47,8 +47,20 @@ test("numbers read as the terminal's, with three digits and a unit", async () =>
 
 test("what was not measured is a dash, never a number", async () => {
   const n = await load("numbers");
-  for (const name of ["seconds", "bytes", "byteRate", "percent", "wholePercent", "change", "count", "rateNumber", "cores", "moment"]) {
-    for (const value of [null, undefined, NaN, Infinity]) expect(n[name](value), `${name}(${value})`).toBe("–");
+  for (const name of [
+    "seconds",
+    "bytes",
+    "byteRate",
+    "percent",
+    "wholePercent",
+    "change",
+    "count",
+    "rateNumber",
+    "cores",
+    "moment",
+  ]) {
+    for (const value of [null, undefined, NaN, Infinity])
+      expect(n[name](value), `${name}(${value})`).toBe("–");
   }
 });
 
@@ -84,8 +96,21 @@ type Windowed = Record<string, unknown>;
 
 // Windows [from, to) of a course, as the server's event has them.
 function part(course: any, from: number, to: number): any {
-  const cut = (each: Windowed) => Object.fromEntries(Object.entries(each).map(([key, value]) => [key, Array.isArray(value) ? value.slice(from, to) : value]));
-  return { ...course, t: course.t.slice(from, to), d: course.d.slice(from, to), stages: course.stages.map(cut), queues: course.queues.map(cut), steps: cut(course.steps) };
+  const cut = (each: Windowed) =>
+    Object.fromEntries(
+      Object.entries(each).map(([key, value]) => [
+        key,
+        Array.isArray(value) ? value.slice(from, to) : value,
+      ]),
+    );
+  return {
+    ...course,
+    t: course.t.slice(from, to),
+    d: course.d.slice(from, to),
+    stages: course.stages.map(cut),
+    queues: course.queues.map(cut),
+    steps: cut(course.steps),
+  };
 }
 
 test("a live course in parts, some sent twice, is the course as a whole", async () => {
@@ -116,8 +141,31 @@ test("a live course in parts, some sent twice, is the course as a whole", async 
 
 test("a long window that reaches into the newest ones keeps its share of what it counted", async () => {
   const { extended } = await load("live");
-  const course: any = { full: [0, 20], from: 0, to: 20, t: [0, 10], d: [10, 10], stages: [], queues: [], phases: [], marks: [], steps: { count: [100, 100], rows: [10, 10], wait: [1, 1], compute: [2, 2], p50: [1, 1], p99: [1, 1] } };
-  const newest: any = { ...course, t: [15], d: [1], steps: { count: [7], rows: [1], wait: [0], compute: [0], p50: [1], p99: [1] } };
+  const course: any = {
+    full: [0, 20],
+    from: 0,
+    to: 20,
+    t: [0, 10],
+    d: [10, 10],
+    stages: [],
+    queues: [],
+    phases: [],
+    marks: [],
+    steps: {
+      count: [100, 100],
+      rows: [10, 10],
+      wait: [1, 1],
+      compute: [2, 2],
+      p50: [1, 1],
+      p99: [1, 1],
+    },
+  };
+  const newest: any = {
+    ...course,
+    t: [15],
+    d: [1],
+    steps: { count: [7], rows: [1], wait: [0], compute: [0], p50: [1], p99: [1] },
+  };
   const grown = extended(course, newest);
   expect(grown.t).toEqual([0, 10, 15]);
   expect(grown.d).toEqual([10, 5, 1]);

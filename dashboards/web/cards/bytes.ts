@@ -22,7 +22,15 @@ export function bytesCard(report: Report, text: CardText): HTMLElement | null {
           "tr",
           null,
           h("th", { scope: "row" }, row.border.replace(/ \(.*/, "")),
-          h("td", { class: "grow" }, h("i", { class: over ? "bar fill-wo" : "bar fill-c", style: { width }, "aria-hidden": "true" })),
+          h(
+            "td",
+            { class: "grow" },
+            h("i", {
+              class: over ? "bar fill-wo" : "bar fill-c",
+              style: { width },
+              "aria-hidden": "true",
+            }),
+          ),
           h("td", { class: "num" }, numbers.bytes(row.bytes_per_row)),
         );
       }),
@@ -33,7 +41,11 @@ export function bytesCard(report: Report, text: CardText): HTMLElement | null {
     text,
     chart: bars,
     table: () => ({
-      columns: [{ title: "boundary" }, { title: "bytes a row", format: numbers.bytes }, { title: "source" }],
+      columns: [
+        { title: "boundary" },
+        { title: "bytes a row", format: numbers.bytes },
+        { title: "source" },
+      ],
       rows: rows.map((row) => [row.border, row.bytes_per_row, row.told_by ?? ""]),
     }),
   });

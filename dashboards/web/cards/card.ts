@@ -37,7 +37,11 @@ interface Panel {
 function panel(key: string, title: string, make: () => Child): Panel {
   const id = `panel-${key}-${title.replace(/\W+/g, "-").toLowerCase()}`;
   const body = h("div", { class: "panel", id, hidden: true });
-  const button = h("button", { class: "more", type: "button", "aria-controls": id, "data-focus": id }, title);
+  const button = h(
+    "button",
+    { class: "more", type: "button", "aria-controls": id, "data-focus": id },
+    title,
+  );
   const set = (shown: boolean) => {
     if (shown && !body.firstChild) body.append(h("div", null, make()));
     body.hidden = !shown;
@@ -57,12 +61,23 @@ function tablePanel(key: string, text: CardText, table: () => Table): Panel {
 function downloads(parts: CardParts, chart: HTMLElement): Child[] {
   const { key, table } = parts;
   const button = (title: string, name: string, run: () => void) =>
-    h("button", { class: "more file", type: "button", "aria-label": `${name} of: ${parts.text.question}`, click: run }, title);
+    h(
+      "button",
+      {
+        class: "more file",
+        type: "button",
+        "aria-label": `${name} of: ${parts.text.question}`,
+        click: run,
+      },
+      title,
+    );
   return [
     parts.svg === false
       ? null
       : button("SVG", "SVG drawing", () => save(`${key}.svg`, "image/svg+xml", svgText(chart))),
-    table ? button("CSV", "CSV file", () => save(`${key}.csv`, "text/csv", csvText(table()))) : null,
+    table
+      ? button("CSV", "CSV file", () => save(`${key}.csv`, "text/csv", csvText(table())))
+      : null,
   ];
 }
 
@@ -93,7 +108,12 @@ export function card(parts: CardParts): HTMLElement {
   return h(
     "section",
     { class: `card ${parts.class ?? ""}`.trim(), "data-card": parts.key },
-    h("header", null, heading(text.question, text.answer ?? ""), h("div", { class: "controls" }, parts.controls)),
+    h(
+      "header",
+      null,
+      heading(text.question, text.answer ?? ""),
+      h("div", { class: "controls" }, parts.controls),
+    ),
     chart,
     parts.legend,
     footer(parts, chart),
@@ -152,7 +172,11 @@ export function failure(error: unknown): HTMLElement {
 }
 
 // A card that cannot be drawn says so in its place; the others are not harmed by it.
-export function guarded(text: CardText | undefined, key: string, make: (text: CardText) => HTMLElement | null) {
+export function guarded(
+  text: CardText | undefined,
+  key: string,
+  make: (text: CardText) => HTMLElement | null,
+) {
   if (!text) return null;
   try {
     return text.empty ? emptyCard(text, key) : make(text);

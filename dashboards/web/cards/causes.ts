@@ -50,7 +50,11 @@ function causesTable(causes: readonly StallCause[]): Child {
         h("th", { scope: "col", class: "num" }, "batches/s"),
       ),
     ),
-    h("tbody", null, causes.map((cause) => causeRow(cause, slowest))),
+    h(
+      "tbody",
+      null,
+      causes.map((cause) => causeRow(cause, slowest)),
+    ),
   );
 }
 
@@ -69,7 +73,11 @@ function stepsChart(report: Report, histograms: Histograms | null): Child {
   ];
 }
 
-export function causesCard(report: Report, histograms: Histograms | null, text: CardText): HTMLElement | null {
+export function causesCard(
+  report: Report,
+  histograms: Histograms | null,
+  text: CardText,
+): HTMLElement | null {
   const causes = report.stall_causes ?? [];
   const times = stepsChart(report, histograms);
   if (causes.length === 0 && !times) return null;
@@ -85,7 +93,13 @@ export function causesCard(report: Report, histograms: Histograms | null, text: 
         { title: "for" },
         { title: "of each step now", format: numbers.percent },
       ],
-      rows: causes.map((each) => [each.case, each.batches_per_second, each.stall_ratio, each.cause, each.step_ratio]),
+      rows: causes.map((each) => [
+        each.case,
+        each.batches_per_second,
+        each.stall_ratio,
+        each.cause,
+        each.step_ratio,
+      ]),
     }),
   });
 }

@@ -25,7 +25,17 @@ export interface CourseCard {
 
 function toolbar(): HTMLElement {
   const button = (text: string, name: string, run: () => void) =>
-    h("button", { class: "btn", type: "button", "aria-label": name, "data-focus": `time ${name}`, click: run }, text);
+    h(
+      "button",
+      {
+        class: "btn",
+        type: "button",
+        "aria-label": name,
+        "data-focus": `time ${name}`,
+        click: run,
+      },
+      text,
+    );
   const whole = button("Whole run", "Show the whole run", () => timeline.showAll());
   return h(
     "div",
@@ -45,7 +55,8 @@ function followKeys(box: HTMLElement, course: () => Course): void {
     const step = (d[Math.floor(d.length / 2)] ?? 0.1) * (event.shiftKey ? 10 : 1);
     const at = timeline.at ?? (timeline.from + timeline.to) / 2;
     const first = t[0] ?? 0;
-    const moved = (by: number) => timeline.pin(Math.min(timeline.to, Math.max(Math.max(first, timeline.from), at + by)));
+    const moved = (by: number) =>
+      timeline.pin(Math.min(timeline.to, Math.max(Math.max(first, timeline.from), at + by)));
     if (event.key === "ArrowRight") moved(step);
     else if (event.key === "ArrowLeft") moved(-step);
     else if (event.key === "Escape") timeline.pin(null);
@@ -81,7 +92,14 @@ function table(course: Course): Table {
       course.d[i],
       ...course.stages.map((stage) => stage.busy[i] ?? null),
       ...course.queues.map((queue) => queue.fill[i] ?? null),
-      ...(step ? [step.count[i] ?? null, step.rows[i] ?? null, step.wait[i] ?? null, step.compute[i] ?? null] : []),
+      ...(step
+        ? [
+            step.count[i] ?? null,
+            step.rows[i] ?? null,
+            step.wait[i] ?? null,
+            step.compute[i] ?? null,
+          ]
+        : []),
     ]),
   };
 }
@@ -133,7 +151,8 @@ export function courseCard(
       class: "keys",
       tabindex: 0,
       role: "group",
-      "aria-label": "Course of the run. Arrow keys move the cursor, plus and minus zoom, 0 shows the whole run.",
+      "aria-label":
+        "Course of the run. Arrow keys move the cursor, plus and minus zoom, 0 shows the whole run.",
       "data-focus": "course",
     },
     chart.element,

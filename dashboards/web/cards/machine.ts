@@ -13,12 +13,21 @@ function value(series: Series): string {
     const window = windowAt(series.t, series.d, at);
     return numbers.inUnit(window < 0 ? null : series.v[window], series.unit);
   }
-  return numbers.inUnit(meanInRange(series.t, series.d, (i) => series.v[i]), series.unit);
+  return numbers.inUnit(
+    meanInRange(series.t, series.d, (i) => series.v[i]),
+    series.unit,
+  );
 }
 
 function small(series: Series, signal: AbortSignal): HTMLElement {
   const chart = new Fitted((width) =>
-    spark(width, series, { from: timeline.from, to: timeline.to, top: series.of, height: 44, at: timeline.at }),
+    spark(width, series, {
+      from: timeline.from,
+      to: timeline.to,
+      top: series.of,
+      height: 44,
+      at: timeline.at,
+    }),
   );
   const said = h("b", null, value(series));
   timeline.subscribe(() => {
@@ -26,7 +35,9 @@ function small(series: Series, signal: AbortSignal): HTMLElement {
     chart.redraw();
   }, signal);
   const of =
-    series.of !== null && series.unit === "cores" ? h("span", { class: "u" }, ` of ${numbers.count(series.of)}`) : null;
+    series.of !== null && series.unit === "cores"
+      ? h("span", { class: "u" }, ` of ${numbers.count(series.of)}`)
+      : null;
   return h(
     "div",
     { class: "multiple" },
@@ -35,16 +46,31 @@ function small(series: Series, signal: AbortSignal): HTMLElement {
   );
 }
 
-export function machineCard(series: readonly Series[], text: CardText, signal: AbortSignal): HTMLElement | null {
+export function machineCard(
+  series: readonly Series[],
+  text: CardText,
+  signal: AbortSignal,
+): HTMLElement | null {
   const shown = series.filter((each) => each.v.some((v) => v !== null));
   if (shown.length === 0) return null;
   return card({
     key: "machine",
     text,
-    chart: h("div", { class: [4, 7, 8].includes(shown.length) ? "multiples four" : "multiples" }, shown.map((each) => small(each, signal))),
+    chart: h(
+      "div",
+      { class: [4, 7, 8].includes(shown.length) ? "multiples four" : "multiples" },
+      shown.map((each) => small(each, signal)),
+    ),
     table: () => ({
-      columns: [{ title: "series" }, { title: "unit" }, { title: "from", format: numbers.seconds }, { title: "value", format: numbers.rateNumber }],
-      rows: shown.flatMap((each) => each.t.map((t, i): Cell[] => [each.title, each.unit, t, each.v[i] ?? null])),
+      columns: [
+        { title: "series" },
+        { title: "unit" },
+        { title: "from", format: numbers.seconds },
+        { title: "value", format: numbers.rateNumber },
+      ],
+      rows: shown.flatMap((each) =>
+        each.t.map((t, i): Cell[] => [each.title, each.unit, t, each.v[i] ?? null]),
+      ),
     }),
   });
 }

@@ -27,7 +27,11 @@ function facts(row: OperatorRow): HTMLElement {
     ["Bytes out", numbers.byteRate(operator.bytes_out_per_second)],
     ["Rows", numbers.rate(operator.rows_per_second, "rows")],
   ];
-  return h("dl", null, list.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+  return h(
+    "dl",
+    null,
+    list.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
 }
 
 function bar(name: string, share: number, tone: string, value: string): HTMLElement {
@@ -36,7 +40,11 @@ function bar(name: string, share: number, tone: string, value: string): HTMLElem
     "tr",
     null,
     h("th", { scope: "row" }, name),
-    h("td", { class: "grow" }, h("i", { class: `bar thin ${tone}`, style: { width }, "aria-hidden": "true" })),
+    h(
+      "td",
+      { class: "grow" },
+      h("i", { class: `bar thin ${tone}`, style: { width }, "aria-hidden": "true" }),
+    ),
     h("td", { class: "num" }, value),
   );
 }
@@ -52,7 +60,13 @@ function splitBars(row: OperatorRow): Child {
   const rest = 1 - known.reduce((sum, each) => sum + each.value, 0);
   if (known.length === 0) {
     const why = operator["on_cpu_ratio_unavailable"];
-    return h("p", { class: "note" }, typeof why === "string" ? `Its time was not split: ${why}.` : "Its time was not split further.");
+    return h(
+      "p",
+      { class: "note" },
+      typeof why === "string"
+        ? `Its time was not split: ${why}.`
+        : "Its time was not split further.",
+    );
   }
   const SOURCES: Record<string, string> = {
     ebpf: "Split by the kernel at every switch (eBPF).",
@@ -61,7 +75,16 @@ function splitBars(row: OperatorRow): Child {
   const source = split ? (SOURCES[split.source ?? ""] ?? "") : "";
   return [
     h("h3", { class: "sub" }, "Of the time it is busy"),
-    h("table", { class: "bars" }, h("tbody", null, known.map((each) => bar(each.text, each.value, each.tone, numbers.percent(each.value))), rest > 0.02 ? bar("not separated", rest, "fill-busy", numbers.percent(rest)) : null)),
+    h(
+      "table",
+      { class: "bars" },
+      h(
+        "tbody",
+        null,
+        known.map((each) => bar(each.text, each.value, each.tone, numbers.percent(each.value))),
+        rest > 0.02 ? bar("not separated", rest, "fill-busy", numbers.percent(rest)) : null,
+      ),
+    ),
     source ? h("p", { class: "note" }, source) : null,
   ];
 }
@@ -82,23 +105,44 @@ function causes(row: OperatorRow, offCpu: OffCpu | null): Child {
       h(
         "tbody",
         null,
-        own.map((each) => bar(each.cause || each.class, (each.seconds ?? 0) / most, "fill-b", numbers.seconds(each.seconds))),
+        own.map((each) =>
+          bar(
+            each.cause || each.class,
+            (each.seconds ?? 0) / most,
+            "fill-b",
+            numbers.seconds(each.seconds),
+          ),
+        ),
       ),
     ),
   ];
 }
 
-export function operatorDrawer(row: OperatorRow, offCpu: OffCpu | null, showStacks: () => void): HTMLElement {
+export function operatorDrawer(
+  row: OperatorRow,
+  offCpu: OffCpu | null,
+  showStacks: () => void,
+): HTMLElement {
   const { operator } = row;
-  const threads = operator.threads_count ? ` · ${numbers.plural(operator.threads_count, "thread")}` : "";
+  const threads = operator.threads_count
+    ? ` · ${numbers.plural(operator.threads_count, "thread")}`
+    : "";
   return h(
     "aside",
     { class: "drawer", "aria-label": `Operator ${operator.operator}` },
     h("h3", { class: row.limit && "accent" }, operator.operator),
-    h("p", { class: "dim" }, `${operator.kind ? `${operator.kind} · ` : ""}stage ${operator.stage}${threads}`),
+    h(
+      "p",
+      { class: "dim" },
+      `${operator.kind ? `${operator.kind} · ` : ""}stage ${operator.stage}${threads}`,
+    ),
     facts(row),
     splitBars(row),
     causes(row, offCpu),
-    h("button", { class: "btn", type: "button", click: showStacks, "data-focus": "show stacks" }, "Only its stacks"),
+    h(
+      "button",
+      { class: "btn", type: "button", click: showStacks, "data-focus": "show stacks" },
+      "Only its stacks",
+    ),
   );
 }

@@ -34,8 +34,12 @@ function coresOf(operator: Operator, threads: ReadonlyMap<string, number>): numb
 }
 
 export function operatorRows(report: Report): OperatorRow[] {
-  const threads = new Map((report.pipeline?.stages ?? []).map((stage) => [stage.name, stage.threads ?? 1]));
-  const splits = new Map((report.time_split ?? []).map((each) => [`${each.stage} ${each.operator}`, each]));
+  const threads = new Map(
+    (report.pipeline?.stages ?? []).map((stage) => [stage.name, stage.threads ?? 1]),
+  );
+  const splits = new Map(
+    (report.time_split ?? []).map((each) => [`${each.stage} ${each.operator}`, each]),
+  );
   const all = report.operators ?? [];
   // The trainer's own work is CPU time too, but not an operator's that anybody could tune here.
   const operators = all.filter((each) => each.kind !== "consumer");
@@ -47,7 +51,9 @@ export function operatorRows(report: Report): OperatorRow[] {
       operator,
       split: splits.get(`${operator.stage} ${operator.operator}`),
       cpu: cores === null || total === 0 ? null : cores / total,
-      limit: limit?.operator === operator.operator && (limit.kind !== "stage" || limit.name === operator.stage),
+      limit:
+        limit?.operator === operator.operator &&
+        (limit.kind !== "stage" || limit.name === operator.stage),
     };
   });
 }
@@ -69,7 +75,9 @@ export function splitOf(row: OperatorRow): Split {
   if (busy === null || c === null || c === undefined) return unknown;
   const runnable = split?.runnable_ratio;
   if (typeof runnable !== "number") {
-    return busy - c > SEPARATED * busy ? unknown : { c, b: Math.max(0, busy - c), q: 0, wo: null, busy };
+    return busy - c > SEPARATED * busy
+      ? unknown
+      : { c, b: Math.max(0, busy - c), q: 0, wo: null, busy };
   }
   const work = split ? workOf(split) : 0;
   const q = work > 0 ? Math.min(Math.max(0, busy - c), (busy * runnable) / work) : 0;
@@ -98,7 +106,9 @@ function linesOf(report: Report, rows: readonly OperatorRow[], key: Sort["key"])
   for (const stage of stages) {
     const own = ordered.filter((row) => row.operator.stage === stage.name);
     if (own.length === 0) continue;
-    const cpu = own.some((row) => row.cpu !== null) ? own.reduce((sum, row) => sum + (row.cpu ?? 0), 0) : null;
+    const cpu = own.some((row) => row.cpu !== null)
+      ? own.reduce((sum, row) => sum + (row.cpu ?? 0), 0)
+      : null;
     lines.push({ stage, limit: stage.limit, cpu }, ...own);
     for (const row of own) placed.add(row);
   }
@@ -107,9 +117,14 @@ function linesOf(report: Report, rows: readonly OperatorRow[], key: Sort["key"])
 
 // Of all CPU time. Without tenths where they would say more than is known: threads of stages do not
 // live equally long.
-const cpuShare = (share: number | null) => (share !== null && share >= 0.0995 ? numbers.wholePercent(share) : numbers.percent(share));
+const cpuShare = (share: number | null) =>
+  share !== null && share >= 0.0995 ? numbers.wholePercent(share) : numbers.percent(share);
 
-function stageRow(line: { stage: StageInPipeline; limit: boolean; cpu: number | null }): HTMLTableRowElement {
+function stageRow(line: {
+  stage: StageInPipeline;
+  limit: boolean;
+  cpu: number | null;
+}): HTMLTableRowElement {
   const { stage } = line;
   return h(
     "tr",
@@ -147,7 +162,9 @@ export interface OperatorTableOptions {
 
 export function operatorTable(options: OperatorTableOptions): OperatorTable {
   const { report, rows, course } = options;
-  const courses = new Map((course?.operators ?? []).map((each) => [`${each.stage} ${each.name}`, each.busy]));
+  const courses = new Map(
+    (course?.operators ?? []).map((each) => [`${each.stage} ${each.name}`, each.busy]),
+  );
   let chosen = options.chosen;
   let key: Sort["key"] = "order";
   let search = "";
@@ -161,7 +178,11 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
     const drawn = busy
       ? fitted(
           (width) =>
-            spark(width, { t: course?.t ?? [], d: course?.d ?? [], v: busy }, { from: timeline.from, to: timeline.to, top: 1, height: 20 }),
+            spark(
+              width,
+              { t: course?.t ?? [], d: course?.d ?? [], v: busy },
+              { from: timeline.from, to: timeline.to, top: 1, height: 20 },
+            ),
           { class: "mini" },
         )
       : null;
@@ -173,7 +194,12 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
         { scope: "row" },
         h(
           "button",
-          { type: "button", class: row.limit ? "pick accent" : "pick", "aria-pressed": String(on), "data-focus": `operator ${operator.operator}` },
+          {
+            type: "button",
+            class: row.limit ? "pick accent" : "pick",
+            "aria-pressed": String(on),
+            "data-focus": `operator ${operator.operator}`,
+          },
           operator.operator,
         ),
       ),
@@ -185,15 +211,25 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
       h("td", { class: "hide" }, drawn),
     );
   };
-  const windowed = new WindowedRows<Line>([], (line) => ("stage" in line ? stageRow(line) : operatorRow(line)), ROW, COLUMNS);
+  const windowed = new WindowedRows<Line>(
+    [],
+    (line) => ("stage" in line ? stageRow(line) : operatorRow(line)),
+    ROW,
+    COLUMNS,
+  );
 
   const heads = new Map<Sort["key"], HTMLTableCellElement>();
   const arrange = () => {
-    const found = search ? rows.filter((row) => `${row.operator.stage} ${row.operator.operator}`.toLowerCase().includes(search)) : rows;
+    const found = search
+      ? rows.filter((row) =>
+          `${row.operator.stage} ${row.operator.operator}`.toLowerCase().includes(search),
+        )
+      : rows;
     lines = linesOf(report, found, key);
     windowed.replace(lines);
     for (const [each, head] of heads) {
-      if (each === key) head.setAttribute("aria-sort", each === "alone" ? "ascending" : "descending");
+      if (each === key)
+        head.setAttribute("aria-sort", each === "alone" ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     }
   };
@@ -203,7 +239,11 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
       key = key === own ? "order" : own;
       arrange();
     };
-    const cell = h("th", { scope: "col", class: tone }, h("button", { type: "button", click: sort, "data-focus": `sort ${own}` }, title));
+    const cell = h(
+      "th",
+      { scope: "col", class: tone },
+      h("button", { type: "button", click: sort, "data-focus": `sort ${own}` }, title),
+    );
     if (own !== "order") heads.set(own, cell);
     return cell;
   };
@@ -240,7 +280,9 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
         row.classList.toggle("on", on);
         button?.setAttribute("aria-pressed", String(on));
       }
-      windowed.reveal(lines.findIndex((line) => "operator" in line && line.operator.operator === name));
+      windowed.reveal(
+        lines.findIndex((line) => "operator" in line && line.operator.operator === name),
+      );
     },
     show(text) {
       search = text;

@@ -6,7 +6,15 @@ import { stateBar, stateLegend } from "../charts/states";
 import type { Child } from "../element";
 import { drawing, h, s } from "../element";
 import * as numbers from "../numbers";
-import type { CardText, Operator, Pipeline, QueueInPipeline, Report, StageInPipeline, Trainer } from "../types";
+import type {
+  CardText,
+  Operator,
+  Pipeline,
+  QueueInPipeline,
+  Report,
+  StageInPipeline,
+  Trainer,
+} from "../types";
 import { card } from "./card";
 import type { Table } from "./table";
 
@@ -15,10 +23,22 @@ const MOST_OPERATORS = 3;
 function queueGlyph(queue: QueueInPipeline) {
   const width = 56;
   const fill = Math.min(1, Math.max(0, queue.fill ?? 0));
-  const svg = drawing(width + 20, 26, `${queue.name}: on average ${numbers.percent(queue.fill)} full`, "queueglyph");
+  const svg = drawing(
+    width + 20,
+    26,
+    `${queue.name}: on average ${numbers.percent(queue.fill)} full`,
+    "queueglyph",
+  );
   svg.append(
     s("rect", { x: 3, y: 4, width, height: 17, rx: 3, class: "frame" }),
-    s("rect", { x: 4 + (width - 2) * (1 - fill), y: 5, width: (width - 2) * fill, height: 15, rx: 2, class: "fill-water" }),
+    s("rect", {
+      x: 4 + (width - 2) * (1 - fill),
+      y: 5,
+      width: (width - 2) * fill,
+      height: 15,
+      rx: 2,
+      class: "fill-water",
+    }),
   );
   const places = Math.min(queue.capacity ?? 1, 8);
   for (let i = 1; i < places; i++) {
@@ -38,7 +58,13 @@ function queueElement(queue: QueueInPipeline): HTMLElement {
     queueGlyph(queue),
     share === null || share === undefined
       ? h("span", null, "not measured")
-      : h("span", null, full ? "full " : "empty ", h("b", null, numbers.wholePercent(share)), " of the time"),
+      : h(
+          "span",
+          null,
+          full ? "full " : "empty ",
+          h("b", null, numbers.wholePercent(share)),
+          " of the time",
+        ),
   );
 }
 
@@ -68,12 +94,21 @@ function stageElement(report: Report, stage: StageInPipeline): HTMLElement {
     h("span", { class: "line" }, `busy ${numbers.wholePercent(stage.busy)}`),
     stage.bound_batches_per_second === null
       ? null
-      : h("span", { class: "line" }, `allows ${numbers.rateNumber(stage.bound_batches_per_second)}/s`),
+      : h(
+          "span",
+          { class: "line" },
+          `allows ${numbers.rateNumber(stage.bound_batches_per_second)}/s`,
+        ),
     h(
       "span",
       { class: "operators" },
       operators.map((each) =>
-        h("span", null, h("span", { title: each.operator }, each.operator), h("span", null, numbers.wholePercent(each.busy_ratio))),
+        h(
+          "span",
+          null,
+          h("span", { title: each.operator }, each.operator),
+          h("span", null, numbers.wholePercent(each.busy_ratio)),
+        ),
       ),
     ),
   );
@@ -82,7 +117,9 @@ function stageElement(report: Report, stage: StageInPipeline): HTMLElement {
 function trainerElement(trainer: Trainer): HTMLElement {
   const wait = Math.min(1, Math.max(0, trainer.wait_ratio ?? 0));
   const row = (name: string, rate: number | null) =>
-    rate === null ? null : h("span", null, h("span", null, name), h("span", null, `${numbers.rateNumber(rate)}/s`));
+    rate === null
+      ? null
+      : h("span", null, h("span", null, name), h("span", null, `${numbers.rateNumber(rate)}/s`));
   return h(
     "div",
     { class: trainer.limit ? "stage limit" : "stage" },
@@ -97,7 +134,12 @@ function trainerElement(trainer: Trainer): HTMLElement {
           h("i", { class: "fill-wait", style: { width: `${wait * 100}%` } }),
         ),
     h("span", { class: "line" }, `waits ${numbers.wholePercent(trainer.wait_ratio)}`),
-    h("span", { class: "operators" }, row("takes", trainer.takes_batches_per_second), row("wants", trainer.wants_batches_per_second)),
+    h(
+      "span",
+      { class: "operators" },
+      row("takes", trainer.takes_batches_per_second),
+      row("wants", trainer.wants_batches_per_second),
+    ),
   );
 }
 
@@ -105,7 +147,8 @@ function trainerElement(trainer: Trainer): HTMLElement {
 function columnsOf(pipeline: Pipeline): StageInPipeline[][] {
   const feeds = new Map<string, string[]>();
   for (const stage of pipeline.stages) {
-    for (const input of stage.input ?? []) feeds.set(input, [...(feeds.get(input) ?? []), stage.name]);
+    for (const input of stage.input ?? [])
+      feeds.set(input, [...(feeds.get(input) ?? []), stage.name]);
   }
   const distances = new Map<string, number>();
   const distance = (name: string, depth: number): number => {
@@ -152,7 +195,9 @@ function flowElement(report: Report, pipeline: Pipeline): HTMLElement {
         h(
           "div",
           { class: "column" },
-          column.map((stage) => h("div", { class: "link" }, piece(stage, i === columns.length - 1))),
+          column.map((stage) =>
+            h("div", { class: "link" }, piece(stage, i === columns.length - 1)),
+          ),
         ),
       ),
       end ? h("div", { class: "column" }, h("div", { class: "link" }, end)) : null,

@@ -15,9 +15,19 @@ const latencyEdge = (seconds: number) => {
   return seconds >= 1e-9 ? text.replace(/^(\d{2,})\.\d+/, "$1") : text;
 };
 
-function part(title: string, buckets: Bucket[] | null, name: (edge: number) => string, tone: "c" | "b"): Child {
+function part(
+  title: string,
+  buckets: Bucket[] | null,
+  name: (edge: number) => string,
+  tone: "c" | "b",
+): Child {
   if (!buckets || buckets.length === 0) {
-    return h("div", null, h("h3", { class: "sub" }, title), h("p", { class: "dim" }, "not measured"));
+    return h(
+      "div",
+      null,
+      h("h3", { class: "sub" }, title),
+      h("p", { class: "dim" }, "not measured"),
+    );
   }
   const total = buckets.reduce((sum, bucket) => sum + bucket[1], 0);
   const label = `${title} of ${numbers.plural(total, "request")}, in buckets that double`;
@@ -45,10 +55,25 @@ export function requestsCard(histograms: Histograms | null, text: CardText): HTM
       ),
     ),
     table: () => ({
-      columns: [{ title: "direction" }, { title: "what" }, { title: "from", format: (value) => String(value) }, { title: "requests" }],
+      columns: [
+        { title: "direction" },
+        { title: "what" },
+        { title: "from", format: (value) => String(value) },
+        { title: "requests" },
+      ],
       rows: io.flatMap((each) => [
-        ...(each.size ?? []).map(([from, count]): Cell[] => [each.direction, "size in bytes", from, count]),
-        ...(each.latency ?? []).map(([from, count]): Cell[] => [each.direction, "latency in seconds", from, count]),
+        ...(each.size ?? []).map(([from, count]): Cell[] => [
+          each.direction,
+          "size in bytes",
+          from,
+          count,
+        ]),
+        ...(each.latency ?? []).map(([from, count]): Cell[] => [
+          each.direction,
+          "latency in seconds",
+          from,
+          count,
+        ]),
       ]),
     }),
   });

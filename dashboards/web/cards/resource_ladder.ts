@@ -16,7 +16,9 @@ export function rungName(resource: string): string {
 function rowOf(rung: Rung): LadderRow {
   return {
     name: rungName(rung.resource),
-    short: rungName(rung.resource).replace(/ ×\d+$/, "").replace("memory bandwidth", "mem. bw."),
+    short: rungName(rung.resource)
+      .replace(/ ×\d+$/, "")
+      .replace("memory bandwidth", "mem. bw."),
     rate: rung.attainable_batches_per_second,
     low: rung.attainable_batches_per_second_low,
     high: rung.attainable_batches_per_second_high,

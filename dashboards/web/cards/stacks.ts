@@ -13,7 +13,11 @@ import type { Cell } from "./table";
 export const KINDS: readonly { key: string; text: string; answer: string }[] = [
   { key: "cpu", text: "On a core", answer: "on a core" },
   { key: "off_cpu", text: "Blocked inside", answer: "blocked inside an operator" },
-  { key: "waiting", text: "Waiting for others", answer: "waiting for a queue or outside operators" },
+  {
+    key: "waiting",
+    text: "Waiting for others",
+    answer: "waiting for a queue or outside operators",
+  },
 ];
 
 const MOST_ROWS = 20000;
@@ -65,10 +69,15 @@ export function stacksCard(
   let focus: Trail = [];
   let search = "";
   const note = h("p", { class: "note", role: "status" });
-  const crumbs = h("nav", { class: "crumbs", "aria-label": "Frames that are widened", hidden: true });
+  const crumbs = h("nav", {
+    class: "crumbs",
+    "aria-label": "Frames that are widened",
+    hidden: true,
+  });
   const drawing = new Fitted((width) => {
     const drawn = icicle(width, stacks, { focus, search, limits, onFocus: choose });
-    const found = drawn.found === null ? "" : `"${search}" is in ${numbers.percent(drawn.found)} of the time. `;
+    const found =
+      drawn.found === null ? "" : `"${search}" is in ${numbers.percent(drawn.found)} of the time. `;
     note.textContent = `${found}${numbers.seconds(stacks.total_seconds)} of all threads. Rows: stage, operator, then its stack. Choose a frame to widen it.`;
     return drawn.svg;
   });
@@ -82,7 +91,11 @@ export function stacksCard(
   function set(trail: Trail): void {
     focus = trail;
     const step = (title: string, length: number) =>
-      h("button", { type: "button", class: "more", click: () => set(focus.slice(0, length)) }, title);
+      h(
+        "button",
+        { type: "button", class: "more", click: () => set(focus.slice(0, length)) },
+        title,
+      );
     crumbs.replaceChildren(
       step("All", 0),
       ...focus.slice(0, -1).map((frame, i) => step(stacks.frames[frame] ?? "", i + 1)),
@@ -95,10 +108,16 @@ export function stacksCard(
   }
 
   const buttons = KINDS.map(({ key, text: title }) =>
-    h("button", { type: "button", "data-focus": `kind ${key}`, click: () => void load(key) }, title),
+    h(
+      "button",
+      { type: "button", "data-focus": `kind ${key}`, click: () => void load(key) },
+      title,
+    ),
   );
   const mark = () =>
-    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(KINDS[i].key === kind)));
+    buttons.forEach((button, i) =>
+      button.setAttribute("aria-pressed", String(KINDS[i].key === kind)),
+    );
 
   function empty(): HTMLElement {
     const words = KINDS.find((each) => each.key === kind)?.answer ?? kind;
@@ -140,12 +159,20 @@ export function stacksCard(
   }
 
   let pending: readonly string[] | null = null;
-  const find = h("input", { type: "search", placeholder: "Find a function", "aria-label": "Find a function", "data-focus": "find" });
+  const find = h("input", {
+    type: "search",
+    placeholder: "Find a function",
+    "aria-label": "Find a function",
+    "data-focus": "find",
+  });
   find.addEventListener("input", () => {
     search = find.value.trim().toLowerCase();
     if (stacks.roots.length > 0) drawing.redraw();
   });
-  const controls = [find, h("div", { class: "seg", role: "group", "aria-label": "Kind of stacks" }, buttons)];
+  const controls = [
+    find,
+    h("div", { class: "seg", role: "group", "aria-label": "Kind of stacks" }, buttons),
+  ];
   const element = card({
     key: "stacks",
     text,
@@ -153,7 +180,10 @@ export function stacksCard(
     legend: note,
     controls,
     table: () => ({
-      columns: [{ title: "stack, from the root" }, { title: "seconds of its own", format: numbers.seconds }],
+      columns: [
+        { title: "stack, from the root" },
+        { title: "seconds of its own", format: numbers.seconds },
+      ],
       rows: folded(stacks),
     }),
   });

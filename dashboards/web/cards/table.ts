@@ -33,7 +33,9 @@ export function tableElement(table: Table, caption: string): HTMLElement {
     h(
       "tr",
       null,
-      table.columns.map((column, i) => h("th", { scope: "col", class: numeric[i] && "num" }, column.title)),
+      table.columns.map((column, i) =>
+        h("th", { scope: "col", class: numeric[i] && "num" }, column.title),
+      ),
     ),
   );
   const row = (cells: Cell[]) =>
@@ -75,7 +77,12 @@ export class WindowedRows<T> {
   // The box in which the table scrolls, where it has to.
   scroller(table: HTMLElement, label: string): HTMLElement {
     const long = this.rows.length > ALL_AT_ONCE;
-    const attributes = { class: long ? "scroll tall" : "scroll", tabindex: 0, role: "region", "aria-label": label };
+    const attributes = {
+      class: long ? "scroll tall" : "scroll",
+      tabindex: 0,
+      role: "region",
+      "aria-label": label,
+    };
     this.box = h("div", attributes, table);
     this.box.addEventListener("scroll", () => this.show(), { passive: true });
     requestAnimationFrame(() => this.show());
@@ -102,7 +109,9 @@ export class WindowedRows<T> {
   reveal(index: number): void {
     if (this.rows.length <= ALL_AT_ONCE || !this.box || index < 0) return;
     const top = index * this.height;
-    const inView = top >= this.box.scrollTop && top < this.box.scrollTop + this.box.clientHeight - 2 * this.height;
+    const inView =
+      top >= this.box.scrollTop &&
+      top < this.box.scrollTop + this.box.clientHeight - 2 * this.height;
     if (!inView) this.box.scrollTop = Math.max(0, top - this.box.clientHeight / 2);
     this.show();
   }

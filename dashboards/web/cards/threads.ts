@@ -22,7 +22,12 @@ function row(group: ThreadGroup): HTMLElement {
   return h(
     "tr",
     null,
-    h("th", { scope: "row" }, group.group, group.role ? h("span", { class: "u" }, ` ${group.role}`) : null),
+    h(
+      "th",
+      { scope: "row" },
+      group.group,
+      group.role ? h("span", { class: "u" }, ` ${group.role}`) : null,
+    ),
     h(
       "td",
       { class: "grow" },
@@ -31,7 +36,9 @@ function row(group: ThreadGroup): HTMLElement {
         { class: "statebar", "aria-hidden": "true" },
         KINDS.map((kind) => {
           const part = share(group, kind.key) ?? 0;
-          return part > 0 ? h("i", { class: kind.class, style: { width: `${Math.min(1, part) * 100}%` } }) : null;
+          return part > 0
+            ? h("i", { class: kind.class, style: { width: `${Math.min(1, part) * 100}%` } })
+            : null;
         }),
       ),
     ),
@@ -44,12 +51,26 @@ export function threadsCard(report: Report): HTMLElement | null {
   if (groups.length === 0) return null;
   return card({
     key: "threads",
-    text: { question: "What did the threads of each process do?", answer: `${numbers.plural(groups.length, "group")} of threads, seen from outside` },
+    text: {
+      question: "What did the threads of each process do?",
+      answer: `${numbers.plural(groups.length, "group")} of threads, seen from outside`,
+    },
     chart: h("table", { class: "bars" }, h("tbody", null, groups.map(row))),
-    legend: legend([...KINDS.map(({ class: tone, text }) => ({ class: tone, text })), { class: "fill-wi", text: "other waits" }]),
+    legend: legend([
+      ...KINDS.map(({ class: tone, text }) => ({ class: tone, text })),
+      { class: "fill-wi", text: "other waits" },
+    ]),
     table: () => ({
-      columns: [{ title: "threads" }, { title: "role" }, ...KINDS.map((kind) => ({ title: kind.text, format: numbers.percent }))],
-      rows: groups.map((group) => [group.group, group.role, ...KINDS.map((kind) => share(group, kind.key))]),
+      columns: [
+        { title: "threads" },
+        { title: "role" },
+        ...KINDS.map((kind) => ({ title: kind.text, format: numbers.percent })),
+      ],
+      rows: groups.map((group) => [
+        group.group,
+        group.role,
+        ...KINDS.map((kind) => share(group, kind.key)),
+      ]),
     }),
   });
 }

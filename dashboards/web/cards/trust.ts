@@ -22,15 +22,25 @@ export function trustCard(report: Report, text: CardText): HTMLElement | null {
     fact(
       "Cost of recording",
       numbers.percent(cost?.machine_ratio),
-      cost?.machine_ratio === null || cost?.machine_ratio === undefined ? "not recorded" : "of the machine",
+      cost?.machine_ratio === null || cost?.machine_ratio === undefined
+        ? "not recorded"
+        : "of the machine",
       cost?.collector_rss_bytes ? `, ${numbers.bytes(cost.collector_rss_bytes)}` : null,
     ),
     fact("Events lost", numbers.count(cost?.events_lost_count), losses[0]?.affects ?? null),
-    fact("How time was split", level === null ? numbers.NONE : `level ${level}`, report.measurements?.accounting_note ?? ""),
+    fact(
+      "How time was split",
+      level === null ? numbers.NONE : `level ${level}`,
+      report.measurements?.accounting_note ?? "",
+    ),
     fact(
       "Probes",
       `${working} of ${probes.length}`,
-      h("a", linkTo("environment", report.run.id), working < probes.length ? "work here; why the others do not" : "work here"),
+      h(
+        "a",
+        linkTo("environment", report.run.id),
+        working < probes.length ? "work here; why the others do not" : "work here",
+      ),
     ),
   );
   return card({

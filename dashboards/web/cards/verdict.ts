@@ -85,10 +85,23 @@ function stepBar(name: string, whole: number, longest: number, wait: number, end
     h("span", { class: "who" }, name),
     h(
       "div",
-      { class: "steprow", role: "img", "aria-label": label, style: { width: `${(whole / longest) * 100}%` } },
-      h("span", { class: "fill-compute", style: { flex: 1 - wait } }, `computes ${numbers.seconds(computes)}`),
+      {
+        class: "steprow",
+        role: "img",
+        "aria-label": label,
+        style: { width: `${(whole / longest) * 100}%` },
+      },
+      h(
+        "span",
+        { class: "fill-compute", style: { flex: 1 - wait } },
+        `computes ${numbers.seconds(computes)}`,
+      ),
       wait > 0.001
-        ? h("span", { class: "fill-wait", style: { flex: wait } }, wait > 0.14 ? `waits ${numbers.seconds(whole * wait)}` : "")
+        ? h(
+            "span",
+            { class: "fill-wait", style: { flex: wait } },
+            wait > 0.14 ? `waits ${numbers.seconds(whole * wait)}` : "",
+          )
         : null,
     ),
     h("span", { class: "end" }, end),
@@ -110,14 +123,25 @@ function stepBars(report: Report): HTMLElement | null {
     h("b", null, numbers.rateNumber(value)),
     ` batches/s ${rest}`,
   ];
-  const gains = predicted && then && Math.abs((predicted.gain_ratio ?? 0)) > 0.005;
+  const gains = predicted && then && Math.abs(predicted.gain_ratio ?? 0) > 0.005;
   const thenWait = then && wants ? Math.max(0, Math.min(1, 1 - 1 / (then * wants))) : 0;
-  const interval = numbers.interval(predicted?.batches_per_second_low, predicted?.batches_per_second_high);
+  const interval = numbers.interval(
+    predicted?.batches_per_second_low,
+    predicted?.batches_per_second_high,
+  );
   return h(
     "div",
     { class: "stepbars" },
     stepBar("a step now", now, longest, Math.min(1, wait), rateText(rate)),
-    gains ? stepBar("predicted", then, longest, thenWait, rateText(predicted.batches_per_second, interval)) : null,
+    gains
+      ? stepBar(
+          "predicted",
+          then,
+          longest,
+          thenWait,
+          rateText(predicted.batches_per_second, interval),
+        )
+      : null,
   );
 }
 

@@ -6,7 +6,12 @@ import { linear, ticks } from "./scale";
 const HEIGHT = 220;
 const BOTTOM = 26;
 
-function stepPath(values: readonly number[], x: (v: number) => number, y: (p: number) => number, to: number) {
+function stepPath(
+  values: readonly number[],
+  x: (v: number) => number,
+  y: (p: number) => number,
+  to: number,
+) {
   const sorted = [...values].sort((a, b) => a - b);
   let path = "";
   sorted.forEach((value, i) => {

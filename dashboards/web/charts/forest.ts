@@ -24,7 +24,10 @@ const BOTTOM = 22;
 function reach(rows: readonly ForestRow[]): number {
   const known = rows.filter((row) => row.change !== null);
   const changes = Math.max(0, ...known.map((row) => Math.abs(row.change ?? 0)));
-  const intervals = Math.max(0, ...known.map((row) => Math.max(Math.abs(row.low ?? 0), Math.abs(row.high ?? 0))));
+  const intervals = Math.max(
+    0,
+    ...known.map((row) => Math.max(Math.abs(row.low ?? 0), Math.abs(row.high ?? 0))),
+  );
   return Math.max(0.02, changes, Math.min(intervals, 2 * changes)) * 1.1;
 }
 
@@ -45,14 +48,24 @@ export function forest(width: number, rows: readonly ForestRow[], label: string)
   for (const tick of ticks(-most, most, narrow ? 3 : 6)) {
     svg.append(
       s("line", { x1: x(tick), x2: x(tick), y1: base - 3, y2: base + 2, class: "rule" }),
-      s("text", { x: x(tick), y: base + 16, class: "middle dim" }, tick === 0 ? "0" : numbers.wholePercent(tick).replace("-", "−")),
+      s(
+        "text",
+        { x: x(tick), y: base + 16, class: "middle dim" },
+        tick === 0 ? "0" : numbers.wholePercent(tick).replace("-", "−"),
+      ),
     );
   }
   rows.forEach((row, index) => {
     const y = TOP + index * ROW + ROW / 2;
     svg.append(s("text", { x: 0, y: y + 4, class: "name" }, cut(row.name, left - 6)));
     if (row.change === null) {
-      svg.append(s("text", { x: left + 6, y: y + 4, class: "dim" }, cut(row.note || "not measured", width - left)));
+      svg.append(
+        s(
+          "text",
+          { x: left + 6, y: y + 4, class: "dim" },
+          cut(row.note || "not measured", width - left),
+        ),
+      );
       return;
     }
     if (row.low !== null && row.high !== null) {
@@ -67,7 +80,13 @@ export function forest(width: number, rows: readonly ForestRow[], label: string)
           s("tspan", { class: "strong" }, inPoints(row, row.change)),
           s("tspan", { class: "dim" }, cut(` ${interval} ${row.word}`, 150)),
         ];
-    svg.append(s("text", { x: narrow ? width : right + 16, y: y + 4, class: narrow ? "end strong" : "" }, ...said));
+    svg.append(
+      s(
+        "text",
+        { x: narrow ? width : right + 16, y: y + 4, class: narrow ? "end strong" : "" },
+        ...said,
+      ),
+    );
   });
   return svg;
 }

@@ -79,7 +79,14 @@ function layOutFrom(stacks: Stacks, focus: Trail, width: number, least: number):
     const node = level.find((each) => each[0] === frame);
     if (!node) break;
     trail.push(frame);
-    const box: Box = { node, depth: trail.length - 1, left: 0, right: width, trail: [...trail], parent };
+    const box: Box = {
+      node,
+      depth: trail.length - 1,
+      left: 0,
+      right: width,
+      trail: [...trail],
+      parent,
+    };
     boxes.push(box);
     parent = box;
     level = node[2] ?? [];
@@ -120,7 +127,10 @@ function neighbour(boxes: readonly Box[], box: Box, key: string): Box | undefine
     case "ArrowRight":
       return boxes.slice(index + 1).find((each) => each.depth === box.depth);
     case "ArrowLeft":
-      return boxes.slice(0, index).reverse().find((each) => each.depth === box.depth);
+      return boxes
+        .slice(0, index)
+        .reverse()
+        .find((each) => each.depth === box.depth);
     case "Home":
       return boxes[0];
     default:

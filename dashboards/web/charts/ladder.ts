@@ -41,7 +41,8 @@ function frameOf(width: number, rows: readonly LadderRow[], lines: LadderLines):
   const left = Math.min(narrow ? 96 : 190, longest * 7 + 14);
   const right = narrow ? 60 : 150;
   const values: number[] = [];
-  for (const row of rows.filter(placed)) values.push(row.rate, row.low || row.rate, row.high || row.rate);
+  for (const row of rows.filter(placed))
+    values.push(row.rate, row.low || row.rate, row.high || row.rate);
   for (const line of [lines.rate, lines.wanted]) if (line) values.push(line);
   const low = Math.min(...values) * 0.86;
   const high = Math.max(...values) * 1.06;
@@ -71,7 +72,14 @@ function known(frame: Frame, row: LadderRow & { rate: number }, y: number) {
 }
 
 // A vertical line with its words, which stand on the side that has room for them.
-function flag(frame: Frame, rate: number, text: string, y: number, bottom: number, dashed: boolean) {
+function flag(
+  frame: Frame,
+  rate: number,
+  text: string,
+  y: number,
+  bottom: number,
+  dashed: boolean,
+) {
   const at = frame.x(rate);
   const turned = at + text.length * 6.8 + 8 > frame.width;
   return [
@@ -80,7 +88,12 @@ function flag(frame: Frame, rate: number, text: string, y: number, bottom: numbe
   ];
 }
 
-export function ladder(width: number, rows: readonly LadderRow[], lines: LadderLines, label: string) {
+export function ladder(
+  width: number,
+  rows: readonly LadderRow[],
+  lines: LadderLines,
+  label: string,
+) {
   const first = rows.filter(placed);
   const ordered: LadderRow[] = [...first, ...rows.filter((row) => !placed(row))];
   const svg = drawing(width, TOP + ordered.length * ROW + 6, label, "ladder");
@@ -107,7 +120,9 @@ export function ladder(width: number, rows: readonly LadderRow[], lines: LadderL
     if (placed(row)) {
       for (const node of known(frame, row, y)) if (node) svg.append(node);
     } else {
-      const text = frame.narrow ? "not measured" : cut(row.note || "not measured", width - frame.left);
+      const text = frame.narrow
+        ? "not measured"
+        : cut(row.note || "not measured", width - frame.left);
       svg.append(s("text", { x: frame.left + 6, y: y + 4, class: "dim" }, text));
     }
   });

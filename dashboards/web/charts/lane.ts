@@ -27,7 +27,8 @@ function runs(course: Course, value: At): number[][] {
   for (let i = 0; i < course.t.length; i++) {
     const here = value(i);
     const touches =
-      run.length === 0 || course.t[i] - (course.t[i - 1] + course.d[i - 1]) < 0.5 * course.d[i] + 1e-6;
+      run.length === 0 ||
+      course.t[i] - (course.t[i - 1] + course.d[i - 1]) < 0.5 * course.d[i] + 1e-6;
     if (here === null || here === undefined || !touches) {
       if (run.length > 0) found.push(run);
       run = [];
@@ -75,7 +76,12 @@ function ground(course: Course, x: Scale, y: number, height: number, known: At) 
   return s("path", { d: area(course, x, y, height, never, full), class: "fill-wi" });
 }
 
-export function stageLane(course: Course, stage: StageCourse, height: number, limit: boolean): Lane {
+export function stageLane(
+  course: Course,
+  stage: StageCourse,
+  height: number,
+  limit: boolean,
+): Lane {
   const sum = (keys: ("c" | "b" | "q" | "wo")[]): At => {
     return (i) => {
       let total = 0;
@@ -131,18 +137,27 @@ export function queueLane(course: Course, queue: QueueCourse, height: number): L
       const left = x(course.from);
       const width = Math.max(0, x(course.to) - left);
       plot.append(s("rect", { x: left, y, width, height, class: "frame" }));
-      plot.append(s("path", { d: area(course, x, y, height, never, (i) => queue.fill[i]), class: "fill-water" }));
+      plot.append(
+        s("path", {
+          d: area(course, x, y, height, never, (i) => queue.fill[i]),
+          class: "fill-water",
+        }),
+      );
     },
     read(window) {
       if (window !== null) {
         const fill = queue.fill[window];
         if (fill === null || fill === undefined) return numbers.NONE;
-        return places ? `${numbers.count(Number((fill * places).toPrecision(2)))} of ${places}` : numbers.percent(fill);
+        return places
+          ? `${numbers.count(Number((fill * places).toPrecision(2)))} of ${places}`
+          : numbers.percent(fill);
       }
       const full = meanInRange(course.t, course.d, (i) => queue.full[i]);
       const empty = meanInRange(course.t, course.d, (i) => queue.empty[i]);
       if (full === null || empty === null) return numbers.NONE;
-      return full > empty ? `full ${numbers.percent(full)} of the time` : `empty ${numbers.percent(empty)} of the time`;
+      return full > empty
+        ? `full ${numbers.percent(full)} of the time`
+        : `empty ${numbers.percent(empty)} of the time`;
     },
   };
 }
@@ -152,7 +167,13 @@ let hatches = 0;
 // The hatching of time that is lost. A drawing carries its own, so that it can be kept as a file.
 function hatch(plot: SVGElement): string {
   const id = `hatch${++hatches}`;
-  const attributes = { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
+  const attributes = {
+    id,
+    width: 6,
+    height: 6,
+    patternUnits: "userSpaceOnUse",
+    patternTransform: "rotate(45)",
+  };
   const pattern = s(
     "pattern",
     attributes,
@@ -163,7 +184,12 @@ function hatch(plot: SVGElement): string {
   return `url(#${id})`;
 }
 
-export function trainerLane(course: Course, step: StepCourse, height: number, limit: boolean): Lane {
+export function trainerLane(
+  course: Course,
+  step: StepCourse,
+  height: number,
+  limit: boolean,
+): Lane {
   const whole = (i: number) => (step.wait[i] ?? 0) + (step.compute[i] ?? 0);
   // A window in which no step ended may be a wait or a part of one long step: it stays empty.
   const share: At = (i) => (whole(i) > 0 ? (step.wait[i] ?? 0) / whole(i) : null);
@@ -177,17 +203,26 @@ export function trainerLane(course: Course, step: StepCourse, height: number, li
     gapAfter: 14,
     paint(plot, x, y) {
       plot.append(
-        s("path", { d: area(course, x, y, height, never, (i) => (share(i) === null ? null : 1)), fill: hatch(plot) }),
         s("path", {
-          d: area(course, x, y, height, never, (i) => (share(i) === null ? null : 1 - (share(i) ?? 0))),
+          d: area(course, x, y, height, never, (i) => (share(i) === null ? null : 1)),
+          fill: hatch(plot),
+        }),
+        s("path", {
+          d: area(course, x, y, height, never, (i) =>
+            share(i) === null ? null : 1 - (share(i) ?? 0),
+          ),
           class: "fill-compute",
         }),
       );
     },
     read(window) {
       if (window !== null) return `waits ${numbers.percent(share(window))}`;
-      const waits = meanInRange(course.t, course.d, (i) => (whole(i) > 0 ? (step.wait[i] ?? 0) / course.d[i] : null));
-      const all = meanInRange(course.t, course.d, (i) => (whole(i) > 0 ? whole(i) / course.d[i] : null));
+      const waits = meanInRange(course.t, course.d, (i) =>
+        whole(i) > 0 ? (step.wait[i] ?? 0) / course.d[i] : null,
+      );
+      const all = meanInRange(course.t, course.d, (i) =>
+        whole(i) > 0 ? whole(i) / course.d[i] : null,
+      );
       return `waits ${numbers.percent(waits === null || !all ? null : waits / all)}`;
     },
   };
@@ -218,10 +253,13 @@ export function rateLane(course: Course, step: StepCourse, height: number): Lane
         s("path", { d: outline(course, x, y, height, part), class: "line-ink" }),
       );
       const left = x(course.from);
-      plot.append(s("line", { x1: left, x2: x(course.to), y1: y + height, y2: y + height, class: "rule" }));
+      plot.append(
+        s("line", { x1: left, x2: x(course.to), y1: y + height, y2: y + height, class: "rule" }),
+      );
     },
     read(window) {
-      const value = window === null ? meanInRange(course.t, course.d, perSecond) : perSecond(window);
+      const value =
+        window === null ? meanInRange(course.t, course.d, perSecond) : perSecond(window);
       return numbers.rate(value, "rows");
     },
   };
@@ -232,10 +270,12 @@ export function stepLane(course: Course, step: StepCourse, height: number): Lane
   const { p50, p99 } = step;
   if (!p50 || !p99 || !p99.some((value) => value !== null)) return null;
   const most = Math.max(...p99.map((value) => value ?? 0)) * 1.05 || 1;
-  const part = (values: Figure[]): At => (i) => {
-    const value = values[i];
-    return value === null || value === undefined ? null : value / most;
-  };
+  const part =
+    (values: Figure[]): At =>
+    (i) => {
+      const value = values[i];
+      return value === null || value === undefined ? null : value / most;
+    };
   return {
     key: "step time",
     label: "step p50, p99",

@@ -38,7 +38,14 @@ export function lanesOf(course: Course, limits: ReadonlySet<string>): Lane[] {
   return list;
 }
 
-function paintPhases(svg: SVGElement, plot: SVGElement, course: Course, x: Scale, top: number, height: number) {
+function paintPhases(
+  svg: SVGElement,
+  plot: SVGElement,
+  course: Course,
+  x: Scale,
+  top: number,
+  height: number,
+) {
   const [left, right] = [x(timeline.from), x(timeline.to)];
   let free = -Infinity;
   for (const phase of course.phases) {
@@ -47,7 +54,13 @@ function paintPhases(svg: SVGElement, plot: SVGElement, course: Course, x: Scale
     if (end <= left || begin >= right) continue;
     if (phase.phase !== "steady") {
       plot.append(
-        s("rect", { x: begin, y: top, width: end - begin, height: height - top - AXIS, class: "fill-page" }),
+        s("rect", {
+          x: begin,
+          y: top,
+          width: end - begin,
+          height: height - top - AXIS,
+          class: "fill-page",
+        }),
       );
     }
     const middle = (begin + end) / 2;
@@ -57,7 +70,15 @@ function paintPhases(svg: SVGElement, plot: SVGElement, course: Course, x: Scale
       free = middle + room / 2 + 6;
     }
     if (phase.from > timeline.from) {
-      plot.append(s("line", { x1: x(phase.from), x2: x(phase.from), y1: 16, y2: height - AXIS, class: "rule" }));
+      plot.append(
+        s("line", {
+          x1: x(phase.from),
+          x2: x(phase.from),
+          y1: 16,
+          y2: height - AXIS,
+          class: "rule",
+        }),
+      );
     }
   }
 }
@@ -79,7 +100,9 @@ function paintMarks(svg: SVGElement, course: Course, x: Scale, height: number, r
 function paintAxis(svg: SVGElement, x: Scale, height: number, narrow: boolean) {
   const span = timeline.to - timeline.from;
   for (const tick of timeTicks(timeline.from, timeline.to, narrow ? 3 : 8)) {
-    svg.append(s("text", { x: x(tick), y: height - 6, class: "middle dim" }, timeLabel(tick, span)));
+    svg.append(
+      s("text", { x: x(tick), y: height - 6, class: "middle dim" }, timeLabel(tick, span)),
+    );
   }
 }
 
@@ -97,7 +120,12 @@ function topOf(course: Course): number {
   return marked ? TOP + MARKS : TOP;
 }
 
-export function lanes(width: number, course: Course, limits: ReadonlySet<string>, label: string): Lanes {
+export function lanes(
+  width: number,
+  course: Course,
+  limits: ReadonlySet<string>,
+  label: string,
+): Lanes {
   const narrow = width < 560;
   const left = narrow ? 74 : 112;
   const right = width - (narrow ? 8 : 166);
@@ -109,7 +137,11 @@ export function lanes(width: number, course: Course, limits: ReadonlySet<string>
   const clip = `clip${++clips}`;
   const plot = s("g", { "clip-path": `url(#${clip})` });
   svg.append(
-    s("defs", null, s("clipPath", { id: clip }, s("rect", { x: left, y: 0, width: right - left, height }))),
+    s(
+      "defs",
+      null,
+      s("clipPath", { id: clip }, s("rect", { x: left, y: 0, width: right - left, height })),
+    ),
     plot,
   );
   paintPhases(svg, plot, course, x, top, height);
@@ -118,13 +150,23 @@ export function lanes(width: number, course: Course, limits: ReadonlySet<string>
   for (const lane of list) {
     lane.paint(plot, x, y);
     if (lane.limit) {
-      const frame = { x: left - 1, y: y - 1, width: right - left + 2, height: lane.height + 2, rx: 2 };
+      const frame = {
+        x: left - 1,
+        y: y - 1,
+        width: right - left + 2,
+        height: lane.height + 2,
+        rx: 2,
+      };
       svg.append(s("rect", { ...frame, class: "limit-frame" }));
     }
     paintLabel(svg, lane, y, left, narrow);
     if (!narrow) {
       const tone = lane.minor ? "dim small" : "small";
-      const node = s("text", { x: right + 12, y: y + lane.height / 2 + 4, class: tone }, lane.read(null));
+      const node = s(
+        "text",
+        { x: right + 12, y: y + lane.height / 2 + 4, class: tone },
+        lane.read(null),
+      );
       svg.append(node);
       readouts.push({ node, lane });
     }

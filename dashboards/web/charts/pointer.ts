@@ -14,7 +14,11 @@ export interface Frame {
 const LEAST_DRAG = 4; // pixels
 
 export function followPointer(svg: SVGSVGElement, frame: Frame): void {
-  const brush = s("rect", { y: frame.top, height: frame.bottom - frame.top, class: "brush hidden" });
+  const brush = s("rect", {
+    y: frame.top,
+    height: frame.bottom - frame.top,
+    class: "brush hidden",
+  });
   svg.append(brush);
   svg.classList.add("pointed");
   let start: number | null = null; // in pixels of the drawing
@@ -23,8 +27,7 @@ export function followPointer(svg: SVGSVGElement, frame: Frame): void {
     const scale = box.width > 0 ? svg.viewBox.baseVal.width / box.width : 1;
     return Math.min(frame.right, Math.max(frame.left, (event.clientX - box.left) * scale));
   };
-  const time = (at: number) =>
-    linear(frame.left, frame.right, timeline.from, timeline.to)(at);
+  const time = (at: number) => linear(frame.left, frame.right, timeline.from, timeline.to)(at);
   svg.addEventListener("pointermove", (event) => {
     const at = pixel(event);
     timeline.point(time(at));

@@ -61,7 +61,9 @@ export function timeLabel(at: number, span: number): string {
   const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
   if (span > 7200) return `${Math.floor(at / 3600)}:${two((at % 3600) / 60)} h`;
   if (span > 150) return `${Math.floor(at / 60)}:${two(at % 60)} min`;
-  return at >= 120 ? `${Number(at.toFixed(2))} s` : seconds(at).replace(/\.0+(?=\D)|(\.\d*?)0+(?=\D)/, "$1");
+  return at >= 120
+    ? `${Number(at.toFixed(2))} s`
+    : seconds(at).replace(/\.0+(?=\D)|(\.\d*?)0+(?=\D)/, "$1");
 }
 
 // Text cut to about `room` pixels of 12 pixel type; empty where not even two letters fit.

@@ -24,7 +24,9 @@ export function stretches(data: SparkData): [number, number][] {
   for (let i = 0; i <= data.t.length; i++) {
     const here = i < data.t.length && typeof data.v[i] === "number";
     const joined =
-      i === 0 || i >= data.t.length || data.t[i] - (data.t[i - 1] + data.d[i - 1]) < 0.5 * data.d[i];
+      i === 0 ||
+      i >= data.t.length ||
+      data.t[i] - (data.t[i - 1] + data.d[i - 1]) < 0.5 * data.d[i];
     if (first >= 0 && (!here || !joined)) {
       found.push([first, i - 1]);
       first = -1;
@@ -36,7 +38,9 @@ export function stretches(data: SparkData): [number, number][] {
 
 // At most about one window for each two pixels: the mean of those that fall together.
 function thinned(data: SparkData, from: number, to: number, width: number): SparkData {
-  const seen = data.t.map((_, i) => i).filter((i) => data.t[i] + data.d[i] >= from && data.t[i] <= to);
+  const seen = data.t
+    .map((_, i) => i)
+    .filter((i) => data.t[i] + data.d[i] >= from && data.t[i] <= to);
   const most = Math.max(10, Math.floor(width / 2));
   if (seen.length <= most) return data;
   const each = Math.ceil(seen.length / most);
@@ -46,7 +50,9 @@ function thinned(data: SparkData, from: number, to: number, width: number): Spar
   for (let first = 0; first < seen.length; first += each) {
     const group = seen.slice(first, first + each);
     const last = group[group.length - 1];
-    const known = group.map((i) => data.v[i]).filter((value): value is number => typeof value === "number");
+    const known = group
+      .map((i) => data.v[i])
+      .filter((value): value is number => typeof value === "number");
     t.push(data.t[group[0]]);
     d.push(data.t[last] + data.d[last] - data.t[group[0]]);
     v.push(known.length > 0 ? known.reduce((sum, value) => sum + value, 0) / known.length : null);

@@ -45,7 +45,10 @@ export function parts(split: Split): { key: StateKey | "busy"; share: number }[]
 // A bar of a thread's time. What is left of it waits for input.
 export function stateBar(split: Split, name: string) {
   const own = parts(split);
-  const whole = Math.max(1, own.reduce((sum, part) => sum + part.share, 0));
+  const whole = Math.max(
+    1,
+    own.reduce((sum, part) => sum + part.share, 0),
+  );
   return h(
     "span",
     { class: "statebar", "aria-hidden": "true", "data-name": name },
@@ -64,7 +67,9 @@ export function legend(entries: readonly { class: string; text: string }[]) {
   return h(
     "ul",
     { class: "legend" },
-    entries.map((entry) => h("li", null, h("i", { class: entry.class, "aria-hidden": "true" }), entry.text)),
+    entries.map((entry) =>
+      h("li", null, h("i", { class: entry.class, "aria-hidden": "true" }), entry.text),
+    ),
   );
 }
 

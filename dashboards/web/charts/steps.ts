@@ -53,8 +53,10 @@ export function stepsLeftOut(buckets: readonly Bucket[]): string {
   const bins = binned(buckets);
   if (!bins) return "";
   const parts: string[] = [];
-  if (bins.below > 0) parts.push(`${numbers.plural(bins.below, "step")} under ${numbers.seconds(edgeOf(bins.low))}`);
-  if (bins.above > 0) parts.push(`${numbers.plural(bins.above, "step")} over ${numbers.seconds(edgeOf(bins.high))}`);
+  if (bins.below > 0)
+    parts.push(`${numbers.plural(bins.below, "step")} under ${numbers.seconds(edgeOf(bins.low))}`);
+  if (bins.above > 0)
+    parts.push(`${numbers.plural(bins.above, "step")} over ${numbers.seconds(edgeOf(bins.high))}`);
   return parts.length > 0 ? `Not drawn: ${parts.join(", ")}.` : "";
 }
 

@@ -12,7 +12,13 @@ import { legend } from "../charts/states";
 import type { Child } from "../element";
 import { fitted, h } from "../element";
 import * as numbers from "../numbers";
-import type { AttributionPart, ComparedMetric, ComparedSample, Comparison, ComparisonRow } from "../types";
+import type {
+  AttributionPart,
+  ComparedMetric,
+  ComparedSample,
+  Comparison,
+  ComparisonRow,
+} from "../types";
 import type { Context, Shown } from "./context";
 
 const NAMES: Record<string, string> = {
@@ -43,12 +49,16 @@ const verdictClass = (verdict: string) =>
 // ---------------------------------------------------------------- list
 
 export async function comparisons({ signal }: Context): Promise<Shown> {
-  const { comparisons: list } = await get<{ comparisons: ComparisonRow[] }>("/api/comparisons", signal);
+  const { comparisons: list } = await get<{ comparisons: ComparisonRow[] }>(
+    "/api/comparisons",
+    signal,
+  );
   const question = "What has been compared?";
   const heading = h("h1", { class: "vh" }, "Comparisons");
   const title = "Comparisons · headrace";
   if (list.length === 0) {
-    const empty = "Nothing yet. This command runs a pipeline with two settings in turn and says which is faster.";
+    const empty =
+      "Nothing yet. This command runs a pipeline with two settings in turn and says which is faster.";
     const line = "headrace compare pipeline.toml --a decode.parallelism=1 --b decode.parallelism=2";
     return { title, body: [heading, emptyCard({ question, empty, command: line }, "comparisons")] };
   }
@@ -56,8 +66,21 @@ export async function comparisons({ signal }: Context): Promise<Shown> {
     h(
       "tr",
       null,
-      h("th", { scope: "row" }, h("a", { href: link("compare", each.id) }, each.title || `comparison ${each.id}`), h("span", { class: "u" }, ` ${each.id}`)),
-      h("td", null, h("span", { class: `badge badge-${verdictClass(each.verdict)}` }, VERDICTS[each.verdict] ?? (each.verdict || "none"))),
+      h(
+        "th",
+        { scope: "row" },
+        h("a", { href: link("compare", each.id) }, each.title || `comparison ${each.id}`),
+        h("span", { class: "u" }, ` ${each.id}`),
+      ),
+      h(
+        "td",
+        null,
+        h(
+          "span",
+          { class: `badge badge-${verdictClass(each.verdict)}` },
+          VERDICTS[each.verdict] ?? (each.verdict || "none"),
+        ),
+      ),
       h("td", { class: "hide" }, each.a),
       h("td", { class: "hide" }, each.b),
       h("td", { class: "num" }, numbers.count(each.pairs)),
@@ -68,11 +91,31 @@ export async function comparisons({ signal }: Context): Promise<Shown> {
     "table",
     { class: "runs" },
     h("caption", { class: "vh" }, question),
-    h("thead", null, h("tr", null, column("comparison"), column("verdict"), column("A", "hide"), column("B", "hide"), column("pairs", "num"), column("started", "num hide"))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        column("comparison"),
+        column("verdict"),
+        column("A", "hide"),
+        column("B", "hide"),
+        column("pairs", "num"),
+        column("started", "num hide"),
+      ),
+    ),
     h("tbody", null, list.map(row)),
   );
-  const box = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Comparisons" }, table);
-  return { title, body: [heading, plainCard(question, numbers.plural(list.length, "comparison"), box)] };
+  const box = h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Comparisons" },
+    table,
+  );
+  return {
+    title,
+    body: [heading, plainCard(question, numbers.plural(list.length, "comparison"), box)],
+  };
 }
 
 // ---------------------------------------------------------------- one
@@ -102,14 +145,18 @@ function forestCard(comparison: Comparison): HTMLElement {
     key: "changes",
     text: {
       question: "By how much does B differ from A?",
-      answer: comparison.too_few ? `${units}: too few for intervals` : `${units}; the line is the 95 % interval of each change`,
+      answer: comparison.too_few
+        ? `${units}: too few for intervals`
+        : `${units}; the line is the 95 % interval of each change`,
       read: [
         "Each dot is the change from A to B. An interval that holds 0 could be no change.",
         "Blue is better, vermilion is worse, grey could be no change.",
         "pt: points of a share, not per cent of a value.",
       ],
     },
-    chart: fitted((width) => forest(width, rows, "Change of each figure from A to B with its interval")),
+    chart: fitted((width) =>
+      forest(width, rows, "Change of each figure from A to B with its interval"),
+    ),
     legend: legend([
       { class: "tone-better", text: "better" },
       { class: "tone-worse", text: "worse" },
@@ -176,7 +223,14 @@ function samplesTable(comparison: Comparison, metric: ComparedMetric) {
     ];
   });
   return {
-    columns: [{ title: "pair" }, { title: "run A" }, { title: "run B" }, { title: "A", format }, { title: "B", format }, { title: "left out" }],
+    columns: [
+      { title: "pair" },
+      { title: "run A" },
+      { title: "run B" },
+      { title: "A", format },
+      { title: "B", format },
+      { title: "left out" },
+    ],
     rows,
   };
 }
@@ -191,14 +245,19 @@ function samplesCards(comparison: Comparison): Child {
   const choice = h(
     "select",
     { "aria-label": "Figure", "data-focus": "figure" },
-    usable.map((metric) => h("option", { value: metric.metric, selected: metric.metric === asked }, nameOf(metric))),
+    usable.map((metric) =>
+      h("option", { value: metric.metric, selected: metric.metric === asked }, nameOf(metric)),
+    ),
   );
   const show = () => {
     const metric = usable.find((each) => each.metric === choice.value) ?? usable[0];
     const pairs = pairsOf(comparison, metric);
     const format = (value: number) => numbers.inUnit(value, metric.unit);
     const side = (samples: readonly ComparedSample[]) =>
-      samples.filter(counts).map((sample) => figureOf(sample, metric.metric)).filter((value): value is number => value !== null);
+      samples
+        .filter(counts)
+        .map((sample) => figureOf(sample, metric.metric))
+        .filter((value): value is number => value !== null);
     const name = nameOf(metric);
     const slopesCard = card({
       key: `pairs-${metric.metric}`,
@@ -211,7 +270,9 @@ function samplesCards(comparison: Comparison): Child {
           "Dotted lines are left out of the figures.",
         ],
       },
-      chart: fitted((width) => slopes(width, pairs, format, metric.higher_is_better, `${name} of each pair, A to B`)),
+      chart: fitted((width) =>
+        slopes(width, pairs, format, metric.higher_is_better, `${name} of each pair, A to B`),
+      ),
       table: () => samplesTable(comparison, metric),
     });
     const ecdfCard = card({
@@ -219,9 +280,20 @@ function samplesCards(comparison: Comparison): Child {
       text: {
         question: "Is all of B different, or only a part?",
         answer: `${name}: share of the runs with at most that value`,
-        read: ["Each step is a run.", "Where one line stays to the right of the other, all of that side is larger."],
+        read: [
+          "Each step is a run.",
+          "Where one line stays to the right of the other, all of that side is larger.",
+        ],
       },
-      chart: fitted((width) => ecdf(width, side(comparison.a.samples), side(comparison.b.samples), format, `Distribution of ${name} of A and of B`)),
+      chart: fitted((width) =>
+        ecdf(
+          width,
+          side(comparison.a.samples),
+          side(comparison.b.samples),
+          format,
+          `Distribution of ${name} of A and of B`,
+        ),
+      ),
       legend: legend([
         { class: "side-a", text: `A: ${comparison.a.what || comparison.a.label}` },
         { class: "side-b", text: `B: ${comparison.b.what || comparison.b.label}` },
@@ -252,10 +324,19 @@ function attributionRow(part: AttributionPart, most: number): HTMLElement {
       h(
         "span",
         { class: "balance", "aria-hidden": "true" },
-        h("i", { class: left ? "tone-worse" : "tone-better", style: left ? { width, right: "50%" } : { width, left: "50%" } }),
+        h("i", {
+          class: left ? "tone-worse" : "tone-better",
+          style: left ? { width, right: "50%" } : { width, left: "50%" },
+        }),
       ),
     ),
-    h("td", { class: "num" }, part.throughput_share_ratio === null ? numbers.NONE : numbers.change(share).replace("%", "pt")),
+    h(
+      "td",
+      { class: "num" },
+      part.throughput_share_ratio === null
+        ? numbers.NONE
+        : numbers.change(share).replace("%", "pt"),
+    ),
     h("td", { class: "num hide" }, numbers.seconds(part.cpu_a_seconds)),
     h("td", { class: "num hide" }, numbers.seconds(part.cpu_b_seconds)),
   );
@@ -263,10 +344,14 @@ function attributionRow(part: AttributionPart, most: number): HTMLElement {
 
 function attributionCard(comparison: Comparison): Child {
   const parts = comparison.attribution?.attribution_parts ?? [];
-  const shown = parts.filter((part) => part.throughput_share_ratio !== null || part.cpu_a_seconds !== null);
+  const shown = parts.filter(
+    (part) => part.throughput_share_ratio !== null || part.cpu_a_seconds !== null,
+  );
   if (shown.length === 0) {
     const why = comparison.notes?.why_unavailable;
-    return why ? emptyCard({ question: "What carries the change?", empty: why }, "attribution") : null;
+    return why
+      ? emptyCard({ question: "What carries the change?", empty: why }, "attribution")
+      : null;
   }
   const most = Math.max(...shown.map((part) => Math.abs(part.throughput_share_ratio ?? 0))) || 1;
   const column = (text: string, tone = "") => h("th", { scope: "col", class: tone }, text);
@@ -274,20 +359,51 @@ function attributionCard(comparison: Comparison): Child {
     "table",
     { class: "bars" },
     h("caption", { class: "vh" }, "Parts of the change"),
-    h("thead", null, h("tr", null, column("part"), column("moves the rate by"), column("points", "num"), column("CPU a row: A", "num hide"), column("B", "num hide"))),
-    h("tbody", null, shown.map((part) => attributionRow(part, most))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        column("part"),
+        column("moves the rate by"),
+        column("points", "num"),
+        column("CPU a row: A", "num hide"),
+        column("B", "num hide"),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      shown.map((part) => attributionRow(part, most)),
+    ),
   );
   return card({
     key: "attribution",
     text: {
       question: "What carries the change?",
       answer: comparison.notes?.why || "No single part of it",
-      read: ["The points of all parts together are the change of the rate.", "A part to the left of the middle slows B down."],
+      read: [
+        "The points of all parts together are the change of the rate.",
+        "A part to the left of the middle slows B down.",
+      ],
     },
     chart: table,
     table: () => ({
-      columns: [{ title: "part" }, { title: "kind" }, { title: "moves the rate by", format: numbers.change }, { title: "CPU a row: A", format: numbers.seconds }, { title: "B", format: numbers.seconds }],
-      rows: parts.map((part) => [part.name, part.kind, part.throughput_share_ratio, part.cpu_a_seconds, part.cpu_b_seconds]),
+      columns: [
+        { title: "part" },
+        { title: "kind" },
+        { title: "moves the rate by", format: numbers.change },
+        { title: "CPU a row: A", format: numbers.seconds },
+        { title: "B", format: numbers.seconds },
+      ],
+      rows: parts.map((part) => [
+        part.name,
+        part.kind,
+        part.throughput_share_ratio,
+        part.cpu_a_seconds,
+        part.cpu_b_seconds,
+      ]),
     }),
   });
 }
@@ -296,19 +412,44 @@ function verdictSection(comparison: Comparison): HTMLElement {
   const { notes } = comparison;
   const first = comparison.metrics[0];
   const change = first?.change ?? null;
-  const head = comparison.too_few ? "No verdict" : VERDICTS[comparison.verdict] ?? "No verdict";
-  const interval = comparison.too_few ? "seen, without an interval" : numbers.percentInterval(first?.change_low, first?.change_high);
+  const head = comparison.too_few ? "No verdict" : (VERDICTS[comparison.verdict] ?? "No verdict");
+  const interval = comparison.too_few
+    ? "seen, without an interval"
+    : numbers.percentInterval(first?.change_low, first?.change_high);
   const lines: [string, Child][] = [
     ["A", comparison.a.what || comparison.a.label],
     ["B", comparison.b.what || comparison.b.label],
-    ["How", `${numbers.plural(comparison.units_count ?? 0, comparison.unit)}${notes?.end ? `, ${notes.end}` : ""}`],
+    [
+      "How",
+      `${numbers.plural(comparison.units_count ?? 0, comparison.unit)}${notes?.end ? `, ${notes.end}` : ""}`,
+    ],
     ["Why", notes?.why || notes?.why_unavailable || null],
     ["Too few", comparison.too_few ?? null],
-    ["Noise", comparison.noise === null ? null : `Two runs of the same side differ by up to ${numbers.change(comparison.noise).replace("+", "")}, 19 of 20 times.`],
+    [
+      "Noise",
+      comparison.noise === null
+        ? null
+        : `Two runs of the same side differ by up to ${numbers.change(comparison.noise).replace("+", "")}, 19 of 20 times.`,
+    ],
     ["Machine", notes?.machine ?? null],
-    ["Differs", notes?.differences?.length ? notes.differences.map((text) => h("p", null, text)) : null],
+    [
+      "Differs",
+      notes?.differences?.length ? notes.differences.map((text) => h("p", null, text)) : null,
+    ],
     ["Left out", notes?.outliers?.length ? notes.outliers.map((text) => h("p", null, text)) : null],
-    ["Gates", notes?.gates?.length ? notes.gates.map((gate) => h("p", null, h("b", null, gate.state), ` ${gate.gate}${gate.why ? `: ${gate.why}` : ""}`)) : null],
+    [
+      "Gates",
+      notes?.gates?.length
+        ? notes.gates.map((gate) =>
+            h(
+              "p",
+              null,
+              h("b", null, gate.state),
+              ` ${gate.gate}${gate.why ? `: ${gate.why}` : ""}`,
+            ),
+          )
+        : null,
+    ],
   ];
   return h(
     "section",
@@ -317,12 +458,18 @@ function verdictSection(comparison: Comparison): HTMLElement {
     h(
       "h1",
       null,
-      change === null ? "The two sides could not be compared." : [`${numbers.change(change)} ${first.unit} `, h("span", { class: "u" }, interval)],
+      change === null
+        ? "The two sides could not be compared."
+        : [`${numbers.change(change)} ${first.unit} `, h("span", { class: "u" }, interval)],
     ),
     h(
       "dl",
       { class: "rows" },
-      lines.filter(([, value]) => value !== null && value !== "").map(([name, value]) => h("div", { class: "answer" }, h("dt", null, name), h("dd", null, value))),
+      lines
+        .filter(([, value]) => value !== null && value !== "")
+        .map(([name, value]) =>
+          h("div", { class: "answer" }, h("dt", null, name), h("dd", null, value)),
+        ),
     ),
     notes?.repeat ? command(notes.repeat) : null,
   );
@@ -338,7 +485,13 @@ function unfinished(id: number, found: Comparison): Child {
       "tr",
       null,
       h("th", { scope: "row" }, `pair ${each.pair}, ${each.side}`),
-      h("td", null, each.run === null ? numbers.NONE : h("a", { href: link("overview", each.run) }, `run ${each.run}`)),
+      h(
+        "td",
+        null,
+        each.run === null
+          ? numbers.NONE
+          : h("a", { href: link("overview", each.run) }, `run ${each.run}`),
+      ),
       h("td", null, each.left_out),
     );
   return [
@@ -346,7 +499,14 @@ function unfinished(id: number, found: Comparison): Child {
     plainCard(
       summary ? `Is ${summary.b} better than ${summary.a}?` : "Is B better than A?",
       `${state}: there is no verdict.`,
-      made.length > 0 ? h("table", null, h("caption", { class: "vh" }, "Runs of this comparison"), h("tbody", null, made.map(row))) : null,
+      made.length > 0
+        ? h(
+            "table",
+            null,
+            h("caption", { class: "vh" }, "Runs of this comparison"),
+            h("tbody", null, made.map(row)),
+          )
+        : null,
     ),
   ];
 }
@@ -354,7 +514,8 @@ function unfinished(id: number, found: Comparison): Child {
 export async function comparison({ id, signal }: Context): Promise<Shown> {
   const found = await get<Comparison>(`/api/comparisons/${id}`, signal);
   const title = `${found.name || found.summary?.title || `comparison ${id}`} · headrace`;
-  if (!Array.isArray(found.metrics) || !found.a || !found.b) return { title, body: unfinished(id, found) };
+  if (!Array.isArray(found.metrics) || !found.a || !found.b)
+    return { title, body: unfinished(id, found) };
   return {
     title,
     body: [verdictSection(found), forestCard(found), samplesCards(found), attributionCard(found)],

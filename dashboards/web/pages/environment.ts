@@ -20,14 +20,26 @@ function machineFacts(report: Report): HTMLElement {
     ["Recorded", numbers.seconds(run.duration_seconds)],
     ["Processor", run.cpu_model],
     ["Kernel", run.kernel],
-    ["Cores it may use", resources?.cores_budget ? `${numbers.count(resources.cores_budget)}, bound by ${resources.cores_bound_by || "the machine"}` : null],
-    ["Measurement level", level === null || level === undefined ? null : `${level}: ${report.measurements?.accounting_note ?? ""}`],
+    [
+      "Cores it may use",
+      resources?.cores_budget
+        ? `${numbers.count(resources.cores_budget)}, bound by ${resources.cores_bound_by || "the machine"}`
+        : null,
+    ],
+    [
+      "Measurement level",
+      level === null || level === undefined
+        ? null
+        : `${level}: ${report.measurements?.accounting_note ?? ""}`,
+    ],
     ["headrace", run.headrace_version],
   ];
   return h(
     "dl",
     { class: "pairs" },
-    list.filter(([, value]) => value).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+    list
+      .filter(([, value]) => value)
+      .map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
   );
 }
 
@@ -62,12 +74,27 @@ function probesCard(probes: readonly Probe[], text: CardText): HTMLElement {
     chart: [
       missing.length > 0 ? h("dl", { class: "probes" }, missing.map(missingProbe)) : null,
       working.length > 0
-        ? [h("h3", { class: "sub" }, `${numbers.plural(working.length, "probe")} worked`), h("ul", { class: "working" }, working.map(workingProbe))]
+        ? [
+            h("h3", { class: "sub" }, `${numbers.plural(working.length, "probe")} worked`),
+            h("ul", { class: "working" }, working.map(workingProbe)),
+          ]
         : null,
     ],
     table: () => ({
-      columns: [{ title: "probe" }, { title: "state" }, { title: "reason" }, { title: "what would change it" }, { title: "missing without it" }],
-      rows: probes.map((probe) => [probe.probe, probe.state, probe.reason ?? "", probe.fix ?? "", probe.affects ?? ""]),
+      columns: [
+        { title: "probe" },
+        { title: "state" },
+        { title: "reason" },
+        { title: "what would change it" },
+        { title: "missing without it" },
+      ],
+      rows: probes.map((probe) => [
+        probe.probe,
+        probe.state,
+        probe.reason ?? "",
+        probe.fix ?? "",
+        probe.affects ?? "",
+      ]),
     }),
   });
 }
@@ -80,7 +107,11 @@ function costs(report: Report): Child {
     "Time spent reading",
     tableElement(
       {
-        columns: [{ title: "probe" }, { title: "reading", format: numbers.seconds }, { title: "readings", format: numbers.count }],
+        columns: [
+          { title: "probe" },
+          { title: "reading", format: numbers.seconds },
+          { title: "readings", format: numbers.count },
+        ],
         rows: rows.map((row) => [row.probe, row.read_seconds, row.reads_count]),
       },
       "What did each probe cost the collector?",
@@ -96,7 +127,12 @@ function losses(report: Report): Child {
     "Events that could not be kept",
     tableElement(
       {
-        columns: [{ title: "what" }, { title: "lost", format: numbers.count }, { title: "of", format: numbers.count }, { title: "affects" }],
+        columns: [
+          { title: "what" },
+          { title: "lost", format: numbers.count },
+          { title: "of", format: numbers.count },
+          { title: "affects" },
+        ],
         rows: rows.map((row) => [row.what, row.lost_count, row.total_count ?? null, row.affects]),
       },
       "What was lost?",
@@ -116,10 +152,21 @@ export async function environment({ id, signal }: Context): Promise<Shown> {
     title: `Environment of ${runTitle(report)}`,
     body: [
       h("h1", { class: "vh" }, `Environment of ${report.run.name || `run ${id}`}`),
-      plainCard("Where was it recorded?", report.run.hostname || "Unknown host", machineFacts(report)),
+      plainCard(
+        "Where was it recorded?",
+        report.run.hostname || "Unknown host",
+        machineFacts(report),
+      ),
       probes.length > 0
         ? probesCard(probes, text)
-        : emptyCard({ question, empty: text.empty ?? "No probe has reported for this run.", command: text.command ?? "headrace doctor" }, "environment"),
+        : emptyCard(
+            {
+              question,
+              empty: text.empty ?? "No probe has reported for this run.",
+              command: text.command ?? "headrace doctor",
+            },
+            "environment",
+          ),
       costs(report),
       losses(report),
     ],

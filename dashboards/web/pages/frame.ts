@@ -37,7 +37,11 @@ function brand(): HTMLElement {
   return h("a", { class: "brand", href: link("runs") }, mark, h("span", null, "headrace"));
 }
 
-function navigation(pages: readonly [Page, string][], id: number | null, name: string): HTMLElement {
+function navigation(
+  pages: readonly [Page, string][],
+  id: number | null,
+  name: string,
+): HTMLElement {
   const here = current();
   const links = pages.map(([page, text]) => {
     const active = here.page === page;
@@ -46,7 +50,8 @@ function navigation(pages: readonly [Page, string][], id: number | null, name: s
   return h("nav", { "aria-label": name }, links);
 }
 
-const runName = (run: { id: number; name: string }) => (run.name ? `${run.name} (${run.id})` : `run ${run.id}`);
+const runName = (run: { id: number; name: string }) =>
+  run.name ? `${run.name} (${run.id})` : `run ${run.id}`;
 
 export function runTitle(report: Report): string {
   return `${report.run.name || `run ${report.run.id}`} · headrace`;
@@ -54,8 +59,19 @@ export function runTitle(report: Report): string {
 
 const state = h("span", { class: "state" });
 const rangeWords = h("span");
-const wholeRun = { class: "more", type: "button", "data-focus": "whole run", click: () => timeline.showAll() };
-const range = h("span", { class: "range", hidden: true }, rangeWords, " ", h("button", wholeRun, "show all"));
+const wholeRun = {
+  class: "more",
+  type: "button",
+  "data-focus": "whole run",
+  click: () => timeline.showAll(),
+};
+const range = h(
+  "span",
+  { class: "range", hidden: true },
+  rangeWords,
+  " ",
+  h("button", wholeRun, "show all"),
+);
 const runBar = h("div", { class: "runbar" });
 let runs: RunRow[] | null = null;
 
@@ -110,7 +126,14 @@ export function watchRange(signal: AbortSignal): void {
 export function showRun(report: Report): void {
   setLiveState(report.run.state);
   runBar.replaceChildren(
-    h("div", { class: "inner" }, runChoice(report), state, h("span", { class: "dim meta" }, facts(report)), range),
+    h(
+      "div",
+      { class: "inner" },
+      runChoice(report),
+      state,
+      h("span", { class: "dim meta" }, facts(report)),
+      range,
+    ),
     navigation(RUN_PAGES, report.run.id, "Pages of this run"),
   );
   runBar.hidden = false;
@@ -144,7 +167,9 @@ export function keepPlace(box: HTMLElement, body: Child): void {
   const scroll = window.scrollY;
   box.replaceChildren(...h("div", null, body).childNodes);
   if (key !== null && key !== undefined) {
-    box.querySelector<HTMLElement>(`[data-focus="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+    box
+      .querySelector<HTMLElement>(`[data-focus="${CSS.escape(key)}"]`)
+      ?.focus({ preventScroll: true });
   }
   if (window.scrollY !== scroll) window.scrollTo(0, scroll);
 }

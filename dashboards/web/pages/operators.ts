@@ -18,8 +18,15 @@ import { limitsOf } from "./overview";
 // The operator of the address, else the one that limits, else the busiest.
 function firstChoice(rows: readonly OperatorRow[]): OperatorRow | null {
   const asked = current().query.get("op");
-  const busiest = [...rows].sort((a, b) => (b.operator.busy_ratio ?? 0) - (a.operator.busy_ratio ?? 0))[0];
-  return rows.find((row) => row.operator.operator === asked) ?? rows.find((row) => row.limit) ?? busiest ?? null;
+  const busiest = [...rows].sort(
+    (a, b) => (b.operator.busy_ratio ?? 0) - (a.operator.busy_ratio ?? 0),
+  )[0];
+  return (
+    rows.find((row) => row.operator.operator === asked) ??
+    rows.find((row) => row.limit) ??
+    busiest ??
+    null
+  );
 }
 
 function isBlocked(row: OperatorRow | null): boolean {
@@ -41,7 +48,9 @@ function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLE
   const drawer = h("div", { class: "drawerbox" });
   const shown = (row: OperatorRow) => {
     const { stage, operator } = row.operator;
-    drawer.replaceChildren(operatorDrawer(row, parts.offCpu, () => parts.stacks?.focus(stage, operator)));
+    drawer.replaceChildren(
+      operatorDrawer(row, parts.offCpu, () => parts.stacks?.focus(stage, operator)),
+    );
   };
   const first = firstChoice(rows);
   const table = operatorTable({
@@ -59,7 +68,12 @@ function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLE
   timeline.subscribe((rangeChanged) => {
     if (rangeChanged) table.redraw();
   }, signal);
-  const find = h("input", { type: "search", placeholder: "Find an operator", "aria-label": "Find an operator", "data-focus": "find operator" });
+  const find = h("input", {
+    type: "search",
+    placeholder: "Find an operator",
+    "aria-label": "Find an operator",
+    "data-focus": "find operator",
+  });
   find.addEventListener("input", () => table.show(find.value.trim().toLowerCase()));
   return card({
     key: "operators",
@@ -78,7 +92,10 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
     getOr<OperatorCourse | null>(`${at}/operators/course?px=120`, null, signal),
     getOr<OffCpu | null>(`${at}/off_cpu`, null, signal),
   ]);
-  const last = course && course.t.length > 0 ? course.t[course.t.length - 1] + course.d[course.d.length - 1] : 0;
+  const last =
+    course && course.t.length > 0
+      ? course.t[course.t.length - 1] + course.d[course.d.length - 1]
+      : 0;
   timeline.begin([0, Math.max(last, report.run.duration_seconds ?? 0) || 1]);
   const rows = operatorRows(report);
   const parts: Parts = { report, rows, course, offCpu, stacks: null };
@@ -86,7 +103,13 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
   const limits = limitsOf(report);
   if (report.verdict?.limit?.operator) limits.add(report.verdict.limit.operator);
   if (cards.stacks && !cards.stacks.empty) {
-    parts.stacks = stacksCard(id, firstKind(isBlocked(firstChoice(rows))), limits, cards.stacks, signal);
+    parts.stacks = stacksCard(
+      id,
+      firstKind(isBlocked(firstChoice(rows))),
+      limits,
+      cards.stacks,
+      signal,
+    );
   }
   const none: CardText = {
     question: "Which operator costs what?",
@@ -99,10 +122,16 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
     body: [
       h("h1", { class: "vh" }, `Operators of ${report.run.name || `run ${id}`}`),
       rows.length === 0
-        ? card({ key: "operators", text: { ...text, empty: text.empty ?? none.empty }, chart: null })
+        ? card({
+            key: "operators",
+            text: { ...text, empty: text.empty ?? none.empty },
+            chart: null,
+          })
         : operatorsCard(parts, text, signal),
       parts.stacks?.element ??
-        (cards.stacks ? card({ key: "stacks", text: cards.stacks, chart: null }) : plainCard("In which code?", "No stacks were sampled.")),
+        (cards.stacks
+          ? card({ key: "stacks", text: cards.stacks, chart: null })
+          : plainCard("In which code?", "No stacks were sampled.")),
     ],
     after: () => {
       showRun(report);

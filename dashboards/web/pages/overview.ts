@@ -22,7 +22,9 @@ import { keepPlace, runTitle, setLiveState, showRun, watchRange } from "./frame"
 
 // Stages that limit, and the trainer; an operator's limit is its stage's.
 export function limitsOf(report: Report): Set<string> {
-  const names = (report.pipeline?.stages ?? []).filter((stage) => stage.limit).map((stage) => stage.name);
+  const names = (report.pipeline?.stages ?? [])
+    .filter((stage) => stage.limit)
+    .map((stage) => stage.name);
   if (report.pipeline?.trainer?.limit) names.push("trainer");
   return new Set(names);
 }
@@ -39,8 +41,14 @@ const MOST_WINDOWS = 900; // of a live course, before it is asked for again, coa
 // The phases are the report's; a course has them only where it is their part of it.
 function withPhases(course: Course | null, report: Report): Course | null {
   if (!course || course.phases?.length > 0) return course;
-  const known = (report.run_phases ?? []).filter((each) => each.from_seconds !== null && each.to_seconds !== null);
-  const phases = known.map((each) => ({ phase: each.phase, from: each.from_seconds ?? 0, to: each.to_seconds ?? 0 }));
+  const known = (report.run_phases ?? []).filter(
+    (each) => each.from_seconds !== null && each.to_seconds !== null,
+  );
+  const phases = known.map((each) => ({
+    phase: each.phase,
+    from: each.from_seconds ?? 0,
+    to: each.to_seconds ?? 0,
+  }));
   return { ...course, phases };
 }
 
@@ -73,7 +81,9 @@ interface Drawn {
 function draw(id: number, found: Evidence, signal: AbortSignal): Drawn {
   const { report, course, histograms } = found;
   const cards = { ...report.cards };
-  const empty = KEYS.map((key) => cards[key]).filter((text): text is CardText => Boolean(text?.empty));
+  const empty = KEYS.map((key) => cards[key]).filter((text): text is CardText =>
+    Boolean(text?.empty),
+  );
   const together = empty.length > FEW;
   if (together) for (const key of KEYS) if (cards[key]?.empty) delete cards[key];
   let lanes: CourseCard | null = null;
@@ -97,7 +107,9 @@ function draw(id: number, found: Evidence, signal: AbortSignal): Drawn {
       guarded(cards.bytes, "bytes", (text) => bytesCard(report, text)),
       guarded(cards.requests, "requests", (text) => requestsCard(histograms, text)),
     ),
-    guarded(cards.machine, "machine", (text) => machineCard(found.resources?.series ?? [], text, signal)),
+    guarded(cards.machine, "machine", (text) =>
+      machineCard(found.resources?.series ?? [], text, signal),
+    ),
     guarded(cards.trust, "trust", (text) => trustCard(report, text)),
     together ? emptyCards(empty) : null,
   ];

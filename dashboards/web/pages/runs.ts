@@ -28,13 +28,21 @@ function waits(ratio: number | null): Child {
   return h(
     "span",
     { class: "waits" },
-    h("span", { class: "statebar", "aria-hidden": "true" }, h("i", { class: "fill-compute", style: { width: `${(1 - share) * 100}%` } }), h("i", { class: "fill-wait", style: { width: `${share * 100}%` } })),
+    h(
+      "span",
+      { class: "statebar", "aria-hidden": "true" },
+      h("i", { class: "fill-compute", style: { width: `${(1 - share) * 100}%` } }),
+      h("i", { class: "fill-wait", style: { width: `${share * 100}%` } }),
+    ),
     numbers.percent(ratio),
   );
 }
 
 function runRow(run: RunRow, search: (text: string) => void): HTMLElement {
-  const state = run.state && run.state !== "complete" ? h("span", { class: `state state-${run.state}` }, run.state) : null;
+  const state =
+    run.state && run.state !== "complete"
+      ? h("span", { class: `state state-${run.state}` }, run.state)
+      : null;
   return h(
     "tr",
     null,
@@ -45,9 +53,25 @@ function runRow(run: RunRow, search: (text: string) => void): HTMLElement {
       h("span", { class: "u" }, ` ${run.id}`),
       " ",
       state,
-      tagsOf(run).map((tag) => h("button", { class: "tagword", type: "button", "aria-label": `Show runs with the tag ${tag}`, click: () => search(tag) }, tag)),
+      tagsOf(run).map((tag) =>
+        h(
+          "button",
+          {
+            class: "tagword",
+            type: "button",
+            "aria-label": `Show runs with the tag ${tag}`,
+            click: () => search(tag),
+          },
+          tag,
+        ),
+      ),
     ),
-    h("td", { class: "hide" }, run.pipeline ? shortPath(run.pipeline) : run.program, run.kind && run.kind !== "pipeline" ? h("span", { class: "u" }, ` ${run.kind}`) : null),
+    h(
+      "td",
+      { class: "hide" },
+      run.pipeline ? shortPath(run.pipeline) : run.program,
+      run.kind && run.kind !== "pipeline" ? h("span", { class: "u" }, ` ${run.kind}`) : null,
+    ),
     h("td", { class: "num hide" }, numbers.moment(run.started_seconds)),
     h("td", { class: "num hide" }, numbers.seconds(run.duration_seconds)),
     h("td", { class: "num" }, numbers.rate(run.rows_per_second, "rows")),
@@ -55,13 +79,21 @@ function runRow(run: RunRow, search: (text: string) => void): HTMLElement {
   );
 }
 
-function comparisonRows(id: number, members: RunRow[], search: (text: string) => void): HTMLElement[] {
+function comparisonRows(
+  id: number,
+  members: RunRow[],
+  search: (text: string) => void,
+): HTMLElement[] {
   const rows = members.map((run) => runRow(run, search));
   for (const row of rows) {
     row.hidden = true;
     row.classList.add("member");
   }
-  const button = h("button", { class: "more", type: "button", "aria-expanded": "false", "data-focus": `fold ${id}` }, numbers.plural(members.length, "run"));
+  const button = h(
+    "button",
+    { class: "more", type: "button", "aria-expanded": "false", "data-focus": `fold ${id}` },
+    numbers.plural(members.length, "run"),
+  );
   button.addEventListener("click", () => {
     const shown = button.getAttribute("aria-expanded") !== "true";
     button.setAttribute("aria-expanded", String(shown));
@@ -71,7 +103,13 @@ function comparisonRows(id: number, members: RunRow[], search: (text: string) =>
   const head = h(
     "tr",
     { class: "folded" },
-    h("th", { scope: "row" }, h("a", { href: link("compare", id) }, `comparison ${id}`), " ", button),
+    h(
+      "th",
+      { scope: "row" },
+      h("a", { href: link("compare", id) }, `comparison ${id}`),
+      " ",
+      button,
+    ),
     h("td", { class: "hide" }, newest.pipeline ? shortPath(newest.pipeline) : newest.program),
     h("td", { class: "num hide" }, numbers.moment(newest.started_seconds)),
     h("td", { class: "num hide" }),
@@ -84,7 +122,8 @@ function comparisonRows(id: number, members: RunRow[], search: (text: string) =>
 function bodyRows(runs: readonly RunRow[], search: (text: string) => void): HTMLElement[] {
   const members = new Map<number, RunRow[]>();
   for (const run of runs) {
-    if (run.comparison !== null) members.set(run.comparison, [...(members.get(run.comparison) ?? []), run]);
+    if (run.comparison !== null)
+      members.set(run.comparison, [...(members.get(run.comparison) ?? []), run]);
   }
   const rows: HTMLElement[] = [];
   for (const run of runs) {
@@ -103,10 +142,14 @@ function bodyRows(runs: readonly RunRow[], search: (text: string) => void): HTML
 function rates(runs: readonly RunRow[]): Child {
   const kinds = new Map<string, RunRow[]>();
   for (const run of runs) {
-    const counts = run.comparison === null && run.state === "complete" && run.rows_per_second !== null;
-    if (counts && run.kind !== "ceiling") kinds.set(kindOf(run), [...(kinds.get(kindOf(run)) ?? []), run]);
+    const counts =
+      run.comparison === null && run.state === "complete" && run.rows_per_second !== null;
+    if (counts && run.kind !== "ceiling")
+      kinds.set(kindOf(run), [...(kinds.get(kindOf(run)) ?? []), run]);
   }
-  const shown = [...kinds.values()].filter((list) => list.length >= LEAST_FOR_SPARK).slice(0, MOST_SPARKS);
+  const shown = [...kinds.values()]
+    .filter((list) => list.length >= LEAST_FOR_SPARK)
+    .slice(0, MOST_SPARKS);
   if (shown.length === 0) return null;
   const small = (list: RunRow[]) => {
     const ordered = [...list].reverse();
@@ -118,15 +161,30 @@ function rates(runs: readonly RunRow[]): Child {
       { class: "multiple" },
       h("p", null, h("span", null, name), h("b", null, numbers.rate(last.rows_per_second, "rows"))),
       last.settings ? h("p", { class: "dim settings" }, last.settings.replace(/\n/g, ", ")) : null,
-      fitted((width) => dots(width, 44, ordered.map((run) => run.rows_per_second), label)),
+      fitted((width) =>
+        dots(
+          width,
+          44,
+          ordered.map((run) => run.rows_per_second),
+          label,
+        ),
+      ),
     );
   };
-  return plainCard("How did the rate go from run to run?", "Each dot is a run, the last one is the largest dot", h("div", { class: "multiples" }, shown.map(small)));
+  return plainCard(
+    "How did the rate go from run to run?",
+    "Each dot is a run, the last one is the largest dot",
+    h("div", { class: "multiples" }, shown.map(small)),
+  );
 }
 
 function emptyStore(store: Store): Child {
   return emptyCard(
-    { question: `What has been recorded in ${store.database}?`, empty: "Nothing yet. This command records a run of 10 seconds.", command: `${store.program ?? "headrace"} demo` },
+    {
+      question: `What has been recorded in ${store.database}?`,
+      empty: "Nothing yet. This command records a run of 10 seconds.",
+      command: `${store.program ?? "headrace"} demo`,
+    },
     "runs",
   );
 }
@@ -136,7 +194,13 @@ function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
   let next = first.next;
   let asked = new AbortController();
   let timer = 0;
-  const find = h("input", { type: "search", placeholder: "Name, tag, pipeline", "aria-label": "Search runs", value: current().query.get("q") ?? "", "data-focus": "search" });
+  const find = h("input", {
+    type: "search",
+    placeholder: "Name, tag, pipeline",
+    "aria-label": "Search runs",
+    value: current().query.get("q") ?? "",
+    "data-focus": "search",
+  });
   const body = h("tbody");
   const note = h("p", { class: "note", role: "status" });
   const more = h("button", { class: "btn", type: "button" }, "Older runs");
@@ -185,7 +249,20 @@ function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
         "table",
         { class: "runs" },
         h("caption", { class: "vh" }, "Runs, the newest first"),
-        h("thead", null, h("tr", null, column("run"), column("pipeline", "hide"), column("started", "num hide"), column("length", "num hide"), column("rate", "num"), column("trainer waits"))),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            column("run"),
+            column("pipeline", "hide"),
+            column("started", "num hide"),
+            column("length", "num hide"),
+            column("rate", "num"),
+            column("trainer waits"),
+          ),
+        ),
         body,
       ),
     ),
@@ -205,6 +282,9 @@ export async function runs({ signal }: Context): Promise<Shown> {
   const empty = store.runs_count === 0 && first.runs.length === 0;
   return {
     title: "Runs · headrace",
-    body: [h("h1", { class: "vh" }, `Runs of ${store.database}`), empty ? emptyStore(store) : listCard(store, first, signal)],
+    body: [
+      h("h1", { class: "vh" }, `Runs of ${store.database}`),
+      empty ? emptyStore(store) : listCard(store, first, signal),
+    ],
   };
 }

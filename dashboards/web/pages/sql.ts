@@ -32,12 +32,20 @@ function tableOf(result: SqlResult): Table {
 function resultElement(result: SqlResult): HTMLElement {
   const table = tableOf(result);
   const rows = numbers.plural(result.rows.length, "row");
-  const cut = result.truncated ? ` The first ${numbers.count(LIMIT)} only: add a LIMIT or a condition.` : "";
-  const csv = h("button", { class: "btn", type: "button", click: () => save("result.csv", "text/csv", csvText(table)) }, "CSV");
+  const cut = result.truncated
+    ? ` The first ${numbers.count(LIMIT)} only: add a LIMIT or a condition.`
+    : "";
+  const csv = h(
+    "button",
+    { class: "btn", type: "button", click: () => save("result.csv", "text/csv", csvText(table)) },
+    "CSV",
+  );
   return plainCard(
     "Result",
     `${rows} in ${numbers.seconds(result.elapsed_seconds)}.${cut}`,
-    result.rows.length > 0 ? tableElement(table, "Result of the query") : h("p", { class: "dim" }, "No row matches."),
+    result.rows.length > 0
+      ? tableElement(table, "Result of the query")
+      : h("p", { class: "dim" }, "No row matches."),
     h("div", { class: "buttons" }, csv),
   );
 }
@@ -64,7 +72,11 @@ function editor(questions: readonly Question[], signal: AbortSignal) {
     replaceQuery({ q: text.value });
     out.setAttribute("aria-busy", "true");
     try {
-      const result = await post<SqlResult>("/api/sql", { sql: text.value, limit: LIMIT }, mine.signal);
+      const result = await post<SqlResult>(
+        "/api/sql",
+        { sql: text.value, limit: LIMIT },
+        mine.signal,
+      );
       if (mine.signal.aborted) return;
       out.replaceChildren(resultElement(result));
       status.textContent = numbers.plural(result.rows.length, "row");
@@ -89,7 +101,11 @@ function editor(questions: readonly Question[], signal: AbortSignal) {
         text.value = question.sql;
         void run();
       };
-      return h("li", null, h("button", { type: "button", class: "more", click: choose }, question.title));
+      return h(
+        "li",
+        null,
+        h("button", { type: "button", class: "more", click: choose }, question.title),
+      );
     }),
   );
   if (asked !== null) void run();
@@ -105,7 +121,8 @@ function editor(questions: readonly Question[], signal: AbortSignal) {
       h("span", { class: "dim" }, "Ctrl+Enter. It reads only, for 5 seconds at most."),
     ),
   );
-  const list = questions.length > 0 ? plainCard("Saved questions", "Of the newest run", saved) : null;
+  const list =
+    questions.length > 0 ? plainCard("Saved questions", "Of the newest run", saved) : null;
   return [list ? h("div", { class: "two wide-left" }, form, list) : form, status, out];
 }
 
@@ -114,7 +131,16 @@ export async function sql({ signal }: Context): Promise<Shown> {
   const title = "SQL · headrace";
   if (offline) {
     const empty = "A file holds no database to ask.";
-    return { title, body: [heading, emptyCard({ question: "What do you want to know?", empty, command: "headrace serve" }, "sql")] };
+    return {
+      title,
+      body: [
+        heading,
+        emptyCard(
+          { question: "What do you want to know?", empty, command: "headrace serve" },
+          "sql",
+        ),
+      ],
+    };
   }
   return { title, body: [heading, editor(await savedQuestions(signal), signal)] };
 }

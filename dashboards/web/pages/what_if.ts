@@ -76,9 +76,19 @@ function slider(setting: Setting, onMove: (value: number) => void): Slider {
     element: h(
       "div",
       { class: "slider" },
-      h("label", { for: id }, h("span", null, setting.title), h("span", null, recorded, " ", value)),
+      h(
+        "label",
+        { for: id },
+        h("span", null, setting.title),
+        h("span", null, recorded, " ", value),
+      ),
       input,
-      h("div", { class: "ends", "aria-hidden": "true" }, h("span", null, setting.min), h("span", null, setting.max)),
+      h(
+        "div",
+        { class: "ends", "aria-hidden": "true" },
+        h("span", null, setting.min),
+        h("span", null, setting.max),
+      ),
     ),
     set(number) {
       input.value = String(number);
@@ -101,9 +111,15 @@ function answerElement(answer: WhatIf, same: boolean): Child {
   rows.sort((a, b) => (a.rate ?? Infinity) - (b.rate ?? Infinity));
   const lines = { rate: predicted.batches_per_second, rateName: "predicted", wanted: null };
   const gain = answer.gain_interval;
-  const unsure = gain?.low !== null && gain?.low !== undefined && gain.low <= 0 && (gain.high ?? 0) >= 0;
+  const unsure =
+    gain?.low !== null && gain?.low !== undefined && gain.low <= 0 && (gain.high ?? 0) >= 0;
   const big = (name: string, value: string, more: string, tone = "") =>
-    h("div", null, h("dt", null, name), h("dd", { class: tone }, h("b", null, value), h("span", { class: "u" }, ` ${more}`)));
+    h(
+      "div",
+      null,
+      h("dt", null, name),
+      h("dd", { class: tone }, h("b", null, value), h("span", { class: "u" }, ` ${more}`)),
+    );
   return [
     h(
       "dl",
@@ -115,11 +131,18 @@ function answerElement(answer: WhatIf, same: boolean): Child {
       ),
       same
         ? null
-        : big("against now", numbers.change(answer.gain_ratio), numbers.percentInterval(gain?.low, gain?.high), unsure ? "unsure" : ""),
+        : big(
+            "against now",
+            numbers.change(answer.gain_ratio),
+            numbers.percentInterval(gain?.low, gain?.high),
+            unsure ? "unsure" : "",
+          ),
       big(same ? "limited by" : "then limited by", limit, "", "accent"),
     ),
     answer.text ? h("p", { class: "said" }, answer.text) : null,
-    fitted((width) => ladder(width, rows, lines, `What each resource would allow; ${limit} is the least`)),
+    fitted((width) =>
+      ladder(width, rows, lines, `What each resource would allow; ${limit} is the least`),
+    ),
     answer.command ? command(answer.command, "cmd flat") : null,
   ];
 }
@@ -156,7 +179,11 @@ function simulator(id: number, settings: Setting[], signal: AbortSignal): Child 
   };
   const isRecorded = () => settings.every((each) => values[each.key] === each.value);
   const changed = () =>
-    Object.fromEntries(settings.filter((each) => values[each.key] !== each.value).map((each) => [each.key, values[each.key]]));
+    Object.fromEntries(
+      settings
+        .filter((each) => values[each.key] !== each.value)
+        .map((each) => [each.key, values[each.key]]),
+    );
   const later = () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(() => void ask({ set: changed() }, false), WAIT);
@@ -176,7 +203,8 @@ function simulator(id: number, settings: Setting[], signal: AbortSignal): Child 
     sliders.get(key)?.set(value);
   }
   for (const each of settings) move(each.key, values[each.key]);
-  const button = (text: string, run: () => void) => h("button", { class: "btn", type: "button", click: run }, text);
+  const button = (text: string, run: () => void) =>
+    h("button", { class: "btn", type: "button", click: run }, text);
   const buttons = h(
     "div",
     { class: "buttons" },
@@ -193,7 +221,16 @@ function simulator(id: number, settings: Setting[], signal: AbortSignal): Child 
   return h(
     "div",
     { class: "two narrow-left" },
-    plainCard("What if?", "Settings", h("div", { class: "sliders" }, [...sliders.values()].map((each) => each.element)), buttons),
+    plainCard(
+      "What if?",
+      "Settings",
+      h(
+        "div",
+        { class: "sliders" },
+        [...sliders.values()].map((each) => each.element),
+      ),
+      buttons,
+    ),
     plainCard("What would it do?", "Prediction", status, out),
   );
 }
@@ -214,7 +251,12 @@ export async function whatIf({ id, signal }: Context): Promise<Shown> {
   try {
     const { settings } = await get<{ settings: Setting[] }>(`/api/runs/${id}/settings`, signal);
     if (settings.length === 0) {
-      return shown(emptyCard({ question, empty: "This run has no settings that a plan could change." }, "what-if"));
+      return shown(
+        emptyCard(
+          { question, empty: "This run has no settings that a plan could change." },
+          "what-if",
+        ),
+      );
     }
     return shown(simulator(id, settings, signal));
   } catch (error) {
