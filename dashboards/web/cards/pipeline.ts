@@ -182,7 +182,7 @@ function flowElement(report: Report, pipeline: Pipeline): HTMLElement {
       "div",
       { class: stages.length > 6 ? "flow wraps" : "flow" },
       stages.map((stage, i) => h("div", { class: "link" }, piece(stage, i === stages.length - 1))),
-      end ? h("div", { class: "link" }, end) : null,
+      end ? h("div", { class: "link last" }, end) : null,
     );
   }
   return h(

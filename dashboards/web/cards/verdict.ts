@@ -21,11 +21,18 @@ const LABELS: Record<string, string> = {
   more: "More",
 };
 
-// Intervals and remarks in brackets are set lighter; the words stay as they are.
+// Intervals and remarks in brackets are set lighter, and "1 -> 2" stands on one line; the words stay
+// as they are.
 function sentence(text: string): Child[] {
   return text
-    .split(/(\[[^\][]*\][.,;:]?|\([^()]*\)[.,;:]?)/)
-    .map((part) => (/^[[(]/.test(part) ? h("span", { class: "u" }, part) : part));
+    .split(/(\[[^\][]*\][.,;:]?|\([^()]*\)[.,;:]?|\S+ -> \S+)/)
+    .map((part) =>
+      /^[[(]/.test(part)
+        ? h("span", { class: "u" }, part)
+        : part.includes(" -> ")
+          ? h("span", { class: "nowrap" }, part)
+          : part,
+    );
 }
 
 interface Answer {
