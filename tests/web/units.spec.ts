@@ -33,6 +33,8 @@ test("numbers read as the terminal's, with three digits and a unit", async () =>
     [n.wholePercent(0.003), "<1 %"],
     [n.change(0.8365), "+84 %"],
     [n.change(-0.047), "−4.7 %"],
+    [n.change(0), "0 %"],
+    [n.change(36.9), "×37.9"],
     [n.rate(63740, "rows"), "63.7 k rows/s"],
     [n.count(4), "4"],
     [n.count(2976), "2976"],
