@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dashboards/export/sql_values.h"
 
 namespace headrace::dashboards {
@@ -27,6 +29,14 @@ int64_t CountIntervals(ReadStore& store, const IntervalQuery& query, int64_t run
   return WholeOf(result.rows.at(0).at(0)).value_or(0);
 }
 
+bool HasMoreIntervals(ReadStore& store, const IntervalQuery& query, int64_t run_id, int64_t count) {
+  return !store
+              .Query(fmt::format("SELECT 1 FROM {} WHERE run_id = ?1 AND ({}) LIMIT 1 OFFSET ?2",
+                                 query.view, query.where),
+                     {run_id, count})
+              .rows.empty();
+}
+
 void ForEachPortion(ReadStore& store, const IntervalQuery& query, int64_t run_id, int64_t since_ns,
                     int64_t until_ns, const std::function<void(const SqlResult&)>& visit) {
   if (since_ns >= until_ns) return;
@@ -46,11 +56,16 @@ void ForEachPortion(ReadStore& store, const IntervalQuery& query, int64_t run_id
     const int64_t last = WholeOf(ends.rows.at(0).at(1)).value_or(0);
     if (last < INT64_MAX) return ForEachPortion(store, query, run_id, first, last + 1, visit);
   }
-  const auto middle =
-      static_cast<int64_t>(static_cast<uint64_t>(since_ns) +
-                           (static_cast<uint64_t>(until_ns) - static_cast<uint64_t>(since_ns)) / 2);
-  ForEachPortion(store, query, run_id, since_ns, middle, visit);
-  ForEachPortion(store, query, run_id, middle, until_ns, visit);
+  // Pieces of equal time hold about as many rows each, but for old windows that were merged.
+  const auto pieces = static_cast<uint64_t>(std::min<int64_t>(rows / kPortionRows + 1, 1000));
+  const uint64_t length =
+      (static_cast<uint64_t>(until_ns) - static_cast<uint64_t>(since_ns)) / pieces + 1;
+  for (int64_t begin = since_ns; begin < until_ns;) {
+    const uint64_t left = static_cast<uint64_t>(until_ns) - static_cast<uint64_t>(begin);
+    const auto end = static_cast<int64_t>(static_cast<uint64_t>(begin) + std::min(length, left));
+    ForEachPortion(store, query, run_id, begin, end, visit);
+    begin = end;
+  }
 }
 
 }  // namespace headrace::dashboards

@@ -20,6 +20,10 @@ struct IntervalQuery {
 int64_t CountIntervals(collectors::ReadStore& store, const IntervalQuery& query, int64_t run_id,
                        int64_t since_ns, int64_t until_ns);
 
+// Whether there are more than `count` of them in the whole run; counts no further.
+bool HasMoreIntervals(collectors::ReadStore& store, const IntervalQuery& query, int64_t run_id,
+                      int64_t count);
+
 // Calls `visit` with these rows in order of their begin, about 20,000 at a time; rows of one begin
 // are in one portion. Not called for a portion without rows.
 void ForEachPortion(collectors::ReadStore& store, const IntervalQuery& query, int64_t run_id,

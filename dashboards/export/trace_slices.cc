@@ -50,8 +50,7 @@ void AddPhases(const ExportRequest& request, std::vector<TraceSlice>* slices,
                TraceArguments* about) {
   if (request.database.empty()) return;
   const IntervalQuery operators{"operator_interval"};
-  if (CountIntervals(request.store, operators, request.run_id, INT64_MIN, INT64_MAX) >
-      kMaxRowsForPhases) {
+  if (HasMoreIntervals(request.store, operators, request.run_id, kMaxRowsForPhases)) {
     about->emplace_back("phases", std::string("not looked for: the run is too long for that"));
     return;
   }

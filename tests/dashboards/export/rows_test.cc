@@ -202,6 +202,8 @@ TEST_F(Rows, PortionsAreTheWhole) {
   EXPECT_EQ(rows, 3u * 12'000 - 2);
   EXPECT_EQ(rows_from(0, 10 * kWindow).second, 28u);
   EXPECT_EQ(rows_from(5, 5).second, 0u);
+  EXPECT_TRUE(HasMoreIntervals(store, query, 1, 3 * 12'000 - 3));
+  EXPECT_FALSE(HasMoreIntervals(store, query, 1, 3 * 12'000 - 2));
 }
 
 }  // namespace
