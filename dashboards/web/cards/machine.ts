@@ -1,5 +1,5 @@
 // Was the machine free: one small course for each resource, all over the same time.
-import { spark } from "../charts/spark";
+import { moveCursor, spark } from "../charts/spark";
 import { Fitted, h } from "../element";
 import * as numbers from "../numbers";
 import { meanInRange, timeline, windowAt } from "../time";
@@ -20,19 +20,23 @@ function value(series: Series): string {
 }
 
 function small(series: Series, signal: AbortSignal): HTMLElement {
-  const chart = new Fitted((width) =>
-    spark(width, series, {
-      from: timeline.from,
-      to: timeline.to,
-      top: series.of,
-      height: 44,
-      at: timeline.at,
-    }),
-  );
+  const view = () => ({
+    from: timeline.from,
+    to: timeline.to,
+    top: series.of,
+    height: 44,
+    at: timeline.at,
+  });
+  let drawn: SVGSVGElement | null = null;
+  const chart = new Fitted((width) => {
+    drawn = spark(width, series, view());
+    return drawn;
+  });
   const said = h("b", null, value(series));
-  timeline.subscribe(() => {
+  timeline.subscribe((rangeChanged) => {
     said.textContent = value(series);
-    chart.redraw();
+    if (rangeChanged) chart.redraw();
+    else if (drawn) moveCursor(drawn, view());
   }, signal);
   const of =
     series.of !== null && series.unit === "cores"

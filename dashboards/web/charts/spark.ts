@@ -36,6 +36,18 @@ export function stretches(data: SparkData): [number, number][] {
   return found;
 }
 
+// Puts the cursor of a spark where `view` has it, without drawing the course again.
+export function moveCursor(svg: SVGSVGElement, view: SparkOptions): void {
+  const line = svg.querySelector(".cursor");
+  const { at, from, to } = view;
+  const seen = at !== null && at !== undefined && at >= from && at <= to;
+  line?.setAttribute("class", seen ? "cursor" : "cursor hidden");
+  if (!line || !seen) return;
+  const x = linear(from, to, 0, svg.viewBox.baseVal.width)(at);
+  line.setAttribute("x1", String(x));
+  line.setAttribute("x2", String(x));
+}
+
 // At most about one window for each two pixels: the mean of those that fall together.
 function thinned(data: SparkData, from: number, to: number, width: number): SparkData {
   const seen = data.t
@@ -91,10 +103,8 @@ export function spark(width: number, whole: SparkData, options: SparkOptions) {
     areas += `${line}V${base}H${held(data.t[first])}Z`;
   }
   svg.append(s("path", { d: areas, class: "fill-wi" }), s("path", { d: lines, class: "course" }));
-  if (options.at !== null && options.at !== undefined && options.at >= from && options.at <= to) {
-    const at = x(options.at);
-    svg.append(s("line", { x1: at, x2: at, y1: 0, y2: height, class: "cursor" }));
-  }
+  svg.append(s("line", { y1: 0, y2: height, class: "cursor hidden" }));
+  moveCursor(svg, options);
   return svg;
 }
 
