@@ -128,9 +128,15 @@ test("a thousand operators are a table of few nodes that scrolls to the last", a
   await expect(page.getByRole("button", { name: "stage_7.step_7_50", exact: true })).toBeVisible();
 });
 
-test("on paper nothing is cut and no control is printed", async ({ page, site }) => {
+test("on paper nothing is cut, no control is printed, and it is white", async ({ page, site }) => {
+  await page.emulateMedia({ colorScheme: "dark" });
   await show(page, `${site}/run/${IDS.plain}`);
-  await page.emulateMedia({ media: "print" });
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
   await expect(page.getByRole("button", { name: "Copy" }).first()).toBeHidden();
   await expect(page.locator("svg.lanes")).toBeVisible();
+  const ground = await page
+    .locator(".card")
+    .first()
+    .evaluate((node) => getComputedStyle(node).backgroundColor);
+  expect(ground).toBe("rgb(255, 255, 255)");
 });
