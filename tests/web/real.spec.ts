@@ -125,12 +125,10 @@ test.describe("the program's own server", () => {
       const paint = await page.evaluate(
         () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity,
       );
-      test
-        .info()
-        .annotations.push({
-          type: "first contentful paint",
-          description: `${paint.toFixed(0)} ms`,
-        });
+      test.info().annotations.push({
+        type: "first contentful paint",
+        description: `${paint.toFixed(0)} ms`,
+      });
       expect(paint).toBeLessThan(10_000);
     });
   });

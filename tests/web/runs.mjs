@@ -512,16 +512,14 @@ export function makeRun(id, name, options = {}) {
       ],
     },
     settings: {
-      settings: names
-        .slice(0, 3)
-        .map((stage) => ({
-          key: `${stage}.parallelism`,
-          title: `${stage} threads`,
-          unit: "threads",
-          value: 1,
-          min: 1,
-          max: 8,
-        })),
+      settings: names.slice(0, 3).map((stage) => ({
+        key: `${stage}.parallelism`,
+        title: `${stage} threads`,
+        unit: "threads",
+        value: 1,
+        min: 1,
+        max: 8,
+      })),
     },
   };
 }
