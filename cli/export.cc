@@ -83,7 +83,8 @@ int Export(const ExportOptions& options) {
     throw Error(ExitCode::kUsage, fmt::format("format {} is binary, not for a terminal", name), "",
                 "give -o FILE, or a pipe");
   }
-  if (!options.output.empty()) AtomicFile::Check(options.output, options.replace);
+  if (!options.output.empty() && !options.estimate)
+    AtomicFile::Check(options.output, options.replace);
   const std::string size = dashboards::SizeText(name, dashboards::EstimateExport(name, request));
   fmt::print(options.estimate ? stdout : stderr, "{}\n", size);
   if (options.estimate) return 0;
@@ -118,10 +119,8 @@ HR_COMMAND(
            ->TypeName("F");
        command_line.AddFlag("--list", options->list,
                             "List the formats, what each has, and which tool opens it");
-       command_line
-           .AddOption("-o,--output", options->output,
-                      "Write to this file instead of standard output, whole or not at all")
-           ->TypeName("FILE");
+       command_line.AddOption("-o,--output", options->output,
+                              "Write to this file instead of standard output, whole or not at all");
        command_line.AddFlag("-f,--force", options->replace, "Replace the output file if it exists");
        command_line
            .AddOption("--since", options->since,
@@ -133,10 +132,8 @@ HR_COMMAND(
            ->TypeName("T");
        command_line.AddOption("--view", options->view, "csv, ndjson: write this view of the store")
            ->TypeName("NAME");
-       command_line
-           .AddOption("--kind", options->kind,
-                      "folded: write stacks of this kind: cpu, off_cpu, waiting")
-           ->ShowDefault();
+       command_line.AddOption("--kind", options->kind,
+                              "folded: write stacks of this kind: cpu (default), off_cpu, waiting");
        command_line
            .AddOption("--endpoint", options->endpoint,
                       "otlp: send it to this collector (http://localhost:4318); headers from "

@@ -56,6 +56,10 @@ ProtoWriter DataPoint(const MetricFamily::Sample& sample, uint64_t started_ns, u
   return point;
 }
 
+std::string OtlpName(const MetricFamily& family) {
+  return "headrace." + family.name + (family.unit.empty() ? "" : "_" + family.unit);
+}
+
 ProtoWriter OtlpMetric(const MetricFamily& family, uint64_t started_ns, uint64_t now_ns) {
   ProtoWriter data;
   for (const MetricFamily::Sample& sample : family.samples) {
@@ -66,7 +70,8 @@ ProtoWriter OtlpMetric(const MetricFamily& family, uint64_t started_ns, uint64_t
     data.Whole(3, 1);  // is_monotonic
   }
   ProtoWriter metric;
-  metric.Text(1, "headrace." + family.name);
+  // With its unit, though there is a field for that: a time and a count may share the rest.
+  metric.Text(1, OtlpName(family));
   metric.Text(2, family.help);
   metric.Text(3, OtlpUnit(family));
   metric.Message(family.counter ? 7 : 5, data);  // sum, gauge

@@ -186,7 +186,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 request = ExportMetricsServiceRequest()
 request.ParseFromString(open("m.otlp", "rb").read())
 metrics = {metric.name: metric for metric in request.resource_metrics[0].scope_metrics[0].metrics}
-busy = metrics["headrace.operator_busy"]
+busy = metrics["headrace.operator_busy_seconds"]
 assert busy.unit == "s" and busy.sum.is_monotonic and busy.sum.aggregation_temporality == 2, busy
 labels = {a.key: a.value.string_value for a in busy.sum.data_points[0].attributes}
 assert labels["stage"] and labels["operator"], labels

@@ -47,7 +47,7 @@ std::string Page() {
       "Prometheus\n"
       "(`headrace export RUN --format openmetrics`, and `/metrics` of `headrace serve`). OTLP has "
       "the same names as\n"
-      "`headrace.NAME`, without unit and `_total`. In exports units are base units: seconds, "
+      "`headrace.NAME`, without `_total`. In exports units are base units: seconds, "
       "bytes, "
       "ratios from 0 to 1; the store\n"
       "keeps `_ns` and `_bytes`. What was not measured has no sample.\n"
