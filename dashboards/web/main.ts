@@ -68,6 +68,7 @@ async function show(moved: boolean): Promise<void> {
   const own = new AbortController();
   shown = own;
   hideTip();
+  const choosesRun = document.activeElement?.getAttribute("data-focus") === "run";
   if (offline) firstOfFile();
   const address = current();
   const main = document.getElementById("main") as HTMLElement;
@@ -94,8 +95,10 @@ async function show(moved: boolean): Promise<void> {
   page.after?.();
   if (moved) {
     window.scrollTo(0, 0);
-    // A reader of screens begins at the new page, not at the link that led there.
-    main.focus({ preventScroll: true });
+    // A reader of screens begins at the new page, not at the link that led there. Who goes through the
+    // list of runs by the keyboard stays in it.
+    const list = choosesRun ? document.querySelector<HTMLElement>('#top [data-focus="run"]') : null;
+    (list ?? main).focus({ preventScroll: true });
   }
 }
 

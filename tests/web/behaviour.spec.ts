@@ -308,6 +308,20 @@ test("a live run extends its lanes, and goes on after the stream broke", async (
   await expect(table).toHaveAttribute("aria-expanded", "true");
 });
 
+test("the list of runs leads to another run, on the same page, and keeps the keyboard", async ({
+  page,
+  site,
+}) => {
+  await show(page, `${site}${overview}/environment`);
+  const list = page.getByLabel("Run", { exact: true });
+  await expect(list.locator("option")).not.toHaveCount(1);
+  await list.focus();
+  await list.selectOption({ label: "no probe (3)" });
+  await expect(page.getByText("38 probes", { exact: false }).first()).toBeAttached();
+  expect(new URL(page.url()).pathname).toBe("/run/3/environment");
+  await expect(page.getByLabel("Run", { exact: true })).toBeFocused();
+});
+
 test("a skip link leads to the page", async ({ page, site }) => {
   await show(page, site + overview);
   await page.keyboard.press("Tab");

@@ -15,6 +15,7 @@ import {
   makeHostile,
   makeOutside,
   makeRun,
+  makeUnfinished,
   whatIf,
 } from "./runs.mjs";
 
@@ -199,6 +200,7 @@ function answer(store, method, path, query, body) {
   }
   if (path === "/api/comparisons/1" && store.size)
     return { status: 200, body: makeComparison(1, 30, 50) };
+  if (path === "/api/comparisons/2" && store.size) return { status: 200, body: makeUnfinished(2) };
   const match = /^\/api\/runs\/(\d+)\/(.+)$/.exec(path);
   const run = match ? store.get(Number(match[1])) : undefined;
   if (!match || !run) return fail(404, NOT_FOUND);

@@ -62,6 +62,13 @@ test("an unknown address says so", async ({ page, site }) => {
   await expect(page.getByText("There is no page at this address.")).toBeVisible();
 });
 
+test("a comparison without a result shows its runs so far", async ({ page, site }) => {
+  await show(page, `${site}/compare/2`);
+  await expect(page.getByText("It is interrupted: there is no verdict.")).toBeVisible();
+  await expect(page.getByRole("link", { name: "run 30" })).toBeVisible();
+  await expectAccessible(page);
+});
+
 test("an empty database says which command fills it", async ({ page, emptySite }) => {
   await show(page, emptySite);
   await expect(page.getByText("headrace demo")).toBeVisible();

@@ -773,3 +773,24 @@ export function makeComparison(id, a, b) {
     b: { label: "decode.parallelism=2", what: "decode.parallelism=2", samples: samples(2272, b) },
   };
 }
+
+// A comparison that was interrupted before it had a result.
+export function makeUnfinished(id) {
+  return {
+    summary: {
+      id,
+      title: "queues",
+      a: "decode.queue=4",
+      b: "decode.queue=8",
+      pairs: 0,
+      verdict: "",
+      state: "interrupted",
+      started_seconds: 1795400000,
+      duration_seconds: null,
+    },
+    made_by: [
+      { pair: 1, side: "A", run: 30, left_out: "" },
+      { pair: 1, side: "B", run: null, left_out: "interrupted" },
+    ],
+  };
+}

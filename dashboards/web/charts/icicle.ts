@@ -58,6 +58,14 @@ function layOut(stacks: Stacks, focus: Trail, width: number): Box[] {
   return boxes;
 }
 
+// A frame's name without what all names of a program begin with; its tip has it all.
+function shortName(name: string): string {
+  return name
+    .replace(/\(anonymous namespace\)::/g, "")
+    .replace(/^std::_Function_handler<.*>::_M_invoke.*/, "std::function")
+    .replace(/\bheadrace::/g, "");
+}
+
 // Frames from the root on that are at least so wide, each parent before its children.
 function layOutFrom(stacks: Stacks, focus: Trail, width: number, least: number): Box[] {
   const boxes: Box[] = [];
@@ -174,7 +182,7 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
         class: hit ? "frame-found" : limit ? "frame-limit" : tone(name, box.depth),
       }),
     );
-    const text = cut(name, box.right - box.left - 8);
+    const text = cut(shortName(name), box.right - box.left - 8);
     if (text) group.append(s("text", { x: box.left + 5, y: box.depth * ROW + 14 }, text));
     nodes.set(box, group);
     svg.append(withTip(group, words));
