@@ -329,6 +329,8 @@ uint16_t Server::port() const { return state_->acceptor.local_endpoint().port();
 
 void Server::Run() {
   Accept(state_.get());
+  // Most people look at the latest run first, and the report of a long one takes seconds.
+  asio::post(state_->workers, [&site = state_->site] { site.Prepare(); });
   state_->network.run();
   state_->workers.stop();
   state_->workers.join();

@@ -104,6 +104,16 @@ HttpResponse Site::Answer(const HttpRequest& request) {
   }
 }
 
+void Site::Prepare(int64_t run_id) {
+  try {
+    collectors::ReadStore store(cache_.database());
+    const int64_t id = run_id != 0 ? run_id : store.FindRun("latest");
+    cache_.Load(id, RunCache::VersionOf(store, id));
+  } catch (const std::exception&) {
+    // Whoever asks for it is told.
+  }
+}
+
 HttpResponse Site::Find(const HttpRequest& request, const Target& target) {
   const std::string& path = target.path;
   if (path == "/app.js") return Asset(AppScript(), "text/javascript; charset=utf-8");

@@ -18,6 +18,8 @@ class Site {
 
   // Never throws: what goes wrong is an answer with the status of its kind.
   HttpResponse Answer(const HttpRequest& request);
+  // Makes the report of a run before somebody asks for it; 0: of the latest one. Never throws.
+  void Prepare(int64_t run_id = 0);
   // Whether the answer needs no database and comes at once.
   static bool IsQuick(const std::string& path);
   // The refusal of a request that may not be answered.
