@@ -1,6 +1,5 @@
 // headrace top: what limits a run while it is being recorded, on the whole terminal.
 #include "dashboards/terminal/top.h"
-#include "dashboards/terminal/top_json.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "dashboards/terminal/live_run.h"
 #include "dashboards/terminal/progress.h"
 #include "dashboards/terminal/terminal.h"
+#include "dashboards/terminal/top_json.h"
 #include "experiments/interrupt.h"
 #include "experiments/watched_recording.h"
 

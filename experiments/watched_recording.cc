@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,12 @@ int NewOutputFile(std::string* path) {
   const int fd = mkostemps(path->data(), 4, O_CLOEXEC);
   if (fd < 0) throw ErrnoError(errno, "create", *path);
   return fd;
+}
+
+// Removes a file that nothing was written to; returns whether it did.
+bool RemoveIfEmpty(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && info.st_size == 0 && unlink(path.c_str()) == 0;
 }
 
 }  // namespace
@@ -152,6 +159,7 @@ void WatchedRecording::WaitForRun(int64_t newest_before) {
       end.code = collectors::ShellStatus(status_);
       end.error = TailOf(output_);
       const Error error = ErrorOfChild(end, "headrace profile", "");
+      unlink(output_.c_str());  // all of it is in the error
       // As a shell has it: it cannot be run, or is not found.
       const bool of_shell = end.code == 126 || end.code == 127;
       throw of_shell ? Error(static_cast<ExitCode>(end.code), error.fact()) : error;
@@ -208,17 +216,18 @@ void WatchedRecording::End() {
 
 std::string WatchedRecording::Close(bool leave) {
   std::string text;
-  if (!output_.empty()) {
+  const bool leaves = leave && CommandRuns();
+  if (!leaves) End();
+  if (!output_.empty() && (leaves || !RemoveIfEmpty(output_))) {
     text = fmt::format("output of the command: {}\n", Printable(output_));
   }
-  if (leave && CommandRuns()) {
+  if (leaves) {
     text +=
         fmt::format("the command runs on and is recorded as run {} in {}; kill -INT {} ends it\n",
                     run_id_, Printable(database_), profile_);
     profile_ = -1;
     return text;
   }
-  End();
   return text + fmt::format("saved as run {} in {}\n", run_id_, Printable(database_));
 }
 

@@ -254,6 +254,15 @@ void Screen::Show(const std::vector<StyledLine>& lines) {
   refresh();
 }
 
+// ncurses learns of another size by a signal only when it reads a key; here it is asked for.
+void Screen::FollowSize() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) return;
+  if (is_term_resized(size.ws_row, size.ws_col) == FALSE) return;
+  resizeterm(size.ws_row, size.ws_col);
+  clearok(curscr, TRUE);
+}
+
 std::optional<Key> Screen::WaitForKey(int64_t wait_ns) {
   const auto pressed = [&]() -> std::optional<Key> {
     wint_t value = 0;
@@ -271,7 +280,9 @@ std::optional<Key> Screen::WaitForKey(int64_t wait_ns) {
   const bool hung_up = (polled.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
   // Readable, and nothing to read: the other side is closed.
   if (ready > 0 && (hung_up || (counted && available == 0))) return Key{Key::Kind::kClosed};
-  return pressed();
+  const auto key = pressed();
+  FollowSize();
+  return key;
 }
 
 }  // namespace headrace::dashboards

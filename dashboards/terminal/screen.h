@@ -34,6 +34,8 @@ class Screen {
   std::optional<Key> WaitForKey(int64_t wait_ns);
 
  private:
+  void FollowSize();
+
   struct Terminal;
   std::unique_ptr<Terminal> terminal_;
 };
