@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -412,12 +413,21 @@ std::vector<StyledLine> UnitTable(const TopModel& model, size_t width, bool asci
   for (const TopUnit& unit : model.units) name = std::max(name, TextColumns(unit.name));
   const size_t room = width - std::min(width, fixed + (waits ? 2 + kWaits : 0));
   name = std::min(name, std::max(room, kLeastName));
+  // Those that work for the trainer, and few of the others: a shell script starts many.
+  constexpr size_t kMostIdle = 3;
+  std::vector<const TopUnit*> shown, idle;
+  for (const TopUnit& unit : model.units) {
+    (unit.role == "idle" ? idle : shown).push_back(&unit);
+  }
+  const size_t more = idle.size() - std::min(idle.size(), kMostIdle);
+  shown.insert(shown.end(), idle.begin(), idle.end() - static_cast<std::ptrdiff_t>(more));
   std::vector<StyledLine> lines;
   lines.emplace_back().Add(" " + FitName("THREADS", name) + "  " + FitName("ROLE", kRole) + "  " +
                                FitName("ON CORE", kBusyCells - 2) + "   WANTS" +
                                (waits ? "  WAITS MOST FOR" : ""),
                            TextStyle::kDim);
-  for (const TopUnit& unit : model.units) {
+  for (const TopUnit* each : shown) {
+    const TopUnit& unit = *each;
     StyledLine& line = lines.emplace_back();
     line.Add(" " + FitName(unit.name, name) + "  " + FitName(unit.role, kRole) + "  ");
     line.Add(Bar(unit.on_core, kBarCells, ascii), TextStyle::kOwnTime);
@@ -427,6 +437,10 @@ std::vector<StyledLine> UnitTable(const TopModel& model, size_t width, bool asci
     if (waits && !unit.waits_for.empty()) {
       line.Add("  " + FitName(unit.waits_for, 12) + " " + PercentCell(unit.waits));
     }
+  }
+  if (more > 0) {
+    lines.emplace_back().Add(fmt::format("  ({} more kinds of idle threads)", more),
+                             TextStyle::kDim);
   }
   return lines;
 }

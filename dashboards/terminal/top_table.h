@@ -25,7 +25,8 @@ std::vector<StyledLine> StageTable(const TopModel& model, const TopState& state,
 std::vector<StyledLine> OperatorTable(const TopModel& model, const TopState& state, size_t width,
                                       bool ascii);
 
-// The kinds of threads of a run that is seen from outside; empty where none are known.
+// The kinds of threads of a run that is seen from outside, those that work first, and a few of
+// those that are idle; empty where none are known.
 std::vector<StyledLine> UnitTable(const TopModel& model, size_t width, bool ascii);
 
 }  // namespace headrace::dashboards

@@ -50,7 +50,6 @@ record_meanwhile() {
   "$HEADRACE" top done --json > top.json
   [ "$(jq -c '[.page.badge, .page.verdict, .page.conditions]' report.json)" = "$(jq -c '[.verdict.badge, .verdict.verdict, .verdict.conditions]' top.json)" ]
   [ "$(jq -c '[.page.lines[] | .text]' report.json)" = "$(jq -c '[.verdict.lines[] | .text]' top.json)" ]
-  [ "$(jq '.verdict.decided' top.json)" = "$(jq '.verdict.verdict != "undecided" and (.verdict.withheld // "") == ""' report.json)" ] || true
 }
 
 @test "--json is one object" {
@@ -98,6 +97,22 @@ record_meanwhile() {
     run "$HEADRACE" top --once --db broken.db
     [[ "$status" -eq 0 || "$status" -eq 5 || "$status" -eq 1 ]] || { echo "exit $status: $output"; false; }
   done
+}
+
+@test "a hostile name reaches no terminal" {
+  name=$'evil\e[2J\a\u009b31m\u202e\xff'
+  "$HEADRACE" run small.toml --quiet --name "$name" --duration 300ms 2> /dev/null
+  id=$("$HEADRACE" runs --json | jq .runs[-1].run_id)
+  for options in --once "--once --color always" --json; do
+    "$HEADRACE" top "$id" $options > out
+    python3 - out <<'PY'
+import re, sys
+text = re.sub("\x1b\\[[0-9;]*m", "", open(sys.argv[1], "rb").read().decode())
+bad = [c for c in text if (c < " " and c != "\n") or "\x7f" <= c <= "\x9f" or c == "\u202e"]
+sys.exit(f"{bad}" if bad else 0)
+PY
+  done
+  grep -qF 'evil\\x1b' out
 }
 
 @test "keys" { terminal keys "$HEADRACE" done; }

@@ -30,6 +30,7 @@
 #include "dashboards/terminal/layout.h"
 #include "dashboards/terminal/live_run.h"
 #include "dashboards/terminal/text_columns.h"
+#include "dashboards/terminal/time_course.h"
 #include "dashboards/terminal/top_json.h"
 #include "dashboards/terminal/top_model.h"
 #include "dashboards/terminal/top_table.h"
@@ -187,6 +188,19 @@ TEST(Top, SeenFromOutside) {
   EXPECT_THAT(text, HasSubstr("from outside"));
   EXPECT_THAT(text, HasSubstr("THREADS"));
   EXPECT_THAT(text, HasSubstr("trainer"));
+}
+
+TEST(Top, FewOfManyIdleKindsOfThreads) {
+  TopModel model = ModelOf(RecordedForTop(DecodeLimits()));
+  model.stages.clear();
+  for (int i = 0; i < 10; ++i) {
+    model.units.push_back({"idle " + std::to_string(i), "idle", 0.1, 0, "input", 0.9});
+  }
+  model.units.push_back({"4 processes worker", "producer", 0.9, 0.1, "", 0});
+  const std::string text = TextOf(UnitTable(model, 80, true), false);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);
+  EXPECT_LT(text.find("worker"), text.find("idle 0"));
+  EXPECT_THAT(text, HasSubstr("(7 more kinds of idle threads)"));
 }
 
 // ---------------------------------------------------------------- before there is enough
@@ -438,6 +452,22 @@ TEST(TopParts, SparksKeepGaps) {
   EXPECT_EQ(Spark({1.0, 1.0, std::nullopt, std::nullopt, 0.0, 0.0}, 3, 1, true), "# _");
   EXPECT_EQ(Spark({0.0, 2.0}, 2, 0, false), "▁█");  // the largest is full
   EXPECT_EQ(Spark({}, 3, 1, false), "   ");
+}
+
+TEST(TopParts, CoursesSpreadIntervalsOfAnyLength) {
+  CourseMaker course(0, 120);
+  course.Add(60, 30, 15, 30);      // half of it, in values 60 to 89
+  course.Add(90, 1, 1, 1);         // all of it
+  course.Add(100, 0, 1, 1);        // no time
+  course.Add(119, 1000, 0, 1000);  // reaches beyond the end
+  const TimeCourse values = course.Finish();
+  ASSERT_EQ(values.size(), 60u) << "before the first known value there is nothing";
+  EXPECT_NEAR(*values[0], 0.5, 1e-9);
+  EXPECT_NEAR(*values[29], 0.5, 1e-9);
+  EXPECT_NEAR(*values[30], 1, 1e-9);
+  EXPECT_FALSE(values[31]) << "a gap is a gap";
+  EXPECT_NEAR(*LastOf(values), 0, 1e-9);
+  EXPECT_TRUE(CourseMaker(5, 5).Finish().empty());
 }
 
 TEST(TopParts, PercentCells) {
