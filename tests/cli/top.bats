@@ -122,6 +122,18 @@ PY
 @test "ASCII only" { terminal ascii "$HEADRACE" done; }
 @test "a run that grows, and a view that is frozen" { record_meanwhile terminal live "$HEADRACE"; }
 
+@test "a recorder that is killed is noticed" {
+  "$HEADRACE" run small.toml --name killed --set source.synthetic.elements=0 --duration 10m --quiet 2> err &
+  pid=$!
+  until_true 10 last_run_is recording
+  until_true 10 has_steps
+  code=0
+  terminal killed "$HEADRACE" "$(pgrep -P $pid)" killed || code=$?
+  kill -INT $pid 2> /dev/null || true
+  wait $pid || true
+  [ "$code" -eq 0 ]
+}
+
 @test "a process is recorded and watched" {
   "$HEADRACE" run small.toml --no-record --set source.synthetic.elements=0 --duration 10m > /dev/null 2>&1 &
   pid=$!

@@ -332,6 +332,17 @@ def sees_live(headrace, *arguments):
     terminal.ends(0)
 
 
+def sees_killed(headrace, collector, *arguments):
+    """The recorder is killed: the view says so by itself, and stays."""
+    terminal = Terminal([headrace, "top", "--interval", "500ms", *arguments])
+    terminal.sees(r"recording \d")
+    os.kill(int(collector), signal.SIGKILL)
+    terminal.sees(r"interrupted \d")
+    terminal.sees(r"STAGE")
+    terminal.keys("q")
+    terminal.ends(0)
+
+
 def sees_command(headrace, *arguments):
     """top -- COMMAND: a question before it quits, and both answers."""
     for answer, rest in (("e", r"saved as run \d+"), ("l", r"the command runs on and is recorded as run \d+")):
