@@ -70,7 +70,7 @@ struct RatioSum {
     time += ns;
   }
   std::optional<double> Mean() const {
-    return time > 0 ? std::optional<double>(sum / time) : std::nullopt;
+    return time > 0 ? std::optional<double>(std::clamp(sum / time, 0.0, 1.0)) : std::nullopt;
   }
 };
 

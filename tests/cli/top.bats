@@ -52,7 +52,11 @@ record_meanwhile() {
   [ "$(jq -c '[.page.lines[] | .text]' report.json)" = "$(jq -c '[.verdict.lines[] | .text]' top.json)" ]
 }
 
+fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../../docs/schema/top.schema.json" "$1"; }
+
 @test "--json is one object" {
+  "$HEADRACE" top --json > done.json
+  fits_schema done.json
   "$HEADRACE" top --json | jq -e '.schema == "headrace.top/1" and .run.name == "done" and .run.state == "complete"
     and (.stages | map(.stage)) == ["load", "parse"] and .window.steady and .step_seconds > 0
     and .stall_ratio >= 0 and .stall_ratio <= 1 and .rows_per_second > 0
@@ -61,6 +65,7 @@ record_meanwhile() {
 
 @test "the first figures of a recording are there at once" {
   record_meanwhile eval '"$HEADRACE" top --json > live.json; "$HEADRACE" top --once > live.txt'
+  fits_schema live.json
   jq -e '.run.name == "live" and .run.state == "recording" and (.window.steady | not)' live.json
   grep -q "last " live.txt
 }
