@@ -162,3 +162,27 @@ export function extended(before: Course, newest: Course): Course {
     marks: newest.marks.length > 0 ? newest.marks : course.marks,
   };
 }
+
+// The windows of a course that begin at `at` or later: what a question for the whole, asked before they
+// came, does not answer.
+export function since(course: Course, at: number): Course {
+  const first = course.t.findIndex((t) => t > at - 1e-6);
+  const from = first < 0 ? course.t.length : first;
+  const cut = <T extends object>(each: T): T =>
+    Object.fromEntries(
+      Object.entries(each).map(([key, value]) => [
+        key,
+        Array.isArray(value) ? value.slice(from) : value,
+      ]),
+    ) as T;
+  return {
+    ...course,
+    t: course.t.slice(from),
+    d: course.d.slice(from),
+    stages: course.stages.map(cut),
+    queues: course.queues.map(cut),
+    steps: course.steps && cut(course.steps),
+    phases: [],
+    marks: [],
+  };
+}

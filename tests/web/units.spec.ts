@@ -173,3 +173,13 @@ test("a long window that reaches into the newest ones keeps its share of what it
   expect(grown.d).toEqual([10, 5, 1]);
   expect(grown.steps.count).toEqual([100, 50, 7]);
 });
+
+test("what came since a time is added to an older course, and nothing twice", async () => {
+  const { extended, since } = await load("live");
+  const { course } = makeRun(3, "whole", { windows: 60 }) as any;
+  for (const stage of course.stages) delete stage.threads;
+  const old = { ...part(course, 0, 40), full: [0, course.t[39] + course.d[39]] };
+  expect(extended(old, since(course, old.full[1])).t).toEqual(course.t);
+  expect(extended(course, since(old, course.full[1])).t).toEqual(course.t);
+  expect(extended(old, since(course, old.full[1])).steps).toEqual(course.steps);
+});

@@ -14,7 +14,7 @@ import { trustCard } from "../cards/trust";
 import { verdictCard } from "../cards/verdict";
 import type { Child } from "../element";
 import { h } from "../element";
-import { extended, follow } from "../live";
+import { extended, follow, since } from "../live";
 import { timeline } from "../time";
 import type { CardText, Course, Histograms, Report, Resources } from "../types";
 import type { Context, Shown } from "./context";
@@ -133,9 +133,13 @@ export async function overview({ id, signal }: Context): Promise<Shown> {
   signal.addEventListener("abort", () => drawing.abort());
   show();
 
-  const again = async () => {
+  const once = async () => {
     try {
       const next = await evidence(id, signal);
+      // Windows that came while the answer was made are newer than it.
+      const end = next.course?.full[1] ?? 0;
+      if (next.course && found.course)
+        next.course = extended(next.course, since(found.course, end));
       found = next;
       timeline.grow(next.course?.full[1] ?? 0);
       showRun(found.report);
@@ -143,6 +147,19 @@ export async function overview({ id, signal }: Context): Promise<Shown> {
     } catch (error) {
       if (!(error instanceof ApiError) && !signal.aborted) throw error;
     }
+  };
+  // One at a time, so that an old answer never comes after a new one.
+  let asking = false;
+  let wanted = false;
+  const again = async () => {
+    wanted = true;
+    if (asking) return;
+    asking = true;
+    while (wanted && !signal.aborted) {
+      wanted = false;
+      await once();
+    }
+    asking = false;
   };
   const live = () =>
     follow(id, signal, {
